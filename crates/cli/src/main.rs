@@ -1,0 +1,2 @@
+//! The `maskwright` command.
+fn main() {}

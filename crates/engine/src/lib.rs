@@ -1,0 +1,1 @@
+//! From a grammar and a vocabulary to token masks.

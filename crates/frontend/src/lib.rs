@@ -1,0 +1,1 @@
+//! Constraint languages (regex, choice, EBNF, JSON Schema) lowered to the grammar representation.

@@ -1,0 +1,154 @@
+//! The expressions, the rules, and the grammar that holds them.
+
+use core::fmt;
+
+use crate::CharSet;
+
+/// The name of an expression inside one grammar. Equal expressions have equal ids.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExprId(pub(crate) u32);
+
+/// The name of a rule inside one grammar.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RuleId(pub(crate) u32);
+
+impl ExprId {
+    /// The position of the expression in [`Grammar::exprs`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl RuleId {
+    /// The position of the rule in [`Grammar::rules`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Debug for ExprId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "e{}", self.0)
+    }
+}
+
+impl fmt::Debug for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "r{}", self.0)
+    }
+}
+
+/// A set of byte strings, in terms of smaller ones.
+///
+/// The builder normalises while it builds, so that some shapes never occur in a finished grammar:
+/// `Seq` and `Alt` have at least two operands and none of their own kind, `Never` stands only where
+/// the whole expression is empty, `Bytes` and `Class` are not empty, and neighbouring `Bytes` in a
+/// `Seq` are one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Expr {
+    /// Nothing: the empty set.
+    Never,
+    /// Only the empty text.
+    Empty,
+    /// Exactly these bytes.
+    Bytes(Box<[u8]>),
+    /// One character of the set, as UTF-8.
+    Class(CharSet),
+    /// One after the other.
+    Seq(Box<[ExprId]>),
+    /// One of these.
+    Alt(Box<[ExprId]>),
+    /// `body`, at least `min` and at most `max` times in a row (`None`: no upper bound).
+    Repeat {
+        /// What is repeated.
+        body: ExprId,
+        /// The least number of repetitions.
+        min: u32,
+        /// The greatest number of repetitions.
+        max: Option<u32>,
+    },
+    /// In every one of these sets. The operands are regular.
+    And(Box<[ExprId]>),
+    /// Every well-formed UTF-8 text that is not in this set. The operand is regular.
+    Not(ExprId),
+    /// Whatever the rule matches.
+    Rule(RuleId),
+    /// A JSON string, from the opening to the closing quote, whose *decoded* text lies in the set.
+    ///
+    /// All spellings count: `"a"`, `"\u0061"`. A character outside the basic plane may be written as a
+    /// surrogate pair of escapes; a lone surrogate is no character and is not allowed.
+    /// Control characters below U+0020 must be escaped, `/` may be. The operand is regular.
+    JsonString(ExprId),
+}
+
+/// A named expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub(crate) name: Box<str>,
+    pub(crate) expr: ExprId,
+}
+
+impl Rule {
+    /// What the rule is called, for people.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the rule matches.
+    pub fn expr(&self) -> ExprId {
+        self.expr
+    }
+}
+
+/// A finished grammar: every rule is defined, and `And`, `Not` and `JsonString` stand only over
+/// regular operands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grammar {
+    pub(crate) exprs: Vec<Expr>,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) root: RuleId,
+}
+
+impl Grammar {
+    /// The rule that a whole text must match.
+    pub fn root(&self) -> RuleId {
+        self.root
+    }
+
+    /// The rule with this id.
+    pub fn rule(&self, id: RuleId) -> &Rule {
+        &self.rules[id.index()]
+    }
+
+    /// All rules, in the order in which they were declared.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The ids of all rules, in order.
+    pub fn rule_ids(&self) -> impl ExactSizeIterator<Item = RuleId> + use<> {
+        (0..self.rules.len() as u32).map(RuleId)
+    }
+
+    /// The expression with this id.
+    pub fn expr(&self, id: ExprId) -> &Expr {
+        &self.exprs[id.index()]
+    }
+
+    /// All expressions. Operands come before the expressions that use them.
+    pub fn exprs(&self) -> &[Expr] {
+        &self.exprs
+    }
+}
+
+impl Expr {
+    /// The direct operands.
+    pub fn operands(&self) -> &[ExprId] {
+        match self {
+            Self::Seq(parts) | Self::Alt(parts) | Self::And(parts) => parts,
+            Self::Repeat { body, .. } => core::slice::from_ref(body),
+            Self::Not(inner) | Self::JsonString(inner) => core::slice::from_ref(inner),
+            Self::Never | Self::Empty | Self::Bytes(_) | Self::Class(_) | Self::Rule(_) => &[],
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The one intermediate representation that every constraint language is lowered to.
+//!
+//! A [`Grammar`] is a list of named rules over a small expression language, [`Expr`]. It knows no
+//! tokens, no tables and no source language: a regex, an EBNF grammar and a JSON Schema all become
+//! the same thing here, and everything after this stage sees nothing else.
+//!
+//! ```
+//! use maskwright_grammar::{GrammarBuilder, CharSet};
+//!
+//! // list ::= "[" digit ("," digit)* "]"
+//! let mut g = GrammarBuilder::new();
+//! let digit = g.class(CharSet::from_ranges([('0', '9')]));
+//! let comma = g.bytes(b",");
+//! let more = g.seq([comma, digit]);
+//! let more = g.star(more);
+//! let (open, close) = (g.bytes(b"["), g.bytes(b"]"));
+//! let body = g.seq([open, digit, more, close]);
+//! let list = g.declare("list");
+//! g.define(list, body);
+//! let grammar = g.finish(list).unwrap();
+//! assert_eq!(grammar.rule(grammar.root()).name(), "list");
+//! ```
+//!
+//! # What an expression means
+//!
+//! Every expression denotes a set of byte strings. [`Expr::Rule`] makes the language context-free;
+//! [`Expr::And`] and [`Expr::Not`] are allowed only over *regular* operands, that is over
+//! expressions from which no rule that calls itself can be reached ([`GrammarBuilder::finish`]
+//! checks it). [`Expr::JsonString`] is the one member that knows a data format: it denotes all JSON
+//! spellings, quotes and escapes included, of a set of texts. It is here, and not in the JSON
+//! frontend, because "the decoded text lies in L" cannot be said by concatenation alone.
+
+mod builder;
+mod charset;
+mod diagnostic;
+mod expr;
+mod print;
+
+pub use builder::{GrammarBuilder, GrammarError};
+pub use charset::CharSet;
+pub use diagnostic::{Diagnostic, Severity, Span};
+pub use expr::{Expr, ExprId, Grammar, Rule, RuleId};

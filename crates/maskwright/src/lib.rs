@@ -1,0 +1,1 @@
+//! Structured output for language models: which tokens may come next, exactly and fast.

@@ -1,0 +1,1 @@
+//! A slow, plain, independent recogniser that the fast engine is compared with.

@@ -1,0 +1,1 @@
+//! Tokenizer files (tokenizer.json, tiktoken, SentencePiece, GGUF) turned into a vocabulary.
