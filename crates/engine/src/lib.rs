@@ -1,1 +1,27 @@
 //! From a grammar and a vocabulary to token masks.
+//!
+//! ```text
+//!   Grammar ──compile──▶ Program ──┐
+//!                                  ├──▶ BoundProgram ──matcher()──▶ Matcher ──fill_mask──▶ mask
+//!   Vocabulary ──▶ Library ────────┘
+//! ```
+//!
+//! A grammar becomes a *network*: one small automaton for each rule, with calls between them, and *leaves* – tables for the
+//! regular pieces (strings, numbers, whitespace) that are shared by all grammars. A matcher follows the text through the network;
+//! which states exist is found out on the way. The mask of a state is put together from what the vocabulary
+//! does inside a leaf, which is known once and for all, and a short walk over what can follow.
+
+mod bind;
+mod compile;
+mod leaf;
+mod limits;
+mod matcher;
+mod program;
+mod seen;
+mod store;
+
+pub use bind::{BoundProgram, Library};
+pub use compile::{AutomatonCache, CompileError, compile};
+pub use limits::Limits;
+pub use matcher::{MatchError, Matcher, StateInfo, ThreadInfo, Way, fill_masks};
+pub use program::Program;

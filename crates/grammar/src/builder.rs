@@ -5,7 +5,7 @@
 //! which makes every pass over [`Grammar::exprs`] a plain loop; only rules can form cycles.
 
 use core::fmt;
-use core::hash::{BuildHasher, Hash};
+use core::hash::BuildHasher;
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;

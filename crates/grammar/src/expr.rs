@@ -135,6 +135,11 @@ impl Grammar {
         &self.exprs[id.index()]
     }
 
+    /// The ids of all expressions, in order.
+    pub fn expr_ids(&self) -> impl ExactSizeIterator<Item = ExprId> + use<> {
+        (0..self.exprs.len() as u32).map(ExprId)
+    }
+
     /// All expressions. Operands come before the expressions that use them.
     pub fn exprs(&self) -> &[Expr] {
         &self.exprs

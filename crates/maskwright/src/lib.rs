@@ -1,1 +1,43 @@
 //! Structured output for language models: which tokens may come next, exactly and fast.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use maskwright::{Compiler, Constraint, TokenId, Vocabulary};
+//!
+//! // Normally the vocabulary comes from a tokenizer file.
+//! let tokens = ["yes", "no", "n", "o", "maybe", "<end>"];
+//! let mut vocabulary = Vocabulary::builder();
+//! for (id, token) in tokens[..5].iter().enumerate() {
+//!     vocabulary.token(TokenId(id as u32), token.as_bytes())?;
+//! }
+//! vocabulary.special(TokenId(5), "<end>")?.eos(TokenId(5));
+//! let compiler = Compiler::new(Arc::new(vocabulary.finish()?));
+//!
+//! let compiled = compiler.compile(&Constraint::regex("yes|no"))?;
+//! let mut matcher = compiled.matcher();
+//! let mut mask = [0u32; 1];
+//! matcher.fill_mask(&mut mask)?;
+//! assert_eq!(mask, [0b00_0111]);            // yes, no, n
+//! matcher.accept(TokenId(2))?;              // n
+//! matcher.fill_mask(&mut mask)?;
+//! assert_eq!(mask, [0b00_1000]);            // o
+//! matcher.accept(TokenId(3))?;
+//! matcher.fill_mask(&mut mask)?;
+//! assert_eq!(mask, [0b10_0000]);            // the end, and nothing else
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A [`Compiler`] belongs to one vocabulary and shares what it learns between constraints. A compiled constraint
+//! ([`BoundProgram`]) is frozen and shared between requests; a [`Matcher`] is the state of one request.
+
+mod compiler;
+mod constraint;
+
+pub use compiler::{Compiler, Error, Options};
+pub use constraint::{Constraint, Kind};
+pub use maskwright_engine::{
+    BoundProgram, CompileError, Library, Limits, MatchError, Matcher, Program, StateInfo, ThreadInfo, Way, fill_masks,
+};
+pub use maskwright_frontend::{ebnf, json_schema, regex};
+pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
+pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, apply};

@@ -1,1 +1,160 @@
 //! A slow, plain, independent recogniser that the fast engine is compared with.
+//!
+//! The [`Oracle`] answers two questions about a text, byte by byte: is it a whole text of the grammar, and
+//! can it still become one? Its answers follow the definitions as closely as we could write them: Earley's
+//! algorithm for rules, derivatives for intersections, complements and JSON strings, and a search for a
+//! witness where a set might be empty. It shares no code with the engine but the [`Grammar`] itself.
+//!
+//! ```
+//! use maskwright_grammar::GrammarBuilder;
+//! use maskwright_oracle::Oracle;
+//!
+//! // nest ::= "(" nest ")" | ""
+//! let mut g = GrammarBuilder::new();
+//! let nest = g.declare("nest");
+//! let (open, call, close) = (g.bytes(b"("), g.rule(nest), g.bytes(b")"));
+//! let body = g.seq([open, call, close]);
+//! let body = g.optional(body);
+//! g.define(nest, body);
+//! let oracle = Oracle::new(&g.finish(nest).unwrap());
+//!
+//! assert!(oracle.accepts(b"(())"));
+//! let half = oracle.run(&oracle.start(), b"((");
+//! assert!(oracle.is_viable(&half) && !oracle.is_accepting(&half));
+//! assert_eq!(oracle.completion(&half).unwrap(), b"))");
+//! assert!(!oracle.is_viable(&oracle.step(&oracle.start(), b')')));
+//! ```
+//!
+//! # What is here
+//!
+//! | module | what |
+//! |---|---|
+//! | this one, [`mask`] | the oracle, and its answer for every token of a vocabulary |
+//! | [`generate`] | random grammars, texts and vocabularies, the same for the same seed |
+//! | [`laws`] | what must hold of anything that fills masks, as functions over a [`laws::Subject`] |
+//!
+//! # What it does not do
+//!
+//! It is no product: it is slow, its memory grows with the text, and it recurses as deep as an expression
+//! nests. Emptiness of an intersection is found by search; where that takes more than
+//! [`DEFAULT_LIMIT`] steps the oracle says so – [`Unknown`] from [`Oracle::with_limit`], a panic later on –
+//! and never guesses.
+
+mod chart;
+mod completion;
+mod facts;
+pub mod generate;
+pub mod laws;
+pub mod mask;
+mod regular;
+
+use core::cell::RefCell;
+use std::sync::Arc;
+
+use maskwright_grammar::Grammar;
+
+use chart::Set;
+use facts::Facts;
+pub use mask::{Mask, Tokens};
+use regular::Arena;
+pub use regular::Unknown;
+
+/// How many steps are taken to find out whether one set is empty: a step derives one operand by one byte.
+pub const DEFAULT_LIMIT: u64 = 20_000_000;
+
+/// The recogniser of one grammar.
+///
+/// It remembers the derivatives that it has seen, so it is not `Sync`: give each thread its own.
+#[derive(Debug)]
+pub struct Oracle {
+    facts: Facts,
+    arena: RefCell<Arena>,
+}
+
+/// What the bytes so far may become. Only of use with the oracle that made it.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// One set for each position, the first before any byte.
+    sets: Vec<Arc<Set>>,
+}
+
+impl State {
+    /// How many bytes have been read.
+    pub fn position(&self) -> usize {
+        self.sets.len() - 1
+    }
+}
+
+impl Oracle {
+    /// The oracle of a grammar.
+    ///
+    /// # Panics
+    /// If it cannot be told whether an intersection is empty; see [`Self::with_limit`].
+    pub fn new(grammar: &Grammar) -> Self {
+        Self::with_limit(grammar, DEFAULT_LIMIT).unwrap_or_else(|unknown| panic!("{unknown}"))
+    }
+
+    /// The oracle of a grammar, taking at most `limit` steps to find out whether one set is empty.
+    pub fn with_limit(grammar: &Grammar, limit: u64) -> Result<Self, Unknown> {
+        let mut arena = Arena::new(limit);
+        let facts = Facts::new(grammar, &mut arena)?;
+        Ok(Self { facts, arena: RefCell::new(arena) })
+    }
+
+    /// The grammar.
+    pub fn grammar(&self) -> &Grammar {
+        self.facts.grammar()
+    }
+
+    /// Before the first byte.
+    pub fn start(&self) -> State {
+        let set = chart::first_set(&self.facts, &self.arena.borrow());
+        State { sets: vec![Arc::new(set)] }
+    }
+
+    /// After one more byte.
+    ///
+    /// # Panics
+    /// If it cannot be told whether an intersection is empty.
+    #[must_use]
+    pub fn step(&self, state: &State, byte: u8) -> State {
+        let mut next = state.clone();
+        self.push(&mut next.sets, byte);
+        next
+    }
+
+    /// After some more bytes.
+    #[must_use]
+    pub fn run(&self, state: &State, bytes: &[u8]) -> State {
+        let mut next = state.clone();
+        for &byte in bytes {
+            self.push(&mut next.sets, byte);
+        }
+        next
+    }
+
+    /// Whether some continuation, possibly the empty one, makes it a text of the grammar.
+    pub fn is_viable(&self, state: &State) -> bool {
+        state.sets.last().is_some_and(|set| !set.is_empty())
+    }
+
+    /// Whether it is a text of the grammar.
+    pub fn is_accepting(&self, state: &State) -> bool {
+        state.sets.last().is_some_and(|set| set.is_done(self.facts.root(), 0))
+    }
+
+    /// Whether these bytes are a text of the grammar.
+    pub fn accepts(&self, text: &[u8]) -> bool {
+        self.is_accepting(&self.run(&self.start(), text))
+    }
+
+    /// Whether these bytes are the beginning of a text of the grammar.
+    pub fn is_prefix(&self, text: &[u8]) -> bool {
+        self.is_viable(&self.run(&self.start(), text))
+    }
+
+    fn push(&self, sets: &mut Vec<Arc<Set>>, byte: u8) {
+        let set = chart::next_set(&self.facts, &mut self.arena.borrow_mut(), sets, byte);
+        sets.push(Arc::new(set.unwrap_or_else(|unknown| panic!("{unknown}"))));
+    }
+}

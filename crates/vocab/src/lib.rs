@@ -1,1 +1,60 @@
 //! A tokenizer's vocabulary as the mask engine sees it: token bytes, tries, masks and the kernels that apply them.
+//!
+//! A language model does not write bytes, it writes *tokens*, and a constraint is about bytes. This
+//! crate is the bridge. It is built once per tokenizer, frozen, and shared by every constraint:
+//!
+//! ```
+//! use maskwright_vocab::{TokenId, VocabularyBuilder};
+//!
+//! let mut builder = VocabularyBuilder::new();
+//! builder.token(TokenId(0), b"{")?;
+//! builder.token(TokenId(1), b"{\"")?;
+//! builder.token(TokenId(2), b"}")?;
+//! builder.special(TokenId(3), "<eos>")?;
+//! builder.eos(TokenId(3));
+//! let vocabulary = builder.finish()?;
+//!
+//! assert_eq!(vocabulary.bytes(TokenId(1)), b"{\"");
+//! // Which tokens may follow if the text must go on with `{`?
+//! let trie = vocabulary.trie();
+//! let brace = trie.child(0, b'{').unwrap();
+//! assert_eq!(trie.tokens(brace), [0]);
+//! # Ok::<(), maskwright_vocab::VocabularyError>(())
+//! ```
+//!
+//! # What is in it
+//!
+//! | item | what it answers |
+//! |---|---|
+//! | [`Vocabulary`] | which bytes does a token stand for, is it special, does it end the text |
+//! | [`Trie`] | all tokens at once, by shared prefixes: one step per node instead of one per token |
+//! | [`ClassTrie`] | the same trie with bytes merged into classes, for automata that do not tell them apart |
+//! | [`Loop`] | the tokens that stay inside a loop such as `[a-z]*`, and what is left of those that do not |
+//! | [`TokenMask`] | a set of tokens, 32 to a word |
+//! | [`apply`] | kernels that write −∞ into the logits of forbidden tokens |
+//!
+//! # Rules that hold everywhere
+//!
+//! - A *special* token has a name and no bytes: text never spells it, so it is on no trie.
+//! - An ordinary token with *no bytes* is on no trie either: it makes no progress, so no mask allows it.
+//! - Several tokens with the same bytes (*aliases*) stand at the same trie node and are always
+//!   allowed or forbidden together.
+//! - The crate knows nothing of tokenizer files, grammars or the engine.
+
+pub mod apply;
+mod class;
+mod hash;
+mod loops;
+mod mask;
+mod merge;
+mod save;
+mod trie;
+mod utf8;
+mod vocabulary;
+
+pub use class::{ByteClasses, ClassTrie};
+pub use loops::{Loop, LoopClass, LoopLibrary};
+pub use mask::TokenMask;
+pub use save::LoadError;
+pub use trie::Trie;
+pub use vocabulary::{TokenId, Vocabulary, VocabularyBuilder, VocabularyError};

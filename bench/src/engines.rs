@@ -1,0 +1,69 @@
+//! The engines under test behind one trait, so that the loop that measures them is the same for all.
+
+use mwbench_abi::{Source, Vocabulary};
+
+mod maskwright;
+mod peer;
+
+/// An engine with its vocabulary, ready to compile.
+pub trait Engine {
+    fn name(&self) -> &str;
+    fn release(&self) -> &str;
+    /// Whether end tokens show up in the mask.
+    fn end_in_mask(&self) -> bool;
+    /// Drops what was learnt from earlier constraints, so that the next one is cold. The vocabulary stays.
+    fn forget(&self) {}
+    fn compile(&self, source: Source<'_>) -> Result<Box<dyn Compiled + '_>, String>;
+    /// Bytes that are alive in this engine's heap.
+    fn live_bytes(&self) -> i64;
+}
+
+/// A compiled constraint.
+pub trait Compiled {
+    fn start(&self) -> Result<Box<dyn Session + '_>, String>;
+}
+
+/// One text being written; see [`mwbench_abi::Session`].
+pub use mwbench_abi::Session;
+
+/// The name of our own engine, against which ratios are formed.
+pub const OURS: &str = "maskwright";
+
+/// Where the peers' libraries were built.
+pub const PEER_FOLDER: &str = env!("MWBENCH_PEER_FOLDER");
+
+/// Opens the engines in `names`, and warms what belongs to the vocabulary with one small schema each.
+pub fn open(
+    names: &[String],
+    peers: &std::path::Path,
+    vocabulary: &Vocabulary<'_>,
+) -> Result<Vec<Opened>, String> {
+    names.iter().map(|name| open_one(name, peers, vocabulary)).collect()
+}
+
+/// An engine and how long its vocabulary took.
+pub struct Opened {
+    pub engine: Box<dyn Engine>,
+    pub open_seconds: f64,
+}
+
+fn open_one(name: &str, peers: &std::path::Path, vocabulary: &Vocabulary<'_>) -> Result<Opened, String> {
+    let start = std::time::Instant::now();
+    let engine: Box<dyn Engine> = match name {
+        OURS => Box::new(maskwright::Maskwright::open(vocabulary)?),
+        _ => Box::new(peer::Library::open(name, peers, vocabulary)?),
+    };
+    let open_seconds = start.elapsed().as_secs_f64();
+    warm_up(engine.as_ref(), vocabulary)
+        .map_err(|error| format!("{name} fails at a trivial schema: {error}"))?;
+    Ok(Opened { engine, open_seconds })
+}
+
+/// Engines prepare tables of the vocabulary on first use; that is no part of any schema's time.
+fn warm_up(engine: &dyn Engine, vocabulary: &Vocabulary<'_>) -> Result<(), String> {
+    let source = Source { kind: mwbench_abi::Kind::JsonSchema, text: r#"{"type": "object"}"# };
+    let compiled = engine.compile(source)?;
+    let mut mask = vec![0; vocabulary.mask_words()];
+    let filled = compiled.start()?.fill(&mut mask);
+    if filled && mask.iter().any(|&word| word != 0) { Ok(()) } else { Err("the first mask is empty".into()) }
+}

@@ -1,0 +1,102 @@
+//! Our own engine, linked straight into the harness.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use maskwright::{BoundProgram, Compiler, Constraint, Matcher, TokenId};
+use mwbench_abi::{Kind, Session, Source, Vocabulary};
+
+use super::{Compiled, Engine};
+
+/// A compiler over the vocabulary, and the vocabulary to make a new one from.
+pub struct Maskwright {
+    vocabulary: Arc<maskwright::Vocabulary>,
+    compiler: RefCell<Compiler>,
+}
+
+impl Maskwright {
+    pub fn open(theirs: &Vocabulary<'_>) -> Result<Maskwright, String> {
+        let end = theirs.end.iter().map(|&id| TokenId(id)).collect();
+        let options = maskwright_tokenizers::Options {
+            eos: Some(end),
+            size: Some(theirs.tokens.len()),
+            ..Default::default()
+        };
+        let tokenizer =
+            maskwright_tokenizers::load_with(theirs.path, &options).map_err(|error| error.to_string())?;
+        let vocabulary = tokenizer.vocabulary().clone();
+        check_tokens(theirs, &vocabulary)?;
+        let compiler = RefCell::new(Compiler::new(vocabulary.clone()));
+        Ok(Maskwright { vocabulary, compiler })
+    }
+}
+
+impl Engine for Maskwright {
+    fn name(&self) -> &str {
+        super::OURS
+    }
+
+    fn release(&self) -> &str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    fn end_in_mask(&self) -> bool {
+        true
+    }
+
+    fn forget(&self) {
+        *self.compiler.borrow_mut() = Compiler::new(self.vocabulary.clone());
+    }
+
+    fn compile(&self, source: Source<'_>) -> Result<Box<dyn Compiled + '_>, String> {
+        let constraint = match source.kind {
+            Kind::JsonSchema => Constraint::json_schema(source.text),
+            Kind::Regex => Constraint::regex(source.text),
+        };
+        let compiled = self.compiler.borrow().compile(&constraint).map_err(|error| error.to_string())?;
+        Ok(Box::new(Program(compiled)))
+    }
+
+    fn live_bytes(&self) -> i64 {
+        mwbench_abi::memory::live_bytes()
+    }
+}
+
+struct Program(Arc<BoundProgram>);
+
+impl Compiled for Program {
+    fn start(&self) -> Result<Box<dyn Session + '_>, String> {
+        Ok(Box::new(Running(self.0.matcher())))
+    }
+}
+
+struct Running(Matcher);
+
+impl Session for Running {
+    fn fill(&mut self, mask: &mut [u32]) -> bool {
+        self.0.fill_mask(mask).is_ok()
+    }
+
+    fn accept(&mut self, token: u32) -> bool {
+        self.0.accept(TokenId(token)).is_ok()
+    }
+
+    fn accepting(&mut self) -> bool {
+        self.0.is_accepting()
+    }
+}
+
+/// Our loader and the harness's must spell every ordinary token alike.
+fn check_tokens(theirs: &Vocabulary<'_>, ours: &maskwright::Vocabulary) -> Result<(), String> {
+    for (id, bytes) in theirs.tokens.iter().enumerate() {
+        let spelled = ours.bytes(TokenId(id as u32));
+        if spelled != bytes.as_slice() {
+            return Err(format!(
+                "token {id} is {:?} for the harness and {:?} for maskwright",
+                String::from_utf8_lossy(bytes),
+                String::from_utf8_lossy(spelled)
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,24 @@
+//! What the numbers were measured on, and with which clock.
+
+use std::time::Instant;
+
+/// The processor and the number of cores, as far as the system tells.
+pub fn describe() -> String {
+    let model = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("model name"))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    });
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!(
+        "{}, {cores} cores, {}",
+        model.unwrap_or_else(|| "unknown processor".into()),
+        std::env::consts::OS
+    )
+}
+
+/// The median of an empty measurement. It is part of every time reported and is not subtracted.
+pub fn clock_overhead_ns() -> u64 {
+    let mut empty: Vec<u128> = (0..10_001).map(|_| Instant::now().elapsed().as_nanos()).collect();
+    empty.sort_unstable();
+    empty[empty.len() / 2] as u64
+}

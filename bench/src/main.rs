@@ -1,0 +1,84 @@
+//! `mwbench`: our engine and its peers on the same work, in one process.
+//!
+//! ```text
+//! mwbench maskbench   real schemas with valid and invalid instances
+//! mwbench tails       the cases that make engines slow
+//! mwbench regex       ten patterns against an index built ahead of time
+//! mwbench instances   the texts of one schema file, as the engines read them
+//! ```
+//! See README.md for the method and its biases.
+
+mod corpus;
+mod engines;
+mod machine;
+mod maskbench;
+mod output;
+mod plot;
+mod progress;
+mod python_json;
+mod random;
+mod regex;
+mod replay;
+mod report;
+mod stats;
+mod table;
+mod tails;
+mod tokenizer;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: mwbench_abi::memory::Counting = mwbench_abi::memory::Counting;
+
+/// Our engine and its peers on the same work, in one process.
+#[derive(Parser)]
+#[command(version)]
+enum Command {
+    /// Real schemas with valid and invalid instances
+    Maskbench(maskbench::Arguments),
+    /// The cases that make engines slow
+    Tails(tails::Arguments),
+    /// Ten patterns, ours against the index of outlines-core
+    Regex(regex::Arguments),
+    /// Print the instances of a schema file as the engines read them
+    Instances { file: PathBuf },
+}
+
+/// Engines that recurse on the depth of their input get the room for it.
+const STACK_BYTES: usize = 1 << 30;
+
+fn main() -> ExitCode {
+    let command = Command::parse();
+    mwbench_abi::quiet_panics();
+    let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || run(command));
+    let result = match worker.map(std::thread::JoinHandle::join) {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => Err(format!("a bug of the harness: {}", replay::panic_text(panic.as_ref()))),
+        Err(error) => Err(format!("cannot start a thread: {error}")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("mwbench: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), String> {
+    match command {
+        Command::Maskbench(arguments) => maskbench::run(&arguments),
+        Command::Tails(arguments) => tails::run(&arguments),
+        Command::Regex(arguments) => regex::run(&arguments),
+        Command::Instances { file } => {
+            let (_, instances) = corpus::read(&file)?;
+            for (valid, text) in instances {
+                println!("{valid} {text}");
+            }
+            Ok(())
+        }
+    }
+}

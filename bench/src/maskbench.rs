@@ -1,0 +1,157 @@
+//! `mwbench maskbench`: real schemas with their valid and invalid instances.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::corpus::{self, Case};
+use crate::engines::{self, OURS, Opened};
+use crate::machine;
+use crate::output;
+use crate::plot;
+use crate::progress::Progress;
+use crate::replay::{Options, Record, replay};
+use crate::report::{Report, Setting};
+use crate::tokenizer::Tokenizer;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Folder of schema files: {"schema": …, "tests": [{"valid": …, "data": …}]}
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+    /// Take that many schemas only, drawn with the seed
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Take only schemas whose file name holds this text
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Skip schemas that the first engine refuses, to compare on its ground without waiting for the rest
+    #[arg(long)]
+    only_slice: bool,
+    /// Also replay every instance a second time over the warm constraint
+    #[arg(long)]
+    warm: bool,
+    /// Let maskwright keep what it learnt from earlier schemas, as a server would (peers keep what they like)
+    #[arg(long)]
+    shared_caches: bool,
+    /// A schema that takes an engine longer counts as refused (noticed when the engine returns)
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    timeout_s: u64,
+    /// Draw the tails of all engines
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// Arguments of every benchmark.
+#[derive(clap::Args)]
+pub struct Common {
+    /// A tokenizer.json
+    #[arg(long, value_name = "FILE")]
+    pub tokenizer: PathBuf,
+    /// Engines to run; the first starts the first schema, then they take turns
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAMES",
+        default_value = "maskwright,llguidance,glrmask"
+    )]
+    pub engines: Vec<String>,
+    /// Folder of the peers' libraries
+    #[arg(long, value_name = "DIR", default_value = engines::PEER_FOLDER)]
+    pub peers: PathBuf,
+    /// Write the numbers as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), String> {
+    let tokenizer = Tokenizer::load(&arguments.common.tokenizer)?;
+    let mut files = corpus::list(&arguments.data)?;
+    if let Some(text) = &arguments.only {
+        files.retain(|file| {
+            file.file_stem().is_some_and(|stem| stem.to_string_lossy().contains(text.as_str()))
+        });
+    }
+    corpus::draw(&mut files, arguments.sample, arguments.seed);
+    let opened = engines::open(&arguments.common.engines, &arguments.common.peers, &tokenizer.vocabulary())?;
+    let (names, records) = measure(arguments, &tokenizer, &opened, &files)?;
+
+    let setting = Setting {
+        data: arguments.data.display().to_string(),
+        tokenizer: arguments.common.tokenizer.display().to_string(),
+        vocabulary: tokenizer.vocabulary().tokens.len(),
+        seed: arguments.seed,
+        timeout_s: arguments.timeout_s,
+        clock_overhead_ns: machine::clock_overhead_ns(),
+        machine: machine::describe(),
+    };
+    let report = Report::new(setting, &opened, names, records);
+    print!("{}", report.table());
+    output::write_json(arguments.common.json.as_deref(), &report.to_json())?;
+    match &arguments.plot {
+        Some(path) => output::write(path, &plot::tails(&report.curves(), &report.caption())),
+        None => Ok(()),
+    }
+}
+
+/// The names of the schemas, and a record per engine and schema.
+fn measure(
+    arguments: &Arguments,
+    tokenizer: &Tokenizer,
+    opened: &[Opened],
+    files: &[PathBuf],
+) -> Result<(Vec<String>, Vec<Vec<Record>>), String> {
+    let vocabulary = tokenizer.vocabulary();
+    let options = Options {
+        end: vocabulary.end,
+        timeout: Duration::from_secs(arguments.timeout_s),
+        warm: arguments.warm,
+        shared: arguments.shared_caches,
+    };
+    let mut mask = vec![0; vocabulary.mask_words()];
+    let mut names = Vec::new();
+    let mut records: Vec<Vec<Record>> = opened.iter().map(|_| Vec::new()).collect();
+    let mut progress = Progress::new(files.len());
+    for (turn, file) in files.iter().enumerate() {
+        let case = corpus::load(file, tokenizer)?;
+        progress.step(&case.name);
+        let first = if arguments.only_slice { 0 } else { turn % opened.len() };
+        let order: Vec<usize> = (0..opened.len()).map(|place| (first + place) % opened.len()).collect();
+        if let Some(round) = play_round(&case, &order, opened, &options, arguments.only_slice, &mut mask) {
+            names.push(case.name);
+            for (engine, record) in round {
+                records[engine].push(record);
+            }
+        }
+    }
+    Ok((names, records))
+}
+
+/// All engines on one schema, in turn; nothing if the first refuses and only its slice is wanted.
+fn play_round(
+    case: &Case,
+    order: &[usize],
+    opened: &[Opened],
+    options: &Options<'_>,
+    only_slice: bool,
+    mask: &mut [u32],
+) -> Option<Vec<(usize, Record)>> {
+    let mut round = Vec::with_capacity(order.len());
+    for &engine in order {
+        let mut record = replay(opened[engine].engine.as_ref(), case, options, mask);
+        if only_slice && engine == 0 && record.is_refused() {
+            return None;
+        }
+        record.shrink();
+        round.push((engine, record));
+    }
+    Some(round)
+}
+
+/// The place of our engine among the opened ones, or of the first if ours does not take part.
+pub fn base(opened: &[Opened]) -> usize {
+    opened.iter().position(|opened| opened.engine.name() == OURS).unwrap_or(0)
+}

@@ -1,0 +1,251 @@
+//! The loop that is measured: compile, first mask, then every instance token by token.
+//!
+//! ```text
+//!  compile ─ start ─ fill     │ look up token │ accept │ fill │ look up │ accept │ …  fill │ may it end?
+//!  └────── first mask ──────┘                 └ accept ┘└ mask ┘                     └ mask ┘
+//! ```
+//! The first instance goes on with the session of the first mask, whose time is therefore not counted again; each
+//! further instance starts a session of its own over the same compiled constraint. Between two instants there is
+//! nothing but the engine's call.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use mwbench_abi::Source;
+
+use crate::corpus::{Case, Instance};
+use crate::engines::{Compiled, Engine, Session};
+
+/// What one engine did with one schema.
+pub struct Record {
+    pub outcome: Outcome,
+    /// Nanoseconds of `compile` alone, and up to the first mask, where it came that far.
+    pub compile: Option<u64>,
+    pub first_mask: Option<u64>,
+    /// Nanoseconds of each mask and each accepted token.
+    pub masks: Vec<u32>,
+    pub accepts: Vec<u32>,
+    /// The same of a second replay over the warm constraint, if it was asked for.
+    pub warm_masks: Vec<u32>,
+    pub warm_accepts: Vec<u32>,
+    /// Bytes that stayed allocated with the compiled constraint after all instances.
+    pub bytes: Option<u64>,
+    /// The slowest mask: nanoseconds, instance, token.
+    pub slowest: (u32, usize, usize),
+}
+
+/// How it ended.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// All instances were replayed.
+    Judged { valid_rejected: bool, invalid_accepted: bool },
+    /// The engine does not take the schema, gave up in the middle, panicked or took too long.
+    Refused(String),
+}
+
+/// Knobs of the loop.
+pub struct Options<'a> {
+    /// Ids that end a text.
+    pub end: &'a [u32],
+    pub timeout: Duration,
+    /// Replay everything a second time over the warm constraint.
+    pub warm: bool,
+    /// Let the engine keep what it learnt from earlier schemas.
+    pub shared: bool,
+}
+
+/// Runs `case` through `engine`. `mask` is scratch of the vocabulary's width.
+pub fn replay(engine: &dyn Engine, case: &Case, options: &Options<'_>, mask: &mut [u32]) -> Record {
+    let mut record = Record::with_room_for(case, options.warm);
+    let run = || run(engine, case, options, mask, &mut record);
+    let outcome = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(message)) => Outcome::Refused(message),
+        Err(panic) => Outcome::Refused(format!("panicked: {}", panic_text(panic.as_ref()))),
+    };
+    record.outcome = outcome;
+    record
+}
+
+fn run(
+    engine: &dyn Engine,
+    case: &Case,
+    options: &Options<'_>,
+    mask: &mut [u32],
+    record: &mut Record,
+) -> Result<Outcome, String> {
+    if !options.shared {
+        engine.forget();
+    }
+    let before = engine.live_bytes();
+    let source = Source { kind: case.kind, text: &case.source };
+    let begin = Instant::now();
+    let compiled = engine.compile(source)?;
+    let compiled_at = Instant::now();
+    let mut session = compiled.start()?;
+    let filled = session.fill(mask);
+    let first_mask = begin.elapsed();
+    record.compile = Some(nanos(compiled_at - begin));
+    record.first_mask = Some(nanos(first_mask));
+    if !filled {
+        return Err(GAVE_UP.into());
+    }
+    let deadline = begin + options.timeout;
+    if first_mask > options.timeout {
+        return Err(format!("timed out: no first mask within {} s", options.timeout.as_secs()));
+    }
+    let mut walk = Walk { engine, end: options.end, deadline, mask, filled: true };
+    let (masks, accepts) = (&mut record.masks, &mut record.accepts);
+    let mut verdict = Verdict::default();
+    for (index, instance) in case.instances.iter().enumerate() {
+        if index > 0 {
+            drop(session);
+            session = compiled.start()?;
+            walk.filled = false;
+        }
+        let first = masks.len();
+        let accepted = walk.instance(session.as_mut(), instance, masks, accepts)?;
+        verdict.note(instance, accepted);
+        record.slowest = record.slowest.max(slowest(&masks[first..], index));
+    }
+    drop(session);
+    if options.warm {
+        walk.deadline = Instant::now() + options.timeout;
+        replay_warm(compiled.as_ref(), case, &mut walk, &mut record.warm_masks, &mut record.warm_accepts)?;
+    }
+    record.bytes = Some(u64::try_from(engine.live_bytes() - before).unwrap_or(0));
+    Ok(Outcome::Judged { valid_rejected: verdict.valid_rejected, invalid_accepted: verdict.invalid_accepted })
+}
+
+fn replay_warm(
+    compiled: &dyn Compiled,
+    case: &Case,
+    walk: &mut Walk<'_>,
+    masks: &mut Vec<u32>,
+    accepts: &mut Vec<u32>,
+) -> Result<(), String> {
+    for instance in &case.instances {
+        walk.filled = false;
+        walk.instance(compiled.start()?.as_mut(), instance, masks, accepts)?;
+    }
+    Ok(())
+}
+
+const GAVE_UP: &str = "gave up while computing a mask";
+
+/// One instance after the other through sessions of one engine.
+struct Walk<'a> {
+    engine: &'a dyn Engine,
+    end: &'a [u32],
+    deadline: Instant,
+    mask: &'a mut [u32],
+    /// Whether the mask already holds what the session allows first.
+    filled: bool,
+}
+
+impl Walk<'_> {
+    /// Whether the engine admits the instance as a whole text.
+    fn instance(
+        &mut self,
+        session: &mut dyn Session,
+        instance: &Instance,
+        masks: &mut Vec<u32>,
+        accepts: &mut Vec<u32>,
+    ) -> Result<bool, String> {
+        for &token in &instance.tokens {
+            self.fill(session, masks)?;
+            if !is_set(self.mask, token) {
+                return Ok(false);
+            }
+            let begin = Instant::now();
+            let accepted = session.accept(token);
+            accepts.push(nanos(begin.elapsed()).min(u64::from(u32::MAX)) as u32);
+            if !accepted {
+                return Err(format!("refuses token {token}, which its mask allows"));
+            }
+            if Instant::now() > self.deadline {
+                return Err("timed out: the instances took too long".into());
+            }
+        }
+        self.fill(session, masks)?;
+        if self.engine.end_in_mask() {
+            Ok(self.end.iter().any(|&token| is_set(self.mask, token)))
+        } else {
+            Ok(session.accepting())
+        }
+    }
+
+    fn fill(&mut self, session: &mut dyn Session, masks: &mut Vec<u32>) -> Result<(), String> {
+        if std::mem::take(&mut self.filled) {
+            return Ok(());
+        }
+        let begin = Instant::now();
+        let filled = session.fill(self.mask);
+        masks.push(nanos(begin.elapsed()).min(u64::from(u32::MAX)) as u32);
+        if filled { Ok(()) } else { Err(GAVE_UP.into()) }
+    }
+}
+
+#[derive(Default)]
+struct Verdict {
+    valid_rejected: bool,
+    invalid_accepted: bool,
+}
+
+impl Verdict {
+    fn note(&mut self, instance: &Instance, accepted: bool) {
+        self.valid_rejected |= instance.valid && !accepted;
+        self.invalid_accepted |= !instance.valid && accepted;
+    }
+}
+
+impl Record {
+    /// Lists with room for everything, so that growing them is not counted as memory of our engine.
+    fn with_room_for(case: &Case, warm: bool) -> Record {
+        let steps = case.instances.iter().map(|instance| instance.tokens.len() + 1).sum();
+        let warm_steps = if warm { steps } else { 0 };
+        Record {
+            outcome: Outcome::Refused(String::new()),
+            compile: None,
+            first_mask: None,
+            masks: Vec::with_capacity(steps),
+            accepts: Vec::with_capacity(steps),
+            warm_masks: Vec::with_capacity(warm_steps),
+            warm_accepts: Vec::with_capacity(warm_steps),
+            bytes: None,
+            slowest: (0, 0, 0),
+        }
+    }
+
+    pub fn is_refused(&self) -> bool {
+        matches!(self.outcome, Outcome::Refused(_))
+    }
+
+    /// Gives back the room that rejected instances did not use.
+    pub fn shrink(&mut self) {
+        for list in [&mut self.masks, &mut self.accepts, &mut self.warm_masks, &mut self.warm_accepts] {
+            list.shrink_to_fit();
+        }
+    }
+}
+
+/// The bit of `token` in a mask of 32-bit words.
+pub fn is_set(mask: &[u32], token: u32) -> bool {
+    mask.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1)
+}
+
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    match panic.downcast_ref::<String>() {
+        Some(text) => text,
+        None => panic.downcast_ref::<&str>().copied().unwrap_or("without a message"),
+    }
+}
+
+fn slowest(masks: &[u32], instance: usize) -> (u32, usize, usize) {
+    let timed = masks.iter().enumerate().map(|(token, &nanos)| (nanos, instance, token));
+    timed.max().unwrap_or_default()
+}
+
+fn nanos(elapsed: Duration) -> u64 {
+    elapsed.as_nanos() as u64
+}

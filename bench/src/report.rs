@@ -1,0 +1,333 @@
+//! From records to numbers.
+//!
+//! An engine that refuses the hard schemas looks fast on what is left, so every number exists for several
+//! *populations*:
+//!
+//! * **all**: each engine on whatever it compiled (coverage stands beside it);
+//! * **covered**: the schemas that our engine compiled, whoever else did;
+//! * **common**: the schemas that all engines of the run compiled. Ratios are formed here first, because every
+//!   engine answers for the same work.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::engines::Opened;
+use crate::maskbench::base;
+use crate::plot::Curve;
+use crate::replay::{Outcome, Record};
+use crate::stats::{Sorted, Summary, Times, rounded};
+use crate::table::{Column, print_population};
+
+/// Under which circumstances the numbers came about.
+pub struct Setting {
+    pub data: String,
+    pub tokenizer: String,
+    pub vocabulary: usize,
+    pub seed: u64,
+    pub timeout_s: u64,
+    pub clock_overhead_ns: u64,
+    pub machine: String,
+}
+
+pub struct Report {
+    setting: Setting,
+    names: Vec<String>,
+    engines: Vec<EngineRecords>,
+    /// The place of our engine.
+    base: usize,
+}
+
+struct EngineRecords {
+    name: String,
+    release: String,
+    open_seconds: f64,
+    records: Vec<Record>,
+}
+
+/// Which schemas a summary is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Population {
+    All,
+    Covered,
+    Common,
+}
+
+/// One engine's numbers in one population.
+pub struct Figures {
+    pub schemas: usize,
+    pub right: usize,
+    pub refused: usize,
+    pub valid_rejected: usize,
+    pub invalid_accepted: usize,
+    pub mask: Summary,
+    pub accept: Summary,
+    /// Mask and accept of one token together: what a step costs.
+    pub step_avg: f64,
+    pub first_mask: Summary,
+    pub compile: Summary,
+    pub warm: Option<(Summary, Summary)>,
+    pub bytes: Summary,
+}
+
+impl Report {
+    pub fn new(setting: Setting, opened: &[Opened], names: Vec<String>, records: Vec<Vec<Record>>) -> Report {
+        let base = base(opened);
+        let engines = opened.iter().zip(records).map(|(opened, records)| EngineRecords {
+            name: opened.engine.name().to_owned(),
+            release: opened.engine.release().to_owned(),
+            open_seconds: opened.open_seconds,
+            records,
+        });
+        Report { setting, names, engines: engines.collect(), base }
+    }
+
+    /// All tables, ready to be printed.
+    pub fn table(&self) -> String {
+        let mut text = format!(
+            "{} schemas, {} tokens, {}; an empty measurement takes {} ns\n",
+            self.names.len(),
+            self.setting.vocabulary,
+            self.setting.machine,
+            self.setting.clock_overhead_ns
+        );
+        for (population, title) in [
+            (Population::All, "all schemas, each engine on what it compiles".to_owned()),
+            (Population::Covered, format!("schemas that {} compiles", self.engines[self.base].name)),
+            (Population::Common, "schemas that all engines compile".to_owned()),
+        ] {
+            let columns: Vec<Column> =
+                self.engines.iter().map(|engine| self.column(engine, population)).collect();
+            print_population(&mut text, &title, &columns, self.base);
+        }
+        text
+    }
+
+    pub fn to_json(&self) -> Value {
+        let setting = &self.setting;
+        json!({
+            "engines": self.engines_json(Population::All),
+            "covered": {"schemas": self.size(Population::Covered), "engines": self.engines_json(Population::Covered)},
+            "common": {"schemas": self.size(Population::Common), "engines": self.engines_json(Population::Common)},
+            "ratios": {"covered": self.ratios(Population::Covered), "common": self.ratios(Population::Common)},
+            "refusals": self.per_engine(|engine| refusals(&engine.records)),
+            "wrong": self.per_engine(|engine| self.wrong(engine)),
+            "slowest": self.per_engine(|engine| self.slowest(engine)),
+            "setting": {
+                "data": setting.data,
+                "tokenizer": setting.tokenizer,
+                "vocabulary": setting.vocabulary,
+                "schemas": self.names.len(),
+                "seed": setting.seed,
+                "timeout_s": setting.timeout_s,
+                "clock_overhead_ns": setting.clock_overhead_ns,
+                "machine": setting.machine,
+            },
+        })
+    }
+
+    /// The tail curves of the schemas that all engines compile.
+    pub fn curves(&self) -> Vec<Curve> {
+        let curve = |engine: &EngineRecords| {
+            let chosen = || self.chosen(engine, Population::Common);
+            Curve {
+                name: format!("{} {}", engine.name, engine.release),
+                panels: [
+                    sorted(chosen().flat_map(|record| record.masks.iter().map(|&nanos| u64::from(nanos)))),
+                    sorted(chosen().flat_map(|record| record.accepts.iter().map(|&nanos| u64::from(nanos)))),
+                    sorted(chosen().filter_map(|record| record.first_mask)),
+                ],
+            }
+        };
+        self.engines.iter().map(curve).collect()
+    }
+
+    pub fn caption(&self) -> String {
+        format!(
+            "{} real JSON Schemas compiled by all engines, {} tokens, cold caches for every schema, {}",
+            self.size(Population::Common),
+            self.setting.vocabulary,
+            self.setting.machine
+        )
+    }
+
+    fn column(&self, engine: &EngineRecords, population: Population) -> Column {
+        Column { name: engine.name.clone(), figures: self.figures(engine, population) }
+    }
+
+    fn figures(&self, engine: &EngineRecords, population: Population) -> Figures {
+        let chosen = || self.chosen(engine, population);
+        let count = |test: fn(&Outcome) -> bool| chosen().filter(|record| test(&record.outcome)).count();
+        let of = |list: fn(&Record) -> &Vec<u32>| {
+            sorted(chosen().flat_map(|record| list(record).iter().map(|&nanos| u64::from(nanos)))).summary()
+        };
+        let (mask, accept) = (of(|record| &record.masks), of(|record| &record.accepts));
+        let warm = (of(|record| &record.warm_masks), of(|record| &record.warm_accepts));
+        Figures {
+            schemas: chosen().count(),
+            right: count(is_right),
+            refused: count(|outcome| matches!(outcome, Outcome::Refused(_))),
+            valid_rejected: count(|outcome| matches!(outcome, Outcome::Judged { valid_rejected: true, .. })),
+            invalid_accepted: count(|outcome| {
+                matches!(outcome, Outcome::Judged { invalid_accepted: true, .. })
+            }),
+            mask,
+            accept,
+            step_avg: mask.avg + accept.avg,
+            first_mask: sorted(chosen().filter_map(|record| record.first_mask)).summary(),
+            compile: sorted(chosen().filter_map(|record| record.compile)).summary(),
+            warm: (warm.0.count > 0).then_some(warm),
+            // A summary divides by a thousand, for microseconds; bytes are not times.
+            bytes: sorted(chosen().filter_map(|record| record.bytes).map(|bytes| bytes * 1000)).summary(),
+        }
+    }
+
+    fn chosen<'a>(
+        &'a self,
+        engine: &'a EngineRecords,
+        population: Population,
+    ) -> impl Iterator<Item = &'a Record> {
+        engine
+            .records
+            .iter()
+            .enumerate()
+            .filter(move |(index, _)| self.includes(population, *index))
+            .map(|(_, r)| r)
+    }
+
+    fn includes(&self, population: Population, index: usize) -> bool {
+        match population {
+            Population::All => true,
+            Population::Covered => !self.engines[self.base].records[index].is_refused(),
+            Population::Common => self.engines.iter().all(|engine| !engine.records[index].is_refused()),
+        }
+    }
+
+    fn size(&self, population: Population) -> usize {
+        (0..self.names.len()).filter(|&index| self.includes(population, index)).count()
+    }
+
+    fn per_engine(&self, part: impl Fn(&EngineRecords) -> Value) -> Value {
+        Value::Object(self.engines.iter().map(|engine| (engine.name.clone(), part(engine))).collect())
+    }
+
+    fn engines_json(&self, population: Population) -> Value {
+        self.per_engine(|engine| engine_json(engine, &self.figures(engine, population)))
+    }
+
+    /// How many times more than ours each peer needs.
+    fn ratios(&self, population: Population) -> Value {
+        let ours = self.figures(&self.engines[self.base], population);
+        let mut ratios = Map::new();
+        for (_, engine) in self.engines.iter().enumerate().filter(|(place, _)| *place != self.base) {
+            let theirs = self.figures(engine, population);
+            ratios.insert(
+                engine.name.clone(),
+                json!({
+                    "mask": ratio_json(theirs.mask, ours.mask),
+                    "accept": ratio_json(theirs.accept, ours.accept),
+                    "ttfm": ratio_json(theirs.first_mask, ours.first_mask),
+                }),
+            );
+        }
+        Value::Object(ratios)
+    }
+
+    fn wrong(&self, engine: &EngineRecords) -> Value {
+        let names = |test: fn(&Outcome) -> bool| -> Vec<&str> {
+            let judged = engine.records.iter().zip(&self.names);
+            judged.filter(|(record, _)| test(&record.outcome)).map(|(_, name)| name.as_str()).collect()
+        };
+        json!({
+            "valid_rejected": names(|outcome| matches!(outcome, Outcome::Judged { valid_rejected: true, .. })),
+            "invalid_accepted": names(|outcome| matches!(outcome, Outcome::Judged { invalid_accepted: true, .. })),
+        })
+    }
+
+    /// The schemas with the slowest masks and the slowest first masks: where to look first.
+    fn slowest(&self, engine: &EngineRecords) -> Value {
+        let top = |key: fn(&Record) -> u64, show: fn(&Record, &str) -> Value| -> Vec<Value> {
+            let mut order: Vec<usize> = (0..engine.records.len()).collect();
+            order.sort_by_key(|&index| std::cmp::Reverse(key(&engine.records[index])));
+            order.iter().take(10).map(|&index| show(&engine.records[index], &self.names[index])).collect()
+        };
+        json!({
+            "mask": top(|record| u64::from(record.slowest.0), |record, name| json!({
+                "schema": name,
+                "us": rounded(f64::from(record.slowest.0) / 1e3),
+                "instance": record.slowest.1,
+                "token": record.slowest.2,
+            })),
+            "ttfm": top(|record| record.first_mask.unwrap_or(0), |record, name| json!({
+                "schema": name,
+                "us": rounded(record.first_mask.unwrap_or(0) as f64 / 1e3),
+            })),
+        })
+    }
+}
+
+fn is_right(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Judged { valid_rejected: false, invalid_accepted: false })
+}
+
+fn sorted(nanos: impl Iterator<Item = u64>) -> Sorted {
+    Times(nanos.collect()).sorted()
+}
+
+fn engine_json(engine: &EngineRecords, figures: &Figures) -> Value {
+    let mut value = json!({
+        "release": engine.release,
+        "open_s": rounded(engine.open_seconds),
+        "schemas": figures.schemas,
+        "right": figures.right,
+        "refused": figures.refused,
+        "valid_rejected": figures.valid_rejected,
+        "invalid_accepted": figures.invalid_accepted,
+        "mask_us": figures.mask.to_json(),
+        "accept_us": figures.accept.to_json(),
+        "step_us": {"avg": rounded(figures.step_avg)},
+        "ttfm_us": figures.first_mask.to_json(),
+        "compile_us": figures.compile.to_json(),
+        "bytes": {"p50": figures.bytes.p50, "p99": figures.bytes.p99, "max": figures.bytes.max},
+    });
+    if let Some((mask, accept)) = figures.warm {
+        value["warm_mask_us"] = mask.to_json();
+        value["warm_accept_us"] = accept.to_json();
+    }
+    value
+}
+
+fn ratio_json(theirs: Summary, ours: Summary) -> Value {
+    let names = ["avg", "p50", "p90", "p99", "p999", "max"];
+    let ratio =
+        |(theirs, ours): (f64, f64)| if ours > 0.0 { json!(rounded(theirs / ours)) } else { Value::Null };
+    let ratios = theirs.columns().into_iter().zip(ours.columns()).map(ratio);
+    Value::Object(names.into_iter().map(str::to_owned).zip(ratios).collect())
+}
+
+/// The most frequent reasons of refusal, alike messages counted together.
+fn refusals(records: &[Record]) -> Value {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for record in records {
+        if let Outcome::Refused(message) = &record.outcome {
+            *counts.entry(reason(message)).or_default() += 1;
+        }
+    }
+    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    Value::Object(counts.into_iter().take(25).map(|(reason, count)| (reason, json!(count))).collect())
+}
+
+/// The first line of a message without digits, which differ from schema to schema.
+fn reason(message: &str) -> String {
+    let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
+    let mut reason = String::new();
+    for character in line.chars().take(120) {
+        match character {
+            '0'..='9' if reason.ends_with('#') => {}
+            '0'..='9' => reason.push('#'),
+            _ => reason.push(character),
+        }
+    }
+    reason
+}

@@ -1,0 +1,234 @@
+//! The frozen automaton: deterministic, minimal, dense.
+//!
+//! ```text
+//! [a-z]+@      class of byte:   @ → 1   a-z → 2   all others → 0
+//!
+//!              class   0   1   2
+//!   state 0 (dead)     0   0   0
+//!   state 1 (start)    0   0   2
+//!   state 2            0   3   2
+//!   state 3 accepts    0   0   0
+//! ```
+//!
+//! A transition is two loads: the byte's class, and the cell of the table. Rows are as long as the next power
+//! of two of the number of classes, so that a state's number becomes a row by a shift.
+//!
+//! State 0 is dead and always there, also where nothing leads to it. Every other state can reach an
+//! accepting one, no two states have the same future, and the numbering is breadth first by ascending byte.
+//! So the automaton depends on the language alone, and `==` compares languages.
+
+use rustc_hash::FxHashMap;
+
+use crate::derivative::Derivatives;
+use crate::{ByteClasses, ByteSet, Draft, ExprId, Exprs, LimitError, Limits, Nfa, determinize, minimize};
+
+/// The minimal deterministic automaton of a regular language.
+///
+/// ```
+/// use maskwright_automata::{ByteSet, Dfa, Exprs, Limits};
+/// let mut e = Exprs::new();
+/// let digit = e.set(ByteSet::range(b'0', b'9'));
+/// let digits = e.repeat(digit, 1, None);
+/// let twice = { let more = e.star(digit); e.concat([digit, more]) };
+/// let dfa = Dfa::build(&mut e, digits, &Limits::default()).unwrap();
+/// assert_eq!(dfa, Dfa::build(&mut e, twice, &Limits::default()).unwrap());
+///
+/// let state = dfa.next(dfa.start(), b'7');
+/// assert!(dfa.is_accepting(state));
+/// assert_eq!(dfa.next(state, b'x'), Dfa::DEAD);
+/// assert_eq!(dfa.live(state), ByteSet::range(b'0', b'9'));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dfa {
+    classes: ByteClasses,
+    /// The binary logarithm of the length of a row.
+    shift: u32,
+    table: Box<[u32]>,
+    accepting: Box<[bool]>,
+    live: Box<[ByteSet]>,
+}
+
+impl Dfa {
+    /// The state from which nothing is accepted.
+    pub const DEAD: u32 = 0;
+
+    /// The automaton of an expression.
+    pub fn build(exprs: &mut Exprs, id: ExprId, limits: &Limits) -> Result<Self, LimitError> {
+        let draft = match Nfa::build(exprs, id, limits)? {
+            Some(nfa) => determinize(&nfa, limits)?,
+            None => derive_all(exprs, id, limits)?,
+        };
+        Ok(minimize(&draft))
+    }
+
+    /// The automaton of the empty language: the dead state alone.
+    pub fn never() -> Self {
+        Self::freeze(&ByteClasses::new([]), &[Self::DEAD], [false].into())
+    }
+
+    /// Packs the rows of a minimal automaton whose states are numbered already.
+    pub(crate) fn freeze(classes: &ByteClasses, rows: &[u32], accepting: Box<[bool]>) -> Self {
+        let (width, count) = (classes.len(), accepting.len());
+        let column =
+            |class: usize| -> Vec<u32> { (0..count).map(|state| rows[state * width + class]).collect() };
+        let (classes, kept) = classes.merge(column);
+        let shift = kept.len().next_power_of_two().trailing_zeros();
+        let mut table = vec![Self::DEAD; count << shift].into_boxed_slice();
+        let mut live = vec![ByteSet::EMPTY; count].into_boxed_slice();
+        let sets = classes.sets();
+        for state in 0..count {
+            for (class, &old) in kept.iter().enumerate() {
+                let target = rows[state * width + old];
+                table[state << shift | class] = target;
+                if target != Self::DEAD {
+                    live[state] = live[state].union(sets[class]);
+                }
+            }
+        }
+        Self { classes, shift, table, accepting, live }
+    }
+
+    /// Where reading begins: state 1, or the dead state where the language is empty.
+    #[inline]
+    pub fn start(&self) -> u32 {
+        u32::from(self.len() > 1)
+    }
+
+    /// The state after a byte. Panics if the state is none of this automaton.
+    #[inline]
+    pub fn next(&self, state: u32, byte: u8) -> u32 {
+        self.table[(state as usize) << self.shift | usize::from(self.classes.class(byte))]
+    }
+
+    /// The state after some bytes.
+    #[inline]
+    pub fn run(&self, state: u32, bytes: &[u8]) -> u32 {
+        bytes.iter().fold(state, |state, &byte| self.next(state, byte))
+    }
+
+    /// Whether what was read to get here is in the language.
+    #[inline]
+    pub fn is_accepting(&self, state: u32) -> bool {
+        self.accepting[state as usize]
+    }
+
+    /// The bytes after which something can still be accepted.
+    #[inline]
+    pub fn live(&self, state: u32) -> ByteSet {
+        self.live[state as usize]
+    }
+
+    /// How many states there are, the dead one included.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.accepting.len()
+    }
+
+    /// The bytes that the automaton tells apart.
+    pub fn classes(&self) -> &ByteClasses {
+        &self.classes
+    }
+
+    /// Whether the language is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 1
+    }
+
+    /// Whether the bytes are in the language.
+    pub fn matches(&self, bytes: &[u8]) -> bool {
+        self.is_accepting(self.run(self.start(), bytes))
+    }
+
+    /// The transitions of a state to live states, by ascending smallest byte: one for each target.
+    pub fn edges(&self, state: u32) -> Vec<(ByteSet, u32)> {
+        let mut edges: Vec<(ByteSet, u32)> = Vec::new();
+        for (class, set) in self.classes.sets().into_iter().enumerate() {
+            let target = self.table[(state as usize) << self.shift | class];
+            match edges.iter_mut().find(|edge| edge.1 == target) {
+                _ if target == Self::DEAD => {}
+                Some(edge) => edge.0 = edge.0.union(set),
+                None => edges.push((set, target)),
+            }
+        }
+        edges
+    }
+
+    /// The shortest member of the language, and the least of these; `None` where the language is empty.
+    pub fn witness(&self) -> Option<Vec<u8>> {
+        self.witness_from(self.start())
+    }
+
+    /// The shortest string, and the least of these, that leads from a state to an accepting one.
+    pub fn witness_from(&self, state: u32) -> Option<Vec<u8>> {
+        let mut came_from: FxHashMap<u32, (u32, u8)> = FxHashMap::default();
+        let mut queue = vec![state];
+        let mut at = 0;
+        while let Some(&here) = queue.get(at) {
+            if self.is_accepting(here) {
+                return Some(trace_back(&came_from, state, here));
+            }
+            for byte in self.classes.representatives() {
+                let target = self.next(here, byte);
+                if target != Self::DEAD && target != state && !came_from.contains_key(&target) {
+                    came_from.insert(target, (here, byte));
+                    queue.push(target);
+                }
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>()
+            + size_of::<[u8; 256]>()
+            + size_of_val(&*self.table)
+            + size_of_val(&*self.accepting)
+            + size_of_val(&*self.live)
+    }
+}
+
+/// The bytes on the way from `start` to `end`.
+pub(crate) fn trace_back(came_from: &FxHashMap<u32, (u32, u8)>, start: u32, end: u32) -> Vec<u8> {
+    let (mut path, mut at) = (Vec::new(), end);
+    while at != start
+        && let Some(&(before, byte)) = came_from.get(&at)
+    {
+        path.push(byte);
+        at = before;
+    }
+    path.reverse();
+    path
+}
+
+/// The automaton whose states are the derivatives of an expression, all of them.
+fn derive_all(exprs: &mut Exprs, id: ExprId, limits: &Limits) -> Result<Draft, LimitError> {
+    let classes = ByteClasses::new(exprs.sets_of(id));
+    let mut derivatives = Derivatives::new(classes.clone());
+    let (mut draft, mut fuel) = (Draft::new(classes), limits.fuel());
+    let mut numbers: FxHashMap<ExprId, u32> = FxHashMap::default();
+    let mut states = vec![id];
+    numbers.insert(id, draft.push(exprs.is_nullable(id), limits)?);
+    let mut state = 0;
+    while let Some(&expr) = states.get(state) {
+        for class in 0..draft.classes.len() {
+            fuel.spend(1)?;
+            let after = derivatives.derive(exprs, expr, class as u8, limits, &mut fuel)?;
+            if after == ExprId::NEVER {
+                continue;
+            }
+            let target = if let Some(&known) = numbers.get(&after) {
+                known
+            } else {
+                let new = draft.push(exprs.is_nullable(after), limits)?;
+                numbers.insert(after, new);
+                states.push(after);
+                new
+            };
+            draft.set(state as u32, class, target);
+        }
+        state += 1;
+    }
+    Ok(draft)
+}

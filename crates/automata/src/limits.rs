@@ -1,0 +1,113 @@
+//! How much work and memory a construction may use, and the error when it would use more.
+
+use core::fmt;
+
+/// What a construction may use. Limits are counted, not timed, so that the answer is the same on
+/// every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// States of an NFA, and states of a DFA.
+    pub states: usize,
+    /// Elementary steps: threads looked at by the subset construction, derivatives taken. For a lazy
+    /// automaton this is the fuel of one question, not of its whole life.
+    pub steps: usize,
+    /// Bytes of tables and expressions.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    /// 100,000 states, 10 million steps, 64 MiB: at most some tenths of a second.
+    fn default() -> Self {
+        Self { states: 100_000, steps: 10_000_000, bytes: 64 << 20 }
+    }
+}
+
+/// What ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Resource {
+    /// [`Limits::states`].
+    States,
+    /// [`Limits::steps`].
+    Steps,
+    /// [`Limits::bytes`].
+    Bytes,
+}
+
+/// An automaton would need more than its [`Limits`] allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LimitError {
+    resource: Resource,
+    limit: usize,
+}
+
+impl LimitError {
+    /// What ran out.
+    pub fn resource(&self) -> Resource {
+        self.resource
+    }
+
+    /// How much of it was allowed.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.resource {
+            Resource::States => "states",
+            Resource::Steps => "steps of work",
+            Resource::Bytes => "bytes of memory",
+        };
+        write!(
+            f,
+            "the automaton needs more than {} {what}; lower a repetition bound, split the expression, or raise the limit",
+            self.limit
+        )
+    }
+}
+
+impl core::error::Error for LimitError {}
+
+impl Limits {
+    /// Refuses more states than allowed.
+    pub(crate) fn check_states(&self, states: usize) -> Result<(), LimitError> {
+        Self::check(states, self.states, Resource::States)
+    }
+
+    /// Refuses more bytes than allowed.
+    pub(crate) fn check_bytes(&self, bytes: usize) -> Result<(), LimitError> {
+        Self::check(bytes, self.bytes, Resource::Bytes)
+    }
+
+    /// A meter for [`Limits::steps`].
+    pub(crate) fn fuel(&self) -> Fuel {
+        Fuel { used: 0, limit: self.steps }
+    }
+
+    fn check(used: usize, limit: usize, resource: Resource) -> Result<(), LimitError> {
+        // Ids are u32 and their largest value means "none" in the tables.
+        if used <= limit && used < u32::MAX as usize { Ok(()) } else { Err(LimitError { resource, limit }) }
+    }
+}
+
+/// Counts steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fuel {
+    used: usize,
+    limit: usize,
+}
+
+impl Fuel {
+    /// Spends some steps, or says that there are not enough left.
+    #[inline]
+    pub(crate) fn spend(&mut self, steps: usize) -> Result<(), LimitError> {
+        self.used = self.used.saturating_add(steps);
+        if self.used <= self.limit {
+            Ok(())
+        } else {
+            Err(LimitError { resource: Resource::Steps, limit: self.limit })
+        }
+    }
+}

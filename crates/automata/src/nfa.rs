@@ -1,0 +1,292 @@
+//! Thompson's construction: from an expression without ∧ and ¬ to a nondeterministic automaton.
+//!
+//! The automaton is built backwards. `compile(x, next)` makes states that read `x` and go on at `next`,
+//! and returns where to enter; a sequence compiles its tail first, and its head against that:
+//!
+//! ```text
+//! compile(x·y, next)   = compile(x, compile(y, next))
+//! compile(x|y, next)   = fork[compile(x, next), compile(y, next)]
+//! compile(x*, next)    = f, where f = fork[compile(x, f), next]
+//! compile(x{2,4},next) = x → x → fork[x → fork[x → next, next], next]
+//! ```
+//!
+//! There is nothing to patch later, and since expressions are hash-consed, equal pieces with the same
+//! continuation are built once: all words that end in `…ation` share these five states.
+
+use rustc_hash::FxHashMap;
+
+use crate::{ByteSet, Expr, ExprId, Exprs, LimitError, Limits};
+
+/// A state of an [`Nfa`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NfaState {
+    /// Reads a byte of the set with this number and goes on at `next`.
+    Read {
+        /// A position in [`Nfa::sets`].
+        set: u32,
+        /// The state after the byte.
+        next: u32,
+    },
+    /// Goes on at any of these without reading.
+    Fork(Box<[u32]>),
+    /// The whole input was read.
+    Accept,
+}
+
+/// A nondeterministic automaton with one accepting state.
+///
+/// ```
+/// use maskwright_automata::{Exprs, Limits, Nfa};
+/// let mut e = Exprs::new();
+/// let ab = e.bytes(b"ab");
+/// let abs = e.star(ab);
+/// let nfa = Nfa::build(&e, abs, &Limits::default()).unwrap().expect("no intersection, no complement");
+/// assert_eq!(nfa.len(), 4);
+/// assert!(nfa.matches(b"abab") && !nfa.matches(b"aba"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Nfa {
+    states: Vec<NfaState>,
+    sets: Vec<ByteSet>,
+    start: u32,
+}
+
+impl Nfa {
+    /// The automaton of an expression, or `None` where the expression uses intersection or complement.
+    pub fn build(exprs: &Exprs, id: ExprId, limits: &Limits) -> Result<Option<Self>, LimitError> {
+        if !exprs.is_plain(id) {
+            return Ok(None);
+        }
+        let mut compiler = Compiler {
+            exprs,
+            limits,
+            states: vec![NfaState::Accept],
+            sets: Vec::new(),
+            set_numbers: FxHashMap::default(),
+            memo: FxHashMap::default(),
+            tasks: Vec::new(),
+            branches: Vec::new(),
+        };
+        let start = compiler.compile(id)?;
+        Ok(Some(Self { states: compiler.states, sets: compiler.sets, start }))
+    }
+
+    /// Where reading begins.
+    pub fn start(&self) -> u32 {
+        self.start
+    }
+
+    /// The states; a state's number is its position.
+    pub fn states(&self) -> &[NfaState] {
+        &self.states
+    }
+
+    /// The different sets of bytes that the states read.
+    pub fn sets(&self) -> &[ByteSet] {
+        &self.sets
+    }
+
+    /// How many states there are.
+    #[expect(clippy::len_without_is_empty, reason = "there is always the accepting state")]
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Whether the automaton accepts the bytes, by following all threads at once.
+    pub fn matches(&self, bytes: &[u8]) -> bool {
+        let mut closure = Closure::new(self);
+        let mut threads = Vec::new();
+        let mut accepts = closure.expand(&[self.start], &mut threads);
+        for &byte in bytes {
+            let targets: Vec<u32> = threads
+                .iter()
+                .filter_map(|&thread| match self.states[thread as usize] {
+                    NfaState::Read { set, next } if self.sets[set as usize].contains(byte) => Some(next),
+                    _ => None,
+                })
+                .collect();
+            accepts = closure.expand(&targets, &mut threads);
+        }
+        accepts
+    }
+}
+
+/// Finds which reading states can be entered without reading.
+#[derive(Debug)]
+pub(crate) struct Closure<'a> {
+    nfa: &'a Nfa,
+    /// The round in which a state was last seen; there is no need to clear it between rounds.
+    seen: Vec<u32>,
+    round: u32,
+    work: Vec<u32>,
+    /// How many states the last round looked at.
+    visited: usize,
+}
+
+impl<'a> Closure<'a> {
+    pub(crate) fn new(nfa: &'a Nfa) -> Self {
+        Self { nfa, seen: vec![0; nfa.states.len()], round: 0, work: Vec::new(), visited: 0 }
+    }
+
+    /// Replaces `threads` by the reading states that are reached from `targets`, sorted. Says whether the
+    /// accepting state is reached too.
+    pub(crate) fn expand(&mut self, targets: &[u32], threads: &mut Vec<u32>) -> bool {
+        self.round += 1;
+        self.visited = 0;
+        self.work.extend_from_slice(targets);
+        threads.clear();
+        let mut accepts = false;
+        while let Some(state) = self.work.pop() {
+            self.visited += 1;
+            if core::mem::replace(&mut self.seen[state as usize], self.round) == self.round {
+                continue;
+            }
+            match &self.nfa.states[state as usize] {
+                NfaState::Read { .. } => threads.push(state),
+                NfaState::Fork(targets) => self.work.extend_from_slice(targets),
+                NfaState::Accept => accepts = true,
+            }
+        }
+        threads.sort_unstable();
+        accepts
+    }
+
+    /// The cost of the last round.
+    pub(crate) fn visited(&self) -> usize {
+        self.visited
+    }
+}
+
+/// The construction, on an explicit stack of tasks. A task that has a value leaves it in `entry`.
+struct Compiler<'a> {
+    exprs: &'a Exprs,
+    limits: &'a Limits,
+    states: Vec<NfaState>,
+    sets: Vec<ByteSet>,
+    set_numbers: FxHashMap<ByteSet, u32>,
+    memo: FxHashMap<(ExprId, u32), u32>,
+    tasks: Vec<Task>,
+    branches: Vec<u32>,
+}
+
+enum Task {
+    /// Compile an expression against a continuation.
+    Expr(ExprId, u32),
+    /// Compile an expression against the last entry.
+    Before(ExprId),
+    /// Remember the last entry as that of the expression with this continuation.
+    Remember(ExprId, u32),
+    /// Keep the last entry as a branch.
+    Branch,
+    /// Make a fork of the last branches, as many as this.
+    Fork(usize),
+    /// Compile the body against the last entry, make it optional, and go on `left - 1` times.
+    Optional { body: ExprId, left: u32, exit: u32 },
+    /// Make the last entry optional: it or the exit.
+    MakeOptional { exit: u32 },
+    /// Compile the body against the last entry, `left` times.
+    Mandatory { body: ExprId, left: u32 },
+    /// The last entry is the body of a loop whose fork exists already.
+    CloseLoop { fork: u32, exit: u32 },
+}
+
+impl Compiler<'_> {
+    fn compile(&mut self, id: ExprId) -> Result<u32, LimitError> {
+        let mut entry = 0;
+        self.tasks.push(Task::Expr(id, entry));
+        while let Some(task) = self.tasks.pop() {
+            match task {
+                Task::Expr(id, next) => {
+                    if let Some(done) = self.start(id, next)? {
+                        entry = done;
+                    }
+                }
+                Task::Before(id) => self.tasks.push(Task::Expr(id, entry)),
+                Task::Remember(id, next) => {
+                    self.memo.insert((id, next), entry);
+                }
+                Task::Branch => self.branches.push(entry),
+                Task::Fork(count) => {
+                    let branches = self.branches.split_off(self.branches.len() - count);
+                    entry = self.push(NfaState::Fork(branches.into()))?;
+                }
+                Task::Optional { left: 0, .. } | Task::Mandatory { left: 0, .. } => {}
+                Task::Optional { body, left, exit } => {
+                    self.tasks.push(Task::Optional { body, left: left - 1, exit });
+                    self.tasks.push(Task::MakeOptional { exit });
+                    self.tasks.push(Task::Expr(body, entry));
+                }
+                Task::MakeOptional { exit } => entry = self.push(NfaState::Fork([entry, exit].into()))?,
+                Task::Mandatory { body, left } => {
+                    self.tasks.push(Task::Mandatory { body, left: left - 1 });
+                    self.tasks.push(Task::Expr(body, entry));
+                }
+                Task::CloseLoop { fork, exit } => {
+                    self.states[fork as usize] = NfaState::Fork([entry, exit].into());
+                    entry = fork;
+                }
+            }
+        }
+        Ok(entry)
+    }
+
+    /// Compiles an expression at once, or leaves tasks that will.
+    fn start(&mut self, id: ExprId, next: u32) -> Result<Option<u32>, LimitError> {
+        if let Some(&known) = self.memo.get(&(id, next)) {
+            return Ok(Some(known));
+        }
+        let exprs = self.exprs;
+        match exprs.get(id) {
+            Expr::Empty => return Ok(Some(next)),
+            Expr::Set(set) => {
+                let set = self.set_number(*set);
+                let entry = self.push(NfaState::Read { set, next })?;
+                self.memo.insert((id, next), entry);
+                return Ok(Some(entry));
+            }
+            // ∧ and ¬ do not occur in plain expressions.
+            Expr::Never | Expr::And(_) | Expr::Not(_) => {
+                return Ok(Some(self.push(NfaState::Fork(Box::default()))?));
+            }
+            Expr::Concat(head, tail) => {
+                self.tasks.push(Task::Remember(id, next));
+                self.tasks.push(Task::Before(*head));
+                self.tasks.push(Task::Expr(*tail, next));
+            }
+            Expr::Alt(parts) => {
+                self.tasks.push(Task::Remember(id, next));
+                self.tasks.push(Task::Fork(parts.len()));
+                for &part in parts {
+                    self.tasks.push(Task::Branch);
+                    self.tasks.push(Task::Expr(part, next));
+                }
+            }
+            Expr::Repeat { body, min, max } => {
+                self.tasks.push(Task::Remember(id, next));
+                self.tasks.push(Task::Mandatory { body: *body, left: *min });
+                if let Some(max) = max {
+                    self.tasks.push(Task::Optional { body: *body, left: max - min, exit: next });
+                    self.tasks.push(Task::Expr(ExprId::EMPTY, next));
+                } else {
+                    let fork = self.push(NfaState::Fork(Box::default()))?;
+                    self.tasks.push(Task::CloseLoop { fork, exit: next });
+                    self.tasks.push(Task::Expr(*body, fork));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn set_number(&mut self, set: ByteSet) -> u32 {
+        *self.set_numbers.entry(set).or_insert_with(|| {
+            self.sets.push(set);
+            self.sets.len() as u32 - 1
+        })
+    }
+
+    fn push(&mut self, state: NfaState) -> Result<u32, LimitError> {
+        self.limits.check_states(self.states.len() + 1)?;
+        self.states.push(state);
+        Ok(self.states.len() as u32 - 1)
+    }
+}

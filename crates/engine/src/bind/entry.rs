@@ -1,0 +1,188 @@
+//! What a vocabulary does in one state of a leaf, worked out once and shared by all grammars.
+//!
+//! Take a state of a leaf and read a token from it, byte by byte. Either the leaf is still alive at the token's end –
+//! then the token is *inner*, and allowed whatever follows the leaf – or there is one first byte on which the
+//! leaf dies. The token is then allowed only if the leaf could end right there and what is left of the token, its
+//! *rest*, can begin what follows:
+//!
+//! ```text
+//!   state: inside a JSON string        token  hello      inner
+//!                                      token  o", "      dies on the comma; the rest is  , "
+//!                                      token  o"\n       a raw line feed cannot follow `"`? that is for the rest
+//! ```
+//! (The leaf might also end *before* it must. That matters only if what follows can begin with a byte by which the leaf
+//! could go on; [`crate::leaf::Automaton::open`] lists those bytes, and where the two overlap the plain walk is
+//! taken instead.)
+//!
+//! Most tokens are inner, and rests repeat: the 1,301 tokens of Llama 3.1 that hold a closing quote have 576
+//! distinct ones. So a mask is one shared bitset and a short walk over a small trie of rests.
+
+use std::sync::{Arc, OnceLock};
+
+use maskwright_vocab::{Trie, Vocabulary};
+
+use crate::leaf::{Action, Automaton};
+
+/// A bitset over the vocabulary, 32 tokens a word.
+pub(crate) type Words = Arc<[u32]>;
+
+/// Tokens read from one state of one leaf.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Inner tokens, ascending by the number of units that they begin.
+    inner: Box<[u32]>,
+    /// Where the tokens with at most `k` units end in `inner`.
+    inner_ends: Box<[u32]>,
+    /// The inner tokens with at most `k` units, as a bitset; the last is all of them.
+    bitsets: Box<[OnceLock<Words>]>,
+    /// The tokens that end exactly where a counted part is closed, with their units, ascending by units.
+    closing: Box<[(u32, u32)]>,
+    /// Nodes of the vocabulary's trie at which the leaf can end, with the units begun before.
+    exits: Box<[(u32, u32)]>,
+    /// The most units before an exit.
+    max_exit: u32,
+    /// Rests by their first byte.
+    rests: Box<[OnceLock<Rests>]>,
+}
+
+/// The rests that begin with one byte.
+#[derive(Debug)]
+struct Rests {
+    all: Trie,
+    /// By the units begun before them, ascending.
+    by_units: Box<[(u32, Trie)]>,
+}
+
+/// How many tokens make a bitset better than a list.
+pub(crate) const MANY: usize = 192;
+
+impl Entry {
+    /// Reads every token from `state`: one walk over the part of the trie where the leaf is alive.
+    pub(crate) fn new(automaton: &Automaton, state: u32, vocabulary: &Vocabulary) -> Self {
+        let trie = vocabulary.trie();
+        let mut inner: Vec<(u32, u32)> = Vec::new();
+        let mut closing = Vec::new();
+        let mut exits = Vec::new();
+        let mut work = vec![(0u32, state, 0u32, false)];
+        while let Some((node, state, units, closed)) = work.pop() {
+            if node != 0 {
+                let list = if closed { &mut closing } else { &mut inner };
+                list.extend(trie.tokens(node).iter().map(|&token| (units, token)));
+                if automaton.is_accepting(state) && !trie.children(node).is_empty() {
+                    exits.push((node, units));
+                }
+            }
+            for child in trie.children(node) {
+                let step = automaton.step(state, trie.byte(child));
+                if !step.is_dead() {
+                    let units = units + u32::from(step.action() == Action::Unit);
+                    work.push((child, step.target(), units, closed || step.action() == Action::Close));
+                }
+            }
+        }
+        inner.sort_unstable();
+        closing.sort_unstable();
+        exits.sort_unstable();
+        let most = inner.last().map_or(0, |last| last.0);
+        let ends: Box<[u32]> =
+            (0..=most).map(|k| inner.partition_point(|&(units, _)| units <= k) as u32).collect();
+        Self {
+            bitsets: ends.iter().map(|_| OnceLock::new()).collect(),
+            inner_ends: ends,
+            inner: inner.into_iter().map(|(_, token)| token).collect(),
+            closing: closing.into(),
+            max_exit: exits.iter().map(|exit| exit.1).max().unwrap_or(0),
+            exits: exits.into(),
+            rests: (0..256).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// The inner tokens that begin at most `room` units, as a list.
+    pub(crate) fn inner(&self, room: u32) -> &[u32] {
+        let at = (room as usize).min(self.inner_ends.len() - 1);
+        &self.inner[..self.inner_ends[at] as usize]
+    }
+
+    /// The same as a bitset, if they are many.
+    pub(crate) fn inner_bitset(&self, room: u32, size: usize) -> Option<&Words> {
+        let at = (room as usize).min(self.inner_ends.len() - 1);
+        (self.inner_ends[at] as usize >= MANY)
+            .then(|| self.bitsets[at].get_or_init(|| bitset(self.inner(room), size)))
+    }
+
+    /// The tokens that close the counted part with their last byte, having begun `need` to `room` units.
+    pub(crate) fn closing(&self, need: u32, room: u32) -> impl Iterator<Item = u32> {
+        let from = self.closing.partition_point(|&(units, _)| units < need);
+        self.closing[from..].iter().take_while(move |&&(units, _)| units <= room).map(|&(_, token)| token)
+    }
+
+    /// Whether any token goes on behind the leaf.
+    pub(crate) fn has_exits(&self) -> bool {
+        !self.exits.is_empty()
+    }
+
+    /// The tries of rests that begin with `byte`, for exits after `need` to `room` units. Each trie has the byte as the only
+    /// child of its root.
+    pub(crate) fn rests<'e>(
+        &'e self,
+        byte: u8,
+        need: u32,
+        room: u32,
+        vocabulary: &Vocabulary,
+    ) -> impl Iterator<Item = &'e Trie> {
+        let rests = self.rests[byte as usize].get_or_init(|| self.gather(byte, vocabulary));
+        let all = (need == 0 && room >= self.max_exit).then_some(&rests.all);
+        let some = if all.is_some() { &[][..] } else { &rests.by_units };
+        let some = some.iter().filter(move |(units, _)| (need..=room).contains(units)).map(|(_, trie)| trie);
+        all.into_iter().filter(|trie| trie.len() > 1).chain(some)
+    }
+
+    /// Collects the rests that begin with a byte.
+    fn gather(&self, byte: u8, vocabulary: &Vocabulary) -> Rests {
+        let trie = vocabulary.trie();
+        let mut found: Vec<(u32, Vec<u8>, u32)> = Vec::new();
+        for &(exit, units) in &self.exits {
+            let Some(child) = trie.child(exit, byte) else { continue };
+            let mut path = vec![byte];
+            let mut work = vec![(child, 1usize)];
+            while let Some((node, depth)) = work.pop() {
+                path.truncate(depth - 1);
+                path.push(trie.byte(node));
+                found.extend(trie.tokens(node).iter().map(|&token| (units, path.clone(), token)));
+                work.extend(trie.children(node).map(|child| (child, depth + 1)));
+            }
+        }
+        found.sort_unstable();
+        let entry = |(_, path, token): &(u32, Vec<u8>, u32)| (path.clone(), *token);
+        Rests {
+            all: Trie::build(found.iter().map(entry)),
+            by_units: found
+                .chunk_by(|a, b| a.0 == b.0)
+                .map(|group| (group[0].0, Trie::build(group.iter().map(entry))))
+                .collect(),
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let bitsets = self.bitsets.iter().filter_map(OnceLock::get).map(|words| words.len() * 4);
+        let rests = self.rests.iter().filter_map(OnceLock::get);
+        let rests = rests.map(|r| {
+            r.all.heap_bytes() + r.by_units.iter().map(|(_, trie)| trie.heap_bytes() + 64).sum::<usize>()
+        });
+        self.inner.len() * 4
+            + self.inner_ends.len() * 4
+            + (self.closing.len() + self.exits.len()) * 8
+            + bitsets.sum::<usize>()
+            + rests.sum::<usize>()
+            + 256 * size_of::<OnceLock<Rests>>()
+    }
+}
+
+/// A bitset with these tokens.
+pub(crate) fn bitset(tokens: &[u32], size: usize) -> Words {
+    let mut words = vec![0u32; size.div_ceil(32)];
+    for &token in tokens {
+        words[token as usize / 32] |= 1 << (token % 32);
+    }
+    words.into()
+}

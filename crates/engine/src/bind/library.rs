@@ -1,0 +1,82 @@
+//! Everything that grammars share about one vocabulary.
+
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use maskwright_vocab::Vocabulary;
+use rustc_hash::FxHashMap;
+
+use super::entry::Entry;
+use crate::leaf::{Automaton, json_string};
+
+/// A vocabulary and what has been found out about leaves read with it. Make one for each tokenizer of a process
+/// and bind all programs to it: what one grammar paid for, the others get for nothing.
+#[derive(Debug)]
+pub struct Library {
+    vocabulary: Arc<Vocabulary>,
+    /// By the address of the automaton, which the entry keeps alive.
+    automata: RwLock<FxHashMap<usize, Arc<BoundAutomaton>>>,
+}
+
+/// How many automata are kept. Beyond it everything is forgotten; programs in use keep what they have.
+const KEPT: usize = 4_096;
+
+impl Library {
+    /// An empty library, but for what every JSON document needs.
+    pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        let library = Self { vocabulary, automata: RwLock::default() };
+        let string = library.bind(json_string());
+        for state in 1..json_string().len() as u32 {
+            string.entry(state, &library.vocabulary);
+        }
+        library
+    }
+
+    /// The vocabulary.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// How much memory the library holds beyond the vocabulary.
+    pub fn heap_bytes(&self) -> usize {
+        let automata = self.automata.read().unwrap_or_else(PoisonError::into_inner);
+        automata.values().map(|bound| bound.heap_bytes()).sum()
+    }
+
+    /// The automaton as this vocabulary reads it.
+    pub(crate) fn bind(&self, automaton: &Arc<Automaton>) -> Arc<BoundAutomaton> {
+        let address = Arc::as_ptr(automaton).addr();
+        if let Some(found) = self.automata.read().unwrap_or_else(PoisonError::into_inner).get(&address) {
+            return found.clone();
+        }
+        let mut automata = self.automata.write().unwrap_or_else(PoisonError::into_inner);
+        if automata.len() >= KEPT {
+            automata.clear();
+        }
+        automata.entry(address).or_insert_with(|| Arc::new(BoundAutomaton::new(automaton.clone()))).clone()
+    }
+}
+
+/// An automaton with an [`Entry`] for each state that was asked for.
+#[derive(Debug)]
+pub(crate) struct BoundAutomaton {
+    automaton: Arc<Automaton>,
+    entries: Box<[OnceLock<Entry>]>,
+}
+
+impl BoundAutomaton {
+    fn new(automaton: Arc<Automaton>) -> Self {
+        let entries = (0..automaton.len()).map(|_| OnceLock::new()).collect();
+        Self { automaton, entries }
+    }
+
+    pub(crate) fn entry(&self, state: u32, vocabulary: &Vocabulary) -> &Entry {
+        self.entries[state as usize].get_or_init(|| Entry::new(&self.automaton, state, vocabulary))
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let entries = self.entries.iter().filter_map(OnceLock::get).map(Entry::heap_bytes);
+        self.automaton.heap_bytes()
+            + self.entries.len() * size_of::<OnceLock<Entry>>()
+            + entries.sum::<usize>()
+    }
+}

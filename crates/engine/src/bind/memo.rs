@@ -1,0 +1,96 @@
+//! Masks that were computed before, by what their computation looked at.
+//!
+//! The mask of a thread depends on its state, on its counters as far as a single token can see, and on the top of its
+//! stack – as deep as some token reaches when it runs out of one rule and into what follows. How deep that is,
+//! only the computation finds out. So the memo is a tree: from a state one comes to a mask, or to "look at the next
+//! frame", and so on.
+//!
+//! ```text
+//!   state 17 ──▶ look ── frame A ──▶ mask
+//!                  └──── frame B ──▶ look ── frame C ──▶ mask
+//! ```
+//! Thus the inside of a string in a list, five levels deep, shares its mask with the one at level four.
+
+use core::hash::BuildHasher;
+
+use rustc_hash::FxBuildHasher;
+
+use super::entry::Words;
+use crate::store::Store;
+
+/// One part of a mask; a mask is the union of a few.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// These tokens, ascending.
+    List(Box<[u32]>),
+    /// All tokens of a shared bitset, and these.
+    Shared { base: Words, more: Box<[u32]> },
+}
+
+impl Part {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::List(list) | Self::Shared { more: list, .. } => list.len() * 4,
+        }
+    }
+}
+
+/// What is asked: a state, or a frame below something that was looked at before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    /// The node above; 0 for a state.
+    pub(crate) above: u32,
+    pub(crate) what: u64,
+    pub(crate) counters: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Mask(Part),
+    /// It depends on the next frame.
+    Look,
+}
+
+/// The tree of answers of one program and one vocabulary.
+#[derive(Debug)]
+pub(crate) struct Memo {
+    nodes: Store<(Key, Answer)>,
+}
+
+impl Memo {
+    pub(crate) fn new() -> Self {
+        Self { nodes: Store::new() }
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, key: &Key) -> Option<u32> {
+        self.nodes.find(hash(key), |(k, _)| k == key)
+    }
+
+    #[inline]
+    pub(crate) fn answer(&self, node: u32) -> &Answer {
+        &self.nodes.get(node).1
+    }
+
+    /// Adds an answer. If another thread was faster, its answer – the same – stays.
+    pub(crate) fn insert(&self, key: Key, answer: Answer) -> u32 {
+        self.nodes.intern(hash(&key), |(k, _)| *k == key, |(k, _)| hash(k), || (key, answer))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let parts = self.nodes.iter().map(|(_, answer)| match answer {
+            Answer::Mask(part) => part.heap_bytes(),
+            Answer::Look => 0,
+        });
+        self.nodes.heap_bytes() + parts.sum::<usize>()
+    }
+}
+
+#[inline]
+fn hash(key: &Key) -> u64 {
+    FxBuildHasher.hash_one(key)
+}

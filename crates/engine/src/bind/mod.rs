@@ -1,0 +1,85 @@
+//! A program together with a vocabulary: what matchers run on.
+
+mod entry;
+mod library;
+mod memo;
+
+use std::sync::Arc;
+
+use maskwright_vocab::Vocabulary;
+
+pub(crate) use self::entry::{Entry, MANY, Words, bitset};
+pub(crate) use self::library::BoundAutomaton;
+pub use self::library::Library;
+pub(crate) use self::memo::{Answer, Key, Memo, Part};
+use crate::leaf::{Leaf, json_string};
+use crate::matcher::Matcher;
+use crate::program::Program;
+
+/// A compiled constraint for one vocabulary. Frozen but for its caches; share it between threads and take a
+/// [`Matcher`] for each request.
+#[derive(Debug)]
+pub struct BoundProgram {
+    program: Arc<Program>,
+    library: Arc<Library>,
+    /// The automaton behind each leaf; for a text, that of plain strings.
+    automata: Box<[Arc<BoundAutomaton>]>,
+    memo: Memo,
+    /// No token begins more units, or takes more bytes, than this.
+    horizon: u32,
+}
+
+impl BoundProgram {
+    /// Binds a program to the vocabulary of a library.
+    pub fn new(program: Arc<Program>, library: Arc<Library>) -> Arc<Self> {
+        let automaton = |leaf: &Leaf| match leaf {
+            Leaf::Window { automaton, .. } => library.bind(automaton),
+            Leaf::Text(_) => library.bind(json_string()),
+        };
+        Arc::new(Self {
+            automata: program.leaves().iter().map(automaton).collect(),
+            memo: Memo::new(),
+            horizon: library.vocabulary().max_token_bytes() as u32,
+            program,
+            library,
+        })
+    }
+
+    /// A matcher at the beginning of the text.
+    pub fn matcher(self: &Arc<Self>) -> Matcher {
+        Matcher::new(self.clone())
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// The vocabulary.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        self.library.vocabulary()
+    }
+
+    /// How much memory this constraint holds, what is shared with others not counted.
+    pub fn heap_bytes(&self) -> usize {
+        self.program.heap_bytes() + self.memo.heap_bytes() + self.automata.len() * 8
+    }
+
+    /// How many masks, and steps towards masks, are remembered.
+    pub fn memo_len(&self) -> usize {
+        self.memo.len()
+    }
+
+    pub(crate) fn memo(&self) -> &Memo {
+        &self.memo
+    }
+
+    pub(crate) fn horizon(&self) -> u32 {
+        self.horizon
+    }
+
+    /// What the vocabulary does in a state of a leaf's automaton.
+    pub(crate) fn entry(&self, leaf: u32, state: u32) -> &Entry {
+        self.automata[leaf as usize].entry(state, self.library.vocabulary())
+    }
+}

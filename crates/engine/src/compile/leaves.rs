@@ -1,0 +1,336 @@
+//! Which parts of a grammar become leaves, and building them.
+//!
+//! Intersections, complements and JSON strings are always leaves. A rule becomes one if it is regular, free
+//! of JSON strings and small: then its states and masks are shared with every other grammar that has
+//! the same rule. Everything else is left to the network.
+//!
+//! Building a table costs tens of microseconds, and the same few – number, whitespace – come back in every
+//! schema, so [`AutomatonCache`] keeps them by content.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use hashbrown::HashTable;
+use maskwright_automata as automata;
+use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
+use rustc_hash::FxHashMap;
+
+use super::CompileError;
+use super::facts::Known;
+use crate::leaf::{Automaton, Leaf, Text, Words, json_string};
+use crate::limits::Limits;
+
+/// Tables that were built before, by the content of their expression. Give one cache to all compiles of a
+/// process; it is bounded, and simply forgets everything when it is full.
+#[derive(Debug, Default)]
+pub struct AutomatonCache {
+    tables: RwLock<HashMap<Box<[u8]>, Arc<Automaton>, rustc_hash::FxBuildHasher>>,
+}
+
+/// How many tables the cache keeps.
+const CACHED: usize = 4_096;
+/// An expression with a longer description is not cached.
+const KEY_BYTES: usize = 16_384;
+
+impl AutomatonCache {
+    fn get(&self, key: &[u8]) -> Option<Arc<Automaton>> {
+        self.tables.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn put(&self, key: Vec<u8>, automaton: &Arc<Automaton>) {
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        if tables.len() >= CACHED {
+            tables.clear();
+        }
+        tables.insert(key.into(), automaton.clone());
+    }
+}
+
+/// The leaves of one program, while it is being compiled.
+#[derive(Debug)]
+pub(crate) struct Leaves<'g> {
+    grammar: &'g Grammar,
+    cache: &'g AutomatonCache,
+    limits: automata::Limits,
+    pub(crate) leaves: Vec<Leaf>,
+    by_expr: FxHashMap<ExprId, u32>,
+    /// Windows over shared automata that are the same but for the place they are used in.
+    windows: HashTable<u32>,
+    /// Leaves whose language is empty.
+    empty: Vec<bool>,
+}
+
+impl Known for Leaves<'_> {
+    fn leaf(&self, id: ExprId) -> (bool, bool) {
+        match self.by_expr.get(&id) {
+            Some(&leaf) if !self.empty[leaf as usize] => (true, self.leaves[leaf as usize].is_nullable()),
+            _ => (false, false),
+        }
+    }
+}
+
+impl<'g> Leaves<'g> {
+    /// Builds the leaves that a grammar cannot do without.
+    pub(crate) fn build(
+        grammar: &'g Grammar,
+        cache: &'g AutomatonCache,
+        limits: &Limits,
+    ) -> Result<Self, CompileError> {
+        let limits = automata::Limits {
+            states: limits.leaf_states,
+            steps: limits.leaf_steps,
+            ..automata::Limits::default()
+        };
+        let mut leaves = Self {
+            grammar,
+            cache,
+            limits,
+            leaves: Vec::new(),
+            by_expr: FxHashMap::default(),
+            windows: HashTable::new(),
+            empty: Vec::new(),
+        };
+        for id in grammar.expr_ids() {
+            match grammar.expr(id) {
+                Expr::JsonString(text) => {
+                    let leaf = leaves.json_leaf(*text)?;
+                    leaves.by_expr.insert(id, leaf);
+                }
+                // Below another `And`, `Not` or `JsonString` this builds a leaf that nobody enters; it is
+                // cheap, and the cache makes it cheaper.
+                Expr::And(_) | Expr::Not(_) => {
+                    let automaton = leaves.table(id)?;
+                    let leaf = leaves.window(automaton, 0, u32::MAX);
+                    leaves.by_expr.insert(id, leaf);
+                }
+                _ => {}
+            }
+        }
+        Ok(leaves)
+    }
+
+    /// The leaf that stands for `And`, `Not` and `JsonString`.
+    pub(crate) fn of(&self, id: ExprId) -> Option<u32> {
+        self.by_expr.get(&id).copied()
+    }
+
+    /// A leaf for a regular expression, if its table stays within the limits.
+    pub(crate) fn regular(&mut self, id: ExprId) -> Option<u32> {
+        if let Some(&leaf) = self.by_expr.get(&id) {
+            return Some(leaf);
+        }
+        let automaton = self.table(id).ok()?;
+        let leaf = self.window(automaton, 0, u32::MAX);
+        self.by_expr.insert(id, leaf);
+        Some(leaf)
+    }
+
+    /// A leaf for `min` to `max` characters of a set.
+    pub(crate) fn characters(&mut self, set: &CharSet, min: u32, max: u32) -> Option<u32> {
+        let mut key = b"units".to_vec();
+        write_class(set, &mut key);
+        let automaton = match self.cache.get(&key) {
+            Some(found) => found,
+            None => {
+                let mut exprs = automata::Exprs::new();
+                let one = exprs.chars(set.ranges().iter().copied());
+                let star = exprs.star(one);
+                let dfa = automata::Dfa::build(&mut exprs, star, &self.limits).ok()?;
+                let automaton = Arc::new(Automaton::units(&dfa));
+                self.cache.put(key, &automaton);
+                automaton
+            }
+        };
+        Some(self.window(automaton, min, max))
+    }
+
+    fn json_leaf(&mut self, text: ExprId) -> Result<u32, CompileError> {
+        if let Some((min, max)) = self.any_text(text) {
+            return Ok(self.window(json_string().clone(), min, max));
+        }
+        if let Some(words) = self.all_but(text) {
+            return Ok(self.push(Leaf::Text(Text::except(words)), false));
+        }
+        let mut exprs = automata::Exprs::new();
+        let text = translate(self.grammar, text, &mut exprs)?;
+        let utf8 = exprs.utf8_text();
+        let text = exprs.and([text, utf8]);
+        let dfa = automata::Dfa::build(&mut exprs, text, &self.limits).map_err(CompileError::leaf)?;
+        let empty = dfa.is_empty();
+        Ok(self.push(Leaf::Text(Text::within(dfa)), empty))
+    }
+
+    /// The window, if the expression is any text of a number of characters.
+    fn any_text(&self, text: ExprId) -> Option<(u32, u32)> {
+        let is_any = |id: ExprId| matches!(self.grammar.expr(id), Expr::Class(set) if set.is_all());
+        match self.grammar.expr(text) {
+            Expr::Empty => Some((0, 0)),
+            Expr::Class(set) if set.is_all() => Some((1, 1)),
+            Expr::Repeat { body, min, max } if is_any(*body) => Some((*min, max.unwrap_or(u32::MAX))),
+            _ => None,
+        }
+    }
+
+    /// The words, if the expression is any text but a list of words.
+    fn all_but(&self, text: ExprId) -> Option<Words> {
+        let Expr::Not(inner) = self.grammar.expr(text) else { return None };
+        let word = |id: &ExprId| match self.grammar.expr(*id) {
+            Expr::Bytes(bytes) => Some(bytes.clone()),
+            Expr::Empty => Some(Box::default()),
+            _ => None,
+        };
+        let words = match self.grammar.expr(*inner) {
+            Expr::Alt(parts) => parts.iter().map(word).collect::<Option<Vec<_>>>()?,
+            _ => vec![word(inner)?],
+        };
+        Some(Words::new(words))
+    }
+
+    /// The table of a regular expression, from the cache or built now.
+    fn table(&mut self, id: ExprId) -> Result<Arc<Automaton>, CompileError> {
+        let key = describe(self.grammar, id);
+        if let Some(key) = &key
+            && let Some(found) = self.cache.get(key)
+        {
+            return Ok(found);
+        }
+        let mut exprs = automata::Exprs::new();
+        let expr = translate(self.grammar, id, &mut exprs)?;
+        let dfa = automata::Dfa::build(&mut exprs, expr, &self.limits).map_err(CompileError::leaf)?;
+        let automaton = Arc::new(Automaton::from_dfa(&dfa));
+        if let Some(key) = key {
+            self.cache.put(key, &automaton);
+        }
+        Ok(automaton)
+    }
+
+    fn window(&mut self, automaton: Arc<Automaton>, min: u32, max: u32) -> u32 {
+        let address = Arc::as_ptr(&automaton).addr() as u64;
+        let hash = |address: u64, min: u32, max: u32| {
+            core::hash::BuildHasher::hash_one(&rustc_hash::FxBuildHasher, (address, min, max))
+        };
+        let leaves = &self.leaves;
+        let same = |&i: &u32| match &leaves[i as usize] {
+            Leaf::Window { automaton: a, min: m, max: x } => {
+                Arc::ptr_eq(a, &automaton) && (*m, *x) == (min, max)
+            }
+            Leaf::Text(_) => false,
+        };
+        let key = hash(address, min, max);
+        if let Some(&found) = self.windows.find(key, same) {
+            return found;
+        }
+        let empty = automaton.start() == 0;
+        let leaf = self.push(Leaf::Window { automaton, min, max }, empty);
+        let leaves = &self.leaves;
+        self.windows.insert_unique(key, leaf, |&i| match &leaves[i as usize] {
+            Leaf::Window { automaton, min, max } => hash(Arc::as_ptr(automaton).addr() as u64, *min, *max),
+            Leaf::Text(_) => 0,
+        });
+        leaf
+    }
+
+    fn push(&mut self, leaf: Leaf, empty: bool) -> u32 {
+        self.leaves.push(leaf);
+        self.empty.push(empty);
+        self.leaves.len() as u32 - 1
+    }
+}
+
+/// Says the same of a regular expression in terms of the automata crate. Every expression is translated once;
+/// operands and rules are visited with an explicit stack, because rules may form long chains.
+fn translate(
+    grammar: &Grammar,
+    root: ExprId,
+    exprs: &mut automata::Exprs,
+) -> Result<automata::ExprId, CompileError> {
+    let mut done: FxHashMap<ExprId, automata::ExprId> = FxHashMap::default();
+    let mut work = vec![(root, false)];
+    while let Some((id, ready)) = work.pop() {
+        if done.contains_key(&id) {
+            continue;
+        }
+        let expr = grammar.expr(id);
+        if !ready {
+            work.push((id, true));
+            work.extend(expr.operands().iter().map(|op| (*op, false)));
+            if let Expr::Rule(rule) = expr {
+                work.push((grammar.rule(*rule).expr(), false));
+            }
+            continue;
+        }
+        let many = |parts: &[ExprId]| parts.iter().map(|p| done[p]).collect::<Vec<_>>();
+        let translated = match expr {
+            Expr::Never => exprs.never(),
+            Expr::Empty => exprs.empty(),
+            Expr::Bytes(bytes) => exprs.bytes(bytes),
+            Expr::Class(set) => exprs.chars(set.ranges().iter().copied()),
+            Expr::Seq(parts) => exprs.concat(many(parts)),
+            Expr::Alt(parts) => exprs.alt(many(parts)),
+            Expr::And(parts) => exprs.and(many(parts)),
+            Expr::Repeat { body, min, max } => exprs.repeat(done[body], *min, *max),
+            Expr::Not(inner) => {
+                let not = exprs.not(done[inner]);
+                let utf8 = exprs.utf8_text();
+                exprs.and([utf8, not])
+            }
+            Expr::Rule(rule) => done[&grammar.rule(*rule).expr()],
+            Expr::JsonString(_) => return Err(CompileError::NestedJsonString),
+        };
+        done.insert(id, translated);
+    }
+    Ok(done[&root])
+}
+
+/// A description of a regular expression that depends on its content alone, if it is short enough.
+fn describe(grammar: &Grammar, root: ExprId) -> Option<Vec<u8>> {
+    let mut key = Vec::new();
+    let mut work = vec![root];
+    while let Some(id) = work.pop() {
+        if key.len() > KEY_BYTES {
+            return None;
+        }
+        let expr = grammar.expr(id);
+        match expr {
+            Expr::Never => key.push(0),
+            Expr::Empty => key.push(1),
+            Expr::Bytes(bytes) => {
+                key.push(2);
+                key.extend((bytes.len() as u32).to_le_bytes());
+                key.extend(&**bytes);
+            }
+            Expr::Class(set) => write_class(set, &mut key),
+            Expr::Seq(parts) | Expr::Alt(parts) | Expr::And(parts) => {
+                let tag = match expr {
+                    Expr::Seq(_) => 4,
+                    Expr::Alt(_) => 5,
+                    _ => 6,
+                };
+                key.push(tag);
+                key.extend((parts.len() as u32).to_le_bytes());
+            }
+            Expr::Repeat { min, max, .. } => {
+                key.push(7);
+                key.extend(min.to_le_bytes());
+                key.extend(max.map_or(u64::MAX, u64::from).to_le_bytes());
+            }
+            Expr::Not(_) => key.push(8),
+            Expr::Rule(rule) => {
+                work.push(grammar.rule(*rule).expr());
+                continue;
+            }
+            Expr::JsonString(_) => return None,
+        }
+        work.extend(expr.operands());
+    }
+    Some(key)
+}
+
+fn write_class(set: &CharSet, key: &mut Vec<u8>) {
+    key.push(3);
+    key.extend((set.ranges().len() as u32).to_le_bytes());
+    for &(a, b) in set.ranges() {
+        key.extend((a as u32).to_le_bytes());
+        key.extend((b as u32).to_le_bytes());
+    }
+}

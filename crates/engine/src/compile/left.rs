@@ -1,0 +1,195 @@
+//! Left recursion, and where each machine begins.
+//!
+//! A machine that calls itself before it has taken a byte would be entered for ever. The cure keeps the language:
+//! let K be a set of machines that reach each other by *left* calls, that is by calls made before any byte.
+//! To match A ∈ K is to match, for some B ∈ K, the beginning of B that is not such a call, and then to go up
+//! again: whenever a B is complete, go on behind a left call to B in any member of K; when A is complete, one may
+//! also stop.
+//!
+//! ```text
+//!   e ::= e "+" t | t        A = B = e:   ─▶ (call t) ─▶ ⟨e complete⟩ ─▶ ((final))
+//!                                             ▲              │
+//!                                             └─ (call t) ◀─ (b'+')
+//! ```
+//! So A gets a copy of the nodes of all members, in which the final node of B is a split to what follows the
+//! left calls to B. Recursion through an empty prefix (`a ::= b? a "x"`) needs nothing special: what can be
+//! reached from the start by splits, ways around calls included, is what counts as "before any byte".
+
+use super::CompileError;
+use super::network::{Callee, Network, Node};
+
+/// Finds where each machine begins, and rebuilds those that begin with themselves.
+pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) -> Result<(), CompileError> {
+    for machine in 0..network.machines.len() {
+        let mut start = Vec::new();
+        network.closure(&network.machines[machine].start, &mut start);
+        network.machines[machine].start = start.into();
+    }
+    let left = left_calls(network);
+    let components = components(&left);
+    let mut members: Vec<Vec<u32>> = vec![Vec::new(); network.machines.len()];
+    for (machine, &component) in components.iter().enumerate() {
+        members[component as usize].push(machine as u32);
+    }
+    let recursive: Vec<Vec<u32>> = members
+        .into_iter()
+        .filter(|m| m.len() > 1 || m.first().is_some_and(|&a| left[a as usize].contains(&a)))
+        .collect();
+    for members in recursive {
+        let old: Vec<_> = members.iter().map(|&m| network.machines[m as usize].clone()).collect();
+        for at in 0..members.len() {
+            rebuild(network, &members, &old, at)?;
+            if network.nodes.len() > max_nodes {
+                return Err(CompileError::TooBig { nodes: max_nodes });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The machines that each machine calls before its first byte.
+fn left_calls(network: &Network) -> Vec<Vec<u32>> {
+    let callees = |machine: &super::network::Machine| {
+        let mut callees: Vec<u32> = machine
+            .start
+            .iter()
+            .filter_map(|&node| match network.nodes[node as usize] {
+                Node::Call { callee, .. } => callee_machine(network, callee),
+                _ => None,
+            })
+            .collect();
+        callees.sort_unstable();
+        callees.dedup();
+        callees
+    };
+    network.machines.iter().map(callees).collect()
+}
+
+fn callee_machine(network: &Network, callee: Callee) -> Option<u32> {
+    match callee {
+        Callee::Machine(machine) => Some(machine),
+        Callee::Loop(index) => Some(network.loops[index as usize].body),
+        Callee::Leaf(_) => None,
+    }
+}
+
+/// Gives `members[at]` its copy of the whole component. `old` holds the members as they were.
+fn rebuild(
+    network: &mut Network,
+    members: &[u32],
+    old: &[super::network::Machine],
+    at: usize,
+) -> Result<(), CompileError> {
+    let is_member = |m: u32| members.binary_search(&m);
+    // 1. Copy the nodes of every member, one after the other; targets move along.
+    let base = network.nodes.len() as u32;
+    let mut offset = base;
+    let mut shift = Vec::with_capacity(old.len());
+    for machine in old {
+        shift.push(i64::from(offset) - i64::from(machine.nodes.start));
+        offset += machine.nodes.len() as u32;
+    }
+    for (machine, &shift) in old.iter().zip(&shift) {
+        let moved = |node: u32| (i64::from(node) + shift) as u32;
+        for index in machine.nodes.clone() {
+            let node = match network.nodes[index as usize] {
+                Node::Byte { low, high, next } => Node::Byte { low, high, next: moved(next) },
+                Node::Call { callee, next } => Node::Call { callee, next: moved(next) },
+                Node::Final => Node::Final,
+                Node::Split { start, len } => {
+                    let targets: Vec<u32> = network.targets(start, len).iter().map(|&t| moved(t)).collect();
+                    network.split_node(&targets)
+                }
+            };
+            network.nodes.push(node);
+        }
+    }
+    let exit = network.push(Node::Final);
+    // 2. The first bytes and the first calls that stay outside are the new start; a left call to a member
+    //    B instead adds what follows it to the places where a complete B goes on.
+    let mut start = Vec::new();
+    let mut after: Vec<Vec<u32>> = vec![Vec::new(); old.len()];
+    for (machine, &shift) in old.iter().zip(&shift) {
+        let moved = |node: u32| (i64::from(node) + shift) as u32;
+        for &node in &machine.start {
+            let called = match network.nodes[node as usize] {
+                Node::Call { callee, next } => {
+                    callee_machine(network, callee).and_then(|m| is_member(m).ok()).map(|b| (b, callee, next))
+                }
+                _ => None,
+            };
+            match called {
+                None => start.push(moved(node)),
+                Some((b, Callee::Machine(_), next)) => after[b].push(moved(next)),
+                Some(_) => return Err(CompileError::LeftRecursionInRepeat { expr: machine.expr }),
+            }
+        }
+    }
+    // 3. Replace the final nodes.
+    for (b, machine) in old.iter().enumerate() {
+        let mut targets = core::mem::take(&mut after[b]);
+        if b == at {
+            targets.push(exit);
+        }
+        let split = network.split_node(&targets);
+        network.nodes[(i64::from(machine.nodes.start) + shift[b]) as usize] = split;
+    }
+    let machine = &mut network.machines[members[at] as usize];
+    start.sort_unstable();
+    machine.start = start.into();
+    machine.nodes = base..exit + 1;
+    Ok(())
+}
+
+/// Strongly connected components (Tarjan's algorithm with an explicit stack): the component of each vertex.
+fn components(edges: &[Vec<u32>]) -> Vec<u32> {
+    const NEW: u32 = u32::MAX;
+    let n = edges.len();
+    let (mut order, mut low, mut component) = (vec![NEW; n], vec![0; n], vec![NEW; n]);
+    let (mut stack, mut clock, mut count) = (Vec::new(), 0, 0);
+    let mut work: Vec<(usize, usize)> = Vec::new();
+    for root in 0..n {
+        if order[root] != NEW {
+            continue;
+        }
+        work.push((root, 0));
+        while let Some((v, edge)) = work.pop() {
+            if edge == 0 {
+                (order[v], low[v]) = (clock, clock);
+                clock += 1;
+                stack.push(v);
+            } else {
+                // Coming back from the callee looked at before.
+                let w = edges[v][edge - 1] as usize;
+                if component[w] == NEW {
+                    low[v] = low[v].min(low[w]);
+                }
+            }
+            let mut next = edge;
+            let descend = loop {
+                let Some(&w) = edges[v].get(next) else { break None };
+                next += 1;
+                let w = w as usize;
+                if order[w] == NEW {
+                    break Some(w);
+                }
+                if component[w] == NEW {
+                    low[v] = low[v].min(order[w]);
+                }
+            };
+            if let Some(w) = descend {
+                work.push((v, next));
+                work.push((w, 0));
+            } else if low[v] == order[v] {
+                while let Some(w) = stack.pop() {
+                    component[w] = count;
+                    if w == v {
+                        break;
+                    }
+                }
+                count += 1;
+            }
+        }
+    }
+    component
+}

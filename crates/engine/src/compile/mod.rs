@@ -1,0 +1,173 @@
+//! From a grammar to a program: a list of passes, a file each.
+//!
+//! | pass | what it finds out or builds |
+//! |---|---|
+//! | [`leaves`] | tables for intersections, complements and JSON strings |
+//! | [`facts`] | what can match, what may be empty, what is regular and small |
+//! | [`network`] | a small NFA for each rule that the root can reach |
+//! | [`left`] | the same language without left recursion |
+//!
+//! Nothing here knows a vocabulary, and nothing is determinised: that happens while a matcher runs, for the
+//! states that it visits ([`crate::program`]).
+
+mod facts;
+mod leaves;
+mod left;
+pub(crate) mod network;
+
+use core::fmt;
+
+use maskwright_automata::LimitError;
+use maskwright_grammar::{ExprId, Grammar};
+
+pub use self::leaves::AutomatonCache;
+use self::leaves::Leaves;
+use crate::limits::Limits;
+use crate::program::Program;
+
+/// Compiles a grammar.
+///
+/// ```
+/// use maskwright_engine::{AutomatonCache, Limits, compile};
+/// use maskwright_grammar::GrammarBuilder;
+///
+/// let mut g = GrammarBuilder::new();
+/// let root = g.declare("root");
+/// let yes = g.bytes(b"yes");
+/// g.define(root, yes);
+/// let grammar = g.finish(root).unwrap();
+/// let program = compile(&grammar, &AutomatonCache::default(), &Limits::default()).unwrap();
+/// # let _ = program;
+/// ```
+pub fn compile(grammar: &Grammar, cache: &AutomatonCache, limits: &Limits) -> Result<Program, CompileError> {
+    check_size(grammar, limits)?;
+    let mut leaves = Leaves::build(grammar, cache, limits)?;
+    let facts = facts::gather(grammar, &leaves);
+    let root = grammar.rule(grammar.root());
+    if !facts.productive[root.expr().index()] {
+        return Err(CompileError::Empty { rule: root.name().into() });
+    }
+    if let Some(&depth) = facts.depth.iter().find(|depth| **depth > limits.depth) {
+        return Err(CompileError::TooDeep { depth, limit: limits.depth });
+    }
+    let mut network = network::build(grammar, &facts, &mut leaves, limits)?;
+    left::resolve_left_recursion(&mut network, limits.nodes).map_err(|error| error.named(grammar))?;
+    let nullable = facts.nullable[root.expr().index()];
+    Ok(Program::new(network, leaves.leaves, nullable, names(grammar), *limits))
+}
+
+fn check_size(grammar: &Grammar, limits: &Limits) -> Result<(), CompileError> {
+    if grammar.exprs().len() > limits.exprs {
+        return Err(CompileError::TooManyExprs { exprs: grammar.exprs().len(), limit: limits.exprs });
+    }
+    Ok(())
+}
+
+/// The names of rules by the expression that defines them, for people.
+fn names(grammar: &Grammar) -> Vec<(ExprId, Box<str>)> {
+    grammar.rules().iter().map(|rule| (rule.expr(), rule.name().into())).collect()
+}
+
+/// Why a grammar could not be compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// No text at all matches the root.
+    Empty {
+        /// The root's name.
+        rule: Box<str>,
+    },
+    /// More expressions than [`Limits::exprs`].
+    TooManyExprs {
+        /// How many there are.
+        exprs: usize,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// Operands nest deeper than [`Limits::depth`].
+    TooDeep {
+        /// How deep they nest.
+        depth: u32,
+        /// How deep they may.
+        limit: u32,
+    },
+    /// The network needs more nodes than [`Limits::nodes`].
+    TooBig {
+        /// How many nodes are allowed.
+        nodes: usize,
+    },
+    /// An intersection, a complement or the condition on a JSON string needs too large a table.
+    Leaf(LimitError),
+    /// A JSON string stands inside an intersection, a complement or another JSON string.
+    NestedJsonString,
+    /// A rule begins with a counted repetition of itself.
+    LeftRecursionInRepeat {
+        #[doc(hidden)]
+        expr: ExprId,
+    },
+    /// The same, with the rule's name.
+    LeftRecursionInRule {
+        /// The rule's name.
+        rule: Box<str>,
+    },
+}
+
+impl CompileError {
+    fn leaf(error: LimitError) -> Self {
+        Self::Leaf(error)
+    }
+
+    /// Replaces an expression by the name of a rule that holds it.
+    fn named(self, grammar: &Grammar) -> Self {
+        let Self::LeftRecursionInRepeat { expr } = self else { return self };
+        let holds = |root: ExprId| {
+            let mut work = vec![root];
+            while let Some(id) = work.pop() {
+                if id == expr {
+                    return true;
+                }
+                work.extend_from_slice(grammar.expr(id).operands());
+            }
+            false
+        };
+        let rule = grammar.rules().iter().find(|rule| holds(rule.expr()));
+        Self::LeftRecursionInRule { rule: rule.map_or("?", |rule| rule.name()).into() }
+    }
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty { rule } => write!(f, "no text can match rule `{rule}`"),
+            Self::TooManyExprs { exprs, limit } => {
+                write!(f, "the grammar has {exprs} expressions, more than the limit of {limit}")
+            }
+            Self::TooDeep { depth, limit } => write!(
+                f,
+                "expressions nest {depth} deep, more than the limit of {limit}; move inner parts into rules of their own"
+            ),
+            Self::TooBig { nodes } => write!(
+                f,
+                "the grammar needs more than {nodes} nodes; give repeated parts a rule of their own"
+            ),
+            Self::Leaf(error) => write!(f, "an intersection, complement or string condition is too large: {error}"),
+            Self::NestedJsonString => f.write_str(
+                "a JSON string cannot stand inside an intersection, a complement or another JSON string; state the condition on its text",
+            ),
+            Self::LeftRecursionInRepeat { .. } => f.write_str(LEFT_RECURSION),
+            Self::LeftRecursionInRule { rule } => write!(f, "rule `{rule}`: {LEFT_RECURSION}"),
+        }
+    }
+}
+
+const LEFT_RECURSION: &str = "a counted repetition begins with the rule that it stands in; \
+     write the recursion on the right, or without the bounds";
+
+impl core::error::Error for CompileError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Leaf(error) => Some(error),
+            _ => None,
+        }
+    }
+}

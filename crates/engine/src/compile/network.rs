@@ -1,0 +1,367 @@
+//! The recursive transition network: one small NFA, a *machine*, for each rule.
+//!
+//! ```text
+//!   list ::= "[" item ("," item)* "]"
+//!
+//!   ─▶ (b'[') ─▶ (call item) ─▶ ⟨split⟩ ─▶ (b']') ─▶ ((final))
+//!                                │  ▲
+//!                                ▼  │
+//!                             (b',') ─▶ (call item)
+//! ```
+//! Machines are built from the back: to build an expression is to build it *in front of* a node that is
+//! already there. Productive expressions only: every node lies on a path to the final node of its
+//! machine, so a match can never walk into a dead end. A machine matches no empty text; where a callee may
+//! be empty, the caller has a way around the call.
+
+use maskwright_automata::utf8;
+use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
+use rustc_hash::FxHashMap;
+
+use super::CompileError;
+use super::facts::Facts;
+use super::leaves::Leaves;
+use crate::limits::Limits;
+use crate::seen::Seen;
+
+/// A regular rule up to this size becomes a table; a larger one stays in the network, which is lazy.
+const LEAF_SIZE: u32 = 96;
+/// The same for the root: a constraint that is one regular expression.
+const ROOT_LEAF_SIZE: u32 = 4_096;
+/// A plain rule up to this size is built into its callers.
+const INLINE_SIZE: u32 = 8;
+/// A shared expression beyond this size gets a machine of its own.
+const OUTLINE_SIZE: u32 = 64;
+/// A repetition is written out while it takes no more nodes than this.
+const UNROLL_SIZE: u32 = 32;
+
+/// One node of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Node {
+    /// Takes a byte of a range.
+    Byte { low: u8, high: u8, next: u32 },
+    /// Goes on at each of these nodes, without taking a byte.
+    Split { start: u32, len: u32 },
+    /// Matches something else in between.
+    Call { callee: Callee, next: u32 },
+    /// The end of the machine.
+    Final,
+}
+
+/// What a call goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Callee {
+    Machine(u32),
+    Leaf(u32),
+    /// A counted repetition of a machine.
+    Loop(u32),
+}
+
+/// The automaton of one rule, or of an expression that is used in many places.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    /// What it matches.
+    pub(crate) expr: ExprId,
+    /// Its nodes. The final one comes first.
+    pub(crate) nodes: core::ops::Range<u32>,
+    /// Where it begins. After [`super::left`], the nodes that take the first byte or make the first call.
+    pub(crate) start: Box<[u32]>,
+}
+
+/// `body`, from `min` to `max` times, counted on the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Loop {
+    pub(crate) body: u32,
+    pub(crate) min: u32,
+    /// `u32::MAX` stands for "no bound".
+    pub(crate) max: u32,
+}
+
+/// All machines. The root's is number 0.
+#[derive(Debug, Default)]
+pub(crate) struct Network {
+    pub(crate) nodes: Vec<Node>,
+    /// The targets of all splits.
+    pub(crate) targets: Vec<u32>,
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) loops: Vec<Loop>,
+}
+
+impl Network {
+    /// Adds a node.
+    pub(crate) fn push(&mut self, node: Node) -> u32 {
+        self.nodes.push(node);
+        self.nodes.len() as u32 - 1
+    }
+
+    /// A node that goes on at each of these, or the only one of them.
+    pub(crate) fn split(&mut self, targets: &[u32]) -> u32 {
+        if let [only] = *targets {
+            return only;
+        }
+        let node = self.split_node(targets);
+        self.push(node)
+    }
+
+    pub(crate) fn split_node(&mut self, targets: &[u32]) -> Node {
+        let start = self.targets.len() as u32;
+        self.targets.extend_from_slice(targets);
+        Node::Split { start, len: targets.len() as u32 }
+    }
+
+    /// Collects the nodes that splits lead to, without the splits: sorted, each once. Returns whether the
+    /// final node, which is not collected, is among them.
+    pub(crate) fn closure(&self, from: &[u32], found: &mut Vec<u32>) -> bool {
+        let mut is_final = false;
+        let mut seen = Seen::default();
+        let mut work: Vec<u32> = from.to_vec();
+        while let Some(node) = work.pop() {
+            match self.nodes[node as usize] {
+                Node::Byte { .. } | Node::Call { .. } => found.push(node),
+                Node::Final => is_final = true,
+                Node::Split { start, len } => {
+                    if seen.insert(node) {
+                        work.extend_from_slice(self.targets(start, len));
+                    }
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        is_final
+    }
+
+    pub(crate) fn targets(&self, start: u32, len: u32) -> &[u32] {
+        &self.targets[start as usize..(start + len) as usize]
+    }
+}
+
+/// Builds the machines of all rules that the root can reach.
+pub(crate) fn build(
+    grammar: &Grammar,
+    facts: &Facts,
+    leaves: &mut Leaves<'_>,
+    limits: &Limits,
+) -> Result<Network, CompileError> {
+    let mut builder = Builder {
+        grammar,
+        facts,
+        leaves,
+        limits,
+        network: Network::default(),
+        machine_of: FxHashMap::default(),
+    };
+    let root = grammar.rule(grammar.root()).expr();
+    builder.machine(root);
+    let mut next = 0;
+    while next < builder.network.machines.len() {
+        builder.build_machine(next, next == 0)?;
+        next += 1;
+    }
+    Ok(builder.network)
+}
+
+struct Builder<'g, 'l> {
+    grammar: &'g Grammar,
+    facts: &'g Facts,
+    leaves: &'g mut Leaves<'l>,
+    limits: &'g Limits,
+    network: Network,
+    machine_of: FxHashMap<ExprId, u32>,
+}
+
+impl Builder<'_, '_> {
+    /// The machine for an expression; built later if it is new.
+    fn machine(&mut self, expr: ExprId) -> u32 {
+        let machines = &mut self.network.machines;
+        *self.machine_of.entry(expr).or_insert_with(|| {
+            machines.push(Machine { expr, nodes: 0..0, start: Box::default() });
+            machines.len() as u32 - 1
+        })
+    }
+
+    fn build_machine(&mut self, index: usize, is_root: bool) -> Result<(), CompileError> {
+        let expr = self.network.machines[index].expr;
+        let first = self.network.nodes.len() as u32;
+        let last = self.network.push(Node::Final);
+        let leaf =
+            if is_root && self.facts.plain[expr.index()] && self.facts.size[expr.index()] <= ROOT_LEAF_SIZE {
+                self.leaves.regular(expr)
+            } else {
+                None
+            };
+        let start = match leaf {
+            Some(leaf) => Some(self.network.push(Node::Call { callee: Callee::Leaf(leaf), next: last })),
+            None => self.build_body(expr, last)?,
+        };
+        let machine = &mut self.network.machines[index];
+        machine.nodes = first..self.network.nodes.len() as u32;
+        // An unproductive root is reported before this pass; others are never called.
+        machine.start = start.into_iter().collect();
+        Ok(())
+    }
+
+    /// Builds an expression in front of `next`; `None` if nothing can match it.
+    fn build(&mut self, id: ExprId, next: u32) -> Result<Option<u32>, CompileError> {
+        let facts = self.facts;
+        if !facts.productive[id.index()] {
+            return Ok(None);
+        }
+        let shared = facts.uses[id.index()] > 1 && facts.size[id.index()] > OUTLINE_SIZE;
+        let compound = matches!(self.grammar.expr(id), Expr::Seq(_) | Expr::Alt(_) | Expr::Repeat { .. });
+        if shared && compound {
+            let callee = Callee::Machine(self.machine(id));
+            return Ok(Some(self.call(callee, facts.nullable[id.index()], next)));
+        }
+        self.build_body(id, next)
+    }
+
+    fn build_body(&mut self, id: ExprId, next: u32) -> Result<Option<u32>, CompileError> {
+        if self.network.nodes.len() > self.limits.nodes {
+            return Err(CompileError::TooBig { nodes: self.limits.nodes });
+        }
+        let grammar = self.grammar;
+        Ok(Some(match grammar.expr(id) {
+            Expr::Never => return Ok(None),
+            Expr::Empty => next,
+            Expr::Bytes(bytes) => self.literal(bytes, next),
+            Expr::Class(set) => self.class(set, next),
+            Expr::Seq(parts) => {
+                let mut next = next;
+                for &part in parts.iter().rev() {
+                    let Some(entry) = self.build(part, next)? else { return Ok(None) };
+                    next = entry;
+                }
+                next
+            }
+            Expr::Alt(parts) => {
+                let mut entries = Vec::with_capacity(parts.len());
+                for &part in parts {
+                    entries.extend(self.build(part, next)?);
+                }
+                self.network.split(&entries)
+            }
+            Expr::Repeat { body, min, max } => {
+                return self.repeat(*body, *min, max.unwrap_or(u32::MAX), next);
+            }
+            Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) => {
+                let Some(leaf) = self.leaves.of(id) else { return Ok(None) };
+                self.call(Callee::Leaf(leaf), self.facts.nullable[id.index()], next)
+            }
+            Expr::Rule(rule) => return self.rule(grammar.rule(*rule).expr(), next),
+        }))
+    }
+
+    fn literal(&mut self, bytes: &[u8], mut next: u32) -> u32 {
+        for &byte in bytes.iter().rev() {
+            next = self.network.push(Node::Byte { low: byte, high: byte, next });
+        }
+        next
+    }
+
+    /// One character. A set with many ranges is a leaf: its UTF-8 would swamp the network.
+    fn class(&mut self, set: &CharSet, next: u32) -> u32 {
+        let sequences: Vec<_> = set.ranges().iter().flat_map(|&(a, b)| utf8::sequences(a, b)).collect();
+        if sequences.len() > 16
+            && let Some(leaf) = self.leaves.characters(set, 1, 1)
+        {
+            return self.call(Callee::Leaf(leaf), false, next);
+        }
+        let mut entries = Vec::with_capacity(sequences.len());
+        for sequence in &sequences {
+            let mut next = next;
+            for &(low, high) in sequence.ranges().iter().rev() {
+                next = self.network.push(Node::Byte { low, high, next });
+            }
+            entries.push(next);
+        }
+        self.network.split(&entries)
+    }
+
+    fn rule(&mut self, expr: ExprId, next: u32) -> Result<Option<u32>, CompileError> {
+        let i = expr.index();
+        let (plain, size) = (self.facts.plain[i], self.facts.size[i]);
+        if !self.facts.productive[i] {
+            return Ok(None);
+        }
+        if plain && size <= INLINE_SIZE {
+            return self.build(expr, next);
+        }
+        let leaf = if plain && size <= LEAF_SIZE { self.leaves.regular(expr) } else { self.leaves.of(expr) };
+        let callee = match leaf {
+            Some(leaf) => Callee::Leaf(leaf),
+            None => Callee::Machine(self.machine(expr)),
+        };
+        Ok(Some(self.call(callee, self.facts.nullable[i], next)))
+    }
+
+    fn repeat(&mut self, body: ExprId, min: u32, max: u32, next: u32) -> Result<Option<u32>, CompileError> {
+        let i = body.index();
+        if !self.facts.productive[i] {
+            return Ok((min == 0).then_some(next));
+        }
+        // A body that may be empty can stand in for itself any number of times.
+        let min = if self.facts.nullable[i] { 0 } else { min };
+        if max > 1
+            && let Some(set) = self.as_class(body)
+            && let Some(leaf) = self.leaves.characters(&set, min, max)
+        {
+            return Ok(Some(self.call(Callee::Leaf(leaf), min == 0, next)));
+        }
+        let copies = if max == u32::MAX { min.max(1) } else { max };
+        if copies > 1 && self.facts.size[i].saturating_mul(copies) > UNROLL_SIZE {
+            let body = self.machine(body);
+            self.network.loops.push(Loop { body, min, max });
+            let callee = Callee::Loop(self.network.loops.len() as u32 - 1);
+            return Ok(Some(self.call(callee, min == 0, next)));
+        }
+        self.unroll(body, min, max, next)
+    }
+
+    /// Writes a repetition out: `x{2,}` is `x x x*` with the last two sharing their nodes, `x{2,4}` is
+    /// `x x (x x?)?`.
+    fn unroll(&mut self, body: ExprId, min: u32, max: u32, next: u32) -> Result<Option<u32>, CompileError> {
+        let mut entry = next;
+        let mut left = min;
+        if max == u32::MAX {
+            let head = self.network.push(Node::Final);
+            let Some(again) = self.build(body, head)? else { return Ok(None) };
+            self.network.nodes[head as usize] = self.network.split_node(&[again, next]);
+            entry = if min == 0 { head } else { again };
+            left = min.saturating_sub(1);
+        } else {
+            for _ in min..max {
+                let Some(again) = self.build(body, entry)? else { return Ok(None) };
+                entry = self.network.split(&[again, next]);
+            }
+        }
+        for _ in 0..left {
+            let Some(again) = self.build(body, entry)? else { return Ok(None) };
+            entry = again;
+        }
+        Ok(Some(entry))
+    }
+
+    /// The set, if the expression is one character, perhaps behind the name of a rule.
+    fn as_class(&self, mut id: ExprId) -> Option<CharSet> {
+        // A chain of rules longer than this is not worth following.
+        for _ in 0..8 {
+            match self.grammar.expr(id) {
+                Expr::Class(set) => return Some(set.clone()),
+                Expr::Bytes(bytes) => {
+                    let mut chars = core::str::from_utf8(bytes).ok()?.chars();
+                    let c = chars.next()?;
+                    return chars.next().is_none().then(|| CharSet::from_ranges([(c, c)]));
+                }
+                Expr::Rule(rule) => id = self.grammar.rule(*rule).expr(),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// A call in front of `next`, with a way around it if the callee may be empty.
+    fn call(&mut self, callee: Callee, nullable: bool, next: u32) -> u32 {
+        let call = self.network.push(Node::Call { callee, next });
+        if nullable { self.network.split(&[call, next]) } else { call }
+    }
+}

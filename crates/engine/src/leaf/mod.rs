@@ -1,0 +1,72 @@
+//! Leaves: the regular pieces that a grammar's network is made of.
+//!
+//! A leaf is an automaton over bytes with a start state and accepting states. The network around it only
+//! knows where it begins and what follows when it is done, so one leaf – the JSON string, say – serves all
+//! places that use it, and what is known about its states and a vocabulary ([`crate::bind`]) serves all
+//! grammars. There are two kinds:
+//!
+//! * [`Automaton`]: a table, with a *window* that counts units (characters) from outside;
+//! * [`Text`]: JSON strings whose decoded text lies in a set, built state by state while it is used.
+
+mod automaton;
+mod json;
+mod text;
+
+use std::sync::Arc;
+
+pub(crate) use automaton::{Action, Automaton, Step};
+pub(crate) use json::json_string;
+pub(crate) use text::{Next as TextNext, Text, Words};
+
+/// A leaf as one place of a program uses it.
+#[derive(Debug)]
+pub(crate) enum Leaf {
+    /// An automaton whose units are counted: at least `min`, at most `max`.
+    Window {
+        automaton: Arc<Automaton>,
+        min: u32,
+        /// `u32::MAX` stands for "no bound".
+        max: u32,
+    },
+    /// A JSON string with a condition on its decoded text.
+    Text(Text),
+}
+
+impl Leaf {
+    /// An automaton without a window.
+    pub(crate) fn plain(automaton: Arc<Automaton>) -> Self {
+        Self::Window { automaton, min: 0, max: u32::MAX }
+    }
+
+    pub(crate) fn start(&self) -> u32 {
+        match self {
+            Self::Window { automaton, .. } => automaton.start(),
+            Self::Text(text) => text.start(),
+        }
+    }
+
+    /// Whether the leaf may end before its first byte.
+    pub(crate) fn is_nullable(&self) -> bool {
+        match self {
+            Self::Window { automaton, min, .. } => *min == 0 && automaton.is_accepting(automaton.start()),
+            Self::Text(_) => false,
+        }
+    }
+
+    /// The bytes that may come first.
+    pub(crate) fn first(&self) -> maskwright_automata::ByteSet {
+        match self {
+            Self::Window { max: 0, .. } => maskwright_automata::ByteSet::EMPTY,
+            Self::Window { automaton, .. } => *automaton.live(automaton.start()),
+            Self::Text(_) => maskwright_automata::ByteSet::byte(b'"'),
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            // Automata are shared by all programs; whoever owns them counts them.
+            Self::Window { .. } => 0,
+            Self::Text(text) => text.heap_bytes(),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! JSON strings whose *decoded* text lies in a set, built state by state while they are used.
+//!
+//! A state pairs the state of the plain JSON string automaton ("where in the spelling are we") with a
+//! state of the set ("where in the text are we"). Plain characters move both; an escape moves the set
+//! only when it is complete, so `\u006e` and `n` meet in the same state and no spelling evades the set.
+//!
+//! Two sets are enough:
+//!
+//! * [`Set::Except`]: all texts but a list of words – the keys that an object may still invent. As soon as
+//!   the text has left the list it is a plain string, and the thread moves over to the plain
+//!   automaton, whose masks are shared by everything.
+//! * [`Set::Within`]: a DFA over the decoded text, as UTF-8.
+
+use core::hash::BuildHasher;
+
+use maskwright_automata::{ByteSet, Dfa, utf8};
+use rustc_hash::FxBuildHasher;
+
+use super::json::{BODY, json_string};
+use crate::store::Store;
+
+/// A list of words, sorted, so that the words with a common prefix are neighbours.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Words(Box<[Box<[u8]>]>);
+
+impl Words {
+    pub(crate) fn new(words: impl IntoIterator<Item = Box<[u8]>>) -> Self {
+        let mut words: Vec<_> = words.into_iter().collect();
+        words.sort_unstable();
+        words.dedup();
+        Self(words.into())
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.0.iter().map(|w| w.len() + size_of_val(w)).sum()
+    }
+}
+
+/// Which decoded texts are allowed.
+#[derive(Debug)]
+enum Set {
+    Except(Words),
+    Within(Dfa),
+}
+
+/// Where in the set: for `Except` the words from `low` up to `high` share the first `depth` bytes with the
+/// text; for `Within` the state of the DFA is `low`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    low: u32,
+    high: u32,
+    depth: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct TextState {
+    place: Place,
+    /// The state of the plain JSON string automaton.
+    spelling: u32,
+    /// The hexadecimal digits of the escape that is being written; both halves of a surrogate pair.
+    digits: u32,
+}
+
+/// What a byte leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    Dead,
+    /// A state of this leaf.
+    Stay(u32),
+    /// From here on any text will do: a state of the plain string automaton.
+    Plain(u32),
+}
+
+/// A JSON string with a condition on its text.
+#[derive(Debug)]
+pub(crate) struct Text {
+    set: Set,
+    states: Store<TextState>,
+    start: u32,
+}
+
+impl Text {
+    /// Every text but these words.
+    pub(crate) fn except(words: Words) -> Self {
+        let place = Place { low: 0, high: words.0.len() as u32, depth: 0 };
+        Self::new(Set::Except(words), place)
+    }
+
+    /// Every text that the DFA accepts.
+    pub(crate) fn within(dfa: Dfa) -> Self {
+        let place = Place { low: dfa.start(), high: 0, depth: 0 };
+        Self::new(Set::Within(dfa), place)
+    }
+
+    fn new(set: Set, place: Place) -> Self {
+        let mut text = Self { set, states: Store::new(), start: 0 };
+        text.start = text.intern(TextState { place, spelling: json_string().start(), digits: 0 });
+        text
+    }
+
+    pub(crate) fn start(&self) -> u32 {
+        self.start
+    }
+
+    /// Whether the leaf is a plain string but for a list of forbidden words.
+    pub(crate) fn is_except(&self) -> bool {
+        matches!(self.set, Set::Except(_))
+    }
+
+    /// The state of the plain JSON string automaton that belongs to a state.
+    pub(crate) fn spelling(&self, state: u32) -> u32 {
+        self.states.get(state).spelling
+    }
+
+    /// The bytes that may keep the leaf alive, and perhaps a few more.
+    pub(crate) fn live(&self, state: u32) -> ByteSet {
+        *json_string().live(self.states.get(state).spelling)
+    }
+
+    /// Where a byte leads. Only the closing quote ends the leaf, and that is a state of the plain automaton.
+    pub(crate) fn next(&self, state: u32, byte: u8) -> Next {
+        let TextState { place, spelling, digits } = *self.states.get(state);
+        let target = json_string().step(spelling, byte).target();
+        if target == 0 {
+            return Next::Dead;
+        }
+        if spelling == BODY && byte == b'"' {
+            return if self.is_member(place) { Next::Plain(target) } else { Next::Dead };
+        }
+        // Outside of escapes, every byte but the opening quote is a byte of the text.
+        let in_escape = self.in_escape(spelling);
+        if spelling == BODY && byte == b'\\' {
+            return self.settle(place, target, 0);
+        }
+        if !in_escape {
+            let opening = spelling == json_string().start();
+            let place = if opening { Some(place) } else { self.advance(place, byte) };
+            return self.settle_option(place, target);
+        }
+        self.next_in_escape(place, spelling, digits, target, byte)
+    }
+
+    /// Escape states are those that are neither the body, the start, nor inside a multi-byte character.
+    fn in_escape(&self, spelling: u32) -> bool {
+        let string = json_string();
+        spelling != BODY && spelling != string.start() && string.live(spelling).iter().all(|b| b.is_ascii())
+    }
+
+    fn next_in_escape(&self, place: Place, spelling: u32, digits: u32, target: u32, byte: u8) -> Next {
+        let simple = match byte {
+            b'b' => 0x08,
+            b'f' => 0x0C,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            other => other,
+        };
+        // Directly after the backslash: a letter that stands for a character, or `u`.
+        if json_string().step(BODY, b'\\').target() == spelling {
+            return if target == BODY {
+                self.settle_option(self.advance(place, simple), BODY)
+            } else {
+                self.settle(place, target, 0)
+            };
+        }
+        let digits = match char::from(byte).to_digit(16) {
+            Some(digit) => digits << 4 | digit,
+            None => digits,
+        };
+        if target != BODY {
+            return self.settle(place, target, digits);
+        }
+        let Some(c) = decode(digits) else { return Next::Dead };
+        let mut buffer = [0; 4];
+        let mut at = Some(place);
+        for &byte in c.encode_utf8(&mut buffer).as_bytes() {
+            at = at.and_then(|place| self.advance(place, byte));
+        }
+        self.settle_option(at, BODY)
+    }
+
+    fn settle_option(&self, place: Option<Place>, spelling: u32) -> Next {
+        match (place, &self.set) {
+            (Some(place), _) => self.settle(place, spelling, 0),
+            (None, Set::Except(_)) => Next::Plain(spelling),
+            (None, Set::Within(_)) => Next::Dead,
+        }
+    }
+
+    fn settle(&self, place: Place, spelling: u32, digits: u32) -> Next {
+        let state = TextState { place, spelling, digits };
+        if self.is_alive(state) { Next::Stay(self.intern(state)) } else { Next::Dead }
+    }
+
+    fn intern(&self, state: TextState) -> u32 {
+        let hash = |s: &TextState| FxBuildHasher.hash_one(s);
+        self.states.intern(hash(&state), |s| *s == state, hash, || state)
+    }
+
+    /// The place after one more byte of text; `None` off the list, or dead.
+    fn advance(&self, place: Place, byte: u8) -> Option<Place> {
+        match &self.set {
+            Set::Within(dfa) => match dfa.next(place.low, byte) {
+                0 => None,
+                low => Some(Place { low, ..place }),
+            },
+            Set::Except(Words(words)) => {
+                let range = &words[place.low as usize..place.high as usize];
+                let at = place.depth as usize;
+                let key = |word: &[u8]| word.get(at).map_or(-1, |&b| i32::from(b));
+                let low = range.partition_point(|w| key(w) < i32::from(byte)) as u32;
+                let high = range.partition_point(|w| key(w) <= i32::from(byte)) as u32;
+                (low < high).then(|| Place {
+                    low: place.low + low,
+                    high: place.low + high,
+                    depth: place.depth + 1,
+                })
+            }
+        }
+    }
+
+    fn is_member(&self, place: Place) -> bool {
+        match &self.set {
+            Set::Within(dfa) => dfa.is_accepting(place.low),
+            // The word that ends here, if any, is the first of the range.
+            Set::Except(Words(words)) => words[place.low as usize].len() != place.depth as usize,
+        }
+    }
+
+    /// Whether the text can still be completed. Only an escape in the middle needs a thought: the
+    /// digits so far leave a range of characters, and the DFA must take one of them.
+    fn is_alive(&self, state: TextState) -> bool {
+        let Set::Within(dfa) = &self.set else { return true };
+        if !self.in_escape(state.spelling) {
+            return true;
+        }
+        completions(state.spelling, state.digits).iter().any(|&(a, b)| takes_one(dfa, state.place.low, a, b))
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let set = match &self.set {
+            Set::Except(words) => words.heap_bytes(),
+            Set::Within(dfa) => dfa.memory(),
+        };
+        set + self.states.heap_bytes()
+    }
+}
+
+/// The ranges of characters that an unfinished escape can still become: found by following the spelling
+/// automaton with the least and with the greatest digit. Its conditions bind leading digits alone,
+/// so what lies between the two is a range.
+fn completions(spelling: u32, digits: u32) -> Vec<(char, char)> {
+    let string = json_string();
+    if spelling == string.step(BODY, b'\\').target() {
+        return vec![('\0', char::MAX)];
+    }
+    let mut ranges = Vec::new();
+    let mut work = vec![(spelling, digits, digits)];
+    while let Some((spelling, low, high)) = work.pop() {
+        if spelling == BODY {
+            ranges.extend(decode(low).zip(decode(high)));
+            continue;
+        }
+        // Between the halves of a surrogate pair: `\`, then `u`.
+        for byte in [b'\\', b'u'] {
+            let target = string.step(spelling, byte).target();
+            if target != 0 {
+                work.push((target, low, high));
+            }
+        }
+        // Neighbouring digits with the same target go on together, as one range.
+        let mut groups: Vec<(u32, u32, u32)> = Vec::new();
+        for digit in 0..16u32 {
+            let byte = char::from_digit(digit, 16).map_or(0, |c| c as u8);
+            let target = string.step(spelling, byte).target();
+            match groups.last_mut() {
+                _ if target == 0 => {}
+                Some(last) if last.2 == target && last.1 + 1 == digit => last.1 = digit,
+                _ => groups.push((digit, digit, target)),
+            }
+        }
+        work.extend(groups.iter().map(|&(a, b, target)| (target, low << 4 | a, high << 4 | b)));
+    }
+    ranges
+}
+
+/// The character behind the digits of one escape, or of a surrogate pair.
+fn decode(digits: u32) -> Option<char> {
+    if digits <= 0xFFFF {
+        return char::from_u32(digits);
+    }
+    let (high, low) = (digits >> 16, digits & 0xFFFF);
+    char::from_u32(0x1_0000 + ((high.wrapping_sub(0xD800) & 0x3FF) << 10 | low.wrapping_sub(0xDC00) & 0x3FF))
+}
+
+/// Whether the DFA stays alive on at least one character of the range.
+fn takes_one(dfa: &Dfa, state: u32, start: char, end: char) -> bool {
+    utf8::sequences(start, end).iter().any(|sequence| {
+        let mut states = vec![state];
+        for &(low, high) in sequence.ranges() {
+            let mut next: Vec<u32> = states
+                .iter()
+                .flat_map(|&s| (low..=high).map(move |b| dfa.next(s, b)))
+                .filter(|&s| s != 0)
+                .collect();
+            next.sort_unstable();
+            next.dedup();
+            states = next;
+        }
+        !states.is_empty()
+    })
+}

@@ -1,0 +1,36 @@
+//! How much a constraint may cost.
+
+/// Limits on compiling and matching. They are counted in steps and bytes, never in time, so that a
+/// constraint that compiles on one machine compiles on all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Expressions in a grammar.
+    pub exprs: usize,
+    /// How deep the operands of an expression may nest, not counting rules.
+    pub depth: u32,
+    /// Nodes of the network.
+    pub nodes: usize,
+    /// States of one leaf's table. Beyond it the leaf becomes part of the network, which is built lazily.
+    pub leaf_states: usize,
+    /// Steps for building one leaf's table.
+    pub leaf_steps: usize,
+    /// Partial parses that a matcher follows at the same time.
+    pub threads: usize,
+    /// Entries of a matcher's stack.
+    pub stack: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            exprs: 4_000_000,
+            depth: 1_000,
+            nodes: 8_000_000,
+            leaf_states: 4_096,
+            leaf_steps: 2_000_000,
+            threads: 20_000,
+            stack: 50_000_000,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A look inside a matcher, for people and for debugging.
+
+use super::stack::Top;
+use super::step::NETWORK;
+use super::{Matcher, stack, step};
+use crate::leaf::Leaf;
+use crate::program::NetState;
+
+/// Where a matcher stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StateInfo {
+    /// Bytes accepted so far.
+    pub bytes: u64,
+    /// Steps accepted so far.
+    pub steps: usize,
+    /// The text so far is complete.
+    pub accepting: bool,
+    /// Nothing but the end can follow.
+    pub stopped: bool,
+    /// The end was accepted.
+    pub terminated: bool,
+    /// The bytes that may come next, as inclusive ranges.
+    pub next_bytes: Vec<(u8, u8)>,
+    /// The partial parses.
+    pub threads: Vec<ThreadInfo>,
+}
+
+/// One partial parse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ThreadInfo {
+    /// The rules that are being matched, the innermost first. Where the stack forks, one branch is shown.
+    pub rules: Vec<String>,
+    /// For a counted piece of text (a string with a length): the units begun, the least and the greatest number.
+    pub units: Option<(u32, u32, Option<u32>)>,
+}
+
+/// How much of a stack is shown.
+const SHOWN: usize = 64;
+
+impl Matcher {
+    /// Where the matcher stands.
+    pub fn state_info(&mut self) -> StateInfo {
+        let next_bytes = self.next_bytes().ranges();
+        let threads = self.threads().iter().map(|thread| self.describe(thread)).collect();
+        StateInfo {
+            bytes: self.now().bytes,
+            steps: self.steps(),
+            accepting: self.is_accepting(),
+            stopped: self.is_stopped(),
+            terminated: self.is_terminated(),
+            next_bytes,
+            threads,
+        }
+    }
+
+    fn describe(&self, thread: &step::Thread) -> ThreadInfo {
+        let program = self.bound.program();
+        let mut rules = Vec::new();
+        let mut units = None;
+        if thread.leaf == NETWORK {
+            if thread.state != 0 {
+                rules.push(program.rule_name(NetState::from_raw(thread.state)).to_owned());
+            }
+        } else if let Leaf::Window { min, max, .. } = program.leaf(thread.leaf) {
+            let bound = (*max != u32::MAX).then_some(*max);
+            units = (*min > 0 || bound.is_some()).then_some((thread.count, *min, bound));
+        }
+        let mut stack = thread.stack;
+        while rules.len() < SHOWN {
+            let (frame, below) = match self.arena.top(stack) {
+                Top::Frame(frame, below) => (frame, below),
+                Top::Union(members) => match members.first() {
+                    Some(&member) => {
+                        stack = member;
+                        continue;
+                    }
+                    None => break,
+                },
+            };
+            if let stack::Resume::At(state) = frame.resume() {
+                rules.push(program.rule_name(state).to_owned());
+            }
+            stack = below;
+        }
+        ThreadInfo { rules, units }
+    }
+}

@@ -1,0 +1,404 @@
+//! The mask of a thread: from the memo, or computed by the cheapest way that is exact.
+//!
+//! | the thread stands | way |
+//! |---|---|
+//! | in a leaf, and what follows cannot be mistaken for more of it | shared bitset or list of inner tokens, and a walk over the rests |
+//! | in a JSON string that must not be one of some words | the same, without the tokens that would complete such a word |
+//! | elsewhere: a literal, a choice of keys, punctuation | walk over the vocabulary's trie, pruned at once |
+//!
+//! The last is the definition; the others must equal it bit by bit, and [`Way::Plain`] lets tests ask for it.
+//!
+//! A thread that may end where it stands is allowed, besides, whatever the threads behind it are allowed; those are masks
+//! of their own, looked up by themselves ([`super::step::returns`]).
+
+use maskwright_automata::ByteSet;
+
+use super::stack::{Arena, Frame, Top};
+use super::step::{Buffers, NETWORK, Thread, live};
+use super::walk::{Line, LineStacks, Walker};
+use crate::bind::{Answer, BoundProgram, Key, MANY, Part, Words, bitset};
+use crate::compile::network::Callee;
+use crate::leaf::{Leaf, Text, TextNext};
+use crate::program::{NetState, Place, Program};
+
+/// How masks are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    /// By the cheapest way, remembering the result.
+    #[default]
+    Fast,
+    /// By walking the vocabulary's trie, remembering nothing. Slow; it is what `Fast` is compared with.
+    Plain,
+}
+
+/// Buffers for computing masks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MaskBuffers {
+    line: Line,
+    walker: Walker,
+    found: Vec<u32>,
+    items: Vec<Thread>,
+    path: Vec<Frame>,
+}
+
+/// Everything that computing a mask needs, borrowed from the matcher.
+pub(crate) struct Masker<'m> {
+    pub(crate) bound: &'m BoundProgram,
+    pub(crate) arena: &'m Arena,
+    pub(crate) buffers: &'m mut Buffers,
+    pub(crate) scratch: &'m mut MaskBuffers,
+}
+
+/// What takes the parts of a mask one by one.
+pub(crate) trait Sink {
+    fn part(&mut self, part: &Part);
+}
+
+impl Masker<'_> {
+    /// Hands the parts of a thread's mask to `sink`.
+    pub(crate) fn mask(&mut self, thread: Thread, sink: &mut impl Sink) {
+        let key = state_key(self.bound, &thread);
+        let mut path = core::mem::take(&mut self.scratch.path);
+        path.clear();
+        match self.bound.memo().find(&key) {
+            Some(node) => self.follow(thread, node, &mut path, thread.stack, sink),
+            None => self.compute(thread, &mut path, thread.stack, sink),
+        }
+        self.scratch.path = path;
+    }
+
+    /// The same by the plain walk over the whole trie, for comparison.
+    pub(crate) fn plain(&mut self, thread: Thread, sink: &mut impl Sink) {
+        let mut work = vec![(Vec::new(), thread.stack)];
+        while let Some((path, stack)) = work.pop() {
+            self.scratch.line.start(&path, stack);
+            let mut found = Vec::new();
+            let item = Thread { stack: self.scratch.line.top(), ..thread };
+            self.walk_item(item, &mut found);
+            if self.scratch.line.forked {
+                let (frames, below) = self.scratch.line.fork();
+                if let Top::Union(members) = self.arena.top(below) {
+                    work.extend(members.iter().map(|&member| (frames.to_vec(), member)));
+                }
+                continue;
+            }
+            found.sort_unstable();
+            sink.part(&Part::List(found.into()));
+        }
+    }
+
+    /// Goes down the memo along the stack, and computes where it knows no further.
+    fn follow(
+        &mut self,
+        thread: Thread,
+        mut node: u32,
+        path: &mut Vec<Frame>,
+        mut stack: u32,
+        sink: &mut impl Sink,
+    ) {
+        let bound = self.bound;
+        loop {
+            match bound.memo().answer(node) {
+                Answer::Mask(part) => return sink.part(part),
+                Answer::Look => {}
+            }
+            match self.arena.top(stack) {
+                Top::Frame(frame, below) => {
+                    path.push(frame);
+                    stack = below;
+                    match bound.memo().find(&frame_key(bound, node, frame)) {
+                        Some(found) => node = found,
+                        None => return self.compute(thread, path, stack, sink),
+                    }
+                }
+                Top::Union(members) => {
+                    for member in members.to_vec() {
+                        let depth = path.len();
+                        self.follow(thread, node, path, member, sink);
+                        path.truncate(depth);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Computes a mask, remembers it, and hands it over. `path` holds the frames that are known to matter.
+    fn compute(&mut self, thread: Thread, path: &mut Vec<Frame>, stack: u32, sink: &mut impl Sink) {
+        self.scratch.line.start(path, stack);
+        let part = self.part(thread);
+        if self.scratch.line.forked {
+            let (frames, below) = self.scratch.line.fork();
+            *path = frames.to_vec();
+            let Top::Union(members) = self.arena.top(below) else { return };
+            for member in members.to_vec() {
+                let depth = path.len();
+                self.compute(thread, path, member, sink);
+                path.truncate(depth);
+            }
+            return;
+        }
+        sink.part(&part);
+        let bound = self.bound;
+        let mut key = state_key(bound, &thread);
+        for &frame in self.scratch.line.looked() {
+            let node = bound.memo().insert(key, Answer::Look);
+            key = frame_key(bound, node, frame);
+        }
+        bound.memo().insert(key, Answer::Mask(part));
+    }
+
+    /// The mask of a thread on the line, without what it may return to before the next byte.
+    fn part(&mut self, thread: Thread) -> Part {
+        let mut found = core::mem::take(&mut self.scratch.found);
+        found.clear();
+        let mut bases: Vec<Words> = Vec::new();
+        let thread = Thread { stack: self.scratch.line.top(), ..thread };
+        self.expand(thread);
+        let items = core::mem::take(&mut self.scratch.items);
+        for &item in &items {
+            self.item(item, &mut bases, &mut found);
+        }
+        self.scratch.items = items;
+        let part = finish(bases, &mut found, self.bound.vocabulary().size());
+        self.scratch.found = found;
+        part
+    }
+
+    /// Follows calls: the leaves and states that may take the first byte.
+    fn expand(&mut self, thread: Thread) {
+        let program = &**self.bound.program();
+        let mut items = core::mem::take(&mut self.scratch.items);
+        items.clear();
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut work = vec![thread];
+        while let Some(thread) = work.pop() {
+            items.push(thread);
+            if thread.leaf != NETWORK || thread.state == 0 {
+                continue;
+            }
+            if let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) {
+                for call in &cell.calls {
+                    use super::stack::Stacks;
+                    let stack = if call.tail {
+                        thread.stack
+                    } else {
+                        stacks.push(Frame::at(program.returning(call)), thread.stack)
+                    };
+                    work.push(match call.callee {
+                        Callee::Leaf(leaf) => {
+                            Thread { leaf, state: program.leaf(leaf).start(), count: 0, stack }
+                        }
+                        Callee::Machine(machine) => Thread::network(program.start(machine), stack),
+                        Callee::Loop(index) => {
+                            let stack = stacks.push(Frame::counted(index, 0), stack);
+                            Thread::network(program.start(program.counted(index).body), stack)
+                        }
+                    });
+                }
+            }
+        }
+        self.scratch.items = items;
+    }
+
+    fn item(&mut self, item: Thread, bases: &mut Vec<Words>, found: &mut Vec<u32>) {
+        let program = &**self.bound.program();
+        if item.leaf == NETWORK {
+            return self.walk_edges(item, found);
+        }
+        match program.leaf(item.leaf) {
+            Leaf::Window { automaton, min, max } => {
+                let follow = self.follow_bytes(item.stack);
+                if !follow.intersection(*automaton.open()).is_empty() {
+                    return self.walk_item(item, found);
+                }
+                let need = min.saturating_sub(item.count);
+                let room = max - item.count.min(*max);
+                self.leaf_item(item, item.state, need, room, follow, bases, found);
+            }
+            Leaf::Text(text) if text.is_except() => {
+                let follow = self.follow_bytes(item.stack);
+                let before = found.len();
+                self.leaf_item(item, text.spelling(item.state), 0, u32::MAX, follow, bases, found);
+                self.remove_completions(text, item.state, found, before);
+            }
+            Leaf::Text(_) => self.walk_item(item, found),
+        }
+    }
+
+    /// The bytes that can follow a leaf.
+    fn follow_bytes(&mut self, stack: u32) -> ByteSet {
+        let program = &**self.bound.program();
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let behind = behind(program, &mut stacks, self.buffers, stack);
+        live(program, &mut stacks, self.buffers, &behind)
+    }
+
+    /// Inner tokens and rests.
+    #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
+    fn leaf_item(
+        &mut self,
+        item: Thread,
+        state: u32,
+        need: u32,
+        room: u32,
+        follow: ByteSet,
+        bases: &mut Vec<Words>,
+        found: &mut Vec<u32>,
+    ) {
+        let bound = self.bound;
+        let vocabulary = bound.vocabulary();
+        let entry = bound.entry(item.leaf, state);
+        match entry.inner_bitset(room, vocabulary.size()) {
+            Some(words) => bases.push(words.clone()),
+            None => found.extend_from_slice(entry.inner(room)),
+        }
+        found.extend(entry.closing(need, room));
+        if !entry.has_exits() || follow.is_empty() {
+            return;
+        }
+        let program = &**bound.program();
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let behind = behind(program, &mut stacks, self.buffers, item.stack);
+        for byte in follow.iter() {
+            for rests in entry.rests(byte, need, room, vocabulary) {
+                self.scratch.walker.walk(program, rests, &behind, &mut stacks, self.buffers, found);
+            }
+        }
+    }
+
+    /// Takes back the tokens that would complete a forbidden word: those on which the text never leaves the
+    /// list of words before it closes the string.
+    fn remove_completions(&self, text: &Text, state: u32, found: &mut Vec<u32>, before: usize) {
+        let trie = self.bound.vocabulary().trie();
+        let mut completions = Vec::new();
+        let mut work = vec![(0u32, state)];
+        while let Some((node, state)) = work.pop() {
+            for child in trie.children(node) {
+                let byte = trie.byte(child);
+                match text.next(state, byte) {
+                    TextNext::Stay(next) => work.push((child, next)),
+                    TextNext::Plain(_) => {}
+                    // A quote that the plain string would take, but this one does not.
+                    TextNext::Dead if text.live(state).contains(byte) => {
+                        collect(trie, child, &mut completions)
+                    }
+                    TextNext::Dead => {}
+                }
+            }
+        }
+        if !completions.is_empty() {
+            completions.sort_unstable();
+            let mut at = 0;
+            found.retain(|token| {
+                at += 1;
+                at <= before || completions.binary_search(token).is_err()
+            });
+        }
+    }
+
+    /// The plain walk, for one state and what it can call – but calls are items of their own here.
+    fn walk_edges(&mut self, item: Thread, found: &mut Vec<u32>) {
+        if item.state == 0 {
+            return;
+        }
+        let bound = self.bound;
+        let program = &**bound.program();
+        let trie = bound.vocabulary().trie();
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        match program.place(NetState::from_raw(item.state)) {
+            Place::Node { .. } => {
+                self.scratch.walker.walk(program, trie, &[item], &mut stacks, self.buffers, found);
+            }
+            Place::Cell(cell) => {
+                for (byte, state) in program.edges(cell) {
+                    let Some(child) = trie.child(0, byte) else { continue };
+                    let thread = Thread::network(state, item.stack);
+                    self.scratch.walker.walk_from(
+                        program,
+                        trie,
+                        child,
+                        thread,
+                        &mut stacks,
+                        self.buffers,
+                        found,
+                    );
+                }
+            }
+        }
+    }
+
+    fn walk_item(&mut self, item: Thread, found: &mut Vec<u32>) {
+        let bound = self.bound;
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let trie = bound.vocabulary().trie();
+        self.scratch.walker.walk(bound.program(), trie, &[item], &mut stacks, self.buffers, found);
+    }
+}
+
+/// The threads behind a leaf that has ended.
+fn behind(program: &Program, stacks: &mut LineStacks<'_>, buffers: &mut Buffers, stack: u32) -> Vec<Thread> {
+    let mut threads = Vec::new();
+    buffers.begin();
+    super::step::leave(program, stacks, buffers, stack, &mut threads);
+    threads
+}
+
+/// All tokens at and below a node.
+fn collect(trie: &maskwright_vocab::Trie, node: u32, out: &mut Vec<u32>) {
+    let mut work = vec![node];
+    while let Some(node) = work.pop() {
+        out.extend_from_slice(trie.tokens(node));
+        work.extend(trie.children(node));
+    }
+}
+
+/// Makes a part of bitsets and tokens.
+fn finish(mut bases: Vec<Words>, found: &mut Vec<u32>, size: usize) -> Part {
+    found.sort_unstable();
+    found.dedup();
+    if bases.len() > 1 {
+        let mut words = bases[0].to_vec();
+        for base in &bases[1..] {
+            words.iter_mut().zip(base.iter()).for_each(|(a, b)| *a |= b);
+        }
+        bases = vec![words.into()];
+    }
+    match bases.pop() {
+        Some(base) => Part::Shared { base, more: found.as_slice().into() },
+        None if found.len() >= MANY * 4 => Part::Shared { base: bitset(found, size), more: Box::default() },
+        None => Part::List(found.as_slice().into()),
+    }
+}
+
+/// What a mask depends on, first of all: the state, and its counters as far as a token can see.
+fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
+    let what = u64::from(thread.leaf) << 32 | u64::from(thread.state);
+    let counters = match thread.leaf {
+        NETWORK => 0,
+        leaf => match bound.program().leaf(leaf) {
+            Leaf::Window { min, max, .. } => counters(bound, *min, *max, thread.count),
+            Leaf::Text(_) => 0,
+        },
+    };
+    Key { above: 0, what, counters }
+}
+
+fn frame_key(bound: &BoundProgram, above: u32, frame: Frame) -> Key {
+    let counters = match frame.resume() {
+        super::stack::Resume::Loop { index, rounds } => {
+            let counted = bound.program().counted(index);
+            counters(bound, counted.min, counted.max, rounds)
+        }
+        _ => 0,
+    };
+    Key { above, what: u64::from(frame.raw), counters }
+}
+
+/// A counter as a single token sees it: what is missing, and what is left, up to the horizon.
+fn counters(bound: &BoundProgram, min: u32, max: u32, count: u32) -> u64 {
+    let far = bound.horizon() + 1;
+    let need = min.saturating_sub(count).min(far);
+    let room = max.saturating_sub(count).min(far);
+    u64::from(need) << 32 | u64::from(room)
+}

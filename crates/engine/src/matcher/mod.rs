@@ -1,0 +1,422 @@
+//! A request's state: which tokens may come next, and what happened so far.
+//!
+//! A matcher holds a few threads (almost always one), the stacks that they stand on, and its history. It is the
+//! only thing that changes while text is generated; everything that it looks up is shared.
+//!
+//! Three words are kept apart: *accepting* – the text so far is complete, though it may go on; *stopped* – nothing but the end can
+//! follow; *terminated* – the end was accepted.
+
+mod info;
+mod mask;
+mod stack;
+mod step;
+mod walk;
+
+use core::fmt;
+use std::sync::Arc;
+
+use maskwright_vocab::{TokenId, TokenMask};
+
+pub use self::info::{StateInfo, ThreadInfo};
+pub use self::mask::Way;
+use self::mask::{MaskBuffers, Masker, Sink};
+use self::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
+use self::step::{Buffers, Thread};
+use crate::bind::{BoundProgram, Part};
+
+/// Matches one text against a constraint, token by token.
+#[derive(Clone, Debug)]
+pub struct Matcher {
+    bound: Arc<BoundProgram>,
+    arena: Arena,
+    /// The threads of every moment, one moment after the other.
+    trail: Vec<Thread>,
+    moments: Vec<Moment>,
+    eos_in_mask: bool,
+    way: Way,
+    buffers: Buffers,
+    scratch: MaskBuffers,
+    current: Vec<Thread>,
+    next: Vec<Thread>,
+    mask: Option<TokenMask>,
+}
+
+/// What must be known to return to a moment.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    /// Where its threads begin on the trail.
+    start: u32,
+    /// What the stacks held when it was reached.
+    mark: Mark,
+    /// Bytes of text so far.
+    bytes: u64,
+    terminated: bool,
+}
+
+/// Why a token, or some bytes, could not be accepted. The matcher is unchanged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MatchError {
+    /// The token cannot come next.
+    NotAllowed {
+        /// How many of its bytes could have been accepted.
+        bytes: usize,
+    },
+    /// The text is not complete, so it cannot end here.
+    NotComplete,
+    /// The end was accepted before.
+    Terminated,
+    /// The token is special or unused: it stands for no text.
+    NoText,
+    /// There is no such token in the vocabulary.
+    UnknownToken,
+    /// Fewer steps were taken than were to be undone.
+    NothingToUndo {
+        /// How many steps could be undone.
+        steps: usize,
+    },
+    /// The text is so ambiguous that following all its readings passes a limit.
+    TooAmbiguous,
+    /// The buffer for the mask is too small.
+    MaskTooShort {
+        /// How many words it needs.
+        words: usize,
+    },
+}
+
+impl fmt::Display for MatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAllowed { bytes } => write!(f, "not allowed here: it fails after {bytes} of its bytes"),
+            Self::NotComplete => f.write_str("the text is not complete, so it cannot end here"),
+            Self::Terminated => f.write_str("the end was accepted before; roll back or reset first"),
+            Self::NoText => f.write_str("a special or unused token stands for no text"),
+            Self::UnknownToken => f.write_str("there is no such token in the vocabulary"),
+            Self::NothingToUndo { steps } => write!(f, "only {steps} steps can be undone"),
+            Self::TooAmbiguous => {
+                f.write_str("the text has too many readings under this grammar; make it less ambiguous")
+            }
+            Self::MaskTooShort { words } => write!(f, "the mask needs {words} words of 32 bits"),
+        }
+    }
+}
+
+impl core::error::Error for MatchError {}
+
+impl Matcher {
+    pub(crate) fn new(bound: Arc<BoundProgram>) -> Self {
+        let mut matcher = Self {
+            bound,
+            arena: Arena::default(),
+            trail: Vec::new(),
+            moments: Vec::new(),
+            eos_in_mask: true,
+            way: Way::Fast,
+            buffers: Buffers::default(),
+            scratch: MaskBuffers::default(),
+            current: Vec::new(),
+            next: Vec::new(),
+            mask: None,
+        };
+        matcher.reset();
+        matcher
+    }
+
+    /// Whether [`Self::fill_mask`] allows the end-of-text tokens where the text is complete. It does by default;
+    /// switch it off if the caller decides about stopping by itself.
+    pub fn set_eos_in_mask(&mut self, yes: bool) {
+        self.eos_in_mask = yes;
+    }
+
+    /// How masks are computed; only tests and benchmarks want anything but the default.
+    pub fn set_way(&mut self, way: Way) {
+        self.way = way;
+    }
+
+    /// The constraint that is matched.
+    pub fn bound(&self) -> &Arc<BoundProgram> {
+        &self.bound
+    }
+
+    /// Back to the beginning of the text.
+    pub fn reset(&mut self) {
+        self.arena.clear();
+        self.trail.clear();
+        self.moments.clear();
+        let program = self.bound.program();
+        let stack = self.arena.push(Frame::FINISH, BOTTOM);
+        self.trail.push(Thread::network(program.start(0), stack));
+        let mark = self.arena.mark();
+        self.moments.push(Moment { start: 0, mark, bytes: 0, terminated: false });
+    }
+
+    /// How many steps (tokens, and calls of [`Self::accept_bytes`]) were accepted.
+    pub fn steps(&self) -> usize {
+        self.moments.len() - 1
+    }
+
+    fn now(&self) -> Moment {
+        self.moments[self.moments.len() - 1]
+    }
+
+    fn threads(&self) -> &[Thread] {
+        &self.trail[self.now().start as usize..]
+    }
+
+    /// Whether the text so far is complete.
+    pub fn is_accepting(&mut self) -> bool {
+        let mark = self.arena.mark();
+        let accepting = self.gather_threads();
+        self.arena.truncate(mark);
+        accepting
+    }
+
+    /// Whether nothing but the end can follow.
+    pub fn is_stopped(&mut self) -> bool {
+        self.now().terminated || self.next_bytes().is_empty()
+    }
+
+    /// Whether the end was accepted.
+    pub fn is_terminated(&self) -> bool {
+        self.now().terminated
+    }
+
+    /// The bytes that the next token may begin with.
+    pub fn next_bytes(&mut self) -> maskwright_automata::ByteSet {
+        self.current.clear();
+        let start = self.now().start as usize;
+        self.current.extend_from_slice(&self.trail[start..]);
+        let mark = self.arena.mark();
+        let live = step::live(self.bound.program(), &mut self.arena, &mut self.buffers, &self.current);
+        self.arena.truncate(mark);
+        live
+    }
+
+    /// Puts all threads that the next byte can concern into `current`: those of this moment, and those behind what may
+    /// end here. Returns whether the root may end.
+    fn gather_threads(&mut self) -> bool {
+        let start = self.now().start as usize;
+        self.current.clear();
+        self.current.extend_from_slice(&self.trail[start..]);
+        let program = self.bound.program();
+        let done = step::returns(program, &mut self.arena, &mut self.buffers, &mut self.current);
+        done || (start == 0 && self.moments.len() == 1 && program.is_nullable())
+    }
+
+    /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. Words beyond the vocabulary are
+    /// cleared.
+    pub fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
+        let vocabulary = self.bound.vocabulary().clone();
+        let need = vocabulary.size().div_ceil(32);
+        if words.len() < need {
+            return Err(MatchError::MaskTooShort { words: need });
+        }
+        if self.now().terminated {
+            words.fill(0);
+            return Ok(());
+        }
+        let mark = self.arena.mark();
+        let accepting = self.gather_threads();
+        let mut fill = Fill { words, started: false };
+        let current = core::mem::take(&mut self.current);
+        let mut masker = Masker {
+            bound: &self.bound,
+            arena: &self.arena,
+            buffers: &mut self.buffers,
+            scratch: &mut self.scratch,
+        };
+        for &thread in &current {
+            match self.way {
+                _ if thread.is_done() => {}
+                Way::Fast => masker.mask(thread, &mut fill),
+                Way::Plain => masker.plain(thread, &mut fill),
+            }
+        }
+        fill.finish();
+        self.current = current;
+        self.arena.truncate(mark);
+        for &TokenId(eos) in vocabulary.eos() {
+            let bit = 1 << (eos % 32);
+            let word = &mut words[eos as usize / 32];
+            *word = if accepting && self.eos_in_mask { *word | bit } else { *word & !bit };
+        }
+        Ok(())
+    }
+
+    /// The mask, kept by the matcher until it changes.
+    pub fn mask(&mut self) -> &TokenMask {
+        let size = self.bound.vocabulary().size();
+        let mut words = vec![0; size.div_ceil(32)];
+        // The buffer has the size that the vocabulary asks for.
+        let filled = self.fill_mask(&mut words);
+        debug_assert!(filled.is_ok());
+        self.mask.insert(TokenMask::from_words(&words, size))
+    }
+
+    /// Whether one token may come next, without working out the whole mask.
+    pub fn allows(&mut self, token: TokenId) -> bool {
+        let accepted = self.accept(token).is_ok();
+        if accepted {
+            self.undo(1);
+        }
+        accepted
+    }
+
+    /// Takes the next token. An end-of-text token ends the text, if it is complete.
+    pub fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {
+        let vocabulary = self.bound.vocabulary().clone();
+        if self.now().terminated {
+            return Err(MatchError::Terminated);
+        }
+        if vocabulary.eos().contains(&token) {
+            return self.terminate();
+        }
+        if token.0 as usize >= vocabulary.size() {
+            return Err(MatchError::UnknownToken);
+        }
+        let bytes = vocabulary.bytes(token);
+        if bytes.is_empty() {
+            return Err(MatchError::NoText);
+        }
+        self.accept_bytes(bytes)
+    }
+
+    /// Ends the text.
+    fn terminate(&mut self) -> Result<(), MatchError> {
+        if !self.is_accepting() {
+            return Err(MatchError::NotComplete);
+        }
+        let now = self.now();
+        let start = self.trail.len() as u32;
+        self.trail.extend_from_within(now.start as usize..);
+        self.moments.push(Moment { start, terminated: true, ..now });
+        Ok(())
+    }
+
+    /// Takes some bytes, as one step.
+    pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
+        let now = self.now();
+        if now.terminated {
+            return Err(MatchError::Terminated);
+        }
+        let mut current = core::mem::take(&mut self.current);
+        let mut next = core::mem::take(&mut self.next);
+        current.clear();
+        current.extend_from_slice(&self.trail[now.start as usize..]);
+        let mut result = Ok(());
+        for (at, &byte) in bytes.iter().enumerate() {
+            next.clear();
+            self.buffers.begin();
+            self.arena.next_byte();
+            for &thread in &current {
+                step::step(self.bound.program(), &mut self.arena, &mut self.buffers, thread, byte, &mut next);
+            }
+            core::mem::swap(&mut current, &mut next);
+            if current.is_empty() {
+                result = Err(MatchError::NotAllowed { bytes: at });
+                break;
+            }
+            let limits = self.bound.program().limits();
+            if current.len() > limits.threads || self.arena.len() > limits.stack {
+                result = Err(MatchError::TooAmbiguous);
+                break;
+            }
+        }
+        if result.is_ok() {
+            let start = self.trail.len() as u32;
+            self.trail.extend_from_slice(&current);
+            let mark = self.arena.mark();
+            let bytes = now.bytes + bytes.len() as u64;
+            self.moments.push(Moment { start, mark, bytes, terminated: false });
+        } else {
+            self.arena.truncate(now.mark);
+        }
+        (self.current, self.next) = (current, next);
+        result
+    }
+
+    /// How many of these tokens, from the first on, could be accepted one after the other. The matcher is unchanged.
+    pub fn validate(&mut self, tokens: &[TokenId]) -> usize {
+        let accepted = tokens.iter().take_while(|token| self.accept(**token).is_ok()).count();
+        self.undo(accepted);
+        accepted
+    }
+
+    /// Undoes the last steps, termination included.
+    pub fn rollback(&mut self, steps: usize) -> Result<(), MatchError> {
+        if steps > self.steps() {
+            return Err(MatchError::NothingToUndo { steps: self.steps() });
+        }
+        self.undo(steps);
+        Ok(())
+    }
+
+    fn undo(&mut self, steps: usize) {
+        for _ in 0..steps {
+            let Some(moment) = self.moments.pop() else { break };
+            self.trail.truncate(moment.start as usize);
+        }
+        self.arena.truncate(self.now().mark);
+    }
+
+    /// An independent matcher at the same place, with the same history.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// Writes the union of parts into a row of words.
+struct Fill<'w> {
+    words: &'w mut [u32],
+    started: bool,
+}
+
+impl Fill<'_> {
+    fn set(&mut self, tokens: &[u32]) {
+        for &token in tokens {
+            self.words[token as usize / 32] |= 1 << (token % 32);
+        }
+    }
+
+    fn finish(&mut self) {
+        if !self.started {
+            self.words.fill(0);
+        }
+    }
+}
+
+impl Sink for Fill<'_> {
+    #[inline]
+    fn part(&mut self, part: &Part) {
+        match part {
+            Part::List(list) => {
+                self.finish();
+                self.set(list);
+            }
+            Part::Shared { base, more } => {
+                if self.started {
+                    self.words.iter_mut().zip(base.iter()).for_each(|(word, base)| *word |= base);
+                } else {
+                    let (used, beyond) = self.words.split_at_mut(base.len());
+                    used.copy_from_slice(base);
+                    beyond.fill(0);
+                }
+                self.set(more);
+            }
+        }
+        self.started = true;
+    }
+}
+
+/// Fills the masks of many matchers at once, in parallel. `masks` holds one row of `stride` words for each.
+pub fn fill_masks(matchers: &mut [Matcher], masks: &mut [u32], stride: usize) -> Result<(), MatchError> {
+    use rayon::prelude::*;
+    if masks.len() < matchers.len() * stride {
+        return Err(MatchError::MaskTooShort { words: matchers.len() * stride });
+    }
+    matchers
+        .par_iter_mut()
+        .zip(masks.par_chunks_mut(stride.max(1)))
+        .try_for_each(|(matcher, row)| matcher.fill_mask(row))
+}

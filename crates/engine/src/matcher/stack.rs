@@ -1,0 +1,197 @@
+//! Where to go on when a rule is done: stacks that share their tails and can be many at once.
+//!
+//! A stack is a number: 0 is the bottom, every other number a node with a frame and the stack below. Stacks are never
+//! changed, so threads, history and forks share them. When two threads come to the same state with different
+//! stacks, they become one thread on the *union* of the two – this is the graph-structured stack of generalised
+//! parsers, and what keeps ambiguous grammars polynomial.
+//!
+//! ```text
+//!   union ─┬─▶ (after x) ─▶ (after list) ─▶ bottom
+//!          └─▶ (after y) ──────▲
+//! ```
+
+use crate::program::{IS_LOOP, NetState};
+
+/// The bottom of every stack. The only frame that stands directly on it is [`Frame::FINISH`].
+pub(crate) const BOTTOM: u32 = 0;
+
+/// Where to go on: a state of the network, or another round of a counted repetition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Frame {
+    /// A [`NetState`], or the number of a loop with [`IS_LOOP`] set.
+    pub(crate) raw: u32,
+    /// Rounds that are done, for a loop.
+    pub(crate) count: u32,
+}
+
+pub(crate) enum Resume {
+    At(NetState),
+    /// The root is done.
+    Finish,
+    Loop {
+        index: u32,
+        rounds: u32,
+    },
+}
+
+impl Frame {
+    /// What stands at the bottom of every stack.
+    pub(crate) const FINISH: Self = Self { raw: u32::MAX - 1, count: 0 };
+
+    pub(crate) fn at(state: NetState) -> Self {
+        Self { raw: state.raw(), count: 0 }
+    }
+
+    pub(crate) fn counted(index: u32, rounds: u32) -> Self {
+        Self { raw: index | IS_LOOP, count: rounds }
+    }
+
+    #[inline]
+    pub(crate) fn resume(self) -> Resume {
+        match self.raw >> 30 {
+            0 | 2 => Resume::At(NetState::from_raw(self.raw)),
+            1 => Resume::Loop { index: self.raw & !IS_LOOP, rounds: self.count },
+            _ => Resume::Finish,
+        }
+    }
+}
+
+/// What stepping needs of stacks.
+pub(crate) trait Stacks {
+    /// A stack with one more frame.
+    fn push(&mut self, frame: Frame, below: u32) -> u32;
+    /// Appends the top frames of a stack, each with what is below; nothing for the bottom.
+    fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>);
+    /// Both stacks.
+    fn union(&mut self, a: u32, b: u32) -> u32;
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    frame: Frame,
+    below: u32,
+}
+
+/// A `Node` with this frame is a union: `below` is where its members begin, `frame.count` how many there are.
+const UNION: u32 = u32::MAX;
+
+/// The stacks of one matcher.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arena {
+    nodes: Vec<Node>,
+    members: Vec<u32>,
+    /// Nodes from here on were made by the current byte; equal ones among them are shared.
+    recent: usize,
+}
+
+/// A point to go back to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mark {
+    nodes: u32,
+    members: u32,
+}
+
+impl Arena {
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { nodes: self.nodes.len() as u32, members: self.members.len() as u32 }
+    }
+
+    /// Forgets what was made since.
+    pub(crate) fn truncate(&mut self, mark: Mark) {
+        self.nodes.truncate(mark.nodes as usize);
+        self.members.truncate(mark.members as usize);
+        self.recent = self.recent.min(self.nodes.len());
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.truncate(Mark::default());
+    }
+
+    /// A new byte begins.
+    pub(crate) fn next_byte(&mut self) {
+        self.recent = self.nodes.len();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len() + self.members.len()
+    }
+
+    /// The top frame of a stack, or the stacks that it is a union of. The bottom has neither.
+    pub(crate) fn top(&self, stack: u32) -> Top<'_> {
+        let Some(node) = self.node(stack) else { return Top::Union(&[]) };
+        if node.frame.raw == UNION {
+            Top::Union(self.members(node))
+        } else {
+            Top::Frame(node.frame, node.below)
+        }
+    }
+
+    /// The node of a stack; the bottom, and stacks that are kept elsewhere, have none.
+    fn node(&self, stack: u32) -> Option<&Node> {
+        self.nodes.get((stack as usize).wrapping_sub(1))
+    }
+
+    fn members(&self, node: &Node) -> &[u32] {
+        let start = node.below as usize;
+        &self.members[start..start + node.frame.count as usize]
+    }
+
+    fn add(&mut self, node: Node) -> u32 {
+        self.nodes.push(node);
+        self.nodes.len() as u32
+    }
+}
+
+pub(crate) enum Top<'a> {
+    Frame(Frame, u32),
+    Union(&'a [u32]),
+}
+
+impl Stacks for Arena {
+    #[inline]
+    fn push(&mut self, frame: Frame, below: u32) -> u32 {
+        let recent = &self.nodes[self.recent..];
+        if let Some(at) = recent.iter().position(|node| node.below == below && node.frame == frame) {
+            return (self.recent + at) as u32 + 1;
+        }
+        self.add(Node { frame, below })
+    }
+
+    #[inline]
+    fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
+        match self.top(stack) {
+            Top::Frame(frame, below) => out.push((frame, below)),
+            // Unions are flat: their members are plain.
+            Top::Union(members) => {
+                out.extend(members.iter().filter_map(|&m| self.node(m)).map(|n| (n.frame, n.below)))
+            }
+        }
+    }
+
+    fn union(&mut self, a: u32, b: u32) -> u32 {
+        if a == b {
+            return a;
+        }
+        let mut members: Vec<u32> = Vec::new();
+        for stack in [a, b] {
+            match self.node(stack) {
+                Some(node) if node.frame.raw == UNION => members.extend_from_slice(self.members(node)),
+                _ => members.push(stack),
+            }
+        }
+        // Equal frames on equal stacks are one; stacks of elsewhere are told apart by their number.
+        let key = |&stack: &u32| match self.node(stack) {
+            Some(node) => (node.frame, node.below),
+            None => (Frame { raw: u32::MAX, count: stack }, stack),
+        };
+        members.sort_unstable_by_key(key);
+        members.dedup_by_key(|stack| key(stack));
+        if let [only] = *members {
+            return only;
+        }
+        let below = self.members.len() as u32;
+        let count = members.len() as u32;
+        self.members.extend_from_slice(&members);
+        self.add(Node { frame: Frame { raw: UNION, count }, below })
+    }
+}

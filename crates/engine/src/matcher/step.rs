@@ -1,0 +1,412 @@
+//! One byte further: the heart of matching, used for accepting tokens and for walking tries alike.
+//!
+//! A thread is a place in the text's structure: a state and a stack of what comes after. Stepping a thread by a byte asks the
+//! state itself, whatever the state can call, and – if the state may end – whatever its stack returns to.
+//! Everything that takes the byte becomes a thread of the next generation.
+
+use maskwright_automata::ByteSet;
+
+use super::stack::{BOTTOM, Frame, Resume, Stacks};
+use crate::compile::network::Callee;
+use crate::leaf::{Action, Leaf, TextNext};
+use crate::program::{Cell, NetState, Place, Program};
+use crate::seen::Seen;
+
+/// The `leaf` of a thread that stands in the network.
+pub(crate) const NETWORK: u32 = u32::MAX;
+
+/// One partial parse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Thread {
+    /// A leaf, or [`NETWORK`].
+    pub(crate) leaf: u32,
+    /// A state of the leaf, or the raw form of a [`NetState`]; 0 when the root is done.
+    pub(crate) state: u32,
+    /// Units that the leaf has begun. It stops at the minimum if there is no maximum.
+    pub(crate) count: u32,
+    pub(crate) stack: u32,
+}
+
+impl Thread {
+    pub(crate) fn network(state: NetState, stack: u32) -> Self {
+        Self { leaf: NETWORK, state: state.raw(), count: 0, stack }
+    }
+
+    const DONE: Self = Self { leaf: NETWORK, state: 0, count: 0, stack: BOTTOM };
+
+    /// Whether the text is complete and nothing can follow.
+    pub(crate) fn is_done(&self) -> bool {
+        self.leaf == NETWORK && self.state == 0
+    }
+}
+
+/// Buffers that stepping reuses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Buffers {
+    work: Vec<Work>,
+    frames: Vec<(Frame, u32)>,
+    ended: Vec<u32>,
+    /// Stacks that were returned to before the byte, and after it. Without this, ambiguous grammars would visit
+    /// every path through a graph of stacks, and not every stack.
+    before: Seen,
+    after: Seen,
+}
+
+impl Buffers {
+    /// A new generation of threads begins.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        self.before.clear();
+        self.after.clear();
+    }
+}
+
+/// A place that has yet to take the byte.
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    /// A state in the network.
+    At(NetState, u32),
+    /// A leaf at its start. It cannot end there: the way around it is part of the network.
+    Enter(u32, u32),
+    /// The stack of something that has ended.
+    Return(u32),
+}
+
+/// Steps one thread and adds what comes of it to `next`. Call [`Buffers::begin`] before the first of a generation.
+#[inline]
+pub(crate) fn step<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    thread: Thread,
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    if thread.leaf == NETWORK {
+        if thread.state == 0 {
+            return;
+        }
+        // The inside of a literal is so common that it has a way of its own.
+        let state = NetState::from_raw(thread.state);
+        if let Place::Node { low, high, next: node } = program.place(state) {
+            if low <= byte && byte <= high {
+                arrive(program, stacks, buffers, Thread::network(program.behind(node), thread.stack), next);
+            }
+            return;
+        }
+        buffers.work.push(Work::At(state, thread.stack));
+    } else {
+        step_leaf(program, stacks, buffers, thread, byte, next);
+        if leaf_may_end(program, &thread) {
+            buffers.work.push(Work::Return(thread.stack));
+        }
+    }
+    while let Some(work) = buffers.work.pop() {
+        match work {
+            Work::Return(stack) => resume(program, stacks, buffers, stack),
+            Work::Enter(leaf, stack) => {
+                let thread = Thread { leaf, state: program.leaf(leaf).start(), count: 0, stack };
+                step_leaf(program, stacks, buffers, thread, byte, next);
+            }
+            Work::At(state, stack) => match program.place(state) {
+                Place::Node { low, high, next: node } => {
+                    if low <= byte && byte <= high {
+                        arrive(program, stacks, buffers, Thread::network(program.behind(node), stack), next);
+                    }
+                }
+                Place::Cell(cell) => step_cell(program, stacks, buffers, cell, stack, byte, next),
+            },
+        }
+    }
+}
+
+fn step_cell<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    cell: &Cell,
+    stack: u32,
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    if cell.first.contains(byte) {
+        if let Some(state) = program.step(cell, byte) {
+            arrive(program, stacks, buffers, Thread::network(state, stack), next);
+        }
+        for call in &cell.calls {
+            if !program.first_of(call.callee).contains(byte) {
+                continue;
+            }
+            let stack =
+                if call.tail { stack } else { stacks.push(Frame::at(program.returning(call)), stack) };
+            buffers.work.push(enter(program, stacks, call.callee, stack));
+        }
+    }
+    if cell.returns {
+        buffers.work.push(Work::Return(stack));
+    }
+}
+
+/// Goes into a callee; the place to return to is on the stack already.
+fn enter<S: Stacks>(program: &Program, stacks: &mut S, callee: Callee, stack: u32) -> Work {
+    match callee {
+        Callee::Leaf(leaf) => Work::Enter(leaf, stack),
+        Callee::Machine(machine) => Work::At(program.start(machine), stack),
+        Callee::Loop(index) => {
+            let body = program.counted(index).body;
+            Work::At(program.start(body), stacks.push(Frame::counted(index, 0), stack))
+        }
+    }
+}
+
+/// Goes on behind something that ended before the byte.
+fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, stack: u32) {
+    if !buffers.before.insert(stack) {
+        return;
+    }
+    let mut frames = core::mem::take(&mut buffers.frames);
+    stacks.pop(stack, &mut frames);
+    for (frame, below) in frames.drain(..) {
+        match frame.resume() {
+            Resume::At(state) => buffers.work.push(Work::At(state, below)),
+            Resume::Finish => {}
+            Resume::Loop { index, rounds } => {
+                let (again, leave) = next_round(program, index, rounds);
+                if let Some(rounds) = again {
+                    let stack = stacks.push(Frame::counted(index, rounds), below);
+                    buffers.work.push(Work::At(program.start(program.counted(index).body), stack));
+                }
+                if leave {
+                    buffers.work.push(Work::Return(below));
+                }
+            }
+        }
+    }
+    buffers.frames = frames;
+}
+
+/// After one more round of a counted repetition: the count to go on with, if it may go on, and whether it may end.
+pub(crate) fn next_round(program: &Program, index: u32, rounds: u32) -> (Option<u32>, bool) {
+    let counted = program.counted(index);
+    let rounds = rounds + 1;
+    if counted.max == u32::MAX {
+        // Beyond the minimum there is nothing left to count.
+        return (Some(rounds.min(counted.min)), rounds >= counted.min);
+    }
+    ((rounds < counted.max).then_some(rounds), rounds >= counted.min)
+}
+
+/// Whether a leaf may end where a thread stands in it.
+#[inline]
+pub(crate) fn leaf_may_end(program: &Program, thread: &Thread) -> bool {
+    match program.leaf(thread.leaf) {
+        Leaf::Window { automaton, min, .. } => thread.count >= *min && automaton.is_accepting(thread.state),
+        Leaf::Text(_) => false,
+    }
+}
+
+#[inline]
+fn step_leaf<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    thread: Thread,
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    let Thread { leaf, state, mut count, stack } = thread;
+    match program.leaf(leaf) {
+        Leaf::Window { automaton, min, max } => {
+            let step = automaton.step(state, byte);
+            if step.is_dead() {
+                return;
+            }
+            match step.action() {
+                Action::Pass => {}
+                Action::Unit if count >= *max => return,
+                Action::Unit if *max == u32::MAX => count = (count + 1).min(*min),
+                Action::Unit => count += 1,
+                Action::Close if count < *min => return,
+                Action::Close => {}
+            }
+            arrive(program, stacks, buffers, Thread { leaf, state: step.target(), count, stack }, next);
+        }
+        Leaf::Text(text) => match text.next(state, byte) {
+            TextNext::Dead => {}
+            TextNext::Stay(state) => add(stacks, Thread { leaf, state, count, stack }, next),
+            TextNext::Plain(state) => {
+                let thread = Thread { leaf: program.plain_string(), state, count, stack };
+                arrive(program, stacks, buffers, thread, next);
+            }
+        },
+    }
+}
+
+/// Adds a thread; but one that can only return does so at once, so that equal places look equal.
+#[inline]
+fn arrive<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    thread: Thread,
+    next: &mut Vec<Thread>,
+) {
+    if !is_end(program, &thread) {
+        add(stacks, thread, next);
+        return;
+    }
+    leave(program, stacks, buffers, thread.stack, next);
+}
+
+/// Adds the threads behind something that has ended. Call [`Buffers::begin`] before the first of a generation.
+pub(crate) fn leave<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    stack: u32,
+    next: &mut Vec<Thread>,
+) {
+    buffers.ended.push(stack);
+    while let Some(stack) = buffers.ended.pop() {
+        if !buffers.after.insert(stack) {
+            continue;
+        }
+        let mut frames = core::mem::take(&mut buffers.frames);
+        stacks.pop(stack, &mut frames);
+        for (frame, below) in frames.drain(..) {
+            match frame.resume() {
+                Resume::Finish => add(stacks, Thread::DONE, next),
+                Resume::At(state) => {
+                    let thread = Thread::network(state, below);
+                    if is_end(program, &thread) {
+                        buffers.ended.push(below);
+                    } else {
+                        add(stacks, thread, next);
+                    }
+                }
+                Resume::Loop { index, rounds } => {
+                    let (again, leave) = next_round(program, index, rounds);
+                    if let Some(rounds) = again {
+                        let stack = stacks.push(Frame::counted(index, rounds), below);
+                        add(stacks, Thread::network(program.start(program.counted(index).body), stack), next);
+                    }
+                    if leave {
+                        buffers.ended.push(below);
+                    }
+                }
+            }
+        }
+        buffers.frames = frames;
+    }
+}
+
+/// Whether a thread can do nothing but return.
+#[inline]
+fn is_end(program: &Program, thread: &Thread) -> bool {
+    if thread.leaf == NETWORK {
+        return thread.state != 0
+            && match program.place(NetState::from_raw(thread.state)) {
+                Place::Node { .. } => false,
+                Place::Cell(cell) => cell.is_end(),
+            };
+    }
+    match program.leaf(thread.leaf) {
+        Leaf::Window { automaton, min, max } => {
+            let stuck = automaton.live(thread.state).is_empty()
+                || (thread.count >= *max && automaton.counts_only(thread.state));
+            stuck && thread.count >= *min && automaton.is_accepting(thread.state)
+        }
+        Leaf::Text(_) => false,
+    }
+}
+
+/// Adds a thread to a generation, merging it with one that stands in the same place.
+#[inline]
+fn add<S: Stacks>(stacks: &mut S, thread: Thread, next: &mut Vec<Thread>) {
+    for other in next.iter_mut() {
+        if (other.leaf, other.state, other.count) == (thread.leaf, thread.state, thread.count) {
+            other.stack = stacks.union(other.stack, thread.stack);
+            return;
+        }
+    }
+    next.push(thread);
+}
+
+/// The bytes by which at least one of the threads may go on, and perhaps a few more.
+pub(crate) fn live<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    threads: &[Thread],
+) -> ByteSet {
+    let mut live = ByteSet::EMPTY;
+    buffers.begin();
+    for thread in threads {
+        if thread.leaf == NETWORK {
+            if thread.state != 0 {
+                buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack));
+            }
+            continue;
+        }
+        live = live.union(match program.leaf(thread.leaf) {
+            Leaf::Window { automaton, .. } => *automaton.live(thread.state),
+            Leaf::Text(text) => text.live(thread.state),
+        });
+        if leaf_may_end(program, thread) {
+            buffers.work.push(Work::Return(thread.stack));
+        }
+    }
+    while let Some(work) = buffers.work.pop() {
+        match work {
+            Work::Return(stack) => resume(program, stacks, buffers, stack),
+            Work::Enter(leaf, _) => live = live.union(program.leaf(leaf).first()),
+            Work::At(state, stack) => match program.place(state) {
+                Place::Node { low, high, .. } => live.insert_range(low, high),
+                Place::Cell(cell) => {
+                    live = live.union(cell.first);
+                    if cell.returns {
+                        buffers.work.push(Work::Return(stack));
+                    }
+                }
+            },
+        }
+    }
+    live
+}
+
+/// Everything that threads may return to before the next byte: the threads behind what may end here, and whether
+/// the root itself may end.
+pub(crate) fn returns<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    threads: &mut Vec<Thread>,
+) -> bool {
+    let mut done = false;
+    let mut at = 0;
+    buffers.begin();
+    while at < threads.len() {
+        let thread = threads[at];
+        at += 1;
+        if thread.is_done() {
+            done = true;
+            continue;
+        }
+        if may_end(program, &thread) {
+            leave(program, stacks, buffers, thread.stack, threads);
+        }
+    }
+    done
+}
+
+/// Whether what a thread stands in may end there.
+pub(crate) fn may_end(program: &Program, thread: &Thread) -> bool {
+    if thread.leaf != NETWORK {
+        return leaf_may_end(program, thread);
+    }
+    thread.state != 0
+        && match program.place(NetState::from_raw(thread.state)) {
+            Place::Node { .. } => false,
+            Place::Cell(cell) => cell.returns,
+        }
+}

@@ -1,0 +1,267 @@
+//! Walking a trie of tokens with a set of threads: which tokens can be read from here?
+//!
+//! This is the definition of a mask, made fast only by not looking where nothing can be: a node of the trie is visited if some
+//! thread survived its byte, and its children are looked up by the bytes that are live if that is cheaper
+//! than trying them all.
+//!
+//! The walk runs on a *line*: the frames below the thread, taken from the matcher's stacks one by one and only when a token
+//! reaches them. How far the line was followed is what the result depends on ([`crate::bind::memo`]).
+
+use maskwright_vocab::Trie;
+
+use super::stack::{Arena, Frame, Mark, Stacks, Top};
+use super::step::{Buffers, Thread, live, step};
+use crate::program::Program;
+
+/// Stacks for a walk: a line of frames below, and whatever the walk itself pushes on top.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Line {
+    /// The frames from the top down.
+    frames: Vec<Frame>,
+    /// The matcher's stack below the last of them.
+    below: u32,
+    /// How many of them were looked at.
+    looked: usize,
+    /// A union of stacks was reached: the walk must be repeated for each member.
+    pub(crate) forked: bool,
+    pushed: Arena,
+}
+
+/// Stacks with this bit are places on the line; the rest of the number says how many frames are above.
+const ON_LINE: u32 = 1 << 31;
+
+impl Line {
+    /// Starts a line with frames that are known to matter, and the stack below them.
+    pub(crate) fn start(&mut self, frames: &[Frame], below: u32) {
+        self.frames.clear();
+        self.frames.extend_from_slice(frames);
+        self.below = below;
+        self.looked = 0;
+        self.forked = false;
+        self.pushed.clear();
+    }
+
+    /// The stack that the thread at the top of the line has.
+    pub(crate) fn top(&self) -> u32 {
+        ON_LINE
+    }
+
+    /// The frames that were looked at.
+    pub(crate) fn looked(&self) -> &[Frame] {
+        &self.frames[..self.looked]
+    }
+
+    /// The matcher's stack at the fork.
+    pub(crate) fn fork(&self) -> (&[Frame], u32) {
+        (&self.frames, self.below)
+    }
+}
+
+/// A line together with the stacks that it is taken from.
+pub(crate) struct LineStacks<'a> {
+    pub(crate) line: &'a mut Line,
+    pub(crate) arena: &'a Arena,
+}
+
+impl LineStacks<'_> {
+    fn pop_line(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
+        let line = &mut *self.line;
+        let at = (stack & !ON_LINE) as usize;
+        if at == line.frames.len() {
+            match self.arena.top(line.below) {
+                Top::Frame(frame, below) => {
+                    line.frames.push(frame);
+                    line.below = below;
+                }
+                // Below the last frame there is nothing; a true union stops the walk.
+                Top::Union(members) => {
+                    line.forked |= !members.is_empty();
+                    return;
+                }
+            }
+        }
+        line.looked = line.looked.max(at + 1);
+        out.push((line.frames[at], stack + 1));
+    }
+
+    fn mark(&self) -> Mark {
+        self.line.pushed.mark()
+    }
+
+    fn truncate(&mut self, mark: Mark) {
+        self.line.pushed.truncate(mark);
+    }
+}
+
+impl Stacks for LineStacks<'_> {
+    #[inline]
+    fn push(&mut self, frame: Frame, below: u32) -> u32 {
+        self.line.pushed.push(frame, below)
+    }
+
+    #[inline]
+    fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
+        if stack & ON_LINE != 0 {
+            return self.pop_line(stack, out);
+        }
+        match self.line.pushed.top(stack) {
+            Top::Frame(frame, below) => out.push((frame, below)),
+            Top::Union(members) => {
+                for member in members.to_vec() {
+                    self.pop(member, out);
+                }
+            }
+        }
+    }
+
+    fn union(&mut self, a: u32, b: u32) -> u32 {
+        self.line.pushed.union(a, b)
+    }
+}
+
+/// The walk itself, with buffers that are used again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Walker {
+    threads: Vec<Thread>,
+    levels: Vec<Level>,
+    next: Vec<Thread>,
+}
+
+/// A node that is being worked through.
+#[derive(Clone, Debug)]
+struct Level {
+    /// The children that are left.
+    child: u32,
+    end: u32,
+    /// Its threads, in `Walker::threads`.
+    start: u32,
+    mark: Mark,
+}
+
+/// From this many children on, the live bytes are worked out first.
+const MANY_CHILDREN: u32 = 12;
+
+impl Walker {
+    /// Adds to `found` every token of the trie that can be read from the threads.
+    pub(crate) fn walk(
+        &mut self,
+        program: &Program,
+        trie: &Trie,
+        threads: &[Thread],
+        stacks: &mut LineStacks<'_>,
+        buffers: &mut Buffers,
+        found: &mut Vec<u32>,
+    ) {
+        self.threads.clear();
+        self.threads.extend_from_slice(threads);
+        self.walk_below(program, trie, 0, stacks, buffers, found);
+    }
+
+    /// The same for the tokens at and below a node, for a thread that has taken the bytes up to it.
+    #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
+    pub(crate) fn walk_from(
+        &mut self,
+        program: &Program,
+        trie: &Trie,
+        node: u32,
+        thread: Thread,
+        stacks: &mut LineStacks<'_>,
+        buffers: &mut Buffers,
+        found: &mut Vec<u32>,
+    ) {
+        found.extend_from_slice(trie.tokens(node));
+        self.threads.clear();
+        self.threads.push(thread);
+        self.walk_below(program, trie, node, stacks, buffers, found);
+    }
+
+    fn walk_below(
+        &mut self,
+        program: &Program,
+        trie: &Trie,
+        node: u32,
+        stacks: &mut LineStacks<'_>,
+        buffers: &mut Buffers,
+        found: &mut Vec<u32>,
+    ) {
+        self.levels.clear();
+        self.enter(program, trie, node, 0, stacks, buffers);
+        while let Some(level) = self.levels.last_mut() {
+            if level.child == level.end {
+                let (start, mark) = (level.start, level.mark);
+                self.threads.truncate(start as usize);
+                stacks.truncate(mark);
+                self.levels.pop();
+                continue;
+            }
+            let child = level.child;
+            level.child += 1;
+            let (start, end) = (level.start as usize, self.threads.len());
+            self.visit(program, trie, child, start..end, stacks, buffers, found);
+        }
+    }
+
+    /// Steps the threads by a child's byte, and opens the child if any survive.
+    #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
+    fn visit(
+        &mut self,
+        program: &Program,
+        trie: &Trie,
+        child: u32,
+        threads: core::ops::Range<usize>,
+        stacks: &mut LineStacks<'_>,
+        buffers: &mut Buffers,
+        found: &mut Vec<u32>,
+    ) {
+        let byte = trie.byte(child);
+        buffers.begin();
+        stacks.line.pushed.next_byte();
+        self.next.clear();
+        for at in threads {
+            step(program, stacks, buffers, self.threads[at], byte, &mut self.next);
+        }
+        if self.next.is_empty() {
+            return;
+        }
+        found.extend_from_slice(trie.tokens(child));
+        if !trie.children(child).is_empty() {
+            let start = self.threads.len();
+            self.threads.append(&mut self.next);
+            self.enter(program, trie, child, start, stacks, buffers);
+        }
+    }
+
+    /// Opens a node: either all its children are to be tried, or the live ones at once.
+    fn enter(
+        &mut self,
+        program: &Program,
+        trie: &Trie,
+        node: u32,
+        start: usize,
+        stacks: &mut LineStacks<'_>,
+        buffers: &mut Buffers,
+    ) {
+        let mark = stacks.mark();
+        let children = trie.children(node);
+        if children.end - children.start < MANY_CHILDREN {
+            self.levels.push(Level { child: children.start, end: children.end, start: start as u32, mark });
+            return;
+        }
+        let end = self.threads.len();
+        let live = live(program, stacks, buffers, &self.threads[start..end]);
+        if live.len() as u32 * 2 > children.end - children.start {
+            self.levels.push(Level { child: children.start, end: children.end, start: start as u32, mark });
+            return;
+        }
+        // Each live child is a level of its own, over a copy of the threads: the copies lie on top of each other and are
+        // worked off from the top.
+        self.levels.push(Level { child: 0, end: 0, start: start as u32, mark });
+        for byte in live.iter() {
+            if let Some(child) = trie.child(node, byte) {
+                let copy = self.threads.len();
+                self.threads.extend_from_within(start..end);
+                self.levels.push(Level { child, end: child + 1, start: copy as u32, mark: stacks.mark() });
+            }
+        }
+    }
+}

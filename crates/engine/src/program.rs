@@ -1,0 +1,445 @@
+//! A compiled grammar: frozen machines and leaves, and the states that are determinised while it is used.
+//!
+//! A *cell* is a set of nodes of one machine that a text has led to. Cells are found lazily, one byte at a time,
+//! and interned, so that a machine behaves like a DFA for the parts of it that are ever visited:
+//!
+//! ```text
+//!   nodes  {b'"' of "name", b'"' of "nick"}  ── '"' ──▶  {b'n', b'n'} ── 'n' ──▶ {b'a', b'i'} …
+//! ```
+//! A set that is a single byte node – the inside of a literal, most of the time – needs no cell: the node itself is the
+//! state. Calls are not followed here. A cell lists them, and whoever steps it pushes the place to return to.
+
+use core::hash::BuildHasher;
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::OnceLock;
+
+use maskwright_automata::ByteSet;
+use maskwright_grammar::ExprId;
+use rustc_hash::FxBuildHasher;
+
+use crate::compile::network::{Callee, Loop, Network, Node};
+use crate::leaf::{Leaf, json_string};
+use crate::limits::Limits;
+use crate::store::Store;
+
+/// A compiled constraint, without a vocabulary. Frozen but for its cache of cells; share it freely.
+#[derive(Debug)]
+pub struct Program {
+    network: Network,
+    leaves: Vec<Leaf>,
+    /// The leaf of plain JSON strings, for texts that no longer have a condition.
+    plain_string: u32,
+    nullable: bool,
+    names: Vec<(ExprId, Box<str>)>,
+    limits: Limits,
+    cells: Store<Cell>,
+    /// The state that each machine starts in; 0 while it is not known.
+    starts: Box<[AtomicU32]>,
+    /// The state behind each node that is not a byte; 0 while it is not known.
+    behind: Box<[AtomicU32]>,
+    firsts: Box<[OnceLock<ByteSet>]>,
+}
+
+/// A state of the network: a cell, or a single byte node. 0 is not a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NetState(u32);
+
+const IS_NODE: u32 = 1 << 31;
+/// Frames use this bit, see [`crate::matcher`].
+pub(crate) const IS_LOOP: u32 = 1 << 30;
+
+/// What a [`NetState`] is.
+pub(crate) enum Place<'p> {
+    Node { low: u8, high: u8, next: u32 },
+    Cell(&'p Cell),
+}
+
+impl NetState {
+    pub(crate) fn raw(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn from_raw(raw: u32) -> Self {
+        Self(raw)
+    }
+}
+
+/// A set of nodes of one machine, ready to be stepped.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    nodes: Box<[u32]>,
+    /// Disjoint ranges of bytes, ascending.
+    edges: Box<[Edge]>,
+    pub(crate) calls: Box<[Call]>,
+    /// The machine may end here.
+    pub(crate) returns: bool,
+    /// The bytes that can come next inside the machine and what it calls.
+    pub(crate) first: ByteSet,
+}
+
+#[derive(Debug)]
+struct Edge {
+    low: u8,
+    high: u8,
+    /// 0 while it is not known.
+    target: AtomicU32,
+    /// The nodes that the byte leads to, before splits are followed.
+    nodes: Targets,
+}
+
+/// Most of the time there is one.
+#[derive(Debug)]
+enum Targets {
+    One(u32),
+    Many(Box<[u32]>),
+}
+
+impl Targets {
+    fn as_slice(&self) -> &[u32] {
+        match self {
+            Self::One(node) => core::slice::from_ref(node),
+            Self::Many(nodes) => nodes,
+        }
+    }
+}
+
+/// A call that can be made from a cell.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) callee: Callee,
+    /// The nodes behind the call, before splits are followed.
+    behind: Targets,
+    /// The state behind the call; 0 while it is not known.
+    state: AtomicU32,
+    /// Nothing follows but the end of the machine: there is no need to come back.
+    pub(crate) tail: bool,
+}
+
+impl Cell {
+    /// Whether nothing can be done here but to return.
+    pub(crate) fn is_end(&self) -> bool {
+        self.returns && self.edges.is_empty() && self.calls.is_empty()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.nodes) + size_of_val(&*self.edges) + size_of_val(&*self.calls)
+    }
+}
+
+impl Program {
+    pub(crate) fn new(
+        network: Network,
+        mut leaves: Vec<Leaf>,
+        nullable: bool,
+        names: Vec<(ExprId, Box<str>)>,
+        limits: Limits,
+    ) -> Self {
+        let has_text = leaves.iter().any(|leaf| matches!(leaf, Leaf::Text(_)));
+        let plain_string = leaves.len() as u32;
+        if has_text {
+            leaves.push(Leaf::plain(json_string().clone()));
+        }
+        let unknown = |len: usize| (0..len).map(|_| AtomicU32::new(0)).collect::<Box<[_]>>();
+        Self {
+            starts: unknown(network.machines.len()),
+            behind: unknown(network.nodes.len()),
+            firsts: (0..network.machines.len()).map(|_| OnceLock::new()).collect(),
+            network,
+            leaves,
+            plain_string,
+            nullable,
+            names,
+            limits,
+            cells: Store::new(),
+        }
+    }
+
+    pub(crate) fn leaf(&self, leaf: u32) -> &Leaf {
+        &self.leaves[leaf as usize]
+    }
+
+    pub(crate) fn leaves(&self) -> &[Leaf] {
+        &self.leaves
+    }
+
+    pub(crate) fn plain_string(&self) -> u32 {
+        self.plain_string
+    }
+
+    pub(crate) fn counted(&self, index: u32) -> &Loop {
+        &self.network.loops[index as usize]
+    }
+
+    /// Whether the empty text matches.
+    pub(crate) fn is_nullable(&self) -> bool {
+        self.nullable
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    #[inline]
+    pub(crate) fn place(&self, state: NetState) -> Place<'_> {
+        if state.0 & IS_NODE == 0 {
+            return Place::Cell(self.cells.get(state.0));
+        }
+        match self.network.nodes[(state.0 & !IS_NODE) as usize] {
+            Node::Byte { low, high, next } => Place::Node { low, high, next },
+            _ => unreachable!("only byte nodes are states"),
+        }
+    }
+
+    /// The state that a machine starts in. It never returns before the first byte.
+    pub(crate) fn start(&self, machine: u32) -> NetState {
+        let known = self.starts[machine as usize].load(Ordering::Acquire);
+        if known != 0 {
+            return NetState(known);
+        }
+        let nodes = self.network.machines[machine as usize].start.to_vec();
+        let state = self.state_of(nodes, false);
+        self.starts[machine as usize].store(state.0, Ordering::Release);
+        state
+    }
+
+    /// The state behind a node that has just been passed.
+    #[inline]
+    pub(crate) fn behind(&self, node: u32) -> NetState {
+        if matches!(self.network.nodes[node as usize], Node::Byte { .. }) {
+            return NetState(node | IS_NODE);
+        }
+        let known = self.behind[node as usize].load(Ordering::Acquire);
+        if known != 0 {
+            return NetState(known);
+        }
+        let state = self.after(&[node]);
+        self.behind[node as usize].store(state.0, Ordering::Release);
+        state
+    }
+
+    /// Where a byte leads inside a cell.
+    #[inline]
+    pub(crate) fn step(&self, cell: &Cell, byte: u8) -> Option<NetState> {
+        let edge = if cell.edges.len() <= 8 {
+            cell.edges.iter().find(|edge| edge.low <= byte && byte <= edge.high)?
+        } else {
+            let at = cell.edges.partition_point(|edge| edge.high < byte);
+            cell.edges.get(at).filter(|edge| edge.low <= byte)?
+        };
+        let known = edge.target.load(Ordering::Acquire);
+        if known != 0 {
+            return Some(NetState(known));
+        }
+        let state = match &edge.nodes {
+            Targets::One(node) => self.behind(*node),
+            Targets::Many(nodes) => self.after(nodes),
+        };
+        edge.target.store(state.0, Ordering::Release);
+        Some(state)
+    }
+
+    /// Every byte that a cell takes itself, with the state behind it.
+    pub(crate) fn edges(&self, cell: &Cell) -> impl Iterator<Item = (u8, NetState)> {
+        cell.edges
+            .iter()
+            .flat_map(|edge| edge.low..=edge.high)
+            .filter_map(|byte| self.step(cell, byte).map(|state| (byte, state)))
+    }
+
+    /// The state to return to after a call.
+    #[inline]
+    pub(crate) fn returning(&self, call: &Call) -> NetState {
+        let known = call.state.load(Ordering::Acquire);
+        if known != 0 {
+            return NetState(known);
+        }
+        let state = self.after(call.behind.as_slice());
+        call.state.store(state.0, Ordering::Release);
+        state
+    }
+
+    /// The bytes that a callee can begin with.
+    pub(crate) fn first_of(&self, callee: Callee) -> ByteSet {
+        match callee {
+            Callee::Leaf(leaf) => self.leaves[leaf as usize].first(),
+            Callee::Machine(machine) => self.first(machine),
+            Callee::Loop(index) => self.first(self.network.loops[index as usize].body),
+        }
+    }
+
+    /// The bytes that a machine can begin with. Machines call each other in long chains, hence the explicit
+    /// stack; there is no left recursion any more, so it ends.
+    fn first(&self, machine: u32) -> ByteSet {
+        let mut work = vec![machine];
+        while let Some(&machine) = work.last() {
+            let cell = &self.firsts[machine as usize];
+            if cell.get().is_some() {
+                work.pop();
+                continue;
+            }
+            let (mut first, waiting) = (ByteSet::EMPTY, work.len());
+            for &node in &self.network.machines[machine as usize].start {
+                let callee = match self.network.nodes[node as usize] {
+                    Node::Byte { low, high, .. } => {
+                        first.insert_range(low, high);
+                        continue;
+                    }
+                    Node::Call { callee: Callee::Leaf(leaf), .. } => {
+                        first = first.union(self.leaves[leaf as usize].first());
+                        continue;
+                    }
+                    Node::Call { callee: Callee::Machine(machine), .. } => machine,
+                    Node::Call { callee: Callee::Loop(index), .. } => self.network.loops[index as usize].body,
+                    Node::Split { .. } | Node::Final => continue,
+                };
+                match self.firsts[callee as usize].get() {
+                    Some(known) => first = first.union(*known),
+                    None => work.push(callee),
+                }
+            }
+            if work.len() == waiting {
+                work.pop();
+                // Another thread may have been faster; it found the same.
+                let _ = cell.set(first);
+            }
+        }
+        self.firsts[machine as usize].get().copied().unwrap_or(ByteSet::EMPTY)
+    }
+
+    /// The state that consists of these nodes and what splits lead to.
+    fn after(&self, from: &[u32]) -> NetState {
+        let mut nodes = Vec::new();
+        let returns = self.network.closure(from, &mut nodes);
+        self.state_of(nodes, returns)
+    }
+
+    /// The state of a closed, sorted set of nodes.
+    fn state_of(&self, nodes: Vec<u32>, returns: bool) -> NetState {
+        if let [only] = *nodes
+            && !returns
+            && matches!(self.network.nodes[only as usize], Node::Byte { .. })
+        {
+            return NetState(only | IS_NODE);
+        }
+        let hash = |nodes: &[u32], returns: bool| FxBuildHasher.hash_one((nodes, returns));
+        let key = hash(&nodes, returns);
+        let same = |cell: &Cell| cell.returns == returns && *cell.nodes == *nodes;
+        if let Some(found) = self.cells.find(key, same) {
+            return NetState(found);
+        }
+        let cell = self.make_cell(&nodes, returns);
+        let same = |cell: &Cell| cell.returns == returns && *cell.nodes == *nodes;
+        NetState(self.cells.intern(key, same, |cell| hash(&cell.nodes, cell.returns), || cell))
+    }
+
+    fn make_cell(&self, nodes: &[u32], returns: bool) -> Cell {
+        let mut bytes: Vec<(u8, u8, u32)> = Vec::new();
+        let mut calls: Vec<(Callee, u32)> = Vec::new();
+        for &node in nodes {
+            match self.network.nodes[node as usize] {
+                Node::Byte { low, high, next } => bytes.push((low, high, next)),
+                Node::Call { callee, next } => calls.push((callee, next)),
+                Node::Split { .. } | Node::Final => {}
+            }
+        }
+        let edges = disjoint(&mut bytes);
+        let calls = self.group_calls(&mut calls);
+        let mut first = ByteSet::EMPTY;
+        for edge in &edges {
+            first.insert_range(edge.low, edge.high);
+        }
+        for call in &calls {
+            first = first.union(self.first_of(call.callee));
+        }
+        Cell { nodes: nodes.into(), edges: edges.into(), calls: calls.into(), returns, first }
+    }
+
+    /// One call for each callee; what follows is merged.
+    fn group_calls(&self, calls: &mut [(Callee, u32)]) -> Vec<Call> {
+        calls.sort_unstable();
+        calls
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|group| {
+                let is_final =
+                    |&(_, next): &(Callee, u32)| matches!(self.network.nodes[next as usize], Node::Final);
+                let behind = match group {
+                    [(_, only)] => Targets::One(*only),
+                    _ => Targets::Many(group.iter().map(|&(_, next)| next).collect()),
+                };
+                Call {
+                    callee: group[0].0,
+                    behind,
+                    state: AtomicU32::new(0),
+                    tail: group.iter().all(is_final),
+                }
+            })
+            .collect()
+    }
+
+    /// The name of the rule that a state of the network belongs to.
+    pub(crate) fn rule_name(&self, state: NetState) -> &str {
+        let node = if state.0 & IS_NODE == 0 {
+            self.cells.get(state.0).nodes.first().copied()
+        } else {
+            Some(state.0 & !IS_NODE)
+        };
+        let machine = node.and_then(|node| self.network.machines.iter().find(|m| m.nodes.contains(&node)));
+        let name = machine.and_then(|m| self.names.iter().find(|(expr, _)| *expr == m.expr));
+        name.map_or("?", |(_, name)| name)
+    }
+
+    /// How much memory the program holds, leaves that are shared with others not counted.
+    pub fn heap_bytes(&self) -> usize {
+        let network = self.network.nodes.len() * size_of::<Node>()
+            + self.network.targets.len() * 4
+            + self.network.machines.iter().map(|m| size_of_val(m) + m.start.len() * 4).sum::<usize>();
+        let lazy = (self.starts.len() + self.behind.len()) * 4
+            + self.firsts.len() * size_of::<OnceLock<ByteSet>>()
+            + self.cells.heap_bytes()
+            + self.cells.iter().map(Cell::heap_bytes).sum::<usize>();
+        let names: usize = self.names.iter().map(|(_, name)| name.len() + 24).sum();
+        let leaves: usize = self.leaves.iter().map(|leaf| leaf.heap_bytes() + size_of::<Leaf>()).sum();
+        network + lazy + names + leaves
+    }
+}
+
+/// Splits overlapping ranges into disjoint ones, each with all the nodes that it leads to.
+fn disjoint(bytes: &mut [(u8, u8, u32)]) -> Vec<Edge> {
+    bytes.sort_unstable();
+    let edge = |low: u8, high: u8, nodes: &[(u8, u8, u32)]| Edge {
+        low,
+        high,
+        target: AtomicU32::new(0),
+        nodes: match nodes {
+            [(_, _, only)] => Targets::One(*only),
+            _ => {
+                let mut nodes: Vec<u32> = nodes.iter().map(|n| n.2).collect();
+                nodes.sort_unstable();
+                nodes.dedup();
+                match *nodes {
+                    [only] => Targets::One(only),
+                    _ => Targets::Many(nodes.into()),
+                }
+            }
+        },
+    };
+    let same_or_apart = |pair: &[(u8, u8, u32)]| {
+        let (a, b) = (pair[0], pair[1]);
+        (a.0, a.1) == (b.0, b.1) || a.1 < b.0
+    };
+    if bytes.windows(2).all(same_or_apart) {
+        return bytes.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).map(|g| edge(g[0].0, g[0].1, g)).collect();
+    }
+    let mut cuts: Vec<u16> = bytes.iter().flat_map(|b| [u16::from(b.0), u16::from(b.1) + 1]).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut edges = Vec::new();
+    for cut in cuts.windows(2) {
+        let (low, high) = (cut[0] as u8, (cut[1] - 1) as u8);
+        let inside: Vec<_> = bytes.iter().filter(|b| b.0 <= low && high <= b.1).copied().collect();
+        if !inside.is_empty() {
+            edges.push(edge(low, high, &inside));
+        }
+    }
+    edges
+}

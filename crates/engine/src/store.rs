@@ -1,0 +1,210 @@
+//! The one cache type: append-only, hash-consing, read without a lock.
+//!
+//! Whatever the engine finds out lazily – a determinised state, a mask – is interned here once and then
+//! shared by all matchers of all threads. Reading is two atomic loads; only the insertion of something
+//! new takes a lock. Nothing is ever moved or removed, so a reference handed out stays good for as long
+//! as the store lives.
+//!
+//! ```text
+//!   ids      1 2 3 4 … 16 │ 17 … 48 │ 49 … 112 │ …        entries live in chunks that double in size,
+//!   chunks   [ 16 ]         [ 32 ]    [ 64 ]                so none of them ever moves
+//!
+//!   tables   [ . 3 . . 1 . . 2 ] ──grow──▶ [ … ]          open addressing; 0 marks a free slot
+//! ```
+//!
+//! When a table is half full the writer builds one of twice the size and publishes it. A reader that
+//! still looks at the old table can only miss, and whoever misses looks again under the lock.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// The first chunk holds this many entries.
+const FIRST: u32 = 16;
+const CHUNKS: usize = 26;
+const TABLES: usize = 27;
+
+/// An append-only table of `T`, numbered from 1. Id 0 is never used: it means "not known yet".
+pub(crate) struct Store<T> {
+    chunks: [OnceLock<Box<[OnceLock<T>]>>; CHUNKS],
+    tables: [OnceLock<Box<[AtomicU32]>>; TABLES],
+    current: AtomicUsize,
+    /// The number of entries; also what serialises the writers.
+    len: Mutex<u32>,
+}
+
+impl<T> Store<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            tables: [const { OnceLock::new() }; TABLES],
+            current: AtomicUsize::new(0),
+            len: Mutex::new(0),
+        }
+    }
+
+    /// The entry with this id, which must have come from this store.
+    #[inline]
+    pub(crate) fn get(&self, id: u32) -> &T {
+        let (chunk, at) = place(id);
+        self.chunks[chunk]
+            .get()
+            .and_then(|entries| entries[at].get())
+            .expect("an id is handed out only after its entry was written")
+    }
+
+    /// Looks for an entry without taking the lock. A miss is not final: see [`Self::intern`].
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, same: impl Fn(&T) -> bool) -> Option<u32> {
+        let table = self.tables[self.current.load(Ordering::Acquire)].get()?;
+        self.probe(table, hash, &same).ok()
+    }
+
+    /// The id of the entry that is the `same`, which is made and inserted if there is none.
+    pub(crate) fn intern(
+        &self,
+        hash: u64,
+        same: impl Fn(&T) -> bool,
+        rehash: impl Fn(&T) -> u64,
+        make: impl FnOnce() -> T,
+    ) -> u32 {
+        if let Some(id) = self.find(hash, &same) {
+            return id;
+        }
+        // A writer that panicked left the store consistent: entries are published last.
+        let mut len = self.len.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table_with_room(*len, &rehash);
+        let slot = match self.probe(table, hash, &same) {
+            Ok(id) => return id,
+            Err(slot) => slot,
+        };
+        let id = *len + 1;
+        let (chunk, at) = place(id);
+        let entries =
+            self.chunks[chunk].get_or_init(|| (0..FIRST << chunk).map(|_| OnceLock::new()).collect());
+        let entry = make();
+        assert!(entries[at].set(entry).is_ok(), "each id is written once");
+        table[slot].store(id, Ordering::Release);
+        *len = id;
+        id
+    }
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        *self.len.lock().unwrap_or_else(PoisonError::into_inner) as usize
+    }
+
+    /// All entries, in the order of their ids.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        (1..=self.len() as u32).map(|id| self.get(id))
+    }
+
+    /// What the store itself occupies, without what its entries point to.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let chunks: usize = self.chunks.iter().filter_map(OnceLock::get).map(|c| c.len()).sum();
+        let tables: usize = self.tables.iter().filter_map(OnceLock::get).map(|t| t.len()).sum();
+        chunks * size_of::<OnceLock<T>>() + tables * size_of::<AtomicU32>()
+    }
+
+    /// The id of the matching entry, or the free slot where it would go.
+    #[inline]
+    fn probe(&self, table: &[AtomicU32], hash: u64, same: &impl Fn(&T) -> bool) -> Result<u32, usize> {
+        let wrap = table.len() - 1;
+        let mut slot = spread(hash) & wrap;
+        loop {
+            match table[slot].load(Ordering::Acquire) {
+                0 => return Err(slot),
+                id if same(self.get(id)) => return Ok(id),
+                _ => slot = (slot + 1) & wrap,
+            }
+        }
+    }
+
+    /// The current table, grown first if it is half full. Called under the lock.
+    fn table_with_room(&self, len: u32, rehash: &impl Fn(&T) -> u64) -> &[AtomicU32] {
+        let current = self.current.load(Ordering::Acquire);
+        let size = |number: usize| (FIRST as usize * 2) << number;
+        let table = self.tables[current].get_or_init(|| free_slots(size(current)));
+        if (len as usize + 1) * 2 <= table.len() {
+            return table;
+        }
+        let next = self.tables[current + 1].get_or_init(|| free_slots(size(current + 1)));
+        let wrap = next.len() - 1;
+        for id in 1..=len {
+            let mut slot = spread(rehash(self.get(id))) & wrap;
+            while next[slot].load(Ordering::Relaxed) != 0 {
+                slot = (slot + 1) & wrap;
+            }
+            next[slot].store(id, Ordering::Relaxed);
+        }
+        self.current.store(current + 1, Ordering::Release);
+        next
+    }
+}
+
+impl<T> fmt::Debug for Store<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Store({} entries)", self.len())
+    }
+}
+
+fn free_slots(size: usize) -> Box<[AtomicU32]> {
+    (0..size).map(|_| AtomicU32::new(0)).collect()
+}
+
+/// Chunk and position of an id: chunk k holds `FIRST << k` entries.
+#[inline]
+fn place(id: u32) -> (usize, usize) {
+    let at = id - 1 + FIRST;
+    let chunk = (at / FIRST).ilog2();
+    (chunk as usize, (at - (FIRST << chunk)) as usize)
+}
+
+/// Uses the high bits too: the hasher's low bits alone are weak.
+#[inline]
+fn spread(hash: u64) -> usize {
+    (hash ^ (hash >> 32)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intern(store: &Store<u64>, value: u64) -> u32 {
+        let hash = |v: &u64| v.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        store.intern(hash(&value), |v| *v == value, hash, || value)
+    }
+
+    #[test]
+    fn ids_are_dense_and_equal_values_share_one() {
+        let store = Store::new();
+        for value in 0..1000 {
+            assert_eq!(intern(&store, value), value as u32 + 1);
+        }
+        for value in 0..1000 {
+            assert_eq!(intern(&store, value), value as u32 + 1);
+            assert_eq!(*store.get(value as u32 + 1), value);
+        }
+        assert_eq!(store.len(), 1000);
+    }
+
+    #[test]
+    fn threads_agree_on_ids() {
+        let store = Store::new();
+        let ids: Vec<Vec<u32>> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..4)
+                .map(|w| {
+                    let store = &store;
+                    scope.spawn(move || (0..2000u64).map(|i| intern(store, (i * 7 + w) % 1500)).collect())
+                })
+                .collect();
+            workers.into_iter().map(|w| w.join().expect("no panic")).collect()
+        });
+        for (w, ids) in ids.iter().enumerate() {
+            for (i, &id) in ids.iter().enumerate() {
+                assert_eq!(*store.get(id), (i as u64 * 7 + w as u64) % 1500);
+            }
+        }
+        assert_eq!(store.len(), 1500);
+    }
+}

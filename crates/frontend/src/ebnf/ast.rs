@@ -1,0 +1,105 @@
+//! The grammar as it was written, with spans.
+//!
+//! ```text
+//! root ::= "a" | [b-d]+ (x y)?
+//!          └─┬─┘ └──┬─┘ └──┬─┘    Item: an atom and its repetition
+//!          └─┬─┘ └──────┬────┘    Sequence
+//!          └────────┬────────┘    Alternation
+//! └─────────────┬────────────┘    Rule
+//! ```
+//!
+//! Only groups nest, and the parser bounds how deep: code that calls itself once per
+//! [`Atom::Group`] is safe.
+
+use maskwright_grammar::{CharSet, Span};
+
+/// A whole source: its rules in the order in which they were written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// The rules.
+    pub rules: Vec<Rule>,
+}
+
+/// `name ::= body`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// What the rule is called.
+    pub name: Box<str>,
+    /// Where the name stands.
+    pub name_span: Span,
+    /// What the rule matches.
+    pub body: Alternation,
+}
+
+/// Alternatives between `|`; at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alternation {
+    /// The alternatives.
+    pub alternatives: Vec<Sequence>,
+    /// From the first alternative to the last; with its parentheses, if it has some.
+    pub span: Span,
+}
+
+/// Items one after the other; none at all is the empty text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sequence {
+    /// The items.
+    pub items: Vec<Item>,
+    /// From the first item to the last.
+    pub span: Span,
+}
+
+/// An atom, perhaps repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// What stands here.
+    pub atom: Atom,
+    /// Where the atom stands.
+    pub span: Span,
+    /// How often, if that was said.
+    pub repeat: Option<Repeat>,
+}
+
+/// The smallest parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Atom {
+    /// `"text"` or `'text'`, with the escapes resolved.
+    Literal(Box<str>),
+    /// `[a-z]` or `[^a-z]`, as the set that it stands for.
+    Class(CharSet),
+    /// `.`: any character, line breaks included.
+    Any,
+    /// The name of a rule.
+    Rule(Box<str>),
+    /// `( … )`.
+    Group(Alternation),
+}
+
+/// `*`, `+`, `?`, `{n}`, `{n,}` or `{n,m}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// The least number of times.
+    pub min: u32,
+    /// The greatest number of times; `None` where there is no bound.
+    pub max: Option<u32>,
+    /// Where the repetition stands.
+    pub span: Span,
+}
+
+impl Alternation {
+    /// Every mention of a rule inside, with its place, in the order of writing.
+    pub fn references(&self) -> Vec<(&str, Span)> {
+        let (mut found, mut groups) = (Vec::new(), vec![self]);
+        while let Some(group) = groups.pop() {
+            for item in group.alternatives.iter().flat_map(|sequence| &sequence.items) {
+                match &item.atom {
+                    Atom::Rule(name) => found.push((&**name, item.span)),
+                    Atom::Group(inner) => groups.push(inner),
+                    Atom::Literal(_) | Atom::Class(_) | Atom::Any => {}
+                }
+            }
+        }
+        found.sort_unstable_by_key(|(_, span)| span.start);
+        found
+    }
+}

@@ -1,0 +1,141 @@
+//! Which rules can match a text at all.
+//!
+//! A rule is *dead* if no text matches it: `a ::= a "x"` would need itself without end. The living are
+//! found from below, as in Horn clauses (Dowling and Gallier, 1984): a literal lives; a sequence lives
+//! when all its operands do, an alternation when one does, a mention when its rule does. Every
+//! expression counts the operands it still waits for, so the whole takes time in proportion to the
+//! grammar.
+
+use std::collections::HashSet;
+
+use maskwright_grammar::{Expr, Grammar, RuleId};
+
+/// Which expressions of a grammar match some text.
+#[derive(Debug)]
+pub(super) struct Life<'a> {
+    grammar: &'a Grammar,
+    /// By the index of the expression.
+    living: Vec<bool>,
+}
+
+/// Finds out which expressions match some text.
+pub(super) fn find_living(grammar: &Grammar) -> Life<'_> {
+    let exprs = grammar.exprs();
+    let mut waits_for: Vec<usize> = exprs.iter().map(operands_needed).collect();
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); exprs.len()];
+    for (user, expr) in exprs.iter().enumerate() {
+        for operand in operands(grammar, expr) {
+            users[operand].push(user);
+        }
+    }
+    let mut work: Vec<usize> = (0..exprs.len()).filter(|&id| waits_for[id] == 0).collect();
+    let mut living = vec![false; exprs.len()];
+    while let Some(id) = work.pop() {
+        living[id] = true;
+        for user in core::mem::take(&mut users[id]) {
+            if waits_for[user] > 0 {
+                waits_for[user] -= 1;
+                if waits_for[user] == 0 {
+                    work.push(user);
+                }
+            }
+        }
+    }
+    Life { grammar, living }
+}
+
+/// How many operands must live before an expression does.
+fn operands_needed(expr: &Expr) -> usize {
+    match expr {
+        Expr::Never => usize::MAX,
+        Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Repeat { min: 0, .. }
+        // This notation has none of these; whether they match something, automata must tell.
+        | Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) => 0,
+        Expr::Seq(parts) => parts.len(),
+        Expr::Alt(_) | Expr::Repeat { .. } | Expr::Rule(_) => 1,
+    }
+}
+
+/// The expressions that decide over this one.
+fn operands<'a>(grammar: &'a Grammar, expr: &'a Expr) -> impl Iterator<Item = usize> + 'a {
+    let body = match expr {
+        Expr::Rule(rule) => Some(grammar.rule(*rule).expr().index()),
+        _ => None,
+    };
+    body.into_iter().chain(expr.operands().iter().map(|operand| operand.index()))
+}
+
+/// How a way through dead rules comes to its end.
+enum End {
+    /// It came back to this rule.
+    Again(RuleId),
+    /// It came to a class without members.
+    EmptyClass,
+}
+
+impl Life<'_> {
+    /// The rules that match no text.
+    pub(super) fn dead_rules(&self) -> Vec<RuleId> {
+        let is_dead = |id: &RuleId| !self.living[self.grammar.rule(*id).expr().index()];
+        self.grammar.rule_ids().filter(is_dead).collect()
+    }
+
+    /// Why a dead rule is dead: half a sentence, to stand after "because".
+    ///
+    /// Follows one way that the rule must take, such as "it needs `a`, which needs `b`, which needs
+    /// `a` again, without end".
+    pub(super) fn explain(&self, dead: RuleId) -> String {
+        let (way, end) = self.follow(dead);
+        let mut reason = String::new();
+        for (i, name) in shorten(&way).into_iter().enumerate() {
+            reason += if i == 0 { "it needs " } else { ", which needs " };
+            reason += &name;
+        }
+        let needs = if way.is_empty() { "it needs" } else { ", which needs" };
+        match end {
+            End::Again(rule) => {
+                reason + &format!("{needs} `{}` again, without end", self.grammar.rule(rule).name())
+            }
+            End::EmptyClass => reason + &format!("{needs} a character from a class that has none"),
+        }
+    }
+
+    /// The names of the dead rules on one way from `dead` on, up to where it ends.
+    fn follow(&self, dead: RuleId) -> (Vec<&str>, End) {
+        let mut seen = HashSet::from([dead]);
+        let (mut way, mut rule) = (Vec::new(), dead);
+        loop {
+            match self.first_dead_mention(rule) {
+                None => return (way, End::EmptyClass),
+                Some(next) if !seen.insert(next) => return (way, End::Again(next)),
+                Some(next) => {
+                    way.push(self.grammar.rule(next).name());
+                    rule = next;
+                }
+            }
+        }
+    }
+
+    /// The first mention of a dead rule in a dead rule; `None` if an empty class is what kills it.
+    fn first_dead_mention(&self, rule: RuleId) -> Option<RuleId> {
+        let mut id = self.grammar.rule(rule).expr();
+        loop {
+            let expr = self.grammar.expr(id);
+            if let Expr::Rule(mentioned) = expr {
+                return Some(*mentioned);
+            }
+            id = *expr.operands().iter().find(|operand| !self.living[operand.index()])?;
+        }
+    }
+}
+
+/// The names in quotes; of a long list, only both ends.
+fn shorten(names: &[&str]) -> Vec<String> {
+    const ENDS: usize = 3;
+    let quote = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
+    let Some(left_out) = names.len().checked_sub(2 * ENDS).filter(|n| *n > 1) else { return quote(names) };
+    let mut shown = quote(&names[..ENDS]);
+    shown.push(format!("… ({left_out} more)"));
+    shown.extend(quote(&names[names.len() - ENDS..]));
+    shown
+}

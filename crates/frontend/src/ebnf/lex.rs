@@ -1,0 +1,411 @@
+//! From text to tokens.
+//!
+//! Literals, classes and `{n,m}` are whole tokens, read here with their escapes; blanks and comments
+//! vanish. A name that `::=` follows is a [`Kind::Head`]: that is how the parser, which reads one
+//! token at a time, knows where a rule ends.
+//!
+//! What cannot be read is reported, and leaves a token in its place, so that the parser does not stumble
+//! over the same thing again.
+
+use maskwright_grammar::{CharSet, Diagnostic, Span};
+
+use super::{
+    Limits,
+    escape::{self, Escape, show},
+    remarks::Remarks,
+};
+
+/// The greatest length of a name in bytes. Names are repeated in messages and tables.
+const LONGEST_NAME: usize = 1000;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) span: Span,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A name that is being defined, together with its `::=`.
+    Head,
+    /// A name that is used.
+    Name,
+    /// `::=` after something that is no name.
+    Define,
+    Literal(Box<str>),
+    Class(CharSet),
+    Any,
+    Open,
+    Close,
+    Bar,
+    Repeat {
+        min: u32,
+        max: Option<u32>,
+    },
+    /// Something unreadable, already reported.
+    Stray,
+}
+
+/// Splits a source into tokens.
+pub(super) fn lex(source: &str, limits: &Limits, errors: &mut Remarks) -> Vec<Token> {
+    let mut lexer = Lexer { source, at: 0, limits, errors };
+    // Some editors put a byte order mark in front.
+    lexer.eat("\u{FEFF}");
+    let mut tokens: Vec<Token> = Vec::new();
+    while let Some(c) = lexer.skip_blanks() {
+        let start = lexer.at;
+        let kind = lexer.token(c);
+        match (kind, tokens.last_mut()) {
+            (Kind::Define, Some(last)) if last.kind == Kind::Name => last.kind = Kind::Head,
+            (kind, _) => tokens.push(Token { kind, span: Span::new(start, lexer.at) }),
+        }
+    }
+    tokens
+}
+
+struct Lexer<'a> {
+    source: &'a str,
+    at: usize,
+    limits: &'a Limits,
+    errors: &'a mut Remarks,
+}
+
+impl Lexer<'_> {
+    fn token(&mut self, first: char) -> Kind {
+        match first {
+            '"' | '\'' => self.literal(first),
+            '[' => self.class(),
+            '{' => self.bounds(),
+            ':' if self.eat("::=") => Kind::Define,
+            c if is_name_start(c) => self.name(),
+            '(' => self.single(Kind::Open),
+            ')' => self.single(Kind::Close),
+            '|' => self.single(Kind::Bar),
+            '.' => self.single(Kind::Any),
+            '*' => self.single(Kind::Repeat { min: 0, max: None }),
+            '+' => self.single(Kind::Repeat { min: 1, max: None }),
+            '?' => self.single(Kind::Repeat { min: 0, max: Some(1) }),
+            _ => self.stray(first),
+        }
+    }
+
+    fn single(&mut self, kind: Kind) -> Kind {
+        self.at += 1;
+        kind
+    }
+
+    /// Goes to the next token and gives its first character.
+    fn skip_blanks(&mut self) -> Option<char> {
+        loop {
+            match self.peek()? {
+                ' ' | '\t' | '\r' | '\n' => self.at += 1,
+                '#' => self.at += self.line_left(),
+                c => return Some(c),
+            }
+        }
+    }
+
+    /// A name. A dot belongs to it only between two of its other characters.
+    fn name(&mut self) -> Kind {
+        let start = self.at;
+        while let Some(c) = self.peek() {
+            let inner_dot = c == '.' && self.rest()[1..].starts_with(is_name_part);
+            if !is_name_part(c) && !inner_dot {
+                break;
+            }
+            self.at += c.len_utf8();
+        }
+        if self.at - start > LONGEST_NAME {
+            let message = format!("a name has {LONGEST_NAME} bytes at most");
+            self.error(start, message).help("choose a shorter name; a text stands between quotes");
+            return Kind::Stray;
+        }
+        Kind::Name
+    }
+
+    fn literal(&mut self, quote: char) -> Kind {
+        let start = self.at;
+        self.at += 1;
+        let mut text = String::new();
+        loop {
+            match self.peek() {
+                None | Some('\n') => {
+                    self.error(start, "this literal is not closed on its line")
+                        .help(format!("close it with `{quote}`; a line break inside is written `\\n`"));
+                    break;
+                }
+                Some(c) if c == quote => {
+                    self.at += 1;
+                    break;
+                }
+                Some('\\') => text.extend(self.escaped_char()),
+                Some(c) => {
+                    self.at += c.len_utf8();
+                    text.push(c);
+                }
+            }
+        }
+        Kind::Literal(text.into())
+    }
+
+    /// An escape in a literal; `None` if it was no good.
+    fn escaped_char(&mut self) -> Option<char> {
+        let start = self.at;
+        match self.escape()? {
+            Escape::Char(c) => Some(c),
+            Escape::Set(_) => {
+                let shown = self.source[start..self.at].to_owned();
+                self.error(start, format!("`{shown}` stands for many characters, which a literal cannot"))
+                    .help(format!("end the literal here and write the class `[{shown}]`"));
+                None
+            }
+        }
+    }
+
+    /// An escape, wherever it stands; `None` if it was no good.
+    fn escape(&mut self) -> Option<Escape> {
+        let start = self.at;
+        let (result, len) = escape::read(self.rest());
+        self.at += len;
+        result.map_err(|bad| self.error(start, bad.message).help(bad.help)).ok()
+    }
+
+    fn class(&mut self) -> Kind {
+        let start = self.at;
+        self.at += 1;
+        let negated = self.eat("^");
+        let first = self.at;
+        let mut ranges: Vec<(char, char)> = Vec::new();
+        loop {
+            match self.peek() {
+                None | Some('\n') => {
+                    self.error(start, "this class is not closed on its line")
+                        .help("close it with `]`; a line break inside is written `\\n`");
+                    break;
+                }
+                Some(']') => {
+                    self.at += 1;
+                    if self.at == first + 1 {
+                        self.empty_class(start, negated);
+                    }
+                    break;
+                }
+                Some(_) => self.class_member(&mut ranges),
+            }
+        }
+        let set = CharSet::from_ranges(ranges);
+        Kind::Class(if negated { set.complement() } else { set })
+    }
+
+    fn empty_class(&mut self, start: usize, negated: bool) {
+        let help = if negated { "write `.` for any character" } else { "write `\\]` for a closing bracket" };
+        self.error(start, "this class is empty").help(help);
+    }
+
+    /// One character, one range or one set.
+    fn class_member(&mut self, ranges: &mut Vec<(char, char)>) {
+        let start = self.at;
+        match self.class_char() {
+            None => {}
+            Some(Escape::Set(set)) => ranges.extend_from_slice(set.ranges()),
+            Some(Escape::Char(low)) if self.range_follows() => self.range_end(start, low, ranges),
+            Some(Escape::Char(only)) => ranges.push((only, only)),
+        }
+    }
+
+    /// Whether a `-` stands here that is not the last of its class.
+    fn range_follows(&self) -> bool {
+        let mut next = self.rest().chars();
+        next.next() == Some('-') && !matches!(next.next(), None | Some(']' | '\n'))
+    }
+
+    /// The second half of a range that began at `start` with `low`.
+    fn range_end(&mut self, start: usize, low: char, ranges: &mut Vec<(char, char)>) {
+        let dash = self.at;
+        self.at += 1;
+        match self.class_char() {
+            None => {}
+            Some(Escape::Char(high)) if low <= high => ranges.push((low, high)),
+            Some(Escape::Char(_)) => {
+                let (from, to) = (&self.source[start..dash], &self.source[dash + 1..self.at]);
+                let help = format!("write `{to}-{from}`; for a plain `-`, write `\\-`");
+                self.error(start, "this range goes backwards").help(help);
+            }
+            Some(Escape::Set(_)) => {
+                let help = "for a plain `-`, write `\\-`";
+                self.error(start, "a range cannot end in a set of characters").help(help);
+            }
+        }
+    }
+
+    /// A character of a class or an escape; `None` if it was no good.
+    fn class_char(&mut self) -> Option<Escape> {
+        match self.peek()? {
+            '\\' => self.escape(),
+            c => {
+                self.at += c.len_utf8();
+                Some(Escape::Char(c))
+            }
+        }
+    }
+
+    /// `{n}`, `{n,}` or `{n,m}`.
+    fn bounds(&mut self) -> Kind {
+        let start = self.at;
+        self.at += 1;
+        let len = self.rest().bytes().take_while(|b| matches!(b, b'0'..=b'9' | b',' | b' ' | b'\t')).count();
+        let inner = self.rest()[..len].to_owned();
+        self.at += len;
+        let result = if self.eat("}") {
+            read_bounds(&inner, self.limits.repetition)
+        } else {
+            self.skip_to_brace();
+            Err(not_bounds(""))
+        };
+        match result {
+            Ok((min, max)) => Kind::Repeat { min, max },
+            Err((message, help)) => {
+                self.error(start, message).help(help);
+                Kind::Repeat { min: 0, max: None }
+            }
+        }
+    }
+
+    /// Goes past the `}` of something that is no repetition, if it is near: braces without end must
+    /// not make us search the same text again and again.
+    fn skip_to_brace(&mut self) {
+        const NEAR: usize = 100;
+        let near = self.rest().bytes().take(NEAR).take_while(|b| *b != b'\n').position(|b| b == b'}');
+        self.at += near.map_or(0, |at| at + 1);
+    }
+
+    /// Characters that mean nothing, up to the next that could.
+    fn stray(&mut self, first: char) -> Kind {
+        let start = self.at;
+        self.at += first.len_utf8();
+        while let Some(c) = self.peek()
+            && !c.is_ascii_whitespace()
+            && !starts_token(self.rest(), c)
+        {
+            self.at += c.len_utf8();
+        }
+        let shown = &self.source[start..self.at];
+        let message = match shown.chars().nth(1) {
+            None => format!("unexpected {}", show(first)),
+            Some(_) => format!("unexpected characters, beginning with {}", show(first)),
+        };
+        let help = stray_help(first);
+        self.error(start, message).help(help);
+        Kind::Stray
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn rest(&self) -> &str {
+        &self.source[self.at..]
+    }
+
+    /// How many bytes are left on this line.
+    fn line_left(&self) -> usize {
+        self.rest().find('\n').unwrap_or(self.rest().len())
+    }
+
+    fn eat(&mut self, text: &str) -> bool {
+        let found = self.rest().starts_with(text);
+        if found {
+            self.at += text.len();
+        }
+        found
+    }
+
+    /// An error about everything from `start` to here; say the way out to send it off.
+    fn error(&mut self, start: usize, message: impl Into<String>) -> Complaint<'_> {
+        let remark = Diagnostic::error(Span::new(start, self.at), message);
+        Complaint { remark, errors: self.errors }
+    }
+}
+
+/// An error that still lacks its way out.
+struct Complaint<'a> {
+    remark: Diagnostic,
+    errors: &'a mut Remarks,
+}
+
+impl Complaint<'_> {
+    fn help(self, help: impl Into<String>) {
+        self.errors.push(self.remark.with_help(help));
+    }
+}
+
+/// The numbers between braces, or what is wrong with them and the way out.
+fn read_bounds(inner: &str, limit: u32) -> Result<(u32, Option<u32>), (String, String)> {
+    let number = |text: &str| match text.trim() {
+        "" => Err(not_bounds(inner)),
+        digits if !digits.bytes().all(|b| b.is_ascii_digit()) => Err(not_bounds(inner)),
+        digits => match digits.parse() {
+            Ok(n) if n <= limit => Ok(n),
+            _ => Err(too_often(limit)),
+        },
+    };
+    let Some((min, max)) = inner.split_once(',') else {
+        let n = number(inner)?;
+        return Ok((n, Some(n)));
+    };
+    let min = number(min)?;
+    if max.trim().is_empty() {
+        return Ok((min, None));
+    }
+    let max = number(max)?;
+    if max < min {
+        let message = format!("at least {min} and at most {max} times is never");
+        return Err((message, format!("write `{{{max},{min}}}`")));
+    }
+    Ok((min, Some(max)))
+}
+
+fn not_bounds(inner: &str) -> (String, String) {
+    let help = match inner.trim().strip_prefix(',') {
+        Some(max) if !max.trim().is_empty() => format!("write `{{0,{}}}`", max.trim()),
+        _ => "write `{n}`, `{n,}` or `{n,m}` with whole numbers".into(),
+    };
+    ("these braces hold no repetition".into(), help)
+}
+
+fn too_often(limit: u32) -> (String, String) {
+    let message = format!("a repetition counts to {limit} at most");
+    (message, "write `{n,}` for no upper bound, or raise the limit".into())
+}
+
+/// What people mean by characters that other notations use.
+fn stray_help(c: char) -> &'static str {
+    match c {
+        ':' | '=' => "a rule is written `name ::= …`; there is no lookahead `(= …)`",
+        ';' | ',' => "leave it out: parts stand side by side, and the next `name ::=` ends a rule",
+        '<' | '>' => "write the name of a rule without `<` and `>`",
+        '-' => "a name begins with a letter, a digit or `_`; there is no exclusion",
+        '/' => "a comment begins with `#`; a regular expression is written with classes and repetitions",
+        ']' => "a class begins with `[`; for the character itself, write `\"]\"`",
+        '}' => "a repetition begins with `{`; for the character itself, write `\"}\"`",
+        '“' | '”' | '„' | '‘' | '’' | '«' | '»' | '`' => {
+            "write a literal between straight quotes, `\"…\"` or `'…'`"
+        }
+        '\\' => "escapes stand inside of literals and classes",
+        _ => "a text that is to be matched stands between quotes",
+    }
+}
+
+fn starts_token(rest: &str, c: char) -> bool {
+    is_name_start(c)
+        || matches!(c, '"' | '\'' | '[' | '{' | '(' | ')' | '|' | '.' | '*' | '+' | '?' | '#')
+        || rest.starts_with("::=")
+}
+
+fn is_name_start(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn is_name_part(c: char) -> bool {
+    is_name_start(c) || c == '-'
+}

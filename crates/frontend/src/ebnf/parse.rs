@@ -1,0 +1,212 @@
+//! From tokens to the [`Document`].
+//!
+//! The parser keeps the groups that are open on a stack of its own, not on the machine's, and goes on
+//! after an error, so that one reading shows them all.
+
+use maskwright_grammar::{Diagnostic, Span};
+
+use super::{
+    Limits, Options,
+    ast::{Alternation, Atom, Document, Item, Repeat, Rule, Sequence},
+    lex::{Kind, Token, lex},
+    remarks::Remarks,
+};
+
+/// Reads a source. On failure gives all errors that were found, in the order of their places.
+pub fn parse(source: &str, options: &Options) -> Result<Document, Vec<Diagnostic>> {
+    let mut errors = Remarks::default();
+    let limits = &options.limits;
+    if source.len() > limits.source_bytes {
+        errors.push(too_long(source, limits));
+        return Err(errors.into_vec());
+    }
+    let tokens = lex(source, limits, &mut errors).into_iter().peekable();
+    let mut parser = Parser { source, tokens, limits, errors };
+    let document = parser.document();
+    if parser.errors.is_empty() { Ok(document) } else { Err(parser.errors.into_vec()) }
+}
+
+fn too_long(source: &str, limits: &Limits) -> Diagnostic {
+    let message =
+        format!("the grammar has {} bytes, more than the limit of {}", source.len(), limits.source_bytes);
+    Diagnostic::error(Span::at(limits.source_bytes), message).with_help("make it smaller, or raise the limit")
+}
+
+struct Parser<'a> {
+    source: &'a str,
+    tokens: core::iter::Peekable<std::vec::IntoIter<Token>>,
+    limits: &'a Limits,
+    errors: Remarks,
+}
+
+impl Parser<'_> {
+    fn document(&mut self) -> Document {
+        self.before_first_rule();
+        let mut rules: Vec<Rule> = Vec::new();
+        while let Some(head) = self.tokens.next() {
+            if rules.len() >= self.limits.rules {
+                let message = format!("the grammar has more than {} rules", self.limits.rules);
+                self.errors.push(
+                    Diagnostic::error(head.span, message).with_help("make it smaller, or raise the limit"),
+                );
+                break;
+            }
+            rules.push(Rule { name: self.text(head.span), name_span: head.span, body: self.body(head.span) });
+        }
+        Document { rules }
+    }
+
+    /// Reports what stands before the first rule, once. After it, everything belongs to some rule.
+    fn before_first_rule(&mut self) {
+        let Some(first) = self.next_in_rule() else { return };
+        while self.next_in_rule().is_some() {}
+        let end = self.tokens.peek().map_or(self.source.len(), |token| token.span.start);
+        if !self.errors.any_within(0, end) {
+            let remark = Diagnostic::error(first.span, "a grammar begins with a rule, but this is none");
+            self.errors.push(remark.with_help("a rule is written `name ::= …`"));
+        }
+    }
+
+    /// What stands after `::=`, up to the next rule.
+    fn body(&mut self, head: Span) -> Alternation {
+        let mut outer: Vec<Group> = Vec::new();
+        let mut group = Group::new(Span::at(head.end));
+        while let Some(Token { kind, span }) = self.next_in_rule() {
+            match kind {
+                Kind::Literal(text) => group.push(Atom::Literal(text), span),
+                Kind::Class(set) => group.push(Atom::Class(set), span),
+                Kind::Any => group.push(Atom::Any, span),
+                Kind::Name => group.push(Atom::Rule(self.text(span)), span),
+                Kind::Stray => group.push(Atom::Literal(Box::default()), span),
+                Kind::Bar => group.next_alternative(span.end),
+                Kind::Repeat { min, max } => self.repeat(&mut group, Repeat { min, max, span }),
+                Kind::Open if outer.len() >= self.limits.depth => {
+                    self.too_deep(span);
+                    while self.next_in_rule().is_some() {}
+                    outer.clear();
+                }
+                Kind::Open => outer.push(core::mem::replace(&mut group, Group::new(span))),
+                Kind::Close => match outer.pop() {
+                    Some(parent) => core::mem::replace(&mut group, parent).close_into(&mut group, span.end),
+                    None => self.unopened(span, head.start),
+                },
+                Kind::Define => self.define_without_name(span),
+                // `next_in_rule` stops before a head.
+                Kind::Head => {}
+            }
+        }
+        if !outer.is_empty() {
+            self.unclosed(group.open, head.start);
+        }
+        while let Some(parent) = outer.pop() {
+            core::mem::replace(&mut group, parent).close_into(&mut group, head.end);
+        }
+        group.finish()
+    }
+
+    /// The next token, unless a new rule begins there.
+    fn next_in_rule(&mut self) -> Option<Token> {
+        self.tokens.next_if(|token| token.kind != Kind::Head)
+    }
+
+    fn repeat(&mut self, group: &mut Group, repeat: Repeat) {
+        let (message, help) = match group.items.last_mut() {
+            Some(Item { repeat: slot @ None, .. }) => {
+                *slot = Some(repeat);
+                return;
+            }
+            Some(_) => (
+                "a repetition follows a repetition",
+                "put the first into parentheses, as in `(x{2})*`; there are no lazy repetitions such as `*?`",
+            ),
+            None => ("there is nothing to repeat", "a repetition stands after what is repeated"),
+        };
+        self.errors.push(Diagnostic::error(repeat.span, message).with_help(help));
+    }
+
+    fn too_deep(&mut self, span: Span) {
+        let message = format!("more than {} groups are nested", self.limits.depth);
+        let help = "give inner parts names of their own, as rules";
+        self.errors.push(Diagnostic::error(span, message).with_help(help));
+    }
+
+    fn unopened(&mut self, span: Span, rule_start: usize) {
+        if !self.is_damaged(rule_start) {
+            let remark = Diagnostic::error(span, "this `)` closes nothing");
+            self.errors.push(remark.with_help("remove it, or open a group with `(` before it"));
+        }
+    }
+
+    fn unclosed(&mut self, open: Span, rule_start: usize) {
+        if !self.is_damaged(rule_start) {
+            let remark = Diagnostic::error(open, "this `(` is not closed before the rule ends");
+            self.errors.push(remark.with_help("close it with `)`"));
+        }
+    }
+
+    /// Whether the rule from `start` to here has an error already. A literal that is not closed, for
+    /// example, swallows parentheses, and complaints about those would only distract.
+    fn is_damaged(&mut self, start: usize) -> bool {
+        let end = self.tokens.peek().map_or(self.source.len(), |token| token.span.start);
+        self.errors.any_within(start, end.max(start + 1))
+    }
+
+    fn define_without_name(&mut self, span: Span) {
+        let remark = Diagnostic::error(span, "a name must stand before `::=`");
+        self.errors.push(remark.with_help("a rule is written `name ::= …`"));
+    }
+
+    fn text(&self, span: Span) -> Box<str> {
+        self.source[span.start..span.end].into()
+    }
+}
+
+/// A group, or the body of a rule, as far as it was read.
+struct Group {
+    /// The parenthesis that opened it.
+    open: Span,
+    alternatives: Vec<Sequence>,
+    /// The items of the alternative that is being read.
+    items: Vec<Item>,
+    /// Where that alternative begins.
+    start: usize,
+}
+
+impl Group {
+    fn new(open: Span) -> Self {
+        Self { open, alternatives: Vec::new(), items: Vec::new(), start: open.end }
+    }
+
+    fn push(&mut self, atom: Atom, span: Span) {
+        self.items.push(Item { atom, span, repeat: None });
+    }
+
+    fn next_alternative(&mut self, next_start: usize) {
+        let items = core::mem::take(&mut self.items);
+        let span = match (items.first(), items.last()) {
+            (Some(first), Some(last)) => Span::new(first.span.start, last.end()),
+            _ => Span::at(self.start),
+        };
+        self.alternatives.push(Sequence { items, span });
+        self.start = next_start;
+    }
+
+    fn finish(mut self) -> Alternation {
+        self.next_alternative(self.start);
+        let start = self.alternatives.first().map_or(self.start, |sequence| sequence.span.start);
+        let end = self.alternatives.last().map_or(start, |sequence| sequence.span.end);
+        Alternation { alternatives: self.alternatives, span: Span::new(start, end) }
+    }
+
+    fn close_into(self, parent: &mut Group, end: usize) {
+        let span = Span::new(self.open.start, end.max(self.open.end));
+        let body = Alternation { span, ..self.finish() };
+        parent.push(Atom::Group(body), span);
+    }
+}
+
+impl Item {
+    fn end(&self) -> usize {
+        self.repeat.map_or(self.span.end, |repeat| repeat.span.end)
+    }
+}

@@ -1,0 +1,55 @@
+//! Collecting diagnostics, but not without end.
+
+use maskwright_grammar::{Diagnostic, Severity, Span};
+
+/// How many remarks about one source are given; one more says how many were left out.
+pub const MAX_REMARKS: usize = 20;
+
+/// Errors, or warnings, in the order in which they were found.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    kept: Vec<Diagnostic>,
+    dropped: usize,
+    first_dropped: Span,
+}
+
+impl Remarks {
+    pub(super) fn push(&mut self, remark: Diagnostic) {
+        if self.kept.len() < MAX_REMARKS {
+            self.kept.push(remark);
+            return;
+        }
+        if self.dropped == 0 {
+            self.first_dropped = remark.span;
+        }
+        self.dropped += 1;
+    }
+
+    /// Whether another remark would be left out, so that it need not be worked out.
+    pub(super) fn is_full(&self) -> bool {
+        self.kept.len() >= MAX_REMARKS
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Whether a remark was made about a place from `start` on and before `end`.
+    pub(super) fn any_within(&self, start: usize, end: usize) -> bool {
+        self.kept.iter().any(|remark| (start..end).contains(&remark.span.start))
+    }
+
+    /// The remarks, from the first place to the last.
+    pub(super) fn into_vec(mut self) -> Vec<Diagnostic> {
+        self.kept.sort_by_key(|remark| remark.span.start);
+        if let (true, Some(last)) = (self.dropped > 0, self.kept.last()) {
+            let severity = last.severity;
+            let word = if severity == Severity::Error { "error" } else { "warning" };
+            let s = if self.dropped == 1 { "" } else { "s" };
+            let message = format!("{} more {word}{s} not shown, the first of them here", self.dropped);
+            let help = Some(format!("the first {MAX_REMARKS} are shown; mend these and look again"));
+            self.kept.push(Diagnostic { severity, span: self.first_dropped, message, help });
+        }
+        self.kept
+    }
+}

@@ -1,0 +1,146 @@
+//! What the names mean: which rule each stands for, and which rules matter.
+
+use std::collections::{HashMap, HashSet};
+
+use maskwright_grammar::{Diagnostic, Span};
+
+use super::{Options, ast::Document, remarks::Remarks};
+
+/// The names of a document, all of them known.
+pub(super) struct Scope<'a> {
+    /// Every rule's place in the document.
+    pub(super) rules: HashMap<&'a str, usize>,
+    /// The place of the root.
+    pub(super) root: usize,
+    /// Whether the root mentions the rule, directly or through others.
+    pub(super) reachable: Vec<bool>,
+}
+
+/// Looks up every name.
+pub(super) fn resolve<'a>(document: &'a Document, options: &Options) -> Result<Scope<'a>, Vec<Diagnostic>> {
+    let mut errors = Remarks::default();
+    let rules = index_rules(document, &mut errors);
+    find_undefined(document, &rules, &mut errors);
+    let Some(&root) = rules.get(&*options.root) else {
+        errors.push(missing_root(document, &options.root));
+        return Err(errors.into_vec());
+    };
+    if !errors.is_empty() {
+        return Err(errors.into_vec());
+    }
+    let reachable = find_reachable(document, &rules, root);
+    Ok(Scope { rules, root, reachable })
+}
+
+fn index_rules<'a>(document: &'a Document, errors: &mut Remarks) -> HashMap<&'a str, usize> {
+    let mut rules = HashMap::with_capacity(document.rules.len());
+    for (i, rule) in document.rules.iter().enumerate() {
+        let first = *rules.entry(&*rule.name).or_insert(i);
+        if first != i {
+            let remark = Diagnostic::error(rule.name_span, format!("rule `{}` is defined twice", rule.name));
+            errors.push(remark.with_help("join the two with `|`, or rename one"));
+        }
+    }
+    rules
+}
+
+/// Reports every name that no rule has, where it is first used.
+fn find_undefined(document: &Document, rules: &HashMap<&str, usize>, errors: &mut Remarks) {
+    let mut reported = HashSet::new();
+    for rule in &document.rules {
+        for (name, span) in rule.body.references() {
+            if !rules.contains_key(name) && reported.insert(name) {
+                // Looking for a near name costs much more than the rest, so nobody looks for what is not shown.
+                let help =
+                    if errors.is_full() { String::new() } else { undefined_help(name, document, rules) };
+                errors.push(Diagnostic::error(span, format!("rule `{name}` is not defined")).with_help(help));
+            }
+        }
+    }
+}
+
+fn undefined_help(name: &str, document: &Document, rules: &HashMap<&str, usize>) -> String {
+    if name.contains('.') && name.split('.').all(|part| rules.contains_key(part)) {
+        let spaced = name.replace('.', " . ");
+        return format!("for any character between two rules, put spaces around the dot: `{spaced}`");
+    }
+    match nearest(name, document) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("define it with `{name} ::= …`, or write `\"{name}\"` for the text itself"),
+    }
+}
+
+fn missing_root(document: &Document, root: &str) -> Diagnostic {
+    let Some(first) = document.rules.first() else {
+        let remark = Diagnostic::error(Span::at(0), "the grammar has no rules");
+        return remark.with_help(format!("write at least `{root} ::= …`"));
+    };
+    let candidate = nearest(root, document).unwrap_or(&first.name);
+    Diagnostic::error(first.name_span, format!("no rule is called `{root}`, which is where a text begins"))
+        .with_help(format!("add `{root} ::= {candidate}`, or name another rule to begin with"))
+}
+
+/// Which rules the root needs: a walk over the mentions.
+fn find_reachable(document: &Document, rules: &HashMap<&str, usize>, root: usize) -> Vec<bool> {
+    let mut reachable = vec![false; document.rules.len()];
+    let mut work = vec![root];
+    while let Some(place) = work.pop() {
+        if !core::mem::replace(&mut reachable[place], true) {
+            let mentioned = document.rules[place].body.references().into_iter();
+            work.extend(mentioned.filter_map(|(name, _)| rules.get(name)));
+        }
+    }
+    reachable
+}
+
+/// The name that is most like `name`, if one is like it at all.
+fn nearest<'a>(name: &str, document: &'a Document) -> Option<&'a str> {
+    // Comparing costs the product of the lengths, for every rule: long names and huge grammars go without.
+    const LONGEST: usize = 64;
+    const MOST: usize = 10_000;
+    let near_enough = (name.chars().count() / 3).max(1);
+    let names = document.rules.iter().take(MOST).map(|rule| &*rule.name);
+    names
+        .filter(|other| name.len().max(other.len()) <= LONGEST)
+        .map(|other| (distance(name, other), other))
+        .filter(|(distance, _)| *distance <= near_enough)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, other)| other)
+}
+
+/// How many characters must be put in, taken out or changed to make `b` of `a`, in which a change of
+/// case or of two neighbours counts as one.
+fn distance(a: &str, b: &str) -> usize {
+    let fold = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
+    let (a, b) = (fold(a), fold(b));
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let change = above[j] + usize::from(a[i] != b[j]);
+            let mut least = change.min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = core::mem::replace(&mut above, row);
+    }
+    above[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn distance_counts_edits() {
+        assert_eq!(distance("digit", "digit"), 0);
+        assert_eq!(distance("digit", "digits"), 1);
+        assert_eq!(distance("digit", "dgiit"), 1);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("Expr", "expr"), 0);
+    }
+}

@@ -1,0 +1,94 @@
+//! Numbers compared by value, from their decimal text.
+//!
+//! `1`, `1.0` and `10e-1` are one number, and `9007199254740993` is not `9007199254740992`: a double could not
+//! tell. A number is kept as sign, digits without zeros at either end, and a power of ten.
+
+use serde_json::Number;
+
+/// A number as `± digits × 10^exponent`. Zero has no digits, no sign and the exponent 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decimal {
+    negative: bool,
+    digits: Box<[u8]>,
+    exponent: i64,
+}
+
+impl Decimal {
+    pub(crate) fn of(number: &Number) -> Self {
+        Self::parse(number.as_str())
+    }
+
+    /// Reads a JSON number. An exponent beyond 64 bits is clamped, which keeps it apart from all others that
+    /// can be written down.
+    fn parse(text: &str) -> Self {
+        let (negative, text) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (mantissa, power) = match text.split_once(['e', 'E']) {
+            Some((mantissa, power)) => (mantissa, parse_power(power)),
+            None => (text, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+        let kept = digits.iter().rposition(|&d| d != b'0').map_or(0, |last| last + 1);
+        let first = digits.iter().position(|&d| d != b'0').unwrap_or(0);
+        if kept == 0 {
+            return Self { negative: false, digits: Box::default(), exponent: 0 };
+        }
+        let dropped = digits.len() - kept;
+        let exponent = power.saturating_sub(fraction.len() as i64).saturating_add(dropped as i64);
+        Self { negative, digits: digits[first..kept].into(), exponent }
+    }
+
+    pub(crate) fn is_integer(&self) -> bool {
+        self.exponent >= 0
+    }
+
+    /// The number as a count: `Err(true)` if it is a whole number that is too large, `Err(false)` if it is
+    /// no count at all.
+    pub(crate) fn to_count(&self) -> Result<u32, bool> {
+        if self.negative || !self.is_integer() {
+            return Err(false);
+        }
+        if self.digits.len() as i64 + self.exponent > 10 {
+            return Err(true);
+        }
+        let digits = self.digits.iter().fold(0u64, |n, d| n * 10 + u64::from(d - b'0'));
+        u32::try_from(digits * 10u64.pow(self.exponent as u32)).map_err(|_| true)
+    }
+}
+
+fn parse_power(text: &str) -> i64 {
+    let limit = if text.starts_with('-') { i64::MIN / 2 } else { i64::MAX / 2 };
+    text.parse::<i64>().map_or(limit, |n| n.clamp(i64::MIN / 2, i64::MAX / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_of_one_number_are_equal() {
+        for text in ["1", "1.0", "10e-1", "0.1E1", "0.010e+2"] {
+            assert_eq!(Decimal::parse(text), Decimal::parse("1"), "{text}");
+        }
+        for text in ["0", "-0", "0.00", "0e99999999999999999999"] {
+            assert_eq!(Decimal::parse(text), Decimal::parse("0"), "{text}");
+        }
+        assert_ne!(Decimal::parse("9007199254740993"), Decimal::parse("9007199254740992"));
+        assert_ne!(Decimal::parse("-1"), Decimal::parse("1"));
+    }
+
+    #[test]
+    fn counts() {
+        assert_eq!(Decimal::parse("100").to_count(), Ok(100));
+        assert_eq!(Decimal::parse("2.0").to_count(), Ok(2));
+        assert_eq!(Decimal::parse("4294967295").to_count(), Ok(u32::MAX));
+        assert_eq!(Decimal::parse("4294967296").to_count(), Err(true));
+        assert_eq!(Decimal::parse("1e400").to_count(), Err(true));
+        assert_eq!(Decimal::parse("1e99999999999999999999").to_count(), Err(true));
+        assert_eq!(Decimal::parse("1.5").to_count(), Err(false));
+        assert_eq!(Decimal::parse("-1").to_count(), Err(false));
+    }
+}

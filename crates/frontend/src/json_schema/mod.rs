@@ -1,0 +1,123 @@
+//! JSON Schema, lowered to the grammar representation.
+//!
+//! ```
+//! use maskwright_frontend::json_schema::{Options, grammar};
+//!
+//! let schema = r#"{
+//!     "type": "object",
+//!     "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer"}},
+//!     "required": ["name"],
+//!     "additionalProperties": false
+//! }"#;
+//! let (grammar, report) = grammar(schema, &Options::default()).unwrap();
+//! assert_eq!(grammar.rule(grammar.root()).name(), "root");
+//! assert_eq!(report.entries()[0].pointer, "/type");
+//! ```
+//!
+//! Every text that the grammar allows is a JSON document that satisfies the schema, and every document that satisfies
+//! it can be written in some spelling. What the frontend cannot enforce it refuses, by JSON pointer:
+//!
+//! ```
+//! # use maskwright_frontend::json_schema::{Options, grammar};
+//! let error = grammar(r#"{"properties": {"a": {"pattern": "^x"}}}"#, &Options::default()).unwrap_err();
+//! assert_eq!(error.problems()[0].pointer, "/properties/a/pattern");
+//! ```
+//!
+//! # The stages
+//!
+//! ```text
+//! text ─ serde_json ─> Value ─ keywords ─> what one schema says ─ lower ─> expressions ─ prune ─> Grammar
+//!                                                │
+//!                                 validate (values of enum and const)
+//! ```
+//!
+//! # Decisions
+//!
+//! - **Order of keys**: `properties` in the schema's order, then `required` names that are not listed there, then
+//!   other keys in any order. Optional keys may be left out.
+//! - **Spelling**: keys that the schema names, and the values of `enum` and `const`, have one spelling: strings escape
+//!   only quotes, backslashes and control characters; numbers keep the digits of the schema, and `1.0` may also
+//!   be written `1`. Everything else may be spelled in any way that JSON allows.
+//! - **Integers** are written in plain digits: not `1.0`, not `1e2`.
+//! - **White space** between tokens as [`Whitespace`] says, none around the whole value.
+//! - **Dialects**: draft-04 to 2020-12 by `$schema`, 2020-12 without one. The old spellings of `definitions` and
+//!   tuple `items` are always understood. Up to draft-07 the keywords beside a `$ref` are ignored.
+//! - **Annotations**, unknown keywords and unknown formats constrain nothing, as the standard says, and are listed in
+//!   the [`Report`].
+//! - **Not yet**: that keys which the schema does not name do not repeat. The report notes it for each such object.
+
+mod context;
+mod decimal;
+mod dialect;
+mod error;
+mod keywords;
+mod lower;
+mod options;
+mod path;
+mod prune;
+mod report;
+mod resolve;
+mod types;
+mod validate;
+
+use maskwright_grammar::Grammar;
+use serde_json::Value;
+
+pub use error::{Problem, Reason, SchemaError};
+pub use options::{Limits, Options, Whitespace};
+pub use report::{Coverage, Entry, Note, Report};
+
+/// Lowers a schema, given as text.
+pub fn grammar(schema_text: &str, options: &Options) -> Result<(Grammar, Report), SchemaError> {
+    let limit = options.limits.schema_bytes;
+    if schema_text.len() > limit {
+        let message = format!("the schema has {} bytes, and the limit is {limit}", schema_text.len());
+        return Err(whole(Reason::Limit, message, "make the schema smaller or raise the limit"));
+    }
+    let schema: Value = serde_json::from_str(schema_text).map_err(|error| not_json(&error))?;
+    grammar_of(&schema, options)
+}
+
+/// Lowers a schema that has been parsed already.
+pub fn grammar_of(schema: &Value, options: &Options) -> Result<(Grammar, Report), SchemaError> {
+    let limit = options.limits.depth;
+    if is_deeper(schema, limit) {
+        let message = format!("the schema is nested more than {limit} levels deep");
+        return Err(whole(Reason::Limit, message, "move inner schemas into `$defs` and refer to them"));
+    }
+    lower::lower(schema, options)
+}
+
+fn not_json(error: &serde_json::Error) -> SchemaError {
+    // serde_json tells this apart from other syntax errors only in words.
+    if error.to_string().starts_with("recursion limit exceeded") {
+        let message = format!("line {}: the schema is nested too deep", error.line());
+        return whole(Reason::Limit, message, "move inner schemas into `$defs` and refer to them");
+    }
+    whole(Reason::NotJson, format!("this is not JSON: {error}"), "mend the text")
+}
+
+fn whole(reason: Reason, message: String, help: &str) -> SchemaError {
+    let (pointer, keyword) = (String::new(), String::new());
+    SchemaError::of(Problem { reason, pointer, keyword, message, help: help.into() })
+}
+
+/// Whether arrays and objects are nested deeper than the limit. This walk is what allows all others to recurse.
+fn is_deeper(value: &Value, limit: usize) -> bool {
+    let mut work = vec![(value, 0)];
+    while let Some((value, depth)) = work.pop() {
+        if depth > limit {
+            return true;
+        }
+        match value {
+            Value::Array(items) => work.extend(items.iter().filter(is_container).map(|item| (item, depth + 1))),
+            Value::Object(map) => work.extend(map.values().filter(is_container).map(|item| (item, depth + 1))),
+            _ => {}
+        }
+    }
+    false
+}
+
+fn is_container(value: &&Value) -> bool {
+    value.is_array() || value.is_object()
+}

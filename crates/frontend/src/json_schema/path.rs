@@ -1,0 +1,130 @@
+//! Places in a schema, kept small until somebody wants to read them.
+//!
+//! A place is a JSON pointer such as `/properties/name/maxLength`. Writing the text for every keyword
+//! would cost more than lowering it, so a place is an id of a node that knows its parent and one
+//! segment; the text is spelled out only for an error or for a reader of the report.
+
+/// The name of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PathId(u32);
+
+/// All places seen so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    nodes: Vec<Node>,
+    /// The segments that are not keywords, one after the other.
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    parent: u32,
+    /// Whether a schema at or above this place, but not the root, declares its own `$id`.
+    rebased: bool,
+    segment: Segment,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Segment {
+    Root,
+    Keyword(&'static str),
+    Text { start: u32, len: u32 },
+    Index(u32),
+}
+
+impl PathId {
+    /// The whole document.
+    pub(crate) const ROOT: Self = Self(0);
+}
+
+impl Paths {
+    pub(crate) fn new() -> Self {
+        Self { nodes: vec![Node { parent: 0, rebased: false, segment: Segment::Root }], text: String::new() }
+    }
+
+    pub(crate) fn keyword(&mut self, parent: PathId, name: &'static str) -> PathId {
+        self.push(parent, Segment::Keyword(name))
+    }
+
+    pub(crate) fn key(&mut self, parent: PathId, key: &str) -> PathId {
+        let start = self.text.len() as u32;
+        self.text.push_str(key);
+        self.push(parent, Segment::Text { start, len: key.len() as u32 })
+    }
+
+    pub(crate) fn index(&mut self, parent: PathId, index: usize) -> PathId {
+        self.push(parent, Segment::Index(index as u32))
+    }
+
+    /// How many places there are so far.
+    pub(crate) fn mark(&self) -> (usize, usize) {
+        (self.nodes.len(), self.text.len())
+    }
+
+    /// Forgets the places that came after the mark. Nobody may hold their ids any more.
+    pub(crate) fn forget_since(&mut self, (nodes, text): (usize, usize)) {
+        self.nodes.truncate(nodes);
+        self.text.truncate(text);
+    }
+
+    /// Says that the schema at this place declares a base address of its own.
+    pub(crate) fn rebase(&mut self, path: PathId) {
+        self.nodes[path.0 as usize].rebased = true;
+    }
+
+    /// Whether a base address other than the document's holds at this place.
+    pub(crate) fn is_rebased(&self, path: PathId) -> bool {
+        self.nodes[path.0 as usize].rebased
+    }
+
+    /// The last segment, as it stands in the schema; the empty text for an index.
+    pub(crate) fn last(&self, path: PathId) -> &str {
+        match self.nodes[path.0 as usize].segment {
+            Segment::Root | Segment::Index(_) => "",
+            Segment::Keyword(name) => name,
+            Segment::Text { start, len } => &self.text[start as usize..][..len as usize],
+        }
+    }
+
+    /// The JSON pointer (RFC 6901) of a place; the empty text is the whole document.
+    pub(crate) fn pointer(&self, path: PathId) -> String {
+        let mut chain = Vec::new();
+        let mut at = path;
+        while at != PathId::ROOT {
+            chain.push(at);
+            at = PathId(self.nodes[at.0 as usize].parent);
+        }
+        let mut out = String::new();
+        for &at in chain.iter().rev() {
+            out.push('/');
+            match self.nodes[at.0 as usize].segment {
+                Segment::Index(index) => out.push_str(&index.to_string()),
+                _ => out.push_str(&self.last(at).replace('~', "~0").replace('/', "~1")),
+            }
+        }
+        out
+    }
+
+    fn push(&mut self, parent: PathId, segment: Segment) -> PathId {
+        let rebased = self.nodes[parent.0 as usize].rebased;
+        self.nodes.push(Node { parent: parent.0, rebased, segment });
+        PathId(self.nodes.len() as u32 - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_are_escaped() {
+        let mut paths = Paths::new();
+        assert_eq!(paths.pointer(PathId::ROOT), "");
+        let properties = paths.keyword(PathId::ROOT, "properties");
+        let odd = paths.key(properties, "a/b~c");
+        let items = paths.keyword(odd, "items");
+        let second = paths.index(items, 1);
+        assert_eq!(paths.pointer(second), "/properties/a~1b~0c/items/1");
+        assert_eq!(paths.last(odd), "a/b~c");
+    }
+}

@@ -1,0 +1,131 @@
+//! Taking away what can never be finished.
+//!
+//! A rule is *productive* if some finite text matches it. `node = "{" … node … "}"` without a way to stop is not, and
+//! a mask that leads into it would never let the document end. Productivity is a least fixpoint: texts are
+//! productive, a sequence is if all its parts are, a choice if one is. The work is linear in the size of the grammar:
+//! each expression waits for its operands, and is looked at again only when one of them is found productive.
+
+use maskwright_grammar::{Expr, ExprId, Grammar, GrammarBuilder, GrammarError, RuleId};
+
+/// The grammar without calls of rules that match nothing; `None` if the root is one of them.
+///
+/// Without `recursive`, the caller says that no rule calls itself and every empty expression has been folded
+/// already, so that only the root is looked at.
+pub(crate) fn prune(grammar: Grammar, recursive: bool) -> Result<Option<Grammar>, GrammarError> {
+    let root = grammar.rule(grammar.root()).expr();
+    if matches!(grammar.expr(root), Expr::Never) {
+        return Ok(None);
+    }
+    if !recursive {
+        return Ok(Some(grammar));
+    }
+    let productive = productive_exprs(&grammar);
+    let idle: Vec<bool> = grammar.rules().iter().map(|rule| !productive[rule.expr().index()]).collect();
+    if idle[grammar.root().index()] {
+        return Ok(None);
+    }
+    if idle.contains(&true) { rebuild(&grammar, &idle).map(Some) } else { Ok(Some(grammar)) }
+}
+
+/// Which expressions match some text.
+fn productive_exprs(grammar: &Grammar) -> Vec<bool> {
+    let exprs = grammar.exprs();
+    let mut waiting = Waiting::new(exprs.len());
+    // How many operands are still missing.
+    let mut missing = vec![0u32; exprs.len()];
+    let mut ready: Vec<u32> = Vec::new();
+    for (i, expr) in exprs.iter().enumerate() {
+        let needs: &[ExprId] = match expr {
+            Expr::Never => {
+                missing[i] = u32::MAX;
+                continue;
+            }
+            Expr::Seq(parts) | Expr::Alt(parts) => parts,
+            Expr::Repeat { body, min: 1.., .. } => core::slice::from_ref(body),
+            Expr::Rule(rule) => &[grammar.rule(*rule).expr()],
+            // The operands of the others are regular and hold no call that could be empty.
+            _ => &[],
+        };
+        for need in needs {
+            waiting.push(need.index(), i as u32);
+        }
+        missing[i] = if matches!(expr, Expr::Alt(_)) { 1 } else { needs.len() as u32 };
+        if missing[i] == 0 {
+            ready.push(i as u32);
+        }
+    }
+    let mut productive = vec![false; exprs.len()];
+    while let Some(i) = ready.pop() {
+        if core::mem::replace(&mut productive[i as usize], true) {
+            continue;
+        }
+        let mut edge = waiting.first[i as usize];
+        while let Some(&(user, next)) = waiting.edges.get(edge as usize) {
+            let count = &mut missing[user as usize];
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                ready.push(user);
+            }
+            edge = next;
+        }
+    }
+    productive
+}
+
+/// For each expression, a linked list of the expressions that wait for it.
+struct Waiting {
+    first: Vec<u32>,
+    /// The expression that waits, and the next edge of the same list.
+    edges: Vec<(u32, u32)>,
+}
+
+impl Waiting {
+    fn new(count: usize) -> Self {
+        Self { first: vec![u32::MAX; count], edges: Vec::new() }
+    }
+
+    fn push(&mut self, awaited: usize, user: u32) {
+        self.edges.push((user, self.first[awaited]));
+        self.first[awaited] = self.edges.len() as u32 - 1;
+    }
+}
+
+/// Builds the grammar again with `Never` for each call of an idle rule, and without these rules.
+fn rebuild(grammar: &Grammar, idle: &[bool]) -> Result<Grammar, GrammarError> {
+    let mut g = GrammarBuilder::new();
+    let rules: Vec<Option<RuleId>> = grammar
+        .rules()
+        .iter()
+        .zip(idle)
+        .map(|(rule, idle)| (!idle).then(|| g.declare(rule.name())))
+        .collect();
+    let mut new: Vec<ExprId> = Vec::with_capacity(grammar.exprs().len());
+    for expr in grammar.exprs() {
+        let of = |ids: &[ExprId]| ids.iter().map(|id| new[id.index()]).collect::<Vec<_>>();
+        let made = match expr {
+            Expr::Never => g.never(),
+            Expr::Empty => g.empty(),
+            Expr::Bytes(bytes) => g.bytes(bytes),
+            Expr::Class(set) => g.class(set.clone()),
+            Expr::Seq(parts) => g.seq(of(parts)),
+            Expr::Alt(parts) => g.alt(of(parts)),
+            Expr::Repeat { body, min, max } => g.repeat(new[body.index()], *min, *max),
+            Expr::And(parts) => g.and(of(parts)),
+            Expr::Not(inner) => g.not(new[inner.index()]),
+            Expr::JsonString(inner) => g.json_string(new[inner.index()]),
+            Expr::Rule(rule) => match rules[rule.index()] {
+                Some(rule) => g.rule(rule),
+                None => g.never(),
+            },
+        };
+        new.push(made);
+    }
+    for (rule, id) in grammar.rules().iter().zip(&rules) {
+        if let Some(id) = id {
+            g.define(*id, new[rule.expr().index()]);
+        }
+    }
+    // The caller has seen that the root is productive.
+    let root = rules[grammar.root().index()].ok_or(GrammarError::Undefined { rule: "root".into() })?;
+    g.finish(root)
+}

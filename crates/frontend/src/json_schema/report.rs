@@ -1,0 +1,98 @@
+//! What became of each keyword.
+
+use std::collections::HashSet;
+
+use core::fmt;
+
+use super::path::{PathId, Paths};
+
+/// The coverage report: each keyword that was met, by JSON pointer.
+///
+/// A schema that is reached only through a definition that nobody refers to is not met, and neither is one
+/// below a keyword that cannot apply.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub(crate) paths: Paths,
+    entries: Vec<(PathId, Coverage)>,
+}
+
+/// One line of the [`Report`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The JSON pointer of the keyword, or of the schema for a [`Coverage::Note`].
+    pub pointer: String,
+    /// What became of it.
+    pub coverage: Coverage,
+}
+
+/// What became of a keyword.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Coverage {
+    /// Every document that the grammar allows satisfies the keyword.
+    Enforced,
+    /// The keyword constrains nothing: it is a remark, unknown to the standard, or ignored by its draft.
+    Annotation,
+    /// Something that the reader should know about this place.
+    Note(Note),
+}
+
+/// Something that the reader of a [`Report`] should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Note {
+    /// The keys that are not named in the schema are not kept from repeating.
+    RepeatedKeys,
+    /// No value satisfies this schema, so that the optional property, item or branch is never written.
+    NeverWritten,
+    /// The bound lies above 2³²−1 and is taken as no bound: no text of that size can be written.
+    BoundOutOfReach,
+}
+
+impl Report {
+    /// The lines, in the order in which the keywords were met, each place once.
+    pub fn entries(&self) -> Vec<Entry> {
+        let mut seen = HashSet::new();
+        let entries = self.entries.iter();
+        let entries = entries.map(|&(path, coverage)| Entry { pointer: self.paths.pointer(path), coverage });
+        entries.filter(|entry| seen.insert((entry.pointer.clone(), entry.coverage))).collect()
+    }
+
+    pub(crate) fn new() -> Self {
+        Self { paths: Paths::new(), entries: Vec::new() }
+    }
+
+    /// How much has been said so far.
+    pub(crate) fn mark(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Takes back what was said since the mark.
+    pub(crate) fn forget_since(&mut self, mark: usize) {
+        self.entries.truncate(mark);
+    }
+
+    pub(crate) fn push(&mut self, path: PathId, coverage: Coverage) {
+        self.entries.push((path, coverage));
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RepeatedKeys => "keys that the schema does not name are not kept from repeating",
+            Self::NeverWritten => "no value satisfies this schema, so it is never written",
+            Self::BoundOutOfReach => "the bound is beyond reach and taken as no bound",
+        })
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Enforced => f.write_str("enforced"),
+            Self::Annotation => f.write_str("annotation"),
+            Self::Note(note) => write!(f, "note: {note}"),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What a backslash begins: a character, a class, or a property of a place.
+
+use maskwright_grammar::{CharSet, Diagnostic, Span};
+
+use super::Dialect;
+use super::ast::{Kind, Place};
+use super::parse::{BACK_REFERENCE, BACK_REFERENCE_HELP, Parser};
+use super::unicode;
+
+/// What an escape means inside and outside of brackets alike.
+pub(super) enum Escaped {
+    Char(char),
+    Class(CharSet),
+}
+
+impl Parser<'_> {
+    /// An escape outside of brackets, after its backslash.
+    pub(super) fn escape(&mut self, start: usize) -> Result<Kind, Diagnostic> {
+        if let Some(place) = self.place(start)? {
+            return Ok(Kind::Place(place));
+        }
+        Ok(match self.escaped(start)? {
+            Escaped::Char(c) => self.literal(c),
+            Escaped::Class(set) => Kind::Class(set),
+        })
+    }
+
+    /// An escape that speaks about a place.
+    fn place(&mut self, start: usize) -> Result<Option<Place>, Diagnostic> {
+        let rust = self.dialect == Dialect::Rust;
+        let holds = match self.peek() {
+            Some('A') if rust => return Ok(self.next().map(|_| Place::TextStart)),
+            Some('z') if rust => return Ok(self.next().map(|_| Place::TextEnd)),
+            Some('b') => {
+                self.next();
+                self.boundary_kind(start)?
+            }
+            Some('B') => {
+                self.next();
+                [true, false, false, true]
+            }
+            Some('<') if rust => {
+                self.next();
+                WORD_START
+            }
+            Some('>') if rust => {
+                self.next();
+                WORD_END
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Place::Word { word: self.tables.word(self.flags.ascii), holds }))
+    }
+
+    /// The rest of `\b`, `\b{start}` and their kin.
+    fn boundary_kind(&mut self, start: usize) -> Result<[bool; 4], Diagnostic> {
+        let named = self.dialect == Dialect::Rust
+            && self.pattern[self.at..].strip_prefix('{').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
+        if !named {
+            return Ok([false, true, true, false]);
+        }
+        let kinds = [
+            ("{start}", WORD_START),
+            ("{end}", WORD_END),
+            ("{start-half}", [true, true, false, false]),
+            ("{end-half}", [true, false, true, false]),
+        ];
+        match kinds.into_iter().find(|(name, _)| self.eat_text(name)) {
+            Some((_, holds)) => Ok(holds),
+            None => Err(Diagnostic::error(Span::new(start, self.at + 1), "this is no known kind of word boundary")
+                .with_help(r"known are \b{start}, \b{end}, \b{start-half} and \b{end-half}")),
+        }
+    }
+
+    /// An escape that stands for characters, after its backslash.
+    pub(super) fn escaped(&mut self, start: usize) -> Result<Escaped, Diagnostic> {
+        let ascii = self.flags.ascii;
+        let ecma = self.dialect == Dialect::Ecma;
+        let Some(c) = self.next() else {
+            return Err(Diagnostic::error(self.since(start), "a backslash at the end escapes nothing")
+                .with_help(r"write `\\` for the character itself"));
+        };
+        let set = match c {
+            'd' | 'D' => self.tables.digit(ascii),
+            'w' | 'W' => self.tables.word(ascii),
+            's' | 'S' if ecma => self.tables.ecma_space(),
+            's' | 'S' => self.tables.space(ascii),
+            'p' | 'P' => self.property(start)?,
+            _ => return self.escaped_char(c, start).map(Escaped::Char),
+        };
+        // The case is folded before the complement is taken, so that `\P{Lu}` stays the complement of `\p{Lu}`.
+        let set = if self.flags.ignore_case && matches!(c, 'p' | 'P') { unicode::ignore_case(&set) } else { set };
+        Ok(Escaped::Class(if c.is_ascii_uppercase() { set.complement() } else { set }))
+    }
+
+    fn escaped_char(&mut self, c: char, start: usize) -> Result<char, Diagnostic> {
+        let ecma = self.dialect == Dialect::Ecma;
+        Ok(match c {
+            't' => '\t',
+            'n' => '\n',
+            'r' => '\r',
+            'f' => '\x0C',
+            'v' => '\x0B',
+            'a' if !ecma => '\x07',
+            '0' if !self.peek().is_some_and(|c| c.is_ascii_digit()) => '\0',
+            'x' if !ecma && self.peek() == Some('{') => self.braced_hex(start)?,
+            'x' => self.fixed_hex(2, start)?,
+            'u' if self.peek() == Some('{') => self.braced_hex(start)?,
+            'u' => self.code_unit(start)?,
+            'U' if !ecma => self.fixed_hex(8, start)?,
+            'c' if ecma && self.peek().is_some_and(|c| c.is_ascii_alphabetic()) => {
+                char::from(self.next().map_or(0, |c| c as u8) % 32)
+            }
+            '0'..='9' | 'k' | 'g' => {
+                return Err(Diagnostic::error(self.since(start), BACK_REFERENCE).with_help(BACK_REFERENCE_HELP));
+            }
+            c if c.is_ascii_alphanumeric() => {
+                let error = Diagnostic::error(self.since(start), format!(r"`\{c}` is no known escape"));
+                return Err(match c {
+                    'Z' | 'z' => error.with_help(r"write `$` for the end of the text"),
+                    'A' => error.with_help("write `^` for the start of the text"),
+                    _ => error.with_help(format!("leave the backslash out to match the letter `{c}`")),
+                });
+            }
+            c => c,
+        })
+    }
+
+    /// The rest of `\pL`, `\p{Name}` and `\p{^Name}`.
+    fn property(&mut self, start: usize) -> Result<CharSet, Diagnostic> {
+        let from = self.at;
+        let (name, negated) = if self.eat('{') {
+            let length = self.pattern[self.at..].find('}').ok_or_else(|| {
+                Diagnostic::error(self.since(start), "the name of this property is not closed by `}`")
+            })?;
+            let name = &self.pattern[self.at..self.at + length];
+            self.at += length + 1;
+            name.strip_prefix('^').map_or((name, false), |name| (name, true))
+        } else {
+            let Some(c) = self.next() else {
+                return Err(Diagnostic::error(self.since(start), "the name of a property is missing")
+                    .with_help(r"write for example `\p{Letter}`"));
+            };
+            (&self.pattern[from..from + c.len_utf8()], false)
+        };
+        match unicode::property(name) {
+            Some(set) if negated => Ok(set.complement()),
+            Some(set) => Ok(set),
+            None => Err(Diagnostic::error(self.since(start), format!("there is no Unicode property named `{name}`"))
+                .with_help(r"known are general categories (`\p{Lu}`), scripts (`\p{Greek}`) and binary properties (`\p{Alphabetic}`)")),
+        }
+    }
+
+    /// The rest of `\x{1F600}`.
+    fn braced_hex(&mut self, start: usize) -> Result<char, Diagnostic> {
+        let inside = self.pattern[self.at..].strip_prefix('{').and_then(|rest| rest.split_once('}'));
+        let digits = inside.map_or("", |(digits, _)| digits);
+        let is_hex = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
+        if !is_hex {
+            return Err(Diagnostic::error(self.since(start), "hexadecimal digits between braces are missing")
+                .with_help(r"write for example `\u{1F600}`"));
+        }
+        self.at += digits.len() + 2;
+        self.scalar(u32::from_str_radix(digits, 16).ok(), start)
+    }
+
+    /// The rest of `\x41` or `\U0001F600`.
+    fn fixed_hex(&mut self, count: usize, start: usize) -> Result<char, Diagnostic> {
+        let value = self.hex_digits(count, start)?;
+        self.scalar(Some(value), start)
+    }
+
+    /// The rest of `\u0041`, or of a surrogate pair `\uD83D\uDE00`.
+    fn code_unit(&mut self, start: usize) -> Result<char, Diagnostic> {
+        let high = self.hex_digits(4, start)?;
+        if !(0xD800..0xDC00).contains(&high) {
+            return self.scalar(Some(high), start);
+        }
+        let before = self.at;
+        if self.eat_text("\\u") && self.peek() != Some('{') {
+            let low = self.hex_digits(4, before)?;
+            if (0xDC00..0xE000).contains(&low) {
+                return self.scalar(Some(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)), start);
+            }
+        }
+        self.at = before;
+        self.scalar(None, start)
+    }
+
+    fn hex_digits(&mut self, count: usize, start: usize) -> Result<u32, Diagnostic> {
+        let mut value = 0;
+        for _ in 0..count {
+            let Some(digit) = self.peek().and_then(|c| c.to_digit(16)) else {
+                let span = Span::new(start, self.at.max(start + 2).min(self.pattern.len()));
+                return Err(Diagnostic::error(span, format!("this escape needs {count} hexadecimal digits")));
+            };
+            self.next();
+            value = value << 4 | digit;
+        }
+        Ok(value)
+    }
+
+    fn scalar(&self, value: Option<u32>, start: usize) -> Result<char, Diagnostic> {
+        value.and_then(char::from_u32).ok_or_else(|| {
+            Diagnostic::error(
+                self.since(start),
+                "this number is no character: it is half of a surrogate pair or beyond U+10FFFF",
+            )
+            .with_help(r"write a character outside the basic plane as `\u{1F600}`, and a range of them as `[\u{10000}-\u{10FFFF}]`")
+        })
+    }
+}
+
+const WORD_START: [bool; 4] = [false, true, false, false];
+const WORD_END: [bool; 4] = [false, false, true, false];

@@ -1,0 +1,123 @@
+//! What must be remembered about the text before a place.
+//!
+//! Anchors at the start, word boundaries and short look-behinds ask about one character only: the one before
+//! the place, or that there is none. So all places fall into a few *contexts*: the start of the text, and
+//! the classes of a partition of all characters. For a pattern with `\b` there are three: the start, after a
+//! word character, after another one.
+
+use maskwright_grammar::{CharSet, Diagnostic};
+
+use super::ast::{Ast, Kind, Look, Place};
+use super::unicode;
+
+/// The contexts of a pattern. Number 0 is the start of the text.
+#[derive(Debug)]
+pub(super) struct Contexts {
+    sets: Vec<CharSet>,
+}
+
+/// More contexts than this would make the lowered pattern unreadable, and slow.
+const MAX_CONTEXTS: usize = 32;
+
+impl Contexts {
+    /// The contexts that a pattern can tell apart. Its look-behinds must be [narrow](Narrow::of).
+    pub(super) fn of(ast: &Ast) -> Result<Self, Diagnostic> {
+        let mut sets = vec![CharSet::all()];
+        let mut crowded = None;
+        ast.for_each(&mut |ast| {
+            let set = match ast.kind() {
+                Kind::Place(Place::LineStart) => Some(newline()),
+                Kind::Place(Place::Word { word, .. }) => Some(word.clone()),
+                Kind::Look(Look { ahead: false, .. }, body) => Narrow::of(body).map(|narrow| narrow.set),
+                _ => None,
+            };
+            if let Some(set) = set
+                && sets.len() < MAX_CONTEXTS
+            {
+                sets = refine(&sets, &set);
+                if sets.len() >= MAX_CONTEXTS {
+                    crowded = Some(ast.span());
+                }
+            }
+        });
+        match crowded {
+            None => Ok(Self { sets }),
+            Some(span) => Err(Diagnostic::error(span, "the look-behinds of this pattern tell too many characters apart")
+                .with_help("split the pattern, or use the same class in several look-behinds")),
+        }
+    }
+
+    /// How many contexts there are.
+    pub(super) fn len(&self) -> usize {
+        self.sets.len() + 1
+    }
+
+    /// The characters of the contexts other than the start, with their numbers.
+    pub(super) fn after_char(&self) -> impl Iterator<Item = (usize, &CharSet)> {
+        (1..).zip(&self.sets)
+    }
+
+    /// Whether the character before the place is a member, which is the same for all places of a context.
+    pub(super) fn is_after(&self, context: usize, set: &CharSet) -> bool {
+        context > 0 && !self.sets[context - 1].intersection(set).is_empty()
+    }
+}
+
+/// A look-behind that one character decides.
+#[derive(Debug)]
+pub(super) struct Narrow {
+    /// It holds after these characters.
+    pub(super) set: CharSet,
+    /// It holds at the start of the text.
+    pub(super) start: bool,
+}
+
+impl Narrow {
+    /// What a look-behind with this body asks, if one character decides it.
+    pub(super) fn of(body: &Ast) -> Option<Self> {
+        if body.is_plain() && body.is_nullable() {
+            return Some(Self { set: CharSet::all(), start: true });
+        }
+        match body.kind() {
+            Kind::Char(c) => Some(Self { set: unicode::ranges(&[(*c, *c)]), start: false }),
+            Kind::Class(set) => Some(Self { set: set.clone(), start: false }),
+            Kind::Place(Place::TextStart) => Some(Self { set: CharSet::none(), start: true }),
+            Kind::Place(Place::LineStart) => Some(Self { set: newline(), start: true }),
+            // Text that ends with `x{1,n}` is text that ends with `x`.
+            Kind::Repeat { body, min: 1, .. } => Self::of(body),
+            Kind::Alt(parts) => parts.iter().map(Self::of).try_fold(
+                Self { set: CharSet::none(), start: false },
+                |either, part| {
+                    let part = part?;
+                    Some(Self { set: either.set.union(&part.set), start: either.start || part.start })
+                },
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// The first look-behind of a pattern that more than one character decides.
+pub(super) fn wide_look_behind(ast: &Ast) -> Option<maskwright_grammar::Span> {
+    let mut found = None;
+    ast.for_each(&mut |ast| {
+        if let Kind::Look(Look { ahead: false, .. }, body) = ast.kind()
+            && found.is_none()
+            && Narrow::of(body).is_none()
+        {
+            found = Some(ast.span());
+        }
+    });
+    found
+}
+
+pub(super) fn newline() -> CharSet {
+    unicode::ranges(&[('\n', '\n')])
+}
+
+/// The partition in which the set is a union of parts.
+fn refine(parts: &[CharSet], set: &CharSet) -> Vec<CharSet> {
+    let outside = set.complement();
+    let halves = parts.iter().flat_map(|part| [part.intersection(set), part.intersection(&outside)]);
+    halves.filter(|part| !part.is_empty()).collect()
+}

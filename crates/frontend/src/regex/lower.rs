@@ -1,0 +1,503 @@
+//! From [`Ast`] to grammar expressions, with anchors and look-around resolved.
+//!
+//! # The idea
+//!
+//! A look-ahead speaks about everything that follows, so it cannot be lowered by itself. But if the *language of
+//! what follows* is at hand, it is an intersection: in `A(?=B)C` the text after A must lie in C and begin with
+//! B, that is `A·(C ∧ B·any)`. So parts are lowered from right to left, each together with its continuation `k`:
+//!
+//! ```text
+//! lower(x, k)       = x·k                     for plain x
+//! lower(xy, k)      = lower(x, lower(y, k))
+//! lower(x|y, k)     = lower(x, k) | lower(y, k)
+//! lower((?=b), k)   = k ∧ lower(b, any)
+//! lower((?!b), k)   = k ∧ ¬lower(b, any)
+//! lower($, k)       = k ∧ ε                   = ε or nothing
+//! ```
+//!
+//! What a place says about the text *before* it is known for the character just before it, by carrying not one
+//! continuation but one for each [context](Contexts): `k[start]`, `k[after a word character]`, … A class
+//! followed by different continuations is then split: `[a-z-]\bx` becomes `[a-z]·k[word] | -·k[other]`.
+//!
+//! ```text
+//! lower(^, k)       = k at the start, nothing in the other contexts
+//! lower(\b, k)[q]   = k[q] ∧ (a text that begins with the other kind of character)
+//! ```
+//!
+//! A look-behind of more than one character is a look-ahead in the mirror: the pattern is reversed, lowered, and
+//! everything is written down in reverse order.
+//!
+//! Repetition is a fixed point, which the expressions have only for plain bodies. With a small bound a body is
+//! lowered again for each round; without one only `^` and `$` can be resolved ([`Lowerer::anchored_loop`]).
+
+use std::collections::HashMap;
+
+use maskwright_grammar::{CharSet, Diagnostic, Expr, ExprId, GrammarBuilder, Span};
+
+use super::Options;
+use super::ast::{Ast, Kind, Look, Place};
+use super::look::{Contexts, Narrow, newline, wide_look_behind};
+use super::unicode;
+
+/// Builds the expression that matches what the pattern matches.
+pub(super) fn lower(ast: &Ast, options: &Options, builder: &mut GrammarBuilder) -> Result<ExprId, Diagnostic> {
+    let reversed = ast.reversed();
+    let (ast, mirrored) = match (wide_look_behind(ast), wide_look_behind(&reversed)) {
+        (None, _) => (ast, false),
+        (Some(_), None) => (&reversed, true),
+        (Some(behind), Some(_)) => {
+            return Err(Diagnostic::error(
+                behind,
+                "a look-behind and a look-ahead of more than one character each cannot stand in one pattern",
+            )
+            .with_help("let one of them ask about a single character, or write the text out instead of looking at it"));
+        }
+    };
+    let any = builder.any_text();
+    let contexts = Contexts::of(ast)?;
+    let mut lowerer = Lowerer { builder, contexts, mirrored, any, nullable: HashMap::new(), steps: MAX_STEPS };
+    lowerer.whole(ast, options.anchored)
+}
+
+/// How often a part beside an anchor or look-around may be lowered.
+const MAX_STEPS: usize = 10_000;
+
+/// The language of what follows, for each context.
+type Continuation = Vec<ExprId>;
+
+struct Lowerer<'a> {
+    builder: &'a mut GrammarBuilder,
+    contexts: Contexts,
+    /// Whether the pattern is read, and everything written down, from right to left.
+    mirrored: bool,
+    /// Every text.
+    any: ExprId,
+    nullable: HashMap<ExprId, bool>,
+    steps: usize,
+}
+
+impl Lowerer<'_> {
+    fn whole(&mut self, ast: &Ast, anchored: bool) -> Result<ExprId, Diagnostic> {
+        let end = if anchored { self.builder.empty() } else { self.any };
+        let found = self.node(ast, vec![end; self.contexts.len()])?;
+        if anchored || found[0] == self.any {
+            return Ok(found[0]);
+        }
+        if is_uniform(&found) {
+            return Ok(self.seq(self.any, found[0]));
+        }
+        // A match may begin at the start, or after any character that is right for it.
+        let mut ways = vec![found[0]];
+        for (set, rest) in self.groups(&found) {
+            let before = self.builder.class(set);
+            let before = self.seq(self.any, before);
+            ways.push(self.seq(before, rest));
+        }
+        Ok(self.builder.alt(ways))
+    }
+
+    /// A part, followed by its continuation.
+    fn node(&mut self, ast: &Ast, k: Continuation) -> Result<Continuation, Diagnostic> {
+        if ast.is_plain() {
+            return self.plain_run(core::slice::from_ref(ast), k);
+        }
+        self.step(ast.span())?;
+        match ast.kind() {
+            Kind::Empty | Kind::Char(_) | Kind::Class(_) => self.plain_run(core::slice::from_ref(ast), k),
+            Kind::Concat(parts) => self.sequence(parts, k),
+            Kind::Alt(parts) => {
+                let branches: Result<Vec<_>, _> = parts.iter().map(|part| self.node(part, k.clone())).collect();
+                Ok(self.union(&branches?))
+            }
+            Kind::Repeat { body, min, max } => self.repeat(body, *min, *max, k),
+            Kind::Place(place) => Ok(self.place(place, k)),
+            Kind::Look(look, body) => self.look(*look, body, k),
+        }
+    }
+
+    fn sequence(&mut self, parts: &[Ast], mut k: Continuation) -> Result<Continuation, Diagnostic> {
+        for run in parts.chunk_by(|a, b| a.is_plain() && b.is_plain()).rev() {
+            k = match run {
+                [ast] => self.node(ast, k)?,
+                _ => self.plain_run(run, k)?,
+            };
+        }
+        Ok(k)
+    }
+
+    /// Plain parts. One by one as long as the contexts are to be told apart, and then the rest at once.
+    fn plain_run(&mut self, mut parts: &[Ast], mut k: Continuation) -> Result<Continuation, Diagnostic> {
+        while !is_uniform(&k)
+            && let [before @ .., last] = parts
+        {
+            self.step(last.span())?;
+            k = self.split_by_last(last, &k)?;
+            parts = before;
+        }
+        if parts.is_empty() {
+            return Ok(k);
+        }
+        let head = self.concat(parts);
+        let whole = self.seq(head, k[0]);
+        Ok(vec![whole; k.len()])
+    }
+
+    /// A plain part whose last character decides which continuation follows.
+    fn split_by_last(&mut self, ast: &Ast, k: &Continuation) -> Result<Continuation, Diagnostic> {
+        let mut ways = Vec::new();
+        for (set, rest) in self.groups(k) {
+            let head = self.ending_in(ast, &set)?;
+            ways.push(self.seq(head, rest));
+        }
+        let moved = self.builder.alt(ways);
+        if !ast.is_nullable() {
+            return Ok(vec![moved; k.len()]);
+        }
+        Ok(k.iter().map(|&stayed| self.builder.alt([moved, stayed])).collect())
+    }
+
+    /// The texts of a plain part that are not empty and end with a character of the set.
+    fn ending_in(&mut self, ast: &Ast, set: &CharSet) -> Result<ExprId, Diagnostic> {
+        Ok(match ast.kind() {
+            Kind::Empty | Kind::Place(_) | Kind::Look(..) => self.builder.never(),
+            Kind::Char(c) if set.contains(*c) => self.plain(ast),
+            Kind::Char(_) => self.builder.never(),
+            Kind::Class(class) => self.builder.class(class.intersection(set)),
+            Kind::Alt(parts) => {
+                let parts: Result<Vec<_>, _> = parts.iter().map(|part| self.ending_in(part, set)).collect();
+                self.builder.alt(parts?)
+            }
+            Kind::Concat(parts) => {
+                // The last part that is not empty has the last character; all after it must be able to be empty.
+                let mut ways = Vec::new();
+                for (i, part) in parts.iter().enumerate().rev() {
+                    self.step(part.span())?;
+                    let head = self.concat(&parts[..i]);
+                    let tail = self.ending_in(part, set)?;
+                    ways.push(self.seq(head, tail));
+                    if !part.is_nullable() {
+                        break;
+                    }
+                }
+                self.builder.alt(ways)
+            }
+            Kind::Repeat { max: Some(0), .. } => self.builder.never(),
+            Kind::Repeat { body, min, max } => {
+                let last = self.ending_in(body, set)?;
+                let body = self.plain(body);
+                let before = self.builder.repeat(body, min.saturating_sub(1), max.map(|max| max - 1));
+                self.seq(before, last)
+            }
+        })
+    }
+
+    fn repeat(
+        &mut self,
+        body: &Ast,
+        min: u32,
+        max: Option<u32>,
+        k: Continuation,
+    ) -> Result<Continuation, Diagnostic> {
+        if body.is_zero_width() {
+            // A place has a property or not; asking again changes nothing.
+            return if min == 0 { Ok(k) } else { self.node(body, k) };
+        }
+        let Some(max) = max else {
+            let mut k = self.anchored_loop(body, k)?;
+            for _ in 0..min {
+                self.step(body.span())?;
+                k = self.node(body, k)?;
+            }
+            return Ok(k);
+        };
+        let mut rounds = k.clone();
+        for _ in min..max {
+            self.step(body.span())?;
+            let again = self.node(body, rounds)?;
+            rounds = self.union(&[again, k.clone()]);
+        }
+        for _ in 0..min {
+            self.step(body.span())?;
+            rounds = self.node(body, rounds)?;
+        }
+        Ok(rounds)
+    }
+
+    /// `(…^…|…$…)*`. A round that passes `^` must be the first to read anything, and a round that passes `$` the
+    /// last; all others are rounds of a plain body in which the anchors match nowhere.
+    fn anchored_loop(&mut self, body: &Ast, k: Continuation) -> Result<Continuation, Diagnostic> {
+        let mut other = None;
+        body.for_each(&mut |ast| {
+            let anchor = matches!(ast.kind(), Kind::Place(Place::TextStart | Place::TextEnd));
+            if other.is_none() && !anchor && matches!(ast.kind(), Kind::Place(_) | Kind::Look(..)) {
+                other = Some(ast.span());
+            }
+        });
+        if let Some(span) = other {
+            return Err(Diagnostic::error(span, "a look-around or boundary cannot stand inside an unbounded repetition")
+                .with_help("move it in front of or behind the repetition, or give the repetition a small upper bound"));
+        }
+        let ends = k.iter().map(|&k| self.only_empty(k)).collect();
+        let last_round = self.node(body, ends)?;
+        let after_loop = self.union(&[k.clone(), last_round]);
+        let middle = Kind::Repeat { body: Box::new(without_anchors(body)), min: 0, max: None };
+        let middle = self.plain_run(&[Ast::new(middle, body.span())], after_loop)?;
+        // At the start, one round may pass `^` before the others follow.
+        let mut from_start = middle.clone();
+        from_start[0] = k[0];
+        let first_round = self.node(body, from_start)?;
+        let mut result = middle;
+        result[0] = self.builder.alt([result[0], first_round[0]]);
+        Ok(result)
+    }
+
+    fn place(&mut self, place: &Place, k: Continuation) -> Continuation {
+        let never = self.builder.never();
+        (0..k.len())
+            .zip(k)
+            .map(|(context, k)| match place {
+                Place::TextStart if context == 0 => k,
+                Place::TextStart => never,
+                Place::LineStart if context == 0 || self.contexts.is_after(context, &newline()) => k,
+                Place::LineStart => never,
+                Place::TextEnd => self.only_empty(k),
+                Place::LineEnd => {
+                    let (end, line) = (self.only_empty(k), self.starting_in(k, &newline()));
+                    self.builder.alt([end, line])
+                }
+                Place::Word { word, holds } => {
+                    let before = 2 * usize::from(self.contexts.is_after(context, word));
+                    match (holds[before], holds[before + 1]) {
+                        (true, true) => k,
+                        (false, false) => never,
+                        (false, true) => self.starting_in(k, word),
+                        (true, false) => {
+                            let (end, other) = (self.only_empty(k), self.starting_in(k, &word.complement()));
+                            self.builder.alt([end, other])
+                        }
+                    }
+                }
+            })
+            .collect()
+    }
+
+    fn look(&mut self, look: Look, body: &Ast, k: Continuation) -> Result<Continuation, Diagnostic> {
+        if look.ahead {
+            let seen = self.node(body, vec![self.any; k.len()])?;
+            return Ok(k
+                .into_iter()
+                .zip(seen)
+                .map(|(k, seen)| {
+                    let seen = if look.negated { self.complement(seen) } else { seen };
+                    self.intersection(k, seen)
+                })
+                .collect());
+        }
+        let Some(narrow) = Narrow::of(body) else {
+            return Err(Diagnostic::error(body.span(), "this look-behind is too long"));
+        };
+        let never = self.builder.never();
+        let holds = |context| if context == 0 { narrow.start } else { self.contexts.is_after(context, &narrow.set) };
+        Ok((0..).zip(k).map(|(context, k)| if holds(context) == look.negated { never } else { k }).collect())
+    }
+
+    /// A plain part by itself.
+    fn plain(&mut self, ast: &Ast) -> ExprId {
+        match ast.kind() {
+            Kind::Empty | Kind::Place(_) | Kind::Look(..) => self.builder.empty(),
+            Kind::Char(c) => self.builder.bytes(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            Kind::Class(set) => self.builder.class(set.clone()),
+            Kind::Concat(parts) => self.concat(parts),
+            Kind::Alt(parts) => self.alternatives(parts),
+            Kind::Repeat { body, min, max } => {
+                let body = self.plain(body);
+                self.builder.repeat(body, *min, *max)
+            }
+        }
+    }
+
+    /// Plain parts, one after the other.
+    fn concat(&mut self, parts: &[Ast]) -> ExprId {
+        let mut list: Vec<ExprId> = parts.iter().map(|part| self.plain(part)).collect();
+        if self.mirrored {
+            list.reverse();
+        }
+        // Literals are joined here, in one go: the builder would join them two by two.
+        let (mut joined, mut literal) = (Vec::with_capacity(list.len()), Vec::new());
+        for part in list {
+            match self.builder.expr(part) {
+                Expr::Bytes(bytes) => literal.extend_from_slice(bytes),
+                _ => {
+                    if !literal.is_empty() {
+                        joined.push(self.builder.bytes(&core::mem::take(&mut literal)));
+                    }
+                    joined.push(part);
+                }
+            }
+        }
+        joined.push(self.builder.bytes(&literal));
+        self.builder.seq(joined)
+    }
+
+    /// One of some plain parts. Alternatives of one character each become a class.
+    fn alternatives(&mut self, parts: &[Ast]) -> ExprId {
+        let (mut chars, mut others) = (Vec::new(), Vec::new());
+        for part in parts {
+            match part.kind() {
+                Kind::Char(c) => chars.push((*c, *c)),
+                Kind::Class(set) => chars.extend_from_slice(set.ranges()),
+                _ => others.push(self.plain(part)),
+            }
+        }
+        others.push(self.builder.class(unicode::ranges(&chars)));
+        self.builder.alt(others)
+    }
+
+    /// `first` and then `second`, in reading order.
+    fn seq(&mut self, first: ExprId, second: ExprId) -> ExprId {
+        if self.mirrored { self.builder.seq([second, first]) } else { self.builder.seq([first, second]) }
+    }
+
+    /// In each context, what one of the continuations allows.
+    fn union(&mut self, branches: &[Continuation]) -> Continuation {
+        (0..self.contexts.len())
+            .map(|context| self.builder.alt(branches.iter().map(|branch| branch[context])))
+            .collect()
+    }
+
+    /// The characters after which the same continuation follows, for each one that is not empty.
+    fn groups(&mut self, k: &Continuation) -> Vec<(CharSet, ExprId)> {
+        let never = self.builder.never();
+        let mut groups: Vec<(CharSet, ExprId)> = Vec::new();
+        for (context, set) in self.contexts.after_char() {
+            match groups.iter_mut().find(|group| group.1 == k[context]) {
+                Some(group) => group.0 = group.0.union(set),
+                None if k[context] != never => groups.push((set.clone(), k[context])),
+                None => {}
+            }
+        }
+        groups
+    }
+
+    /// `k ∧ ε`
+    fn only_empty(&mut self, k: ExprId) -> ExprId {
+        if self.is_nullable(k) { self.builder.empty() } else { self.builder.never() }
+    }
+
+    /// The texts of `k` that begin, in reading order, with a character of the set.
+    fn starting_in(&mut self, k: ExprId, set: &CharSet) -> ExprId {
+        let restricted = match self.builder.expr(k) {
+            Expr::Never | Expr::Empty => Some(self.builder.never()),
+            Expr::Class(class) => {
+                let class = class.intersection(set);
+                Some(self.builder.class(class))
+            }
+            Expr::Bytes(bytes) => begins_with(bytes, self.mirrored, set).map(|yes| if yes { k } else { self.builder.never() }),
+            Expr::Seq(parts) => {
+                let first = if self.mirrored { parts.last() } else { parts.first() };
+                match first.map(|&first| self.builder.expr(first)) {
+                    Some(Expr::Bytes(bytes)) => {
+                        begins_with(bytes, self.mirrored, set).map(|yes| if yes { k } else { self.builder.never() })
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        restricted.unwrap_or_else(|| {
+            let class = self.builder.class(set.clone());
+            let begun = self.seq(class, self.any);
+            self.intersection(k, begun)
+        })
+    }
+
+    fn intersection(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        let empty = self.builder.empty();
+        match (a, b) {
+            _ if a == self.any || a == b => b,
+            _ if b == self.any => a,
+            _ if a == empty => self.only_empty(b),
+            _ if b == empty => self.only_empty(a),
+            _ => self.builder.and([a, b]),
+        }
+    }
+
+    fn complement(&mut self, a: ExprId) -> ExprId {
+        let never = self.builder.never();
+        match a {
+            _ if a == self.any => never,
+            _ if a == never => self.any,
+            _ => self.builder.not(a),
+        }
+    }
+
+    /// Whether the empty text is in the language of an expression.
+    fn is_nullable(&mut self, id: ExprId) -> bool {
+        let mut work = vec![id];
+        while let Some(&top) = work.last() {
+            if self.nullable.contains_key(&top) {
+                work.pop();
+                continue;
+            }
+            let expr = self.builder.expr(top);
+            let before = work.len();
+            work.extend(expr.operands().iter().filter(|part| !self.nullable.contains_key(part)));
+            if work.len() > before {
+                continue;
+            }
+            let known = |part: &ExprId| self.nullable.get(part).is_some_and(|&yes| yes);
+            let answer = match expr {
+                Expr::Empty => true,
+                Expr::Seq(parts) | Expr::And(parts) => parts.iter().all(known),
+                Expr::Alt(parts) => parts.iter().any(known),
+                Expr::Repeat { body, min, .. } => *min == 0 || known(body),
+                Expr::Not(inner) => !known(inner),
+                // A regex makes no other expressions, and these match at least one byte.
+                _ => false,
+            };
+            self.nullable.insert(top, answer);
+            work.pop();
+        }
+        self.nullable.get(&id).is_some_and(|&yes| yes)
+    }
+
+    fn step(&mut self, place: Span) -> Result<(), Diagnostic> {
+        match self.steps.checked_sub(1) {
+            Some(left) => {
+                self.steps = left;
+                Ok(())
+            }
+            None => Err(Diagnostic::error(
+                place,
+                format!("the anchors and look-arounds of this pattern take more than {MAX_STEPS} steps to resolve"),
+            )
+            .with_help("use fewer of them, or lower the bounds of the repetitions around them")),
+        }
+    }
+}
+
+/// Whether what follows is the same in all contexts.
+fn is_uniform(k: &Continuation) -> bool {
+    k.iter().all(|other| *other == k[0])
+}
+
+/// Whether a text's first character, in reading order, is in the set.
+fn begins_with(bytes: &[u8], mirrored: bool, set: &CharSet) -> Option<bool> {
+    let text = core::str::from_utf8(bytes).ok()?;
+    let first = if mirrored { text.chars().next_back() } else { text.chars().next() };
+    Some(set.contains(first?))
+}
+
+/// The same part, where anchors match nowhere.
+fn without_anchors(ast: &Ast) -> Ast {
+    let kind = match ast.kind() {
+        Kind::Place(_) => Kind::Class(CharSet::none()),
+        Kind::Concat(parts) => Kind::Concat(parts.iter().map(without_anchors).collect()),
+        Kind::Alt(parts) => Kind::Alt(parts.iter().map(without_anchors).collect()),
+        Kind::Repeat { body, min, max } => {
+            Kind::Repeat { body: Box::new(without_anchors(body)), min: *min, max: *max }
+        }
+        kind @ (Kind::Empty | Kind::Char(_) | Kind::Class(_) | Kind::Look(..)) => kind.clone(),
+    };
+    Ast::new(kind, ast.span())
+}

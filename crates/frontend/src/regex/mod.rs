@@ -1,0 +1,107 @@
+//! Regular expressions, lowered to the grammar representation.
+//!
+//! ```
+//! use maskwright_frontend::regex::{Options, grammar, parse};
+//!
+//! let date = grammar(r"\d{4}-\d\d-\d\d", &Options::default()).unwrap();
+//! assert_eq!(date.rules().len(), 1);
+//!
+//! let remark = parse("a{5,2}", &Options::default()).unwrap_err();
+//! assert_eq!(remark.render("pattern", "a{5,2}"), "\
+//! pattern:1:2: error: the repetition {5,2} asks for at least 5 but at most 2
+//!   |
+//! 1 | a{5,2}
+//!   |  ^^^^^
+//! ");
+//! ```
+//!
+//! # What a pattern means
+//!
+//! A pattern describes whole texts: it must match from the first to the last character, unless
+//! [`Options::anchored`] is off. Greedy, lazy and capturing change nothing about which texts match, and
+//! are read and forgotten. Two dialects are known: [`Dialect::Rust`], which is what the Rust `regex` crate
+//! reads, and [`Dialect::Ecma`], which JSON Schema asks for.
+//!
+//! # Beyond what is regular at first sight
+//!
+//! Anchors, word boundaries and look-around speak about the text around a place. They are lowered exactly, by
+//! intersection and complement, wherever they stand outside an unbounded repetition; `lower.rs` explains how. What
+//! no regular language can express (back-references), and what exists only for backtracking (possessive
+//! repetition, atomic groups), is refused with its place.
+//!
+//! # Why an own parser
+//!
+//! regex-syntax does not read look-around, and JSON Schema needs another dialect with other classes. The Unicode
+//! tables (`\w`, `\p{…}`, case folding) do come from regex-syntax; only `unicode.rs` knows that.
+
+mod ast;
+mod class;
+mod escape;
+mod look;
+mod lower;
+mod parse;
+mod unicode;
+
+use maskwright_grammar::{Diagnostic, ExprId, Grammar, GrammarBuilder, Span};
+
+pub use ast::{Ast, Kind, Look, Place};
+
+/// How a pattern is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The syntax, and what the classes mean.
+    pub dialect: Dialect,
+    /// Whether the pattern must match the whole text (the default) or any part of it.
+    pub anchored: bool,
+    /// Whether `\d`, `\w`, `\s` and `\b` know only ASCII. They always do in [`Dialect::Ecma`], apart from
+    /// `\s`. The same as starting the pattern with `(?a)`.
+    pub ascii: bool,
+    /// Whether the case of letters is ignored. The same as starting the pattern with `(?i)`.
+    pub ignore_case: bool,
+    /// How deep groups, classes and repetitions may nest.
+    pub nesting: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { dialect: Dialect::Rust, anchored: true, ascii: false, ignore_case: false, nesting: 250 }
+    }
+}
+
+impl Options {
+    /// What the keyword `pattern` of JSON Schema asks for: ECMA-262, and a match anywhere in the text.
+    pub fn json_schema() -> Self {
+        Self { dialect: Dialect::Ecma, anchored: false, ..Self::default() }
+    }
+}
+
+/// A family of regular expressions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// As the Rust `regex` crate reads it, plus look-around, `\uXXXX`, `(?#…)` and `(?a)`: Unicode classes, nested
+    /// classes with set operations, POSIX classes, `\A` and `\z`.
+    Rust,
+    /// ECMA-262 with the flag `u`, a little more lenient: an escaped punctuation character stands for
+    /// itself, and so does a brace that begins no repetition.
+    Ecma,
+}
+
+/// Reads a pattern.
+pub fn parse(pattern: &str, options: &Options) -> Result<Ast, Diagnostic> {
+    parse::parse(pattern, options)
+}
+
+/// Reads a pattern and builds the expression that matches the same texts.
+pub fn lower(pattern: &str, options: &Options, builder: &mut GrammarBuilder) -> Result<ExprId, Diagnostic> {
+    let ast = parse(pattern, options)?;
+    lower::lower(&ast, options, builder)
+}
+
+/// Reads a pattern and makes a grammar of it, whose only rule is `root`.
+pub fn grammar(pattern: &str, options: &Options) -> Result<Grammar, Diagnostic> {
+    let mut builder = GrammarBuilder::new();
+    let body = lower(pattern, options, &mut builder)?;
+    let root = builder.declare("root");
+    builder.define(root, body);
+    builder.finish(root).map_err(|error| Diagnostic::error(Span::new(0, pattern.len()), error.to_string()))
+}

@@ -1,0 +1,144 @@
+//! Character classes by name, from the tables of regex-syntax.
+
+use maskwright_grammar::CharSet;
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
+
+/// The classes that patterns use most, each computed when it is first needed.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    digit: Option<CharSet>,
+    word: Option<CharSet>,
+    space: Option<CharSet>,
+}
+
+impl Tables {
+    /// `\d`: decimal digits.
+    pub(super) fn digit(&mut self, ascii: bool) -> CharSet {
+        if ascii { ranges(&[('0', '9')]) } else { self.digit.get_or_insert_with(|| table(r"\d")).clone() }
+    }
+
+    /// `\w`: letters, marks, digits and connectors.
+    pub(super) fn word(&mut self, ascii: bool) -> CharSet {
+        if ascii {
+            ranges(&[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')])
+        } else {
+            self.word.get_or_insert_with(|| table(r"\w")).clone()
+        }
+    }
+
+    /// `\s`: white space.
+    pub(super) fn space(&mut self, ascii: bool) -> CharSet {
+        if ascii {
+            ranges(&[('\t', '\r'), (' ', ' ')])
+        } else {
+            self.space.get_or_insert_with(|| table(r"\s")).clone()
+        }
+    }
+
+    /// `\s` of ECMA-262: white space, line terminators and the byte order mark, but not U+0085.
+    pub(super) fn ecma_space(&mut self) -> CharSet {
+        let extra = ranges(&[('\u{FEFF}', '\u{FEFF}')]);
+        let next_line = ranges(&[('\u{85}', '\u{85}')]);
+        self.space(false).intersection(&next_line.complement()).union(&extra)
+    }
+}
+
+/// What `\p{name}` means, or `None` where there is no such property.
+pub(super) fn property(name: &str) -> Option<CharSet> {
+    // Only characters that names are made of: nothing may end the braces or start an escape.
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | '=' | ':');
+    if name.is_empty() || !name.chars().all(fits) {
+        return None;
+    }
+    class(&format!(r"\p{{{name}}}"))
+}
+
+/// A class between colons inside brackets, `[:alpha:]`.
+pub(super) fn posix(name: &str) -> Option<CharSet> {
+    let set: &[(char, char)] = match name {
+        "alnum" => &[('0', '9'), ('A', 'Z'), ('a', 'z')],
+        "alpha" => &[('A', 'Z'), ('a', 'z')],
+        "ascii" => &[('\0', '\x7F')],
+        "blank" => &[('\t', '\t'), (' ', ' ')],
+        "cntrl" => &[('\0', '\x1F'), ('\x7F', '\x7F')],
+        "digit" => &[('0', '9')],
+        "graph" => &[('!', '~')],
+        "lower" => &[('a', 'z')],
+        "print" => &[(' ', '~')],
+        "punct" => &[('!', '/'), (':', '@'), ('[', '`'), ('{', '~')],
+        "space" => &[('\t', '\r'), (' ', ' ')],
+        "upper" => &[('A', 'Z')],
+        "word" => &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')],
+        "xdigit" => &[('0', '9'), ('A', 'F'), ('a', 'f')],
+        _ => return None,
+    };
+    Some(ranges(set))
+}
+
+/// The set and all characters that differ from a member only in case.
+pub(super) fn ignore_case(set: &CharSet) -> CharSet {
+    let mut class = ClassUnicode::new(set.ranges().iter().map(|&(a, b)| ClassUnicodeRange::new(a, b)));
+    // The tables are compiled in; without them the set would stay as it is.
+    let _ = class.try_case_fold_simple();
+    from_class(&class)
+}
+
+/// The set of some inclusive ranges.
+pub(super) fn ranges(ranges: &[(char, char)]) -> CharSet {
+    CharSet::from_ranges(ranges.iter().copied())
+}
+
+/// A class that is known to exist.
+fn table(pattern: &str) -> CharSet {
+    class(pattern).unwrap_or_else(CharSet::none)
+}
+
+/// What a pattern of one class matches.
+fn class(pattern: &str) -> Option<CharSet> {
+    match regex_syntax::parse(pattern).ok()?.into_kind() {
+        HirKind::Class(Class::Unicode(class)) => Some(from_class(&class)),
+        // A class of one character comes back as a literal, one of none as an empty class of bytes.
+        HirKind::Literal(literal) => {
+            let only = core::str::from_utf8(&literal.0).ok()?.chars().next()?;
+            Some(ranges(&[(only, only)]))
+        }
+        HirKind::Class(Class::Bytes(class)) if class.ranges().is_empty() => Some(CharSet::none()),
+        _ => None,
+    }
+}
+
+fn from_class(class: &ClassUnicode) -> CharSet {
+    CharSet::from_ranges(class.ranges().iter().map(|range| (range.start(), range.end())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_there() {
+        let mut tables = Tables::default();
+        assert!(tables.digit(false).contains('٣') && !tables.digit(true).contains('٣'));
+        assert!(tables.word(false).contains('é') && !tables.word(true).contains('é'));
+        assert!(tables.space(false).contains('\u{2003}') && !tables.space(true).contains('\u{2003}'));
+        assert!(tables.space(true).contains('\x0B'));
+        assert!(tables.ecma_space().contains('\u{FEFF}') && !tables.ecma_space().contains('\u{85}'));
+    }
+
+    #[test]
+    fn properties_are_found_by_name_only() {
+        assert!(property("Greek").is_some_and(|set| set.contains('λ')));
+        assert!(property("Script=Greek").is_some_and(|set| set.contains('λ')));
+        assert_eq!(property("Zl").and_then(|set| set.single()), Some('\u{2028}'));
+        assert_eq!(property("NoSuchThing"), None);
+        assert_eq!(property("L}|\\p{N"), None);
+        assert_eq!(property(""), None);
+    }
+
+    #[test]
+    fn case_folding_goes_both_ways() {
+        let k = ignore_case(&ranges(&[('k', 'k')]));
+        assert!(k.contains('K') && k.contains('\u{212A}'));
+        assert_eq!(ignore_case(&ranges(&[('0', '9')])), ranges(&[('0', '9')]));
+    }
+}

@@ -1,0 +1,261 @@
+//! Runs the cases in `testdata/json_schema/*.toml`, and asks the hostile questions that are too large for a file.
+
+use std::fs;
+use std::path::Path;
+
+use maskwright_frontend::json_schema::{Limits, Options, Reason, Report, SchemaError, Whitespace, grammar, grammar_of};
+use maskwright_grammar::Grammar;
+use maskwright_oracle::Oracle;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    case: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    schema: String,
+    /// Without white space.
+    #[serde(default)]
+    compact: bool,
+    #[serde(default)]
+    accept: Vec<String>,
+    #[serde(default)]
+    reject: Vec<String>,
+    /// Texts that no accepted text begins with.
+    #[serde(default)]
+    prefix_reject: Vec<String>,
+    /// Part of the rendered error.
+    error: Option<String>,
+    /// How many problems there are in all; one unless told otherwise.
+    count: Option<usize>,
+    /// Lines of the report, as `"pointer" coverage`.
+    #[serde(default)]
+    report: Vec<String>,
+    /// Why the case is here.
+    #[expect(dead_code, reason = "for the reader of the file; deserialising checks that it is there")]
+    why: String,
+}
+
+#[test]
+fn cases() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/json_schema");
+    let mut run = 0;
+    for entry in fs::read_dir(&folder).expect("testdata/json_schema is there") {
+        let path = entry.expect("the folder can be read").path();
+        let text = fs::read_to_string(&path).expect("a case file is UTF-8");
+        let file: File = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        for case in file.case {
+            check(&format!("{}: {}", path.display(), case.name), &case);
+            run += 1;
+        }
+    }
+    assert!(run > 120, "only {run} cases were found");
+}
+
+fn check(place: &str, case: &Case) {
+    let mut options = Options::default();
+    if case.compact {
+        options = options.with_whitespace(Whitespace::Compact);
+    }
+    match (grammar(&case.schema, &options), &case.error) {
+        (Ok((grammar, report)), None) => {
+            check_texts(place, &grammar, case);
+            check_report(place, &report, case);
+        }
+        (Err(error), Some(expected)) => {
+            let said = error.to_string();
+            assert!(said.contains(expected), "{place}: {expected:?} was not said\n{said}");
+            let count = error.problems().len() + error.more();
+            assert_eq!(count, case.count.unwrap_or(1), "{place}: number of problems\n{said}");
+        }
+        (Ok((grammar, _)), Some(_)) => panic!("{place}: an error was expected\n{grammar}"),
+        (Err(error), None) => panic!("{place}: refused\n{error}"),
+    }
+}
+
+fn check_texts(place: &str, grammar: &Grammar, case: &Case) {
+    let oracle = Oracle::new(grammar);
+    for text in &case.accept {
+        assert!(oracle.accepts(text.as_bytes()), "{place}: should accept {text}\n{grammar}");
+    }
+    for text in &case.reject {
+        assert!(!oracle.accepts(text.as_bytes()), "{place}: should reject {text}\n{grammar}");
+    }
+    for text in &case.prefix_reject {
+        assert!(!oracle.is_prefix(text.as_bytes()), "{place}: should not begin with {text}\n{grammar}");
+    }
+}
+
+fn check_report(place: &str, report: &Report, case: &Case) {
+    let entries = report.entries();
+    let lines: Vec<_> = entries.iter().map(|entry| format!("{:?} {}", entry.pointer, entry.coverage)).collect();
+    for expected in &case.report {
+        assert!(lines.contains(expected), "{place}: {expected} is not in the report\n{}", lines.join("\n"));
+    }
+}
+
+fn accept(schema: &Value) -> Grammar {
+    grammar_of(schema, &Options::default()).unwrap_or_else(|error| panic!("{error}")).0
+}
+
+fn refuse(schema: &Value) -> SchemaError {
+    grammar_of(schema, &Options::default()).expect_err("the schema should be refused")
+}
+
+/// An object with n optional properties.
+fn wide(n: usize) -> Value {
+    let properties: serde_json::Map<_, _> = (0..n).map(|i| (format!("p{i}"), json!({"type": "null"}))).collect();
+    json!({"type": "object", "properties": properties, "additionalProperties": false})
+}
+
+#[test]
+fn optional_properties_cost_a_constant_each() {
+    let (small, large) = (accept(&wide(100)), accept(&wide(200)));
+    let size = |grammar: &Grammar| grammar.exprs().iter().map(|expr| 1 + expr.operands().len()).sum::<usize>();
+    assert!(size(&large) < 2 * size(&small), "{} for 100, {} for 200", size(&small), size(&large));
+    assert!(large.exprs().len() < 200 * 12, "{} expressions", large.exprs().len());
+}
+
+#[test]
+fn required_properties_cost_a_constant_each() {
+    let mut schema = wide(2000);
+    schema["required"] = (0..2000).map(|i| format!("p{i}")).collect();
+    let grammar = accept(&schema);
+    let size: usize = grammar.exprs().iter().map(|expr| 1 + expr.operands().len()).sum();
+    assert!(size < 2000 * 20, "{size} operands");
+}
+
+#[test]
+fn a_long_tuple_costs_a_constant_for_each_item() {
+    for min in [0, 1000, 2000] {
+        let items: Vec<_> = (0..2000).map(|i| json!({"const": i})).collect();
+        let grammar = accept(&json!({"type": "array", "prefixItems": items, "minItems": min}));
+        let size: usize = grammar.exprs().iter().map(|expr| 1 + expr.operands().len()).sum();
+        assert!(size < 2000 * 20, "{size} operands with minItems {min}");
+    }
+}
+
+#[test]
+fn no_expression_nests_deep_in_a_wide_schema() {
+    let mut alternating = wide(1000);
+    alternating["required"] = (0..500).map(|i| format!("p{}", 2 * i)).collect();
+    for schema in [wide(1000), alternating] {
+        let grammar = accept(&schema);
+        let mut depth = vec![0usize; grammar.exprs().len()];
+        for (i, expr) in grammar.exprs().iter().enumerate() {
+            depth[i] = 1 + expr.operands().iter().map(|op| depth[op.index()]).max().unwrap_or(0);
+        }
+        assert!(depth.iter().all(|&depth| depth < 20), "{:?}", depth.iter().max());
+    }
+}
+
+#[test]
+fn a_chain_of_references_needs_no_stack() {
+    let n = 50_000;
+    let mut defs: serde_json::Map<_, _> =
+        (0..n).map(|i| (format!("d{i}"), json!({"$ref": format!("#/$defs/d{}", i + 1)}))).collect();
+    defs.insert(format!("d{n}"), json!({"type": "null"}));
+    accept(&json!({"$ref": "#/$defs/d0", "$defs": defs}));
+}
+
+#[test]
+fn a_large_enum_is_linear() {
+    let values: Vec<_> = (0..10_000).map(|i| format!("value {i}")).collect();
+    let grammar = accept(&json!({"enum": values, "minLength": 1}));
+    assert!(grammar.exprs().len() < 10_100);
+}
+
+#[test]
+fn every_problem_is_named_up_to_twenty() {
+    let properties: serde_json::Map<_, _> =
+        (0..30).map(|i| (format!("p{i}"), json!({"type": "string", "pattern": "x"}))).collect();
+    let error = refuse(&json!({"properties": properties}));
+    assert_eq!((error.problems().len(), error.more()), (20, 10));
+    assert_eq!(error.problems()[19].pointer, "/properties/p19/pattern");
+    assert!(error.to_string().ends_with("… and 10 more"));
+}
+
+#[test]
+fn nesting_is_limited() {
+    let text = "{\"items\":".repeat(100_000);
+    let error = grammar(&text, &Options::default()).expect_err("too deep");
+    assert_eq!(error.problems()[0].reason, Reason::Limit, "{error}");
+
+    let mut deep = json!({});
+    for _ in 0..1000 {
+        deep = json!({"anyOf": [deep]});
+    }
+    let error = refuse(&deep);
+    assert_eq!(error.problems()[0].reason, Reason::Limit, "{error}");
+    // serde_json drops a value by recursion; 1000 levels are safe.
+}
+
+#[test]
+fn the_deepest_text_that_is_read_is_lowered() {
+    let text = format!("{}{{\"type\": \"null\"}}{}", "{\"items\":".repeat(126), "}".repeat(126));
+    let (grammar, _) = grammar(&text, &Options::default()).unwrap_or_else(|error| panic!("{error}"));
+    assert!(Oracle::new(&grammar).accepts(b"[[[]]]"));
+}
+
+#[test]
+fn limits_are_named() {
+    let with = |change: &dyn Fn(&mut Limits)| {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        Options::default().with_limits(limits)
+    };
+    let reason = |schema: Value, options: &Options| {
+        let error = grammar(&schema.to_string(), options).expect_err("a limit is passed");
+        (error.problems()[0].reason, error.problems()[0].message.clone())
+    };
+    let (kind, message) = reason(wide(10), &with(&|limits| limits.schema_bytes = 50));
+    assert!(kind == Reason::Limit && message.contains("the limit is 50"), "{message}");
+    let (kind, message) = reason(wide(10), &with(&|limits| limits.rules = 5));
+    assert!(kind == Reason::Limit && message.contains("more than 5 rules"), "{message}");
+    let (kind, message) = reason(json!({"enum": [1, 2, [3, 4]]}), &with(&|limits| limits.literals = 4));
+    assert!(kind == Reason::Limit && message.contains("more than 4 values"), "{message}");
+    let list = json!({"enum": [[1, 2, 3]], "items": {"type": "integer"}});
+    let (kind, message) = reason(list, &with(&|limits| limits.checks = 2));
+    assert!(kind == Reason::Limit && message.contains("too many steps"), "{message}");
+    let (kind, message) = reason(json!({"items": {"items": {}}}), &with(&|limits| limits.depth = 1));
+    assert!(kind == Reason::Limit && message.contains("more than 1 levels"), "{message}");
+}
+
+#[test]
+fn exponential_branches_stay_within_limits() {
+    // Each definition is a choice of two references to the next: 2⁶⁰ ways, 60 rules.
+    let mut defs = serde_json::Map::new();
+    for i in 0..60 {
+        let next = json!({"$ref": format!("#/$defs/d{}", i + 1)});
+        defs.insert(format!("d{i}"), json!({"oneOf": [{"type": "array", "items": next}, {"type": "object", "additionalProperties": next}]}));
+    }
+    defs.insert("d60".to_owned(), json!({"type": "null"}));
+    let grammar = accept(&json!({"$ref": "#/$defs/d0", "$defs": defs}));
+    assert!(grammar.rules().len() < 100);
+
+    let mut defs = serde_json::Map::new();
+    for i in 0..60 {
+        let next = json!({"$ref": format!("#/$defs/d{}", i + 1)});
+        defs.insert(format!("d{i}"), json!({"oneOf": [next, next]}));
+    }
+    defs.insert("d60".to_owned(), json!({"type": "null"}));
+    let error = refuse(&json!({"const": null, "$ref": "#/$defs/d0", "$defs": defs}));
+    assert_eq!(error.problems()[0].reason, Reason::Limit, "{error}");
+}
+
+#[test]
+fn many_tagged_branches_are_told_apart() {
+    let branches: Vec<_> = (0..200)
+        .map(|i| json!({"type": "object", "properties": {"id": {"type": "string"}, "tag": {"const": format!("t{i}")}}, "required": ["id", "tag"]}))
+        .collect();
+    let grammar = accept(&json!({"oneOf": branches}));
+    let oracle = Oracle::new(&grammar);
+    assert!(oracle.accepts(br#"{"id": "x", "tag": "t150"}"#));
+    assert!(!oracle.accepts(br#"{"id": "x", "tag": "t200"}"#));
+}

@@ -1,0 +1,125 @@
+//! What is known of a grammar's expressions before any text is read.
+
+use maskwright_grammar::{Expr, ExprId, Grammar, RuleId};
+
+use crate::regular::{Arena, NodeId, Unknown, lower};
+
+/// A grammar and what follows from it.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    grammar: Grammar,
+    nodes: Vec<Option<NodeId>>,
+    distance: Vec<Option<u64>>,
+}
+
+/// The bounds of a repetition, as they count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) body: ExprId,
+    /// 0 if the body may be empty: empty rounds make up for missing ones.
+    pub(crate) min: u32,
+    pub(crate) max: Option<u32>,
+}
+
+impl Facts {
+    pub(crate) fn new(grammar: &Grammar, arena: &mut Arena) -> Result<Self, Unknown> {
+        let nodes = lower(grammar, arena);
+        let mut facts = Self { grammar: grammar.clone(), nodes, distance: vec![None; grammar.exprs().len()] };
+        for (i, expr) in grammar.exprs().iter().enumerate() {
+            if is_atom(expr)
+                && let Some(node) = facts.nodes[i]
+            {
+                facts.distance[i] = arena.distance(node)?;
+            }
+        }
+        facts.find_distances();
+        Ok(facts)
+    }
+
+    /// Lowers the distances until nothing changes. What has none then derives no text.
+    fn find_distances(&mut self) {
+        loop {
+            let mut changed = false;
+            for i in 0..self.distance.len() {
+                let Some(now) = self.distance_now(&self.grammar.exprs()[i]) else { continue };
+                if self.distance[i].is_none_or(|before| now < before) {
+                    self.distance[i] = Some(now);
+                    changed = true;
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    /// The distance of an expression that is no atom, from those of its operands.
+    fn distance_now(&self, expr: &Expr) -> Option<u64> {
+        match expr {
+            Expr::Seq(parts) => parts
+                .iter()
+                .try_fold(0u64, |sum, &part| self.distance(part).map(|more| sum.saturating_add(more))),
+            Expr::Alt(branches) => branches.iter().filter_map(|&branch| self.distance(branch)).min(),
+            Expr::Repeat { min: 0, .. } => Some(0),
+            Expr::Repeat { body, min, .. } => {
+                self.distance(*body).map(|once| once.saturating_mul(u64::from(*min)))
+            }
+            Expr::Rule(rule) => self.distance(self.rule(*rule)),
+            _ => None,
+        }
+    }
+
+    /// The expression of the root rule.
+    pub(crate) fn root(&self) -> ExprId {
+        self.rule(self.grammar.root())
+    }
+
+    pub(crate) fn grammar(&self) -> &Grammar {
+        &self.grammar
+    }
+
+    pub(crate) fn rule(&self, rule: RuleId) -> ExprId {
+        self.grammar.rule(rule).expr()
+    }
+
+    pub(crate) fn expr(&self, expr: ExprId) -> &Expr {
+        self.grammar.expr(expr)
+    }
+
+    /// The regular set of an atom.
+    pub(crate) fn node(&self, expr: ExprId) -> Option<NodeId> {
+        self.nodes[expr.index()]
+    }
+
+    /// At most so many bytes are needed for some text of the expression; `None` if it has no text, and 0
+    /// exactly when the empty text is one.
+    pub(crate) fn distance(&self, expr: ExprId) -> Option<u64> {
+        self.distance[expr.index()]
+    }
+
+    /// Whether the expression derives any text.
+    pub(crate) fn is_productive(&self, expr: ExprId) -> bool {
+        self.distance(expr).is_some()
+    }
+
+    /// The bounds of a repetition; `None` for anything else.
+    pub(crate) fn bounds(&self, expr: ExprId) -> Option<Bounds> {
+        let Expr::Repeat { body, min, max } = *self.expr(expr) else { return None };
+        let min = if self.distance(body) == Some(0) { 0 } else { min };
+        Some(Bounds { body, min, max })
+    }
+}
+
+/// Whether the chart reads the expression byte by byte, as a regular set.
+fn is_atom(expr: &Expr) -> bool {
+    match expr {
+        Expr::Never
+        | Expr::Empty
+        | Expr::Bytes(_)
+        | Expr::Class(_)
+        | Expr::And(_)
+        | Expr::Not(_)
+        | Expr::JsonString(_) => true,
+        Expr::Seq(_) | Expr::Alt(_) | Expr::Repeat { .. } | Expr::Rule(_) => false,
+    }
+}

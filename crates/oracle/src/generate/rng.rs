@@ -1,0 +1,39 @@
+//! Random numbers that are the same everywhere.
+
+/// A small generator of random numbers (`SplitMix64`: a counter, well stirred).
+#[derive(Clone, Debug)]
+pub struct Rng {
+    counter: u64,
+}
+
+impl Rng {
+    /// Starts from a seed. Neighbouring seeds have nothing in common.
+    pub fn new(seed: u64) -> Self {
+        Self { counter: seed }
+    }
+
+    /// The next 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.counter = self.counter.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut x = self.counter;
+        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        x ^ (x >> 31)
+    }
+
+    /// A number below `bound`, which must not be 0.
+    pub fn below(&mut self, bound: usize) -> usize {
+        // The bias of the remainder does not matter at these sizes.
+        (self.bits() % bound as u64) as usize
+    }
+
+    /// True once in `times` times.
+    pub fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    /// One of the members; `None` if there are none.
+    pub fn choose<'a, T>(&mut self, members: &'a [T]) -> Option<&'a T> {
+        if members.is_empty() { None } else { members.get(self.below(members.len())) }
+    }
+}

@@ -1,0 +1,120 @@
+//! Measures what a vocabulary costs: `cargo run --release --example measure -- tokenizer.json`.
+#![expect(clippy::print_stdout, reason = "this program prints its measurements")]
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use maskwright_tokenizers::{Error, load};
+use maskwright_vocab::{ByteClasses, ClassTrie, LoopClass, TokenId, Trie, Vocabulary, VocabularyBuilder};
+
+fn main() -> Result<(), Error> {
+    for path in std::env::args().skip(1) {
+        let (took, tokenizer) = timed(1, || load(&path));
+        let tokenizer = tokenizer?;
+        println!("{path}: {}, loaded in {}", tokenizer.format(), ms(took));
+        measure(tokenizer.vocabulary());
+        let text = "{\"name\": \"Ada Lovelace\", \"born\": [1815, 12, 10], \"naïve\": \"日本語 😀\"}";
+        let (first, tokens) = timed(1, || tokenizer.encode(text));
+        match tokens {
+            Ok(tokens) => println!("  first encode {}: {} tokens", ms(first), tokens.len()),
+            Err(error) => println!("  {error}"),
+        }
+    }
+    Ok(())
+}
+
+fn measure(vocabulary: &Arc<Vocabulary>) {
+    let tokens: Vec<(TokenId, &[u8])> = vocabulary.ordinary().collect();
+    let text: usize = tokens.iter().map(|(_, bytes)| bytes.len()).sum();
+    println!(
+        "  {} tokens of {} ids, {} ordinary with {text} bytes, longest {}, EOS {:?}",
+        vocabulary.len(),
+        vocabulary.size(),
+        tokens.len(),
+        vocabulary.max_token_bytes(),
+        vocabulary.eos().iter().map(|&id| vocabulary.special_name(id)).collect::<Vec<_>>()
+    );
+    let pairs = || tokens.iter().map(|(id, bytes)| (*bytes, id.0));
+    let (took, trie) = timed(5, || Trie::build(pairs()));
+    println!("  trie: {} nodes, {}, {}", trie.len(), kb(trie.heap_bytes()), ms(took));
+    for (name, classes) in [("merged", ByteClasses::merged()), ("split", ByteClasses::split())] {
+        let (took, classes) = timed(5, || ClassTrie::build(&trie, classes));
+        let bytes = classes.trie().heap_bytes();
+        println!("  class trie, letters {name}: {} nodes, {}, {}", classes.trie().len(), kb(bytes), ms(took));
+    }
+    measure_loops(vocabulary);
+    let (took, again) = timed(3, || rebuild(vocabulary));
+    println!("  whole vocabulary: {}, {}", kb(again.heap_bytes()), ms(took));
+    let mut file = Vec::new();
+    let (took, saved) = timed(1, || vocabulary.save(&mut file));
+    if let Err(error) = saved {
+        println!("  cannot save: {error}");
+    }
+    let (load, loaded) = timed(5, || Vocabulary::load(&file));
+    let same = loaded.is_ok_and(|loaded| loaded.fingerprint() == vocabulary.fingerprint());
+    println!("  saved: {}, {}; loaded in {}, the same: {same}", kb(file.len()), ms(took), ms(load));
+}
+
+fn measure_loops(vocabulary: &Vocabulary) {
+    let fresh = rebuild(vocabulary);
+    let mut classes = fresh.loops().classes();
+    classes.extend([
+        LoopClass::of(|b| b.is_ascii_alphanumeric() || b == b'-', false),
+        LoopClass::of(|b| b.is_ascii_alphanumeric() || b == b' ', true),
+        LoopClass::of(|b| !b.is_ascii_whitespace(), true),
+    ]);
+    for class in classes {
+        let (took, entry) = timed(5, || fresh.loops().build(class));
+        let outside = (0..=255).filter(|&byte| entry.is_outside(byte)).count();
+        println!(
+            "  loop {:032x} {:5}: run {:6}, rest {:6} nodes, {outside:3} bytes outside, {}, {}",
+            class.ascii,
+            class.utf8,
+            entry.run_len(),
+            entry.rest().len(),
+            kb(entry.heap_bytes()),
+            ms(took)
+        );
+    }
+}
+
+fn rebuild(vocabulary: &Vocabulary) -> Vocabulary {
+    let mut builder = VocabularyBuilder::new();
+    for (id, bytes) in vocabulary.ordinary() {
+        builder.token(id, bytes).expect("it was accepted before");
+    }
+    for (id, name) in vocabulary.specials() {
+        builder.special(id, name).expect("it was accepted before");
+    }
+    for &id in vocabulary.eos() {
+        builder.eos(id);
+    }
+    builder.size(vocabulary.size());
+    builder.finish().expect("it was accepted before")
+}
+
+/// The least time of several runs, and the last result.
+fn timed<T>(runs: usize, mut work: impl FnMut() -> T) -> (Duration, T) {
+    let mut once = || {
+        let start = Instant::now();
+        let result = work();
+        (start.elapsed(), result)
+    };
+    let (mut best, mut result) = once();
+    for _ in 1..runs {
+        let (took, again) = once();
+        best = best.min(took);
+        result = again;
+    }
+    (best, result)
+}
+
+fn ms(time: Duration) -> String {
+    format!("{:.2} ms", time.as_secs_f64() * 1e3)
+}
+
+fn kb(bytes: usize) -> String {
+    format!("{} KB", bytes / 1024)
+}

@@ -1,0 +1,151 @@
+//! How text is cut into tokens.
+//!
+//! Each format has its own way; all of them answer for a text that *goes on* (see the [crate]).
+//! What cannot be done exactly is not done: [`Encoder::None`] says why.
+
+use std::{fmt, sync::OnceLock};
+
+use maskwright_vocab::TokenId;
+use serde_json::Value;
+use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
+
+use crate::{Error, Format, piece_merge::PieceMerge};
+
+/// A way to cut text into tokens.
+pub(crate) enum Encoder {
+    /// There is none for this file, for this reason.
+    None(Format, String),
+    Library(Box<Library>),
+    Tiktoken(&'static tiktoken_rs::CoreBPE),
+    PieceMerge(Box<PieceMerge>),
+}
+
+impl Encoder {
+    pub(crate) fn encode(&self, text: &str) -> Result<Vec<TokenId>, Error> {
+        match self {
+            Self::None(format, reason) => {
+                Err(Error::unsupported(*format, format!("text cannot be encoded, because {reason}")))
+            }
+            Self::Library(library) => library.encode(text),
+            Self::Tiktoken(core) => Ok(core.encode_ordinary(text).into_iter().map(TokenId).collect()),
+            Self::PieceMerge(pieces) => pieces.encode(text),
+        }
+    }
+}
+
+impl fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None(..) => "None",
+            Self::Library(_) => "Library",
+            Self::Tiktoken(_) => "Tiktoken",
+            Self::PieceMerge(_) => "PieceMerge",
+        })
+    }
+}
+
+/// The tokenizers library, set up on first use, because that takes longer than anything else.
+pub(crate) struct Library {
+    json: Vec<u8>,
+    normalizer: Value,
+    pre_tokenizer: Value,
+    prepared: OnceLock<Result<tokenizers::Tokenizer, String>>,
+}
+
+impl Library {
+    /// `json` is a whole tokenizer.json; the other two are sections of it.
+    pub(crate) fn new(json: Vec<u8>, normalizer: Value, pre_tokenizer: Value) -> Self {
+        Self { json, normalizer, pre_tokenizer, prepared: OnceLock::new() }
+    }
+
+    fn encode(&self, text: &str) -> Result<Vec<TokenId>, Error> {
+        let prepared = self.prepared.get_or_init(|| self.prepare().map_err(|error| error.to_string()));
+        let tokenizer =
+            prepared.as_ref().map_err(|reason| Error::malformed(Format::TokenizerJson, reason))?;
+        let encoding = tokenizer.encode_fast(text, false).map_err(|error| {
+            Error::unsupported(Format::TokenizerJson, format!("encoding failed: {error}"))
+        })?;
+        Ok(encoding.get_ids().iter().map(|&id| TokenId(id)).collect())
+    }
+
+    fn prepare(&self) -> Result<tokenizers::Tokenizer, tokenizers::Error> {
+        let mut tokenizer = tokenizers::Tokenizer::from_bytes(&self.json)?;
+        let normalizer = exact_normalizer(&self.normalizer).map(serde_json::from_value::<NormalizerWrapper>);
+        tokenizer.with_normalizer(normalizer.transpose()?);
+        if !self.pre_tokenizer.is_null() {
+            let exact = without_prefix(&self.pre_tokenizer);
+            tokenizer.with_pre_tokenizer(Some(serde_json::from_value::<PreTokenizerWrapper>(exact)?));
+        }
+        tokenizer.with_truncation(None)?.with_padding(None);
+        // What looks like a special token is ordinary text.
+        tokenizer.set_encode_special_tokens(true);
+        Ok(tokenizer)
+    }
+}
+
+/// A normalizer without the steps that put something in front of the text or change its characters.
+fn exact_normalizer(normalizer: &Value) -> Option<Value> {
+    match kind(normalizer) {
+        "" | "Prepend" | "NFC" | "NFD" | "NFKC" | "NFKD" => None,
+        "Sequence" => {
+            let mut sequence = normalizer.clone();
+            let steps = sequence.get_mut("normalizers")?.as_array_mut()?;
+            *steps = steps.iter().filter_map(exact_normalizer).collect();
+            Some(sequence)
+        }
+        _ => Some(normalizer.clone()),
+    }
+}
+
+/// A pre-tokenizer that puts no space in front of the text.
+fn without_prefix(pre_tokenizer: &Value) -> Value {
+    let mut exact = pre_tokenizer.clone();
+    match kind(pre_tokenizer) {
+        "Metaspace" => {
+            exact["prepend_scheme"] = "never".into();
+            exact["add_prefix_space"] = false.into();
+        }
+        "ByteLevel" => exact["add_prefix_space"] = false.into(),
+        "Sequence" => {
+            if let Some(steps) = exact.get_mut("pretokenizers").and_then(Value::as_array_mut) {
+                steps.iter_mut().for_each(|step| *step = without_prefix(step));
+            }
+        }
+        _ => {}
+    }
+    exact
+}
+
+/// The type of a section of a tokenizer.json; empty if there is none.
+pub(crate) fn kind(section: &Value) -> &str {
+    section.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn steps_that_change_the_text_are_left_out() {
+        let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"});
+        let sequence =
+            json!({"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, replace]});
+        assert_eq!(exact_normalizer(&sequence), Some(json!({"type": "Sequence", "normalizers": [replace]})));
+        assert_eq!(exact_normalizer(&json!({"type": "NFC"})), None);
+        assert_eq!(exact_normalizer(&Value::Null), None);
+        assert_eq!(exact_normalizer(&replace), Some(replace.clone()));
+    }
+
+    #[test]
+    fn prefixes_are_switched_off_at_every_depth() {
+        let sequence = json!({"type": "Sequence", "pretokenizers": [
+            {"type": "ByteLevel", "add_prefix_space": true, "use_regex": false},
+            {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"},
+        ]});
+        let exact = without_prefix(&sequence);
+        assert_eq!(exact["pretokenizers"][0]["add_prefix_space"], json!(false));
+        assert_eq!(exact["pretokenizers"][1]["prepend_scheme"], json!("never"));
+    }
+}

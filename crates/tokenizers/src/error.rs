@@ -1,0 +1,109 @@
+//! When a tokenizer cannot be read or cannot be used.
+
+use std::{error, fmt, io, path::PathBuf};
+
+use maskwright_vocab::VocabularyError;
+
+use crate::Format;
+
+/// Why a tokenizer cannot be loaded, or cannot encode a text. Every message is one sentence with a way out.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be read.
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file is larger than any tokenizer.
+    TooLarge {
+        /// Which file.
+        path: PathBuf,
+        /// The most bytes that are read.
+        limit: u64,
+    },
+    /// The content is of no known format.
+    Unknown {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The content is of this format, but broken.
+    Malformed {
+        /// The format.
+        format: Format,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// The file is sound, but asks for something that cannot be done exactly.
+    Unsupported {
+        /// The format.
+        format: Format,
+        /// What is asked for.
+        reason: String,
+    },
+    /// A file next to the tokenizer contradicts it.
+    Settings {
+        /// Which file, or "the options".
+        place: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The tokens make no vocabulary.
+    Vocabulary(VocabularyError),
+    /// The tokenizer has no tokens that spell this text.
+    NotSpelled {
+        /// How many bytes of the text its tokens spell.
+        at: usize,
+    },
+}
+
+impl Error {
+    pub(crate) fn malformed(format: Format, reason: impl Into<String>) -> Self {
+        Self::Malformed { format, reason: reason.into() }
+    }
+
+    pub(crate) fn unsupported(format: Format, reason: impl Into<String>) -> Self {
+        Self::Unsupported { format, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, source } => write!(f, "cannot read {}: {source}", path.display()),
+            Self::TooLarge { path, limit } => {
+                write!(f, "{} is no tokenizer: it has more than {limit} bytes", path.display())
+            }
+            Self::Unknown { path } => write!(
+                f,
+                "{} is no tokenizer that is known here; it should be a tokenizer.json, a tiktoken rank file, a SentencePiece model or a GGUF file",
+                path.display()
+            ),
+            Self::Malformed { format, reason } => write!(f, "the {format} is broken: {reason}"),
+            Self::Unsupported { format, reason } => write!(f, "the {format} is not supported: {reason}"),
+            Self::Settings { place, reason } => write!(f, "{place}: {reason}"),
+            Self::Vocabulary(source) => write!(f, "the tokenizer has no usable vocabulary: {source}"),
+            Self::NotSpelled { at } => {
+                write!(f, "the tokenizer cannot spell this text exactly: it goes wrong at byte {at}")
+            }
+        }
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Vocabulary(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<VocabularyError> for Error {
+    fn from(source: VocabularyError) -> Self {
+        Self::Vocabulary(source)
+    }
+}

@@ -1,0 +1,94 @@
+//! Finding out what a file is, by its content.
+
+use std::{
+    fs::File,
+    io::{ErrorKind, Read, Seek},
+    path::Path,
+};
+
+use crate::{Error, Options, Tokenizer, gguf, hf, sentencepiece, settings, tiktoken};
+
+/// The most bytes of a tokenizer file that are read. A GGUF file may be larger, since only its metadata is.
+const MAX_FILE_BYTES: u64 = 1 << 29;
+
+/// The names under which a tokenizer is looked for in a folder.
+const NAMES: &[&str] = &["tokenizer.json", "tokenizer.model", "spiece.model"];
+
+/// Loads a tokenizer from a file, a folder that holds one, or the name of a known tiktoken encoding.
+///
+/// The kind of file is told by its content, not by its name.
+pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer, Error> {
+    load_with(path, &Options::default())
+}
+
+/// Like [`load`], with options that overrule what the files say.
+pub fn load_with(path: impl AsRef<Path>, options: &Options) -> Result<Tokenizer, Error> {
+    let path = path.as_ref();
+    if let Some(name) = path.to_str().filter(|name| tiktoken::NAMES.contains(name) && !path.exists()) {
+        return tiktoken::named_with(name, options);
+    }
+    if path.is_dir() {
+        return load_folder(path, options);
+    }
+    let io = |source| Error::Io { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(io)?;
+    let mut magic = Vec::new();
+    (&mut file).take(4).read_to_end(&mut magic).map_err(io)?;
+    file.rewind().map_err(io)?;
+    if magic == gguf::MAGIC {
+        return gguf::read_with(file, options);
+    }
+    let content = read_limited(path, file)?;
+    if content.trim_ascii_start().starts_with(b"{") {
+        let mut draft = hf::parse(content)?;
+        if let Some(folder) = path.parent() {
+            settings::apply(folder, &mut draft)?;
+        }
+        return draft.finish(options);
+    }
+    if tiktoken::looks_like_ranks(&content) {
+        return tiktoken::from_ranks_with(&content, options);
+    }
+    if sentencepiece::looks_like_model(&content) {
+        return sentencepiece::from_bytes_with(&content, options);
+    }
+    Err(Error::Unknown { path: path.to_owned() })
+}
+
+fn load_folder(folder: &Path, options: &Options) -> Result<Tokenizer, Error> {
+    if let Some(path) = NAMES.iter().map(|name| folder.join(name)).find(|path| path.is_file()) {
+        return load_with(path, options);
+    }
+    let io = |source| Error::Io { path: folder.to_owned(), source };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        if path.extension().is_some_and(|extension| extension == "gguf" || extension == "tiktoken") {
+            found.push(path);
+        }
+    }
+    match &found[..] {
+        [path] if path.is_file() => load_with(path, options),
+        _ => Err(Error::Unknown { path: folder.to_owned() }),
+    }
+}
+
+/// The content of a file that need not exist.
+pub(crate) fn read_optional(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match File::open(path) {
+        Ok(file) => read_limited(path, file).map(Some),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+    }
+}
+
+fn read_limited(path: &Path, file: File) -> Result<Vec<u8>, Error> {
+    let mut content = Vec::new();
+    file.take(MAX_FILE_BYTES + 1)
+        .read_to_end(&mut content)
+        .map_err(|source| Error::Io { path: path.to_owned(), source })?;
+    if content.len() as u64 > MAX_FILE_BYTES {
+        return Err(Error::TooLarge { path: path.to_owned(), limit: MAX_FILE_BYTES });
+    }
+    Ok(content)
+}

@@ -1,0 +1,293 @@
+//! SentencePiece's own byte-pair encoding.
+//!
+//! Unlike BPE with a list of merges, SentencePiece has scores of pieces: as long as two neighbours
+//! together are a piece, the pair whose piece has the best score is joined, the leftmost of equals.
+//! Pieces defined by the user are found first and never joined. What is no piece in the end is spelled
+//! in bytes (`<0xAB>`), if the model has them.
+//!
+//! ```text
+//! "▁ab"  pieces ▁a (-1)  ab (-2)  ▁ab (-3)
+//! ▁ a b  →  ▁a b  →  ▁ab
+//! ```
+
+use std::collections::{BinaryHeap, HashMap};
+
+use maskwright_vocab::TokenId;
+
+use crate::Error;
+
+/// The pieces of a model, ready to encode.
+#[derive(Debug, Default)]
+pub(crate) struct PieceMerge {
+    pieces: HashMap<String, Known>,
+    /// Pieces that are never joined with others, the longest first.
+    user_defined: Vec<String>,
+    /// The tokens for single bytes.
+    bytes: HashMap<u8, u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    id: u32,
+    score: f32,
+    /// Serves as a step to longer pieces, but is no token itself.
+    unused: bool,
+}
+
+impl PieceMerge {
+    pub(crate) fn piece(&mut self, text: &str, id: u32, score: f32) {
+        self.pieces.entry(text.to_owned()).or_insert(Known { id, score, unused: false });
+    }
+
+    pub(crate) fn unused(&mut self, text: &str, id: u32, score: f32) {
+        self.pieces.entry(text.to_owned()).or_insert(Known { id, score, unused: true });
+    }
+
+    pub(crate) fn user_defined(&mut self, text: &str, id: u32) {
+        self.piece(text, id, 0.0);
+        let at = self.user_defined.partition_point(|known| known.len() >= text.len());
+        self.user_defined.insert(at, text.to_owned());
+    }
+
+    pub(crate) fn byte(&mut self, byte: u8, id: u32) {
+        self.bytes.entry(byte).or_insert(id);
+    }
+
+    pub(crate) fn encode(&self, text: &str) -> Result<Vec<TokenId>, Error> {
+        let text = text.replace(' ', "▁");
+        let mut merge = Merge {
+            pieces: self,
+            text: &text,
+            symbols: self.symbols(&text),
+            heap: BinaryHeap::new(),
+            parts: HashMap::new(),
+        };
+        merge.run();
+        let mut tokens = Vec::new();
+        for at in merge.remaining() {
+            merge.emit(at, &mut tokens)?;
+        }
+        Ok(tokens)
+    }
+
+    /// Cuts the text into characters and pieces defined by the user.
+    fn symbols(&self, text: &str) -> Vec<Symbol> {
+        let mut symbols: Vec<Symbol> = Vec::new();
+        let mut at = 0;
+        while let Some(character) = text[at..].chars().next() {
+            let whole = self.user_defined.iter().find(|piece| text[at..].starts_with(piece.as_str()));
+            let len = whole.map_or(character.len_utf8(), String::len);
+            let index = symbols.len();
+            symbols.push(Symbol {
+                start: at,
+                end: at + len,
+                previous: index.checked_sub(1),
+                next: Some(index + 1),
+                frozen: whole.is_some(),
+            });
+            at += len;
+        }
+        if let Some(last) = symbols.last_mut() {
+            last.next = None;
+        }
+        symbols
+    }
+}
+
+/// A part of the text, in a list of neighbours. Joined symbols grow; their right halves become empty.
+#[derive(Debug)]
+struct Symbol {
+    start: usize,
+    end: usize,
+    previous: Option<usize>,
+    next: Option<usize>,
+    frozen: bool,
+}
+
+/// Two neighbours that could be joined.
+#[derive(Debug)]
+struct Pair {
+    score: f32,
+    left: usize,
+    right: usize,
+    /// The length of both when the pair was found; if it differs now, the pair is stale.
+    len: usize,
+}
+
+impl Ord for Pair {
+    /// The better score is greater, and the more left of equals.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.score.total_cmp(&other.score).then(other.left.cmp(&self.left))
+    }
+}
+
+impl PartialOrd for Pair {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Pair {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Pair {}
+
+struct Merge<'a> {
+    pieces: &'a PieceMerge,
+    text: &'a str,
+    symbols: Vec<Symbol>,
+    heap: BinaryHeap<Pair>,
+    /// For unused pieces, where they are to be cut again.
+    parts: HashMap<&'a str, usize>,
+}
+
+impl<'a> Merge<'a> {
+    fn run(&mut self) {
+        for left in 0..self.symbols.len() {
+            self.consider(Some(left), self.symbols[left].next);
+        }
+        while let Some(pair) = self.heap.pop() {
+            let (left, right) = (&self.symbols[pair.left], &self.symbols[pair.right]);
+            if left.is_empty() || right.is_empty() || left.len() + right.len() != pair.len {
+                continue;
+            }
+            let (end, next) = (right.end, right.next);
+            self.symbols[pair.left].end = end;
+            self.symbols[pair.left].next = next;
+            let right = &mut self.symbols[pair.right];
+            right.end = right.start;
+            if let Some(next) = next {
+                self.symbols[next].previous = Some(pair.left);
+            }
+            self.consider(self.symbols[pair.left].previous, Some(pair.left));
+            self.consider(Some(pair.left), next);
+        }
+    }
+
+    fn consider(&mut self, left: Option<usize>, right: Option<usize>) {
+        let (Some(left), Some(right)) = (left, right) else { return };
+        let (first, second) = (&self.symbols[left], &self.symbols[right]);
+        if first.frozen || second.frozen {
+            return;
+        }
+        let text = &self.text[first.start..second.end];
+        let Some(known) = self.pieces.pieces.get(text) else { return };
+        self.heap.push(Pair { score: known.score, left, right, len: text.len() });
+        if known.unused {
+            self.parts.insert(text, first.len());
+        }
+    }
+
+    /// The parts of the text that are left, in order.
+    fn remaining(&self) -> Vec<&'a str> {
+        let whole = self.symbols.iter().filter(|symbol| !symbol.is_empty());
+        whole.map(|symbol| &self.text[symbol.start..symbol.end]).collect()
+    }
+
+    /// Writes the tokens of one part: the piece itself, the parts of an unused one, or bytes.
+    fn emit(&self, part: &'a str, tokens: &mut Vec<TokenId>) -> Result<(), Error> {
+        let mut stack = vec![part];
+        while let Some(part) = stack.pop() {
+            match self.pieces.pieces.get(part) {
+                Some(known) if !known.unused => tokens.push(TokenId(known.id)),
+                Some(_) if self.parts.contains_key(part) => {
+                    let (left, right) = part.split_at(self.parts[part]);
+                    stack.extend([right, left]);
+                }
+                _ => self.emit_bytes(part, tokens)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn emit_bytes(&self, part: &str, tokens: &mut Vec<TokenId>) -> Result<(), Error> {
+        // A space that is no piece is the byte of a space, not of its replacement.
+        for byte in part.replace('▁', " ").bytes() {
+            let id = self.pieces.bytes.get(&byte).ok_or(Error::NotSpelled { at: self.offset(part) })?;
+            tokens.push(TokenId(*id));
+        }
+        Ok(())
+    }
+
+    /// Where a part begins in the original text, whose spaces are shorter.
+    fn offset(&self, part: &str) -> usize {
+        let at = part.as_ptr() as usize - self.text.as_ptr() as usize;
+        self.text[..at].replace('▁', " ").len()
+    }
+}
+
+impl Symbol {
+    fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> PieceMerge {
+        let mut pieces = PieceMerge::default();
+        for (id, (text, score)) in
+            [("a", -9.0), ("b", -9.0), ("▁", -9.0), ("ab", -1.0), ("ba", -1.0), ("▁ab", -2.0), ("aba", -3.0)]
+                .into_iter()
+                .enumerate()
+        {
+            pieces.piece(text, id as u32, score);
+        }
+        for byte in 0..=255 {
+            pieces.byte(byte, 1000 + u32::from(byte));
+        }
+        pieces
+    }
+
+    fn ids(pieces: &PieceMerge, text: &str) -> Vec<u32> {
+        pieces.encode(text).unwrap().into_iter().map(|id| id.0).collect()
+    }
+
+    #[test]
+    fn best_score_first_and_leftmost_of_equals() {
+        assert_eq!(ids(&sample(), " ab"), [5]);
+        // `ab` and `ba` score alike: the left one wins, then `aba` is formed.
+        assert_eq!(ids(&sample(), "aba"), [6]);
+        assert_eq!(ids(&sample(), "bab"), [4, 1]);
+        assert_eq!(ids(&sample(), "abab"), [3, 3]);
+        assert_eq!(ids(&sample(), ""), [0_u32; 0]);
+    }
+
+    #[test]
+    fn unknown_characters_become_bytes() {
+        assert_eq!(ids(&sample(), "aé"), [0, 1000 + 0xC3, 1000 + 0xA9]);
+        let mut none = sample();
+        none.bytes.clear();
+        assert!(matches!(none.encode("a aéb"), Err(Error::NotSpelled { at: 3 })));
+    }
+
+    #[test]
+    fn pieces_of_the_user_come_first_and_stay_whole() {
+        let mut pieces = sample();
+        pieces.user_defined("bb", 50);
+        pieces.user_defined("bba", 51);
+        assert_eq!(ids(&pieces, "abbab"), [0, 51, 1]);
+        assert_eq!(ids(&pieces, "abbb"), [0, 50, 1]);
+    }
+
+    #[test]
+    fn unused_pieces_are_steps_but_no_tokens() {
+        let mut pieces = PieceMerge::default();
+        for (id, text) in ["a", "b", "c"].into_iter().enumerate() {
+            pieces.piece(text, id as u32, -9.0);
+        }
+        pieces.unused("ab", 3, -1.0);
+        pieces.piece("abc", 4, -2.0);
+        assert_eq!(ids(&pieces, "abc"), [4]);
+        assert_eq!(ids(&pieces, "aba"), [0, 1, 0]);
+    }
+}

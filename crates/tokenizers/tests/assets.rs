@@ -1,0 +1,129 @@
+//! Real tokenizers, fetched by `scripts/assets.sh`. Without them these tests say so and pass.
+
+mod common;
+
+use std::{collections::BTreeMap, io::Write, path::PathBuf};
+
+use common::{TEXTS, check_round_trips};
+use maskwright_tokenizers::{Tokenizer, load, tiktoken};
+use maskwright_vocab::{LoopClass, TokenId, Vocabulary};
+
+fn asset(name: &str) -> Option<Tokenizer> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/assets").join(name);
+    if !folder.is_dir() {
+        // Not by a macro, because the test harness would hide it.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {name} is not there; run scripts/assets.sh {name}");
+        return None;
+    }
+    Some(load(folder).unwrap_or_else(|error| panic!("{name}: {error}")))
+}
+
+fn check(tokenizer: &Tokenizer, hello: &[u32]) {
+    check_round_trips(tokenizer);
+    let ids: Vec<u32> = tokenizer.encode("Hello world").unwrap().into_iter().map(|id| id.0).collect();
+    assert_eq!(ids, hello);
+    let mut file = Vec::new();
+    tokenizer.vocabulary().save(&mut file).unwrap();
+    assert_eq!(Vocabulary::load(&file).unwrap().fingerprint(), tokenizer.vocabulary().fingerprint());
+}
+
+fn names(tokenizer: &Tokenizer) -> Vec<&str> {
+    let vocabulary = tokenizer.vocabulary();
+    vocabulary.eos().iter().filter_map(|&id| vocabulary.special_name(id)).collect()
+}
+
+#[test]
+fn llama3_1() {
+    let Some(tokenizer) = asset("llama3_1") else { return };
+    check(&tokenizer, &[9906, 1917]);
+    let vocabulary = tokenizer.vocabulary();
+    assert_eq!((vocabulary.len(), vocabulary.size()), (128_256, 128_256));
+    assert_eq!(names(&tokenizer), ["<|eot_id|>"]);
+    assert_eq!(vocabulary.trie().len(), 274_520);
+    assert_eq!(vocabulary.loops().get(LoopClass::JSON_STRING).run_len(), 123_177);
+}
+
+#[test]
+fn qwen3() {
+    let Some(tokenizer) = asset("qwen3") else { return };
+    check(&tokenizer, &[9707, 1879]);
+    assert_eq!(names(&tokenizer), ["<|im_end|>"]);
+    assert_eq!(tokenizer.encode("<think>").unwrap(), [TokenId(151_667)]);
+    assert_eq!(tokenizer.vocabulary().bytes(TokenId(151_667)), b"<think>");
+}
+
+#[test]
+fn gemma3() {
+    let Some(tokenizer) = asset("gemma3") else { return };
+    check(&tokenizer, &[9259, 1902]);
+    let vocabulary = tokenizer.vocabulary();
+    assert_eq!(names(&tokenizer), ["<end_of_turn>"]);
+    let mut by_bytes: BTreeMap<&[u8], usize> = BTreeMap::new();
+    for (_, bytes) in vocabulary.ordinary() {
+        *by_bytes.entry(bytes).or_default() += 1;
+    }
+    assert!(by_bytes.values().any(|&count| count > 1), "there are aliases in this vocabulary");
+}
+
+#[test]
+fn llama2() {
+    let Some(tokenizer) = asset("llama2") else { return };
+    check(&tokenizer, &[10_994, 3186]);
+    assert_eq!(names(&tokenizer), ["</s>"]);
+    assert_eq!(tokenizer.vocabulary().bytes(TokenId(3 + 10)), b"\n");
+}
+
+#[test]
+fn smollm2() {
+    let Some(tokenizer) = asset("smollm2") else { return };
+    check(&tokenizer, &[19_556, 905]);
+    assert_eq!(names(&tokenizer), ["<|im_end|>"]);
+    assert!(tokenizer.chat_template().is_some_and(|template| template.contains("<|im_start|>")));
+}
+
+#[test]
+fn o200k() {
+    let tokenizer = tiktoken::named("o200k_base").unwrap();
+    check(&tokenizer, &[13_225, 2375]);
+    assert_eq!(names(&tokenizer), ["<|endoftext|>"]);
+    assert_eq!(tokenizer.vocabulary().size(), 200_019);
+}
+
+/// SentencePiece's algorithm, written here, against the merges of the library, on the same pieces.
+#[test]
+fn piece_merging_agrees_with_the_library() {
+    let Some(library) = asset("llama2") else { return };
+    let json = std::fs::read(
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/assets/llama2/tokenizer.json"),
+    );
+    let json: serde_json::Value = serde_json::from_slice(&json.unwrap()).unwrap();
+    let mut pieces: Vec<(u32, &str)> = Vec::new();
+    for (text, id) in json["model"]["vocab"].as_object().unwrap() {
+        pieces.push((u32::try_from(id.as_u64().unwrap()).unwrap(), text));
+    }
+    pieces.sort_unstable();
+    let mut file = Vec::new();
+    for (id, text) in pieces {
+        let kind = match id {
+            0 => 2,
+            1 | 2 => 3,
+            3..259 => 6,
+            _ => 1,
+        };
+        let score = if id < 259 { 0.0 } else { 259.0 - id as f32 };
+        let mut piece = vec![0x0A, text.len() as u8];
+        piece.extend(text.as_bytes());
+        piece.push(0x15);
+        piece.extend(score.to_le_bytes());
+        piece.extend([0x18, kind]);
+        file.extend([0x0A, piece.len() as u8]);
+        file.extend(piece);
+    }
+    file.extend([0x12, 2, 0x18, 2]);
+    let own = maskwright_tokenizers::sentencepiece::from_bytes(&file).unwrap();
+    assert_eq!(own.vocabulary().fingerprint(), library.vocabulary().fingerprint());
+    let source = [include_str!("assets.rs"), include_str!("common/mod.rs")];
+    for text in TEXTS.iter().copied().chain(source).chain(source.into_iter().flat_map(str::lines)) {
+        assert_eq!(own.encode(text).unwrap(), library.encode(text).unwrap(), "{text:?}");
+    }
+}

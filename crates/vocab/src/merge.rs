@@ -1,0 +1,193 @@
+//! One trie out of many subtrees.
+//!
+//! Class tries and rest tries are both *unions of parts of the token trie*: a class trie merges
+//! siblings whose bytes belong to one class, a rest trie merges all subtrees that begin where a token
+//! leaves a loop. Both come from one breadth-first pass in which a new node stands for a list of old
+//! nodes; each old node is read once, and nothing is sorted but short lists of siblings.
+
+use crate::trie::{Trie, TrieWriter};
+
+/// A byte map that changes nothing.
+pub(crate) const SAME_BYTES: [u8; 256] = {
+    let mut map = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        map[byte] = byte as u8;
+        byte += 1;
+    }
+    map
+};
+
+/// The trie that has at its root an edge for each of `tops` – nodes of `main`, whose edge bytes and
+/// whole subtrees are taken over – and for all children of the root of `side`. Every byte goes
+/// through `map`; what falls together is merged.
+pub(crate) fn merge(main: &Trie, tops: &[u32], side: &Trie, map: &[u8; 256]) -> Trie {
+    let mut merge = Merge {
+        main,
+        side,
+        map,
+        out: TrieWriter::with_capacity(tops.len()),
+        sources: Vec::new(),
+        nodes: vec![(0, 0)],
+        siblings: Siblings::default(),
+    };
+    for &top in tops {
+        merge.siblings.push(map[usize::from(main.byte(top))], top);
+    }
+    for top in side.children(Trie::ROOT) {
+        merge.siblings.push(map[usize::from(side.byte(top))], top | SIDE);
+    }
+    merge.write_children();
+    let mut node = 1;
+    while node < merge.nodes.len() {
+        let (low, high) = merge.nodes[node];
+        merge.write_node(low as usize, high as usize);
+        node += 1;
+    }
+    merge.out.finish()
+}
+
+/// Marks a node of the side trie.
+const SIDE: u32 = 1 << 31;
+
+struct Merge<'a> {
+    main: &'a Trie,
+    side: &'a Trie,
+    map: &'a [u8; 256],
+    out: TrieWriter,
+    /// For each new node, breadth first, the old nodes it stands for: `sources[nodes[i].0..nodes[i].1]`.
+    sources: Vec<u32>,
+    nodes: Vec<(u32, u32)>,
+    siblings: Siblings,
+}
+
+impl<'a> Merge<'a> {
+    fn write_node(&mut self, low: usize, high: usize) {
+        let posted = self.out.ids.len();
+        for index in low..high {
+            let source = self.sources[index];
+            let (trie, node) = self.resolve(source);
+            self.out.ids.extend_from_slice(trie.tokens(node));
+            let children = trie.children(node);
+            for (child, &byte) in children.zip(trie.child_bytes(node)) {
+                self.siblings.push(self.map[usize::from(byte)], child | source & SIDE);
+            }
+        }
+        if high - low > 1 {
+            self.out.ids[posted..].sort_unstable();
+        }
+        self.write_children();
+    }
+
+    fn resolve(&self, source: u32) -> (&'a Trie, u32) {
+        if source & SIDE == 0 { (self.main, source) } else { (self.side, source & !SIDE) }
+    }
+
+    /// Turns the gathered siblings into the children of the current new node.
+    fn write_children(&mut self) {
+        let mut last = None;
+        for &(byte, source) in self.siblings.by_byte() {
+            let end = self.sources.len() as u32;
+            if last != Some(byte) {
+                last = Some(byte);
+                self.out.child(byte);
+                self.nodes.push((end, end));
+            }
+            self.sources.push(source);
+            if let Some(node) = self.nodes.last_mut() {
+                node.1 = end + 1;
+            }
+        }
+        self.siblings.clear();
+        self.out.end_node();
+    }
+}
+
+/// Old nodes with the bytes they will stand under.
+#[derive(Default)]
+struct Siblings {
+    list: Vec<(u8, u32)>,
+    sorted: Vec<(u8, u32)>,
+    ascending: bool,
+}
+
+/// From this length on, counting is faster than sorting. Not measured closely.
+const COUNT_FROM: usize = 96;
+
+impl Siblings {
+    fn push(&mut self, byte: u8, source: u32) {
+        self.ascending = match self.list.last() {
+            None => true,
+            Some(last) => self.ascending && last.0 <= byte,
+        };
+        self.list.push((byte, source));
+    }
+
+    fn clear(&mut self) {
+        self.list.clear();
+    }
+
+    /// The siblings, ascending by byte.
+    fn by_byte(&mut self) -> &[(u8, u32)] {
+        if self.ascending {
+            return &self.list;
+        }
+        if self.list.len() < COUNT_FROM {
+            self.list.sort_unstable();
+            return &self.list;
+        }
+        let mut place = [0_u32; 256];
+        for &(byte, _) in &self.list {
+            place[usize::from(byte)] += 1;
+        }
+        let mut sum = 0;
+        for count in &mut place {
+            sum += *count;
+            *count = sum - *count;
+        }
+        self.sorted.resize(self.list.len(), (0, 0));
+        for &(byte, source) in &self.list {
+            let at = &mut place[usize::from(byte)];
+            self.sorted[*at as usize] = (byte, source);
+            *at += 1;
+        }
+        &self.sorted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merged_trie_equals_one_built_from_the_mapped_strings() {
+        let mut strings: Vec<Vec<u8>> = Vec::new();
+        let mut seed = 3_u64;
+        for _ in 0..4000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+            let len = 1 + (seed >> 61) as usize;
+            strings.push((0..len).map(|i| (seed >> (8 + 5 * i)) as u8).collect());
+        }
+        let main = Trie::build(strings.iter().zip(0..));
+        let extra = [&b"zz"[..], b"z", b"\xFF\xFE"];
+        let side = Trie::build(extra.iter().zip(5000..));
+        let tops: Vec<u32> = main.children(0).collect();
+        let map: [u8; 256] = std::array::from_fn(|byte| byte as u8 & 0xE3);
+        for map in [&map, &SAME_BYTES] {
+            let mapped = |text: &[u8]| text.iter().map(|&b| map[usize::from(b)]).collect::<Vec<u8>>();
+            let expected = Trie::build(
+                strings.iter().map(|s| mapped(s)).zip(0..).chain(extra.iter().map(|s| mapped(s)).zip(5000..)),
+            );
+            assert_eq!(merge(&main, &tops, &side, map), expected);
+        }
+    }
+
+    #[test]
+    fn tops_keep_their_own_byte() {
+        let main = Trie::build([("a,1", 1), ("bb,", 2), ("b,12", 3)]);
+        let at = |path: &str| main.find(path.as_bytes()).unwrap();
+        let none = Trie::build(std::iter::empty::<(&[u8], u32)>());
+        let merged = merge(&main, &[at("a,"), at("bb,"), at("b,")], &none, &SAME_BYTES);
+        assert_eq!(merged, Trie::build([(",1", 1), (",", 2), (",12", 3)]));
+    }
+}

@@ -1,0 +1,533 @@
+//! The frozen vocabulary and its builder.
+//!
+//! A builder takes tokens in any order; [`finish`](VocabularyBuilder::finish) checks them once and
+//! builds what all constraints share: the byte [`Trie`], two [`ClassTrie`]s and the [`LoopLibrary`].
+//!
+//! Ids need not be dense. Models often have more logits than their tokenizer has tokens, so a
+//! vocabulary has a [`size`](Vocabulary::size) – the padded number of ids, as wide as a logits row –
+//! and a [`len`](Vocabulary::len), the tokens that exist. Ids without a token are never allowed.
+
+use std::{error::Error, fmt, sync::Arc};
+
+use rustc_hash::FxHashMap;
+
+use crate::{
+    class::{ByteClasses, ClassTrie},
+    hash::ContentHash,
+    loops::LoopLibrary,
+    trie::Trie,
+};
+
+/// The number of a token: its row in the model's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TokenId(pub u32);
+
+impl TokenId {
+    /// The id as an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for TokenId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A tokenizer's tokens, frozen and shared; see the [crate](crate).
+#[derive(Debug)]
+pub struct Vocabulary {
+    pub(crate) text: Vec<u8>,
+    /// Where the bytes of token t begin in `text`; one more than tokens.
+    pub(crate) start: Vec<u32>,
+    pub(crate) kinds: Vec<Kind>,
+    /// Special tokens by id, with their names.
+    pub(crate) specials: Vec<(TokenId, Box<str>)>,
+    pub(crate) eos: Vec<TokenId>,
+    pub(crate) trie: Arc<Trie>,
+    pub(crate) class_tries: [ClassTrie; 2],
+    pub(crate) loops: LoopLibrary,
+    pub(crate) fingerprint: u128,
+    len: usize,
+    max_token_bytes: usize,
+}
+
+/// What an id stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Unused,
+    Ordinary,
+    Special,
+}
+
+impl Vocabulary {
+    /// Ids at and beyond this number are refused, so that a broken file cannot ask for gigabytes.
+    pub const MAX_SIZE: usize = 1 << 22;
+    /// The longest token that is accepted, in bytes.
+    pub const MAX_TOKEN_BYTES: usize = u16::MAX as usize;
+    /// The most bytes that all tokens together may have.
+    pub const MAX_TEXT_BYTES: usize = 1 << 28;
+
+    /// Number of ids, those without a token included: the width of a logits row and of a mask.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// Number of tokens, special ones included.
+    #[expect(clippy::len_without_is_empty, reason = "a vocabulary without tokens cannot be built")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The bytes that a token adds to the text; empty for special tokens and unused ids.
+    #[inline]
+    pub fn bytes(&self, token: TokenId) -> &[u8] {
+        let index = token.index();
+        match (self.start.get(index), self.start.get(index + 1)) {
+            (Some(&low), Some(&high)) => &self.text[low as usize..high as usize],
+            _ => &[],
+        }
+    }
+
+    /// Is the token special: has a name, but no text spells it?
+    pub fn is_special(&self, token: TokenId) -> bool {
+        self.kinds.get(token.index()) == Some(&Kind::Special)
+    }
+
+    /// Does the id stand for a token at all?
+    pub fn is_used(&self, token: TokenId) -> bool {
+        self.kinds.get(token.index()).is_some_and(|&kind| kind != Kind::Unused)
+    }
+
+    /// The name of a special token, such as `<|eot_id|>`.
+    pub fn special_name(&self, token: TokenId) -> Option<&str> {
+        let at = self.specials.binary_search_by_key(&token, |(id, _)| *id).ok()?;
+        Some(&self.specials[at].1)
+    }
+
+    /// The special token of that name; the least id if several share it.
+    pub fn special(&self, name: &str) -> Option<TokenId> {
+        self.specials.iter().find(|(_, known)| **known == *name).map(|(id, _)| *id)
+    }
+
+    /// All special tokens with their names, by id.
+    pub fn specials(&self) -> impl ExactSizeIterator<Item = (TokenId, &str)> {
+        self.specials.iter().map(|(id, name)| (*id, &**name))
+    }
+
+    /// The tokens that end the text, ascending. All are special.
+    pub fn eos(&self) -> &[TokenId] {
+        &self.eos
+    }
+
+    /// All ordinary tokens with their bytes, by id.
+    pub fn ordinary(&self) -> impl Iterator<Item = (TokenId, &[u8])> {
+        let ids = (0..self.size() as u32).map(TokenId);
+        ids.filter(|id| self.kinds[id.index()] == Kind::Ordinary).map(|id| (id, self.bytes(id)))
+    }
+
+    /// Number of characters that begin in the token: its bytes that are no UTF-8 continuation.
+    #[inline]
+    pub fn chars(&self, token: TokenId) -> u16 {
+        self.loops.chars().get(token.index()).copied().unwrap_or(0)
+    }
+
+    /// The length of the longest token.
+    pub fn max_token_bytes(&self) -> usize {
+        self.max_token_bytes
+    }
+
+    /// A hash of the content, the same in every process: ids, bytes, kinds, names, EOS and size.
+    pub fn fingerprint(&self) -> u128 {
+        self.fingerprint
+    }
+
+    /// All ordinary tokens with at least one byte, by prefixes.
+    #[inline]
+    pub fn trie(&self) -> &Trie {
+        &self.trie
+    }
+
+    /// The two class tries, the coarser one first: the first that an automaton
+    /// [respects](ClassTrie::respects) is the one to walk.
+    pub fn class_tries(&self) -> &[ClassTrie; 2] {
+        &self.class_tries
+    }
+
+    /// What is known about loops such as `[a-z]*` in this vocabulary.
+    pub fn loops(&self) -> &LoopLibrary {
+        &self.loops
+    }
+
+    /// Bytes held on the heap, loops built so far included.
+    pub fn heap_bytes(&self) -> usize {
+        self.text.capacity()
+            + 4 * self.start.capacity()
+            + self.kinds.capacity()
+            + self
+                .specials
+                .iter()
+                .map(|(_, name)| name.len() + size_of::<(TokenId, Box<str>)>())
+                .sum::<usize>()
+            + 4 * self.eos.capacity()
+            + self.trie.heap_bytes()
+            + self.class_tries.iter().map(|c| c.trie.heap_bytes()).sum::<usize>()
+            + self.loops.heap_bytes()
+    }
+
+    /// Completes checked tokens by what follows from them.
+    pub(crate) fn from_parts(
+        tokens: Tokens,
+        trie: Arc<Trie>,
+        class_tries: [ClassTrie; 2],
+        loops: LoopLibrary,
+    ) -> Self {
+        let Tokens { text, start, kinds, specials, eos } = tokens;
+        let mut vocabulary = Self {
+            len: kinds.iter().filter(|&&kind| kind != Kind::Unused).count(),
+            max_token_bytes: start.windows(2).map(|w| (w[1] - w[0]) as usize).max().unwrap_or(0),
+            fingerprint: 0,
+            text,
+            start,
+            kinds,
+            specials,
+            eos,
+            trie,
+            class_tries,
+            loops,
+        };
+        vocabulary.fingerprint = vocabulary.content_hash();
+        vocabulary
+    }
+
+    fn content_hash(&self) -> u128 {
+        let mut hash = ContentHash::new();
+        hash.word(self.size() as u64);
+        hash.bytes(&self.text);
+        for (&start, &kind) in self.start.iter().zip(&self.kinds) {
+            hash.word(u64::from(start) << 8 | kind as u64);
+        }
+        for (id, name) in &self.specials {
+            hash.word(u64::from(id.0));
+            hash.bytes(name.as_bytes());
+        }
+        for id in &self.eos {
+            hash.word(u64::from(id.0));
+        }
+        hash.finish()
+    }
+}
+
+/// The tokens themselves, before anything is derived from them.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    pub(crate) text: Vec<u8>,
+    pub(crate) start: Vec<u32>,
+    pub(crate) kinds: Vec<Kind>,
+    pub(crate) specials: Vec<(TokenId, Box<str>)>,
+    pub(crate) eos: Vec<TokenId>,
+}
+
+impl Tokens {
+    pub(crate) fn bytes(&self, id: u32) -> &[u8] {
+        &self.text[self.start[id as usize] as usize..self.start[id as usize + 1] as usize]
+    }
+
+    /// The byte trie: ordinary tokens that have bytes.
+    pub(crate) fn trie(&self) -> Trie {
+        let ids = 0..self.kinds.len() as u32;
+        let ordinary = ids.filter(|&id| self.kinds[id as usize] == Kind::Ordinary);
+        Trie::build(ordinary.map(|id| (self.bytes(id), id)).filter(|(bytes, _)| !bytes.is_empty()))
+    }
+
+    /// For each token the number of characters that begin in it.
+    pub(crate) fn chars(&self) -> Arc<[u16]> {
+        let begins = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u16;
+        (0..self.kinds.len() as u32).map(|id| begins(self.bytes(id))).collect()
+    }
+}
+
+/// Gathers tokens for a [`Vocabulary`].
+#[derive(Debug, Default)]
+pub struct VocabularyBuilder {
+    tokens: FxHashMap<u32, Entry>,
+    text: Vec<u8>,
+    size: usize,
+    eos: Vec<TokenId>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    /// Where the bytes are in `text`.
+    Ordinary(usize, usize),
+    Special(Box<str>),
+}
+
+impl VocabularyBuilder {
+    /// A builder without tokens.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an ordinary token. Added tokens that stand for text belong here as well.
+    pub fn token(&mut self, id: TokenId, bytes: &[u8]) -> Result<&mut Self, VocabularyError> {
+        if bytes.len() > Vocabulary::MAX_TOKEN_BYTES
+            || self.text.len() + bytes.len() > Vocabulary::MAX_TEXT_BYTES
+        {
+            return Err(VocabularyError::TooLong { id, bytes: bytes.len() });
+        }
+        let low = self.text.len();
+        self.add(id, Entry::Ordinary(low, low + bytes.len()))?;
+        self.text.extend_from_slice(bytes);
+        Ok(self)
+    }
+
+    /// Adds a special token: it has a name, and no text spells it.
+    pub fn special(&mut self, id: TokenId, name: &str) -> Result<&mut Self, VocabularyError> {
+        if name.len() > Vocabulary::MAX_TOKEN_BYTES {
+            return Err(VocabularyError::TooLong { id, bytes: name.len() });
+        }
+        self.add(id, Entry::Special(name.into()))?;
+        Ok(self)
+    }
+
+    /// Says that a special token ends the text. May be called for several tokens, in any order.
+    pub fn eos(&mut self, id: TokenId) -> &mut Self {
+        self.eos.push(id);
+        self
+    }
+
+    /// Sets the padded size, the width of the model's output; less than the greatest id plus one has
+    /// no effect.
+    pub fn size(&mut self, size: usize) -> &mut Self {
+        self.size = self.size.max(size);
+        self
+    }
+
+    /// Checks everything and builds the vocabulary. Takes about a tenth of a second for 128,000 tokens.
+    pub fn finish(self) -> Result<Vocabulary, VocabularyError> {
+        let tokens = self.tokens()?;
+        let trie = Arc::new(tokens.trie());
+        let class_tries =
+            [ByteClasses::merged(), ByteClasses::split()].map(|classes| ClassTrie::build(&trie, classes));
+        let loops = LoopLibrary::new(Arc::clone(&trie), tokens.chars());
+        loops.build_common();
+        Ok(Vocabulary::from_parts(tokens, trie, class_tries, loops))
+    }
+
+    fn add(&mut self, id: TokenId, entry: Entry) -> Result<(), VocabularyError> {
+        if id.index() >= Vocabulary::MAX_SIZE {
+            return Err(VocabularyError::IdTooLarge { id });
+        }
+        if self.tokens.contains_key(&id.0) {
+            return Err(VocabularyError::DuplicateId { id });
+        }
+        self.tokens.insert(id.0, entry);
+        self.size = self.size.max(id.index() + 1);
+        Ok(())
+    }
+
+    /// The tokens in the order of their ids.
+    pub(crate) fn tokens(mut self) -> Result<Tokens, VocabularyError> {
+        if self.tokens.is_empty() {
+            return Err(VocabularyError::NoTokens);
+        }
+        if self.size > Vocabulary::MAX_SIZE {
+            return Err(VocabularyError::SizeTooLarge { size: self.size });
+        }
+        self.eos.sort_unstable();
+        self.eos.dedup();
+        if let Some(&id) =
+            self.eos.iter().find(|id| !matches!(self.tokens.get(&id.0), Some(Entry::Special(_))))
+        {
+            return Err(VocabularyError::EosNotSpecial { id });
+        }
+        let mut tokens = Tokens {
+            text: Vec::with_capacity(self.text.len()),
+            start: Vec::with_capacity(self.size + 1),
+            kinds: Vec::with_capacity(self.size),
+            specials: Vec::new(),
+            eos: self.eos,
+        };
+        for id in 0..self.size as u32 {
+            tokens.start.push(tokens.text.len() as u32);
+            tokens.kinds.push(match self.tokens.remove(&id) {
+                None => Kind::Unused,
+                Some(Entry::Ordinary(low, high)) => {
+                    tokens.text.extend_from_slice(&self.text[low..high]);
+                    Kind::Ordinary
+                }
+                Some(Entry::Special(name)) => {
+                    tokens.specials.push((TokenId(id), name));
+                    Kind::Special
+                }
+            });
+        }
+        tokens.start.push(tokens.text.len() as u32);
+        Ok(tokens)
+    }
+}
+
+/// Why a vocabulary cannot be built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VocabularyError {
+    /// The same id was given twice.
+    DuplicateId {
+        /// The id.
+        id: TokenId,
+    },
+    /// An id is at or beyond [`Vocabulary::MAX_SIZE`].
+    IdTooLarge {
+        /// The id.
+        id: TokenId,
+    },
+    /// The padded size is beyond [`Vocabulary::MAX_SIZE`].
+    SizeTooLarge {
+        /// The size.
+        size: usize,
+    },
+    /// A token is longer than [`Vocabulary::MAX_TOKEN_BYTES`], or all are longer than
+    /// [`Vocabulary::MAX_TEXT_BYTES`].
+    TooLong {
+        /// The token that went too far.
+        id: TokenId,
+        /// Its length.
+        bytes: usize,
+    },
+    /// An EOS id is not a special token.
+    EosNotSpecial {
+        /// The id.
+        id: TokenId,
+    },
+    /// There is no token at all.
+    NoTokens,
+}
+
+impl fmt::Display for VocabularyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DuplicateId { id } => write!(f, "token id {id} is given twice; every id needs one meaning"),
+            Self::IdTooLarge { id } => {
+                write!(f, "token id {id} is too large: ids must be below {}", Vocabulary::MAX_SIZE)
+            }
+            Self::SizeTooLarge { size } => {
+                write!(
+                    f,
+                    "a vocabulary of size {size} is too large: at most {} ids are supported",
+                    Vocabulary::MAX_SIZE
+                )
+            }
+            Self::TooLong { id, bytes } => write!(
+                f,
+                "token {id} has {bytes} bytes: at most {} in one token and {} in all are supported",
+                Vocabulary::MAX_TOKEN_BYTES,
+                Vocabulary::MAX_TEXT_BYTES
+            ),
+            Self::EosNotSpecial { id } => {
+                write!(
+                    f,
+                    "token {id} is to end the text, but is not a special token; add it as special first"
+                )
+            }
+            Self::NoTokens => f.write_str("the vocabulary has no tokens"),
+        }
+    }
+}
+
+impl Error for VocabularyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> VocabularyBuilder {
+        let mut builder = VocabularyBuilder::new();
+        builder.token(TokenId(4), b"ab").unwrap();
+        builder.token(TokenId(0), b"a").unwrap();
+        builder.token(TokenId(1), b"ab").unwrap();
+        builder.token(TokenId(2), b"").unwrap();
+        builder.token(TokenId(3), "é".as_bytes()).unwrap();
+        builder.special(TokenId(9), "<end>").unwrap();
+        builder.special(TokenId(8), "<stop>").unwrap();
+        builder.eos(TokenId(9)).eos(TokenId(8)).eos(TokenId(9)).size(16);
+        builder
+    }
+
+    #[test]
+    fn tokens_keep_what_they_were_given() {
+        let vocabulary = sample().finish().unwrap();
+        assert_eq!((vocabulary.size(), vocabulary.len(), vocabulary.max_token_bytes()), (16, 7, 2));
+        assert_eq!(vocabulary.bytes(TokenId(4)), b"ab");
+        assert_eq!(vocabulary.bytes(TokenId(9)), b"");
+        assert_eq!(vocabulary.bytes(TokenId(u32::MAX)), b"");
+        assert_eq!(vocabulary.special_name(TokenId(9)), Some("<end>"));
+        assert_eq!(vocabulary.special_name(TokenId(4)), None);
+        assert_eq!(vocabulary.special("<stop>"), Some(TokenId(8)));
+        assert_eq!(vocabulary.eos(), [TokenId(8), TokenId(9)]);
+        assert!(vocabulary.is_special(TokenId(8)) && !vocabulary.is_special(TokenId(4)));
+        assert!(vocabulary.is_used(TokenId(2)) && !vocabulary.is_used(TokenId(10)));
+        assert_eq!((vocabulary.chars(TokenId(3)), vocabulary.chars(TokenId(4))), (1, 2));
+        assert_eq!(vocabulary.ordinary().count(), 5);
+    }
+
+    #[test]
+    fn aliases_share_a_node_and_textless_tokens_have_none() {
+        let vocabulary = sample().finish().unwrap();
+        let trie = vocabulary.trie();
+        assert_eq!(trie.tokens(trie.find(b"ab").unwrap()), [1, 4]);
+        let mut ids = trie.all_tokens().to_vec();
+        ids.sort_unstable();
+        assert_eq!(ids, [0, 1, 3, 4]);
+        for class_trie in vocabulary.class_tries() {
+            assert_eq!(class_trie.trie().all_tokens().len(), 4);
+        }
+    }
+
+    #[test]
+    fn fingerprint_depends_on_content_not_on_order() {
+        let plain = sample().finish().unwrap().fingerprint();
+        let mut builder = VocabularyBuilder::new();
+        builder.special(TokenId(8), "<stop>").unwrap();
+        builder.special(TokenId(9), "<end>").unwrap();
+        for (id, bytes) in [(0, &b"a"[..]), (1, b"ab"), (2, b""), (3, "é".as_bytes()), (4, b"ab")] {
+            builder.token(TokenId(id), bytes).unwrap();
+        }
+        builder.eos(TokenId(8)).eos(TokenId(9)).size(16);
+        assert_eq!(builder.finish().unwrap().fingerprint(), plain);
+        let mut padded = sample();
+        padded.size(17);
+        assert_ne!(padded.finish().unwrap().fingerprint(), plain);
+        let mut named = sample();
+        named.special(TokenId(10), "<x>").unwrap();
+        assert_ne!(named.finish().unwrap().fingerprint(), plain);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let again = sample().token(TokenId(4), b"x").unwrap_err();
+        assert_eq!(again, VocabularyError::DuplicateId { id: TokenId(4) });
+        let far = TokenId(Vocabulary::MAX_SIZE as u32);
+        assert_eq!(sample().token(far, b"x").unwrap_err(), VocabularyError::IdTooLarge { id: far });
+        let mut huge = sample();
+        huge.size(usize::MAX);
+        assert_eq!(huge.finish().unwrap_err(), VocabularyError::SizeTooLarge { size: usize::MAX });
+        assert_eq!(VocabularyBuilder::new().finish().unwrap_err(), VocabularyError::NoTokens);
+        let long = vec![b'x'; Vocabulary::MAX_TOKEN_BYTES + 1];
+        assert!(matches!(sample().token(TokenId(12), &long), Err(VocabularyError::TooLong { .. })));
+        for id in [TokenId(4), TokenId(12), TokenId(900)] {
+            let mut builder = sample();
+            builder.eos(id);
+            assert_eq!(builder.finish().unwrap_err(), VocabularyError::EosNotSpecial { id });
+        }
+    }
+
+    #[test]
+    fn is_shared_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Vocabulary>();
+    }
+}
