@@ -399,9 +399,9 @@ def main():
                     "seed": arguments.seed, "timeout_s": arguments.timeout_s, "python": platform.python_version(),
                     "clock_overhead_ns": clock_overhead()},
     }
-    print_table(report)
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    print_table(report)
 
 
 def clock_overhead():

@@ -2,9 +2,10 @@
 //! could be.
 //!
 //! A set is kept as the sorted list of its *reading* states plus one bit for acceptance; forks are gone
-//! once they have been followed. Two details keep small automata cheap. A state's threads are dealt out
-//! into one bucket per byte class, so a thread costs as many steps as its set has classes, not as many as
-//! there are classes. And most buckets hold a single target, for which the resulting state is remembered.
+//! once they have been followed. Two details keep it cheap. A state's threads are dealt out into one bucket
+//! per byte class, so a thread costs as many steps as its set has classes, not as many as there are classes. And
+//! the state that follows from a bucket is remembered by the bucket, which is short, while the set of threads
+//! that it leads to may be long: the end of a character leads to hundreds of beginnings of the next.
 
 use core::hash::BuildHasher;
 
@@ -76,11 +77,10 @@ pub fn determinize(nfa: &Nfa, limits: &Limits) -> Result<Draft, LimitError> {
         fuel: limits.fuel(),
         closure: Closure::new(nfa),
         draft: Draft::new(classes),
-        threads: Vec::new(),
-        spans: Vec::new(),
-        index: HashTable::new(),
+        threads: Lists::default(),
+        buckets: Lists::default(),
+        after_bucket: Vec::new(),
         scratch: Vec::new(),
-        single: vec![NONE; nfa.len()],
     };
     subsets.run()?;
     Ok(subsets.draft)
@@ -92,14 +92,12 @@ struct Subsets<'a> {
     fuel: Fuel,
     closure: Closure<'a>,
     draft: Draft,
-    /// The threads of all states, one list after the other.
-    threads: Vec<u32>,
-    /// Where the list of each state lies.
-    spans: Vec<(usize, usize)>,
-    index: HashTable<u32>,
+    /// The threads of each state. The accepting state of the NFA, if it is reached, is the first one.
+    threads: Lists,
+    /// The buckets met so far, and the state that follows from each.
+    buckets: Lists,
+    after_bucket: Vec<u32>,
     scratch: Vec<u32>,
-    /// The state after a bucket that holds only this target.
-    single: Vec<u32>,
 }
 
 impl Subsets<'_> {
@@ -109,11 +107,8 @@ impl Subsets<'_> {
         self.state_of(&[self.nfa.start()])?;
         let mut state = 0;
         while (state as usize) < self.draft.len() {
-            let (from, to) = self.spans[state as usize];
-            for at in from..to {
-                let NfaState::Read { set, next } = self.nfa.states()[self.threads[at] as usize] else {
-                    continue;
-                };
+            for &thread in self.threads.get(state) {
+                let NfaState::Read { set, next } = self.nfa.states()[thread as usize] else { continue };
                 let list = &class_lists[set as usize];
                 self.fuel.spend(list.len())?;
                 for &class in list {
@@ -122,6 +117,8 @@ impl Subsets<'_> {
             }
             for (class, bucket) in buckets.iter_mut().enumerate() {
                 if !bucket.is_empty() {
+                    bucket.sort_unstable();
+                    bucket.dedup();
                     let target = self.state_of(bucket)?;
                     self.draft.set(state, class, target);
                     bucket.clear();
@@ -142,44 +139,63 @@ impl Subsets<'_> {
         self.nfa.sets().iter().map(members).collect()
     }
 
-    /// The deterministic state that stands for these targets and all that follows without reading.
-    fn state_of(&mut self, targets: &[u32]) -> Result<u32, LimitError> {
-        let single = if let [only] = *targets { Some(only as usize) } else { None };
-        if let Some(only) = single
-            && self.single[only] != NONE
-        {
-            return Ok(self.single[only]);
+    /// The deterministic state that stands for these targets, sorted, and all that follows without reading.
+    fn state_of(&mut self, bucket: &[u32]) -> Result<u32, LimitError> {
+        let (number, is_new) = self.buckets.intern(bucket);
+        if !is_new {
+            return Ok(self.after_bucket[number as usize]);
         }
         let mut threads = core::mem::take(&mut self.scratch);
-        let accepts = self.closure.expand(targets, &mut threads);
+        let accepts = self.closure.expand(bucket, &mut threads);
         self.fuel.spend(self.closure.visited())?;
-        let state = self.intern(&threads, accepts)?;
+        let (state, is_new) = self.threads.intern(&threads);
         self.scratch = threads;
-        if let Some(only) = single {
-            self.single[only] = state;
+        self.after_bucket.push(state);
+        if is_new {
+            self.limits.check_bytes(self.threads.memory() + self.buckets.memory())?;
+            self.draft.push(accepts, self.limits)?;
         }
         Ok(state)
     }
+}
 
-    fn intern(&mut self, threads: &[u32], accepts: bool) -> Result<u32, LimitError> {
-        let hash = FxBuildHasher.hash_one((threads, accepts));
-        let (lists, spans, accepting) = (&self.threads, &self.spans, &self.draft.accepting);
-        let get = |id: u32| {
-            let (from, to) = spans[id as usize];
-            (&lists[from..to], accepting[id as usize])
-        };
-        if let Some(&found) = self.index.find(hash, |&id| get(id) == (threads, accepts)) {
-            return Ok(found);
-        }
-        self.limits.check_bytes((self.threads.len() + threads.len()) * size_of::<u32>())?;
-        let id = self.draft.push(accepts, self.limits)?;
-        self.spans.push((self.threads.len(), self.threads.len() + threads.len()));
-        self.threads.extend_from_slice(threads);
-        let (lists, spans, accepting) = (&self.threads, &self.spans, &self.draft.accepting);
-        self.index.insert_unique(hash, id, |&id| {
-            let (from, to) = spans[id as usize];
-            FxBuildHasher.hash_one((&lists[from..to], accepting[id as usize]))
-        });
-        Ok(id)
+/// Lists of numbers, each with a number of its own.
+#[derive(Debug, Default)]
+struct Lists {
+    /// All lists, one after the other.
+    items: Vec<u32>,
+    /// Where each list ends.
+    ends: Vec<usize>,
+    index: HashTable<u32>,
+}
+
+impl Lists {
+    fn get(&self, number: u32) -> &[u32] {
+        slice(&self.items, &self.ends, number)
     }
+
+    /// The number of a list, and whether it is new.
+    fn intern(&mut self, list: &[u32]) -> (u32, bool) {
+        let hash = FxBuildHasher.hash_one(list);
+        let Self { items, ends, index } = self;
+        if let Some(&found) = index.find(hash, |&number| slice(items, ends, number) == list) {
+            return (found, false);
+        }
+        let number = ends.len() as u32;
+        items.extend_from_slice(list);
+        ends.push(items.len());
+        index.insert_unique(hash, number, |&number| FxBuildHasher.hash_one(slice(items, ends, number)));
+        (number, true)
+    }
+
+    /// Bytes held, roughly.
+    fn memory(&self) -> usize {
+        self.items.len() * size_of::<u32>() + self.ends.len() * (size_of::<usize>() + size_of::<u32>() + 1)
+    }
+}
+
+fn slice<'a>(items: &'a [u32], ends: &[usize], number: u32) -> &'a [u32] {
+    let number = number as usize;
+    let first = number.checked_sub(1).map_or(0, |before| ends[before]);
+    &items[first..ends[number]]
 }

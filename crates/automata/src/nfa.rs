@@ -128,8 +128,8 @@ impl<'a> Closure<'a> {
         Self { nfa, seen: vec![0; nfa.states.len()], round: 0, work: Vec::new(), visited: 0 }
     }
 
-    /// Replaces `threads` by the reading states that are reached from `targets`, sorted. Says whether the
-    /// accepting state is reached too.
+    /// Replaces `threads` by the reading states that are reached from `targets`, and the accepting one, sorted. Says
+    /// whether the accepting state is among them.
     pub(crate) fn expand(&mut self, targets: &[u32], threads: &mut Vec<u32>) -> bool {
         self.round += 1;
         self.visited = 0;
@@ -144,7 +144,10 @@ impl<'a> Closure<'a> {
             match &self.nfa.states[state as usize] {
                 NfaState::Read { .. } => threads.push(state),
                 NfaState::Fork(targets) => self.work.extend_from_slice(targets),
-                NfaState::Accept => accepts = true,
+                NfaState::Accept => {
+                    accepts = true;
+                    threads.push(state);
+                }
             }
         }
         threads.sort_unstable();

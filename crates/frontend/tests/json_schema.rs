@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use maskwright_frontend::json_schema::{Limits, Options, Reason, Report, SchemaError, Whitespace, grammar, grammar_of};
+use maskwright_frontend::json_schema::{
+    Limits, Options, Reason, Report, SchemaError, Whitespace, grammar, grammar_of,
+};
 use maskwright_grammar::Grammar;
 use maskwright_oracle::Oracle;
 use serde::Deserialize;
@@ -45,58 +47,68 @@ struct Case {
 #[test]
 fn cases() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/json_schema");
-    let mut run = 0;
+    let (mut run, mut wrong) = (0, Vec::new());
     for entry in fs::read_dir(&folder).expect("testdata/json_schema is there") {
         let path = entry.expect("the folder can be read").path();
         let text = fs::read_to_string(&path).expect("a case file is UTF-8");
         let file: File = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         for case in file.case {
-            check(&format!("{}: {}", path.display(), case.name), &case);
+            if let Err(what) = check(&case) {
+                wrong.push(format!("{}: {}: {what}", path.display(), case.name));
+            }
             run += 1;
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(run > 120, "only {run} cases were found");
 }
 
-fn check(place: &str, case: &Case) {
+/// Says what is wrong, if anything is.
+fn check(case: &Case) -> Result<(), String> {
     let mut options = Options::default();
     if case.compact {
         options = options.with_whitespace(Whitespace::Compact);
     }
     match (grammar(&case.schema, &options), &case.error) {
         (Ok((grammar, report)), None) => {
-            check_texts(place, &grammar, case);
-            check_report(place, &report, case);
+            check_texts(&grammar, case)?;
+            check_report(&report, case)
         }
-        (Err(error), Some(expected)) => {
-            let said = error.to_string();
-            assert!(said.contains(expected), "{place}: {expected:?} was not said\n{said}");
-            let count = error.problems().len() + error.more();
-            assert_eq!(count, case.count.unwrap_or(1), "{place}: number of problems\n{said}");
-        }
-        (Ok((grammar, _)), Some(_)) => panic!("{place}: an error was expected\n{grammar}"),
-        (Err(error), None) => panic!("{place}: refused\n{error}"),
+        (Err(error), Some(expected)) => check_error(&error, expected, case.count.unwrap_or(1)),
+        (Ok((grammar, _)), Some(_)) => Err(format!("an error was expected\n{grammar}")),
+        (Err(error), None) => Err(format!("refused\n{error}")),
     }
 }
 
-fn check_texts(place: &str, grammar: &Grammar, case: &Case) {
+fn check_error(error: &SchemaError, expected: &str, count: usize) -> Result<(), String> {
+    if !error.to_string().contains(expected) {
+        return Err(format!("{expected:?} was not said\n{error}"));
+    }
+    let said = error.problems().len() + error.more();
+    if said == count { Ok(()) } else { Err(format!("{said} problems instead of {count}\n{error}")) }
+}
+
+fn check_texts(grammar: &Grammar, case: &Case) -> Result<(), String> {
     let oracle = Oracle::new(grammar);
-    for text in &case.accept {
-        assert!(oracle.accepts(text.as_bytes()), "{place}: should accept {text}\n{grammar}");
-    }
-    for text in &case.reject {
-        assert!(!oracle.accepts(text.as_bytes()), "{place}: should reject {text}\n{grammar}");
-    }
-    for text in &case.prefix_reject {
-        assert!(!oracle.is_prefix(text.as_bytes()), "{place}: should not begin with {text}\n{grammar}");
-    }
+    let all = |texts: &[String], what: &str, right: &dyn Fn(&[u8]) -> bool| match texts
+        .iter()
+        .find(|text| !right(text.as_bytes()))
+    {
+        Some(text) => Err(format!("should {what} {text}\n{grammar}")),
+        None => Ok(()),
+    };
+    all(&case.accept, "accept", &|text| oracle.accepts(text))?;
+    all(&case.reject, "reject", &|text| !oracle.accepts(text))?;
+    all(&case.prefix_reject, "not begin with", &|text| !oracle.is_prefix(text))
 }
 
-fn check_report(place: &str, report: &Report, case: &Case) {
+fn check_report(report: &Report, case: &Case) -> Result<(), String> {
     let entries = report.entries();
-    let lines: Vec<_> = entries.iter().map(|entry| format!("{:?} {}", entry.pointer, entry.coverage)).collect();
-    for expected in &case.report {
-        assert!(lines.contains(expected), "{place}: {expected} is not in the report\n{}", lines.join("\n"));
+    let lines: Vec<_> =
+        entries.iter().map(|entry| format!("{:?} {}", entry.pointer, entry.coverage)).collect();
+    match case.report.iter().find(|expected| !lines.contains(expected)) {
+        Some(expected) => Err(format!("{expected} is not in the report\n{}", lines.join("\n"))),
+        None => Ok(()),
     }
 }
 
@@ -110,14 +122,16 @@ fn refuse(schema: &Value) -> SchemaError {
 
 /// An object with n optional properties.
 fn wide(n: usize) -> Value {
-    let properties: serde_json::Map<_, _> = (0..n).map(|i| (format!("p{i}"), json!({"type": "null"}))).collect();
+    let properties: serde_json::Map<_, _> =
+        (0..n).map(|i| (format!("p{i}"), json!({"type": "null"}))).collect();
     json!({"type": "object", "properties": properties, "additionalProperties": false})
 }
 
 #[test]
 fn optional_properties_cost_a_constant_each() {
     let (small, large) = (accept(&wide(100)), accept(&wide(200)));
-    let size = |grammar: &Grammar| grammar.exprs().iter().map(|expr| 1 + expr.operands().len()).sum::<usize>();
+    let size =
+        |grammar: &Grammar| grammar.exprs().iter().map(|expr| 1 + expr.operands().len()).sum::<usize>();
     assert!(size(&large) < 2 * size(&small), "{} for 100, {} for 200", size(&small), size(&large));
     assert!(large.exprs().len() < 200 * 12, "{} expressions", large.exprs().len());
 }

@@ -2,11 +2,11 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use maskwright::{Compiler, Constraint, TokenId, Vocabulary};
+//! use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
 //!
 //! // Normally the vocabulary comes from a tokenizer file.
 //! let tokens = ["yes", "no", "n", "o", "maybe", "<end>"];
-//! let mut vocabulary = Vocabulary::builder();
+//! let mut vocabulary = VocabularyBuilder::new();
 //! for (id, token) in tokens[..5].iter().enumerate() {
 //!     vocabulary.token(TokenId(id as u32), token.as_bytes())?;
 //! }
@@ -36,8 +36,9 @@ mod constraint;
 pub use compiler::{Compiler, Error, Options};
 pub use constraint::{Constraint, Kind};
 pub use maskwright_engine::{
-    BoundProgram, CompileError, Library, Limits, MatchError, Matcher, Program, StateInfo, ThreadInfo, Way, fill_masks,
+    BoundProgram, CompileError, Library, Limits, MatchError, Matcher, Program, StateInfo, ThreadInfo, Way,
+    fill_masks,
 };
 pub use maskwright_frontend::{ebnf, json_schema, regex};
 pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
-pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, apply};
+pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder, apply};

@@ -34,8 +34,9 @@ pub(crate) type Position = u32;
 /// What the text up to one position may be in the middle of.
 #[derive(Debug, Default)]
 pub(crate) struct Set {
-    /// Expressions that need an operand which begins at this position.
-    pub(crate) waiting: Unique<Waiting>,
+    /// Expressions that need an operand which begins at this position; in a finished set those that wait for
+    /// the same one stand together.
+    waiting: Unique<Waiting>,
     /// Expressions that read the next byte.
     pub(crate) atoms: Vec<Atom>,
     /// Expressions that end at this position.
@@ -71,6 +72,19 @@ struct Done {
 impl Set {
     pub(crate) fn is_empty(&self) -> bool {
         self.atoms.is_empty() && self.done.list.is_empty()
+    }
+
+    /// What waits for an operand, in a finished set.
+    pub(crate) fn waiting_for(&self, awaited: ExprId) -> &[Waiting] {
+        let list = &self.waiting.list;
+        let first = list.partition_point(|item| item.awaited < awaited);
+        let count = list[first..].partition_point(|item| item.awaited == awaited);
+        &list[first..first + count]
+    }
+
+    /// How many things the text may be in the middle of.
+    pub(crate) fn size(&self) -> usize {
+        self.waiting.list.len() + self.atoms.len() + self.done.list.len()
     }
 
     pub(crate) fn is_done(&self, expr: ExprId, origin: Position) -> bool {
@@ -129,6 +143,7 @@ impl<'a> Closure<'a> {
                 Event::Done(done) => self.finish(done),
             }
         }
+        self.set.waiting.list.sort_unstable_by_key(|item| item.awaited);
         self.set
     }
 
@@ -185,10 +200,8 @@ impl<'a> Closure<'a> {
             }
         } else {
             let earlier = self.earlier;
-            for &item in &earlier[done.origin as usize].waiting.list {
-                if item.awaited == done.expr {
-                    self.advance(item, done.origin);
-                }
+            for &item in earlier[done.origin as usize].waiting_for(done.expr) {
+                self.advance(item, done.origin);
             }
         }
     }
@@ -229,8 +242,8 @@ impl<'a> Closure<'a> {
 
 /// A list without duplicates, in the order of arrival.
 #[derive(Debug)]
-pub(crate) struct Unique<T> {
-    pub(crate) list: Vec<T>,
+struct Unique<T> {
+    list: Vec<T>,
     /// All members, once there are too many to look through.
     seen: FxHashSet<T>,
 }

@@ -1,65 +1,67 @@
 //! How far is the end, and one way to get there.
 
 use core::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use maskwright_grammar::{Expr, ExprId};
+use rustc_hash::FxHashSet;
 
-use crate::chart::{Position, Waiting};
+use crate::chart::{Atom, Position, Waiting};
 use crate::facts::Facts;
 use crate::{Oracle, State};
 
 impl Oracle {
     /// At most so many more bytes are needed to complete the text; `None` if it cannot be completed, and 0
     /// exactly when it is complete. Some byte always makes it smaller.
-    ///
-    /// The nearest end is looked for like a shortest path: from what reads the next byte to what waits for
-    /// that, and so on to the root.
     pub fn distance(&self, state: &State) -> Option<u64> {
-        if self.is_accepting(state) {
-            return Some(0);
-        }
-        let root = (self.facts.root(), 0);
-        let mut reached: BTreeSet<(ExprId, Position)> = BTreeSet::new();
-        let mut queue: BinaryHeap<Reverse<(u64, ExprId, Position)>> = BinaryHeap::new();
-        for atom in state.sets.last().map_or(&[][..], |set| &set.atoms) {
-            let distance = self.arena.borrow_mut().distance(atom.rest);
-            if let Some(distance) = distance.unwrap_or_else(|unknown| panic!("{unknown}")) {
-                queue.push(Reverse((distance, atom.expr, atom.origin)));
-            }
-        }
-        while let Some(Reverse((total, expr, origin))) = queue.pop() {
-            if (expr, origin) == root {
-                return Some(total);
-            }
-            if !reached.insert((expr, origin)) {
-                continue;
-            }
-            for item in &state.sets[origin as usize].waiting.list {
-                if item.awaited == expr {
-                    let total = total.saturating_add(after(&self.facts, item));
-                    queue.push(Reverse((total, item.expr, item.origin)));
-                }
-            }
-        }
-        None
+        if self.is_accepting(state) { Some(0) } else { self.nearest(state).map(|(distance, _)| distance) }
     }
 
     /// Bytes that complete the text, not many more than necessary; `None` if it cannot be completed.
     pub fn completion(&self, state: &State) -> Option<Vec<u8>> {
         let mut state = state.clone();
         let mut bytes = Vec::new();
-        let mut distance = self.distance(&state)?;
-        while distance > 0 {
-            let nearest = self.next_bytes(&state).into_iter().filter_map(|(byte, next)| {
-                self.distance(&next).map(|distance| (distance, byte, next))
-            });
-            let (now, byte, next) = nearest.min_by_key(|(distance, byte, _)| (*distance, *byte))?;
-            assert!(now < distance, "a viable state comes nearer to its end by some byte");
-            (distance, state) = (now, next);
+        let mut before = u64::MAX;
+        while !self.is_accepting(&state) {
+            let (distance, atom) = self.nearest(&state)?;
+            assert!(distance < before, "a viable text comes nearer to its end by some byte");
+            before = distance;
+            let byte = self.arena.borrow_mut().nearest_byte(atom.rest).unwrap_or_else(|e| panic!("{e}"))?;
+            self.push(&mut state.sets, byte);
             bytes.push(byte);
         }
         Some(bytes)
+    }
+
+    /// The distance of an incomplete text, and the atom that reads the next byte on the way.
+    ///
+    /// The nearest end is looked for like a shortest path: from what reads the next byte to what waits for
+    /// that, and so on to the root.
+    fn nearest(&self, state: &State) -> Option<(u64, Atom)> {
+        let atoms = state.sets.last().map_or(&[][..], |set| &set.atoms);
+        let mut reached: FxHashSet<(ExprId, Position)> = FxHashSet::default();
+        let mut queue: BinaryHeap<Reverse<(u64, ExprId, Position, usize)>> = BinaryHeap::new();
+        for (i, atom) in atoms.iter().enumerate() {
+            let distance = self.arena.borrow_mut().distance(atom.rest).unwrap_or_else(|e| panic!("{e}"));
+            // What is already done has brought forth other atoms, or the text is complete.
+            if let Some(distance) = distance.filter(|&distance| distance > 0) {
+                queue.push(Reverse((distance, atom.expr, atom.origin, i)));
+            }
+        }
+        while let Some(Reverse((total, expr, origin, i))) = queue.pop() {
+            if (expr, origin) == (self.facts.root(), 0) {
+                return Some((total, atoms[i]));
+            }
+            if reached.insert((expr, origin)) {
+                for item in state.sets[origin as usize].waiting_for(expr) {
+                    if !reached.contains(&(item.expr, item.origin)) {
+                        let total = total.saturating_add(after(&self.facts, item));
+                        queue.push(Reverse((total, item.expr, item.origin, i)));
+                    }
+                }
+            }
+        }
+        None
     }
 
     /// Every byte that may come next, with the state after it.

@@ -83,6 +83,11 @@ impl State {
     pub fn position(&self) -> usize {
         self.sets.len() - 1
     }
+
+    /// How many things the text may be in the middle of: the more, the slower the next step.
+    pub fn ambiguity(&self) -> usize {
+        self.sets.last().map_or(0, |set| set.size())
+    }
 }
 
 impl Oracle {
@@ -118,9 +123,14 @@ impl Oracle {
     /// If it cannot be told whether an intersection is empty.
     #[must_use]
     pub fn step(&self, state: &State, byte: u8) -> State {
+        self.try_step(state, byte).unwrap_or_else(|unknown| panic!("{unknown}"))
+    }
+
+    /// After one more byte, if it can be told.
+    pub fn try_step(&self, state: &State, byte: u8) -> Result<State, Unknown> {
         let mut next = state.clone();
-        self.push(&mut next.sets, byte);
-        next
+        next.sets.push(Arc::new(self.next_set(&state.sets, byte)?));
+        Ok(next)
     }
 
     /// After some more bytes.
@@ -154,7 +164,11 @@ impl Oracle {
     }
 
     fn push(&self, sets: &mut Vec<Arc<Set>>, byte: u8) {
-        let set = chart::next_set(&self.facts, &mut self.arena.borrow_mut(), sets, byte);
-        sets.push(Arc::new(set.unwrap_or_else(|unknown| panic!("{unknown}"))));
+        let set = self.next_set(sets, byte).unwrap_or_else(|unknown| panic!("{unknown}"));
+        sets.push(Arc::new(set));
+    }
+
+    fn next_set(&self, sets: &[Arc<Set>], byte: u8) -> Result<Set, Unknown> {
+        chart::next_set(&self.facts, &mut self.arena.borrow_mut(), sets, byte)
     }
 }

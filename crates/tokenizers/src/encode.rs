@@ -3,11 +3,11 @@
 //! Each format has its own way; all of them answer for a text that *goes on* (see the [crate]).
 //! What cannot be done exactly is not done: [`Encoder::None`] says why.
 
-use std::{fmt, sync::OnceLock};
+use std::{collections::HashMap, fmt, sync::OnceLock};
 
 use maskwright_vocab::TokenId;
 use serde_json::Value;
-use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
+use tokenizers::{Model as _, NormalizerWrapper, PreTokenizerWrapper};
 
 use crate::{Error, Format, piece_merge::PieceMerge};
 
@@ -15,12 +15,16 @@ use crate::{Error, Format, piece_merge::PieceMerge};
 pub(crate) enum Encoder {
     /// There is none for this file, for this reason.
     None(Format, String),
-    Library(Box<Library>),
+    Library(Box<LazyLibrary>),
     Tiktoken(&'static tiktoken_rs::CoreBPE),
     PieceMerge(Box<PieceMerge>),
 }
 
 impl Encoder {
+    pub(crate) fn library(source: Library) -> Self {
+        Self::Library(Box::new(LazyLibrary::new(source)))
+    }
+
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<TokenId>, Error> {
         match self {
             Self::None(format, reason) => {
@@ -46,29 +50,49 @@ impl fmt::Debug for Encoder {
 
 /// The tokenizers library, set up on first use, because that takes longer than anything else.
 pub(crate) struct Library {
-    json: Vec<u8>,
-    normalizer: Value,
-    pre_tokenizer: Value,
-    prepared: OnceLock<Result<tokenizers::Tokenizer, String>>,
+    /// What the tokenizer came from.
+    pub(crate) format: Format,
+    /// A whole tokenizer.json.
+    pub(crate) json: Vec<u8>,
+    /// Two sections of it, again.
+    pub(crate) normalizer: Value,
+    pub(crate) pre_tokenizer: Value,
+    /// The added tokens that are ordinary text.
+    pub(crate) added: Vec<(String, u32)>,
 }
 
-impl Library {
-    /// `json` is a whole tokenizer.json; the other two are sections of it.
-    pub(crate) fn new(json: Vec<u8>, normalizer: Value, pre_tokenizer: Value) -> Self {
-        Self { json, normalizer, pre_tokenizer, prepared: OnceLock::new() }
+/// A [`Library`] and what it becomes.
+pub(crate) struct LazyLibrary {
+    source: Library,
+    prepared: OnceLock<Result<Prepared, String>>,
+}
+
+struct Prepared {
+    tokenizer: tokenizers::Tokenizer,
+    /// The library numbers added tokens itself; where that differs from the file, this is the file's number.
+    renumbered: HashMap<u32, u32>,
+}
+
+impl LazyLibrary {
+    pub(crate) fn new(source: Library) -> Self {
+        Self { source, prepared: OnceLock::new() }
     }
 
     fn encode(&self, text: &str) -> Result<Vec<TokenId>, Error> {
-        let prepared = self.prepared.get_or_init(|| self.prepare().map_err(|error| error.to_string()));
-        let tokenizer =
-            prepared.as_ref().map_err(|reason| Error::malformed(Format::TokenizerJson, reason))?;
-        let encoding = tokenizer.encode_fast(text, false).map_err(|error| {
-            Error::unsupported(Format::TokenizerJson, format!("encoding failed: {error}"))
-        })?;
-        Ok(encoding.get_ids().iter().map(|&id| TokenId(id)).collect())
+        let format = self.source.format;
+        let prepared = self.prepared.get_or_init(|| self.source.prepare().map_err(|error| error.to_string()));
+        let prepared = prepared.as_ref().map_err(|reason| Error::malformed(format, reason))?;
+        let encoding = prepared
+            .tokenizer
+            .encode_fast(text, false)
+            .map_err(|error| Error::unsupported(format, format!("encoding failed: {error}")))?;
+        let number = |id: &u32| TokenId(*prepared.renumbered.get(id).unwrap_or(id));
+        Ok(encoding.get_ids().iter().map(number).collect())
     }
+}
 
-    fn prepare(&self) -> Result<tokenizers::Tokenizer, tokenizers::Error> {
+impl Library {
+    fn prepare(&self) -> Result<Prepared, tokenizers::Error> {
         let mut tokenizer = tokenizers::Tokenizer::from_bytes(&self.json)?;
         let normalizer = exact_normalizer(&self.normalizer).map(serde_json::from_value::<NormalizerWrapper>);
         tokenizer.with_normalizer(normalizer.transpose()?);
@@ -79,7 +103,20 @@ impl Library {
         tokenizer.with_truncation(None)?.with_padding(None);
         // What looks like a special token is ordinary text.
         tokenizer.set_encode_special_tokens(true);
-        Ok(tokenizer)
+        let renumbered = self.renumbered(&tokenizer)?;
+        Ok(Prepared { tokenizer, renumbered })
+    }
+
+    fn renumbered(&self, tokenizer: &tokenizers::Tokenizer) -> Result<HashMap<u32, u32>, tokenizers::Error> {
+        let mut renumbered = HashMap::new();
+        for (content, id) in &self.added {
+            let Some(given) = tokenizer.token_to_id(content).filter(|given| given != id) else { continue };
+            if let Some(other) = tokenizer.get_model().id_to_token(given).filter(|other| other != content) {
+                return Err(format!("added token {content:?} cannot be told from token {other:?}").into());
+            }
+            renumbered.insert(given, *id);
+        }
+        Ok(renumbered)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     Error, Format, Options, Tokenizer,
     draft::{Draft, Piece},
     encode::{Encoder, Library},
-    sentencepiece::{Kind, ScoredPiece, draft_tokens, piece_merge},
+    sentencepiece::{Kind, ScoredPiece, added_section, draft_tokens, piece_merge},
     spelling::Spelling,
 };
 
@@ -112,21 +112,26 @@ fn byte_level_encoder(pieces: &[ScoredPiece], metadata: &mut Metadata) -> Encode
         return refuse(format!("its way to cut text into words, {name:?}, is not known here"));
     };
     let added = (0_u32..).zip(pieces).filter(|(_, piece)| piece.kind == Kind::UserDefined);
-    let added: Vec<Json> = added.map(|(id, piece)| json!({"id": id, "content": piece.text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": false})).collect();
+    let added: Vec<(String, u32)> = added.map(|(id, piece)| (piece.text.clone(), id)).collect();
     let ordinary = (0_u32..).zip(pieces).filter(|(_, piece)| matches!(piece.kind, Kind::Normal | Kind::Byte));
     let vocab: serde_json::Map<String, Json> =
         ordinary.map(|(id, piece)| (piece.text.clone(), id.into())).collect();
     let file = json!({
         "version": "1.0",
-        "added_tokens": added,
+        "added_tokens": added_section(&added),
         "normalizer": null,
         "pre_tokenizer": pre_tokenizer,
         "post_processor": null,
         "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false},
         "model": {"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": ignore_merges},
     });
-    let library = Library::new(file.to_string().into_bytes(), Json::Null, pre_tokenizer);
-    Encoder::Library(Box::new(library))
+    Encoder::library(Library {
+        format: Format::Gguf,
+        json: file.to_string().into_bytes(),
+        normalizer: Json::Null,
+        pre_tokenizer,
+        added,
+    })
 }
 
 /// How text is cut into words, by the name that llama.cpp gives to it, and whether a word that is a

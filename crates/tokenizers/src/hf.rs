@@ -44,9 +44,11 @@ pub(crate) fn parse(json: Vec<u8>) -> Result<Draft, Error> {
         .map_err(|error| Error::malformed(Format::TokenizerJson, error.to_string()))?;
     let spelling = file.spelling()?;
     let tokens = file.tokens(&spelling)?;
+    let texts = file.added_tokens.into_iter().flatten().filter(|added| !added.special);
+    let added = texts.map(|added| (added.content.into_owned(), added.id)).collect();
     let (normalizer, pre_tokenizer) = (file.normalizer, file.pre_tokenizer);
-    let library = Library::new(json, normalizer, pre_tokenizer);
-    Ok(Draft::new(Format::TokenizerJson, tokens, Encoder::Library(Box::new(library))))
+    let library = Library { format: Format::TokenizerJson, json, normalizer, pre_tokenizer, added };
+    Ok(Draft::new(Format::TokenizerJson, tokens, Encoder::library(library)))
 }
 
 #[derive(Deserialize)]

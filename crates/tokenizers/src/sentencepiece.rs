@@ -149,12 +149,11 @@ fn unigram(model: &Model) -> Option<Encoder> {
         Kind::Control | Kind::Unused => json!([format!("\u{0}{}", piece.text), -1e9]),
         _ => json!([piece.text, piece.score]),
     };
-    let added = (0_u32..).zip(&model.pieces).filter(|(_, piece)| piece.kind == Kind::UserDefined);
-    let added: Vec<Value> = added.map(|(id, piece)| json!({"id": id, "content": piece.text.replace('▁', " "), "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": false})).collect();
+    let added = user_defined(&model.pieces);
     let normalizer = json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"});
     let file = json!({
         "version": "1.0",
-        "added_tokens": added,
+        "added_tokens": added_section(&added),
         "normalizer": normalizer,
         "pre_tokenizer": null,
         "post_processor": null,
@@ -166,8 +165,29 @@ fn unigram(model: &Model) -> Option<Encoder> {
             "vocab": model.pieces.iter().map(entry).collect::<Vec<Value>>(),
         },
     });
-    let library = Library::new(file.to_string().into_bytes(), normalizer, Value::Null);
-    Some(Encoder::Library(Box::new(library)))
+    let library = Library {
+        format: Format::SentencePiece,
+        json: file.to_string().into_bytes(),
+        normalizer,
+        pre_tokenizer: Value::Null,
+        added,
+    };
+    Some(Encoder::library(library))
+}
+
+/// The pieces that users defined, as they stand in a text.
+fn user_defined(pieces: &[ScoredPiece]) -> Vec<(String, u32)> {
+    let defined = (0..).zip(pieces).filter(|(_, piece)| piece.kind == Kind::UserDefined);
+    defined.map(|(id, piece)| (piece.text.replace('▁', " "), id)).collect()
+}
+
+/// The section of a tokenizer.json for added tokens that are text.
+pub(crate) fn added_section(added: &[(String, u32)]) -> Value {
+    let entry = |(content, id): &(String, u32)| {
+        json!({"id": id, "content": content, "special": false, "normalized": false,
+               "single_word": false, "lstrip": false, "rstrip": false})
+    };
+    added.iter().map(entry).collect()
 }
 
 fn parse(file: &[u8]) -> Result<Model, String> {

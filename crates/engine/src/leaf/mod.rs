@@ -14,6 +14,8 @@ mod text;
 
 use std::sync::Arc;
 
+use maskwright_automata::ByteSet;
+
 pub(crate) use automaton::{Action, Automaton, Step};
 pub(crate) use json::json_string;
 pub(crate) use text::{Next as TextNext, Text, Words};
@@ -54,11 +56,13 @@ impl Leaf {
     }
 
     /// The bytes that may come first.
-    pub(crate) fn first(&self) -> maskwright_automata::ByteSet {
+    pub(crate) fn first(&self) -> ByteSet {
         match self {
-            Self::Window { max: 0, .. } => maskwright_automata::ByteSet::EMPTY,
+            Self::Window { automaton, max: 0, .. } if automaton.counts_only(automaton.start()) => {
+                ByteSet::EMPTY
+            }
             Self::Window { automaton, .. } => *automaton.live(automaton.start()),
-            Self::Text(_) => maskwright_automata::ByteSet::byte(b'"'),
+            Self::Text(_) => ByteSet::byte(b'"'),
         }
     }
 

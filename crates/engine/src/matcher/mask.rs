@@ -62,29 +62,18 @@ impl Masker<'_> {
         path.clear();
         match self.bound.memo().find(&key) {
             Some(node) => self.follow(thread, node, &mut path, thread.stack, sink),
-            None => self.compute(thread, &mut path, thread.stack, sink),
+            None => self.compute(thread, &path, thread.stack, sink),
         }
         self.scratch.path = path;
     }
 
     /// The same by the plain walk over the whole trie, for comparison.
     pub(crate) fn plain(&mut self, thread: Thread, sink: &mut impl Sink) {
-        let mut work = vec![(Vec::new(), thread.stack)];
-        while let Some((path, stack)) = work.pop() {
-            self.scratch.line.start(&path, stack);
-            let mut found = Vec::new();
-            let item = Thread { stack: self.scratch.line.top(), ..thread };
-            self.walk_item(item, &mut found);
-            if self.scratch.line.forked {
-                let (frames, below) = self.scratch.line.fork();
-                if let Top::Union(members) = self.arena.top(below) {
-                    work.extend(members.iter().map(|&member| (frames.to_vec(), member)));
-                }
-                continue;
-            }
-            found.sort_unstable();
-            sink.part(&Part::List(found.into()));
-        }
+        let mut found = Vec::new();
+        self.scratch.line.start(&[], thread.stack);
+        self.walk_item(Thread { stack: Line::of_matcher(thread.stack), ..thread }, &mut found);
+        found.sort_unstable();
+        sink.part(&Part::List(found.into()));
     }
 
     /// Goes down the memo along the stack, and computes where it knows no further.
@@ -111,32 +100,17 @@ impl Masker<'_> {
                         None => return self.compute(thread, path, stack, sink),
                     }
                 }
-                Top::Union(members) => {
-                    for member in members.to_vec() {
-                        let depth = path.len();
-                        self.follow(thread, node, path, member, sink);
-                        path.truncate(depth);
-                    }
-                    return;
-                }
+                Top::Union(_) => return self.compute_forked(thread, sink),
             }
         }
     }
 
     /// Computes a mask, remembers it, and hands it over. `path` holds the frames that are known to matter.
-    fn compute(&mut self, thread: Thread, path: &mut Vec<Frame>, stack: u32, sink: &mut impl Sink) {
+    fn compute(&mut self, thread: Thread, path: &[Frame], stack: u32, sink: &mut impl Sink) {
         self.scratch.line.start(path, stack);
-        let part = self.part(thread);
+        let part = self.part(Thread { stack: self.scratch.line.top(), ..thread });
         if self.scratch.line.forked {
-            let (frames, below) = self.scratch.line.fork();
-            *path = frames.to_vec();
-            let Top::Union(members) = self.arena.top(below) else { return };
-            for member in members.to_vec() {
-                let depth = path.len();
-                self.compute(thread, path, member, sink);
-                path.truncate(depth);
-            }
-            return;
+            return self.compute_forked(thread, sink);
         }
         sink.part(&part);
         let bound = self.bound;
@@ -148,12 +122,18 @@ impl Masker<'_> {
         bound.memo().insert(key, Answer::Mask(part));
     }
 
+    /// Computes the mask of a thread whose stack forks.
+    fn compute_forked(&mut self, thread: Thread, sink: &mut impl Sink) {
+        self.scratch.line.start(&[], thread.stack);
+        let part = self.part(Thread { stack: Line::of_matcher(thread.stack), ..thread });
+        sink.part(&part);
+    }
+
     /// The mask of a thread on the line, without what it may return to before the next byte.
     fn part(&mut self, thread: Thread) -> Part {
         let mut found = core::mem::take(&mut self.scratch.found);
         found.clear();
         let mut bases: Vec<Words> = Vec::new();
-        let thread = Thread { stack: self.scratch.line.top(), ..thread };
         self.expand(thread);
         let items = core::mem::take(&mut self.scratch.items);
         for &item in &items {

@@ -200,7 +200,7 @@ impl Matcher {
         self.current.extend_from_slice(&self.trail[start..]);
         let program = self.bound.program();
         let done = step::returns(program, &mut self.arena, &mut self.buffers, &mut self.current);
-        done || (start == 0 && self.moments.len() == 1 && program.is_nullable())
+        done || (self.now().bytes == 0 && program.is_nullable())
     }
 
     /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. Words beyond the vocabulary are

@@ -126,6 +126,18 @@ impl Arena {
         }
     }
 
+    /// Appends the top frames of a stack, each with what is below.
+    #[inline]
+    pub(crate) fn frames(&self, stack: u32, out: &mut Vec<(Frame, u32)>) {
+        match self.top(stack) {
+            Top::Frame(frame, below) => out.push((frame, below)),
+            // Unions are flat: their members are plain.
+            Top::Union(members) => {
+                out.extend(members.iter().filter_map(|&m| self.node(m)).map(|n| (n.frame, n.below)));
+            }
+        }
+    }
+
     /// The node of a stack; the bottom, and stacks that are kept elsewhere, have none.
     fn node(&self, stack: u32) -> Option<&Node> {
         self.nodes.get((stack as usize).wrapping_sub(1))
@@ -159,13 +171,7 @@ impl Stacks for Arena {
 
     #[inline]
     fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
-        match self.top(stack) {
-            Top::Frame(frame, below) => out.push((frame, below)),
-            // Unions are flat: their members are plain.
-            Top::Union(members) => {
-                out.extend(members.iter().filter_map(|&m| self.node(m)).map(|n| (n.frame, n.below)))
-            }
-        }
+        self.frames(stack, out);
     }
 
     fn union(&mut self, a: u32, b: u32) -> u32 {

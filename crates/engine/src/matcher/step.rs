@@ -266,6 +266,17 @@ pub(crate) fn leave<S: Stacks>(
     stack: u32,
     next: &mut Vec<Thread>,
 ) {
+    leave_to(program, stacks, buffers, stack, &mut |stacks, thread| add(stacks, thread, next));
+}
+
+/// The same, with a choice of what to do with the threads.
+fn leave_to<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    stack: u32,
+    add: &mut impl FnMut(&mut S, Thread),
+) {
     buffers.ended.push(stack);
     while let Some(stack) = buffers.ended.pop() {
         if !buffers.after.insert(stack) {
@@ -275,20 +286,20 @@ pub(crate) fn leave<S: Stacks>(
         stacks.pop(stack, &mut frames);
         for (frame, below) in frames.drain(..) {
             match frame.resume() {
-                Resume::Finish => add(stacks, Thread::DONE, next),
+                Resume::Finish => add(stacks, Thread::DONE),
                 Resume::At(state) => {
                     let thread = Thread::network(state, below);
                     if is_end(program, &thread) {
                         buffers.ended.push(below);
                     } else {
-                        add(stacks, thread, next);
+                        add(stacks, thread);
                     }
                 }
                 Resume::Loop { index, rounds } => {
                     let (again, leave) = next_round(program, index, rounds);
                     if let Some(rounds) = again {
                         let stack = stacks.push(Frame::counted(index, rounds), below);
-                        add(stacks, Thread::network(program.start(program.counted(index).body), stack), next);
+                        add(stacks, Thread::network(program.start(program.counted(index).body), stack));
                     }
                     if leave {
                         buffers.ended.push(below);
@@ -390,10 +401,15 @@ pub(crate) fn returns<S: Stacks>(
         at += 1;
         if thread.is_done() {
             done = true;
-            continue;
+        } else if may_end(program, &thread) {
+            // Not merged yet: what is merged into a thread that was looked at would not be looked at.
+            leave_to(program, stacks, buffers, thread.stack, &mut |_, thread| threads.push(thread));
         }
-        if may_end(program, &thread) {
-            leave(program, stacks, buffers, thread.stack, threads);
+    }
+    if threads.len() > 1 {
+        let all = core::mem::take(threads);
+        for thread in all {
+            add(stacks, thread, threads);
         }
     }
     done

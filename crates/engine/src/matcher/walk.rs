@@ -5,7 +5,8 @@
 //! than trying them all.
 //!
 //! The walk runs on a *line*: the frames below the thread, taken from the matcher's stacks one by one and only when a token
-//! reaches them. How far the line was followed is what the result depends on ([`crate::bind::memo`]).
+//! reaches them. How far the line was followed is what the result depends on ([`crate::bind::memo`]). Where the stacks fork there
+//! is no line; then the walk runs on the stacks themselves, and its result is not remembered.
 
 use maskwright_vocab::Trie;
 
@@ -22,13 +23,15 @@ pub(crate) struct Line {
     below: u32,
     /// How many of them were looked at.
     looked: usize,
-    /// A union of stacks was reached: the walk must be repeated for each member.
+    /// A union of stacks was reached: there is no line, and what the walk found is not all.
     pub(crate) forked: bool,
     pushed: Arena,
 }
 
 /// Stacks with this bit are places on the line; the rest of the number says how many frames are above.
 const ON_LINE: u32 = 1 << 31;
+/// Stacks with this bit are the matcher's.
+const OF_MATCHER: u32 = 1 << 30;
 
 impl Line {
     /// Starts a line with frames that are known to matter, and the stack below them.
@@ -51,9 +54,9 @@ impl Line {
         &self.frames[..self.looked]
     }
 
-    /// The matcher's stack at the fork.
-    pub(crate) fn fork(&self) -> (&[Frame], u32) {
-        (&self.frames, self.below)
+    /// A stack of the matcher's, for a walk that does not run on the line.
+    pub(crate) fn of_matcher(stack: u32) -> u32 {
+        stack | OF_MATCHER
     }
 }
 
@@ -103,6 +106,12 @@ impl Stacks for LineStacks<'_> {
     fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
         if stack & ON_LINE != 0 {
             return self.pop_line(stack, out);
+        }
+        if stack & OF_MATCHER != 0 {
+            let from = out.len();
+            self.arena.frames(stack & !OF_MATCHER, out);
+            out[from..].iter_mut().for_each(|(_, below)| *below |= OF_MATCHER);
+            return;
         }
         match self.line.pushed.top(stack) {
             Top::Frame(frame, below) => out.push((frame, below)),

@@ -114,7 +114,13 @@ impl<'s> Context<'s> {
         }
         if self.error.is_empty() {
             let message = "every value would have to contain another one without end".to_owned();
-            self.problem(Reason::Unsatisfiable, PathId::ROOT, "", message, "give the recursion a way to stop");
+            self.problem(
+                Reason::Unsatisfiable,
+                PathId::ROOT,
+                "",
+                message,
+                "give the recursion a way to stop",
+            );
         }
         self.error
     }

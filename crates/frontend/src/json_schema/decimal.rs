@@ -37,7 +37,7 @@ impl Decimal {
             return Self { negative: false, digits: Box::default(), exponent: 0 };
         }
         let dropped = digits.len() - kept;
-        let exponent = power.saturating_sub(fraction.len() as i64).saturating_add(dropped as i64);
+        let exponent = power.saturating_sub(signed(fraction.len())).saturating_add(signed(dropped));
         Self { negative, digits: digits[first..kept].into(), exponent }
     }
 
@@ -48,15 +48,20 @@ impl Decimal {
     /// The number as a count: `Err(true)` if it is a whole number that is too large, `Err(false)` if it is
     /// no count at all.
     pub(crate) fn to_count(&self) -> Result<u32, bool> {
-        if self.negative || !self.is_integer() {
+        let Ok(zeros) = u32::try_from(self.exponent.min(20)) else { return Err(false) };
+        if self.negative {
             return Err(false);
         }
-        if self.digits.len() as i64 + self.exponent > 10 {
+        if self.digits.len() + zeros as usize > 10 {
             return Err(true);
         }
         let digits = self.digits.iter().fold(0u64, |n, d| n * 10 + u64::from(d - b'0'));
-        u32::try_from(digits * 10u64.pow(self.exponent as u32)).map_err(|_| true)
+        u32::try_from(digits * 10u64.pow(zeros)).map_err(|_| true)
     }
+}
+
+fn signed(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
 }
 
 fn parse_power(text: &str) -> i64 {

@@ -173,7 +173,9 @@ impl<'s> Reader<'_, '_, 's> {
             "minItems" => self.found.item_count.min = self.least("minItems", T::ARRAY, value),
             "maxItems" => self.found.item_count.max = self.greatest("maxItems", T::ARRAY, value),
             "minProperties" => self.found.property_count.min = self.least("minProperties", T::OBJECT, value),
-            "maxProperties" => self.found.property_count.max = self.greatest("maxProperties", T::OBJECT, value),
+            "maxProperties" => {
+                self.found.property_count.max = self.greatest("maxProperties", T::OBJECT, value);
+            }
             "format" => self.format(value),
             "$defs" => self.definitions("$defs", value),
             "definitions" => self.definitions("definitions", value),
@@ -203,7 +205,9 @@ impl<'s> Reader<'_, '_, 's> {
     }
 
     fn properties(&mut self, value: &'s Value) {
-        let Some(map) = value.as_object() else { return self.malformed("properties", "an object of schemas") };
+        let Some(map) = value.as_object() else {
+            return self.malformed("properties", "an object of schemas");
+        };
         self.assert("properties", if map.is_empty() { TypeSet::NONE } else { TypeSet::OBJECT });
         self.found.properties = Some(map);
     }
@@ -261,7 +265,7 @@ impl<'s> Reader<'_, '_, 's> {
                 self.assert(keyword, types);
                 n
             }
-            Some(Err(_)) => {
+            Some(Err(())) => {
                 let message = format!("`{keyword}` is above 4294967295");
                 self.context.limit(self.path, keyword, message);
                 0
@@ -279,7 +283,7 @@ impl<'s> Reader<'_, '_, 's> {
                 self.assert(keyword, types);
                 Some(n)
             }
-            Some(Err(_)) => {
+            Some(Err(())) => {
                 self.cover(keyword);
                 let path = self.context.report.paths.keyword(self.path, keyword);
                 self.context.note(path, Note::BoundOutOfReach);
@@ -417,14 +421,12 @@ fn allows_everything(keyword: &str, value: &Value, schema: &Map<String, Value>) 
         _ => false,
     };
     match keyword {
-        "uniqueItems" => value == &Value::Bool(false),
-        // Draft-04: a flag on `minimum` and `maximum`.
-        "exclusiveMinimum" | "exclusiveMaximum" => value == &Value::Bool(false),
+        // In draft-04, the exclusive bounds are flags on `minimum` and `maximum`.
+        "uniqueItems" | "exclusiveMinimum" | "exclusiveMaximum" | "not" => value == &Value::Bool(false),
         "patternProperties" | "dependencies" | "dependentRequired" | "dependentSchemas" => {
             value.as_object().is_some_and(Map::is_empty)
         }
         "propertyNames" | "unevaluatedProperties" | "unevaluatedItems" => open(value),
-        "not" => value == &Value::Bool(false),
         "if" => !schema.contains_key("then") && !schema.contains_key("else"),
         "then" | "else" => !schema.contains_key("if") || open(value),
         "minContains" | "maxContains" => !schema.contains_key("contains"),

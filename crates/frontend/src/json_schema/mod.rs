@@ -109,15 +109,16 @@ fn is_deeper(value: &Value, limit: usize) -> bool {
         if depth > limit {
             return true;
         }
+        let mut descend = |part| {
+            if matches!(part, &Value::Array(_) | &Value::Object(_)) {
+                work.push((part, depth + 1));
+            }
+        };
         match value {
-            Value::Array(items) => work.extend(items.iter().filter(is_container).map(|item| (item, depth + 1))),
-            Value::Object(map) => work.extend(map.values().filter(is_container).map(|item| (item, depth + 1))),
+            Value::Array(items) => items.iter().for_each(&mut descend),
+            Value::Object(map) => map.values().for_each(&mut descend),
             _ => {}
         }
     }
     false
-}
-
-fn is_container(value: &&Value) -> bool {
-    value.is_array() || value.is_object()
 }

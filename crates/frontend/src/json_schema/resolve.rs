@@ -48,7 +48,9 @@ impl Miss {
             ),
             Self::OwnAddress => (
                 Reason::Unsupported,
-                format!("`{reference}` is inside or leads into a schema with its own `$id`, which is not resolved yet"),
+                format!(
+                    "`{reference}` is inside or leads into a schema with its own `$id`, which is not resolved yet"
+                ),
                 "remove the inner `$id`, or refer from the root of the document",
             ),
             Self::Nothing => (
@@ -61,7 +63,11 @@ impl Miss {
 }
 
 /// The same without a problem.
-pub(crate) fn find<'s>(context: &mut Context<'s>, reference: &str, path: PathId) -> Result<(&'s Value, PathId), Miss> {
+pub(crate) fn find<'s>(
+    context: &mut Context<'s>,
+    reference: &str,
+    path: PathId,
+) -> Result<(&'s Value, PathId), Miss> {
     let fragment = match reference.strip_prefix('#') {
         Some(_) if context.report.paths.is_rebased(path) => return Err(Miss::OwnAddress),
         Some(fragment) => fragment,

@@ -112,7 +112,12 @@ impl Validator {
         for &(keyword, types) in &keywords.pending {
             if types.meets(TypeSet::of(value)) {
                 let message = format!("`{keyword}` beside or below `enum` or `const` is not enforced yet");
-                context.unsupported(path, keyword, message, "list only the values that satisfy it, and remove it");
+                context.unsupported(
+                    path,
+                    keyword,
+                    message,
+                    "list only the values that satisfy it, and remove it",
+                );
                 return false;
             }
         }
@@ -160,7 +165,9 @@ impl Validator {
         depth: usize,
     ) -> bool {
         let required = keywords.required.iter().filter_map(Value::as_str);
-        if !keywords.property_count.holds(members.len()) || !required.into_iter().all(|name| members.contains_key(name)) {
+        if !keywords.property_count.holds(members.len())
+            || !required.into_iter().all(|name| members.contains_key(name))
+        {
             return false;
         }
         members.iter().all(|(name, member)| {

@@ -1,5 +1,7 @@
 //! A pattern after reading: groups, flags, classes and escapes are resolved.
 
+use std::sync::Arc;
+
 use maskwright_grammar::{CharSet, Span};
 
 /// A part of a pattern.
@@ -18,8 +20,8 @@ pub enum Kind {
     Empty,
     /// One character.
     Char(char),
-    /// One character of a set, which may be empty.
-    Class(CharSet),
+    /// One character of a set, which may be empty. Equal sets of one pattern are shared.
+    Class(Arc<CharSet>),
     /// One after the other.
     Concat(Vec<Ast>),
     /// One of these.
@@ -54,7 +56,7 @@ pub enum Place {
     /// before it a word character?" and "is the one after it?": `[neither, after, before, both]`.
     Word {
         /// The word characters.
-        word: CharSet,
+        word: Arc<CharSet>,
         /// The four answers.
         holds: [bool; 4],
     },

@@ -8,6 +8,8 @@
 //! stands on their right, from left to right. Nesting, POSIX names and set operations belong to the Rust
 //! dialect; in ECMA-262 these characters stand for themselves, and `[]` matches nothing.
 
+use std::sync::Arc;
+
 use maskwright_grammar::{CharSet, Diagnostic, Span};
 
 use super::Dialect;
@@ -73,7 +75,7 @@ impl Parser<'_> {
                     self.brackets(start)?
                 }
             };
-            items.sets.push(set);
+            items.sets.push(Arc::new(set));
             return Ok(());
         }
         let low = match self.bracket_char(start)? {
@@ -148,7 +150,7 @@ impl Parser<'_> {
 #[derive(Default)]
 struct Items {
     ranges: Vec<(char, char)>,
-    sets: Vec<CharSet>,
+    sets: Vec<Arc<CharSet>>,
 }
 
 impl Items {

@@ -1,5 +1,7 @@
 //! What a backslash begins: a character, a class, or a property of a place.
 
+use std::sync::Arc;
+
 use maskwright_grammar::{CharSet, Diagnostic, Span};
 
 use super::Dialect;
@@ -10,7 +12,7 @@ use super::unicode;
 /// What an escape means inside and outside of brackets alike.
 pub(super) enum Escaped {
     Char(char),
-    Class(CharSet),
+    Class(Arc<CharSet>),
 }
 
 impl Parser<'_> {
@@ -89,8 +91,9 @@ impl Parser<'_> {
             _ => return self.escaped_char(c, start).map(Escaped::Char),
         };
         // The case is folded before the complement is taken, so that `\P{Lu}` stays the complement of `\p{Lu}`.
-        let set = if self.flags.ignore_case && matches!(c, 'p' | 'P') { unicode::ignore_case(&set) } else { set };
-        Ok(Escaped::Class(if c.is_ascii_uppercase() { set.complement() } else { set }))
+        let fold = self.flags.ignore_case && matches!(c, 'p' | 'P');
+        let set = if fold { self.tables.share(unicode::ignore_case(&set)) } else { set };
+        Ok(Escaped::Class(if c.is_ascii_uppercase() { self.tables.complement(&set) } else { set }))
     }
 
     fn escaped_char(&mut self, c: char, start: usize) -> Result<char, Diagnostic> {
@@ -127,7 +130,7 @@ impl Parser<'_> {
     }
 
     /// The rest of `\pL`, `\p{Name}` and `\p{^Name}`.
-    fn property(&mut self, start: usize) -> Result<CharSet, Diagnostic> {
+    fn property(&mut self, start: usize) -> Result<Arc<CharSet>, Diagnostic> {
         let from = self.at;
         let (name, negated) = if self.eat('{') {
             let length = self.pattern[self.at..].find('}').ok_or_else(|| {
@@ -143,8 +146,8 @@ impl Parser<'_> {
             };
             (&self.pattern[from..from + c.len_utf8()], false)
         };
-        match unicode::property(name) {
-            Some(set) if negated => Ok(set.complement()),
+        match self.tables.property(name) {
+            Some(set) if negated => Ok(self.tables.complement(&set)),
             Some(set) => Ok(set),
             None => Err(Diagnostic::error(self.since(start), format!("there is no Unicode property named `{name}`"))
                 .with_help(r"known are general categories (`\p{Lu}`), scripts (`\p{Greek}`) and binary properties (`\p{Alphabetic}`)")),

@@ -5,7 +5,9 @@
 //! the classes of a partition of all characters. For a pattern with `\b` there are three: the start, after a
 //! word character, after another one.
 
-use maskwright_grammar::{CharSet, Diagnostic};
+use std::collections::HashSet;
+
+use maskwright_grammar::{CharSet, Diagnostic, Span};
 
 use super::ast::{Ast, Kind, Look, Place};
 use super::unicode;
@@ -23,21 +25,24 @@ impl Contexts {
     /// The contexts that a pattern can tell apart. Its look-behinds must be [narrow](Narrow::of).
     pub(super) fn of(ast: &Ast) -> Result<Self, Diagnostic> {
         let mut sets = vec![CharSet::all()];
+        let mut seen = HashSet::new();
         let mut crowded = None;
         ast.for_each(&mut |ast| {
             let set = match ast.kind() {
                 Kind::Place(Place::LineStart) => Some(newline()),
-                Kind::Place(Place::Word { word, .. }) => Some(word.clone()),
+                Kind::Place(Place::Word { word, .. }) => Some(CharSet::clone(word)),
                 Kind::Look(Look { ahead: false, .. }, body) => Narrow::of(body).map(|narrow| narrow.set),
                 _ => None,
             };
             if let Some(set) = set
                 && sets.len() < MAX_CONTEXTS
+                && !seen.contains(&set)
             {
                 sets = refine(&sets, &set);
                 if sets.len() >= MAX_CONTEXTS {
                     crowded = Some(ast.span());
                 }
+                seen.insert(set);
             }
         });
         match crowded {
@@ -59,7 +64,8 @@ impl Contexts {
 
     /// Whether the character before the place is a member, which is the same for all places of a context.
     pub(super) fn is_after(&self, context: usize, set: &CharSet) -> bool {
-        context > 0 && !self.sets[context - 1].intersection(set).is_empty()
+        let first = context.checked_sub(1).and_then(|at| self.sets[at].ranges().first());
+        first.is_some_and(|&(first, _)| set.contains(first))
     }
 }
 
@@ -80,7 +86,7 @@ impl Narrow {
         }
         match body.kind() {
             Kind::Char(c) => Some(Self { set: unicode::ranges(&[(*c, *c)]), start: false }),
-            Kind::Class(set) => Some(Self { set: set.clone(), start: false }),
+            Kind::Class(set) => Some(Self { set: CharSet::clone(set), start: false }),
             Kind::Place(Place::TextStart) => Some(Self { set: CharSet::none(), start: true }),
             Kind::Place(Place::LineStart) => Some(Self { set: newline(), start: true }),
             // Text that ends with `x{1,n}` is text that ends with `x`.
@@ -98,7 +104,7 @@ impl Narrow {
 }
 
 /// The first look-behind of a pattern that more than one character decides.
-pub(super) fn wide_look_behind(ast: &Ast) -> Option<maskwright_grammar::Span> {
+pub(super) fn wide_look_behind(ast: &Ast) -> Option<Span> {
     let mut found = None;
     ast.for_each(&mut |ast| {
         if let Kind::Look(Look { ahead: false, .. }, body) = ast.kind()

@@ -31,6 +31,7 @@
 //! lowered again for each round; without one only `^` and `$` can be resolved ([`Lowerer::anchored_loop`]).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use maskwright_grammar::{CharSet, Diagnostic, Expr, ExprId, GrammarBuilder, Span};
 
@@ -306,7 +307,7 @@ impl Lowerer<'_> {
         match ast.kind() {
             Kind::Empty | Kind::Place(_) | Kind::Look(..) => self.builder.empty(),
             Kind::Char(c) => self.builder.bytes(c.encode_utf8(&mut [0; 4]).as_bytes()),
-            Kind::Class(set) => self.builder.class(set.clone()),
+            Kind::Class(set) => self.builder.class(CharSet::clone(set)),
             Kind::Concat(parts) => self.concat(parts),
             Kind::Alt(parts) => self.alternatives(parts),
             Kind::Repeat { body, min, max } => {
@@ -491,7 +492,7 @@ fn begins_with(bytes: &[u8], mirrored: bool, set: &CharSet) -> Option<bool> {
 /// The same part, where anchors match nowhere.
 fn without_anchors(ast: &Ast) -> Ast {
     let kind = match ast.kind() {
-        Kind::Place(_) => Kind::Class(CharSet::none()),
+        Kind::Place(_) => Kind::Class(Arc::new(CharSet::none())),
         Kind::Concat(parts) => Kind::Concat(parts.iter().map(without_anchors).collect()),
         Kind::Alt(parts) => Kind::Alt(parts.iter().map(without_anchors).collect()),
         Kind::Repeat { body, min, max } => {

@@ -3,6 +3,8 @@
 //! A recursive descent with one counter: whatever nests (groups, classes, repetitions of repetitions) goes one
 //! level deeper, and too deep is an error with its place. Escapes and classes have their own files.
 
+use std::sync::Arc;
+
 use maskwright_grammar::{CharSet, Diagnostic, Span};
 
 use super::ast::{Ast, Kind, Look, Place};
@@ -121,11 +123,11 @@ impl Parser<'_> {
     }
 
     /// A character, or the characters that differ from it only in case.
-    pub(super) fn literal(&self, c: char) -> Kind {
+    pub(super) fn literal(&mut self, c: char) -> Kind {
         if self.flags.ignore_case {
             let set = unicode::ignore_case(&unicode::ranges(&[(c, c)]));
             if set.single().is_none() {
-                return Kind::Class(set);
+                return Kind::Class(self.tables.share(set));
             }
         }
         Kind::Char(c)
@@ -134,16 +136,19 @@ impl Parser<'_> {
     /// A class in brackets; one of a single character is that character.
     fn class(&mut self, start: usize) -> Result<Kind, Diagnostic> {
         let set = self.brackets(start)?;
-        Ok(set.single().map_or(Kind::Class(set), Kind::Char))
+        Ok(match set.single() {
+            Some(only) => Kind::Char(only),
+            None => Kind::Class(self.tables.share(set)),
+        })
     }
 
-    fn dot(&self) -> CharSet {
+    fn dot(&mut self) -> Arc<CharSet> {
         let excluded: &[(char, char)] = match (self.flags.dot_all, self.dialect) {
             (true, _) => &[],
             (false, Dialect::Rust) => &[('\n', '\n')],
             (false, Dialect::Ecma) => &[('\n', '\n'), ('\r', '\r'), ('\u{2028}', '\u{2029}')],
         };
-        unicode::ranges(excluded).complement()
+        self.tables.share(unicode::ranges(excluded).complement())
     }
 
     /// `*`, `+`, `?`, `{n,m}` after an atom, several of them in the Rust dialect.

@@ -1,56 +1,92 @@
 //! Character classes by name, from the tables of regex-syntax.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
 use maskwright_grammar::CharSet;
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
-/// The classes that patterns use most, each computed when it is first needed.
+/// The classes of a pattern. Large ones (`\w` has 770 ranges) are computed once and shared, so that a pattern that is
+/// full of them stays small.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    digit: Option<CharSet>,
-    word: Option<CharSet>,
-    space: Option<CharSet>,
+    named: HashMap<String, Option<Arc<CharSet>>>,
+    complements: HashMap<Arc<CharSet>, Arc<CharSet>>,
+    shared: HashSet<Arc<CharSet>>,
 }
 
 impl Tables {
     /// `\d`: decimal digits.
-    pub(super) fn digit(&mut self, ascii: bool) -> CharSet {
-        if ascii { ranges(&[('0', '9')]) } else { self.digit.get_or_insert_with(|| table(r"\d")).clone() }
+    pub(super) fn digit(&mut self, ascii: bool) -> Arc<CharSet> {
+        if ascii { self.share(ranges(&[('0', '9')])) } else { self.table(r"\d") }
     }
 
     /// `\w`: letters, marks, digits and connectors.
-    pub(super) fn word(&mut self, ascii: bool) -> CharSet {
+    pub(super) fn word(&mut self, ascii: bool) -> Arc<CharSet> {
         if ascii {
-            ranges(&[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')])
+            self.share(ranges(&[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')]))
         } else {
-            self.word.get_or_insert_with(|| table(r"\w")).clone()
+            self.table(r"\w")
         }
     }
 
     /// `\s`: white space.
-    pub(super) fn space(&mut self, ascii: bool) -> CharSet {
-        if ascii {
-            ranges(&[('\t', '\r'), (' ', ' ')])
-        } else {
-            self.space.get_or_insert_with(|| table(r"\s")).clone()
-        }
+    pub(super) fn space(&mut self, ascii: bool) -> Arc<CharSet> {
+        if ascii { self.share(ranges(&[('\t', '\r'), (' ', ' ')])) } else { self.table(r"\s") }
     }
 
     /// `\s` of ECMA-262: white space, line terminators and the byte order mark, but not U+0085.
-    pub(super) fn ecma_space(&mut self) -> CharSet {
+    pub(super) fn ecma_space(&mut self) -> Arc<CharSet> {
         let extra = ranges(&[('\u{FEFF}', '\u{FEFF}')]);
         let next_line = ranges(&[('\u{85}', '\u{85}')]);
-        self.space(false).intersection(&next_line.complement()).union(&extra)
+        let set = self.space(false).intersection(&next_line.complement()).union(&extra);
+        self.share(set)
     }
-}
 
-/// What `\p{name}` means, or `None` where there is no such property.
-pub(super) fn property(name: &str) -> Option<CharSet> {
-    // Only characters that names are made of: nothing may end the braces or start an escape.
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | '=' | ':');
-    if name.is_empty() || !name.chars().all(fits) {
-        return None;
+    /// What `\p{name}` means, or `None` where there is no such property.
+    pub(super) fn property(&mut self, name: &str) -> Option<Arc<CharSet>> {
+        // Only characters that names are made of: nothing may end the braces or start an escape.
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | '=' | ':');
+        if name.is_empty() || !name.chars().all(fits) {
+            return None;
+        }
+        self.named(&format!(r"\p{{{name}}}"))
     }
-    class(&format!(r"\p{{{name}}}"))
+
+    /// The complement of a set.
+    pub(super) fn complement(&mut self, set: &Arc<CharSet>) -> Arc<CharSet> {
+        if let Some(known) = self.complements.get(set) {
+            return Arc::clone(known);
+        }
+        let complement = self.share(set.complement());
+        self.complements.insert(Arc::clone(set), Arc::clone(&complement));
+        complement
+    }
+
+    /// The set, or an equal one that exists already.
+    pub(super) fn share(&mut self, set: CharSet) -> Arc<CharSet> {
+        if let Some(known) = self.shared.get(&set) {
+            return Arc::clone(known);
+        }
+        let set = Arc::new(set);
+        self.shared.insert(Arc::clone(&set));
+        set
+    }
+
+    /// A class that is known to exist.
+    fn table(&mut self, pattern: &str) -> Arc<CharSet> {
+        self.named(pattern).unwrap_or_else(|| Arc::new(CharSet::none()))
+    }
+
+    /// What a pattern of one class matches.
+    fn named(&mut self, pattern: &str) -> Option<Arc<CharSet>> {
+        if let Some(known) = self.named.get(pattern) {
+            return known.clone();
+        }
+        let set = class(pattern).map(|set| self.share(set));
+        self.named.insert(pattern.into(), set.clone());
+        set
+    }
 }
 
 /// A class between colons inside brackets, `[:alpha:]`.
@@ -88,12 +124,7 @@ pub(super) fn ranges(ranges: &[(char, char)]) -> CharSet {
     CharSet::from_ranges(ranges.iter().copied())
 }
 
-/// A class that is known to exist.
-fn table(pattern: &str) -> CharSet {
-    class(pattern).unwrap_or_else(CharSet::none)
-}
-
-/// What a pattern of one class matches.
+/// What regex-syntax says that a pattern of one class matches.
 fn class(pattern: &str) -> Option<CharSet> {
     match regex_syntax::parse(pattern).ok()?.into_kind() {
         HirKind::Class(Class::Unicode(class)) => Some(from_class(&class)),
@@ -127,6 +158,8 @@ mod tests {
 
     #[test]
     fn properties_are_found_by_name_only() {
+        let mut tables = Tables::default();
+        let mut property = |name| tables.property(name);
         assert!(property("Greek").is_some_and(|set| set.contains('λ')));
         assert!(property("Script=Greek").is_some_and(|set| set.contains('λ')));
         assert_eq!(property("Zl").and_then(|set| set.single()), Some('\u{2028}'));

@@ -7,7 +7,7 @@
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder, RuleId};
 
 use super::Rng;
-use crate::Oracle;
+use crate::{Oracle, Unknown};
 
 /// What random grammars look like.
 #[derive(Clone, Debug)]
@@ -28,6 +28,9 @@ pub struct Shape {
     pub wide_classes: bool,
     /// Whether some repetitions are counted in thousands.
     pub large_counts: bool,
+    /// How [ambiguous](crate::State::ambiguity) a short text may be. Some grammars read every piece of a text
+    /// in every way; they are true to the definition and cost seconds for each mask.
+    pub ambiguity: usize,
 }
 
 impl Default for Shape {
@@ -41,6 +44,7 @@ impl Default for Shape {
             json_strings: true,
             wide_classes: true,
             large_counts: true,
+            ambiguity: 150,
         }
     }
 }
@@ -53,10 +57,29 @@ pub fn grammar(rng: &mut Rng, shape: &Shape) -> Grammar {
         let Some(grammar) = any_grammar(rng, shape) else { continue };
         if let Ok(oracle) = Oracle::with_limit(&grammar, LIMIT)
             && oracle.is_viable(&oracle.start())
+            && is_tame(rng, shape, &oracle) == Ok(true)
         {
             return grammar;
         }
     }
+}
+
+/// Whether a random beginning over the alphabet stays within the allowed ambiguity.
+fn is_tame(rng: &mut Rng, shape: &Shape, oracle: &Oracle) -> Result<bool, Unknown> {
+    const TRIES: usize = 60;
+    let bytes = shape.alphabet.iter().collect::<String>().into_bytes();
+    let mut state = oracle.start();
+    for _ in 0..TRIES {
+        let Some(&byte) = rng.choose(&bytes) else { break };
+        let next = oracle.try_step(&state, byte)?;
+        if oracle.is_viable(&next) {
+            state = next;
+        }
+        if state.ambiguity() > shape.ambiguity {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn any_grammar(rng: &mut Rng, shape: &Shape) -> Option<Grammar> {

@@ -58,6 +58,20 @@ impl Arena {
         Ok(distance)
     }
 
+    /// The byte that leads nearest to the end; `None` if none leads there.
+    pub(crate) fn nearest_byte(&mut self, node: NodeId) -> Result<Option<u8>, Unknown> {
+        let mut nearest: Option<(u64, u8)> = None;
+        for byte in representatives(self.cuts(node)) {
+            let next = self.derivative(node, byte);
+            if let Some(distance) = self.distance(next)?
+                && nearest.is_none_or(|(least, _)| distance < least)
+            {
+                nearest = Some((distance, byte));
+            }
+        }
+        Ok(nearest.map(|(_, byte)| byte))
+    }
+
     fn json_distance(&mut self, stage: Stage, text: NodeId) -> Result<Option<u64>, Unknown> {
         let Some(spellable) = stage.spellable() else {
             // Every text has a spelling, so there is one if there is a text.

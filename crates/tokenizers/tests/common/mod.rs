@@ -5,7 +5,7 @@ use maskwright_tokenizers::Tokenizer;
 use serde_json::{Value, json};
 
 /// Texts of many kinds: scripts, spaces, numbers, JSON, code, look-alikes of special tokens.
-pub const TEXTS: &[&str] = &[
+pub(crate) const TEXTS: &[&str] = &[
     "",
     "Hello world",
     " Hello",
@@ -25,7 +25,7 @@ pub const TEXTS: &[&str] = &[
 ];
 
 /// Every text comes back as it was.
-pub fn check_round_trips(tokenizer: &Tokenizer) {
+pub(crate) fn check_round_trips(tokenizer: &Tokenizer) {
     for text in TEXTS {
         let tokens = tokenizer.encode(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
         assert_eq!(String::from_utf8_lossy(&tokenizer.decode(&tokens)), *text);
@@ -34,7 +34,7 @@ pub fn check_round_trips(tokenizer: &Tokenizer) {
 }
 
 /// The character of a byte in the alphabet of GPT-2.
-pub fn byte_char(byte: u8) -> char {
+pub(crate) fn byte_char(byte: u8) -> char {
     let plain = |byte: u8| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     if plain(byte) {
         return char::from(byte);
@@ -44,7 +44,7 @@ pub fn byte_char(byte: u8) -> char {
 }
 
 /// A small byte-level BPE: all bytes, ` t`, ` th`, `he`, and added tokens.
-pub fn byte_level_json() -> Value {
+pub(crate) fn byte_level_json() -> Value {
     let mut vocab: serde_json::Map<String, Value> =
         (0..=255_u8).map(|byte| (byte_char(byte).to_string(), byte.into())).collect();
     vocab.insert("Ġt".into(), 256.into());
@@ -64,13 +64,13 @@ pub fn byte_level_json() -> Value {
     })
 }
 
-pub fn added(id: u32, content: &str, special: bool) -> Value {
+pub(crate) fn added(id: u32, content: &str, special: bool) -> Value {
     json!({"id": id, "content": content, "special": special,
            "single_word": false, "lstrip": false, "rstrip": false, "normalized": false})
 }
 
 /// The pieces of a small SentencePiece-style vocabulary, with scores and SentencePiece's types.
-pub fn pieces() -> Vec<(String, f32, u8)> {
+pub(crate) fn pieces() -> Vec<(String, f32, u8)> {
     let mut pieces =
         vec![("<unk>".to_owned(), 0.0, 2), ("<s>".to_owned(), 0.0, 3), ("</s>".to_owned(), 0.0, 3)];
     pieces.extend((0..=255_u8).map(|byte| (format!("<0x{byte:02X}>"), 0.0, 6)));

@@ -118,7 +118,8 @@ impl Lowerer<'_> {
         let mut values = self.scalars(TypeSet::ALL);
         values.extend([array, object]);
         let value_expr = self.grammar.alt(values);
-        let Leaves { array_start, array_end, object_start, object_end, space, colon, string, .. } = self.leaves;
+        let Leaves { array_start, array_end, object_start, object_end, space, colon, string, .. } =
+            self.leaves;
         let member = self.grammar.seq([string, space, colon, space, value]);
         let array_expr = self.separated(array_start, value, array_end);
         let object_expr = self.separated(object_start, member, object_end);

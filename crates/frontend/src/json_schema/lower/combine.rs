@@ -41,8 +41,9 @@ impl<'s> Lowerer<'s> {
             let Some((a, b)) = disjoint::overlap(&mut self.context, branches, types) else {
                 return self.branches(branches, "oneOf", path, types);
             };
-            let message =
-                format!("`oneOf` is not enforced yet where two branches may hold at once (as {a} and {b} may)");
+            let message = format!(
+                "`oneOf` is not enforced yet where two branches may hold at once (as {a} and {b} may)"
+            );
             self.context.unsupported(
                 path,
                 "oneOf",
@@ -70,7 +71,8 @@ impl<'s> Lowerer<'s> {
             return false;
         }
         if keywords.asserted.meets(types) {
-            let message = format!("`{first}` beside other keywords that constrain the same value is not enforced yet");
+            let message =
+                format!("`{first}` beside other keywords that constrain the same value is not enforced yet");
             self.context.unsupported(path, first, message, "move the other keywords into each branch");
             return false;
         }
@@ -97,6 +99,7 @@ impl<'s> Lowerer<'s> {
         let Some((target, at)) = resolve(&mut self.context, reference, path) else {
             return self.grammar.never();
         };
+        self.referred = true;
         let rule = self.rule_for(target, at, types);
         if let Some(from) = self.from {
             self.hops.push(Hop { from, to: rule, path });
@@ -113,7 +116,8 @@ impl<'s> Lowerer<'s> {
             *leads.entry(hop.from).or_default() += 1;
             arrivals.entry(hop.to).or_default().push(hop.from);
         }
-        let mut done: Vec<RuleId> = arrivals.keys().copied().filter(|rule| !leads.contains_key(rule)).collect();
+        let mut done: Vec<RuleId> =
+            arrivals.keys().copied().filter(|rule| !leads.contains_key(rule)).collect();
         while let Some(rule) = done.pop() {
             for from in arrivals.remove(&rule).unwrap_or_default() {
                 if let Some(count) = leads.get_mut(&from) {
@@ -125,7 +129,9 @@ impl<'s> Lowerer<'s> {
                 }
             }
         }
-        if let Some(hop) = self.hops.iter().find(|hop| leads.contains_key(&hop.from) && leads.contains_key(&hop.to)) {
+        if let Some(hop) =
+            self.hops.iter().find(|hop| leads.contains_key(&hop.from) && leads.contains_key(&hop.to))
+        {
             let message = "the reference leads back to itself without describing anything".to_owned();
             let help = "let one schema on the way describe a value";
             self.context.problem(Reason::Reference, hop.path, "$ref", message, help);

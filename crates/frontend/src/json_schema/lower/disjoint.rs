@@ -22,7 +22,11 @@ const DEPTH: usize = 3;
 const FUEL: usize = 300_000;
 
 /// The first two branches that could not be told apart, if any, for values of these types.
-pub(super) fn overlap(context: &mut Context<'_>, branches: &[Value], types: TypeSet) -> Option<(usize, usize)> {
+pub(super) fn overlap(
+    context: &mut Context<'_>,
+    branches: &[Value],
+    types: TypeSet,
+) -> Option<(usize, usize)> {
     let mut prover = Prover { context, fuel: FUEL };
     let outlines: Vec<Outline<'_>> = branches.iter().map(|branch| prover.outline(branch, HOPS)).collect();
     for (j, b) in outlines.iter().enumerate() {
@@ -129,7 +133,8 @@ impl<'x> Prover<'_, 'x> {
             return true;
         }
         if let (Some(a), Some(b)) = (a.literals, b.literals) {
-            return self.spend(a.len().saturating_mul(b.len())) && !a.iter().any(|a| b.iter().any(|b| same(a, b)));
+            return self.spend(a.len().saturating_mul(b.len()))
+                && !a.iter().any(|a| b.iter().any(|b| same(a, b)));
         }
         common == TypeSet::OBJECT && (forbids(b, a) || forbids(a, b) || self.tagged(a, b, depth))
     }

@@ -24,7 +24,7 @@ impl<'s> Lowerer<'s> {
         let mut kept = Vec::with_capacity(values.len());
         let mut kinds = TypeSet::NONE;
         for value in values {
-            if self.is_listed(keywords, value) && self.is_possible(keywords, path, types, value) {
+            if is_listed(keywords, value) && self.is_possible(keywords, path, types, value) {
                 kinds = kinds | TypeSet::of(value);
                 kept.push(self.literal(value, path, keyword));
             }
@@ -39,24 +39,23 @@ impl<'s> Lowerer<'s> {
             }
         }
         if kept.is_empty() {
-            let why = if values.is_empty() { "`enum` is empty" } else { "no listed value satisfies the other keywords" };
+            let why = if values.is_empty() {
+                "`enum` is empty"
+            } else {
+                "no listed value satisfies the other keywords"
+            };
             return self.nothing(path, keyword, why);
         }
         self.grammar.alt(kept)
-    }
-
-    /// With `const` and `enum` together, the constant must be in the list.
-    fn is_listed(&self, keywords: &Keywords<'_>, value: &Value) -> bool {
-        keywords.constant.is_none()
-            || keywords.enumeration.is_none_or(|list| list.iter().any(|listed| same(listed, value)))
     }
 
     fn is_possible(&mut self, keywords: &Keywords<'s>, path: PathId, types: TypeSet, value: &Value) -> bool {
         if !has_type(&self.context, types & keywords.types, value) {
             return false;
         }
-        let alone =
-            keywords.asserted == TypeSet::NONE && keywords.pending.is_empty() && keywords.combinators().next().is_none();
+        let alone = keywords.asserted == TypeSet::NONE
+            && keywords.pending.is_empty()
+            && keywords.combinators().next().is_none();
         alone || self.validator.satisfies_beside_literals(&mut self.context, keywords, path, value)
     }
 
@@ -67,7 +66,8 @@ impl<'s> Lowerer<'s> {
             self.halted = true;
             self.context.limit(path, keyword, format!("the schema lists more than {limit} values"));
         }
-        let Leaves { space, comma, colon, array_start, array_end, object_start, object_end, .. } = self.leaves;
+        let Leaves { space, comma, colon, array_start, array_end, object_start, object_end, .. } =
+            self.leaves;
         match value {
             _ if self.halted => self.grammar.never(),
             Value::Null => self.grammar.bytes(b"null"),
@@ -117,4 +117,10 @@ impl<'s> Lowerer<'s> {
             _ => written,
         }
     }
+}
+
+/// With `const` and `enum` together, the constant must be in the list.
+fn is_listed(keywords: &Keywords<'_>, value: &Value) -> bool {
+    keywords.constant.is_none()
+        || keywords.enumeration.is_none_or(|list| list.iter().any(|listed| same(listed, value)))
 }

@@ -52,7 +52,7 @@ pub(crate) fn lower(root: &Value, options: &Options) -> Result<(Grammar, Report)
         lowerer.grammar.define(job.rule, expr);
     }
     lowerer.refuse_idle_references();
-    let Lowerer { context, grammar, rules, .. } = lowerer;
+    let Lowerer { context, grammar, referred, .. } = lowerer;
     if !context.error.is_empty() {
         return Err(context.error);
     }
@@ -61,7 +61,7 @@ pub(crate) fn lower(root: &Value, options: &Options) -> Result<(Grammar, Report)
         Err(error) => return Err(broken(context, &error.to_string())),
     };
     // Without a reference, a schema that nothing satisfies is an empty expression already.
-    match prune(grammar, rules.len() > 1) {
+    match prune(grammar, referred) {
         Ok(Some(grammar)) => Ok((grammar, context.report)),
         Ok(None) => Err(context.unsatisfiable()),
         Err(error) => Err(broken(context, &error.to_string())),
@@ -84,6 +84,8 @@ struct Lowerer<'s> {
     /// The rule of each schema that is referred to, by the schema's address and the types that are possible.
     rules: HashMap<(usize, TypeSet), RuleId>,
     queue: Vec<Job<'s>>,
+    /// Whether there is a reference at all.
+    referred: bool,
     /// The rule that is being written, as long as nothing of the value has been written yet.
     from: Option<RuleId>,
     /// The references that lead from rule to rule without writing anything.
@@ -114,6 +116,7 @@ impl<'s> Lowerer<'s> {
             leaves,
             rules: HashMap::new(),
             queue: Vec::new(),
+            referred: false,
             from: None,
             hops: Vec::new(),
             validator: Validator::default(),

@@ -37,23 +37,27 @@ struct Member<'s> {
 impl<'s> Lowerer<'s> {
     /// The objects that the keywords allow.
     pub(super) fn object(&mut self, keywords: &Keywords<'s>, path: PathId) -> ExprId {
-        let Some(bounds) = self.property_count(keywords, path) else { return self.grammar.never() };
+        let Leaves { object_start, object_end, space, .. } = self.leaves;
+        let at_least_one = match self.property_count(keywords, path) {
+            Count::Impossible => return self.grammar.never(),
+            Count::NoneAtAll => return self.grammar.seq([object_start, space, object_end]),
+            Count::AtLeastOne => true,
+            Count::Free => false,
+        };
         let mut names = Names::new(keywords.required);
         let mut members = self.listed(keywords, path, &mut names);
-        let additional = if bounds == Bounds::NoneAtAll { None } else { self.additional_value(keywords, path) };
-        self.unlisted(keywords, path, additional, &mut names, &mut members);
+        let additional = self.additional_value(keywords, path);
+        if !self.unlisted(keywords, path, additional, &mut names, &mut members) {
+            return self.grammar.never();
+        }
         if let Some(member) = members.iter().find(|member| member.required && self.is_never(member.value)) {
             let message = format!("property `{}` is required, but no value for it is possible", member.name);
             self.context.clash(path, "required", message);
             return self.grammar.never();
         }
-        if bounds == Bounds::NoneAtAll {
-            members.clear();
-        }
         members.retain(|member| !self.is_never(member.value));
         let other = additional.map(|value| self.other_member(keywords, value, &names, path));
-        let body = self.members(&members, other, bounds, path);
-        let Leaves { object_start, space, .. } = self.leaves;
+        let body = self.members(&members, other, at_least_one, path);
         self.grammar.seq([object_start, space, body])
     }
 
@@ -70,7 +74,8 @@ impl<'s> Lowerer<'s> {
         members
     }
 
-    /// The required keys that no property describes: their values are like those of other keys.
+    /// The required keys that no property describes: their values are like those of other keys. `false` if one of
+    /// them is forbidden.
     fn unlisted(
         &mut self,
         keywords: &Keywords<'s>,
@@ -78,21 +83,19 @@ impl<'s> Lowerer<'s> {
         additional: Option<ExprId>,
         names: &mut Names<'s>,
         members: &mut Vec<Member<'s>>,
-    ) {
+    ) -> bool {
         for name in keywords.required.iter().filter_map(Value::as_str) {
             if names.take(name) {
-                let value = match additional {
-                    Some(value) => value,
-                    None => {
-                        let message = format!("`{name}` is required, but `additionalProperties` forbids it");
-                        self.context.clash(path, "required", message);
-                        self.grammar.never()
-                    }
+                let Some(value) = additional else {
+                    let message = format!("`{name}` is required, but `additionalProperties` forbids it");
+                    self.context.clash(path, "required", message);
+                    return false;
                 };
                 members.push(Member { name, value, required: true });
                 names.unlisted.push(name);
             }
         }
+        true
     }
 
     /// The values of keys that the schema does not name; `None` if there may be no such key.
@@ -118,13 +121,13 @@ impl<'s> Lowerer<'s> {
     ) -> ExprId {
         self.context.note(path, Note::RepeatedKeys);
         let listed = keywords.properties.into_iter().flat_map(|map| map.keys().map(String::as_str));
-        let named: Vec<ExprId> =
-            listed.chain(names.unlisted.iter().copied()).map(|name| self.grammar.bytes(name.as_bytes())).collect();
-        let key = if named.is_empty() {
+        let known = listed.chain(names.unlisted.iter().copied());
+        let known: Vec<ExprId> = known.map(|name| self.grammar.bytes(name.as_bytes())).collect();
+        let key = if known.is_empty() {
             self.leaves.string
         } else {
-            let named = self.grammar.alt(named);
-            let other = self.grammar.not(named);
+            let known = self.grammar.alt(known);
+            let other = self.grammar.not(known);
             self.grammar.json_string(other)
         };
         let Leaves { space, colon, .. } = self.leaves;
@@ -132,7 +135,13 @@ impl<'s> Lowerer<'s> {
     }
 
     /// Everything after the opening brace and its white space.
-    fn members(&mut self, members: &[Member<'s>], other: Option<ExprId>, bounds: Bounds, path: PathId) -> ExprId {
+    fn members(
+        &mut self,
+        members: &[Member<'s>],
+        other: Option<ExprId>,
+        at_least_one: bool,
+        path: PathId,
+    ) -> ExprId {
         let Leaves { space, comma, colon, object_end: end, .. } = self.leaves;
         let others = match other {
             Some(other) => {
@@ -173,7 +182,7 @@ impl<'s> Lowerer<'s> {
                 after.push(self.grammar.alt([more, end]));
             }
         }
-        if must_follow || bounds == Bounds::AtLeastOne { from } else { self.grammar.alt([from, end]) }
+        if must_follow || at_least_one { from } else { self.grammar.alt([from, end]) }
     }
 
     /// The key in its one spelling.
@@ -183,37 +192,42 @@ impl<'s> Lowerer<'s> {
         self.grammar.bytes(&text)
     }
 
-    /// What `minProperties` and `maxProperties` say, as far as that needs no counting; `None` after a clash or a
-    /// refusal.
-    fn property_count(&mut self, keywords: &Keywords<'s>, path: PathId) -> Option<Bounds> {
+    /// What `minProperties` and `maxProperties` say, as far as that needs no counting; the rest is refused.
+    fn property_count(&mut self, keywords: &Keywords<'s>, path: PathId) -> Count {
         let window = keywords.property_count;
-        let required = keywords.required.len();
         if window.is_empty() {
             self.nothing(path, "minProperties", "`minProperties` exceeds `maxProperties`");
-            return None;
+            return Count::Impossible;
         }
+        let mut required: Vec<_> = keywords.required.iter().filter_map(Value::as_str).collect();
         if window.max == Some(0) {
-            if required > 0 {
-                self.nothing(path, "maxProperties", "`maxProperties` is 0, but some are required");
-                return None;
+            if required.is_empty() {
+                return Count::NoneAtAll;
             }
-            return Some(Bounds::NoneAtAll);
+            self.nothing(path, "maxProperties", "`maxProperties` is 0, but some are required");
+            return Count::Impossible;
         }
         let closed = keywords.additional == Some(&Value::Bool(false));
         let listed = keywords.properties.map_or(0, serde_json::Map::len);
-        let not_counted = |this: &mut Self, keyword: &'static str| {
-            let message = format!("`{keyword}` is not enforced yet where members would have to be counted");
-            this.context.unsupported(path, keyword, message, "remove it, or use `required`");
-            None
-        };
         if window.max.is_some_and(|max| !closed || listed > max as usize) {
-            return not_counted(self, "maxProperties");
+            return self.refuse_counting("maxProperties", path);
         }
+        if window.min == 0 {
+            return Count::Free;
+        }
+        required.sort_unstable();
+        required.dedup();
         match window.min as usize {
-            min if min <= distinct(keywords.required) => Some(Bounds::Any),
-            1 => Some(Bounds::AtLeastOne),
-            _ => not_counted(self, "minProperties"),
+            min if min <= required.len() => Count::Free,
+            1 => Count::AtLeastOne,
+            _ => self.refuse_counting("minProperties", path),
         }
+    }
+
+    fn refuse_counting(&mut self, keyword: &'static str, path: PathId) -> Count {
+        let message = format!("`{keyword}` is not enforced yet where members would have to be counted");
+        self.context.unsupported(path, keyword, message, "remove it, or use `required`");
+        Count::Impossible
     }
 
     pub(super) fn is_never(&self, expr: ExprId) -> bool {
@@ -222,11 +236,11 @@ impl<'s> Lowerer<'s> {
 }
 
 /// What is known about the number of members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bounds {
-    Any,
+enum Count {
+    Free,
     AtLeastOne,
     NoneAtAll,
+    Impossible,
 }
 
 /// The required names, each of which is taken once.
@@ -252,11 +266,4 @@ impl<'s> Names<'s> {
             Err(_) => false,
         }
     }
-}
-
-fn distinct(required: &[Value]) -> usize {
-    let mut names: Vec<_> = required.iter().filter_map(Value::as_str).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.len()
 }

@@ -11,7 +11,11 @@ impl Lowerer<'_> {
     pub(super) fn string(&mut self, keywords: &Keywords<'_>, path: PathId) -> ExprId {
         let window = keywords.length;
         if window.is_empty() {
-            return self.nothing(path, "minLength", "`minLength` exceeds `maxLength`, so no string is possible");
+            return self.nothing(
+                path,
+                "minLength",
+                "`minLength` exceeds `maxLength`, so no string is possible",
+            );
         }
         let text = self.grammar.repeat(self.leaves.character, window.min, window.max);
         self.grammar.json_string(text)

@@ -1,0 +1,123 @@
+//! The engine judged by the oracle: random grammars, tiny vocabularies, every law, whole bitsets.
+
+use std::sync::Arc;
+
+use maskwright_engine::{
+    AutomatonCache, BoundProgram, CompileError, Library, Limits, MatchError, Matcher, Way, compile,
+};
+use maskwright_oracle::generate::{self, Rng, Shape};
+use maskwright_oracle::laws::{self, Case, Effort, Subject, Tally};
+use maskwright_oracle::{Oracle, Tokens};
+use maskwright_vocab::{TokenId, Vocabulary, VocabularyBuilder};
+
+struct Engine(Matcher);
+
+impl Subject for Engine {
+    fn fill(&mut self, words: &mut [u32]) {
+        self.0.fill_mask(words).expect("the buffer is large enough");
+    }
+    fn accept(&mut self, token: u32) -> bool {
+        let allowed = self.0.allows(TokenId(token));
+        let accepted = self.0.accept(TokenId(token));
+        assert_ne!(accepted, Err(MatchError::TooAmbiguous), "the limits are made for worse than this");
+        assert_eq!(accepted.is_ok(), allowed, "allows() and accept() disagree");
+        allowed
+    }
+    fn accept_bytes(&mut self, bytes: &[u8]) -> bool {
+        self.0.accept_bytes(bytes).is_ok()
+    }
+    fn rollback(&mut self, count: usize) -> bool {
+        self.0.rollback(count).is_ok()
+    }
+    fn fork(&self) -> Self {
+        Self(self.0.fork())
+    }
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+    fn is_accepting(&mut self) -> bool {
+        self.0.is_accepting()
+    }
+}
+
+fn vocabulary(tokens: &[Vec<u8>]) -> Arc<Vocabulary> {
+    let mut builder = VocabularyBuilder::new();
+    for (id, bytes) in (0..).zip(tokens) {
+        builder.token(TokenId(id), bytes).expect("ids are distinct");
+    }
+    let eos = TokenId(tokens.len() as u32);
+    builder.special(eos, "<end>").expect("the id is free");
+    builder.eos(eos);
+    Arc::new(builder.finish().expect("there are tokens"))
+}
+
+/// Judges one random grammar, by the fast way or by the plain one.
+fn judge(seed: u64, shape: &Shape, way: Way) -> Tally {
+    let mut rng = Rng::new(seed);
+    let grammar = generate::grammar(&mut rng, shape);
+    let alphabet: Vec<u8> = shape.alphabet.iter().collect::<String>().into_bytes();
+    let mut list = generate::vocabulary(&mut rng, &alphabet, 200);
+    list.retain(|bytes| !bytes.is_empty());
+    let tokens =
+        Tokens::new(list.len() + 1, (0..).zip(list.iter().map(Vec::as_slice))).with_eos([list.len() as u32]);
+    let program = match compile(&grammar, &AutomatonCache::default(), &Limits::default()) {
+        Ok(program) => program,
+        // The documented refusals.
+        Err(
+            CompileError::LeftRecursionInRule { .. } | CompileError::Leaf(_) | CompileError::NestedJsonString,
+        ) => return Tally::default(),
+        Err(error) => panic!("seed {seed}: {error}\n{grammar}"),
+    };
+    let bound = BoundProgram::new(Arc::new(program), Arc::new(Library::new(vocabulary(&list))));
+    let fresh = || {
+        let mut matcher = bound.matcher();
+        matcher.set_way(way);
+        Engine(matcher)
+    };
+    let oracle = Oracle::new(&grammar);
+    let case = Case::new(format!("seed {seed}\n{grammar}\n"), &oracle, &tokens);
+    match laws::all(&case, &fresh, &mut rng, &Effort::default()) {
+        Ok(tally) => tally,
+        Err(broken) => panic!("{broken}"),
+    }
+}
+
+fn run(seeds: core::ops::Range<u64>, shape: &Shape, way: Way) {
+    let mut tally = Tally::default();
+    for seed in seeds {
+        tally += judge(seed, shape, way);
+    }
+    assert!(tally.bits > 0, "nothing was compared");
+    println!("{tally:?}");
+}
+
+#[test]
+fn random_grammars() {
+    run(0..120, &Shape::default(), Way::Fast);
+}
+
+#[test]
+fn random_grammars_by_the_plain_way() {
+    run(1000..1030, &Shape::default(), Way::Plain);
+}
+
+#[test]
+fn context_free_grammars() {
+    let shape = Shape {
+        alphabet: vec!['a', 'b', 'c'],
+        free_rules: 4,
+        word_rules: 0,
+        booleans: false,
+        json_strings: false,
+        wide_classes: false,
+        large_counts: false,
+        ..Shape::default()
+    };
+    run(2000..2150, &shape, Way::Fast);
+}
+
+#[test]
+fn json_strings() {
+    let shape = Shape { alphabet: vec!['a', '"', '\\', 'u', '0'], free_rules: 1, ..Shape::default() };
+    run(3000..3060, &shape, Way::Fast);
+}
