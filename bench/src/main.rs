@@ -8,6 +8,7 @@
 //! ```
 //! See README.md for the method and its biases.
 
+mod clock;
 mod corpus;
 mod engines;
 mod machine;

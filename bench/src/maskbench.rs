@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::clock::{self, Clock};
 use crate::corpus::{self, Case};
 use crate::engines::{self, OURS, Opened};
 use crate::machine;
@@ -62,6 +63,9 @@ pub struct Common {
     /// Folder of the peers' libraries
     #[arg(long, value_name = "DIR", default_value = engines::PEER_FOLDER)]
     pub peers: PathBuf,
+    /// Do not count the time that this process waits for a processor, on a machine with other work (Linux)
+    #[arg(long)]
+    pub shared_machine: bool,
     /// Write the numbers as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -85,7 +89,8 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         vocabulary: tokenizer.vocabulary().tokens.len(),
         seed: arguments.seed,
         timeout_s: arguments.timeout_s,
-        clock_overhead_ns: machine::clock_overhead_ns(),
+        clock_overhead_ns: clock::overhead_ns(),
+        shared_machine: arguments.common.shared_machine,
         machine: machine::describe(),
     };
     let report = Report::new(setting, &opened, names, records);
@@ -105,7 +110,9 @@ fn measure(
     files: &[PathBuf],
 ) -> Result<(Vec<String>, Vec<Vec<Record>>), String> {
     let vocabulary = tokenizer.vocabulary();
+    let clock = Clock::new(arguments.common.shared_machine)?;
     let options = Options {
+        clock: &clock,
         end: vocabulary.end,
         timeout: Duration::from_secs(arguments.timeout_s),
         warm: arguments.warm,

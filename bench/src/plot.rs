@@ -60,7 +60,7 @@ pub fn tails(curves: &[Curve], caption: &str) -> String {
         "middle",
         "#333",
         "",
-        "percentile (each mark is ten times rarer)",
+        "percentile (log scale: from 90 on, each mark is ten times rarer)",
     );
     svg.push_str("</svg>\n");
     svg

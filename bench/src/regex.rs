@@ -5,13 +5,12 @@
 //! random walks under the mask. The last four patterns are schemas: outlines-core turns them into a regex first
 //! (that is part of its build time), ours takes them as they are.
 
-use std::time::Instant;
-
 use mwbench_abi::{Kind, Source, Vocabulary};
 use outlines_core::json_schema;
 use outlines_core::prelude::{Index, Vocabulary as OutlinesVocabulary};
 use serde_json::{Map, Value, json};
 
+use crate::clock::Clock;
 use crate::engines::{self, Compiled, Engine, OURS};
 use crate::machine;
 use crate::maskbench::Common;
@@ -47,15 +46,16 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         .collect();
     let opened = engines::open(&names, &arguments.common.peers, &vocabulary)?;
     let outlines = if arguments.without_outlines { None } else { Some(outlines_vocabulary(&vocabulary)?) };
+    let clock = Clock::new(arguments.common.shared_machine)?;
     let mut patterns = Map::new();
     print_heading();
     for pattern in patterns_of_interest() {
         if arguments.only.as_ref().is_some_and(|text| !pattern.name.contains(text.as_str())) {
             continue;
         }
-        let theirs = outlines.as_ref().map(|vocabulary| build_index(&pattern, vocabulary));
+        let theirs = outlines.as_ref().map(|vocabulary| build_index(&pattern, vocabulary, &clock));
         for opened in &opened {
-            let ours = measure(opened.engine.as_ref(), &pattern, &vocabulary);
+            let ours = measure(opened.engine.as_ref(), &pattern, &vocabulary, &clock);
             print_line(pattern.name, opened.engine.name(), &ours, theirs.as_ref());
             if opened.engine.name() == OURS {
                 patterns.insert(pattern.name.to_owned(), to_json(&ours, theirs.as_ref()));
@@ -91,16 +91,21 @@ struct Ahead {
     bytes: i64,
 }
 
-fn measure(engine: &dyn Engine, pattern: &Pattern, vocabulary: &Vocabulary<'_>) -> Result<Lazy, String> {
+fn measure(
+    engine: &dyn Engine,
+    pattern: &Pattern,
+    vocabulary: &Vocabulary<'_>,
+    clock: &Clock,
+) -> Result<Lazy, String> {
     engine.forget();
     let before = engine.live_bytes();
-    let begin = Instant::now();
-    let compiled = engine.compile(Source { kind: pattern.kind, text: &pattern.text })?;
-    let build_s = begin.elapsed().as_secs_f64();
+    let source = Source { kind: pattern.kind, text: &pattern.text };
+    let (compiled, build) = clock.time(|| engine.compile(source));
+    let compiled = compiled?;
     let mut times = Times(Vec::with_capacity(MASKS + WALK));
-    let walks_finished = walk(engine, compiled.as_ref(), vocabulary, &mut times)?;
+    let walks_finished = walk(engine, compiled.as_ref(), vocabulary, clock, &mut times)?;
     let bytes = engine.live_bytes() - before - (times.0.capacity() * size_of::<u64>()) as i64;
-    Ok(Lazy { build_s, bytes, mask: times.sorted().summary(), walks_finished })
+    Ok(Lazy { build_s: build as f64 / 1e9, bytes, mask: times.sorted().summary(), walks_finished })
 }
 
 /// Masks to collect, and tokens per walk.
@@ -112,6 +117,7 @@ fn walk(
     engine: &dyn Engine,
     compiled: &dyn Compiled,
     vocabulary: &Vocabulary<'_>,
+    clock: &Clock,
     times: &mut Times,
 ) -> Result<usize, String> {
     let mut random = Random::new(11);
@@ -120,9 +126,8 @@ fn walk(
     while times.0.len() < MASKS {
         let mut session = compiled.start()?;
         for _ in 0..WALK {
-            let begin = Instant::now();
-            let filled = session.fill(&mut mask);
-            times.push(begin.elapsed());
+            let (filled, nanos) = clock.time(|| session.fill(&mut mask));
+            times.0.push(nanos);
             if !filled {
                 return Err("gave up while computing a mask".into());
             }
@@ -174,18 +179,18 @@ fn outlines_vocabulary(vocabulary: &Vocabulary<'_>) -> Result<OutlinesVocabulary
     Ok(theirs)
 }
 
-fn build_index(pattern: &Pattern, vocabulary: &OutlinesVocabulary) -> Result<Ahead, String> {
+fn build_index(pattern: &Pattern, vocabulary: &OutlinesVocabulary, clock: &Clock) -> Result<Ahead, String> {
     let build = || {
         let before = mwbench_abi::memory::live_bytes();
-        let begin = Instant::now();
-        let regex = match pattern.kind {
-            Kind::Regex => pattern.text.clone(),
-            Kind::JsonSchema => {
-                json_schema::regex_from_str(&pattern.text, None, None).map_err(|error| error.to_string())?
-            }
-        };
-        let index = Index::new(&regex, vocabulary).map_err(|error| error.to_string())?;
-        let build_s = begin.elapsed().as_secs_f64();
+        let (index, nanos) = clock.time(|| {
+            let regex = match pattern.kind {
+                Kind::Regex => pattern.text.clone(),
+                Kind::JsonSchema => json_schema::regex_from_str(&pattern.text, None, None)?,
+            };
+            Index::new(&regex, vocabulary)
+        });
+        let index = index.map_err(|error| error.to_string())?;
+        let build_s = nanos as f64 / 1e9;
         let bytes = mwbench_abi::memory::live_bytes() - before;
         drop(index);
         Ok(Ahead { build_s, bytes })

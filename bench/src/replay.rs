@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use mwbench_abi::Source;
 
+use crate::clock::Clock;
 use crate::corpus::{Case, Instance};
 use crate::engines::{Compiled, Engine, Session};
 
@@ -45,6 +46,7 @@ pub enum Outcome {
 
 /// Knobs of the loop.
 pub struct Options<'a> {
+    pub clock: &'a Clock,
     /// Ids that end a text.
     pub end: &'a [u32],
     pub timeout: Duration,
@@ -79,22 +81,25 @@ fn run(
     }
     let before = engine.live_bytes();
     let source = Source { kind: case.kind, text: &case.source };
-    let begin = Instant::now();
-    let compiled = engine.compile(source)?;
-    let compiled_at = Instant::now();
-    let mut session = compiled.start()?;
-    let filled = session.fill(mask);
-    let first_mask = begin.elapsed();
-    record.compile = Some(nanos(compiled_at - begin));
-    record.first_mask = Some(nanos(first_mask));
+    let deadline = Instant::now() + options.timeout;
+    let clock = options.clock;
+    let (compiled, compile) = clock.time(|| engine.compile(source));
+    let compiled = compiled?;
+    let (started, start) = clock.time(|| {
+        let mut session = compiled.start()?;
+        let filled = session.fill(mask);
+        Ok::<_, String>((session, filled))
+    });
+    let (mut session, filled) = started?;
+    record.compile = Some(compile);
+    record.first_mask = Some(compile + start);
     if !filled {
         return Err(GAVE_UP.into());
     }
-    let deadline = begin + options.timeout;
-    if first_mask > options.timeout {
+    if Duration::from_nanos(compile + start) > options.timeout {
         return Err(format!("timed out: no first mask within {} s", options.timeout.as_secs()));
     }
-    let mut walk = Walk { engine, end: options.end, deadline, mask, filled: true };
+    let mut walk = Walk { engine, clock, end: options.end, deadline, mask, filled: true };
     let (masks, accepts) = (&mut record.masks, &mut record.accepts);
     let mut verdict = Verdict::default();
     for (index, instance) in case.instances.iter().enumerate() {
@@ -136,6 +141,7 @@ const GAVE_UP: &str = "gave up while computing a mask";
 /// One instance after the other through sessions of one engine.
 struct Walk<'a> {
     engine: &'a dyn Engine,
+    clock: &'a Clock,
     end: &'a [u32],
     deadline: Instant,
     mask: &'a mut [u32],
@@ -157,9 +163,8 @@ impl Walk<'_> {
             if !is_set(self.mask, token) {
                 return Ok(false);
             }
-            let begin = Instant::now();
-            let accepted = session.accept(token);
-            accepts.push(nanos(begin.elapsed()).min(u64::from(u32::MAX)) as u32);
+            let (accepted, nanos) = self.clock.time(|| session.accept(token));
+            accepts.push(short(nanos));
             if !accepted {
                 return Err(format!("refuses token {token}, which its mask allows"));
             }
@@ -179,9 +184,8 @@ impl Walk<'_> {
         if std::mem::take(&mut self.filled) {
             return Ok(());
         }
-        let begin = Instant::now();
-        let filled = session.fill(self.mask);
-        masks.push(nanos(begin.elapsed()).min(u64::from(u32::MAX)) as u32);
+        let (filled, nanos) = self.clock.time(|| session.fill(self.mask));
+        masks.push(short(nanos));
         if filled { Ok(()) } else { Err(GAVE_UP.into()) }
     }
 }
@@ -246,6 +250,7 @@ fn slowest(masks: &[u32], instance: usize) -> (u32, usize, usize) {
     timed.max().unwrap_or_default()
 }
 
-fn nanos(elapsed: Duration) -> u64 {
-    elapsed.as_nanos() as u64
+/// Single calls beyond four seconds are all alike.
+fn short(nanos: u64) -> u32 {
+    nanos.min(u64::from(u32::MAX)) as u32
 }

@@ -17,7 +17,7 @@ use crate::maskbench::base;
 use crate::plot::Curve;
 use crate::replay::{Outcome, Record};
 use crate::stats::{Sorted, Summary, Times, rounded};
-use crate::table::{Column, print_population};
+use crate::table::{Column, number, print_population};
 
 /// Under which circumstances the numbers came about.
 pub struct Setting {
@@ -27,6 +27,7 @@ pub struct Setting {
     pub seed: u64,
     pub timeout_s: u64,
     pub clock_overhead_ns: u64,
+    pub shared_machine: bool,
     pub machine: String,
 }
 
@@ -121,6 +122,7 @@ impl Report {
                 "seed": setting.seed,
                 "timeout_s": setting.timeout_s,
                 "clock_overhead_ns": setting.clock_overhead_ns,
+                "shared_machine": setting.shared_machine,
                 "machine": setting.machine,
             },
         })
@@ -144,9 +146,9 @@ impl Report {
 
     pub fn caption(&self) -> String {
         format!(
-            "{} real JSON Schemas compiled by all engines, {} tokens, cold caches for every schema, {}",
-            self.size(Population::Common),
-            self.setting.vocabulary,
+            "{} real JSON Schemas that all engines compile, {} tokens, cold caches for every schema, {}",
+            number(self.size(Population::Common) as f64),
+            number(self.setting.vocabulary as f64),
             self.setting.machine
         )
     }

@@ -19,10 +19,6 @@ pub struct Summary {
 }
 
 impl Times {
-    pub fn push(&mut self, elapsed: std::time::Duration) {
-        self.0.push(elapsed.as_nanos() as u64);
-    }
-
     pub fn sorted(mut self) -> Sorted {
         self.0.sort_unstable();
         Sorted(self.0)

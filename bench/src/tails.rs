@@ -8,6 +8,7 @@ use std::time::Duration;
 use mwbench_abi::Kind;
 use serde_json::{Map, Value, json};
 
+use crate::clock::Clock;
 use crate::corpus::{Case, Instance};
 use crate::engines;
 use crate::machine;
@@ -36,12 +37,9 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     let tokenizer = Tokenizer::load(&arguments.common.tokenizer)?;
     let vocabulary = tokenizer.vocabulary();
     let opened = engines::open(&arguments.common.engines, &arguments.common.peers, &vocabulary)?;
-    let options = Options {
-        end: vocabulary.end,
-        timeout: Duration::from_secs(arguments.timeout_s),
-        warm: false,
-        shared: false,
-    };
+    let clock = Clock::new(arguments.common.shared_machine)?;
+    let timeout = Duration::from_secs(arguments.timeout_s);
+    let options = Options { clock: &clock, end: vocabulary.end, timeout, warm: false, shared: false };
     let mut mask = vec![0; vocabulary.mask_words()];
     let mut by_engine: Vec<Map<String, Value>> = opened.iter().map(|_| Map::new()).collect();
     print_heading();

@@ -227,19 +227,18 @@ impl ByteClasses {
         Self { of, count: parts.len() as u16 }
     }
 
-    /// The partition in which classes of this one that have the same value are one class, and the old
-    /// class that stands for each new one.
-    pub(crate) fn merge<T: Eq + core::hash::Hash>(&self, value: impl Fn(usize) -> T) -> (Self, Vec<usize>) {
-        let mut seen = rustc_hash::FxHashMap::default();
-        let mut kept = Vec::new();
-        let renamed: Vec<u8> = (0..self.len())
-            .map(|class| {
-                *seen.entry(value(class)).or_insert_with(|| {
-                    kept.push(class);
-                    kept.len() as u8 - 1
-                })
-            })
-            .collect();
+    /// The partition in which classes of this one are one class where their numbers are equal, and the old class
+    /// that stands for each new one.
+    pub(crate) fn merge(&self, numbers: &[usize]) -> (Self, Vec<usize>) {
+        let mut kept: Vec<usize> = Vec::new();
+        let mut renamed = Vec::with_capacity(self.len());
+        for (class, number) in numbers.iter().enumerate() {
+            let known = kept.iter().position(|&old| numbers[old] == *number);
+            renamed.push(known.unwrap_or(kept.len()) as u8);
+            if known.is_none() {
+                kept.push(class);
+            }
+        }
         let of = Box::new(self.of.map(|class| renamed[usize::from(class)]));
         (Self { of, count: kept.len() as u16 }, kept)
     }
@@ -345,7 +344,8 @@ mod tests {
         assert_eq!(classes.len(), 256);
         assert!((0..=255).all(|byte| classes.class(byte) == byte));
         assert_eq!(ByteClasses::new([]).len(), 1);
-        let (merged, kept) = classes.merge(|class| class % 2);
+        let parities: Vec<usize> = (0..256).map(|class| class % 2).collect();
+        let (merged, kept) = classes.merge(&parities);
         assert_eq!((merged.len(), kept), (2, vec![0, 1]));
     }
 }

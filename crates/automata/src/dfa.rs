@@ -19,8 +19,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::derivative::Derivatives;
-use crate::{ByteClasses, ByteSet, Draft, ExprId, Exprs, LimitError, Limits, Nfa, determinize, minimize};
+use crate::{ByteClasses, ByteSet};
 
 /// The minimal deterministic automaton of a regular language.
 ///
@@ -52,15 +51,6 @@ impl Dfa {
     /// The state from which nothing is accepted.
     pub const DEAD: u32 = 0;
 
-    /// The automaton of an expression.
-    pub fn build(exprs: &mut Exprs, id: ExprId, limits: &Limits) -> Result<Self, LimitError> {
-        let draft = match Nfa::build(exprs, id, limits)? {
-            Some(nfa) => determinize(&nfa, limits)?,
-            None => derive_all(exprs, id, limits)?,
-        };
-        Ok(minimize(&draft))
-    }
-
     /// The automaton of the empty language: the dead state alone.
     pub fn never() -> Self {
         Self::freeze(&ByteClasses::new([]), &[Self::DEAD], [false].into())
@@ -69,9 +59,7 @@ impl Dfa {
     /// Packs the rows of a minimal automaton whose states are numbered already.
     pub(crate) fn freeze(classes: &ByteClasses, rows: &[u32], accepting: Box<[bool]>) -> Self {
         let (width, count) = (classes.len(), accepting.len());
-        let column =
-            |class: usize| -> Vec<u32> { (0..count).map(|state| rows[state * width + class]).collect() };
-        let (classes, kept) = classes.merge(column);
+        let (classes, kept) = classes.merge(&column_numbers(rows, width));
         let shift = kept.len().next_power_of_two().trailing_zeros();
         let mut table = vec![Self::DEAD; count << shift].into_boxed_slice();
         let mut live = vec![ByteSet::EMPTY; count].into_boxed_slice();
@@ -189,6 +177,20 @@ impl Dfa {
     }
 }
 
+/// A number for each column, equal for equal columns.
+fn column_numbers(rows: &[u32], width: usize) -> Vec<usize> {
+    // PERF: the table is read row by row; only columns with equal hashes are compared cell by cell.
+    let mut hashes = vec![0u64; width];
+    for row in rows.chunks_exact(width) {
+        for (hash, &target) in hashes.iter_mut().zip(row) {
+            *hash = (hash.rotate_left(5) ^ u64::from(target)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        }
+    }
+    let column = |class: usize| rows.iter().skip(class).step_by(width);
+    let equal = |a: usize, b: usize| hashes[a] == hashes[b] && column(a).eq(column(b));
+    (0..width).map(|class| (0..class).find(|&earlier| equal(earlier, class)).unwrap_or(class)).collect()
+}
+
 /// The bytes on the way from `start` to `end`.
 pub(crate) fn trace_back(came_from: &FxHashMap<u32, (u32, u8)>, start: u32, end: u32) -> Vec<u8> {
     let (mut path, mut at) = (Vec::new(), end);
@@ -200,35 +202,4 @@ pub(crate) fn trace_back(came_from: &FxHashMap<u32, (u32, u8)>, start: u32, end:
     }
     path.reverse();
     path
-}
-
-/// The automaton whose states are the derivatives of an expression, all of them.
-fn derive_all(exprs: &mut Exprs, id: ExprId, limits: &Limits) -> Result<Draft, LimitError> {
-    let classes = ByteClasses::new(exprs.sets_of(id));
-    let mut derivatives = Derivatives::new(classes.clone());
-    let (mut draft, mut fuel) = (Draft::new(classes), limits.fuel());
-    let mut numbers: FxHashMap<ExprId, u32> = FxHashMap::default();
-    let mut states = vec![id];
-    numbers.insert(id, draft.push(exprs.is_nullable(id), limits)?);
-    let mut state = 0;
-    while let Some(&expr) = states.get(state) {
-        for class in 0..draft.classes.len() {
-            fuel.spend(1)?;
-            let after = derivatives.derive(exprs, expr, class as u8, limits, &mut fuel)?;
-            if after == ExprId::NEVER {
-                continue;
-            }
-            let target = if let Some(&known) = numbers.get(&after) {
-                known
-            } else {
-                let new = draft.push(exprs.is_nullable(after), limits)?;
-                numbers.insert(after, new);
-                states.push(after);
-                new
-            };
-            draft.set(state as u32, class, target);
-        }
-        state += 1;
-    }
-    Ok(draft)
 }

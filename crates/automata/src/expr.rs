@@ -250,16 +250,23 @@ impl Exprs {
         let (mut sets, mut work) = (Vec::new(), vec![id]);
         while let Some(id) = work.pop() {
             if seen.insert(id) {
-                match self.get(id) {
-                    Expr::Never | Expr::Empty => {}
-                    Expr::Set(set) => sets.push(*set),
-                    Expr::Concat(head, tail) => work.extend([*head, *tail]),
-                    Expr::Alt(parts) | Expr::And(parts) => work.extend_from_slice(parts),
-                    Expr::Repeat { body: inner, .. } | Expr::Not(inner) => work.push(*inner),
+                if let Expr::Set(set) = self.get(id) {
+                    sets.push(*set);
                 }
+                self.for_each_operand(id, |operand| work.push(operand));
             }
         }
         sets
+    }
+
+    /// Calls `visit` for the direct operands of an expression.
+    pub(crate) fn for_each_operand(&self, id: ExprId, mut visit: impl FnMut(ExprId)) {
+        match self.get(id) {
+            Expr::Never | Expr::Empty | Expr::Set(_) => {}
+            Expr::Concat(head, tail) => [*head, *tail].into_iter().for_each(visit),
+            Expr::Alt(parts) | Expr::And(parts) => parts.iter().copied().for_each(visit),
+            Expr::Repeat { body: inner, .. } | Expr::Not(inner) => visit(*inner),
+        }
     }
 
     /// The id of a normalised expression.

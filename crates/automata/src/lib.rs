@@ -21,7 +21,7 @@
 //! assert_eq!(dfa.len(), 5);
 //! ```
 //!
-//! # Two ways to an automaton
+//! # From an expression to an automaton
 //!
 //! ```text
 //!            no ∧, no ¬                                    trim, merge, number
@@ -30,7 +30,7 @@
 //!      └──── derivatives, on demand ───────────────────────────────────► LazyDfa (grows, &mut)
 //! ```
 //!
-//! [`Dfa::build`] picks the way. A [`Dfa`] is canonical: two expressions with the same language give
+//! [`Dfa::build`] picks the way (`build.rs` says how). A [`Dfa`] is canonical: two expressions with the same language give
 //! equal automata, so `==` decides equality of languages. A [`LazyDfa`] is for languages whose whole
 //! automaton would be too large; it answers the same questions, and exactly the same way, as far as
 //! its [`Limits`] reach.
@@ -41,6 +41,9 @@
 //! construction that can explode takes [`Limits`] and answers with a [`LimitError`]. Results do not
 //! depend on hash order.
 
+#[cfg(test)]
+mod agree;
+mod build;
 mod bytes;
 mod derivative;
 mod determinize;

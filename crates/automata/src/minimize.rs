@@ -1,14 +1,18 @@
 //! From any deterministic automaton to the one minimal, trimmed, canonical automaton of its language.
 //!
 //! 1. *Trim*: states from which nothing can be accepted go, and with them their transitions.
-//! 2. *Merge*: states with the same future become one, by partition refinement after A. Valmari ("Fast brief
-//!    practical DFA minimization", 2012). Two partitions refine each other: *blocks* of states, and *cords* of
+//! 2. *Merge*: states with the same future become one. A few rounds after E. Moore come first: states are told apart by
+//!    hashes of where their transitions lead, which is one pass over the table a round, and most automata need
+//!    only a handful. Long chains need as many rounds as they are long; when a round gains little, it goes on
+//!    after A. Valmari ("Fast brief practical DFA minimization", 2012). Two partitions refine each other: *blocks* of states, and *cords* of
 //!    transitions with the same byte class into the same block. A block is split when a cord leaves only
 //!    some of its states; a cord is split when only some of its transitions enter a block. Of the two
 //!    parts of a split the smaller one is new and causes further work, which bounds the whole by
 //!    O(m log m) for m transitions. Missing transitions need no sink state.
 //! 3. *Number*: breadth first from the start, by ascending byte, after the dead state 0. Byte classes that no state
 //!    tells apart are merged. Both depend on the language alone.
+
+use rustc_hash::FxHashMap;
 
 use crate::determinize::NONE;
 use crate::{Dfa, Draft};
@@ -42,37 +46,84 @@ fn live_states(draft: &Draft) -> Vec<bool> {
 
 /// The number of the block of each state; [`NONE`] for dead states.
 fn equivalent_states(draft: &Draft, live: &[bool]) -> Vec<u32> {
+    let accepting = draft.accepting.iter().zip(live);
+    let mut blocks: Vec<u32> =
+        accepting.map(|(&accepting, &live)| if live { u32::from(accepting) } else { NONE }).collect();
+    let mut count = 0;
+    loop {
+        let (finer, finer_count) = refine(draft, &blocks);
+        let (done, slow) = (finer_count == count, finer_count <= count + count / 8);
+        (blocks, count) = (finer, finer_count);
+        if done && is_stable(draft, &blocks, count) {
+            return blocks;
+        }
+        if slow {
+            return refine_fully(draft, &blocks, count);
+        }
+    }
+}
+
+/// Splits blocks whose states lead into different blocks, and counts them. States that a hash confuses stay
+/// together, so that blocks are never finer than they should be.
+fn refine(draft: &Draft, blocks: &[u32]) -> (Vec<u32>, usize) {
+    let width = draft.classes.len();
+    let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
+    let mut next_blocks = vec![NONE; blocks.len()];
+    for (state, row) in draft.table.chunks_exact(width).enumerate().filter(|row| blocks[row.0] != NONE) {
+        let mix = |hash: u64, block: u32| (hash.rotate_left(5) ^ u64::from(block)).wrapping_mul(MIX);
+        let hash = row.iter().fold(mix(MIX, blocks[state]), |hash, &head| mix(hash, block_of(blocks, head)));
+        let new = numbers.len() as u32;
+        next_blocks[state] = *numbers.entry(hash).or_insert(new);
+    }
+    (next_blocks, numbers.len())
+}
+
+/// An odd number without pattern: the golden ratio.
+const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Whether all states of a block agree on acceptance and on the blocks that their transitions lead to.
+fn is_stable(draft: &Draft, blocks: &[u32], count: usize) -> bool {
+    let width = draft.classes.len();
+    let row = |state: usize| draft.table[state * width..][..width].iter().map(|&head| block_of(blocks, head));
+    let mut members = vec![NONE; count];
+    blocks.iter().enumerate().filter(|state| *state.1 != NONE).all(|(state, &block)| {
+        let member = &mut members[block as usize];
+        if *member == NONE {
+            *member = state as u32;
+        }
+        let member = *member as usize;
+        member == state || draft.accepting[member] == draft.accepting[state] && row(member).eq(row(state))
+    })
+}
+
+fn block_of(blocks: &[u32], head: u32) -> u32 {
+    if head == NONE { NONE } else { blocks[head as usize] }
+}
+
+/// Refines blocks until they are stable.
+fn refine_fully(draft: &Draft, blocks: &[u32], count: usize) -> Vec<u32> {
     // Live states get numbers without gaps.
     let mut dense = vec![NONE; draft.len()];
-    let mut states = Vec::new();
-    for (state, _) in live.iter().enumerate().filter(|state| *state.1) {
-        dense[state] = states.len() as u32;
-        states.push(state);
+    let states: Vec<usize> = (0..draft.len()).filter(|&state| blocks[state] != NONE).collect();
+    for (number, &state) in (0..).zip(&states) {
+        dense[state] = number;
     }
-    // The transitions between them, by class.
     let width = draft.classes.len();
-    let (mut tails, mut heads, mut cords) = (Vec::new(), Vec::new(), Vec::new());
-    for class in 0..width {
-        let first = tails.len();
-        for &state in &states {
-            let head = draft.table[state * width + class];
-            if head != NONE && live[head as usize] {
+    let (mut tails, mut heads, mut classes) = (Vec::new(), Vec::new(), Vec::new());
+    for &state in &states {
+        for (class, &head) in (0..).zip(&draft.table[state * width..][..width]) {
+            if block_of(blocks, head) != NONE {
                 tails.push(dense[state]);
                 heads.push(dense[head as usize]);
+                classes.push(class);
             }
         }
-        if tails.len() > first {
-            cords.push(first);
-        }
     }
-    let incoming = Grouped::new(states.len(), (0..).zip(&heads).map(|(t, &head)| (head, t)));
+    let incoming =
+        Grouped::new(states.len(), (0..).zip(&heads).map(|(transition, &head)| (head, transition)));
+    let mut cords = Partition::new(classes, width);
+    let mut blocks = Partition::new(states.iter().map(|&state| blocks[state]).collect(), count);
 
-    let mut blocks = Partition::new(states.len(), &[0]);
-    for (state, _) in states.iter().enumerate().filter(|state| draft.accepting[*state.1]) {
-        blocks.mark(state as u32);
-    }
-    blocks.split();
-    let mut cords = Partition::new(tails.len(), &cords);
     let (mut next_block, mut next_cord) = (1, 0);
     while next_cord < cords.len() {
         for at in cords.range(next_cord) {
@@ -166,29 +217,17 @@ struct Partition {
 }
 
 impl Partition {
-    /// The parts begin at the given elements, ascending, the first one at 0.
-    fn new(count: usize, begins: &[usize]) -> Self {
-        let mut part_of = vec![0; count];
-        let ends = begins.iter().skip(1).copied().chain([count]);
-        let (mut first, mut past) = (Vec::new(), Vec::new());
-        if count > 0 {
-            for (part, (&begin, end)) in begins.iter().zip(ends).enumerate() {
-                part_of[begin..end].fill(part as u32);
-                first.push(begin as u32);
-                past.push(end as u32);
-            }
+    /// The partition in which each element has the given part; parts may be empty.
+    fn new(part_of: Vec<u32>, parts: usize) -> Self {
+        let grouped = Grouped::new(parts, (0..).zip(&part_of).map(|(element, &part)| (part, element)));
+        let mut location = vec![0; part_of.len()];
+        for (at, &element) in (0..).zip(&grouped.values) {
+            location[element as usize] = at;
         }
-        let marked = vec![0; first.len()];
-        let identity: Vec<u32> = (0..count as u32).collect();
-        Self {
-            elements: identity.clone(),
-            location: identity,
-            part_of,
-            first,
-            past,
-            marked,
-            touched: Vec::new(),
-        }
+        let Grouped { firsts, values: elements } = grouped;
+        let past = firsts[1..].to_vec();
+        let first = firsts[..parts].to_vec();
+        Self { elements, location, part_of, first, past, marked: vec![0; parts], touched: Vec::new() }
     }
 
     fn len(&self) -> usize {

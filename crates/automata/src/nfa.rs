@@ -15,7 +15,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::{ByteSet, Expr, ExprId, Exprs, LimitError, Limits};
+use crate::{ByteSet, Dfa, Expr, ExprId, Exprs, LimitError, Limits};
 
 /// A state of an [`Nfa`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +57,20 @@ impl Nfa {
         if !exprs.is_plain(id) {
             return Ok(None);
         }
+        Self::build_around(exprs, id, &FxHashMap::default(), limits).map(Some)
+    }
+
+    /// The automaton of an expression whose intersections and complements were built before; they become parts
+    /// of it.
+    pub(crate) fn build_around(
+        exprs: &Exprs,
+        id: ExprId,
+        built: &FxHashMap<ExprId, Dfa>,
+        limits: &Limits,
+    ) -> Result<Self, LimitError> {
         let mut compiler = Compiler {
             exprs,
+            built,
             limits,
             states: vec![NfaState::Accept],
             sets: Vec::new(),
@@ -68,7 +80,7 @@ impl Nfa {
             branches: Vec::new(),
         };
         let start = compiler.compile(id)?;
-        Ok(Some(Self { states: compiler.states, sets: compiler.sets, start }))
+        Ok(Self { states: compiler.states, sets: compiler.sets, start })
     }
 
     /// Where reading begins.
@@ -163,6 +175,7 @@ impl<'a> Closure<'a> {
 /// The construction, on an explicit stack of tasks. A task that has a value leaves it in `entry`.
 struct Compiler<'a> {
     exprs: &'a Exprs,
+    built: &'a FxHashMap<ExprId, Dfa>,
     limits: &'a Limits,
     states: Vec<NfaState>,
     sets: Vec<ByteSet>,
@@ -247,9 +260,16 @@ impl Compiler<'_> {
                 self.memo.insert((id, next), entry);
                 return Ok(Some(entry));
             }
-            // ∧ and ¬ do not occur in plain expressions.
-            Expr::Never | Expr::And(_) | Expr::Not(_) => {
-                return Ok(Some(self.push(NfaState::Fork(Box::default()))?));
+            Expr::Never => return Ok(Some(self.push(NfaState::Fork(Box::default()))?)),
+            Expr::And(_) | Expr::Not(_) => {
+                let built = self.built;
+                let entry = match built.get(&id) {
+                    Some(dfa) => self.embed(dfa, next)?,
+                    // A caller that does not build them first has none of them.
+                    None => self.push(NfaState::Fork(Box::default()))?,
+                };
+                self.memo.insert((id, next), entry);
+                return Ok(Some(entry));
             }
             Expr::Concat(head, tail) => {
                 self.tasks.push(Task::Remember(id, next));
@@ -278,6 +298,23 @@ impl Compiler<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// The states of a deterministic automaton; its accepting ones go on at `next`.
+    fn embed(&mut self, dfa: &Dfa, next: u32) -> Result<u32, LimitError> {
+        let first = self.states.len() as u32;
+        for _ in 0..dfa.len() {
+            self.push(NfaState::Fork(Box::default()))?;
+        }
+        for state in 0..dfa.len() as u32 {
+            let mut branches: Vec<u32> = if dfa.is_accepting(state) { vec![next] } else { Vec::new() };
+            for (set, target) in dfa.edges(state) {
+                let set = self.set_number(set);
+                branches.push(self.push(NfaState::Read { set, next: first + target })?);
+            }
+            self.states[(first + state) as usize] = NfaState::Fork(branches.into());
+        }
+        Ok(first + dfa.start())
     }
 
     fn set_number(&mut self, set: ByteSet) -> u32 {

@@ -53,7 +53,8 @@ impl core::error::Error for GrammarError {}
 impl GrammarBuilder {
     /// An empty grammar.
     pub fn new() -> Self {
-        Self::default()
+        // Room for a small grammar: growing step by step to a hundred expressions costs as much as building them.
+        Self { exprs: Vec::with_capacity(128), index: HashTable::with_capacity(128), rules: Vec::with_capacity(16) }
     }
 
     /// Names a rule that will be [defined](Self::define) later.
@@ -100,7 +101,8 @@ impl GrammarBuilder {
 
     /// Matches one after the other.
     pub fn seq(&mut self, parts: impl IntoIterator<Item = ExprId>) -> ExprId {
-        let mut flat: Vec<ExprId> = Vec::new();
+        let parts = parts.into_iter();
+        let mut flat: Vec<ExprId> = Vec::with_capacity(parts.size_hint().0);
         for part in parts {
             match &self.exprs[part.index()] {
                 Expr::Never => return part,
@@ -135,7 +137,8 @@ impl GrammarBuilder {
 
     /// Matches one of these.
     pub fn alt(&mut self, parts: impl IntoIterator<Item = ExprId>) -> ExprId {
-        let mut flat: Vec<ExprId> = Vec::new();
+        let parts = parts.into_iter();
+        let mut flat: Vec<ExprId> = Vec::with_capacity(parts.size_hint().0);
         for part in parts {
             match &self.exprs[part.index()] {
                 Expr::Never => {}
@@ -143,8 +146,7 @@ impl GrammarBuilder {
                 _ => flat.push(part),
             }
         }
-        let mut seen = rustc_hash::FxHashSet::default();
-        flat.retain(|part| seen.insert(*part));
+        remove_repeated(&mut flat);
         match *flat {
             [] => self.never(),
             [only] => only,
@@ -243,10 +245,34 @@ impl GrammarBuilder {
     }
 }
 
+/// Keeps the first of equal members, in order. Most lists are short, and a hash set would cost more than the rest.
+fn remove_repeated(ids: &mut Vec<ExprId>) {
+    if ids.len() <= 8 {
+        let mut kept = 0;
+        for i in 0..ids.len() {
+            if !ids[..kept].contains(&ids[i]) {
+                ids[kept] = ids[i];
+                kept += 1;
+            }
+        }
+        ids.truncate(kept);
+    } else {
+        let mut seen = rustc_hash::FxHashSet::default();
+        ids.retain(|id| seen.insert(*id));
+    }
+}
+
 /// Refuses `And`, `Not` and `JsonString` over a rule that can reach itself.
 fn check_regular(grammar: &Grammar) -> Result<(), GrammarError> {
     let needs_check = |e: &Expr| matches!(e, Expr::And(_) | Expr::Not(_) | Expr::JsonString(_));
-    if !grammar.exprs.iter().any(needs_check) {
+    // Where no operand calls a rule, there is nothing to follow. Operands come first, so one pass tells.
+    let mut calls = vec![false; grammar.exprs.len()];
+    let mut suspicious = false;
+    for (i, expr) in grammar.exprs.iter().enumerate() {
+        calls[i] = matches!(expr, Expr::Rule(_)) || expr.operands().iter().any(|op| calls[op.index()]);
+        suspicious |= calls[i] && needs_check(expr);
+    }
+    if !suspicious {
         return Ok(());
     }
     let recursive = recursive_rules(grammar);

@@ -100,7 +100,12 @@ pub(crate) fn first_set(facts: &Facts, arena: &Arena) -> Set {
 }
 
 /// The set after one more byte.
-pub(crate) fn next_set(facts: &Facts, arena: &mut Arena, sets: &[Arc<Set>], byte: u8) -> Result<Set, Unknown> {
+pub(crate) fn next_set(
+    facts: &Facts,
+    arena: &mut Arena,
+    sets: &[Arc<Set>],
+    byte: u8,
+) -> Result<Set, Unknown> {
     let mut closure = Closure::new(facts, sets);
     let Some(last) = sets.last() else { return Ok(Set::default()) };
     for atom in &last.atoms {

@@ -94,7 +94,10 @@ impl Tokens {
     #[must_use]
     pub fn with_eos(mut self, eos: impl IntoIterator<Item = u32>) -> Self {
         self.eos = eos.into_iter().collect();
-        assert!(self.eos.iter().all(|&id| self.bytes(id).is_none()), "a token that ends a text spells nothing");
+        assert!(
+            self.eos.iter().all(|&id| self.bytes(id).is_none()),
+            "a token that ends a text spells nothing"
+        );
         self
     }
 

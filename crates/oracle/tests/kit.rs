@@ -14,7 +14,7 @@ fn the_oracle_keeps_its_own_laws() {
     for seed in 0..30 {
         let mut rng = Rng::new(seed);
         let oracle = Oracle::new(&generate::grammar(&mut rng, &Shape::default()));
-        let tokens = with_eos(generate::vocabulary(&mut rng, b"ab\"\\", 20));
+        let tokens = with_eos(&generate::vocabulary(&mut rng, b"ab\"\\", 20));
         let case = Case::new(format!("seed {seed}"), &oracle, &tokens);
         let effort = Effort { accepts: 100, ..Effort::default() };
         match laws::all(&case, &|| Plain::new(&oracle, &tokens), &mut rng, &effort) {
@@ -26,7 +26,7 @@ fn the_oracle_keeps_its_own_laws() {
 }
 
 /// The tokens, and two behind them: one that ends a text and one that is special.
-fn with_eos(tokens: Vec<Vec<u8>>) -> Tokens {
+fn with_eos(tokens: &[Vec<u8>]) -> Tokens {
     let size = tokens.len();
     let listed = (0..).zip(tokens.iter().map(Vec::as_slice));
     Tokens::new(size + 2, listed).with_eos([size as u32])
@@ -35,6 +35,8 @@ fn with_eos(tokens: Vec<Vec<u8>>) -> Tokens {
 /// One way to be wrong.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fault {
+    /// None: the laws must be content.
+    Nothing,
     /// The mask lets a token through now and then.
     ExtraBit,
     /// The mask misses one token now and then.
@@ -134,7 +136,9 @@ impl Subject for Faulty<'_> {
     fn accept_bytes(&mut self, bytes: &[u8]) -> bool {
         self.calls += 1;
         match self.fault {
-            Fault::TakesAPart => return bytes.iter().all(|&byte| self.inner.borrow_mut().accept_bytes(&[byte])),
+            Fault::TakesAPart => {
+                return bytes.iter().all(|&byte| self.inner.borrow_mut().accept_bytes(&[byte]));
+            }
             Fault::HatesCuts if self.calls > 1 && bytes[0] == b'a' => return false,
             Fault::LosesAByte if self.calls == 2 && bytes.len() > 1 => {
                 return self.inner.borrow_mut().accept_bytes(&bytes[1..]);
@@ -166,11 +170,8 @@ impl Subject for Faulty<'_> {
 
     fn fork(&self) -> Self {
         let shared = self.fault == Fault::SharedFork;
-        let inner = if shared {
-            Rc::clone(&self.inner)
-        } else {
-            Rc::new(RefCell::new(self.inner.borrow().clone()))
-        };
+        let inner =
+            if shared { Rc::clone(&self.inner) } else { Rc::new(RefCell::new(self.inner.borrow().clone())) };
         let kept = usize::from(self.fault == Fault::ForkWithoutHistory);
         Self { inner, fault: self.fault, calls: 0, taken: self.taken, kept }
     }
@@ -208,19 +209,14 @@ fn lists() -> Grammar {
     g.finish(list).expect("defined")
 }
 
-type Law = fn(
-    &Case<'_>,
-    &dyn Fn() -> Faulty<'static>,
-    &mut Rng,
-    &Effort,
-) -> Result<Tally, Broken>;
+type Law = fn(&Case<'_>, &dyn Fn() -> Faulty<'static>, &mut Rng, &Effort) -> Result<Tally, Broken>;
 
 /// Runs one law on one faulty subject, over a few seeds, until it complains.
 fn complaint(law: Law, fault: Fault) -> Option<Broken> {
     // Leaked, so that the law's type has no lifetime to generalise over; a few kilobytes for each fault.
     let oracle: &'static Oracle = Box::leak(Box::new(Oracle::new(&lists())));
     let tokens: Vec<Vec<u8>> = (0..=u8::MAX).map(|byte| vec![byte]).collect();
-    let tokens: &'static Tokens = Box::leak(Box::new(with_eos(tokens)));
+    let tokens: &'static Tokens = Box::leak(Box::new(with_eos(&tokens)));
     (0..20).find_map(|seed| {
         let case = Case::new(format!("seed {seed}"), oracle, tokens);
         law(&case, &|| Faulty::new(oracle, tokens, fault), &mut Rng::new(seed), &Effort::default()).err()
@@ -264,6 +260,7 @@ fn each_law_catches_its_faults() {
         (laws::walks_finish, &[Fault::ExtraBit, Fault::GetsStuck, Fault::NeverAccepting]),
     ];
     for (law, faults) in faults {
+        assert_eq!(complaint(law, Fault::Nothing), None);
         for &fault in faults {
             assert!(complaint(law, fault).is_some(), "{fault:?} was not caught");
         }

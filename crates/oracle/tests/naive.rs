@@ -151,8 +151,8 @@ fn decode(spelling: &[u8]) -> Option<String> {
     if is_quoted { serde_json::from_slice(spelling).ok() } else { None }
 }
 
-/// Compares the oracle with the table on all texts up to a length.
-fn check(grammar: &Grammar, alphabet: &[u8], longest: usize) {
+/// Compares the oracle with the table on all texts up to a length; how many of them it accepts.
+fn check(grammar: &Grammar, alphabet: &[u8], longest: usize) -> usize {
     let oracle = Oracle::with_limit(grammar, DEFAULT_LIMIT).expect("small grammars are decidable");
     let mut naive = Naive::new(grammar);
     let mut texts = vec![Vec::new()];
@@ -180,12 +180,16 @@ fn check(grammar: &Grammar, alphabet: &[u8], longest: usize) {
             }
         }
     }
+    accepted.len()
 }
 
 fn check_many(shape: &Shape, alphabet: &[u8], longest: usize, seeds: core::ops::Range<u64>) {
-    for seed in seeds {
-        check(&generate::grammar(&mut Rng::new(seed), shape), alphabet, longest);
-    }
+    let telling = seeds.clone().filter(|&seed| {
+        let accepted = check(&generate::grammar(&mut Rng::new(seed), shape), alphabet, longest);
+        (2..300).contains(&accepted)
+    });
+    // Grammars that accept next to nothing or everything could not tell much.
+    assert!(telling.count() as u64 * 4 > seeds.end - seeds.start, "most grammars are trivial");
 }
 
 #[test]
@@ -198,23 +202,23 @@ fn context_free_grammars() {
         word_rules: 0,
         ..Shape::default()
     };
-    check_many(&shape, b"abc", 5, 0..150);
+    check_many(&shape, b"abc", 5, 0..400);
 }
 
 #[test]
 fn intersections_and_complements() {
     let shape = Shape { alphabet: vec!['a', 'b'], json_strings: false, ..Shape::default() };
-    check_many(&shape, b"ab", 5, 1000..1100);
+    check_many(&shape, b"ab", 5, 1000..1300);
 }
 
 #[test]
 fn characters_of_several_bytes() {
     let shape = Shape { alphabet: vec!['a', 'é', 'è'], json_strings: false, ..Shape::default() };
-    check_many(&shape, b"a\xC3\xA9", 5, 2000..2080);
+    check_many(&shape, b"a\xC3\xA9", 5, 2000..2200);
 }
 
 #[test]
 fn json_strings() {
     let shape = Shape { alphabet: vec!['n', '"', '\\', '\n'], free_rules: 2, ..Shape::default() };
-    check_many(&shape, b"n\"\\", 5, 3000..3080);
+    check_many(&shape, b"n\"\\", 5, 3000..3200);
 }

@@ -37,22 +37,22 @@ fn measure(vocabulary: &Arc<Vocabulary>) {
         vocabulary.eos().iter().map(|&id| vocabulary.special_name(id)).collect::<Vec<_>>()
     );
     let pairs = || tokens.iter().map(|(id, bytes)| (*bytes, id.0));
-    let (took, trie) = timed(5, || Trie::build(pairs()));
+    let (took, trie) = timed(20, || Trie::build(pairs()));
     println!("  trie: {} nodes, {}, {}", trie.len(), kb(trie.heap_bytes()), ms(took));
     for (name, classes) in [("merged", ByteClasses::merged()), ("split", ByteClasses::split())] {
-        let (took, classes) = timed(5, || ClassTrie::build(&trie, classes));
+        let (took, classes) = timed(20, || ClassTrie::build(&trie, classes));
         let bytes = classes.trie().heap_bytes();
         println!("  class trie, letters {name}: {} nodes, {}, {}", classes.trie().len(), kb(bytes), ms(took));
     }
     measure_loops(vocabulary);
-    let (took, again) = timed(3, || rebuild(vocabulary));
+    let (took, again) = timed(5, || rebuild(vocabulary));
     println!("  whole vocabulary: {}, {}", kb(again.heap_bytes()), ms(took));
     let mut file = Vec::new();
     let (took, saved) = timed(1, || vocabulary.save(&mut file));
     if let Err(error) = saved {
         println!("  cannot save: {error}");
     }
-    let (load, loaded) = timed(5, || Vocabulary::load(&file));
+    let (load, loaded) = timed(20, || Vocabulary::load(&file));
     let same = loaded.is_ok_and(|loaded| loaded.fingerprint() == vocabulary.fingerprint());
     println!("  saved: {}, {}; loaded in {}, the same: {same}", kb(file.len()), ms(took), ms(load));
 }
@@ -66,7 +66,7 @@ fn measure_loops(vocabulary: &Vocabulary) {
         LoopClass::of(|b| !b.is_ascii_whitespace(), true),
     ]);
     for class in classes {
-        let (took, entry) = timed(5, || fresh.loops().build(class));
+        let (took, entry) = timed(50, || fresh.loops().build(class));
         let outside = (0..=255).filter(|&byte| entry.is_outside(byte)).count();
         println!(
             "  loop {:032x} {:5}: run {:6}, rest {:6} nodes, {outside:3} bytes outside, {}, {}",
@@ -95,20 +95,24 @@ fn rebuild(vocabulary: &Vocabulary) -> Vocabulary {
     builder.finish().expect("it was accepted before")
 }
 
-/// The least time of several runs, and the last result.
-fn timed<T>(runs: usize, mut work: impl FnMut() -> T) -> (Duration, T) {
-    let mut once = || {
-        let start = Instant::now();
-        let result = work();
-        (start.elapsed(), result)
-    };
-    let (mut best, mut result) = once();
+/// The time that this thread has spent on a processor, where the system tells it: on a busy machine that
+/// is what the work costs.
+fn cpu_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+}
+
+/// The average time of several runs, and the last result. The system counts time in steps of some
+/// milliseconds, so short work needs many runs.
+fn timed<T>(runs: u32, mut work: impl FnMut() -> T) -> (Duration, T) {
+    let (start, before) = (Instant::now(), cpu_time());
+    let mut result = work();
     for _ in 1..runs {
-        let (took, again) = once();
-        best = best.min(took);
-        result = again;
+        result = work();
     }
-    (best, result)
+    let took =
+        cpu_time().zip(before).map_or_else(|| start.elapsed(), |(now, before)| now.saturating_sub(before));
+    (took / runs, result)
 }
 
 fn ms(time: Duration) -> String {

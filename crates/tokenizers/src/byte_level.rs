@@ -24,10 +24,11 @@ const fn stands_for_itself(byte: u8) -> bool {
 /// The bytes that do not stand for themselves, ascending.
 const OTHERS: [u8; 68] = {
     let mut others = [0; 68];
-    let (mut byte, mut at) = (0, 0);
-    while byte < 256 {
-        if !stands_for_itself(byte as u8) {
-            others[at] = byte as u8;
+    let (mut byte, mut at) = (0_u8, 0);
+    // The last byte stands for itself, so the count may stop before it.
+    while byte < u8::MAX {
+        if !stands_for_itself(byte) {
+            others[at] = byte;
             at += 1;
         }
         byte += 1;

@@ -9,7 +9,7 @@ use maskwright_vocab::TokenId;
 use serde_json::Value;
 use tokenizers::{Model as _, NormalizerWrapper, PreTokenizerWrapper};
 
-use crate::{Error, Format, piece_merge::PieceMerge};
+use crate::{Error, Format, piece_lattice::PieceLattice, piece_merge::PieceMerge};
 
 /// A way to cut text into tokens.
 pub(crate) enum Encoder {
@@ -18,6 +18,7 @@ pub(crate) enum Encoder {
     Library(Box<LazyLibrary>),
     Tiktoken(&'static tiktoken_rs::CoreBPE),
     PieceMerge(Box<PieceMerge>),
+    PieceLattice(Box<PieceLattice>),
 }
 
 impl Encoder {
@@ -25,16 +26,39 @@ impl Encoder {
         Self::Library(Box::new(LazyLibrary::new(source)))
     }
 
+    fn format(&self) -> Format {
+        match self {
+            Self::None(format, _) => *format,
+            Self::Library(library) => library.source.format,
+            Self::Tiktoken(_) => Format::Tiktoken,
+            Self::PieceMerge(_) | Self::PieceLattice(_) => Format::SentencePiece,
+        }
+    }
+
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<TokenId>, Error> {
         match self {
             Self::None(format, reason) => {
                 Err(Error::unsupported(*format, format!("text cannot be encoded, because {reason}")))
             }
+            Self::Library(_) | Self::Tiktoken(_) if has_endless_space(text) => {
+                let reason = format!("text with more than {MAX_SPACE} spaces in a row cannot be encoded");
+                Err(Error::unsupported(self.format(), reason))
+            }
             Self::Library(library) => library.encode(text),
             Self::Tiktoken(core) => Ok(core.encode_ordinary(text).into_iter().map(TokenId).collect()),
             Self::PieceMerge(pieces) => pieces.encode(text),
+            Self::PieceLattice(pieces) => pieces.encode(text),
         }
     }
+}
+
+/// The regular expressions that cut text into words go back and forth over white space. A run of a
+/// million exhausts them, and then the one library panics and the other stops cutting.
+const MAX_SPACE: usize = 100_000;
+
+fn has_endless_space(text: &str) -> bool {
+    text.len() > MAX_SPACE
+        && text.split(|c: char| !c.is_whitespace()).any(|run| run.chars().count() > MAX_SPACE)
 }
 
 impl fmt::Debug for Encoder {
@@ -44,6 +68,7 @@ impl fmt::Debug for Encoder {
             Self::Library(_) => "Library",
             Self::Tiktoken(_) => "Tiktoken",
             Self::PieceMerge(_) => "PieceMerge",
+            Self::PieceLattice(_) => "PieceLattice",
         })
     }
 }
@@ -59,6 +84,8 @@ pub(crate) struct Library {
     pub(crate) pre_tokenizer: Value,
     /// The added tokens that are ordinary text.
     pub(crate) added: Vec<(String, u32)>,
+    /// Places in the list of a Unigram model that no text may spell. (A BPE model spells what its merges make.)
+    pub(crate) hidden: Vec<u32>,
 }
 
 /// A [`Library`] and what it becomes.
@@ -93,7 +120,11 @@ impl LazyLibrary {
 
 impl Library {
     fn prepare(&self) -> Result<Prepared, tokenizers::Error> {
-        let mut tokenizer = tokenizers::Tokenizer::from_bytes(&self.json)?;
+        let mut tokenizer = if self.hidden.is_empty() {
+            tokenizers::Tokenizer::from_bytes(&self.json)?
+        } else {
+            self.with_hidden_pieces()?
+        };
         let normalizer = exact_normalizer(&self.normalizer).map(serde_json::from_value::<NormalizerWrapper>);
         tokenizer.with_normalizer(normalizer.transpose()?);
         if !self.pre_tokenizer.is_null() {
@@ -105,6 +136,16 @@ impl Library {
         tokenizer.set_encode_special_tokens(true);
         let renumbered = self.renumbered(&tokenizer)?;
         Ok(Prepared { tokenizer, renumbered })
+    }
+
+    /// Hidden pieces keep their place under a name that no text is likely to have.
+    fn with_hidden_pieces(&self) -> Result<tokenizers::Tokenizer, tokenizers::Error> {
+        let mut file: Value = serde_json::from_slice(&self.json)?;
+        for &place in &self.hidden {
+            let Some(name) = file.pointer_mut(&format!("/model/vocab/{place}/0")) else { continue };
+            *name = format!("\u{0}{}", name.as_str().unwrap_or_default()).into();
+        }
+        Ok(serde_json::from_value(file)?)
     }
 
     fn renumbered(&self, tokenizer: &tokenizers::Tokenizer) -> Result<HashMap<u32, u32>, tokenizers::Error> {
@@ -145,7 +186,9 @@ fn without_prefix(pre_tokenizer: &Value) -> Value {
         "ByteLevel" => exact["add_prefix_space"] = false.into(),
         "Sequence" => {
             if let Some(steps) = exact.get_mut("pretokenizers").and_then(Value::as_array_mut) {
-                steps.iter_mut().for_each(|step| *step = without_prefix(step));
+                for step in steps {
+                    *step = without_prefix(step);
+                }
             }
         }
         _ => {}

@@ -21,7 +21,7 @@ use crate::{
     Error, Format, Options, Tokenizer,
     draft::{Draft, Piece},
     encode::{Encoder, Library},
-    sentencepiece::{Kind, ScoredPiece, added_section, draft_tokens, piece_merge},
+    sentencepiece::{Kind, ScoredPiece, draft_tokens, piece_merge},
     spelling::Spelling,
 };
 
@@ -131,7 +131,17 @@ fn byte_level_encoder(pieces: &[ScoredPiece], metadata: &mut Metadata) -> Encode
         normalizer: Json::Null,
         pre_tokenizer,
         added,
+        hidden: vec![],
     })
+}
+
+/// The section of a tokenizer.json for added tokens that are text.
+fn added_section(added: &[(String, u32)]) -> Json {
+    let entry = |(content, id): &(String, u32)| {
+        json!({"id": id, "content": content, "special": false, "normalized": false,
+               "single_word": false, "lstrip": false, "rstrip": false})
+    };
+    added.iter().map(entry).collect()
 }
 
 /// How text is cut into words, by the name that llama.cpp gives to it, and whether a word that is a
@@ -190,7 +200,7 @@ impl Metadata {
     fn id(&self, key: &str) -> Option<u32> {
         match self.0.get(&format!("tokenizer.ggml.{key}"))? {
             // Negative ids and the largest one mean that there is no such token.
-            Value::Number(id) if (0.0..f64::from(u32::MAX)).contains(id) => Some(*id as u32),
+            Value::Number(id) => u32::try_from(*id as i64).ok().filter(|&id| id != u32::MAX),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The file holds a *model* (tokens, and how to merge or choose them), *added tokens* (special ones and
 //! ordinary text), and the steps around them. Which bytes a token stands for follows from the
-//! *decoder*, which is read as a [list of steps](crate::spelling):
+//! *decoder*, which is read as a list of steps on the text of a single token:
 //!
 //! ```json
 //! {"added_tokens": [{"id": 2, "content": "</s>", "special": true}],
@@ -44,10 +44,17 @@ pub(crate) fn parse(json: Vec<u8>) -> Result<Draft, Error> {
         .map_err(|error| Error::malformed(Format::TokenizerJson, error.to_string()))?;
     let spelling = file.spelling()?;
     let tokens = file.tokens(&spelling)?;
+    let special = |piece: &Piece| matches!(piece, Piece::Special(_));
+    let hidden = if file.model.vocab.scored {
+        let listed = file.model.vocab.entries.len() as u32;
+        tokens.iter().filter(|(id, piece)| *id < listed && special(piece)).map(|(id, _)| *id).collect()
+    } else {
+        vec![]
+    };
     let texts = file.added_tokens.into_iter().flatten().filter(|added| !added.special);
     let added = texts.map(|added| (added.content.into_owned(), added.id)).collect();
     let (normalizer, pre_tokenizer) = (file.normalizer, file.pre_tokenizer);
-    let library = Library { format: Format::TokenizerJson, json, normalizer, pre_tokenizer, added };
+    let library = Library { format: Format::TokenizerJson, json, normalizer, pre_tokenizer, added, hidden };
     Ok(Draft::new(Format::TokenizerJson, tokens, Encoder::library(library)))
 }
 
@@ -137,7 +144,7 @@ impl File<'_> {
             }
         }
         let added: Vec<u32> = tokens.keys().copied().collect();
-        for (text, id) in &self.model.vocab.0 {
+        for (text, id) in &self.model.vocab.entries {
             if added.binary_search(id).is_ok() {
                 continue;
             }
@@ -210,7 +217,11 @@ fn encoder_steps(pre_tokenizer: &Value) -> Option<Step> {
 }
 
 /// Tokens and ids: a map from token to id (BPE), or a list of tokens with scores (Unigram).
-struct Entries<'a>(Vec<(Cow<'a, str>, u32)>);
+struct Entries<'a> {
+    entries: Vec<(Cow<'a, str>, u32)>,
+    /// Was it a list with scores?
+    scored: bool,
+}
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -232,7 +243,7 @@ impl<'de> Visitor<'de> for EntriesVisitor {
         while let Some((Text(text), id)) = map.next_entry()? {
             entries.push((text, id));
         }
-        Ok(Entries(entries))
+        Ok(Entries { entries, scored: false })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -240,7 +251,7 @@ impl<'de> Visitor<'de> for EntriesVisitor {
         while let Some((Text(text), IgnoredAny)) = list.next_element()? {
             entries.push((text, entries.len() as u32));
         }
-        Ok(Entries(entries))
+        Ok(Entries { entries, scored: true })
     }
 }
 

@@ -30,6 +30,8 @@
 //! next to a tokenizer.json say (`generation_config.json`, `config.json`, `tokenizer_config.json`,
 //! `special_tokens_map.json`); well-known names such as `</s>` and `<|eot_id|>`.
 
+#![expect(clippy::doc_markdown, reason = "SentencePiece is a name")]
+
 mod byte_level;
 mod draft;
 mod encode;
@@ -37,6 +39,7 @@ mod error;
 pub mod gguf;
 pub mod hf;
 mod load;
+mod piece_lattice;
 mod piece_merge;
 mod protobuf;
 pub mod sentencepiece;
@@ -82,7 +85,7 @@ impl Tokenizer {
         self.chat_template.as_deref()
     }
 
-    /// The tokens for a text that goes on; see the [crate](crate). Their bytes are exactly the text.
+    /// The tokens for a text that goes on; see the [crate]. Their bytes are exactly the text.
     ///
     /// The first call prepares the encoder, which takes up to a second for a large tokenizer.
     pub fn encode(&self, text: &str) -> Result<Vec<TokenId>, Error> {

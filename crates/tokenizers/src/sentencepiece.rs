@@ -9,16 +9,14 @@
 //! | byte | one byte |
 //! | control, unknown, unused | special: no text spells it |
 //!
-//! BPE models encode by SentencePiece's [own algorithm](crate::piece_merge), Unigram models by the
-//! tokenizers library. Both leave out the space that SentencePiece puts in front of a text, and its
-//! normalisation.
-
-use serde_json::{Value, json};
+//! BPE models encode by merging pieces, Unigram models by the most probable cut. Both leave out the space that
+//! SentencePiece puts in front of a text, and its normalisation.
 
 use crate::{
     Error, Format, Options, Tokenizer,
     draft::{Draft, Piece},
-    encode::{Encoder, Library},
+    encode::Encoder,
+    piece_lattice::PieceLattice,
     piece_merge::PieceMerge,
     protobuf::Fields,
     spelling::{Spelling, fallback_byte},
@@ -122,7 +120,6 @@ pub(crate) fn piece_merge(pieces: &[ScoredPiece]) -> Encoder {
 struct Model {
     pieces: Vec<ScoredPiece>,
     algorithm: i64,
-    byte_fallback: bool,
     spaces_at_end: bool,
     bos_id: i64,
     eos_id: i64,
@@ -136,69 +133,14 @@ fn encoder(model: &Model) -> Encoder {
     match model.algorithm {
         _ if model.spaces_at_end => refuse("its pieces carry their space at the end"),
         BPE => piece_merge(&model.pieces),
-        UNIGRAM => unigram(model).unwrap_or_else(|| refuse("it has no unknown piece")),
+        UNIGRAM => Encoder::PieceLattice(Box::new(PieceLattice::new(&model.pieces))),
         _ => refuse("it is neither a BPE nor a Unigram model"),
     }
 }
 
-/// A Unigram model, as a tokenizer.json for the library.
-fn unigram(model: &Model) -> Option<Encoder> {
-    let unknown = model.pieces.iter().position(|piece| piece.kind == Kind::Unknown)?;
-    // Pieces that text must not spell keep their place under a name that no text has.
-    let entry = |piece: &ScoredPiece| match piece.kind {
-        Kind::Control | Kind::Unused => json!([format!("\u{0}{}", piece.text), -1e9]),
-        _ => json!([piece.text, piece.score]),
-    };
-    let added = user_defined(&model.pieces);
-    let normalizer = json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"});
-    let file = json!({
-        "version": "1.0",
-        "added_tokens": added_section(&added),
-        "normalizer": normalizer,
-        "pre_tokenizer": null,
-        "post_processor": null,
-        "decoder": null,
-        "model": {
-            "type": "Unigram",
-            "unk_id": unknown,
-            "byte_fallback": model.byte_fallback,
-            "vocab": model.pieces.iter().map(entry).collect::<Vec<Value>>(),
-        },
-    });
-    let library = Library {
-        format: Format::SentencePiece,
-        json: file.to_string().into_bytes(),
-        normalizer,
-        pre_tokenizer: Value::Null,
-        added,
-    };
-    Some(Encoder::library(library))
-}
-
-/// The pieces that users defined, as they stand in a text.
-fn user_defined(pieces: &[ScoredPiece]) -> Vec<(String, u32)> {
-    let defined = (0..).zip(pieces).filter(|(_, piece)| piece.kind == Kind::UserDefined);
-    defined.map(|(id, piece)| (piece.text.replace('▁', " "), id)).collect()
-}
-
-/// The section of a tokenizer.json for added tokens that are text.
-pub(crate) fn added_section(added: &[(String, u32)]) -> Value {
-    let entry = |(content, id): &(String, u32)| {
-        json!({"id": id, "content": content, "special": false, "normalized": false,
-               "single_word": false, "lstrip": false, "rstrip": false})
-    };
-    added.iter().map(entry).collect()
-}
-
 fn parse(file: &[u8]) -> Result<Model, String> {
-    let mut model = Model {
-        pieces: Vec::new(),
-        algorithm: UNIGRAM,
-        byte_fallback: false,
-        spaces_at_end: false,
-        bos_id: 1,
-        eos_id: 2,
-    };
+    let mut model =
+        Model { pieces: Vec::new(), algorithm: UNIGRAM, spaces_at_end: false, bos_id: 1, eos_id: 2 };
     for field in Fields(file) {
         match field? {
             (1, value) => {
@@ -219,7 +161,8 @@ fn parse_piece(message: &[u8]) -> Result<ScoredPiece, String> {
         match field? {
             (1, value) => {
                 let bytes = value.bytes().ok_or("its text is no string")?;
-                piece.text = std::str::from_utf8(bytes).map_err(|_| "its text is no UTF-8")?.to_owned();
+                let text = std::str::from_utf8(bytes).map_err(|_| "its text is no UTF-8")?;
+                text.clone_into(&mut piece.text);
             }
             (2, value) => piece.score = value.float().ok_or("its score is no number")?,
             (3, value) => {
@@ -241,7 +184,6 @@ fn parse_settings(message: &[u8], model: &mut Model) -> Result<(), String> {
         match number {
             3 => model.algorithm = value,
             24 => model.spaces_at_end = value != 0,
-            35 => model.byte_fallback = value != 0,
             41 => model.bos_id = value,
             42 => model.eos_id = value,
             _ => {}

@@ -36,12 +36,11 @@ pub fn named_with(name: &str, options: &Options) -> Result<Tokenizer, Error> {
         Error::unsupported(Format::Tiktoken, reason)
     })?;
     let mut tokens = Vec::new();
-    let mut specials: Vec<(u32, &str)> = Vec::new();
-    for special in core.special_tokens() {
-        if let [id] = core.encode_with_special_tokens(special)[..] {
-            specials.push((id, special));
-        }
-    }
+    let numbered = |name| match core.encode_with_special_tokens(name)[..] {
+        [id] => Some((id, name)),
+        _ => None,
+    };
+    let mut specials: Vec<(u32, &str)> = core.special_tokens().into_iter().filter_map(numbered).collect();
     specials.sort_unstable();
     // All ids below the greatest special one are tried; some are free.
     let end = specials.last().map_or(0, |(id, _)| id + 1);
@@ -168,10 +167,12 @@ mod tests {
         assert_eq!(tokenizer.encode("hello world").unwrap(), [TokenId(31_373), TokenId(995)]);
         // What looks like a special token is text.
         assert!(tokenizer.encode("<|endoftext|>").unwrap().len() > 1);
-        let mut file = String::new();
-        for (id, bytes) in vocabulary.ordinary() {
-            file += &format!("{} {id}\n", BASE64_STANDARD.encode(bytes));
-        }
+        let error = tokenizer.encode(&" ".repeat(1_000_000)).unwrap_err().to_string();
+        assert!(error.contains("more than 100000 spaces in a row"), "{error}");
+        assert!(tokenizer.encode(&format!("{}x", " ".repeat(100_000))).is_ok());
+        let lines =
+            vocabulary.ordinary().map(|(id, bytes)| format!("{} {id}", BASE64_STANDARD.encode(bytes)));
+        let file = lines.collect::<Vec<String>>().join("\n");
         let from_file = from_ranks(file.as_bytes()).unwrap();
         assert_eq!(from_file.vocabulary().fingerprint(), vocabulary.fingerprint());
         assert_eq!(from_file.encode("hello").unwrap(), [TokenId(31_373)]);

@@ -1,4 +1,5 @@
 //! Real tokenizers, fetched by `scripts/assets.sh`. Without them these tests say so and pass.
+#![expect(clippy::doc_markdown, reason = "SentencePiece is a name")]
 
 mod common;
 
@@ -41,7 +42,17 @@ fn llama3_1() {
     assert_eq!(names(&tokenizer), ["<|eot_id|>"]);
     assert_eq!(vocabulary.trie().len(), 1 + 274_520);
     // 123,177 tokens have no quote, backslash or control; 284 of them do not begin at a character.
-    assert_eq!(vocabulary.loops().get(LoopClass::JSON_STRING).run_len(), 123_177 - 284);
+    let body = vocabulary.loops().get(LoopClass::JSON_STRING);
+    assert_eq!(body.run_len(), 123_177 - 284);
+    // The rests from the closing quote on.
+    let (mut nodes, mut tokens) = (vec![body.rest().find(b"\"").unwrap()], 0);
+    let mut next = 0;
+    while let Some(&node) = nodes.get(next) {
+        tokens += body.rest().tokens(node).len();
+        nodes.extend(body.rest().children(node));
+        next += 1;
+    }
+    assert_eq!((nodes.len(), tokens), (914, 1301));
 }
 
 #[test]
@@ -102,7 +113,9 @@ fn piece_merging_agrees_with_the_library() {
     // The library's list of merges is sorted by the scores of the pieces they make.
     let mut scores: BTreeMap<String, f32> = BTreeMap::new();
     for (rank, merge) in json["model"]["merges"].as_array().unwrap().iter().enumerate() {
-        scores.entry(merge.as_str().unwrap().replace(' ', "")).or_insert(-(rank as f32));
+        scores
+            .entry(merge.as_str().unwrap().replace(' ', ""))
+            .or_insert(-f32::from(u16::try_from(rank).unwrap_or(u16::MAX)));
     }
     let mut pieces: Vec<(u32, &str)> = Vec::new();
     for (text, id) in json["model"]["vocab"].as_object().unwrap() {

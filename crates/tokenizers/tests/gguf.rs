@@ -41,7 +41,9 @@ impl Writer {
         let mut writer = self.key(key, 9);
         writer.body.extend(8_u32.to_le_bytes());
         writer.body.extend((texts.len() as u64).to_le_bytes());
-        texts.iter().for_each(|text| writer.push_text(text));
+        for text in texts {
+            writer.push_text(text);
+        }
         writer
     }
 

@@ -1,4 +1,5 @@
-//! SentencePiece models, written by hand.
+//! Models of SentencePiece, written by hand.
+#![expect(clippy::doc_markdown, reason = "SentencePiece is a name")]
 
 mod common;
 

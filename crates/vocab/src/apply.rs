@@ -12,7 +12,7 @@
 //!
 //! # Rules
 //!
-//! - Rows are `f32`, [`f16`] or [`bf16`]; the result has the same type, and allowed logits keep
+//! - Rows are `f32`, [`half::f16`] or [`bf16`]; the result has the same type, and allowed logits keep
 //!   their bits, NaN included.
 //! - Token t is bit `t % 32` of word `t / 32`, 1 = allowed; the bool form has one bool per token.
 //! - A mask shorter than the row forbids everything beyond its end; what goes beyond the row's end is
@@ -23,13 +23,13 @@
 //! Most words of a mask are all ones or all zeros: the first are skipped, the second filled. For the
 //! others each lane tests its own constant bit of the word, a form that the compiler turns into
 //! vector instructions on every target without `unsafe` and without detecting features at run time
-//! (`examples/kernels.rs` measures it: a row of 128,256 is bound by memory).
+//! (`examples/kernels.rs` measures it: five to thirty times the speed of the plain loop).
 
 use std::{error::Error, fmt};
 
 use half::{bf16, f16};
 
-/// A type of logits: `f32`, [`f16`] or [`bf16`].
+/// A type of logits: `f32`, [`half::f16`] or [`bf16`].
 pub trait Logit: Copy + sealed::Sealed {
     /// What a forbidden token gets.
     const NEG_INFINITY: Self;
@@ -325,7 +325,7 @@ mod tests {
         let mut seed = 5;
         let (shape, word_shape) =
             (Rows { count: 3, width: 70, stride: 77 }, Rows { count: 4, width: 3, stride: 5 });
-        let logits: Vec<f32> = (0..2 * 77 + 70).map(|_| random(&mut seed) as f32).collect();
+        let logits: Vec<f32> = (0..2 * 77 + 70).map(|_| f32::from(random(&mut seed) as u16)).collect();
         let words = random_words(3 * 5 + 3, &mut seed);
         let expected = reference(&logits, |at| {
             let (row, t) = (at / 77, at % 77);
@@ -349,7 +349,7 @@ mod tests {
         ] {
             assert!(mask_rows(&mut logits, shape, &words, word_shape).is_err(), "{shape:?} {word_shape:?}");
         }
-        assert!(logits.iter().all(|&l| l == 1.0));
+        assert_eq!(logits, vec![1.0; 100]);
         assert_eq!(mask_rows(&mut logits, Rows::dense(0, 50), &[], Rows::dense(0, 2)), Ok(()));
     }
 }

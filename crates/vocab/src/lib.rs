@@ -42,13 +42,13 @@
 //! - The crate knows nothing of tokenizer files, grammars or the engine.
 
 pub mod apply;
-mod class;
+pub mod class;
 mod hash;
-mod loops;
-mod mask;
+pub mod loops;
+pub mod mask;
 mod merge;
 mod save;
-mod trie;
+pub mod trie;
 mod utf8;
 mod vocabulary;
 

@@ -27,14 +27,12 @@ fn fate(class: LoopClass, token: &[u8]) -> Fate {
         }
         // The first character, by the standard library.
         let whole = (1..=rest.len().min(4)).find(|&len| std::str::from_utf8(&rest[..len]).is_ok());
-        match whole {
-            Some(len) => rest = &rest[len..],
-            None => {
-                let error = std::str::from_utf8(rest).expect_err("no character begins here");
-                let unfinished = error.valid_up_to() == 0 && error.error_len().is_none();
-                return if unfinished { Fate::Stays } else { Fate::Leaves(rest.to_vec()) };
-            }
-        }
+        let Some(len) = whole else {
+            let error = std::str::from_utf8(rest).expect_err("no character begins here");
+            let unfinished = error.valid_up_to() == 0 && error.error_len().is_none();
+            return if unfinished { Fate::Stays } else { Fate::Leaves(rest.to_vec()) };
+        };
+        rest = &rest[len..];
     }
     Fate::Stays
 }
@@ -53,7 +51,9 @@ fn rests(entry: &Loop, trie: &Trie) -> BTreeMap<Vec<u8>, Vec<u32>> {
             }
         }
     }
-    found.values_mut().for_each(|ids| ids.sort_unstable());
+    for ids in found.values_mut() {
+        ids.sort_unstable();
+    }
     found
 }
 

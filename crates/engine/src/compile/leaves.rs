@@ -90,14 +90,13 @@ impl<'g> Leaves<'g> {
             windows: HashTable::new(),
             empty: Vec::new(),
         };
-        for id in grammar.expr_ids() {
+        let entered = entered(grammar);
+        for id in grammar.expr_ids().filter(|id| entered[id.index()]) {
             match grammar.expr(id) {
                 Expr::JsonString(text) => {
                     let leaf = leaves.json_leaf(*text)?;
                     leaves.by_expr.insert(id, leaf);
                 }
-                // Below another `And`, `Not` or `JsonString` this builds a leaf that nobody enters; it is
-                // cheap, and the cache makes it cheaper.
                 Expr::And(_) | Expr::Not(_) => {
                     let automaton = leaves.table(id)?;
                     let leaf = leaves.window(automaton, 0, u32::MAX);
@@ -235,6 +234,21 @@ impl<'g> Leaves<'g> {
         self.empty.push(empty);
         self.leaves.len() as u32 - 1
     }
+}
+
+/// Which expressions are matched by themselves, and not only as the operand of an intersection, a complement or
+/// a JSON string.
+fn entered(grammar: &Grammar) -> Vec<bool> {
+    let mut entered = vec![false; grammar.exprs().len()];
+    for expr in grammar.exprs() {
+        if matches!(expr, Expr::Seq(_) | Expr::Alt(_) | Expr::Repeat { .. }) {
+            expr.operands().iter().for_each(|op| entered[op.index()] = true);
+        }
+    }
+    for rule in grammar.rules() {
+        entered[rule.expr().index()] = true;
+    }
+    entered
 }
 
 /// Says the same of a regular expression in terms of the automata crate. Every expression is translated once;

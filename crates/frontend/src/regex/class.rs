@@ -23,9 +23,7 @@ impl Parser<'_> {
         self.deeper(start)?;
         let negated = self.eat('^');
         let mut left: Option<(CharSet, Operation)> = None;
-        // In the Rust dialect a bracket right at the beginning is a character.
-        let first = if self.dialect == Dialect::Rust && self.eat(']') { vec![(']', ']')] } else { Vec::new() };
-        let mut items = Items { ranges: first, sets: Vec::new() };
+        let mut items = Items { ranges: self.leading_chars(), sets: Vec::new() };
         loop {
             if self.skip_extended() {
                 continue;
@@ -45,22 +43,36 @@ impl Parser<'_> {
                 Some((set, operation)) => operation.apply(&set, &right),
                 None => right,
             };
-            match operation {
-                Some(operation) => left = Some((united, operation)),
-                None => {
-                    self.shallower();
-                    return Ok(if negated { united.complement() } else { united });
-                }
-            }
+            let Some(operation) = operation else {
+                self.shallower();
+                return Ok(if negated { united.complement() } else { united });
+            };
+            left = Some((united, operation));
         }
+    }
+
+    /// Dashes right at the beginning, or else a bracket: in the Rust dialect they stand for themselves there.
+    fn leading_chars(&mut self) -> Vec<(char, char)> {
+        let rust = self.dialect == Dialect::Rust;
+        let mut found = Vec::new();
+        while rust && self.eat('-') {
+            found.push(('-', '-'));
+        }
+        if rust && found.is_empty() && self.eat(']') {
+            found.push((']', ']'));
+        }
+        found
     }
 
     fn operation(&mut self) -> Option<Operation> {
         if self.dialect != Dialect::Rust {
             return None;
         }
-        let operations =
-            [("&&", Operation::Intersection), ("--", Operation::Difference), ("~~", Operation::SymmetricDifference)];
+        let operations = [
+            ("&&", Operation::Intersection),
+            ("--", Operation::Difference),
+            ("~~", Operation::SymmetricDifference),
+        ];
         operations.into_iter().find(|(text, _)| self.eat_text(text)).map(|(_, operation)| operation)
     }
 
@@ -68,12 +80,11 @@ impl Parser<'_> {
     fn item(&mut self, items: &mut Items) -> Result<(), Diagnostic> {
         let start = self.at;
         if self.dialect == Dialect::Rust && self.peek() == Some('[') {
-            let set = match self.posix() {
-                Some(set) => set,
-                None => {
-                    self.next();
-                    self.brackets(start)?
-                }
+            let set = if let Some(set) = self.posix() {
+                set
+            } else {
+                self.next();
+                self.brackets(start)?
             };
             items.sets.push(Arc::new(set));
             return Ok(());
@@ -105,8 +116,11 @@ impl Parser<'_> {
                 items.sets.push(set);
             }
             Escaped::Class(_) => {
-                return Err(Diagnostic::error(self.since(start), "a range must end with a character, not with a class")
-                    .with_help(r"write `\-` for the character itself"));
+                return Err(Diagnostic::error(
+                    self.since(start),
+                    "a range must end with a character, not with a class",
+                )
+                .with_help(r"write `\-` for the character itself"));
             }
         }
         Ok(())

@@ -57,7 +57,9 @@ impl Parser<'_> {
     /// The rest of `\b`, `\b{start}` and their kin.
     fn boundary_kind(&mut self, start: usize) -> Result<[bool; 4], Diagnostic> {
         let named = self.dialect == Dialect::Rust
-            && self.pattern[self.at..].strip_prefix('{').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
+            && self.pattern[self.at..]
+                .strip_prefix('{')
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
         if !named {
             return Ok([false, true, true, false]);
         }
@@ -69,8 +71,11 @@ impl Parser<'_> {
         ];
         match kinds.into_iter().find(|(name, _)| self.eat_text(name)) {
             Some((_, holds)) => Ok(holds),
-            None => Err(Diagnostic::error(Span::new(start, self.at + 1), "this is no known kind of word boundary")
-                .with_help(r"known are \b{start}, \b{end}, \b{start-half} and \b{end-half}")),
+            None => Err(Diagnostic::error(
+                Span::new(start, self.at + 1),
+                "this is no known kind of word boundary",
+            )
+            .with_help(r"known are \b{start}, \b{end}, \b{start-half} and \b{end-half}")),
         }
     }
 
@@ -115,7 +120,9 @@ impl Parser<'_> {
                 char::from(self.next().map_or(0, |c| c as u8) % 32)
             }
             '0'..='9' | 'k' | 'g' => {
-                return Err(Diagnostic::error(self.since(start), BACK_REFERENCE).with_help(BACK_REFERENCE_HELP));
+                return Err(
+                    Diagnostic::error(self.since(start), BACK_REFERENCE).with_help(BACK_REFERENCE_HELP)
+                );
             }
             c if c.is_ascii_alphanumeric() => {
                 let error = Diagnostic::error(self.since(start), format!(r"`\{c}` is no known escape"));
@@ -160,8 +167,11 @@ impl Parser<'_> {
         let digits = inside.map_or("", |(digits, _)| digits);
         let is_hex = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
         if !is_hex {
-            return Err(Diagnostic::error(self.since(start), "hexadecimal digits between braces are missing")
-                .with_help(r"write for example `\u{1F600}`"));
+            return Err(Diagnostic::error(
+                self.since(start),
+                "hexadecimal digits between braces are missing",
+            )
+            .with_help(r"write for example `\u{1F600}`"));
         }
         self.at += digits.len() + 2;
         self.scalar(u32::from_str_radix(digits, 16).ok(), start)

@@ -6,6 +6,7 @@
 //! word character, after another one.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use maskwright_grammar::{CharSet, Diagnostic, Span};
 
@@ -25,19 +26,25 @@ impl Contexts {
     /// The contexts that a pattern can tell apart. Its look-behinds must be [narrow](Narrow::of).
     pub(super) fn of(ast: &Ast) -> Result<Self, Diagnostic> {
         let mut sets = vec![CharSet::all()];
-        let mut seen = HashSet::new();
+        let (mut seen, mut words) = (HashSet::new(), Vec::new());
         let mut crowded = None;
         ast.for_each(&mut |ast| {
             let set = match ast.kind() {
-                Kind::Place(Place::LineStart) => Some(newline()),
-                Kind::Place(Place::Word { word, .. }) => Some(CharSet::clone(word)),
-                Kind::Look(Look { ahead: false, .. }, body) => Narrow::of(body).map(|narrow| narrow.set),
-                _ => None,
+                Kind::Place(Place::LineStart) => newline(),
+                // Equal sets of a pattern are shared, and these are too large to be compared often.
+                Kind::Place(Place::Word { word, .. })
+                    if !words.iter().any(|known| Arc::ptr_eq(known, word)) =>
+                {
+                    words.push(Arc::clone(word));
+                    CharSet::clone(word)
+                }
+                Kind::Look(Look { ahead: false, .. }, body) => match Narrow::of(body) {
+                    Some(narrow) => narrow.set,
+                    None => return,
+                },
+                _ => return,
             };
-            if let Some(set) = set
-                && sets.len() < MAX_CONTEXTS
-                && !seen.contains(&set)
-            {
+            if sets.len() < MAX_CONTEXTS && !seen.contains(&set) {
                 sets = refine(&sets, &set);
                 if sets.len() >= MAX_CONTEXTS {
                     crowded = Some(ast.span());
@@ -47,8 +54,11 @@ impl Contexts {
         });
         match crowded {
             None => Ok(Self { sets }),
-            Some(span) => Err(Diagnostic::error(span, "the look-behinds of this pattern tell too many characters apart")
-                .with_help("split the pattern, or use the same class in several look-behinds")),
+            Some(span) => Err(Diagnostic::error(
+                span,
+                "the look-behinds of this pattern tell too many characters apart",
+            )
+            .with_help("split the pattern, or use the same class in several look-behinds")),
         }
     }
 

@@ -41,7 +41,11 @@ use super::look::{Contexts, Narrow, newline, wide_look_behind};
 use super::unicode;
 
 /// Builds the expression that matches what the pattern matches.
-pub(super) fn lower(ast: &Ast, options: &Options, builder: &mut GrammarBuilder) -> Result<ExprId, Diagnostic> {
+pub(super) fn lower(
+    ast: &Ast,
+    options: &Options,
+    builder: &mut GrammarBuilder,
+) -> Result<ExprId, Diagnostic> {
     let reversed = ast.reversed();
     let (ast, mirrored) = match (wide_look_behind(ast), wide_look_behind(&reversed)) {
         (None, _) => (ast, false),
@@ -56,12 +60,23 @@ pub(super) fn lower(ast: &Ast, options: &Options, builder: &mut GrammarBuilder) 
     };
     let any = builder.any_text();
     let contexts = Contexts::of(ast)?;
-    let mut lowerer = Lowerer { builder, contexts, mirrored, any, nullable: HashMap::new(), steps: MAX_STEPS };
+    let mut lowerer = Lowerer {
+        builder,
+        contexts,
+        mirrored,
+        any,
+        nullable: HashMap::new(),
+        steps: MAX_STEPS,
+        restrictions: MAX_RESTRICTIONS,
+    };
     lowerer.whole(ast, options.anchored)
 }
 
 /// How often a part beside an anchor or look-around may be lowered.
 const MAX_STEPS: usize = 10_000;
+
+/// How many expressions may be looked at to restrict what they begin with. Beyond that they are intersected.
+const MAX_RESTRICTIONS: usize = 10_000;
 
 /// The language of what follows, for each context.
 type Continuation = Vec<ExprId>;
@@ -75,6 +90,7 @@ struct Lowerer<'a> {
     any: ExprId,
     nullable: HashMap<ExprId, bool>,
     steps: usize,
+    restrictions: usize,
 }
 
 impl Lowerer<'_> {
@@ -107,7 +123,8 @@ impl Lowerer<'_> {
             Kind::Empty | Kind::Char(_) | Kind::Class(_) => self.plain_run(core::slice::from_ref(ast), k),
             Kind::Concat(parts) => self.sequence(parts, k),
             Kind::Alt(parts) => {
-                let branches: Result<Vec<_>, _> = parts.iter().map(|part| self.node(part, k.clone())).collect();
+                let branches: Result<Vec<_>, _> =
+                    parts.iter().map(|part| self.node(part, k.clone())).collect();
                 Ok(self.union(&branches?))
             }
             Kind::Repeat { body, min, max } => self.repeat(body, *min, *max, k),
@@ -160,9 +177,12 @@ impl Lowerer<'_> {
     /// The texts of a plain part that are not empty and end with a character of the set.
     fn ending_in(&mut self, ast: &Ast, set: &CharSet) -> Result<ExprId, Diagnostic> {
         Ok(match ast.kind() {
-            Kind::Empty | Kind::Place(_) | Kind::Look(..) => self.builder.never(),
             Kind::Char(c) if set.contains(*c) => self.plain(ast),
-            Kind::Char(_) => self.builder.never(),
+            Kind::Empty
+            | Kind::Char(_)
+            | Kind::Place(_)
+            | Kind::Look(..)
+            | Kind::Repeat { max: Some(0), .. } => self.builder.never(),
             Kind::Class(class) => self.builder.class(class.intersection(set)),
             Kind::Alt(parts) => {
                 let parts: Result<Vec<_>, _> = parts.iter().map(|part| self.ending_in(part, set)).collect();
@@ -182,7 +202,6 @@ impl Lowerer<'_> {
                 }
                 self.builder.alt(ways)
             }
-            Kind::Repeat { max: Some(0), .. } => self.builder.never(),
             Kind::Repeat { body, min, max } => {
                 let last = self.ending_in(body, set)?;
                 let body = self.plain(body);
@@ -204,7 +223,7 @@ impl Lowerer<'_> {
             return if min == 0 { Ok(k) } else { self.node(body, k) };
         }
         let Some(max) = max else {
-            let mut k = self.anchored_loop(body, k)?;
+            let mut k = self.anchored_loop(body, &k)?;
             for _ in 0..min {
                 self.step(body.span())?;
                 k = self.node(body, k)?;
@@ -226,7 +245,7 @@ impl Lowerer<'_> {
 
     /// `(…^…|…$…)*`. A round that passes `^` must be the first to read anything, and a round that passes `$` the
     /// last; all others are rounds of a plain body in which the anchors match nowhere.
-    fn anchored_loop(&mut self, body: &Ast, k: Continuation) -> Result<Continuation, Diagnostic> {
+    fn anchored_loop(&mut self, body: &Ast, k: &Continuation) -> Result<Continuation, Diagnostic> {
         let mut other = None;
         body.for_each(&mut |ast| {
             let anchor = matches!(ast.kind(), Kind::Place(Place::TextStart | Place::TextEnd));
@@ -235,8 +254,13 @@ impl Lowerer<'_> {
             }
         });
         if let Some(span) = other {
-            return Err(Diagnostic::error(span, "a look-around or boundary cannot stand inside an unbounded repetition")
-                .with_help("move it in front of or behind the repetition, or give the repetition a small upper bound"));
+            return Err(Diagnostic::error(
+                span,
+                "a look-around or boundary cannot stand inside an unbounded repetition",
+            )
+            .with_help(
+                "move it in front of or behind the repetition, or give the repetition a small upper bound",
+            ));
         }
         let ends = k.iter().map(|&k| self.only_empty(k)).collect();
         let last_round = self.node(body, ends)?;
@@ -257,10 +281,9 @@ impl Lowerer<'_> {
         (0..k.len())
             .zip(k)
             .map(|(context, k)| match place {
-                Place::TextStart if context == 0 => k,
-                Place::TextStart => never,
-                Place::LineStart if context == 0 || self.contexts.is_after(context, &newline()) => k,
-                Place::LineStart => never,
+                Place::TextStart | Place::LineStart if context == 0 => k,
+                Place::LineStart if self.contexts.is_after(context, &newline()) => k,
+                Place::TextStart | Place::LineStart => never,
                 Place::TextEnd => self.only_empty(k),
                 Place::LineEnd => {
                     let (end, line) = (self.only_empty(k), self.starting_in(k, &newline()));
@@ -298,7 +321,8 @@ impl Lowerer<'_> {
             return Err(Diagnostic::error(body.span(), "this look-behind is too long"));
         };
         let never = self.builder.never();
-        let holds = |context| if context == 0 { narrow.start } else { self.contexts.is_after(context, &narrow.set) };
+        let holds =
+            |context| if context == 0 { narrow.start } else { self.contexts.is_after(context, &narrow.set) };
         Ok((0..).zip(k).map(|(context, k)| if holds(context) == look.negated { never } else { k }).collect())
     }
 
@@ -326,14 +350,11 @@ impl Lowerer<'_> {
         // Literals are joined here, in one go: the builder would join them two by two.
         let (mut joined, mut literal) = (Vec::with_capacity(list.len()), Vec::new());
         for part in list {
-            match self.builder.expr(part) {
-                Expr::Bytes(bytes) => literal.extend_from_slice(bytes),
-                _ => {
-                    if !literal.is_empty() {
-                        joined.push(self.builder.bytes(&core::mem::take(&mut literal)));
-                    }
-                    joined.push(part);
-                }
+            if let Expr::Bytes(bytes) = self.builder.expr(part) {
+                literal.extend_from_slice(bytes);
+            } else {
+                joined.push(self.builder.bytes(&core::mem::take(&mut literal)));
+                joined.push(part);
             }
         }
         joined.push(self.builder.bytes(&literal));
@@ -387,29 +408,64 @@ impl Lowerer<'_> {
 
     /// The texts of `k` that begin, in reading order, with a character of the set.
     fn starting_in(&mut self, k: ExprId, set: &CharSet) -> ExprId {
-        let restricted = match self.builder.expr(k) {
-            Expr::Never | Expr::Empty => Some(self.builder.never()),
+        if let Some(restricted) = self.restrict_start(k, set, 0) {
+            return restricted;
+        }
+        let class = self.builder.class(set.clone());
+        let begun = self.seq(class, self.any);
+        self.intersection(k, begun)
+    }
+
+    /// The same, by changing the expression where it begins. An intersection would mean the same, but automata are
+    /// built faster without; so this gives up where the expression is deep, or is an intersection anyway.
+    fn restrict_start(&mut self, k: ExprId, set: &CharSet, depth: usize) -> Option<ExprId> {
+        self.restrictions = self.restrictions.checked_sub(1)?;
+        if depth > 16 {
+            return None;
+        }
+        let never = self.builder.never();
+        match self.builder.expr(k) {
+            Expr::Never | Expr::Empty => Some(never),
             Expr::Class(class) => {
                 let class = class.intersection(set);
                 Some(self.builder.class(class))
             }
-            Expr::Bytes(bytes) => begins_with(bytes, self.mirrored, set).map(|yes| if yes { k } else { self.builder.never() }),
+            Expr::Bytes(bytes) => {
+                let text = core::str::from_utf8(bytes).ok()?;
+                let first = if self.mirrored { text.chars().next_back() } else { text.chars().next() };
+                Some(if set.contains(first?) { k } else { never })
+            }
+            Expr::Alt(parts) => {
+                let parts: Option<Vec<_>> =
+                    parts.clone().iter().map(|&part| self.restrict_start(part, set, depth + 1)).collect();
+                Some(self.builder.alt(parts?))
+            }
+            Expr::Repeat { body, min, max } => {
+                let (body, min, max) = (*body, min.saturating_sub(1), max.map(|max| max.saturating_sub(1)));
+                let first = self.restrict_start(body, set, depth + 1)?;
+                let others = self.builder.repeat(body, min, max);
+                Some(self.seq(first, others))
+            }
             Expr::Seq(parts) => {
-                let first = if self.mirrored { parts.last() } else { parts.first() };
-                match first.map(|&first| self.builder.expr(first)) {
-                    Some(Expr::Bytes(bytes)) => {
-                        begins_with(bytes, self.mirrored, set).map(|yes| if yes { k } else { self.builder.never() })
+                let parts: Vec<ExprId> =
+                    if self.mirrored { parts.iter().rev().copied().collect() } else { parts.to_vec() };
+                // The first part that is not empty has the first character; all before it must be able to be empty.
+                let mut ways = Vec::new();
+                for (i, &part) in parts.iter().enumerate() {
+                    let first = self.restrict_start(part, set, depth + 1)?;
+                    let mut way = [&[first], &parts[i + 1..]].concat();
+                    if self.mirrored {
+                        way.reverse();
                     }
-                    _ => None,
+                    ways.push(self.builder.seq(way));
+                    if !self.is_nullable(part) {
+                        break;
+                    }
                 }
+                Some(self.builder.alt(ways))
             }
             _ => None,
-        };
-        restricted.unwrap_or_else(|| {
-            let class = self.builder.class(set.clone());
-            let begun = self.seq(class, self.any);
-            self.intersection(k, begun)
-        })
+        }
     }
 
     fn intersection(&mut self, a: ExprId, b: ExprId) -> ExprId {
@@ -470,7 +526,9 @@ impl Lowerer<'_> {
             }
             None => Err(Diagnostic::error(
                 place,
-                format!("the anchors and look-arounds of this pattern take more than {MAX_STEPS} steps to resolve"),
+                format!(
+                    "the anchors and look-arounds of this pattern take more than {MAX_STEPS} steps to resolve"
+                ),
             )
             .with_help("use fewer of them, or lower the bounds of the repetitions around them")),
         }
@@ -480,13 +538,6 @@ impl Lowerer<'_> {
 /// Whether what follows is the same in all contexts.
 fn is_uniform(k: &Continuation) -> bool {
     k.iter().all(|other| *other == k[0])
-}
-
-/// Whether a text's first character, in reading order, is in the set.
-fn begins_with(bytes: &[u8], mirrored: bool, set: &CharSet) -> Option<bool> {
-    let text = core::str::from_utf8(bytes).ok()?;
-    let first = if mirrored { text.chars().next_back() } else { text.chars().next() };
-    Some(set.contains(first?))
 }
 
 /// The same part, where anchors match nowhere.

@@ -18,8 +18,15 @@ pub(super) fn parse(pattern: &str, options: &Options) -> Result<Ast, Diagnostic>
         ascii: options.ascii || options.dialect == Dialect::Ecma,
         ..Flags::default()
     };
-    let mut parser =
-        Parser { pattern, at: 0, flags, depth: 0, dialect: options.dialect, nesting: options.nesting, tables: Tables::default() };
+    let mut parser = Parser {
+        pattern,
+        at: 0,
+        flags,
+        depth: 0,
+        dialect: options.dialect,
+        nesting: options.nesting,
+        tables: Tables::default(),
+    };
     let ast = parser.alternation()?;
     if parser.at < pattern.len() {
         let place = Span::new(parser.at, parser.at + 1);
@@ -118,8 +125,11 @@ impl Parser<'_> {
 
     fn nothing_to_repeat(&self, start: usize) -> Diagnostic {
         let character = &self.pattern[start..=start];
-        Diagnostic::error(Span::new(start, start + 1), format!("there is nothing before this `{character}` to repeat"))
-            .with_help(format!(r"write `\{character}` for the character itself"))
+        Diagnostic::error(
+            Span::new(start, start + 1),
+            format!("there is nothing before this `{character}` to repeat"),
+        )
+        .with_help(format!(r"write `\{character}` for the character itself"))
     }
 
     /// A character, or the characters that differ from it only in case.
@@ -200,8 +210,11 @@ impl Parser<'_> {
                 self.at = start;
                 return Ok(None);
             }
-            return Err(Diagnostic::error(Span::new(start, start + 1), "this `{` begins no repetition like {2} or {2,5}")
-                .with_help(r"write `\{` for the character itself"));
+            return Err(Diagnostic::error(
+                Span::new(start, start + 1),
+                "this `{` begins no repetition like {2} or {2,5}",
+            )
+            .with_help(r"write `\{` for the character itself"));
         };
         self.at = end;
         let span = self.since(start);
@@ -228,9 +241,11 @@ impl Parser<'_> {
         let strip = |text: &'_ str| -> String { text.trim_matches(' ').into() };
         let (low, high) = (strip(low), high.map(strip));
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        let open_low = low.is_empty() && self.dialect == Dialect::Rust && high.as_ref().is_some_and(|h| is_number(h));
+        let open_low =
+            low.is_empty() && self.dialect == Dialect::Rust && high.as_ref().is_some_and(|h| is_number(h));
         let open_high = high.as_ref().is_some_and(String::is_empty);
-        if !(is_number(&low) || open_low) || !(open_high || high.as_ref().is_none_or(|high| is_number(high))) {
+        if !(is_number(&low) || open_low) || !(open_high || high.as_ref().is_none_or(|high| is_number(high)))
+        {
             return None;
         }
         if self.dialect == Dialect::Ecma && inside.contains(' ') {
@@ -282,7 +297,9 @@ impl Parser<'_> {
             let span = Span::new(start, (parser.at + 1).min(parser.pattern.len()));
             Err(Diagnostic::error(span, what).with_help(help))
         };
-        for (text, ahead, negated) in [("=", true, false), ("!", true, true), ("<=", false, false), ("<!", false, true)] {
+        for (text, ahead, negated) in
+            [("=", true, false), ("!", true, true), ("<=", false, false), ("<!", false, true)]
+        {
             if self.eat_text(text) {
                 return look(ahead, negated);
             }
@@ -299,8 +316,12 @@ impl Parser<'_> {
                 "atomic groups are not supported: they depend on the order in which a matcher tries things",
                 "use a plain group `(?:…)`",
             ),
-            Some('(') => unsupported(self, "conditional groups are not supported", "write the cases as alternatives"),
-            Some('|') => unsupported(self, "branch reset groups are not supported", "use a plain group `(?:…)`"),
+            Some('(') => {
+                unsupported(self, "conditional groups are not supported", "write the cases as alternatives")
+            }
+            Some('|') => {
+                unsupported(self, "branch reset groups are not supported", "use a plain group `(?:…)`")
+            }
             Some('R' | '&' | '0'..='9') => unsupported(
                 self,
                 "recursion is not a regular expression",
@@ -356,11 +377,17 @@ impl Parser<'_> {
                 Some('U') if self.dialect == Dialect::Rust => {}
                 Some('u') if self.dialect == Dialect::Rust && on => self.flags.ascii = false,
                 Some('u') if self.dialect == Dialect::Rust => {
-                    return Err(Diagnostic::error(self.since(at), "texts are always Unicode: `u` cannot be switched off")
-                        .with_help(r"write `(?a)` to let `\d`, `\w` and `\s` know only ASCII"));
+                    return Err(Diagnostic::error(
+                        self.since(at),
+                        "texts are always Unicode: `u` cannot be switched off",
+                    )
+                    .with_help(r"write `(?a)` to let `\d`, `\w` and `\s` know only ASCII"));
                 }
                 Some(c) => {
-                    return Err(Diagnostic::error(Span::new(start, self.at), format!("`(?{c}` begins no known group or flag")));
+                    return Err(Diagnostic::error(
+                        Span::new(start, self.at),
+                        format!("`(?{c}` begins no known group or flag"),
+                    ));
                 }
                 None => return Err(Diagnostic::error(Span::new(start, self.at), "this group is not closed")),
             }
@@ -440,4 +467,5 @@ enum Opened {
 }
 
 pub(super) const BACK_REFERENCE: &str = "back-references are not regular, and no automaton can follow them";
-pub(super) const BACK_REFERENCE_HELP: &str = "repeat the group's pattern, or list the possible texts as alternatives";
+pub(super) const BACK_REFERENCE_HELP: &str =
+    "repeat the group's pattern, or list the possible texts as alternatives";

@@ -3,11 +3,7 @@
 use maskwright_automata::{Dfa, ExprId, Exprs, LimitError, Limits};
 use maskwright_grammar::{Expr, Grammar};
 
-pub(crate) fn automaton(grammar: &Grammar) -> Dfa {
-    try_automaton(grammar, &Limits::default()).unwrap()
-}
-
-pub(crate) fn try_automaton(grammar: &Grammar, limits: &Limits) -> Result<Dfa, LimitError> {
+pub(crate) fn automaton(grammar: &Grammar, limits: &Limits) -> Result<Dfa, LimitError> {
     let mut e = Exprs::new();
     let text = e.utf8_text();
     let mut ids: Vec<ExprId> = Vec::new();

@@ -11,6 +11,7 @@ use crate::{Oracle, Unknown};
 
 /// What random grammars look like.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, written by name")]
 pub struct Shape {
     /// The characters of literals and small classes.
     pub alphabet: Vec<char>,
@@ -84,7 +85,8 @@ fn is_tame(rng: &mut Rng, shape: &Shape, oracle: &Oracle) -> Result<bool, Unknow
 
 fn any_grammar(rng: &mut Rng, shape: &Shape) -> Option<Grammar> {
     let mut builder = GrammarBuilder::new();
-    let free: Vec<RuleId> = (0..shape.free_rules.max(1)).map(|i| builder.declare(&format!("free{i}"))).collect();
+    let free: Vec<RuleId> =
+        (0..shape.free_rules.max(1)).map(|i| builder.declare(&format!("free{i}"))).collect();
     let words: Vec<RuleId> = (0..shape.word_rules).map(|i| builder.declare(&format!("word{i}"))).collect();
     let mut writer = Writer { rng, shape, builder, free, words };
     for i in 0..writer.free.len() {
@@ -128,7 +130,7 @@ impl Writer<'_> {
     fn expr(&mut self, depth: usize, callable: Callable) -> ExprId {
         let Some(depth) = depth.checked_sub(1) else { return self.leaf(callable) };
         match self.rng.below(20) {
-            0..=3 => self.leaf(callable),
+            // Below 4, and what the shape leaves out, is a leaf.
             4..=8 => {
                 let parts = self.some(depth, callable);
                 self.builder.seq(parts)

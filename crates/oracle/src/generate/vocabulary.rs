@@ -18,13 +18,17 @@ pub fn strings(alphabet: &[u8], longest: usize) -> Vec<Vec<u8>> {
 }
 
 /// A vocabulary that can spell everything: each single byte, every string of two or three bytes over the
-/// alphabet, and `longer` random strings of four to nine; in random order, some of them twice.
+/// alphabet, `longer` random strings of four to nine, and a few of all these a second time; in random order.
 pub fn vocabulary(rng: &mut Rng, alphabet: &[u8], longer: usize) -> Vec<Vec<u8>> {
+    const ALIASES: usize = 3;
     let mut tokens: Vec<Vec<u8>> = (0..=u8::MAX).map(|byte| vec![byte]).collect();
     tokens.extend(strings(alphabet, 3).into_iter().filter(|token| token.len() > 1));
     for _ in 0..longer {
         let length = 4 + rng.below(6);
         tokens.push((0..length).filter_map(|_| rng.choose(alphabet).copied()).collect());
+    }
+    for _ in 0..ALIASES {
+        tokens.push(tokens[rng.below(tokens.len())].clone());
     }
     for last in (1..tokens.len()).rev() {
         tokens.swap(last, rng.below(last + 1));

@@ -117,7 +117,12 @@ pub fn rollback_is_replay<S: Subject>(
 }
 
 /// Follows a path and looks at every state, the first and the last included.
-fn looks_along(law: &str, case: &Case<'_>, subject: &mut impl Subject, path: &[u32]) -> Result<Vec<Look>, Broken> {
+fn looks_along(
+    law: &str,
+    case: &Case<'_>,
+    subject: &mut impl Subject,
+    path: &[u32],
+) -> Result<Vec<Look>, Broken> {
     let mut looks = vec![case.look(subject)];
     for (i, token) in path.chunks(1).enumerate() {
         case.follow(law, subject, &path[..i], token)?;
@@ -148,7 +153,11 @@ pub fn fork_is_a_copy<S: Subject>(
         let moved = case.look(&mut original);
         case.same(LAW, &path[..at], &looks[at], &moved, "the original, after its fork went on")?;
         if !original.rollback(at) {
-            return Err(case.broken(LAW, &path[..at], &format!("rollback({at}) of the original was refused")));
+            return Err(case.broken(
+                LAW,
+                &path[..at],
+                &format!("rollback({at}) of the original was refused"),
+            ));
         }
         let end = case.look(&mut fork);
         case.same(LAW, &path, &looks[path.len()], &end, "the fork, after its original was taken back")?;

@@ -57,6 +57,7 @@ pub trait Subject: Sized {
     /// The laws do not mix this with [`Self::accept_bytes`].
     fn rollback(&mut self, count: usize) -> bool;
     /// A copy that goes its own way.
+    #[must_use]
     fn fork(&self) -> Self;
     /// Back to the very beginning.
     fn reset(&mut self);
@@ -169,7 +170,9 @@ impl<'a> Case<'a> {
     fn cut(&self, rng: &mut Rng, text: &[u8]) -> (Vec<u32>, bool) {
         let (mut path, mut at) = (Vec::new(), 0);
         while at < text.len() {
-            let Some(&token) = rng.choose(&self.tokens.prefixes_of(&text[at..])) else { return (path, false) };
+            let Some(&token) = rng.choose(&self.tokens.prefixes_of(&text[at..])) else {
+                return (path, false);
+            };
             at += self.tokens.bytes(token).map_or(0, <[u8]>::len);
             path.push(token);
         }
@@ -202,7 +205,8 @@ impl<'a> Case<'a> {
             all_ids.into_iter().filter(|&t| wanted.contains(t) != got.contains(t)).collect();
         let mut shown = format!("{} wrong bits:", wrong.len());
         for &token in wrong.iter().take(SHOWN) {
-            let bytes = self.tokens.bytes(token).map_or("(no bytes)".into(), |b| b.escape_ascii().to_string());
+            let bytes =
+                self.tokens.bytes(token).map_or("(no bytes)".into(), |b| b.escape_ascii().to_string());
             let right = if wanted.contains(token) { "must be allowed" } else { "must not be allowed" };
             // Writing to a string cannot fail.
             let _ = write!(shown, "\n  token {token} \"{bytes}\" {right}");
@@ -220,7 +224,13 @@ impl<'a> Case<'a> {
     }
 
     /// Takes the tokens of a path, which the oracle allows.
-    fn follow(&self, law: &str, subject: &mut impl Subject, before: &[u32], path: &[u32]) -> Result<(), Broken> {
+    fn follow(
+        &self,
+        law: &str,
+        subject: &mut impl Subject,
+        before: &[u32],
+        path: &[u32],
+    ) -> Result<(), Broken> {
         for (i, &token) in path.iter().enumerate() {
             if !subject.accept(token) {
                 let path = [before, &path[..i]].concat();

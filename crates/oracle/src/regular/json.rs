@@ -226,7 +226,8 @@ mod tests {
     /// Takes every way through the missing bytes: each must decode, to the spellable characters in all.
     #[test]
     fn missing_bytes_spell_the_spellable() {
-        let prefixes = ["u00", "u000", "uD7f", "uE", "uD83D", "udbff\\", "uD83D\\u", "uD83D\\uD", "uD83D\\uDE0"];
+        let prefixes =
+            ["u00", "u000", "uD7f", "uE", "uD83D", "udbff\\", "uD83D\\u", "uD83D\\uD", "uD83D\\uDE0"];
         for prefix in prefixes {
             let Step::To(stage) = escape(prefix.as_bytes()).1 else { panic!("{prefix}") };
             let mut stages = vec![stage];

@@ -114,7 +114,11 @@ impl Arena {
         let derived = match self.nodes[node.0 as usize].clone() {
             Node::Never | Node::Empty => self.never(),
             Node::Range(low, high) => {
-                if (low..=high).contains(&byte) { self.empty() } else { self.never() }
+                if (low..=high).contains(&byte) {
+                    self.empty()
+                } else {
+                    self.never()
+                }
             }
             Node::Seq(first, rest) => {
                 let longer_first = self.derivative(first, byte);
@@ -152,7 +156,6 @@ impl Arena {
 
     fn json_derivative(&mut self, stage: Stage, text: NodeId, byte: u8) -> NodeId {
         match stage.step(byte) {
-            Step::Refused => self.never(),
             Step::To(stage) => self.json(stage, text),
             Step::Raw(byte) => {
                 let text = self.derivative(text, byte);
@@ -166,7 +169,7 @@ impl Arena {
                 self.json(Stage::Text, text)
             }
             Step::Closed if self.is_nullable(text) => self.empty(),
-            Step::Closed => self.never(),
+            Step::Closed | Step::Refused => self.never(),
         }
     }
 }
@@ -234,9 +237,20 @@ impl Arena {
         match *flat {
             [] => everything,
             [only] => only,
-            _ if flat.contains(&never) => never,
+            _ if flat.contains(&never) || self.is_contradiction(&flat) => never,
             _ => self.intern(Node::And(flat.into())),
         }
+    }
+
+    /// Whether one part excludes another: `x ∧ ¬x`, or `x ∧ ¬(x ∨ y)`. Most empty sets come to this.
+    fn is_contradiction(&self, parts: &[NodeId]) -> bool {
+        parts.iter().any(|part| match self.nodes[part.0 as usize] {
+            Node::Complement(inner) => match &self.nodes[inner.0 as usize] {
+                Node::Alt(excluded) => excluded.iter().any(|x| parts.contains(x)),
+                _ => parts.contains(&inner),
+            },
+            _ => false,
+        })
     }
 
     /// Makes one JSON string of several at the same stage.

@@ -98,14 +98,14 @@ impl Arena {
                 break;
             }
             match self.without_exploring(node)? {
-                Some(Some(distance)) => {
+                Answer::Distance(distance) => {
                     if nearest.is_none_or(|(total, _)| depth + distance < total) {
                         nearest = Some((depth + distance, node));
                     }
                     continue;
                 }
-                Some(None) => continue,
-                None => {}
+                Answer::Empty => continue,
+                Answer::Open => {}
             }
             for byte in representatives(self.cuts(node)) {
                 // A step that was taken before is one of this question, too.
@@ -136,13 +136,13 @@ impl Arena {
         Ok(Some(total))
     }
 
-    /// The distance, if it can be told without another exploration; `Some(None)` for an empty set.
-    fn without_exploring(&mut self, node: NodeId) -> Result<Option<Option<u64>>, Unknown> {
+    /// The distance, if it can be told without another exploration.
+    fn without_exploring(&mut self, node: NodeId) -> Result<Answer, Unknown> {
         if let Some(&known) = self.shortest.get(&node) {
-            return Ok(Some(known));
+            return Ok(known.map_or(Answer::Empty, Answer::Distance));
         }
         if self.is_nullable(node) {
-            return Ok(Some(Some(0)));
+            return Ok(Answer::Distance(0));
         }
         match self.nodes[node.0 as usize].clone() {
             Node::And(parts) => {
@@ -150,13 +150,13 @@ impl Arena {
                     let complement = matches!(self.nodes[part.0 as usize], Node::Complement(_));
                     if !complement && self.distance(part)?.is_none() {
                         self.shortest.insert(node, None);
-                        return Ok(Some(None));
+                        return Ok(Answer::Empty);
                     }
                 }
-                Ok(None)
+                Ok(Answer::Open)
             }
-            Node::Complement(_) => Ok(None),
-            _ => self.distance(node).map(Some),
+            Node::Complement(_) => Ok(Answer::Open),
+            _ => Ok(self.distance(node)?.map_or(Answer::Empty, Answer::Distance)),
         }
     }
 
@@ -192,6 +192,16 @@ impl Arena {
             }
         }
     }
+}
+
+/// What is known of a set before it is explored.
+enum Answer {
+    /// There is a text so far away.
+    Distance(u64),
+    /// There is no text.
+    Empty,
+    /// Nothing yet.
+    Open,
 }
 
 fn nearer(a: Option<u64>, b: Option<u64>) -> Option<u64> {

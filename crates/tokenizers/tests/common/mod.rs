@@ -1,4 +1,5 @@
 //! What the tests share: texts that try a tokenizer, and writers of small tokenizer files.
+#![allow(clippy::doc_markdown, reason = "SentencePiece is a name")]
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use maskwright_tokenizers::Tokenizer;
@@ -74,10 +75,7 @@ pub(crate) fn pieces() -> Vec<(String, f32, u8)> {
     let mut pieces =
         vec![("<unk>".to_owned(), 0.0, 2), ("<s>".to_owned(), 0.0, 3), ("</s>".to_owned(), 0.0, 3)];
     pieces.extend((0..=255_u8).map(|byte| (format!("<0x{byte:02X}>"), 0.0, 6)));
-    for (rank, text) in
-        ["▁t", "he", "▁the", "in", "▁", "t", "h", "e", "i", "n", "日本"].into_iter().enumerate()
-    {
-        pieces.push((text.to_owned(), -1.0 - rank as f32, 1));
-    }
+    let texts = ["▁t", "he", "▁the", "in", "▁", "t", "h", "e", "i", "n", "日本"];
+    pieces.extend((1_u8..).zip(texts).map(|(rank, text)| (text.to_owned(), -f32::from(rank), 1)));
     pieces
 }

@@ -2,8 +2,8 @@
 //!
 //! Strings and keys are spelled as [`push_quoted`] has them, the members of an object stand in the order of the
 //! schema's text, and numbers keep the digits of the schema: `1.50` stays `1.50`. A number with nothing but zeros
-//! after the point may also be written without them. Between the tokens of arrays and objects there is the
-//! same white space as everywhere.
+//! after the point may also be written without them, and an exponent may have its plus sign or not. Between the
+//! tokens of arrays and objects there is the same white space as everywhere.
 
 use maskwright_grammar::ExprId;
 use serde_json::Value;
@@ -109,13 +109,14 @@ impl<'s> Lowerer<'s> {
 
     fn number_literal(&mut self, text: &str) -> ExprId {
         let written = self.grammar.bytes(text.as_bytes());
-        match text.split_once('.') {
-            Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => {
-                let whole = self.grammar.bytes(whole.as_bytes());
-                self.grammar.alt([written, whole])
-            }
-            _ => written,
-        }
+        let other = match text.split_once('.') {
+            Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => whole.to_owned(),
+            // The JSON reader gives every exponent a sign.
+            _ if text.contains("e+") => text.replace("e+", "e"),
+            _ => return written,
+        };
+        let other = self.grammar.bytes(other.as_bytes());
+        self.grammar.alt([written, other])
     }
 }
 
