@@ -66,9 +66,11 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
             print_line(pattern.name, OURS, &absent, theirs.as_ref());
             patterns.insert(pattern.name.to_owned(), to_json(&absent, theirs.as_ref()));
         }
+        // Written after each pattern, because a later one may take minutes.
+        let report = json!({"patterns": patterns, "setting": {"machine": machine::describe()}});
+        output::write_json(arguments.common.json.as_deref(), &report)?;
     }
-    let report = json!({"patterns": patterns, "setting": {"machine": machine::describe()}});
-    output::write_json(arguments.common.json.as_deref(), &report)
+    Ok(())
 }
 
 struct Pattern {

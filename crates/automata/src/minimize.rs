@@ -1,14 +1,15 @@
 //! From any deterministic automaton to the one minimal, trimmed, canonical automaton of its language.
 //!
 //! 1. *Trim*: states from which nothing can be accepted go, and with them their transitions.
-//! 2. *Merge*: states with the same future become one. A few rounds after E. Moore come first: states are told apart by
-//!    hashes of where their transitions lead, which is one pass over the table a round, and most automata need
-//!    only a handful. Long chains need as many rounds as they are long; when a round gains little, it goes on
-//!    after A. Valmari ("Fast brief practical DFA minimization", 2012). Two partitions refine each other: *blocks* of states, and *cords* of
-//!    transitions with the same byte class into the same block. A block is split when a cord leaves only
-//!    some of its states; a cord is split when only some of its transitions enter a block. Of the two
-//!    parts of a split the smaller one is new and causes further work, which bounds the whole by
-//!    O(m log m) for m transitions. Missing transitions need no sink state.
+//! 2. *Merge*: states with the same future become one. A few rounds after E. Moore come first: states are
+//!    told apart by hashes of where their transitions lead, which is one pass over the table a round, and
+//!    most automata need only a handful. Long chains need as many rounds as they are long; when a round gains
+//!    little, it goes on after A. Valmari ("Fast brief practical DFA minimization", 2012). Two partitions
+//!    refine each other: *blocks* of states, and *cords* of transitions with the same byte class into the
+//!    same block. A block is split when a cord leaves only some of its states; a cord is split when only
+//!    some of its transitions enter a block. Of the two parts of a split the smaller one is new and causes
+//!    further work, which bounds the whole by O(m log m) for m transitions. Missing transitions need no sink
+//!    state.
 //! 3. *Number*: breadth first from the start, by ascending byte, after the dead state 0. Byte classes that no state
 //!    tells apart are merged. Both depend on the language alone.
 

@@ -1,2 +1,89 @@
-//! The `maskwright` command.
-fn main() {}
+//! The `maskwright` command: check constraints, look at masks, and see why a token is not allowed.
+//!
+//! ```text
+//! maskwright check   --regex '[a-z]+@[a-z]+' --text 'ada@'    is it right, does the text fit, where does it not
+//! maskwright mask    --schema person.json --after '{"name'    which tokens may come next
+//! maskwright explain --choice yes --choice no --token-text 'yeah'
+//! maskwright debug network --ebnf sum.ebnf --dot | dot -Tsvg  what the compiler made of it
+//! maskwright vocab   --tokenizer tokenizer.json               what is in a tokenizer
+//! maskwright demo                                             all of it at a glance
+//! ```
+//!
+//! Answers go to standard output, complaints to standard error. The exit code is 0 for yes, 1 for "the text
+//! or token does not fit", and 2 for a constraint, a file or a flag that cannot be used. A reader that closes
+//! the pipe early is no error.
+
+mod args;
+mod ast;
+mod commands;
+mod failure;
+mod paint;
+mod readable;
+mod regular;
+mod rejection;
+mod source;
+
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{check, debug, demo, explain, mask, vocab};
+use crate::failure::{Failure, Verdict};
+
+/// Structured output for language models: which tokens may come next, exactly and fast.
+#[derive(Debug, Parser)]
+#[command(name = "maskwright", version, max_term_width = 110, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 yes, 1 the text or the token does not fit, 2 the constraint, a file or a flag cannot be used.
+`maskwright <command> --help` shows examples.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Args),
+    Mask(mask::Args),
+    Explain(explain::Args),
+    Debug(debug::Args),
+    Vocab(vocab::Args),
+    Demo(demo::Args),
+}
+
+impl Command {
+    fn run(&self, out: &mut dyn Write) -> Result<Verdict, Failure> {
+        match self {
+            Self::Check(args) => check::run(args, out),
+            Self::Mask(args) => mask::run(args, out),
+            Self::Explain(args) => explain::run(args, out),
+            Self::Debug(args) => debug::run(args, out),
+            Self::Vocab(args) => vocab::run(args, out),
+            Self::Demo(args) => demo::run(args, out),
+        }
+    }
+
+    /// Whether the answer, and an error as well, is to be JSON.
+    fn wants_json(&self) -> bool {
+        match self {
+            Self::Check(args) => args.json,
+            Self::Mask(args) => args.json,
+            Self::Explain(args) => args.json,
+            Self::Debug(args) => args.json,
+            Self::Vocab(args) => args.json,
+            Self::Demo(_) => false,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let command = Cli::parse().command;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let result = command.run(&mut out).and_then(|verdict| Ok(out.flush().map(|()| verdict)?));
+    match result {
+        Ok(verdict) => verdict.into(),
+        Err(failure) => failure.report(command.wants_json(), &mut out),
+    }
+}

@@ -24,4 +24,4 @@ pub use bind::{BoundProgram, Library};
 pub use compile::{AutomatonCache, CompileError, compile};
 pub use limits::Limits;
 pub use matcher::{MatchError, Matcher, StateInfo, ThreadInfo, Way, fill_masks};
-pub use program::Program;
+pub use program::{Dot, Listing, Program};

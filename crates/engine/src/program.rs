@@ -9,6 +9,8 @@
 //! A set that is a single byte node – the inside of a literal, most of the time – needs no cell: the node itself is the
 //! state. Calls are not followed here. A cell lists them, and whoever steps it pushes the place to return to.
 
+mod debug;
+
 use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
@@ -21,6 +23,8 @@ use crate::compile::network::{Callee, Loop, Network, Node};
 use crate::leaf::{Leaf, json_string};
 use crate::limits::Limits;
 use crate::store::Store;
+
+pub use self::debug::{Dot, Listing};
 
 /// A compiled constraint, without a vocabulary. Frozen but for its cache of cells; share it freely.
 #[derive(Debug)]
@@ -215,6 +219,12 @@ impl Program {
         let state = self.after(&[node]);
         self.behind[node as usize].store(state.0, Ordering::Release);
         state
+    }
+
+    /// The state behind a node that has just been passed, if that is again a single byte.
+    #[inline]
+    pub(crate) fn byte_behind(&self, node: u32) -> Option<NetState> {
+        matches!(self.network.nodes[node as usize], Node::Byte { .. }).then_some(NetState(node | IS_NODE))
     }
 
     /// Where a byte leads inside a cell.

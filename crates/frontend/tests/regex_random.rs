@@ -1,9 +1,10 @@
 //! Random patterns: the lowered grammar against two judges.
 //!
-//! The first is the definition of what a pattern matches, a matcher that tries everything: for a part of a pattern and a place in a text it finds all
-//! places where a match of that part can end. Anchors and look-around are then what the books say they are,
-//! and nothing is shared with the lowering but the parser. The second judge is the `regex` crate, which shares
-//! nothing but Unicode tables; it knows no look-around, so its patterns are about syntax and classes.
+//! The first is the definition of what a pattern matches, a matcher that tries everything: for a part of a
+//! pattern and a place in a text it finds all places where a match of that part can end. Anchors and
+//! look-around are then what the books say they are, and nothing is shared with the lowering but the parser.
+//! The second judge is the `regex` crate, which shares nothing but Unicode tables; it knows no look-around,
+//! so its patterns are about syntax and classes.
 
 use std::collections::BTreeSet;
 

@@ -35,12 +35,12 @@ pub(crate) struct Entry {
     inner_ends: Box<[u32]>,
     /// The inner tokens with at most `k` units, as a bitset; the last is all of them.
     bitsets: Box<[OnceLock<Words>]>,
+    /// All inner and all closing tokens: what is allowed whatever follows, if nothing is counted.
+    unbounded: OnceLock<Words>,
     /// The tokens that end exactly where a counted part is closed, with their units, ascending by units.
     closing: Box<[(u32, u32)]>,
     /// Nodes of the vocabulary's trie at which the leaf can end, with the units begun before.
     exits: Box<[(u32, u32)]>,
-    /// The most units before an exit.
-    max_exit: u32,
     /// Rests by their first byte.
     rests: Box<[OnceLock<Rests>]>,
 }
@@ -52,6 +52,9 @@ struct Rests {
     /// By the units begun before them, ascending.
     by_units: Box<[(u32, Trie)]>,
 }
+
+/// Up to this many units, bitsets are built ahead for the states that matter most.
+const PREPARED: usize = 17;
 
 /// How many tokens make a bitset better than a list.
 pub(crate) const MANY: usize = 192;
@@ -90,8 +93,8 @@ impl Entry {
             bitsets: ends.iter().map(|_| OnceLock::new()).collect(),
             inner_ends: ends,
             inner: inner.into_iter().map(|(_, token)| token).collect(),
+            unbounded: OnceLock::new(),
             closing: closing.into(),
-            max_exit: exits.iter().map(|exit| exit.1).max().unwrap_or(0),
             exits: exits.into(),
             rests: (0..256).map(|_| OnceLock::new()).collect(),
         }
@@ -106,8 +109,44 @@ impl Entry {
     /// The same as a bitset, if they are many.
     pub(crate) fn inner_bitset(&self, room: u32, size: usize) -> Option<&Words> {
         let at = (room as usize).min(self.inner_ends.len() - 1);
-        (self.inner_ends[at] as usize >= MANY)
-            .then(|| self.bitsets[at].get_or_init(|| bitset(self.inner(room), size)))
+        (self.inner_ends[at] as usize >= MANY).then(|| self.bitset_at(at, size))
+    }
+
+    /// The inner and the closing tokens as one bitset, if they are many.
+    pub(crate) fn unbounded_bitset(&self, size: usize) -> Option<&Words> {
+        (self.inner.len() >= MANY).then(|| {
+            self.unbounded.get_or_init(|| {
+                let mut words = self.bitset_at(self.bitsets.len() - 1, size).to_vec();
+                for &(_, token) in &self.closing {
+                    words[token as usize / 32] |= 1 << (token % 32);
+                }
+                words.into()
+            })
+        })
+    }
+
+    fn bitset_at(&self, at: usize, size: usize) -> &Words {
+        self.bitsets[at].get_or_init(|| {
+            let last = self.bitsets.len() - 1;
+            let (inside, beyond) = self.inner.split_at(self.inner_ends[at] as usize);
+            if at == last || inside.len() < beyond.len() {
+                return bitset(inside, size);
+            }
+            // Most tokens begin few units: it is quicker to take the others away.
+            let mut words = self.bitset_at(last, size).to_vec();
+            for &token in beyond {
+                words[token as usize / 32] &= !(1 << (token % 32));
+            }
+            words.into()
+        })
+    }
+
+    /// Builds the bitsets for few units now, because they are the ones that take long.
+    pub(crate) fn prepare(&self, size: usize) {
+        for room in 0..self.bitsets.len().min(PREPARED) {
+            self.inner_bitset(room as u32, size);
+        }
+        self.unbounded_bitset(size);
     }
 
     /// The tokens that close the counted part with their last byte, having begun `need` to `room` units.
@@ -131,7 +170,8 @@ impl Entry {
         vocabulary: &Vocabulary,
     ) -> impl Iterator<Item = &'e Trie> {
         let rests = self.rests[byte as usize].get_or_init(|| self.gather(byte, vocabulary));
-        let all = (need == 0 && room >= self.max_exit).then_some(&rests.all);
+        let most = rests.by_units.last().map_or(0, |(units, _)| *units);
+        let all = (need == 0 && room >= most).then_some(&rests.all);
         let some = if all.is_some() { &[][..] } else { &rests.by_units };
         let some = some.iter().filter(move |(units, _)| (need..=room).contains(units)).map(|(_, trie)| trie);
         all.into_iter().filter(|trie| trie.len() > 1).chain(some)

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use maskwright_vocab::Vocabulary;
 use rustc_hash::FxHashMap;
 
-use super::entry::Entry;
-use crate::leaf::{Automaton, json_string};
+use super::entry::{Entry, Words};
+use crate::leaf::{Automaton, JSON_BODY, json_string};
 
 /// A vocabulary and what has been found out about leaves read with it. Make one for each tokenizer of a process
 /// and bind all programs to it: what one grammar paid for, the others get for nothing.
@@ -15,6 +15,8 @@ pub struct Library {
     vocabulary: Arc<Vocabulary>,
     /// By the address of the automaton, which the entry keeps alive.
     automata: RwLock<FxHashMap<usize, Arc<BoundAutomaton>>>,
+    /// The tokens at and below nodes of the vocabulary's trie.
+    below: RwLock<FxHashMap<u32, Words>>,
 }
 
 /// How many automata are kept. Beyond it everything is forgotten; programs in use keep what they have.
@@ -23,10 +25,13 @@ const KEPT: usize = 4_096;
 impl Library {
     /// An empty library, but for what every JSON document needs.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
-        let library = Self { vocabulary, automata: RwLock::default() };
+        let library = Self { vocabulary, automata: RwLock::default(), below: RwLock::default() };
         let string = library.bind(json_string());
         for state in 1..json_string().len() as u32 {
-            string.entry(state, &library.vocabulary);
+            let entry = string.entry(state, &library.vocabulary);
+            if state == JSON_BODY {
+                entry.prepare(library.vocabulary.size());
+            }
         }
         library
     }
@@ -40,6 +45,26 @@ impl Library {
     pub fn heap_bytes(&self) -> usize {
         let automata = self.automata.read().unwrap_or_else(PoisonError::into_inner);
         automata.values().map(|bound| bound.heap_bytes()).sum()
+    }
+
+    /// The tokens at and below a node of the vocabulary's trie, ascending.
+    pub(crate) fn tokens_below(&self, node: u32) -> Words {
+        if let Some(found) = self.below.read().unwrap_or_else(PoisonError::into_inner).get(&node) {
+            return found.clone();
+        }
+        let trie = self.vocabulary.trie();
+        let (mut tokens, mut work) = (Vec::new(), vec![node]);
+        while let Some(node) = work.pop() {
+            tokens.extend_from_slice(trie.tokens(node));
+            work.extend(trie.children(node));
+        }
+        tokens.sort_unstable();
+        let tokens = Words::from(tokens);
+        let mut below = self.below.write().unwrap_or_else(PoisonError::into_inner);
+        if below.len() >= KEPT {
+            below.clear();
+        }
+        below.entry(node).or_insert(tokens).clone()
     }
 
     /// The automaton as this vocabulary reads it.

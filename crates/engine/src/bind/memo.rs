@@ -21,7 +21,7 @@ use crate::store::Store;
 /// One part of a mask; a mask is the union of a few.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
-    /// These tokens, ascending.
+    /// These tokens, in no order, perhaps some of them twice.
     List(Box<[u32]>),
     /// All tokens of a shared bitset, and these.
     Shared { base: Words, more: Box<[u32]> },
@@ -47,6 +47,8 @@ pub(crate) struct Key {
 #[derive(Debug)]
 pub(crate) enum Answer {
     Mask(Part),
+    /// For a string that must not be one of some words: the tokens that its mask lacks, compared with a plain string.
+    Less(Box<[Words]>),
     /// It depends on the next frame.
     Look,
 }
@@ -84,6 +86,8 @@ impl Memo {
     pub(crate) fn heap_bytes(&self) -> usize {
         let parts = self.nodes.iter().map(|(_, answer)| match answer {
             Answer::Mask(part) => part.heap_bytes(),
+            // The lists themselves are shared.
+            Answer::Less(less) => size_of_val(&**less),
             Answer::Look => 0,
         });
         self.nodes.heap_bytes() + parts.sum::<usize>()

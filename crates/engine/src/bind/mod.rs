@@ -78,6 +78,11 @@ impl BoundProgram {
         self.horizon
     }
 
+    /// The tokens at and below a node of the vocabulary's trie, ascending.
+    pub(crate) fn tokens_below(&self, node: u32) -> Words {
+        self.library.tokens_below(node)
+    }
+
     /// What the vocabulary does in a state of a leaf's automaton.
     pub(crate) fn entry(&self, leaf: u32, state: u32) -> &Entry {
         self.automata[leaf as usize].entry(state, self.library.vocabulary())

@@ -55,6 +55,12 @@ pub(crate) fn json_string() -> &'static Arc<Automaton> {
     &STRING
 }
 
+/// Whether a state lies inside an escape.
+#[inline]
+pub(crate) fn is_escape(state: u32) -> bool {
+    state == ESCAPE || state >= HEX0
+}
+
 fn step(state: u32, byte: u8) -> Step {
     let target = target(state, byte);
     let action = match (state, byte) {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use maskwright_automata::ByteSet;
 
 pub(crate) use automaton::{Action, Automaton, Step};
-pub(crate) use json::json_string;
+pub(crate) use json::{BODY as JSON_BODY, json_string};
 pub(crate) use text::{Next as TextNext, Text, Words};
 
 /// A leaf as one place of a program uses it.

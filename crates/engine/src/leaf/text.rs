@@ -16,7 +16,7 @@ use core::hash::BuildHasher;
 use maskwright_automata::{ByteSet, Dfa, utf8};
 use rustc_hash::FxBuildHasher;
 
-use super::json::{BODY, json_string};
+use super::json::{BODY, is_escape, json_string};
 use crate::store::Store;
 
 /// A list of words, sorted, so that the words with a common prefix are neighbours.
@@ -117,6 +117,31 @@ impl Text {
         *json_string().live(self.states.get(state).spelling)
     }
 
+    /// For a list of forbidden words: the bytes on which the text may stay on the list, or would complete a word.
+    pub(crate) fn on_list(&self, state: u32) -> ByteSet {
+        let TextState { place, spelling, .. } = *self.states.get(state);
+        let (Set::Except(Words(words)), false) = (&self.set, is_escape(spelling)) else {
+            return self.live(state);
+        };
+        if spelling == json_string().start() {
+            return ByteSet::byte(b'"');
+        }
+        let mut bytes = ByteSet::byte(b'\\');
+        let mut low = place.low as usize;
+        while let Some(word) = words[..place.high as usize].get(low) {
+            let Some(&next) = word.get(place.depth as usize) else {
+                bytes.insert(b'"');
+                low += 1;
+                continue;
+            };
+            bytes.insert(next);
+            // On to the first word with another byte.
+            low += words[low..place.high as usize]
+                .partition_point(|w| w.get(place.depth as usize) == Some(&next));
+        }
+        bytes
+    }
+
     /// Where a byte leads. Only the closing quote ends the leaf, and that is a state of the plain automaton.
     pub(crate) fn next(&self, state: u32, byte: u8) -> Next {
         let TextState { place, spelling, digits } = *self.states.get(state);
@@ -128,7 +153,7 @@ impl Text {
             return if self.is_member(place) { Next::Plain(target) } else { Next::Dead };
         }
         // Outside of escapes, every byte but the opening quote is a byte of the text.
-        let in_escape = self.in_escape(spelling);
+        let in_escape = is_escape(spelling);
         if spelling == BODY && byte == b'\\' {
             return self.settle(place, target, 0);
         }
@@ -138,12 +163,6 @@ impl Text {
             return self.settle_option(place, target);
         }
         self.next_in_escape(place, spelling, digits, target, byte)
-    }
-
-    /// Escape states are those that are neither the body, the start, nor inside a multi-byte character.
-    fn in_escape(&self, spelling: u32) -> bool {
-        let string = json_string();
-        spelling != BODY && spelling != string.start() && string.live(spelling).iter().all(|b| b.is_ascii())
     }
 
     fn next_in_escape(&self, place: Place, spelling: u32, digits: u32, target: u32, byte: u8) -> Next {
@@ -231,7 +250,7 @@ impl Text {
     /// digits so far leave a range of characters, and the DFA must take one of them.
     fn is_alive(&self, state: TextState) -> bool {
         let Set::Within(dfa) = &self.set else { return true };
-        if !self.in_escape(state.spelling) {
+        if !is_escape(state.spelling) {
             return true;
         }
         completions(state.spelling, state.digits).iter().any(|&(a, b)| takes_one(dfa, state.place.low, a, b))

@@ -3,7 +3,7 @@
 //! | the thread stands | way |
 //! |---|---|
 //! | in a leaf, and what follows cannot be mistaken for more of it | shared bitset or list of inner tokens, and a walk over the rests |
-//! | in a JSON string that must not be one of some words | the same, without the tokens that would complete such a word |
+//! | in a JSON string that must not be one of some words | the mask of the plain string, less the tokens that would complete such a word |
 //! | elsewhere: a literal, a choice of keys, punctuation | walk over the vocabulary's trie, pruned at once |
 //!
 //! The last is the definition; the others must equal it bit by bit, and [`Way::Plain`] lets tests ask for it.
@@ -15,7 +15,7 @@ use maskwright_automata::ByteSet;
 
 use super::stack::{Arena, Frame, Top};
 use super::step::{Buffers, NETWORK, Thread, live};
-use super::walk::{Line, LineStacks, Walker};
+use super::walk::{Line, LineStacks, Walk, Walker};
 use crate::bind::{Answer, BoundProgram, Key, MANY, Part, Words, bitset};
 use crate::compile::network::Callee;
 use crate::leaf::{Leaf, Text, TextNext};
@@ -51,18 +51,34 @@ pub(crate) struct Masker<'m> {
 
 /// What takes the parts of a mask one by one.
 pub(crate) trait Sink {
-    fn part(&mut self, part: &Part);
+    /// Adds a part, but for the tokens of `less`.
+    fn part(&mut self, part: &Part, less: &[Words]);
 }
 
 impl Masker<'_> {
     /// Hands the parts of a thread's mask to `sink`.
     pub(crate) fn mask(&mut self, thread: Thread, sink: &mut impl Sink) {
+        let bound = self.bound;
+        if thread.leaf != NETWORK
+            && let Leaf::Text(text) = bound.program().leaf(thread.leaf)
+            && text.is_except()
+        {
+            let less = completions_of(bound, text, &thread);
+            let plain =
+                Thread { leaf: bound.program().plain_string(), state: text.spelling(thread.state), ..thread };
+            return self.look_up(plain, less, sink);
+        }
+        self.look_up(thread, &[], sink);
+    }
+
+    /// From the memo, or computed.
+    fn look_up(&mut self, thread: Thread, less: &[Words], sink: &mut impl Sink) {
         let key = state_key(self.bound, &thread);
         let mut path = core::mem::take(&mut self.scratch.path);
         path.clear();
         match self.bound.memo().find(&key) {
-            Some(node) => self.follow(thread, node, &mut path, thread.stack, sink),
-            None => self.compute(thread, &path, thread.stack, sink),
+            Some(node) => self.follow(thread, node, &mut path, less, sink),
+            None => self.compute(thread, &path, thread.stack, less, sink),
         }
         self.scratch.path = path;
     }
@@ -72,8 +88,7 @@ impl Masker<'_> {
         let mut found = Vec::new();
         self.scratch.line.start(&[], thread.stack);
         self.walk_item(Thread { stack: Line::of_matcher(thread.stack), ..thread }, &mut found);
-        found.sort_unstable();
-        sink.part(&Part::List(found.into()));
+        sink.part(&Part::List(found.into()), &[]);
     }
 
     /// Goes down the memo along the stack, and computes where it knows no further.
@@ -82,37 +97,35 @@ impl Masker<'_> {
         thread: Thread,
         mut node: u32,
         path: &mut Vec<Frame>,
-        mut stack: u32,
+        less: &[Words],
         sink: &mut impl Sink,
     ) {
         let bound = self.bound;
-        loop {
-            match bound.memo().answer(node) {
-                Answer::Mask(part) => return sink.part(part),
-                Answer::Look => {}
+        let mut stack = thread.stack;
+        while let Answer::Look = bound.memo().answer(node) {
+            let Top::Frame(frame, below) = self.arena.top(stack) else {
+                return self.compute_forked(thread, less, sink);
+            };
+            path.push(frame);
+            stack = below;
+            match bound.memo().find(&frame_key(bound, node, frame)) {
+                Some(found) => node = found,
+                None => return self.compute(thread, path, stack, less, sink),
             }
-            match self.arena.top(stack) {
-                Top::Frame(frame, below) => {
-                    path.push(frame);
-                    stack = below;
-                    match bound.memo().find(&frame_key(bound, node, frame)) {
-                        Some(found) => node = found,
-                        None => return self.compute(thread, path, stack, sink),
-                    }
-                }
-                Top::Union(_) => return self.compute_forked(thread, sink),
-            }
+        }
+        if let Answer::Mask(part) = bound.memo().answer(node) {
+            sink.part(part, less);
         }
     }
 
     /// Computes a mask, remembers it, and hands it over. `path` holds the frames that are known to matter.
-    fn compute(&mut self, thread: Thread, path: &[Frame], stack: u32, sink: &mut impl Sink) {
+    fn compute(&mut self, thread: Thread, path: &[Frame], stack: u32, less: &[Words], sink: &mut impl Sink) {
         self.scratch.line.start(path, stack);
         let part = self.part(Thread { stack: self.scratch.line.top(), ..thread });
         if self.scratch.line.forked {
-            return self.compute_forked(thread, sink);
+            return self.compute_forked(thread, less, sink);
         }
-        sink.part(&part);
+        sink.part(&part, less);
         let bound = self.bound;
         let mut key = state_key(bound, &thread);
         for &frame in self.scratch.line.looked() {
@@ -123,10 +136,10 @@ impl Masker<'_> {
     }
 
     /// Computes the mask of a thread whose stack forks.
-    fn compute_forked(&mut self, thread: Thread, sink: &mut impl Sink) {
+    fn compute_forked(&mut self, thread: Thread, less: &[Words], sink: &mut impl Sink) {
         self.scratch.line.start(&[], thread.stack);
         let part = self.part(Thread { stack: Line::of_matcher(thread.stack), ..thread });
-        sink.part(&part);
+        sink.part(&part, less);
     }
 
     /// The mask of a thread on the line, without what it may return to before the next byte.
@@ -140,7 +153,7 @@ impl Masker<'_> {
             self.item(item, &mut bases, &mut found);
         }
         self.scratch.items = items;
-        let part = finish(bases, &mut found, self.bound.vocabulary().size());
+        let part = finish(bases, &found, self.bound.vocabulary().size());
         self.scratch.found = found;
         part
     }
@@ -200,7 +213,14 @@ impl Masker<'_> {
                 let follow = self.follow_bytes(item.stack);
                 let before = found.len();
                 self.leaf_item(item, text.spelling(item.state), 0, u32::MAX, follow, bases, found);
-                self.remove_completions(text, item.state, found, before);
+                let less = completions(self.bound, text, item.state);
+                if !less.is_empty() {
+                    let mut at = 0;
+                    found.retain(|token| {
+                        at += 1;
+                        at <= before || !less.iter().any(|list| list.binary_search(token).is_ok())
+                    });
+                }
             }
             Leaf::Text(_) => self.walk_item(item, found),
         }
@@ -229,51 +249,33 @@ impl Masker<'_> {
         let bound = self.bound;
         let vocabulary = bound.vocabulary();
         let entry = bound.entry(item.leaf, state);
-        match entry.inner_bitset(room, vocabulary.size()) {
-            Some(words) => bases.push(words.clone()),
-            None => found.extend_from_slice(entry.inner(room)),
+        // A text keeps closing tokens apart, because some of them will be taken back.
+        let is_text = matches!(bound.program().leaf(item.leaf), Leaf::Text(_));
+        let unbounded = if need == 0 && room >= bound.horizon() && !is_text {
+            entry.unbounded_bitset(vocabulary.size())
+        } else {
+            None
+        };
+        if let Some(words) = unbounded {
+            bases.push(words.clone());
+        } else {
+            match entry.inner_bitset(room, vocabulary.size()) {
+                Some(words) => bases.push(words.clone()),
+                None => found.extend_from_slice(entry.inner(room)),
+            }
+            found.extend(entry.closing(need, room));
         }
-        found.extend(entry.closing(need, room));
         if !entry.has_exits() || follow.is_empty() {
             return;
         }
         let program = &**bound.program();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
         let behind = behind(program, &mut stacks, self.buffers, item.stack);
+        let mut walk = Walk { program, stacks: &mut stacks, buffers: self.buffers, found };
         for byte in follow.iter() {
             for rests in entry.rests(byte, need, room, vocabulary) {
-                self.scratch.walker.walk(program, rests, &behind, &mut stacks, self.buffers, found);
+                self.scratch.walker.walk(&mut walk, rests, &behind);
             }
-        }
-    }
-
-    /// Takes back the tokens that would complete a forbidden word: those on which the text never leaves the
-    /// list of words before it closes the string.
-    fn remove_completions(&self, text: &Text, state: u32, found: &mut Vec<u32>, before: usize) {
-        let trie = self.bound.vocabulary().trie();
-        let mut completions = Vec::new();
-        let mut work = vec![(0u32, state)];
-        while let Some((node, state)) = work.pop() {
-            for child in trie.children(node) {
-                let byte = trie.byte(child);
-                match text.next(state, byte) {
-                    TextNext::Stay(next) => work.push((child, next)),
-                    TextNext::Plain(_) => {}
-                    // A quote that the plain string would take, but this one does not.
-                    TextNext::Dead if text.live(state).contains(byte) => {
-                        collect(trie, child, &mut completions)
-                    }
-                    TextNext::Dead => {}
-                }
-            }
-        }
-        if !completions.is_empty() {
-            completions.sort_unstable();
-            let mut at = 0;
-            found.retain(|token| {
-                at += 1;
-                at <= before || completions.binary_search(token).is_err()
-            });
         }
     }
 
@@ -286,33 +288,25 @@ impl Masker<'_> {
         let program = &**bound.program();
         let trie = bound.vocabulary().trie();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut walk = Walk { program, stacks: &mut stacks, buffers: self.buffers, found };
         match program.place(NetState::from_raw(item.state)) {
-            Place::Node { .. } => {
-                self.scratch.walker.walk(program, trie, &[item], &mut stacks, self.buffers, found);
-            }
+            Place::Node { .. } => self.scratch.walker.walk(&mut walk, trie, &[item]),
             Place::Cell(cell) => {
                 for (byte, state) in program.edges(cell) {
-                    let Some(child) = trie.child(0, byte) else { continue };
-                    let thread = Thread::network(state, item.stack);
-                    self.scratch.walker.walk_from(
-                        program,
-                        trie,
-                        child,
-                        thread,
-                        &mut stacks,
-                        self.buffers,
-                        found,
-                    );
+                    if let Some(child) = trie.child(0, byte) {
+                        let thread = Thread::network(state, item.stack);
+                        self.scratch.walker.walk_from(&mut walk, trie, child, thread);
+                    }
                 }
             }
         }
     }
 
     fn walk_item(&mut self, item: Thread, found: &mut Vec<u32>) {
-        let bound = self.bound;
+        let program = &**self.bound.program();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let trie = bound.vocabulary().trie();
-        self.scratch.walker.walk(bound.program(), trie, &[item], &mut stacks, self.buffers, found);
+        let mut walk = Walk { program, stacks: &mut stacks, buffers: self.buffers, found };
+        self.scratch.walker.walk(&mut walk, self.bound.vocabulary().trie(), &[item]);
     }
 }
 
@@ -324,19 +318,43 @@ fn behind(program: &Program, stacks: &mut LineStacks<'_>, buffers: &mut Buffers,
     threads
 }
 
-/// All tokens at and below a node.
-fn collect(trie: &maskwright_vocab::Trie, node: u32, out: &mut Vec<u32>) {
-    let mut work = vec![node];
-    while let Some(node) = work.pop() {
-        out.extend_from_slice(trie.tokens(node));
-        work.extend(trie.children(node));
+/// The tokens that would complete a forbidden word. They do not depend on the stack.
+fn completions_of<'b>(bound: &'b BoundProgram, text: &Text, thread: &Thread) -> &'b [Words] {
+    let memo = bound.memo();
+    let key = state_key(bound, thread);
+    let node = memo.find(&key).unwrap_or_else(|| {
+        let less = completions(bound, text, thread.state);
+        memo.insert(key, Answer::Less(less.into()))
+    });
+    match memo.answer(node) {
+        Answer::Less(less) => less,
+        Answer::Mask(_) | Answer::Look => &[],
     }
 }
 
+/// The tokens that would complete a forbidden word: those on which the text never leaves the list of words before it
+/// closes the string. Each list holds the tokens below one node of the vocabulary's trie, ascending.
+fn completions(bound: &BoundProgram, text: &Text, state: u32) -> Vec<Words> {
+    let trie = bound.vocabulary().trie();
+    let mut lists = Vec::new();
+    let mut work = vec![(0u32, state)];
+    while let Some((node, state)) = work.pop() {
+        for byte in text.on_list(state).iter() {
+            let Some(child) = trie.child(node, byte) else { continue };
+            match text.next(state, byte) {
+                TextNext::Stay(next) => work.push((child, next)),
+                TextNext::Plain(_) => {}
+                // A quote that the plain string would take, but this one does not.
+                TextNext::Dead if text.live(state).contains(byte) => lists.push(bound.tokens_below(child)),
+                TextNext::Dead => {}
+            }
+        }
+    }
+    lists
+}
+
 /// Makes a part of bitsets and tokens.
-fn finish(mut bases: Vec<Words>, found: &mut Vec<u32>, size: usize) -> Part {
-    found.sort_unstable();
-    found.dedup();
+fn finish(mut bases: Vec<Words>, found: &[u32], size: usize) -> Part {
     if bases.len() > 1 {
         let mut words = bases[0].to_vec();
         for base in &bases[1..] {
@@ -345,9 +363,9 @@ fn finish(mut bases: Vec<Words>, found: &mut Vec<u32>, size: usize) -> Part {
         bases = vec![words.into()];
     }
     match bases.pop() {
-        Some(base) => Part::Shared { base, more: found.as_slice().into() },
+        Some(base) => Part::Shared { base, more: found.into() },
         None if found.len() >= MANY * 4 => Part::Shared { base: bitset(found, size), more: Box::default() },
-        None => Part::List(found.as_slice().into()),
+        None => Part::List(found.into()),
     }
 }
 

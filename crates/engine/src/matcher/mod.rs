@@ -22,7 +22,7 @@ pub use self::mask::Way;
 use self::mask::{MaskBuffers, Masker, Sink};
 use self::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
 use self::step::{Buffers, Thread};
-use crate::bind::{BoundProgram, Part};
+use crate::bind::{BoundProgram, Part, Words};
 
 /// Matches one text against a constraint, token by token.
 #[derive(Clone, Debug)]
@@ -206,8 +206,7 @@ impl Matcher {
     /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. Words beyond the vocabulary are
     /// cleared.
     pub fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
-        let vocabulary = self.bound.vocabulary().clone();
-        let need = vocabulary.size().div_ceil(32);
+        let need = self.bound.vocabulary().size().div_ceil(32);
         if words.len() < need {
             return Err(MatchError::MaskTooShort { words: need });
         }
@@ -235,7 +234,7 @@ impl Matcher {
         fill.finish();
         self.current = current;
         self.arena.truncate(mark);
-        for &TokenId(eos) in vocabulary.eos() {
+        for &TokenId(eos) in self.bound.vocabulary().eos() {
             let bit = 1 << (eos % 32);
             let word = &mut words[eos as usize / 32];
             *word = if accepting && self.eos_in_mask { *word | bit } else { *word & !bit };
@@ -264,7 +263,7 @@ impl Matcher {
 
     /// Takes the next token. An end-of-text token ends the text, if it is complete.
     pub fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {
-        let vocabulary = self.bound.vocabulary().clone();
+        let vocabulary = self.bound.vocabulary();
         if self.now().terminated {
             return Err(MatchError::Terminated);
         }
@@ -274,11 +273,11 @@ impl Matcher {
         if token.0 as usize >= vocabulary.size() {
             return Err(MatchError::UnknownToken);
         }
-        let bytes = vocabulary.bytes(token);
-        if bytes.is_empty() {
+        if vocabulary.bytes(token).is_empty() {
             return Err(MatchError::NoText);
         }
-        self.accept_bytes(bytes)
+        let bound = self.bound.clone();
+        self.accept_bytes(bound.vocabulary().bytes(token))
     }
 
     /// Ends the text.
@@ -379,6 +378,12 @@ impl Fill<'_> {
         }
     }
 
+    fn clear(&mut self, tokens: impl Iterator<Item = u32>) {
+        for token in tokens {
+            self.words[token as usize / 32] &= !(1 << (token % 32));
+        }
+    }
+
     fn finish(&mut self) {
         if !self.started {
             self.words.fill(0);
@@ -388,7 +393,12 @@ impl Fill<'_> {
 
 impl Sink for Fill<'_> {
     #[inline]
-    fn part(&mut self, part: &Part) {
+    fn part(&mut self, part: &Part, less: &[Words]) {
+        // What another part allows stays allowed.
+        let is_ours = |words: &[u32], token: u32| words[token as usize / 32] >> (token % 32) & 1 == 0;
+        let tokens = less.iter().flat_map(|list| list.iter().copied());
+        let ours: Option<Vec<u32>> =
+            self.started.then(|| tokens.clone().filter(|&token| is_ours(self.words, token)).collect());
         match part {
             Part::List(list) => {
                 self.finish();
@@ -404,6 +414,10 @@ impl Sink for Fill<'_> {
                 }
                 self.set(more);
             }
+        }
+        match ours {
+            Some(ours) => self.clear(ours.into_iter()),
+            None => self.clear(tokens),
         }
         self.started = true;
     }

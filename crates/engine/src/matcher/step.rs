@@ -120,6 +120,25 @@ pub(crate) fn step<S: Stacks>(
     }
 }
 
+/// Steps a thread that stands inside a leaf or a literal and stays there: no call, no return, no stack. `None` if it
+/// may be otherwise, or if the byte is not taken.
+#[inline]
+pub(crate) fn step_inside(program: &Program, thread: Thread, byte: u8) -> Option<Thread> {
+    if thread.leaf == NETWORK {
+        let Place::Node { low, high, next } = program.place(NetState::from_raw(thread.state)) else {
+            return None;
+        };
+        let state = program.byte_behind(next)?;
+        return (low <= byte && byte <= high).then(|| Thread::network(state, thread.stack));
+    }
+    let Leaf::Window { automaton, max: u32::MAX, min: 0 } = program.leaf(thread.leaf) else { return None };
+    let step = automaton.step(thread.state, byte);
+    if step.is_dead() || automaton.is_accepting(thread.state) || automaton.live(step.target()).is_empty() {
+        return None;
+    }
+    Some(Thread { state: step.target(), ..thread })
+}
+
 fn step_cell<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -350,6 +369,11 @@ pub(crate) fn live<S: Stacks>(
     buffers: &mut Buffers,
     threads: &[Thread],
 ) -> ByteSet {
+    if let [thread] = threads
+        && let Some(live) = live_inside(program, thread)
+    {
+        return live;
+    }
     let mut live = ByteSet::EMPTY;
     buffers.begin();
     for thread in threads {
@@ -383,6 +407,26 @@ pub(crate) fn live<S: Stacks>(
         }
     }
     live
+}
+
+/// The same for a thread that can neither call nor return.
+#[inline]
+fn live_inside(program: &Program, thread: &Thread) -> Option<ByteSet> {
+    if thread.leaf == NETWORK {
+        if thread.state == 0 {
+            return Some(ByteSet::EMPTY);
+        }
+        return match program.place(NetState::from_raw(thread.state)) {
+            Place::Node { low, high, .. } => Some(ByteSet::range(low, high)),
+            Place::Cell(cell) => (!cell.returns).then_some(cell.first),
+        };
+    }
+    match program.leaf(thread.leaf) {
+        Leaf::Window { automaton, .. } => {
+            (!automaton.is_accepting(thread.state)).then(|| *automaton.live(thread.state))
+        }
+        Leaf::Text(text) => Some(text.live(thread.state)),
+    }
 }
 
 /// Everything that threads may return to before the next byte: the threads behind what may end here, and whether

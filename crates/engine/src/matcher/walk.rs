@@ -1,17 +1,17 @@
 //! Walking a trie of tokens with a set of threads: which tokens can be read from here?
 //!
 //! This is the definition of a mask, made fast only by not looking where nothing can be: a node of the trie is visited if some
-//! thread survived its byte, and its children are looked up by the bytes that are live if that is cheaper
-//! than trying them all.
+//! thread survived its byte, and of its children only those are tried whose byte some thread may take.
 //!
 //! The walk runs on a *line*: the frames below the thread, taken from the matcher's stacks one by one and only when a token
 //! reaches them. How far the line was followed is what the result depends on ([`crate::bind::memo`]). Where the stacks fork there
 //! is no line; then the walk runs on the stacks themselves, and its result is not remembered.
 
+use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 
 use super::stack::{Arena, Frame, Mark, Stacks, Top};
-use super::step::{Buffers, Thread, live, step};
+use super::step::{Buffers, Thread, live, step, step_inside};
 use crate::program::Program;
 
 /// Stacks for a walk: a line of frames below, and whatever the walk itself pushes on top.
@@ -131,6 +131,7 @@ impl Stacks for LineStacks<'_> {
 /// The walk itself, with buffers that are used again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Walker {
+    /// The threads of all open nodes, one node after the other.
     threads: Vec<Thread>,
     levels: Vec<Level>,
     next: Vec<Thread>,
@@ -142,135 +143,90 @@ struct Level {
     /// The children that are left.
     child: u32,
     end: u32,
+    /// The bytes that are worth trying.
+    live: ByteSet,
     /// Its threads, in `Walker::threads`.
     start: u32,
     mark: Mark,
 }
 
-/// From this many children on, the live bytes are worked out first.
-const MANY_CHILDREN: u32 = 12;
+/// What a walk reads, and where it writes.
+pub(crate) struct Walk<'w, 'a> {
+    pub(crate) program: &'w Program,
+    pub(crate) stacks: &'w mut LineStacks<'a>,
+    pub(crate) buffers: &'w mut Buffers,
+    /// Every token that can be read is added here.
+    pub(crate) found: &'w mut Vec<u32>,
+}
 
 impl Walker {
-    /// Adds to `found` every token of the trie that can be read from the threads.
-    pub(crate) fn walk(
-        &mut self,
-        program: &Program,
-        trie: &Trie,
-        threads: &[Thread],
-        stacks: &mut LineStacks<'_>,
-        buffers: &mut Buffers,
-        found: &mut Vec<u32>,
-    ) {
+    /// Finds every token of the trie that can be read from the threads.
+    pub(crate) fn walk(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, threads: &[Thread]) {
         self.threads.clear();
         self.threads.extend_from_slice(threads);
-        self.walk_below(program, trie, 0, stacks, buffers, found);
+        self.walk_below(walk, trie, 0);
     }
 
     /// The same for the tokens at and below a node, for a thread that has taken the bytes up to it.
-    #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
-    pub(crate) fn walk_from(
-        &mut self,
-        program: &Program,
-        trie: &Trie,
-        node: u32,
-        thread: Thread,
-        stacks: &mut LineStacks<'_>,
-        buffers: &mut Buffers,
-        found: &mut Vec<u32>,
-    ) {
-        found.extend_from_slice(trie.tokens(node));
-        self.threads.clear();
-        self.threads.push(thread);
-        self.walk_below(program, trie, node, stacks, buffers, found);
-    }
-
-    fn walk_below(
-        &mut self,
-        program: &Program,
-        trie: &Trie,
-        node: u32,
-        stacks: &mut LineStacks<'_>,
-        buffers: &mut Buffers,
-        found: &mut Vec<u32>,
-    ) {
-        self.levels.clear();
-        self.enter(program, trie, node, 0, stacks, buffers);
-        while let Some(level) = self.levels.last_mut() {
-            if level.child == level.end {
-                let (start, mark) = (level.start, level.mark);
-                self.threads.truncate(start as usize);
-                stacks.truncate(mark);
-                self.levels.pop();
-                continue;
-            }
-            let child = level.child;
-            level.child += 1;
-            let (start, end) = (level.start as usize, self.threads.len());
-            self.visit(program, trie, child, start..end, stacks, buffers, found);
+    pub(crate) fn walk_from(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, node: u32, thread: Thread) {
+        walk.found.extend_from_slice(trie.tokens(node));
+        if !trie.children(node).is_empty() {
+            self.threads.clear();
+            self.threads.push(thread);
+            self.walk_below(walk, trie, node);
         }
     }
 
-    /// Steps the threads by a child's byte, and opens the child if any survive.
-    #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
-    fn visit(
-        &mut self,
-        program: &Program,
-        trie: &Trie,
-        child: u32,
-        threads: core::ops::Range<usize>,
-        stacks: &mut LineStacks<'_>,
-        buffers: &mut Buffers,
-        found: &mut Vec<u32>,
-    ) {
+    fn walk_below(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, node: u32) {
+        self.levels.clear();
+        self.open(walk, trie, node, 0);
+        while let Some(level) = self.levels.last_mut() {
+            while level.child < level.end && !level.live.contains(trie.byte(level.child)) {
+                level.child += 1;
+            }
+            if level.child == level.end {
+                self.threads.truncate(level.start as usize);
+                walk.stacks.truncate(level.mark);
+                self.levels.pop();
+                continue;
+            }
+            let (child, start) = (level.child, level.start as usize);
+            level.child += 1;
+            self.visit(walk, trie, child, start);
+        }
+    }
+
+    /// Steps the threads from `start` on by a child's byte, and opens the child if any survive.
+    fn visit(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, child: u32, start: usize) {
         let byte = trie.byte(child);
-        buffers.begin();
-        stacks.line.pushed.next_byte();
         self.next.clear();
-        for at in threads {
-            step(program, stacks, buffers, self.threads[at], byte, &mut self.next);
+        if let [thread] = self.threads[start..]
+            && let Some(thread) = step_inside(walk.program, thread, byte)
+        {
+            self.next.push(thread);
+        } else {
+            walk.buffers.begin();
+            walk.stacks.line.pushed.next_byte();
+            for at in start..self.threads.len() {
+                step(walk.program, walk.stacks, walk.buffers, self.threads[at], byte, &mut self.next);
+            }
         }
         if self.next.is_empty() {
             return;
         }
-        found.extend_from_slice(trie.tokens(child));
+        walk.found.extend_from_slice(trie.tokens(child));
         if !trie.children(child).is_empty() {
             let start = self.threads.len();
             self.threads.append(&mut self.next);
-            self.enter(program, trie, child, start, stacks, buffers);
+            self.open(walk, trie, child, start);
         }
     }
 
-    /// Opens a node: either all its children are to be tried, or the live ones at once.
-    fn enter(
-        &mut self,
-        program: &Program,
-        trie: &Trie,
-        node: u32,
-        start: usize,
-        stacks: &mut LineStacks<'_>,
-        buffers: &mut Buffers,
-    ) {
-        let mark = stacks.mark();
+    /// Opens a node: works out which of its children are worth trying.
+    fn open(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, node: u32, start: usize) {
+        let mark = walk.stacks.mark();
+        let live = live(walk.program, walk.stacks, walk.buffers, &self.threads[start..]);
         let children = trie.children(node);
-        if children.end - children.start < MANY_CHILDREN {
-            self.levels.push(Level { child: children.start, end: children.end, start: start as u32, mark });
-            return;
-        }
-        let end = self.threads.len();
-        let live = live(program, stacks, buffers, &self.threads[start..end]);
-        if live.len() as u32 * 2 > children.end - children.start {
-            self.levels.push(Level { child: children.start, end: children.end, start: start as u32, mark });
-            return;
-        }
-        // Each live child is a level of its own, over a copy of the threads: the copies lie on top of each other and are
-        // worked off from the top.
-        self.levels.push(Level { child: 0, end: 0, start: start as u32, mark });
-        for byte in live.iter() {
-            if let Some(child) = trie.child(node, byte) {
-                let copy = self.threads.len();
-                self.threads.extend_from_within(start..end);
-                self.levels.push(Level { child, end: child + 1, start: copy as u32, mark: stacks.mark() });
-            }
-        }
+        self.levels.push(Level { child: children.start, end: children.end, live, start: start as u32, mark });
     }
 }

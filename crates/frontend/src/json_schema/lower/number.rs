@@ -5,9 +5,10 @@
 
 use maskwright_grammar::{CharSet, ExprId, GrammarBuilder};
 
-/// `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`
+/// `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`, as a rule: a sequence would dissolve into what stands around it, and
+/// the engine could not share its table.
 pub(super) fn number(grammar: &mut GrammarBuilder) -> ExprId {
-    let integer = integer(grammar);
+    let integer = whole(grammar);
     let digit = digit(grammar);
     let digits = grammar.repeat(digit, 1, None);
 
@@ -21,11 +22,23 @@ pub(super) fn number(grammar: &mut GrammarBuilder) -> ExprId {
     let exponent = grammar.seq([e, sign, digits]);
     let exponent = grammar.optional(exponent);
 
-    grammar.seq([integer, fraction, exponent])
+    let number = grammar.seq([integer, fraction, exponent]);
+    as_rule(grammar, "number", number)
 }
 
-/// `-?(0|[1-9][0-9]*)`
+/// `-?(0|[1-9][0-9]*)`, as a rule.
 pub(super) fn integer(grammar: &mut GrammarBuilder) -> ExprId {
+    let integer = whole(grammar);
+    as_rule(grammar, "integer", integer)
+}
+
+fn as_rule(grammar: &mut GrammarBuilder, name: &str, expr: ExprId) -> ExprId {
+    let rule = grammar.declare(name);
+    grammar.define(rule, expr);
+    grammar.rule(rule)
+}
+
+fn whole(grammar: &mut GrammarBuilder) -> ExprId {
     let minus = grammar.bytes(b"-");
     let minus = grammar.optional(minus);
     let zero = grammar.bytes(b"0");

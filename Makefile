@@ -1,0 +1,62 @@
+# What a person does with this repository. `make` alone lists it.
+#
+# Everything is built by Cargo; the targets here add what Cargo does not know: real tokenizers to run on, and
+# the order of things.
+
+CARGO      ?= cargo
+# The tests look for the tokenizers in target/assets; scripts/assets.sh obeys ASSETS_DIR.
+ASSETS_DIR ?= target/assets
+TOKENIZER  ?= $(ASSETS_DIR)/llama3_1/tokenizer.json
+SAMPLE     ?= 300
+export ASSETS_DIR
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test assets bench soak lint fmt-check clippy doc-check cargo-is-there
+
+help: ## this list
+	@echo "maskwright: make TARGET"
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+
+demo: cargo-is-there ## fetch a tokenizer and watch a text being accepted token by token
+	@scripts/assets.sh llama3_1
+	$(CARGO) build --release -p maskwright-cli
+	@$(CARGO) run --release --quiet -p maskwright-cli -- demo --tokenizer "$(TOKENIZER)"
+
+test: cargo-is-there assets ## fetch the tokenizers and run every test
+	$(CARGO) test --workspace
+
+assets: ## fetch the tokenizers that the demo, the tests and the benchmarks use
+	@scripts/assets.sh
+
+bench: cargo-is-there ## build the benchmark; with DATA=folder (and SAMPLE=300) run it
+	$(CARGO) build --release --manifest-path bench/Cargo.toml
+ifdef DATA
+	@scripts/assets.sh llama3_1
+	$(CARGO) run --release --quiet --manifest-path bench/Cargo.toml -- \
+		maskbench --data "$(DATA)" --tokenizer "$(TOKENIZER)" --sample $(SAMPLE)
+else
+	@echo "Built. 'make bench DATA=folder' replays $(SAMPLE) schemas of a folder of MaskBench files;"
+	@echo "bench/README.md tells where they come from, and about the other commands."
+endif
+
+soak: cargo-is-there ## compare engine and oracle for longer, optimised, with the tests that 'make test' leaves out
+	$(CARGO) test --release -p maskwright-engine --test laws -- --include-ignored --nocapture
+
+lint: fmt-check clippy doc-check ## formatting, clippy without warnings, documentation without broken links
+
+fmt-check: cargo-is-there
+	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path bench/Cargo.toml --check
+
+clippy: cargo-is-there
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+# The command is left out: it is named like the library, and their pages would overwrite each other.
+doc-check: cargo-is-there
+	RUSTDOCFLAGS="-D rustdoc::broken_intra_doc_links" \
+		$(CARGO) doc --workspace --exclude maskwright-cli --no-deps --document-private-items
+
+cargo-is-there:
+	@command -v $(CARGO) >/dev/null 2>&1 || { \
+		echo "maskwright is built with Rust 1.90 or newer, and '$(CARGO)' is not on the PATH; see https://rustup.rs" >&2; \
+		exit 1; }

@@ -1,0 +1,181 @@
+//! The flags that several commands share: which constraint, and which tokenizer.
+
+use std::env;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use maskwright::Constraint;
+use maskwright_frontend::choice;
+use maskwright_tokenizers::Tokenizer;
+
+use crate::failure::Failure;
+use crate::source::Source;
+
+/// The largest file that is read as a constraint or as a text.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// Exactly one constraint.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ConstraintArgs {
+    /// A regular expression that the whole text must match
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        allow_hyphen_values = true,
+        help_heading = "Constraint (exactly one)"
+    )]
+    regex: Option<String>,
+    /// A file with a regular expression; `-` is standard input
+    #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
+    regex_file: Option<PathBuf>,
+    /// A text that may be written; give the flag once for each
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Constraint (exactly one)")]
+    choice: Vec<String>,
+    /// A file with the choices: one a line, or a JSON array of strings; `-` is standard input
+    #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
+    choices: Option<PathBuf>,
+    /// A file with an EBNF grammar (`root ::= …`); `-` is standard input
+    #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
+    ebnf: Option<PathBuf>,
+    /// An EBNF grammar, given here
+    #[arg(long, value_name = "GRAMMAR", help_heading = "Constraint (exactly one)")]
+    ebnf_text: Option<String>,
+    /// A file with a JSON Schema; `-` is standard input
+    #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
+    schema: Option<PathBuf>,
+    /// A JSON Schema, given here
+    #[arg(long, value_name = "SCHEMA", help_heading = "Constraint (exactly one)")]
+    schema_text: Option<String>,
+}
+
+impl ConstraintArgs {
+    /// The constraint with the text it was read from.
+    pub(crate) fn source(&self) -> Result<Source, Failure> {
+        if let Some(pattern) = &self.regex {
+            return Ok(Source::new("regex", pattern, Constraint::regex(pattern)));
+        }
+        if let Some(path) = &self.regex_file {
+            let text = read_text(path)?;
+            let pattern = text.strip_suffix('\n').unwrap_or(&text);
+            let pattern = pattern.strip_suffix('\r').unwrap_or(pattern);
+            return Ok(Source::new(&name(path), pattern, Constraint::regex(pattern)));
+        }
+        if !self.choice.is_empty() {
+            let text = self.choice.join("\n");
+            return Ok(Source::new("choices", &text, Constraint::choice(self.choice.clone())));
+        }
+        if let Some(path) = &self.choices {
+            return choices(path);
+        }
+        if let Some(source) = &self.ebnf_text {
+            return Ok(Source::new("ebnf", source, Constraint::ebnf(source)));
+        }
+        if let Some(path) = &self.ebnf {
+            let text = read_text(path)?;
+            return Ok(Source::new(&name(path), &text, Constraint::ebnf(&text)));
+        }
+        if let Some(schema) = &self.schema_text {
+            return Ok(Source::new("schema", schema, Constraint::json_schema(schema)));
+        }
+        if let Some(path) = &self.schema {
+            let text = read_text(path)?;
+            return Ok(Source::new(&name(path), &text, Constraint::json_schema(&text)));
+        }
+        Err(Failure::sentence("no constraint was given; use --regex, --choice, --ebnf or --schema"))
+    }
+
+    /// Whether the constraint comes from standard input, which can be read only once.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        [&self.regex_file, &self.choices, &self.ebnf, &self.schema]
+            .into_iter()
+            .flatten()
+            .any(|path| is_stdin(path))
+    }
+}
+
+fn choices(path: &Path) -> Result<Source, Failure> {
+    let (name, text) = (name(path), read_text(path)?);
+    match choice::parse_list(&text) {
+        Ok(choices) => Ok(Source::new(&name, &text, Constraint::Choice(choices))),
+        Err(remark) => {
+            let source = Source::new(&name, &text, Constraint::Choice(Vec::new()));
+            Err(Failure::constraint(&source, &maskwright::Error::Source(vec![remark])))
+        }
+    }
+}
+
+/// Where the tokenizer comes from.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TokenizerArgs {
+    /// A tokenizer.json, a GGUF, SentencePiece or tiktoken file, a folder with one, or the name of a tiktoken
+    /// encoding. Without it: $MASKWRIGHT_TOKENIZER, then the Llama 3.1 tokenizer that `make assets` fetches
+    #[arg(long, value_name = "FILE", help_heading = "Tokenizer")]
+    tokenizer: Option<PathBuf>,
+}
+
+/// Where `make assets` puts the tokenizer that is used by default.
+const FETCHED: &str = "target/assets/llama3_1/tokenizer.json";
+
+impl TokenizerArgs {
+    /// Which file is meant.
+    pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.tokenizer {
+            return Ok(path.clone());
+        }
+        if let Some(path) = env::var_os("MASKWRIGHT_TOKENIZER").filter(|path| !path.is_empty()) {
+            return Ok(path.into());
+        }
+        let fetched = PathBuf::from(FETCHED);
+        if fetched.is_file() {
+            return Ok(fetched);
+        }
+        Err(Failure::sentence(format!(
+            "no tokenizer was named and {FETCHED} is not there; run `make assets`, or give --tokenizer FILE"
+        )))
+    }
+
+    /// Whether one was named by the flag.
+    pub(crate) fn is_named(&self) -> bool {
+        self.tokenizer.is_some()
+    }
+
+    /// Loads it.
+    pub(crate) fn load(&self) -> Result<Tokenizer, Failure> {
+        Ok(maskwright_tokenizers::load(self.path()?)?)
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// What a file is called in messages.
+fn name(path: &Path) -> String {
+    if is_stdin(path) { "<stdin>".into() } else { path.display().to_string() }
+}
+
+/// The content of a file or of standard input, which must be UTF-8.
+fn read_text(path: &Path) -> Result<String, Failure> {
+    String::from_utf8(read_bytes(path)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::sentence(format!("{} is not UTF-8: byte {at} begins no character", name(path)))
+    })
+}
+
+/// The content of a file or of standard input.
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let cannot = |error: io::Error| Failure::sentence(format!("cannot read {}: {error}", name(path)));
+    let mut content = Vec::new();
+    if is_stdin(path) {
+        io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut content).map_err(cannot)?;
+    } else {
+        let file = fs::File::open(path).map_err(cannot)?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut content).map_err(cannot)?;
+    }
+    if content.len() as u64 > MAX_BYTES {
+        return Err(Failure::sentence(format!("{} has more than {MAX_BYTES} bytes", name(path))));
+    }
+    Ok(content)
+}

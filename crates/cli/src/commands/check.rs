@@ -1,0 +1,177 @@
+//! `maskwright check`: is the constraint right, and does a text fit it?
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use maskwright::json_schema::Coverage;
+use serde_json::{Value, json};
+
+use crate::args::{ConstraintArgs, TokenizerArgs, read_bytes};
+use crate::commands::mask::{Spelling, spelling};
+use crate::failure::{Failure, Verdict, diagnostic};
+use crate::readable;
+use crate::rejection::{Reading, Rejection, read};
+use crate::source::{Compiled, Source, bytes_alone};
+
+/// Compile a constraint, and say whether a text fits it or where and why it does not
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    constraint: ConstraintArgs,
+    /// The text to check
+    #[arg(long, conflicts_with = "text_file", allow_hyphen_values = true)]
+    text: Option<String>,
+    /// A file with the text to check, byte for byte; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    text_file: Option<PathBuf>,
+    #[command(flatten)]
+    tokenizer: TokenizerArgs,
+    /// Answer in JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  maskwright check --regex '[0-9]{4}-[0-9]{2}' --text 2031-1x
+  maskwright check --ebnf grammar.ebnf
+  maskwright check --schema schema.json --text-file answer.json
+  echo '{\"type\": \"integer\"}' | maskwright check --schema - --json
+
+A tokenizer is used only if --tokenizer names one; then the command also says whether its vocabulary can
+spell the constraint. Exit code 1 means that the text does not fit.";
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
+    let source = args.constraint.source()?;
+    let text = text(args)?;
+    let vocabulary = if args.tokenizer.is_named() {
+        Arc::clone(args.tokenizer.load()?.vocabulary())
+    } else {
+        bytes_alone()?
+    };
+    let compiled = source.compile(vocabulary)?;
+    let first = if args.tokenizer.is_named() { Some(spelling(&mut compiled.bound.matcher())?) } else { None };
+    if let Some(Spelling::Impossible { sentence }) = first {
+        return Err(Failure::sentence(sentence));
+    }
+    let rejection = match &text {
+        None => None,
+        Some(text) => match read(&mut compiled.bound.matcher(), "text", text, true)? {
+            Reading::Fits => None,
+            Reading::Rejected(rejection) => Some(rejection),
+        },
+    };
+    let verdict = if rejection.is_some() { Verdict::No } else { Verdict::Yes };
+    let report = Report { source: &source, compiled: &compiled, first, text: text.as_deref(), rejection };
+    if args.json {
+        writeln!(out, "{:#}", report.json())?;
+    } else {
+        report.write(out)?;
+    }
+    Ok(verdict)
+}
+
+fn text(args: &Args) -> Result<Option<Vec<u8>>, Failure> {
+    match (&args.text, &args.text_file) {
+        (Some(text), _) => Ok(Some(text.clone().into_bytes())),
+        (None, Some(path)) if path.as_os_str() == "-" && args.constraint.reads_stdin() => {
+            Err(Failure::sentence(
+                "standard input can be read only once; give the constraint or the text as a file",
+            ))
+        }
+        (None, Some(path)) => Ok(Some(read_bytes(path)?)),
+        (None, None) => Ok(None),
+    }
+}
+
+struct Report<'c> {
+    source: &'c Source,
+    compiled: &'c Compiled,
+    first: Option<Spelling>,
+    text: Option<&'c [u8]>,
+    rejection: Option<Rejection>,
+}
+
+impl Report<'_> {
+    fn write(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let Compiled { bound, grammar, remarks, time } = self.compiled;
+        writeln!(out, "{}: a sound {} constraint", self.source.name, self.source.constraint.kind())?;
+        writeln!(
+            out,
+            "  compiled in {}: {} rules, {} expressions, {} nodes, {}",
+            readable::time(*time),
+            readable::count(grammar.rules().len()),
+            readable::count(grammar.exprs().len()),
+            readable::count(bound.program().node_count()),
+            readable::size(bound.heap_bytes()),
+        )?;
+        if let Some(Spelling::Possible { allowed }) = &self.first {
+            let size = bound.vocabulary().size();
+            writeln!(out, "  first mask: {} of {} tokens", readable::count(*allowed), readable::count(size))?;
+        }
+        for warning in &remarks.warnings {
+            write!(out, "{}", warning.render(&self.source.name, &self.source.text))?;
+        }
+        self.write_coverage(out)?;
+        match (&self.rejection, self.text) {
+            (Some(rejection), _) => {
+                writeln!(out, "not accepted: {} bytes fit", readable::count(rejection.offset))?;
+                write!(out, "{}", rejection.shown())?;
+                for rules in rejection.expectation.rules.iter().take(8) {
+                    writeln!(out, "  in {}", rules.join(" ← "))?;
+                }
+            }
+            (None, Some(text)) => writeln!(out, "accepted: {} bytes", readable::count(text.len()))?,
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    fn write_coverage(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let Some(report) = &self.compiled.remarks.coverage else { return Ok(()) };
+        let entries = report.entries();
+        let enforced = entries.iter().filter(|entry| entry.coverage == Coverage::Enforced).count();
+        writeln!(out, "  coverage: {} of {} entries enforced", enforced, entries.len())?;
+        for entry in entries.iter().filter(|entry| entry.coverage != Coverage::Enforced) {
+            let pointer = if entry.pointer.is_empty() { "(root)" } else { &entry.pointer };
+            writeln!(out, "    {pointer}: {}", entry.coverage)?;
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> Value {
+        let Compiled { bound, grammar, remarks, time } = self.compiled;
+        let source = &self.source.text;
+        let coverage = remarks.coverage.as_ref().map(|report| {
+            let entries = report.entries().into_iter();
+            entries
+                .map(|e| json!({"pointer": e.pointer, "coverage": e.coverage.to_string()}))
+                .collect::<Vec<_>>()
+        });
+        let warnings: Vec<Value> =
+            remarks.warnings.iter().map(|warning| diagnostic(warning, source)).collect();
+        let mut value = json!({
+            "ok": true,
+            "kind": self.source.constraint.kind().to_string(),
+            "compile_us": time.as_secs_f64() * 1e6,
+            "rules": grammar.rules().len(),
+            "expressions": grammar.exprs().len(),
+            "nodes": bound.program().node_count(),
+            "bytes": bound.heap_bytes(),
+            "warnings": warnings,
+        });
+        if let Some(coverage) = coverage {
+            value["coverage"] = coverage.into();
+        }
+        if let Some(Spelling::Possible { allowed }) = self.first {
+            value["first_mask"] = allowed.into();
+        }
+        if self.text.is_some() {
+            value["accepted"] = self.rejection.is_none().into();
+            value["rejection"] = self.rejection.as_ref().map_or(Value::Null, Rejection::json);
+        }
+        value
+    }
+}

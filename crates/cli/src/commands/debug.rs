@@ -1,0 +1,194 @@
+//! `maskwright debug`: what the compiler made of a constraint, stage by stage.
+//!
+//! ```text
+//! text ─▶ ast ─▶ grammar ─▶ network            automaton: a look at small regular constraints
+//! ```
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt::Write as _;
+use std::io::Write;
+
+use clap::ValueEnum;
+use maskwright::{Compiler, Grammar};
+use maskwright_automata::Dfa;
+use maskwright_grammar::{Expr, ExprId};
+use serde_json::{Value, json};
+
+use crate::args::ConstraintArgs;
+use crate::ast::{self, dot_quoted};
+use crate::failure::{Failure, Verdict};
+use crate::regular;
+use crate::source::bytes_alone;
+
+/// Print a stage of compilation: the AST, the grammar, the network or the automaton
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// What to print
+    stage: Stage,
+    #[command(flatten)]
+    constraint: ConstraintArgs,
+    /// Draw it, in the DOT language of Graphviz
+    #[arg(long, conflicts_with = "json")]
+    dot: bool,
+    /// Answer in JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Stage {
+    /// The constraint as it was written
+    Ast,
+    /// The representation that all constraint languages share
+    Grammar,
+    /// The machines, loops and leaves that a matcher walks through
+    Network,
+    /// The minimal automaton, if the constraint is regular
+    Automaton,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  maskwright debug ast --regex '(a|b)+c'
+  maskwright debug grammar --schema person.json
+  maskwright debug network --ebnf sum.ebnf --dot | dot -Tsvg > network.svg
+  maskwright debug automaton --regex '(a|b)*abb' --dot";
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
+    let source = args.constraint.source()?;
+    let compiler = Compiler::new(bytes_alone()?);
+    match args.stage {
+        Stage::Ast => {
+            let tree = ast::read(&source)?;
+            print(args, out, || tree.indented(), || tree.dot(), || tree.json())?;
+        }
+        Stage::Grammar => {
+            let (grammar, _) = source.grammar(&compiler)?;
+            let rules = || grammar_json(&grammar);
+            print(args, out, || grammar_list(&grammar), || grammar_dot(&grammar), rules)?;
+        }
+        Stage::Network => {
+            let (grammar, _) = source.grammar(&compiler)?;
+            let program = compiler.program(&grammar).map_err(|error| Failure::constraint(&source, &error))?;
+            let data = || json!({"nodes": program.node_count(), "listing": program.describe().to_string()});
+            print(args, out, || program.describe().to_string(), || program.to_dot().to_string(), data)?;
+        }
+        Stage::Automaton => {
+            let (grammar, _) = source.grammar(&compiler)?;
+            let dfa = regular::automaton(&grammar)?;
+            print(args, out, || automaton_list(&dfa), || dfa.to_dot(), || automaton_json(&dfa))?;
+        }
+    }
+    Ok(Verdict::Yes)
+}
+
+fn print(
+    args: &Args,
+    out: &mut dyn Write,
+    list: impl FnOnce() -> String,
+    dot: impl FnOnce() -> String,
+    data: impl FnOnce() -> Value,
+) -> Result<(), Failure> {
+    if args.dot {
+        write!(out, "{}", dot())?;
+    } else if args.json {
+        writeln!(out, "{:#}", data())?;
+    } else {
+        write!(out, "{}", list())?;
+    }
+    Ok(())
+}
+
+fn grammar_json(grammar: &Grammar) -> Value {
+    let names: Vec<&str> = grammar.rules().iter().map(maskwright_grammar::Rule::name).collect();
+    json!({
+        "root": grammar.rule(grammar.root()).name(),
+        "rules": names,
+        "expressions": grammar.exprs().len(),
+        "listing": grammar_list(grammar),
+    })
+}
+
+/// Which rule calls which.
+fn grammar_dot(grammar: &Grammar) -> String {
+    let mut out = String::from("digraph grammar {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n");
+    for id in grammar.rule_ids() {
+        let rule = grammar.rule(id);
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "  r{} [label={}];", id.index(), dot_quoted(rule.name()));
+        for callee in called_by(grammar, rule.expr()) {
+            let _ = writeln!(out, "  r{} -> r{callee};", id.index());
+        }
+    }
+    out.push_str("}\n");
+    out
+}
+
+/// The rules that an expression names, each once. Expressions share parts, so each part is looked at once.
+fn called_by(grammar: &Grammar, expr: ExprId) -> BTreeSet<usize> {
+    let (mut seen, mut called, mut work) = (HashSet::new(), BTreeSet::new(), vec![expr]);
+    while let Some(expr) = work.pop() {
+        if !seen.insert(expr) {
+            continue;
+        }
+        if let Expr::Rule(callee) = grammar.expr(expr) {
+            called.insert(callee.index());
+        }
+        work.extend_from_slice(grammar.expr(expr).operands());
+    }
+    called
+}
+
+/// The rules as text. Shared parts are written out wherever they are used, so a small grammar can be a long text.
+fn grammar_list(grammar: &Grammar) -> String {
+    let mut text = Bounded(String::new());
+    let whole = write!(text, "{grammar}").is_ok();
+    text.0.push_str(if whole { "\n" } else { "\n… and so on\n" });
+    text.0
+}
+
+/// A text that takes no more than [`LISTING`] bytes.
+struct Bounded(String);
+
+/// How long a listing may be.
+const LISTING: usize = 16 << 20;
+
+impl std::fmt::Write for Bounded {
+    fn write_str(&mut self, part: &str) -> std::fmt::Result {
+        if self.0.len() + part.len() > LISTING {
+            return Err(std::fmt::Error);
+        }
+        self.0.push_str(part);
+        Ok(())
+    }
+}
+
+fn automaton_list(dfa: &Dfa) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "{} states, {} classes of bytes", dfa.len() - 1, dfa.classes().len());
+    for state in 1..dfa.len() as u32 {
+        let start = if state == dfa.start() { " starts" } else { "" };
+        let accepts = if dfa.is_accepting(state) { " accepts" } else { "" };
+        let _ = writeln!(out, "state {state}{start}{accepts}");
+        for (set, target) in dfa.edges(state) {
+            let _ = writeln!(out, "    {set:?} → {target}");
+        }
+    }
+    out
+}
+
+fn automaton_json(dfa: &Dfa) -> Value {
+    let states: Vec<Value> = (1..dfa.len() as u32)
+        .map(|state| {
+            let edges: Vec<Value> = dfa
+                .edges(state)
+                .into_iter()
+                .map(|(set, target)| json!({"bytes": set.ranges(), "target": target}))
+                .collect();
+            json!({"state": state, "accepting": dfa.is_accepting(state), "edges": edges})
+        })
+        .collect();
+    json!({"start": dfa.start(), "states": states})
+}

@@ -1,0 +1,140 @@
+//! `maskwright mask`: which tokens may come next?
+
+use std::io::Write;
+
+use maskwright::{Matcher, TokenId, TokenMask, Vocabulary};
+use serde_json::json;
+
+use crate::args::{ConstraintArgs, TokenizerArgs};
+use crate::failure::{Failure, Verdict};
+use crate::readable;
+use crate::rejection::{Expectation, Reading, Rejection, read};
+
+/// List the tokens that may come next, at the beginning or after some text
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    constraint: ConstraintArgs,
+    #[command(flatten)]
+    tokenizer: TokenizerArgs,
+    /// The text so far
+    #[arg(long, default_value = "", hide_default_value = true, allow_hyphen_values = true)]
+    after: String,
+    /// How many tokens the table shows; JSON lists all of them
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    limit: usize,
+    /// Answer in JSON, with the ids of all allowed tokens
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  maskwright mask --regex '[0-9]+ (EUR|USD)' --after '12 '
+  maskwright mask --schema person.json --after '{\"na' --limit 50
+  maskwright mask --choice yes --choice no --json | jq '.tokens | length'
+
+Exit code 1 means that the text so far does not fit the constraint.";
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
+    let source = args.constraint.source()?;
+    let tokenizer = args.tokenizer.load()?;
+    let compiled = source.compile(tokenizer.vocabulary().clone())?;
+    let mut matcher = compiled.bound.matcher();
+    if let Reading::Rejected(rejection) = read(&mut matcher, "after", args.after.as_bytes(), false)? {
+        return reject(&rejection, args.json, out);
+    }
+    if let Spelling::Impossible { sentence } = spelling(&mut matcher)? {
+        return Err(Failure::sentence(sentence));
+    }
+    let accepting = matcher.is_accepting();
+    let expectation = Expectation::of(&matcher);
+    let mask = matcher.mask();
+    let vocabulary = tokenizer.vocabulary();
+    if args.json {
+        let tokens: Vec<u32> = mask.iter().map(|token| token.0).collect();
+        let mut value = expectation.json();
+        value["ok"] = true.into();
+        value["allowed"] = tokens.len().into();
+        value["size"] = vocabulary.size().into();
+        value["accepting"] = accepting.into();
+        value["tokens"] = tokens.into();
+        writeln!(out, "{value}")?;
+    } else {
+        let (allowed, size) = (readable::count(mask.count()), readable::count(vocabulary.size()));
+        writeln!(out, "{allowed} of {size} tokens may come next; expected {}", expectation.phrase())?;
+        write_table(mask, vocabulary, args.limit, out)?;
+    }
+    Ok(Verdict::Yes)
+}
+
+/// The text so far does not fit: says so, where the answer was expected.
+pub(super) fn reject(rejection: &Rejection, as_json: bool, out: &mut dyn Write) -> Result<Verdict, Failure> {
+    if as_json {
+        writeln!(out, "{:#}", json!({"ok": false, "rejection": rejection.json()}))?;
+    } else {
+        write!(out, "{}", rejection.shown())?;
+    }
+    Ok(Verdict::No)
+}
+
+fn write_table(
+    mask: &TokenMask,
+    vocabulary: &Vocabulary,
+    limit: usize,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    if limit > 0 {
+        writeln!(out, "{:>8}  text", "token")?;
+    }
+    for token in mask.iter().take(limit) {
+        let shown = match vocabulary.special_name(token) {
+            Some(name) => format!("{name} (special)"),
+            None => readable::quoted(vocabulary.bytes(token)),
+        };
+        writeln!(out, "{:>8}  {shown}", token.0)?;
+    }
+    let more = mask.count().saturating_sub(limit);
+    if more > 0 {
+        writeln!(out, "          … and {} more (--limit N shows more, --json all)", readable::count(more))?;
+    }
+    Ok(())
+}
+
+/// Whether the vocabulary has a token for what must come next.
+#[derive(Debug)]
+pub(crate) enum Spelling {
+    /// So many tokens are allowed.
+    Possible { allowed: usize },
+    /// The text has to go on, and there is no token for it.
+    Impossible { sentence: String },
+}
+
+/// Finds out whether a text can go on, or end, in the words of the vocabulary.
+pub(crate) fn spelling(matcher: &mut Matcher) -> Result<Spelling, Failure> {
+    let size = matcher.bound().vocabulary().size();
+    let mut words = vec![0; size.div_ceil(32)];
+    matcher.fill_mask(&mut words).map_err(|error| Failure::sentence(error.to_string()))?;
+    let allowed = TokenMask::from_words(&words, size).count();
+    if allowed > 0 || matcher.is_accepting() {
+        return Ok(Spelling::Possible { allowed });
+    }
+    let expectation = Expectation::of(matcher);
+    let sentence = format!(
+        "this vocabulary cannot spell the constraint: no token begins with what must come next, {}",
+        expectation.phrase()
+    );
+    Ok(Spelling::Impossible { sentence })
+}
+
+/// The tokens that are spelled like this, or the special token of this name.
+pub(super) fn tokens_named(vocabulary: &Vocabulary, text: &str) -> Vec<TokenId> {
+    let trie = vocabulary.trie();
+    let spelled =
+        trie.find(text.as_bytes()).filter(|_| !text.is_empty()).map_or(&[][..], |node| trie.tokens(node));
+    if spelled.is_empty() {
+        return vocabulary.special(text).into_iter().collect();
+    }
+    spelled.iter().copied().map(TokenId).collect()
+}

@@ -1,0 +1,8 @@
+//! One file for each command.
+
+pub(crate) mod check;
+pub(crate) mod debug;
+pub(crate) mod demo;
+pub(crate) mod explain;
+pub(crate) mod mask;
+pub(crate) mod vocab;

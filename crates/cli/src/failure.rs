@@ -1,0 +1,107 @@
+//! How a command ends: with a verdict, or with a failure that a person or a program can read.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use maskwright::{Diagnostic, Error};
+use serde_json::{Value, json};
+
+use crate::source::Source;
+
+/// What a command found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Everything is as it should be.
+    Yes,
+    /// The text or the token does not fit.
+    No,
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Yes => Self::SUCCESS,
+            Verdict::No => Self::from(1),
+        }
+    }
+}
+
+/// Why a command could not answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// One sentence says it.
+    Sentence(String),
+    /// The constraint is wrong: the remarks as compilers print them, and as data.
+    Constraint { shown: String, data: Value },
+    /// The answer could not be written.
+    Output(io::Error),
+}
+
+impl Failure {
+    pub(crate) fn sentence(text: impl Into<String>) -> Self {
+        Self::Sentence(text.into())
+    }
+
+    /// What is wrong with the constraint.
+    pub(crate) fn constraint(source: &Source, error: &Error) -> Self {
+        let problems: Vec<Value> = match error {
+            Error::Source(remarks) => remarks.iter().map(|remark| diagnostic(remark, &source.text)).collect(),
+            Error::Schema(error) => error
+                .problems()
+                .iter()
+                .map(|p| json!({"pointer": p.pointer, "keyword": p.keyword, "message": p.message, "help": p.help}))
+                .collect(),
+            _ => vec![json!({"message": error.to_string()})],
+        };
+        Self::Constraint {
+            shown: error.render(&source.name, &source.text),
+            data: json!({"message": error.to_string(), "problems": problems}),
+        }
+    }
+
+    /// Tells it, and gives the exit code. A closed pipe means that the reader has seen enough.
+    pub(crate) fn report(self, as_json: bool, out: &mut dyn Write) -> ExitCode {
+        if let Self::Output(error) = &self
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
+            return ExitCode::SUCCESS;
+        }
+        let (shown, data) = match self {
+            Self::Sentence(text) => (format!("error: {text}\n"), json!({"message": text})),
+            Self::Constraint { shown, data } => (shown, data),
+            Self::Output(error) => (format!("error: cannot write the answer: {error}\n"), Value::Null),
+        };
+        // There is nobody left to tell if this fails as well.
+        let _ = if as_json && !data.is_null() {
+            writeln!(out, "{:#}", json!({"ok": false, "error": data})).and_then(|()| out.flush())
+        } else {
+            io::stderr().lock().write_all(shown.as_bytes())
+        };
+        ExitCode::from(2)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<maskwright_tokenizers::Error> for Failure {
+    fn from(error: maskwright_tokenizers::Error) -> Self {
+        Self::Sentence(error.to_string())
+    }
+}
+
+/// A remark about a source text as data.
+pub(crate) fn diagnostic(remark: &Diagnostic, text: &str) -> Value {
+    let (line, column) = remark.line_column(text);
+    json!({
+        "message": remark.message,
+        "help": remark.help,
+        "line": line,
+        "column": column,
+        "start": remark.span.start,
+        "end": remark.span.end,
+    })
+}

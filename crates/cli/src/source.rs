@@ -1,0 +1,94 @@
+//! A constraint with the text it was read from, and its way to something that can be matched.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use maskwright::json_schema::Report;
+use maskwright::{
+    BoundProgram, Compiler, Constraint, Diagnostic, Error, Grammar, Options, TokenId, Vocabulary,
+    VocabularyBuilder, ebnf, json_schema,
+};
+
+use crate::failure::Failure;
+
+/// A constraint as the user gave it.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// The name of the file, or of the flag, for messages.
+    pub(crate) name: String,
+    /// What was written, for messages that quote it.
+    pub(crate) text: String,
+    pub(crate) constraint: Constraint,
+}
+
+/// What the frontend says besides the grammar.
+#[derive(Debug, Default)]
+pub(crate) struct Remarks {
+    pub(crate) warnings: Vec<Diagnostic>,
+    /// What became of each keyword of a schema.
+    pub(crate) coverage: Option<Report>,
+}
+
+/// A constraint that can be matched.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) bound: Arc<BoundProgram>,
+    pub(crate) grammar: Grammar,
+    pub(crate) remarks: Remarks,
+    /// How long it took from the text to the program, the vocabulary not counted.
+    pub(crate) time: Duration,
+}
+
+impl Source {
+    pub(crate) fn new(name: &str, text: &str, constraint: Constraint) -> Self {
+        Self { name: name.into(), text: text.into(), constraint }
+    }
+
+    /// Reads the constraint.
+    pub(crate) fn grammar(&self, compiler: &Compiler) -> Result<(Grammar, Remarks), Failure> {
+        let options = Options::default();
+        let mut remarks = Remarks::default();
+        let grammar = match &self.constraint {
+            Constraint::Ebnf(source) => ebnf::grammar(source, &options.ebnf)
+                .map(|(grammar, warnings)| {
+                    remarks.warnings = warnings;
+                    grammar
+                })
+                .map_err(Error::Source),
+            Constraint::JsonSchema(schema) => json_schema::grammar(schema, &options.json_schema)
+                .map(|(grammar, report)| {
+                    remarks.coverage = Some(report);
+                    grammar
+                })
+                .map_err(Error::Schema),
+            other => compiler.grammar(other),
+        };
+        let grammar = grammar.map_err(|error| Failure::constraint(self, &error))?;
+        Ok((grammar, remarks))
+    }
+
+    /// Reads and compiles the constraint for a vocabulary.
+    pub(crate) fn compile(&self, vocabulary: Arc<Vocabulary>) -> Result<Compiled, Failure> {
+        let compiler = Compiler::new(vocabulary);
+        let begin = Instant::now();
+        let (grammar, remarks) = self.grammar(&compiler)?;
+        let bound = compiler.compile_grammar(&grammar).map_err(|error| Failure::constraint(self, &error))?;
+        Ok(Compiled { bound, grammar, remarks, time: begin.elapsed() })
+    }
+}
+
+/// The vocabulary whose tokens are the 256 bytes: enough to match texts, without a tokenizer.
+pub(crate) fn bytes_alone() -> Result<Arc<Vocabulary>, Failure> {
+    let build = || {
+        let mut builder = VocabularyBuilder::new();
+        for byte in 0..=u8::MAX {
+            builder.token(TokenId(byte.into()), &[byte])?;
+        }
+        builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+        builder.finish()
+    };
+    match build() {
+        Ok(vocabulary) => Ok(Arc::new(vocabulary)),
+        Err(error) => Err(Failure::sentence(format!("the vocabulary of bytes cannot be built: {error}"))),
+    }
+}

@@ -1,0 +1,275 @@
+//! The command as a user meets it: flags in, answer and exit code out.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/tokenizers/tiny.json");
+const LETTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/tokenizers/letters.json");
+
+const PERSON: &str = r#"{"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name"], "additionalProperties": false, "title": "A person"}"#;
+
+struct Answer {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Answer {
+    fn of(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("answers are UTF-8");
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.out))
+    }
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_maskwright"));
+    command.args(args).env_remove("MASKWRIGHT_TOKENIZER").env_remove("CLICOLOR_FORCE").stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Answer {
+    Answer::of(command(args).output().expect("the command starts"))
+}
+
+fn run_with_input(args: &[&str], input: &str) -> Answer {
+    let mut child = command(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("the command reads");
+    Answer::of(child.wait_with_output().expect("the command ends"))
+}
+
+/// Runs a command that must end with this code; what it says must contain the text.
+fn check(args: &[&str], code: i32, says: &str) -> Answer {
+    let answer = run(args);
+    assert_eq!(answer.code, Some(code), "{args:?}\n{}\n{}", answer.out, answer.err);
+    let said = format!("{}{}", answer.out, answer.err);
+    assert!(said.contains(says), "{args:?} should say {says:?}, but says\n{said}");
+    answer
+}
+
+#[test]
+fn sound_constraints_are_said_to_be_sound() {
+    check(&["check", "--regex", "[a-z]+"], 0, "a sound regex constraint");
+    check(&["check", "--choice", "yes", "--choice", "no"], 0, "a sound choice constraint");
+    check(&["check", "--ebnf-text", "root ::= \"a\" root | \"b\""], 0, "a sound ebnf constraint");
+    check(&["check", "--schema-text", PERSON], 0, "/title: annotation");
+}
+
+#[test]
+fn wrong_constraints_are_refused_with_their_place() {
+    let regex = check(&["check", "--regex", "ab(c"], 2, "regex:1:3: error:");
+    assert!(regex.out.is_empty() && regex.err.contains("1 | ab(c\n  |   ^"), "{}", regex.err);
+    let ebnf = check(
+        &["check", "--ebnf-text", "root ::= digits\ndigit ::= [0-9]"],
+        2,
+        "rule `digits` is not defined",
+    );
+    assert!(ebnf.err.contains("1 | root ::= digits\n  |          ^^^^^^"), "{}", ebnf.err);
+    check(&["check", "--ebnf-text", "root ::= root \"a\""], 2, "error:");
+    check(&["check", "--schema-text", r#"{"type": "strin"}"#], 2, "/type");
+    check(&["check", "--schema-text", "{"], 2, "not JSON");
+    check(&["check", "--choices", "/nonexistent/file"], 2, "cannot read /nonexistent/file");
+}
+
+#[test]
+fn unreachable_rules_are_warned_about() {
+    check(&["check", "--ebnf-text", "root ::= \"a\"\nlost ::= \"b\""], 0, "ebnf:2:1: warning:");
+}
+
+#[test]
+fn exactly_one_constraint_must_be_given() {
+    check(&["check"], 2, "required");
+    check(&["check", "--regex", "a", "--choice", "b"], 2, "cannot be used with");
+}
+
+#[test]
+fn a_text_is_accepted_or_the_place_is_shown() {
+    check(&["check", "--regex", "[0-9]{4}-[0-9]{2}", "--text", "2031-11"], 0, "accepted: 7 bytes");
+    let answer = check(
+        &["check", "--regex", "[0-9]{4}-[0-9]{2}", "--text", "2031-1x"],
+        1,
+        "not accepted: 6 bytes fit",
+    );
+    assert!(
+        answer.out.contains("text:1:7: error: `x` does not fit here; expected `0`–`9`\n"),
+        "{}",
+        answer.out
+    );
+    assert!(answer.out.contains("1 | 2031-1x\n  |       ^"), "{}", answer.out);
+    check(&["check", "--regex", "[0-9]{4}", "--text", "20"], 1, "the text ends too early; expected `0`–`9`");
+    check(&["check", "--choice", "yes", "--text", "y"], 1, "expected `es`");
+    check(&["check", "--schema-text", PERSON, "--text", r#"{"name": "Ada", "age": 36}"#], 0, "accepted");
+    check(&["check", "--schema-text", PERSON, "--text", "{\"name\": \"Ada\",\n \"x\": 1}"], 1, "text:2:");
+}
+
+#[test]
+fn a_character_that_is_cut_in_two_is_shown_whole() {
+    let answer = check(&["check", "--regex", "é", "--text", "aè"], 1, "text:1:1");
+    assert!(answer.out.contains("expected `é`"), "{}", answer.out);
+    check(&["check", "--regex", "aé", "--text", "aè"], 1, "text:1:2: error: `è` does not fit here; expected `é`");
+}
+
+#[test]
+fn constraint_and_text_may_come_from_standard_input() {
+    let answer = run_with_input(&["check", "--schema", "-", "--json"], PERSON);
+    assert_eq!((answer.code, &answer.json()["kind"]), (Some(0), &Value::from("json_schema")));
+    let answer = run_with_input(&["check", "--regex", "a+", "--text-file", "-"], "aaa");
+    assert_eq!(answer.code, Some(0), "{}", answer.err);
+    let answer = run_with_input(&["check", "--choices", "-", "--text", "no"], "yes\nno\n");
+    assert_eq!(answer.code, Some(0), "{}", answer.err);
+    let answer = run_with_input(&["check", "--ebnf", "-", "--text-file", "-"], "root ::= \"a\"");
+    assert_eq!(answer.code, Some(2));
+    assert!(answer.err.contains("only once"), "{}", answer.err);
+}
+
+#[test]
+fn answers_for_programs_are_json() {
+    let answer = run(&["check", "--regex", "ab", "--text", "ax", "--json"]);
+    let value = answer.json();
+    assert_eq!(answer.code, Some(1));
+    assert_eq!((&value["accepted"], &value["rejection"]["offset"]), (&Value::from(false), &Value::from(1)));
+    assert_eq!(value["rejection"]["next_bytes"], serde_json::json!([[98, 98]]));
+    let answer = run(&["check", "--regex", "a{2,1}", "--json"]);
+    let value = answer.json();
+    assert_eq!((answer.code, answer.err.as_str()), (Some(2), ""));
+    assert_eq!(
+        (&value["ok"], &value["error"]["problems"][0]["column"]),
+        (&Value::from(false), &Value::from(2))
+    );
+    for stage in ["ast", "grammar", "network", "automaton"] {
+        let answer = run(&["debug", stage, "--regex", "(a|b)*abb", "--json"]);
+        assert!(answer.code == Some(0) && answer.json().is_object(), "{stage}: {}", answer.err);
+    }
+}
+
+#[test]
+fn masks_list_what_may_come_next() {
+    let constraint = ["--choice", "yes", "--choice", "no", "--choice", "USD", "--tokenizer", TINY];
+    let answer = run(&[&["mask", "--json"][..], &constraint].concat());
+    // n, y, U, yes, no, US, USD; not `USA`, and not `es`.
+    assert_eq!(answer.json()["tokens"], serde_json::json!([85, 110, 121, 257, 258, 259, 260]));
+    let answer = run(&[&["mask", "--after", "yes", "--json"][..], &constraint].concat());
+    assert_eq!(answer.json()["tokens"], serde_json::json!([300]), "only the end may follow");
+    check(&[&["mask", "--after", "n"][..], &constraint].concat(), 0, "1 of 301 tokens may come next");
+    check(
+        &[&["mask", "--after", "nx"][..], &constraint].concat(),
+        1,
+        "after:1:2: error: `x` does not fit here",
+    );
+}
+
+#[test]
+fn a_rejected_token_is_explained() {
+    let constraint = ["--choice", "USD", "--choice", "EUR", "--tokenizer", TINY];
+    let args = [&["explain", "--token-text", "USA"][..], &constraint].concat();
+    let answer = check(&args, 1, "token 261 `USA` is not allowed at the beginning");
+    assert!(answer.out.contains("2 of its 3 bytes fit; after `US` expected `D`"), "{}", answer.out);
+    assert!(answer.out.contains("  USA\n  ~~^\n"), "{}", answer.out);
+    let value = run(&[&["explain", "--token", "261", "--json"][..], &constraint].concat()).json();
+    assert_eq!((&value["allowed"], &value["fitting_bytes"]), (&Value::from(false), &Value::from(2)));
+    check(&[&["explain", "--token-text", "USD"][..], &constraint].concat(), 0, "is allowed");
+    check(&[&["explain", "--token-text", "</s>"][..], &constraint].concat(), 1, "which is not complete");
+    check(&[&["explain", "--token-text", "yesno"][..], &constraint].concat(), 2, "writes it as `yes` `no`");
+    check(&[&["explain", "--token", "999"][..], &constraint].concat(), 2, "there is no token 999");
+}
+
+#[test]
+fn a_vocabulary_that_cannot_spell_the_constraint_is_named() {
+    let says = "this vocabulary cannot spell the constraint";
+    check(&["check", "--regex", "[0-9]+", "--tokenizer", LETTERS], 2, says);
+    check(&["mask", "--regex", "[0-9]+", "--tokenizer", LETTERS], 2, says);
+    check(&["mask", "--regex", "a[0-9]+", "--after", "a", "--tokenizer", LETTERS], 2, says);
+    check(&["check", "--regex", "(ab)+", "--tokenizer", LETTERS], 0, "first mask: 2 of");
+}
+
+#[test]
+fn a_broken_tokenizer_is_said_in_one_sentence() {
+    let missing = check(&["vocab", "--tokenizer", "/nonexistent/tokenizer.json"], 2, "cannot read");
+    assert_eq!(missing.err.lines().count(), 1, "{}", missing.err);
+    let path = std::env::temp_dir().join(format!("maskwright-cli-{}.gguf", std::process::id()));
+    std::fs::write(&path, b"GGUF\x03\0\0\0\x01\0").expect("a temporary file");
+    let truncated = run(&["vocab", "--tokenizer", path.to_str().expect("UTF-8")]);
+    let _ = std::fs::remove_file(&path);
+    assert_eq!((truncated.code, truncated.err.lines().count()), (Some(2), 1), "{}", truncated.err);
+    let nowhere = Answer::of(command(&["vocab"]).current_dir(std::env::temp_dir()).output().expect("starts"));
+    assert_eq!(nowhere.code, Some(2));
+    assert!(nowhere.err.contains("make assets"), "{}", nowhere.err);
+}
+
+#[test]
+fn a_vocabulary_has_statistics() {
+    check(&["vocab", "--tokenizer", TINY], 0, "256 of 256");
+    let value = run(&["vocab", "--tokenizer", TINY, "--json"]).json();
+    assert_eq!((&value["tokens"], &value["size"], &value["eos"][0]), (&268.into(), &301.into(), &300.into()));
+    assert_eq!(value["max_token_bytes"], 4);
+}
+
+#[test]
+fn stages_can_be_looked_at() {
+    check(&["debug", "ast", "--regex", "(a|b)+c"], 0, "repeat 1 or more times");
+    check(&["debug", "ast", "--ebnf-text", "root ::= \"a\" root?"], 0, "call root");
+    check(&["debug", "grammar", "--schema-text", PERSON], 0, "root ::= ");
+    check(&["debug", "network", "--ebnf-text", "root ::= \"(\" root \")\" | \"x\""], 0, "machine 0 `root`");
+    check(&["debug", "automaton", "--regex", "(a|b)*abb"], 0, "4 states");
+    check(&["debug", "automaton", "--ebnf-text", "root ::= \"(\" root \")\" | \"x\""], 2, "recursive");
+    for stage in ["ast", "grammar", "network", "automaton"] {
+        let answer = check(&["debug", stage, "--regex", "\"a+\"|b", "--dot"], 0, "digraph");
+        assert!(answer.out.trim_end().ends_with('}'), "{}", answer.out);
+    }
+}
+
+#[test]
+fn the_demo_runs_with_a_small_tokenizer_and_without_colour() {
+    let answer = check(&["demo", "--tokenizer", TINY], 0, "complete: now the text may end");
+    assert!(answer.out.contains("2 of its 3 bytes fit; after `US` expected `D"), "{}", answer.out);
+    assert!(!answer.out.contains('\x1b'), "no colour without a terminal");
+    let colour = command(&["demo", "--tokenizer", TINY]).env("CLICOLOR_FORCE", "1").output().expect("starts");
+    assert!(Answer::of(colour).out.contains("\x1b["));
+}
+
+#[test]
+fn hostile_patterns_are_answered() {
+    let deep = "(".repeat(100_000);
+    let closed = format!("{deep}a{}", ")".repeat(20_000));
+    check(&["check", "--regex", &deep], 2, "error:");
+    check(&["check", "--regex", &closed], 2, "error:");
+    let long = "b".repeat(40) + "a" + &"c".repeat(30);
+    check(&["check", "--regex", ".*a.{30}", "--text", &long], 0, "accepted");
+    check(&["check", "--regex", ".{1,1000000}", "--text", "anything"], 0, "accepted");
+    check(&["check", "--regex", "(a*)*", "--text", "aaaa"], 0, "accepted");
+    let answer = run(&["check", "--regex", "a{1000}{1000}", "--text", &"a".repeat(1_000)]);
+    assert!(matches!(answer.code, Some(1 | 2)), "{:?} {}", answer.code, answer.err);
+    let nested = format!("{}1{}", "[".repeat(50_000), "]".repeat(50_000));
+    check(&["check", "--schema-text", &nested], 2, "error:");
+    check(&["check", "--ebnf-text", &format!("root ::= {deep}")], 2, "error:");
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let mut child = command(&["debug", "network", "--regex", &"(ab|c)?".repeat(9_000)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the command ends");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    for name in ["check", "mask", "explain", "debug", "vocab", "demo"] {
+        check(&[name, "--help"], 0, "Examples:");
+    }
+}

@@ -1,0 +1,203 @@
+//! The network of a program, for people: as a list, or as a picture.
+//!
+//! ```text
+//! machine 0 `root`, starts at 3
+//!      0  end
+//!      1  call leaf 0, then 0
+//!      3  b'[' then 1
+//! leaf 0: automaton with 7 states
+//! ```
+
+use core::fmt;
+
+use super::Program;
+use crate::compile::network::{Callee, Machine, Node};
+use crate::leaf::Leaf;
+
+/// Writes the machines of a program, node by node, and its loops and leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Listing<'p>(&'p Program);
+
+/// Writes the machines of a program as a graph in the DOT language of Graphviz.
+#[derive(Clone, Copy, Debug)]
+pub struct Dot<'p>(&'p Program);
+
+impl Program {
+    /// How many nodes all machines have together.
+    pub fn node_count(&self) -> usize {
+        self.network.nodes.len()
+    }
+
+    /// The network as a list.
+    pub fn describe(&self) -> Listing<'_> {
+        Listing(self)
+    }
+
+    /// The network as a graph. A call is a box; dashed edges take no byte.
+    pub fn to_dot(&self) -> Dot<'_> {
+        Dot(self)
+    }
+
+    fn machine_name(&self, machine: &Machine) -> &str {
+        self.names.iter().find(|(expr, _)| *expr == machine.expr).map_or("(shared part)", |(_, name)| name)
+    }
+
+    fn callee_name(&self, callee: Callee) -> String {
+        match callee {
+            Callee::Machine(index) => match self.network.machines.get(index as usize) {
+                Some(machine) => format!("machine {index} `{}`", self.machine_name(machine)),
+                None => format!("machine {index}"),
+            },
+            Callee::Leaf(index) => format!("leaf {index}"),
+            Callee::Loop(index) => format!("loop {index}"),
+        }
+    }
+}
+
+impl fmt::Display for Listing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = self.0;
+        for (index, machine) in program.network.machines.iter().enumerate() {
+            let (name, starts) = (program.machine_name(machine), Numbers(&machine.start));
+            writeln!(f, "machine {index} `{name}`, starts at {starts}")?;
+            for node in machine.nodes.clone() {
+                write!(f, "{node:>6}  ")?;
+                self.node(program.network.nodes[node as usize], f)?;
+            }
+        }
+        for (index, counted) in program.network.loops.iter().enumerate() {
+            writeln!(f, "loop {index}: machine {}, {}", counted.body, Bounds(counted.min, counted.max))?;
+        }
+        for (index, leaf) in program.leaves.iter().enumerate() {
+            writeln!(f, "leaf {index}: {}", Kind(leaf))?;
+        }
+        Ok(())
+    }
+}
+
+impl Listing<'_> {
+    fn node(self, node: Node, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match node {
+            Node::Byte { low, high, next } => writeln!(f, "{} then {next}", Bytes(low, high)),
+            Node::Split { start, len } => {
+                writeln!(f, "split to {}", Numbers(self.0.network.targets(start, len)))
+            }
+            Node::Call { callee, next } => {
+                writeln!(f, "call {}, then {next}", self.0.callee_name(callee))
+            }
+            Node::Final => writeln!(f, "end"),
+        }
+    }
+}
+
+impl fmt::Display for Dot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = self.0;
+        writeln!(f, "digraph network {{\n  rankdir=LR;\n  node [shape=circle, label=\"\"];")?;
+        for (index, machine) in program.network.machines.iter().enumerate() {
+            let name = Quoted(&format!("machine {index} {}", program.machine_name(machine))).to_string();
+            writeln!(f, "  subgraph cluster_{index} {{\n    label={name};")?;
+            writeln!(f, "    start{index} [shape=point];")?;
+            for &start in &machine.start {
+                writeln!(f, "    start{index} -> n{start};")?;
+            }
+            for node in machine.nodes.clone() {
+                self.node(node, f)?;
+            }
+            writeln!(f, "  }}")?;
+        }
+        writeln!(f, "}}")
+    }
+}
+
+impl Dot<'_> {
+    fn node(self, index: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.network.nodes[index as usize] {
+            Node::Byte { low, high, next } => {
+                let label = Bytes(low, high).to_string();
+                writeln!(f, "    n{index} -> n{next} [label={}];", Quoted(&label))
+            }
+            Node::Split { start, len } => {
+                writeln!(f, "    n{index} [shape=point];")?;
+                for target in self.0.network.targets(start, len) {
+                    writeln!(f, "    n{index} -> n{target} [style=dashed];")?;
+                }
+                Ok(())
+            }
+            Node::Call { callee, next } => {
+                let label = self.0.callee_name(callee);
+                writeln!(f, "    n{index} [shape=box, label={}];", Quoted(&label))?;
+                writeln!(f, "    n{index} -> n{next} [style=dashed];")
+            }
+            Node::Final => writeln!(f, "    n{index} [shape=doublecircle];"),
+        }
+    }
+}
+
+/// A byte, or a range of bytes.
+struct Bytes(u8, u8);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b'{}'", self.0.escape_ascii())?;
+        if self.0 != self.1 {
+            write!(f, "–b'{}'", self.1.escape_ascii())?;
+        }
+        Ok(())
+    }
+}
+
+/// Numbers with commas between them.
+struct Numbers<'n>(&'n [u32]);
+
+impl fmt::Display for Numbers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, number) in self.0.iter().enumerate() {
+            let comma = if at > 0 { ", " } else { "" };
+            write!(f, "{comma}{number}")?;
+        }
+        Ok(())
+    }
+}
+
+/// From so many to so many; `u32::MAX` stands for "no bound".
+struct Bounds(u32, u32);
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            u32::MAX => write!(f, "at least {} times", self.0),
+            max => write!(f, "{} to {max} times", self.0),
+        }
+    }
+}
+
+/// What a leaf is.
+struct Kind<'l>(&'l Leaf);
+
+impl fmt::Display for Kind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Leaf::Window { automaton, min, max } => {
+                write!(f, "automaton with {} states", automaton.len())?;
+                if (*min, *max) != (0, u32::MAX) {
+                    write!(f, ", units {}", Bounds(*min, *max))?;
+                }
+                Ok(())
+            }
+            Leaf::Text(text) if text.is_except() => {
+                f.write_str("JSON string that is none of a list of words")
+            }
+            Leaf::Text(_) => f.write_str("JSON string with a condition on its text"),
+        }
+    }
+}
+
+/// A text in the quotes of the DOT language.
+struct Quoted<'t>(&'t str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.replace('\\', "\\\\").replace('"', "\\\""))
+    }
+}

@@ -1,0 +1,131 @@
+//! Masks over a real vocabulary, whole bitsets: the fast way against the plain walk and against the oracle.
+//!
+//! The tokenizer comes from `make assets`; `make test` fetches it first. Without it this test fails, because a test that
+//! is skipped in silence shows nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use maskwright::{Compiler, Constraint, TokenMask, Vocabulary, Way};
+use maskwright_oracle::generate::Rng;
+use maskwright_oracle::{Oracle, Tokens};
+
+fn vocabulary() -> Arc<Vocabulary> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join("target/assets/llama3_1/tokenizer.json");
+    let tokenizer = maskwright_tokenizers::load(&path)
+        .unwrap_or_else(|error| panic!("{error}; run `make assets` first ({})", path.display()));
+    tokenizer.vocabulary().clone()
+}
+
+const SCHEMA: &str = r#"{
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "nickname": {"type": "string", "minLength": 2, "maxLength": 12},
+        "names": {"type": "array", "items": {"type": "string", "maxLength": 3}, "minItems": 1, "maxItems": 40},
+        "age": {"type": "integer"},
+        "size": {"type": ["number", "null"]},
+        "kind": {"enum": ["cat", "cattle", "dog", 1, true, null]},
+        "inner": {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]},
+        "free": {}
+    },
+    "required": ["name", "kind"]
+}"#;
+
+const ARITHMETIC: &str = r#"
+root ::= expr
+expr ::= expr "+" expr | expr "*" expr | "(" expr ")" | number | name
+number ::= [0-9]+ ("." [0-9]{1,3})?
+name ::= [a-zA-Z_é-ü] [a-zA-Z0-9_é-ü]{0,20}
+"#;
+
+fn constraints() -> Vec<Constraint> {
+    vec![
+        Constraint::json_schema(SCHEMA),
+        Constraint::json_schema("{}"),
+        Constraint::ebnf(ARITHMETIC),
+        Constraint::regex(r"(https?://)?([\da-z.-]+)\.([a-z.]{2,6})([/\w .-]*)*/?"),
+        Constraint::regex(r"\+?\d{1,4}?[-.\s]?\(?\d{1,3}?\)?[-.\s]?\d{1,4}[-.\s]?\d{1,4}[-.\s]?\d{1,9}"),
+        Constraint::regex(r".{0,300}end"),
+        Constraint::regex(r"[a-z]{2,5}[a-z0-9]*|\p{Han}+"),
+        Constraint::choice(["yes", "yesterday", "no", "never mind", "日本", "日本語"]),
+    ]
+}
+
+/// A random token of a mask; short ones are preferred, so that walks do not end at once.
+fn pick(rng: &mut Rng, mask: &TokenMask) -> Option<maskwright::TokenId> {
+    let count = mask.count();
+    (count > 0).then(|| mask.iter().nth(rng.below(count)))?
+}
+
+/// Walks at random under the mask, and hands the fast mask, the plain one and the text to `check` at each step.
+fn walk(
+    rounds: u64,
+    steps: usize,
+    mut check: impl FnMut(&Constraint, &mut maskwright::Matcher, &TokenMask, &[u8]),
+) {
+    let vocabulary = vocabulary();
+    let compiler = Compiler::new(vocabulary.clone());
+    for (number, constraint) in constraints().iter().enumerate() {
+        let compiled = compiler.compile(constraint).expect("the constraint compiles");
+        for round in 0..rounds {
+            let mut rng = Rng::new(round * 100 + number as u64);
+            let mut matcher = compiled.matcher();
+            matcher.set_eos_in_mask(false);
+            let mut text = Vec::new();
+            for _ in 0..steps {
+                let mask = matcher.mask().clone();
+                check(constraint, &mut matcher, &mask, &text);
+                let Some(token) = pick(&mut rng, &mask) else { break };
+                matcher.accept(token).expect("the mask allows it");
+                text.extend_from_slice(vocabulary.bytes(token));
+            }
+        }
+    }
+}
+
+fn complain(constraint: &Constraint, text: &[u8], fast: &TokenMask, other: &TokenMask) -> String {
+    let wrong: Vec<_> = (0..fast.size() as u32)
+        .map(maskwright::TokenId)
+        .filter(|&t| fast.contains(t) != other.contains(t))
+        .take(5)
+        .collect();
+    format!("{constraint:?}\nafter {:?}: tokens {wrong:?} differ", String::from_utf8_lossy(text))
+}
+
+#[test]
+fn the_fast_way_equals_the_plain_walk() {
+    let mut bits = 0u64;
+    walk(6, 25, |constraint, matcher, fast, text| {
+        matcher.set_way(Way::Plain);
+        let plain = matcher.mask().clone();
+        matcher.set_way(Way::Fast);
+        assert!(*fast == plain, "{}", complain(constraint, text, fast, &plain));
+        bits += fast.size() as u64;
+    });
+    println!("{bits} bits compared with the plain walk");
+    assert!(bits > 100_000_000, "only {bits} bits were compared");
+}
+
+#[test]
+fn masks_equal_the_oracle() {
+    let vocabulary = vocabulary();
+    let ordinary = vocabulary.ordinary().map(|(token, bytes)| (token.0, bytes));
+    let tokens = Tokens::new(vocabulary.size(), ordinary);
+    let compiler = Compiler::new(vocabulary.clone());
+    let mut oracle: Option<(Constraint, Oracle)> = None;
+    let mut bits = 0u64;
+    walk(1, 6, |constraint, _, fast, text| {
+        if oracle.as_ref().is_none_or(|(of, _)| of != constraint) {
+            let grammar = compiler.grammar(constraint).expect("it was compiled before");
+            oracle = Some((constraint.clone(), Oracle::new(&grammar)));
+        }
+        let Some((_, oracle)) = &oracle else { return };
+        let state = oracle.run(&oracle.start(), text);
+        let expected = TokenMask::from_words(oracle.mask(&state, &tokens).words(), vocabulary.size());
+        assert!(*fast == expected, "{}", complain(constraint, text, fast, &expected));
+        bits += fast.size() as u64;
+    });
+    println!("{bits} bits compared with the oracle");
+}
