@@ -54,7 +54,11 @@ impl GrammarBuilder {
     /// An empty grammar.
     pub fn new() -> Self {
         // Room for a small grammar: growing step by step to a hundred expressions costs as much as building them.
-        Self { exprs: Vec::with_capacity(128), index: HashTable::with_capacity(128), rules: Vec::with_capacity(16) }
+        Self {
+            exprs: Vec::with_capacity(128),
+            index: HashTable::with_capacity(128),
+            rules: Vec::with_capacity(16),
+        }
     }
 
     /// Names a rule that will be [defined](Self::define) later.

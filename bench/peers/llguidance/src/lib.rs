@@ -5,6 +5,7 @@
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
 use mwbench_abi::{Kind, Peer, Session, Source, Vocabulary, export_peer};
+use serde_json::{Value, json};
 use toktrie_hf_tokenizers::ByteTokenizer;
 
 export_peer!(Llguidance);
@@ -23,7 +24,8 @@ impl Peer for Llguidance {
 
     fn open(vocabulary: &Vocabulary<'_>) -> Result<Self, String> {
         let tokenizer = ByteTokenizer::from_file(vocabulary.path).map_err(|error| error.to_string())?;
-        let environment = tokenizer.into_tok_env(Some(vocabulary.tokens.len())).map_err(|error| error.to_string())?;
+        let environment =
+            tokenizer.into_tok_env(Some(vocabulary.tokens.len())).map_err(|error| error.to_string())?;
         check_tokens(vocabulary, environment.tok_trie())?;
         let mut factory = ParserFactory::new_simple(&environment).map_err(|error| error.to_string())?;
         factory.quiet();
@@ -35,7 +37,8 @@ impl Peer for Llguidance {
     fn compile(&self, source: Source<'_>) -> Result<Matcher, String> {
         let grammar = match source.kind {
             Kind::JsonSchema => {
-                let schema = serde_json::from_str(source.text).map_err(|error| error.to_string())?;
+                let mut schema = serde_json::from_str(source.text).map_err(|error| error.to_string())?;
+                take_one_of_as_any_of(&mut schema);
                 TopLevelGrammar::from_json_schema(schema)
             }
             Kind::Regex => TopLevelGrammar::from_regex(source.text),
@@ -73,12 +76,23 @@ impl Session for Running {
     }
 }
 
+/// By default `oneOf` is refused where branches may overlap; its authors offer `anyOf` in its place, which gets more
+/// schemas right than refusing them.
+fn take_one_of_as_any_of(schema: &mut Value) {
+    if let Some(schema) = schema.as_object_mut() {
+        schema.entry("x-guidance").or_insert_with(|| json!({"coerce_one_of": true}));
+    }
+}
+
 /// Both loaders must spell every ordinary token alike, or the comparison would be of two vocabularies.
 fn check_tokens(vocabulary: &Vocabulary<'_>, trie: &llguidance::toktrie::TokTrie) -> Result<(), String> {
     for (id, bytes) in vocabulary.tokens.iter().enumerate() {
         if !bytes.is_empty() && trie.token(id as u32) != bytes.as_slice() {
             let theirs = String::from_utf8_lossy(trie.token(id as u32));
-            return Err(format!("token {id} is {:?} here and {theirs:?} there", String::from_utf8_lossy(bytes)));
+            return Err(format!(
+                "token {id} is {:?} here and {theirs:?} there",
+                String::from_utf8_lossy(bytes)
+            ));
         }
     }
     Ok(())

@@ -176,11 +176,6 @@ impl Automaton {
         self.states.len()
     }
 
-    /// Whether the automaton cannot tell two bytes apart.
-    pub(crate) fn same_class(&self, a: u8, b: u8) -> bool {
-        self.classes[a as usize] == self.classes[b as usize]
-    }
-
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of_val(&*self.steps) + size_of_val(&*self.states) + 256
     }

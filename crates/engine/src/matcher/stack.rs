@@ -10,6 +10,11 @@
 //!          └─▶ (after y) ──────▲
 //! ```
 
+use core::hash::BuildHasher;
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
 use crate::program::{IS_LOOP, NetState};
 
 /// The bottom of every stack. The only frame that stands directly on it is [`Frame::FINISH`].
@@ -82,6 +87,9 @@ pub(crate) struct Arena {
     members: Vec<u32>,
     /// Nodes from here on were made by the current byte; equal ones among them are shared.
     recent: usize,
+    /// All nodes by their content, from the first union on. Unions multiply unless equal stacks have equal numbers;
+    /// without unions nothing can multiply, and looking at the recent nodes is enough.
+    index: Option<HashTable<u32>>,
 }
 
 /// A point to go back to.
@@ -98,6 +106,18 @@ impl Arena {
 
     /// Forgets what was made since.
     pub(crate) fn truncate(&mut self, mark: Mark) {
+        if mark.members == 0 {
+            self.index = None;
+        }
+        if let Some(mut index) = self.index.take() {
+            for at in mark.nodes as usize..self.nodes.len() {
+                let number = at as u32 + 1;
+                if let Ok(entry) = index.find_entry(self.hash(&self.nodes[at]), |&other| other == number) {
+                    entry.remove();
+                }
+            }
+            self.index = Some(index);
+        }
         self.nodes.truncate(mark.nodes as usize);
         self.members.truncate(mark.members as usize);
         self.recent = self.recent.min(self.nodes.len());
@@ -148,9 +168,50 @@ impl Arena {
         &self.members[start..start + node.frame.count as usize]
     }
 
+    fn hash(&self, node: &Node) -> u64 {
+        if node.frame.raw == UNION {
+            FxBuildHasher.hash_one(self.members(node))
+        } else {
+            FxBuildHasher.hash_one((node.frame, node.below))
+        }
+    }
+
+    fn same(&self, a: &Node, b: &Node) -> bool {
+        match (a.frame.raw == UNION, b.frame.raw == UNION) {
+            (true, true) => self.members(a) == self.members(b),
+            (false, false) => (a.frame, a.below) == (b.frame, b.below),
+            _ => false,
+        }
+    }
+
+    /// Adds a node, or finds its equal.
     fn add(&mut self, node: Node) -> u32 {
+        let number = self.nodes.len() as u32 + 1;
+        if let Some(mut index) = self.index.take() {
+            let hash = self.hash(&node);
+            let found = index.find(hash, |&other| self.same(&self.nodes[other as usize - 1], &node)).copied();
+            if found.is_none() {
+                index.insert_unique(hash, number, |&other| self.hash(&self.nodes[other as usize - 1]));
+            }
+            self.index = Some(index);
+            if let Some(found) = found {
+                return found;
+            }
+        }
         self.nodes.push(node);
-        self.nodes.len() as u32
+        number
+    }
+
+    /// Begins to number equal stacks equally.
+    fn start_index(&mut self) {
+        let mut index = HashTable::with_capacity(self.nodes.len() * 2);
+        for (at, node) in self.nodes.iter().enumerate() {
+            let hash = self.hash(node);
+            if index.find(hash, |&other: &u32| self.same(&self.nodes[other as usize - 1], node)).is_none() {
+                index.insert_unique(hash, at as u32 + 1, |&other| self.hash(&self.nodes[other as usize - 1]));
+            }
+        }
+        self.index = Some(index);
     }
 }
 
@@ -162,6 +223,9 @@ pub(crate) enum Top<'a> {
 impl Stacks for Arena {
     #[inline]
     fn push(&mut self, frame: Frame, below: u32) -> u32 {
+        if self.index.is_some() {
+            return self.add(Node { frame, below });
+        }
         let recent = &self.nodes[self.recent..];
         if let Some(at) = recent.iter().position(|node| node.below == below && node.frame == frame) {
             return (self.recent + at) as u32 + 1;
@@ -195,9 +259,17 @@ impl Stacks for Arena {
         if let [only] = *members {
             return only;
         }
+        if self.index.is_none() {
+            self.start_index();
+        }
         let below = self.members.len() as u32;
         let count = members.len() as u32;
         self.members.extend_from_slice(&members);
-        self.add(Node { frame: Frame { raw: UNION, count }, below })
+        let number = self.add(Node { frame: Frame { raw: UNION, count }, below });
+        if (number as usize) < self.nodes.len() {
+            // It was there before; its members need not be kept twice.
+            self.members.truncate(below as usize);
+        }
+        number
     }
 }
