@@ -35,9 +35,9 @@ pub struct Arguments {
     /// Also replay every instance a second time over the warm constraint
     #[arg(long)]
     warm: bool,
-    /// Let maskwright keep what it learnt from earlier schemas, as a server would (peers keep what they like)
+    /// Make maskwright forget, before each schema, even what it learnt about the vocabulary from earlier ones
     #[arg(long)]
-    shared_caches: bool,
+    forget: bool,
     /// A schema that takes an engine longer counts as refused (noticed when the engine returns)
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout_s: u64,
@@ -116,7 +116,7 @@ fn measure(
         end: vocabulary.end,
         timeout: Duration::from_secs(arguments.timeout_s),
         warm: arguments.warm,
-        shared: arguments.shared_caches,
+        shared: !arguments.forget,
     };
     let mut mask = vec![0; vocabulary.mask_words()];
     let mut names = Vec::new();

@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     let opened = engines::open(&arguments.common.engines, &arguments.common.peers, &vocabulary)?;
     let clock = Clock::new(arguments.common.shared_machine)?;
     let timeout = Duration::from_secs(arguments.timeout_s);
-    let options = Options { clock: &clock, end: vocabulary.end, timeout, warm: false, shared: false };
+    let options = Options { clock: &clock, end: vocabulary.end, timeout, warm: false, shared: true };
     let mut mask = vec![0; vocabulary.mask_words()];
     let mut by_engine: Vec<Map<String, Value>> = opened.iter().map(|_| Map::new()).collect();
     print_heading();

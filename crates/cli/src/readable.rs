@@ -128,6 +128,12 @@ pub(crate) fn count(number: usize) -> String {
     shown
 }
 
+/// "1 rule", "2 rules".
+pub(crate) fn several(number: usize, word: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{} {word}{s}", count(number))
+}
+
 /// A number of bytes with a unit.
 pub(crate) fn size(bytes: usize) -> String {
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]

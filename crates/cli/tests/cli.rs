@@ -99,7 +99,7 @@ fn a_text_is_accepted_or_the_place_is_shown() {
     let answer = check(
         &["check", "--regex", "[0-9]{4}-[0-9]{2}", "--text", "2031-1x"],
         1,
-        "not accepted: 6 bytes fit",
+        "not accepted: only 6 bytes of it fit",
     );
     assert!(
         answer.out.contains("text:1:7: error: `x` does not fit here; expected `0`–`9`\n"),
@@ -117,7 +117,11 @@ fn a_text_is_accepted_or_the_place_is_shown() {
 fn a_character_that_is_cut_in_two_is_shown_whole() {
     let answer = check(&["check", "--regex", "é", "--text", "aè"], 1, "text:1:1");
     assert!(answer.out.contains("expected `é`"), "{}", answer.out);
-    check(&["check", "--regex", "aé", "--text", "aè"], 1, "text:1:2: error: `è` does not fit here; expected `é`");
+    check(
+        &["check", "--regex", "aé", "--text", "aè"],
+        1,
+        "text:1:2: error: `è` does not fit here; expected `é`",
+    );
 }
 
 #[test]

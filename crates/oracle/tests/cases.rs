@@ -186,7 +186,14 @@ fn tokens_without_bytes_are_never_allowed() {
 /// The chart and the derivatives are two readers of the same regular set: `¬¬x` is read by the second.
 #[test]
 fn chart_and_derivatives_agree() {
-    let shape = Shape { alphabet: vec!['a', 'é'], json_strings: false, free_rules: 1, ..Shape::default() };
+    let shape = Shape {
+        alphabet: vec!['a', 'é'],
+        free_rules: 1,
+        json_strings: false,
+        // Under a complement these would be large intersections.
+        large_counts: false,
+        ..Shape::default()
+    };
     let mut compared = 0;
     for seed in 0..400 {
         let once = generate::grammar(&mut Rng::new(seed), &shape);

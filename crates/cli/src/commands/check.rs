@@ -100,11 +100,11 @@ impl Report<'_> {
         writeln!(out, "{}: a sound {} constraint", self.source.name, self.source.constraint.kind())?;
         writeln!(
             out,
-            "  compiled in {}: {} rules, {} expressions, {} nodes, {}",
+            "  compiled in {}: {}, {}, {}, {}",
             readable::time(*time),
-            readable::count(grammar.rules().len()),
-            readable::count(grammar.exprs().len()),
-            readable::count(bound.program().node_count()),
+            readable::several(grammar.rules().len(), "rule"),
+            readable::several(grammar.exprs().len(), "expression"),
+            readable::several(bound.program().node_count(), "node"),
             readable::size(bound.heap_bytes()),
         )?;
         if let Some(Spelling::Possible { allowed }) = &self.first {
@@ -117,13 +117,17 @@ impl Report<'_> {
         self.write_coverage(out)?;
         match (&self.rejection, self.text) {
             (Some(rejection), _) => {
-                writeln!(out, "not accepted: {} bytes fit", readable::count(rejection.offset))?;
+                writeln!(
+                    out,
+                    "not accepted: only {} of it fit",
+                    readable::several(rejection.offset, "byte")
+                )?;
                 write!(out, "{}", rejection.shown())?;
                 for rules in rejection.expectation.rules.iter().take(8) {
                     writeln!(out, "  in {}", rules.join(" ← "))?;
                 }
             }
-            (None, Some(text)) => writeln!(out, "accepted: {} bytes", readable::count(text.len()))?,
+            (None, Some(text)) => writeln!(out, "accepted: {}", readable::several(text.len(), "byte"))?,
             (None, None) => {}
         }
         Ok(())

@@ -146,14 +146,14 @@ impl Stage<'_> {
     }
 
     fn write_steps(&self, steps: &[Step], out: &mut dyn Write) -> Result<(), Failure> {
-        let head = format!("  {:<18}{:<28}{:>9}{:>11}{:>11}", "token", "allowed", "", "mask", "accept");
+        let head = format!("  {:<18}{:<28}{:>9}{:>11}{:>11}", "token", "", "allowed", "mask", "accept");
         writeln!(out, "{}", self.paint.text(Ink::Dim, head))?;
         for (at, step) in steps.iter().enumerate() {
             let name = readable::clipped(&readable::token(self.vocabulary(), step.token), 16);
             let pad = " ".repeat(18_usize.saturating_sub(name.chars().count()));
             let bar = bar(step.allowed, self.vocabulary().size());
             let ink = match step.allowed {
-                0..=1 => Ink::Red,
+                0..=1 => Ink::Cyan,
                 2..=999 => Ink::Yellow,
                 _ => Ink::Green,
             };
@@ -248,7 +248,8 @@ fn replay(matcher: &mut Matcher, tokens: &[TokenId], compile: Duration) -> Resul
         let (allowed, mask) = timed_mask(matcher)?;
         let begin = Instant::now();
         matcher.accept(token).map_err(|error| Failure::sentence(format!("token {}: {error}", token.0)))?;
-        steps.push(Step { token, allowed: allowed.count(), mask, accept: begin.elapsed() });
+        let accept = begin.elapsed();
+        steps.push(Step { token, allowed: allowed.count(), mask, accept });
     }
     let first = steps.first().map_or(Duration::ZERO, |step: &Step| step.mask);
     Ok(Replay { steps, compile, first })

@@ -192,7 +192,7 @@ impl Explanation {
         let expected = self.expectation.phrase();
         match &self.problem {
             None if bytes.is_empty() => "the text is complete, so it may end here".into(),
-            None => format!("all of its {} bytes fit; expected next: {expected}", bytes.len()),
+            None => format!("it fits; expected behind it: {expected}"),
             Some(MatchError::NotAllowed { .. }) => {
                 let fits = bytes.get(..self.fitting).unwrap_or_default();
                 let fit = if fits.is_empty() {

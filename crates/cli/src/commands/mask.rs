@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
         writeln!(out, "{value}")?;
     } else {
         let (allowed, size) = (readable::count(mask.count()), readable::count(vocabulary.size()));
-        writeln!(out, "{allowed} of {size} tokens may come next; expected {}", expectation.phrase())?;
+        writeln!(out, "{allowed} of {size} tokens may come next; expected: {}", expectation.phrase())?;
         write_table(mask, vocabulary, args.limit, out)?;
     }
     Ok(Verdict::Yes)

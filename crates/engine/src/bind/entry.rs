@@ -17,9 +17,10 @@
 //! Most tokens are inner, and rests repeat: the 1,301 tokens of Llama 3.1 that hold a closing quote have 576
 //! distinct ones. So a mask is one shared bitset and a short walk over a small trie of rests.
 
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use maskwright_vocab::{Trie, Vocabulary};
+use maskwright_vocab::Trie;
 
 use crate::leaf::{Action, Automaton};
 
@@ -42,15 +43,29 @@ pub(crate) struct Entry {
     /// Nodes of the vocabulary's trie at which the leaf can end, with the units begun before.
     exits: Box<[(u32, u32)]>,
     /// Rests by their first byte.
-    rests: Box<[OnceLock<Rests>]>,
+    rests: Box<[OnceLock<Box<Rests>>]>,
+}
+
+/// A trie with a number of its own, by which things can be remembered about it. The vocabulary's has number 0.
+#[derive(Debug)]
+pub(crate) struct NumberedTrie {
+    pub(crate) trie: Trie,
+    pub(crate) number: u32,
+}
+
+impl NumberedTrie {
+    fn build(entries: impl Iterator<Item = (Vec<u8>, u32)>) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Self { trie: Trie::build(entries), number: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
 }
 
 /// The rests that begin with one byte.
 #[derive(Debug)]
 struct Rests {
-    all: Trie,
+    all: NumberedTrie,
     /// By the units begun before them, ascending.
-    by_units: Box<[(u32, Trie)]>,
+    by_units: Box<[(u32, NumberedTrie)]>,
 }
 
 /// Up to this many units, bitsets are built ahead for the states that matter most.
@@ -60,15 +75,14 @@ const PREPARED: usize = 17;
 pub(crate) const MANY: usize = 192;
 
 impl Entry {
-    /// Reads every token from `state`: one walk over the part of the trie where the leaf is alive.
-    pub(crate) fn new(automaton: &Automaton, state: u32, vocabulary: &Vocabulary) -> Self {
-        let trie = vocabulary.trie();
+    /// Reads every token below a node of a trie, from `state`: one walk over the part where the leaf is alive.
+    pub(crate) fn new(automaton: &Automaton, state: u32, trie: &Trie, from: u32) -> Self {
         let mut inner: Vec<(u32, u32)> = Vec::new();
         let mut closing = Vec::new();
         let mut exits = Vec::new();
-        let mut work = vec![(0u32, state, 0u32, false)];
+        let mut work = vec![(from, state, 0u32, false)];
         while let Some((node, state, units, closed)) = work.pop() {
-            if node != 0 {
+            if node != from {
                 let list = if closed { &mut closing } else { &mut inner };
                 list.extend(trie.tokens(node).iter().map(|&token| (units, token)));
                 if automaton.is_accepting(state) && !trie.children(node).is_empty() {
@@ -167,19 +181,18 @@ impl Entry {
         byte: u8,
         need: u32,
         room: u32,
-        vocabulary: &Vocabulary,
-    ) -> impl Iterator<Item = &'e Trie> {
-        let rests = self.rests[byte as usize].get_or_init(|| self.gather(byte, vocabulary));
+        trie: &Trie,
+    ) -> impl Iterator<Item = &'e NumberedTrie> {
+        let rests = self.rests[byte as usize].get_or_init(|| Box::new(self.gather(byte, trie)));
         let most = rests.by_units.last().map_or(0, |(units, _)| *units);
         let all = (need == 0 && room >= most).then_some(&rests.all);
         let some = if all.is_some() { &[][..] } else { &rests.by_units };
         let some = some.iter().filter(move |(units, _)| (need..=room).contains(units)).map(|(_, trie)| trie);
-        all.into_iter().filter(|trie| trie.len() > 1).chain(some)
+        all.into_iter().filter(|rests| rests.trie.len() > 1).chain(some)
     }
 
-    /// Collects the rests that begin with a byte.
-    fn gather(&self, byte: u8, vocabulary: &Vocabulary) -> Rests {
-        let trie = vocabulary.trie();
+    /// Collects the rests that begin with a byte, from the trie that the entry was made for.
+    fn gather(&self, byte: u8, trie: &Trie) -> Rests {
         let mut found: Vec<(u32, Vec<u8>, u32)> = Vec::new();
         for &(exit, units) in &self.exits {
             let Some(child) = trie.child(exit, byte) else { continue };
@@ -195,10 +208,10 @@ impl Entry {
         found.sort_unstable();
         let entry = |(_, path, token): &(u32, Vec<u8>, u32)| (path.clone(), *token);
         Rests {
-            all: Trie::build(found.iter().map(entry)),
+            all: NumberedTrie::build(found.iter().map(entry)),
             by_units: found
                 .chunk_by(|a, b| a.0 == b.0)
-                .map(|group| (group[0].0, Trie::build(group.iter().map(entry))))
+                .map(|group| (group[0].0, NumberedTrie::build(group.iter().map(entry))))
                 .collect(),
         }
     }
@@ -207,14 +220,14 @@ impl Entry {
         let bitsets = self.bitsets.iter().filter_map(OnceLock::get).map(|words| words.len() * 4);
         let rests = self.rests.iter().filter_map(OnceLock::get);
         let rests = rests.map(|r| {
-            r.all.heap_bytes() + r.by_units.iter().map(|(_, trie)| trie.heap_bytes() + 64).sum::<usize>()
+            r.all.trie.heap_bytes() + r.by_units.iter().map(|(_, r)| r.trie.heap_bytes() + 64).sum::<usize>()
         });
         self.inner.len() * 4
             + self.inner_ends.len() * 4
             + (self.closing.len() + self.exits.len()) * 8
             + bitsets.sum::<usize>()
             + rests.sum::<usize>()
-            + 256 * size_of::<OnceLock<Rests>>()
+            + 256 * size_of::<OnceLock<Box<Rests>>>()
     }
 }
 

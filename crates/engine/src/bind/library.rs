@@ -1,12 +1,14 @@
 //! Everything that grammars share about one vocabulary.
 
+use core::hash::BuildHasher;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use maskwright_vocab::Vocabulary;
-use rustc_hash::FxHashMap;
+use maskwright_vocab::{Trie, Vocabulary};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::entry::{Entry, Words};
 use crate::leaf::{Automaton, JSON_BODY, json_string};
+use crate::store::Store;
 
 /// A vocabulary and what has been found out about leaves read with it. Make one for each tokenizer of a process
 /// and bind all programs to it: what one grammar paid for, the others get for nothing.
@@ -86,16 +88,27 @@ impl Library {
 pub(crate) struct BoundAutomaton {
     automaton: Arc<Automaton>,
     entries: Box<[OnceLock<Entry>]>,
+    /// Entries for parts of tries: by the number of the trie, the node, and the state.
+    parts: Store<((u32, u32, u32), Entry)>,
 }
 
 impl BoundAutomaton {
     fn new(automaton: Arc<Automaton>) -> Self {
         let entries = (0..automaton.len()).map(|_| OnceLock::new()).collect();
-        Self { automaton, entries }
+        Self { automaton, entries, parts: Store::new() }
+    }
+
+    /// The same for the tokens below a node of a trie with this number.
+    pub(crate) fn entry_below(&self, state: u32, trie: &Trie, number: u32, node: u32) -> &Entry {
+        let key = (number, node, state);
+        let hash = |key: &(u32, u32, u32)| FxBuildHasher.hash_one(key);
+        let make = || (key, Entry::new(&self.automaton, state, trie, node));
+        let found = self.parts.intern(hash(&key), |(k, _)| *k == key, |(k, _)| hash(k), make);
+        &self.parts.get(found).1
     }
 
     pub(crate) fn entry(&self, state: u32, vocabulary: &Vocabulary) -> &Entry {
-        self.entries[state as usize].get_or_init(|| Entry::new(&self.automaton, state, vocabulary))
+        self.entries[state as usize].get_or_init(|| Entry::new(&self.automaton, state, vocabulary.trie(), 0))
     }
 
     fn heap_bytes(&self) -> usize {
@@ -103,5 +116,7 @@ impl BoundAutomaton {
         self.automaton.heap_bytes()
             + self.entries.len() * size_of::<OnceLock<Entry>>()
             + entries.sum::<usize>()
+            + self.parts.heap_bytes()
+            + self.parts.iter().map(|(_, entry)| entry.heap_bytes()).sum::<usize>()
     }
 }

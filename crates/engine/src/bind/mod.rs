@@ -6,7 +6,7 @@ mod memo;
 
 use std::sync::Arc;
 
-use maskwright_vocab::Vocabulary;
+use maskwright_vocab::{Trie, Vocabulary};
 
 pub(crate) use self::entry::{Entry, MANY, Words, bitset};
 pub(crate) use self::library::BoundAutomaton;
@@ -76,6 +76,11 @@ impl BoundProgram {
 
     pub(crate) fn horizon(&self) -> u32 {
         self.horizon
+    }
+
+    /// The same for the tokens below a node of a trie with this number.
+    pub(crate) fn entry_below(&self, leaf: u32, state: u32, trie: &Trie, number: u32, node: u32) -> &Entry {
+        self.automata[leaf as usize].entry_below(state, trie, number, node)
     }
 
     /// The tokens at and below a node of the vocabulary's trie, ascending.

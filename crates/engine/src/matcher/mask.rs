@@ -15,10 +15,10 @@ use maskwright_automata::ByteSet;
 
 use super::stack::{Arena, Frame, Top};
 use super::step::{Buffers, NETWORK, Thread, live};
-use super::walk::{Line, LineStacks, Walk, Walker};
+use super::walk::{Line, LineStacks, Walk, Walker, completion_nodes};
 use crate::bind::{Answer, BoundProgram, Key, MANY, Part, Words, bitset};
 use crate::compile::network::Callee;
-use crate::leaf::{Leaf, Text, TextNext};
+use crate::leaf::{Leaf, Text};
 use crate::program::{NetState, Place, Program};
 
 /// How masks are computed.
@@ -87,7 +87,7 @@ impl Masker<'_> {
     pub(crate) fn plain(&mut self, thread: Thread, sink: &mut impl Sink) {
         let mut found = Vec::new();
         self.scratch.line.start(&[], thread.stack);
-        self.walk_item(Thread { stack: Line::of_matcher(thread.stack), ..thread }, &mut found);
+        self.walk_item(Thread { stack: Line::of_matcher(thread.stack), ..thread }, false, &mut found);
         sink.part(&Part::List(found.into()), &[]);
     }
 
@@ -203,7 +203,7 @@ impl Masker<'_> {
             Leaf::Window { automaton, min, max } => {
                 let follow = self.follow_bytes(item.stack);
                 if !follow.intersection(*automaton.open()).is_empty() {
-                    return self.walk_item(item, found);
+                    return self.walk_item(item, true, found);
                 }
                 let need = min.saturating_sub(item.count);
                 let room = max - item.count.min(*max);
@@ -222,7 +222,7 @@ impl Masker<'_> {
                     });
                 }
             }
-            Leaf::Text(_) => self.walk_item(item, found),
+            Leaf::Text(_) => self.walk_item(item, true, found),
         }
     }
 
@@ -271,10 +271,10 @@ impl Masker<'_> {
         let program = &**bound.program();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
         let behind = behind(program, &mut stacks, self.buffers, item.stack);
-        let mut walk = Walk { program, stacks: &mut stacks, buffers: self.buffers, found };
+        let mut walk = Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts: true };
         for byte in follow.iter() {
-            for rests in entry.rests(byte, need, room, vocabulary) {
-                self.scratch.walker.walk(&mut walk, rests, &behind);
+            for rests in entry.rests(byte, need, room, vocabulary.trie()) {
+                self.scratch.walker.walk(&mut walk, &rests.trie, rests.number, &behind);
             }
         }
     }
@@ -288,25 +288,25 @@ impl Masker<'_> {
         let program = &**bound.program();
         let trie = bound.vocabulary().trie();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk = Walk { program, stacks: &mut stacks, buffers: self.buffers, found };
+        let mut walk = Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts: true };
         match program.place(NetState::from_raw(item.state)) {
-            Place::Node { .. } => self.scratch.walker.walk(&mut walk, trie, &[item]),
+            Place::Node { .. } => self.scratch.walker.walk(&mut walk, trie, 0, &[item]),
             Place::Cell(cell) => {
                 for (byte, state) in program.edges(cell) {
                     if let Some(child) = trie.child(0, byte) {
                         let thread = Thread::network(state, item.stack);
-                        self.scratch.walker.walk_from(&mut walk, trie, child, thread);
+                        self.scratch.walker.walk_from(&mut walk, trie, 0, child, thread);
                     }
                 }
             }
         }
     }
 
-    fn walk_item(&mut self, item: Thread, found: &mut Vec<u32>) {
-        let program = &**self.bound.program();
+    fn walk_item(&mut self, item: Thread, shortcuts: bool, found: &mut Vec<u32>) {
+        let bound = self.bound;
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk = Walk { program, stacks: &mut stacks, buffers: self.buffers, found };
-        self.scratch.walker.walk(&mut walk, self.bound.vocabulary().trie(), &[item]);
+        let mut walk = Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts };
+        self.scratch.walker.walk(&mut walk, bound.vocabulary().trie(), 0, &[item]);
     }
 }
 
@@ -335,21 +335,9 @@ fn completions_of<'b>(bound: &'b BoundProgram, text: &Text, thread: &Thread) -> 
 /// The tokens that would complete a forbidden word: those on which the text never leaves the list of words before it
 /// closes the string. Each list holds the tokens below one node of the vocabulary's trie, ascending.
 fn completions(bound: &BoundProgram, text: &Text, state: u32) -> Vec<Words> {
-    let trie = bound.vocabulary().trie();
     let mut lists = Vec::new();
-    let mut work = vec![(0u32, state)];
-    while let Some((node, state)) = work.pop() {
-        for byte in text.on_list(state).iter() {
-            let Some(child) = trie.child(node, byte) else { continue };
-            match text.next(state, byte) {
-                TextNext::Stay(next) => work.push((child, next)),
-                TextNext::Plain(_) => {}
-                // A quote that the plain string would take, but this one does not.
-                TextNext::Dead if text.live(state).contains(byte) => lists.push(bound.tokens_below(child)),
-                TextNext::Dead => {}
-            }
-        }
-    }
+    let trie = bound.vocabulary().trie();
+    completion_nodes(text, state, trie, 0, |node| lists.push(bound.tokens_below(node)));
     lists
 }
 
