@@ -254,3 +254,109 @@ fn slowest(masks: &[u32], instance: usize) -> (u32, usize, usize) {
 fn short(nanos: u64) -> u32 {
     nanos.min(u64::from(u32::MAX)) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use mwbench_abi::Kind;
+
+    use super::*;
+
+    /// Takes the tokens 1, 2 and then the end token 0; the source says how it misbehaves.
+    struct Fake;
+
+    struct Text {
+        taken: u32,
+        gives_up: bool,
+    }
+
+    impl Engine for Fake {
+        fn name(&self) -> &str {
+            "fake"
+        }
+
+        fn release(&self) -> &str {
+            "0"
+        }
+
+        fn end_in_mask(&self) -> bool {
+            true
+        }
+
+        fn compile(&self, source: Source<'_>) -> Result<Box<dyn Compiled + '_>, String> {
+            match source.text {
+                "refuse" => Err("no".into()),
+                "panic" => panic!("oh"),
+                text => Ok(Box::new(text == "give up")),
+            }
+        }
+
+        fn live_bytes(&self) -> i64 {
+            0
+        }
+    }
+
+    impl Compiled for bool {
+        fn start(&self) -> Result<Box<dyn Session + '_>, String> {
+            Ok(Box::new(Text { taken: 0, gives_up: *self }))
+        }
+    }
+
+    impl Session for Text {
+        fn fill(&mut self, mask: &mut [u32]) -> bool {
+            mask[0] = [0b10, 0b100, 0b1][self.taken as usize];
+            !(self.gives_up && self.taken == 1)
+        }
+
+        fn accept(&mut self, token: u32) -> bool {
+            self.taken = token;
+            true
+        }
+
+        fn accepting(&mut self) -> bool {
+            self.taken == 2
+        }
+    }
+
+    fn outcome(source: &str, instances: &[(bool, &[u32])]) -> (Outcome, Record) {
+        let instance = |&(valid, tokens): &(bool, &[u32])| Instance { valid, tokens: tokens.to_vec() };
+        let instances = instances.iter().map(instance).collect();
+        let case = Case { name: "case".into(), kind: Kind::JsonSchema, source: source.into(), instances };
+        let clock = Clock::plain();
+        let timeout = Duration::from_secs(10);
+        let options = Options { clock: &clock, end: &[0], timeout, warm: false, shared: false };
+        let record = replay(&Fake, &case, &options, &mut [0]);
+        (record.outcome.clone(), record)
+    }
+
+    #[test]
+    fn judges_instances() {
+        for (instances, valid, invalid) in [
+            (&[(true, &[1, 2][..]), (false, &[1][..]), (false, &[2][..])][..], false, false),
+            (&[(true, &[1, 2][..]), (true, &[1, 1][..])][..], true, false),
+            (&[(false, &[1, 2][..])][..], false, true),
+            (&[(true, &[][..]), (false, &[1, 2][..])][..], true, true),
+        ] {
+            let (outcome, _) = outcome("", instances);
+            let Outcome::Judged { valid_rejected, invalid_accepted } = outcome else {
+                panic!("{outcome:?}");
+            };
+            assert_eq!((valid_rejected, invalid_accepted), (valid, invalid), "{instances:?}");
+        }
+    }
+
+    #[test]
+    fn counts_every_mask_once() {
+        let (_, record) = outcome("", &[(true, &[1, 2]), (true, &[1, 2])]);
+        // Three masks an instance, and the very first one belongs to the first mask's time.
+        assert_eq!((record.masks.len(), record.accepts.len()), (5, 4));
+        assert!(record.first_mask.is_some());
+    }
+
+    #[test]
+    fn refusals_are_kept_apart() {
+        for (source, message) in [("refuse", "no"), ("panic", "panicked: oh"), ("give up", GAVE_UP)] {
+            let (outcome, _) = outcome(source, &[(true, &[1, 2])]);
+            assert!(matches!(&outcome, Outcome::Refused(text) if text == message), "{outcome:?}");
+        }
+    }
+}

@@ -25,8 +25,9 @@ use crate::seen::Seen;
 
 /// A regular rule up to this size becomes a table; a larger one stays in the network, which is lazy.
 const LEAF_SIZE: u32 = 96;
-/// The same for the root: a constraint that is one regular expression.
-const ROOT_LEAF_SIZE: u32 = 4_096;
+/// The same for the root: a constraint that is one regular expression. A larger one would take milliseconds to
+/// tabulate before the first mask; the network finds only the states that are visited.
+const ROOT_LEAF_SIZE: u32 = 512;
 /// A plain rule up to this size is built into its callers.
 const INLINE_SIZE: u32 = 8;
 /// A shared expression beyond this size gets a machine of its own.

@@ -65,17 +65,22 @@ pub fn grammar(rng: &mut Rng, shape: &Shape) -> Grammar {
     }
 }
 
-/// Whether a random beginning over the alphabet stays within the allowed ambiguity.
+/// Whether a random beginning stays within the allowed ambiguity, and whether each next byte can be judged.
 fn is_tame(rng: &mut Rng, shape: &Shape, oracle: &Oracle) -> Result<bool, Unknown> {
-    const TRIES: usize = 60;
-    let bytes = shape.alphabet.iter().collect::<String>().into_bytes();
+    const LENGTH: usize = 12;
+    let letters = shape.alphabet.iter().collect::<String>().into_bytes();
     let mut state = oracle.start();
-    for _ in 0..TRIES {
-        let Some(&byte) = rng.choose(&bytes) else { break };
-        let next = oracle.try_step(&state, byte)?;
-        if oracle.is_viable(&next) {
-            state = next;
+    for _ in 0..LENGTH {
+        let (mut likely, mut others) = (Vec::new(), Vec::new());
+        for byte in 0..=u8::MAX {
+            let next = oracle.try_step(&state, byte)?;
+            if oracle.is_viable(&next) {
+                let among = if letters.contains(&byte) { &mut likely } else { &mut others };
+                among.push(next);
+            }
         }
+        let Some(next) = rng.choose(&likely).or_else(|| others.first()) else { break };
+        state = next.clone();
         if state.ambiguity() > shape.ambiguity {
             return Ok(false);
         }

@@ -245,10 +245,13 @@ impl Arena {
     /// Whether one part excludes another: `x ∧ ¬x`, or `x ∧ ¬(x ∨ y)`. Most empty sets come to this.
     fn is_contradiction(&self, parts: &[NodeId]) -> bool {
         parts.iter().any(|part| match self.nodes[part.0 as usize] {
-            Node::Complement(inner) => match &self.nodes[inner.0 as usize] {
-                Node::Alt(excluded) => excluded.iter().any(|x| parts.contains(x)),
-                _ => parts.contains(&inner),
-            },
+            Node::Complement(excluded) => {
+                let among = match &self.nodes[excluded.0 as usize] {
+                    Node::Alt(branches) => branches,
+                    _ => &[][..],
+                };
+                parts.contains(&excluded) || among.iter().any(|branch| parts.contains(branch))
+            }
             _ => false,
         })
     }
