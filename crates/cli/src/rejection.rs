@@ -127,7 +127,7 @@ impl Rejection {
         let behind = &text[complete(fitting).len()..];
         let found = first_character(behind);
         // Bytes that are no text are shown as replacement characters, so the place is counted again.
-        let (place, width) = (before.len(), if too_short { 0 } else { 1 });
+        let (place, width) = (before.len(), usize::from(!too_short));
         let source = format!("{before}{}", String::from_utf8_lossy(behind));
         let message = if too_short {
             format!("the text ends too early; expected {}", expectation.phrase())

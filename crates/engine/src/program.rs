@@ -200,8 +200,7 @@ impl Program {
         if known != 0 {
             return NetState(known);
         }
-        let nodes = self.network.machines[machine as usize].start.to_vec();
-        let state = self.state_of(nodes, false);
+        let state = self.state_of(&self.network.machines[machine as usize].start, false);
         self.starts[machine as usize].store(state.0, Ordering::Release);
         state
     }
@@ -320,24 +319,24 @@ impl Program {
     fn after(&self, from: &[u32]) -> NetState {
         let mut nodes = Vec::new();
         let returns = self.network.closure(from, &mut nodes);
-        self.state_of(nodes, returns)
+        self.state_of(&nodes, returns)
     }
 
     /// The state of a closed, sorted set of nodes.
-    fn state_of(&self, nodes: Vec<u32>, returns: bool) -> NetState {
-        if let [only] = *nodes
+    fn state_of(&self, nodes: &[u32], returns: bool) -> NetState {
+        if let &[only] = nodes
             && !returns
             && matches!(self.network.nodes[only as usize], Node::Byte { .. })
         {
             return NetState(only | IS_NODE);
         }
         let hash = |nodes: &[u32], returns: bool| FxBuildHasher.hash_one((nodes, returns));
-        let key = hash(&nodes, returns);
+        let key = hash(nodes, returns);
         let same = |cell: &Cell| cell.returns == returns && *cell.nodes == *nodes;
         if let Some(found) = self.cells.find(key, same) {
             return NetState(found);
         }
-        let cell = self.make_cell(&nodes, returns);
+        let cell = self.make_cell(nodes, returns);
         let same = |cell: &Cell| cell.returns == returns && *cell.nodes == *nodes;
         NetState(self.cells.intern(key, same, |cell| hash(&cell.nodes, cell.returns), || cell))
     }
@@ -413,6 +412,17 @@ impl Program {
     }
 }
 
+/// The nodes that some ranges lead to.
+fn targets(ranges: &[(u8, u8, u32)]) -> Targets {
+    let mut nodes: Vec<u32> = ranges.iter().map(|range| range.2).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    match *nodes {
+        [only] => Targets::One(only),
+        _ => Targets::Many(nodes.into()),
+    }
+}
+
 /// Splits overlapping ranges into disjoint ones, each with all the nodes that it leads to.
 fn disjoint(bytes: &mut [(u8, u8, u32)]) -> Vec<Edge> {
     bytes.sort_unstable();
@@ -420,18 +430,7 @@ fn disjoint(bytes: &mut [(u8, u8, u32)]) -> Vec<Edge> {
         low,
         high,
         target: AtomicU32::new(0),
-        nodes: match nodes {
-            [(_, _, only)] => Targets::One(*only),
-            _ => {
-                let mut nodes: Vec<u32> = nodes.iter().map(|n| n.2).collect();
-                nodes.sort_unstable();
-                nodes.dedup();
-                match *nodes {
-                    [only] => Targets::One(only),
-                    _ => Targets::Many(nodes.into()),
-                }
-            }
-        },
+        nodes: targets(nodes),
     };
     let same_or_apart = |pair: &[(u8, u8, u32)]| {
         let (a, b) = (pair[0], pair[1]);

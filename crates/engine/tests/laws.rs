@@ -1,5 +1,7 @@
 //! The engine judged by the oracle: random grammars, tiny vocabularies, every law, whole bitsets.
 
+#![expect(clippy::print_stderr, reason = "how much was compared is a result")]
+
 use std::sync::Arc;
 
 use maskwright_engine::{
@@ -88,7 +90,14 @@ fn run(seeds: core::ops::Range<u64>, shape: &Shape, way: Way) {
         tally += judge(seed, shape, way);
     }
     assert!(tally.bits > 0, "nothing was compared");
-    println!("{tally:?}");
+    eprintln!("{tally:?}");
+}
+
+/// The long run, for `make soak`.
+#[test]
+#[ignore = "takes minutes; run it with `make soak`"]
+fn many_random_grammars() {
+    run(10_000..14_000, &Shape::default(), Way::Fast);
 }
 
 #[test]

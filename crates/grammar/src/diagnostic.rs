@@ -89,7 +89,7 @@ impl Diagnostic {
             place.line, place.column, self.message, place.shown
         );
         if let Some(help) = &self.help {
-            out.push_str(&format!("{gutter} = help: {help}\n"));
+            out.extend([&gutter, " = help: ", help, "\n"]);
         }
         out
     }

@@ -3,6 +3,8 @@
 //! The tokenizer comes from `make assets`; `make test` fetches it first. Without it this test fails, because a test that
 //! is skipped in silence shows nothing.
 
+#![expect(clippy::print_stderr, reason = "how much was compared is a result")]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -104,7 +106,7 @@ fn the_fast_way_equals_the_plain_walk() {
         assert!(*fast == plain, "{}", complain(constraint, text, fast, &plain));
         bits += fast.size() as u64;
     });
-    println!("{bits} bits compared with the plain walk");
+    eprintln!("{bits} bits compared with the plain walk");
     assert!(bits > 100_000_000, "only {bits} bits were compared");
 }
 
@@ -116,7 +118,7 @@ fn masks_equal_the_oracle() {
     let compiler = Compiler::new(vocabulary.clone());
     let mut oracle: Option<(Constraint, Oracle)> = None;
     let mut bits = 0u64;
-    walk(1, 6, |constraint, _, fast, text| {
+    walk(7, 18, |constraint, _, fast, text| {
         if oracle.as_ref().is_none_or(|(of, _)| of != constraint) {
             let grammar = compiler.grammar(constraint).expect("it was compiled before");
             oracle = Some((constraint.clone(), Oracle::new(&grammar)));
@@ -127,5 +129,6 @@ fn masks_equal_the_oracle() {
         assert!(*fast == expected, "{}", complain(constraint, text, fast, &expected));
         bits += fast.size() as u64;
     });
-    println!("{bits} bits compared with the oracle");
+    eprintln!("{bits} bits compared with the oracle");
+    assert!(bits > 100_000_000, "only {bits} bits were compared");
 }

@@ -52,7 +52,7 @@ pub(crate) struct Leaves<'g> {
     grammar: &'g Grammar,
     cache: &'g AutomatonCache,
     limits: automata::Limits,
-    pub(crate) leaves: Vec<Leaf>,
+    pub(crate) list: Vec<Leaf>,
     by_expr: FxHashMap<ExprId, u32>,
     /// Windows over shared automata that are the same but for the place they are used in.
     windows: HashTable<u32>,
@@ -63,7 +63,7 @@ pub(crate) struct Leaves<'g> {
 impl Known for Leaves<'_> {
     fn leaf(&self, id: ExprId) -> (bool, bool) {
         match self.by_expr.get(&id) {
-            Some(&leaf) if !self.empty[leaf as usize] => (true, self.leaves[leaf as usize].is_nullable()),
+            Some(&leaf) if !self.empty[leaf as usize] => (true, self.list[leaf as usize].is_nullable()),
             _ => (false, false),
         }
     }
@@ -85,7 +85,7 @@ impl<'g> Leaves<'g> {
             grammar,
             cache,
             limits,
-            leaves: Vec::new(),
+            list: Vec::new(),
             by_expr: FxHashMap::default(),
             windows: HashTable::new(),
             empty: Vec::new(),
@@ -128,17 +128,16 @@ impl<'g> Leaves<'g> {
     pub(crate) fn characters(&mut self, set: &CharSet, min: u32, max: u32) -> Option<u32> {
         let mut key = b"units".to_vec();
         write_class(set, &mut key);
-        let automaton = match self.cache.get(&key) {
-            Some(found) => found,
-            None => {
-                let mut exprs = automata::Exprs::new();
-                let one = exprs.chars(set.ranges().iter().copied());
-                let star = exprs.star(one);
-                let dfa = automata::Dfa::build(&mut exprs, star, &self.limits).ok()?;
-                let automaton = Arc::new(Automaton::units(&dfa));
-                self.cache.put(key, &automaton);
-                automaton
-            }
+        let automaton = if let Some(found) = self.cache.get(&key) {
+            found
+        } else {
+            let mut exprs = automata::Exprs::new();
+            let one = exprs.chars(set.ranges().iter().copied());
+            let star = exprs.star(one);
+            let dfa = automata::Dfa::build(&mut exprs, star, &self.limits).ok()?;
+            let automaton = Arc::new(Automaton::units(&dfa));
+            self.cache.put(key, &automaton);
+            automaton
         };
         Some(self.window(automaton, min, max))
     }
@@ -148,7 +147,7 @@ impl<'g> Leaves<'g> {
             return Ok(self.window(json_string().clone(), min, max));
         }
         if let Some(words) = self.all_but(text) {
-            return Ok(self.push(Leaf::Text(Text::except(words)), false));
+            return Ok(self.push(Leaf::Text(Box::new(Text::except(words))), false));
         }
         let mut exprs = automata::Exprs::new();
         let text = translate(self.grammar, text, &mut exprs)?;
@@ -156,7 +155,7 @@ impl<'g> Leaves<'g> {
         let text = exprs.and([text, utf8]);
         let dfa = automata::Dfa::build(&mut exprs, text, &self.limits).map_err(CompileError::leaf)?;
         let empty = dfa.is_empty();
-        Ok(self.push(Leaf::Text(Text::within(dfa)), empty))
+        Ok(self.push(Leaf::Text(Box::new(Text::within(dfa))), empty))
     }
 
     /// The window, if the expression is any text of a number of characters.
@@ -208,7 +207,7 @@ impl<'g> Leaves<'g> {
         let hash = |address: u64, min: u32, max: u32| {
             core::hash::BuildHasher::hash_one(&rustc_hash::FxBuildHasher, (address, min, max))
         };
-        let leaves = &self.leaves;
+        let leaves = &self.list;
         let same = |&i: &u32| match &leaves[i as usize] {
             Leaf::Window { automaton: a, min: m, max: x } => {
                 Arc::ptr_eq(a, &automaton) && (*m, *x) == (min, max)
@@ -221,7 +220,7 @@ impl<'g> Leaves<'g> {
         }
         let empty = automaton.start() == 0;
         let leaf = self.push(Leaf::Window { automaton, min, max }, empty);
-        let leaves = &self.leaves;
+        let leaves = &self.list;
         self.windows.insert_unique(key, leaf, |&i| match &leaves[i as usize] {
             Leaf::Window { automaton, min, max } => hash(Arc::as_ptr(automaton).addr() as u64, *min, *max),
             Leaf::Text(_) => 0,
@@ -230,9 +229,9 @@ impl<'g> Leaves<'g> {
     }
 
     fn push(&mut self, leaf: Leaf, empty: bool) -> u32 {
-        self.leaves.push(leaf);
+        self.list.push(leaf);
         self.empty.push(empty);
-        self.leaves.len() as u32 - 1
+        self.list.len() as u32 - 1
     }
 }
 

@@ -86,11 +86,12 @@ fn rebuild(
     let mut offset = base;
     let mut shift = Vec::with_capacity(old.len());
     for machine in old {
-        shift.push(i64::from(offset) - i64::from(machine.nodes.start));
+        // Copies lie behind everything else, so nodes only move up.
+        shift.push(offset - machine.nodes.start);
         offset += machine.nodes.len() as u32;
     }
     for (machine, &shift) in old.iter().zip(&shift) {
-        let moved = |node: u32| (i64::from(node) + shift) as u32;
+        let moved = |node: u32| node + shift;
         for index in machine.nodes.clone() {
             let node = match network.nodes[index as usize] {
                 Node::Byte { low, high, next } => Node::Byte { low, high, next: moved(next) },
@@ -110,7 +111,7 @@ fn rebuild(
     let mut start = Vec::new();
     let mut after: Vec<Vec<u32>> = vec![Vec::new(); old.len()];
     for (machine, &shift) in old.iter().zip(&shift) {
-        let moved = |node: u32| (i64::from(node) + shift) as u32;
+        let moved = |node: u32| node + shift;
         for &node in &machine.start {
             let called = match network.nodes[node as usize] {
                 Node::Call { callee, next } => {
@@ -132,7 +133,7 @@ fn rebuild(
             targets.push(exit);
         }
         let split = network.split_node(&targets);
-        network.nodes[(i64::from(machine.nodes.start) + shift[b]) as usize] = split;
+        network.nodes[(machine.nodes.start + shift[b]) as usize] = split;
     }
     let machine = &mut network.machines[members[at] as usize];
     start.sort_unstable();

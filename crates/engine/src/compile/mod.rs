@@ -53,7 +53,7 @@ pub fn compile(grammar: &Grammar, cache: &AutomatonCache, limits: &Limits) -> Re
     let mut network = network::build(grammar, &facts, &mut leaves, limits)?;
     left::resolve_left_recursion(&mut network, limits.nodes).map_err(|error| error.named(grammar))?;
     let nullable = facts.nullable[root.expr().index()];
-    Ok(Program::new(network, leaves.leaves, nullable, names(grammar), *limits))
+    Ok(Program::new(network, leaves.list, nullable, names(grammar), *limits))
 }
 
 fn check_size(grammar: &Grammar, limits: &Limits) -> Result<(), CompileError> {

@@ -31,7 +31,7 @@ pub(crate) enum Leaf {
         max: u32,
     },
     /// A JSON string with a condition on its decoded text.
-    Text(Text),
+    Text(Box<Text>),
 }
 
 impl Leaf {
@@ -70,7 +70,7 @@ impl Leaf {
         match self {
             // Automata are shared by all programs; whoever owns them counts them.
             Self::Window { .. } => 0,
-            Self::Text(text) => text.heap_bytes(),
+            Self::Text(text) => size_of::<Text>() + text.heap_bytes(),
         }
     }
 }

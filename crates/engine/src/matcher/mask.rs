@@ -121,7 +121,7 @@ impl Masker<'_> {
     /// Computes a mask, remembers it, and hands it over. `path` holds the frames that are known to matter.
     fn compute(&mut self, thread: Thread, path: &[Frame], stack: u32, less: &[Words], sink: &mut impl Sink) {
         self.scratch.line.start(path, stack);
-        let part = self.part(Thread { stack: self.scratch.line.top(), ..thread });
+        let part = self.part(Thread { stack: Line::TOP, ..thread });
         if self.scratch.line.forked {
             return self.compute_forked(thread, less, sink);
         }

@@ -52,9 +52,7 @@ impl Line {
     }
 
     /// The stack that the thread at the top of the line has.
-    pub(crate) fn top(&self) -> u32 {
-        ON_LINE
-    }
+    pub(crate) const TOP: u32 = ON_LINE;
 
     /// The frames that were looked at.
     pub(crate) fn looked(&self) -> &[Frame] {
@@ -123,7 +121,8 @@ impl Stacks for LineStacks<'_> {
         match self.line.pushed.top(stack) {
             Top::Frame(frame, below) => out.push((frame, below)),
             Top::Union(members) => {
-                for member in members.to_vec() {
+                let members = members.to_vec();
+                for member in members {
                     self.pop(member, out);
                 }
             }
