@@ -3,16 +3,17 @@
 //! They come from bug reports against engines of this kind: long bounds that are unrolled into states, large
 //! enumerations and objects, many tools, deep nesting, text in which a character is three bytes.
 
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use mwbench_abi::Kind;
 use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
 use crate::corpus::{Case, Instance};
-use crate::engines;
+use crate::engines::{self, OURS};
 use crate::machine;
-use crate::maskbench::{Common, base};
+use crate::maskbench::Common;
 use crate::output;
 use crate::python_json::dumps;
 use crate::random::Random;
@@ -28,43 +29,95 @@ pub struct Arguments {
     /// Run only cases whose name holds this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// A case that takes an engine longer counts as refused (noticed when the engine returns)
+    /// An engine that needs longer for a case is stopped and counts as having refused it
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout_s: u64,
+    /// Run the one case of this name with the one engine given, and print its numbers as JSON
+    #[arg(long, value_name = "NAME", hide = true)]
+    alone: Option<String>,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), String> {
-    let tokenizer = Tokenizer::load(&arguments.common.tokenizer)?;
-    let vocabulary = tokenizer.vocabulary();
-    let opened = engines::open(&arguments.common.engines, &arguments.common.peers, &vocabulary)?;
-    let clock = Clock::new(arguments.common.shared_machine)?;
-    let timeout = Duration::from_secs(arguments.timeout_s);
-    let options = Options { clock: &clock, end: vocabulary.end, timeout, warm: false, shared: true };
-    let mut mask = vec![0; vocabulary.mask_words()];
-    let mut by_engine: Vec<Map<String, Value>> = opened.iter().map(|_| Map::new()).collect();
-    print_heading();
-    for (turn, draft) in drafts().into_iter().filter(|draft| wanted(arguments, draft)).enumerate() {
-        let case = draft.into_case(&tokenizer)?;
-        for place in 0..opened.len() {
-            let place = (turn + place) % opened.len();
-            let engine = opened[place].engine.as_ref();
-            let record = replay(engine, &case, &options, &mut mask);
-            print_line(&case, engine.name(), &record);
-            by_engine[place].insert(case.name.clone(), to_json(&record));
-        }
+    if let Some(name) = &arguments.alone {
+        println!("{}", run_alone(arguments, name)?);
+        return Ok(());
     }
-    let cases = by_engine.get(base(&opened)).cloned().unwrap_or_default();
-    let engines: Map<String, Value> = opened
-        .iter()
-        .zip(by_engine)
-        .map(|(opened, cases)| (opened.engine.name().to_owned(), json!({"cases": cases})))
-        .collect();
-    let report = json!({"cases": cases, "engines": engines, "setting": {"machine": machine::describe()}});
-    output::write_json(arguments.common.json.as_deref(), &report)
+    let names = &arguments.common.engines;
+    let ours = names.iter().position(|name| name == OURS).unwrap_or(0);
+    let mut by_engine: Vec<Map<String, Value>> = names.iter().map(|_| Map::new()).collect();
+    print_heading();
+    for draft in drafts().iter().filter(|draft| wanted(arguments, draft)) {
+        for (place, engine) in names.iter().enumerate() {
+            let figures = run_in_child(arguments, engine, draft.name)?;
+            print_line(draft.name, engine, &figures);
+            by_engine[place].insert(draft.name.to_owned(), figures);
+        }
+        // Written after each case, because a later one may take long.
+        output::write_json(arguments.common.json.as_deref(), &report(names, &by_engine, ours))?;
+    }
+    Ok(())
 }
 
 fn wanted(arguments: &Arguments, draft: &Draft) -> bool {
     arguments.only.as_ref().is_none_or(|text| draft.name.contains(text.as_str()))
+}
+
+fn report(names: &[String], by_engine: &[Map<String, Value>], ours: usize) -> Value {
+    let engines: Map<String, Value> =
+        names.iter().cloned().zip(by_engine.iter().map(|cases| json!({"cases": cases}))).collect();
+    json!({"cases": by_engine[ours], "engines": engines, "setting": {"machine": machine::describe()}})
+}
+
+/// Runs this program again for one case and one engine. Some engines unroll a long bound for hours, and a call
+/// cannot be interrupted inside a process.
+fn run_in_child(arguments: &Arguments, engine: &str, case: &str) -> Result<Value, String> {
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let common = &arguments.common;
+    let mut command = Command::new(program);
+    command.args(["tails", "--alone", case, "--engines", engine]);
+    command.arg("--tokenizer").arg(&common.tokenizer).arg("--peers").arg(&common.peers);
+    command.arg("--timeout-s").arg(arguments.timeout_s.to_string());
+    if common.shared_machine {
+        command.arg("--shared-machine");
+    }
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| format!("cannot start this program again: {error}"))?;
+    // Loading the tokenizer is the child's own affair.
+    let deadline = Instant::now() + Duration::from_secs(arguments.timeout_s + 30);
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => break,
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
+            Ok(None) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Ok(json!({"problem": format!("refused: stopped after {} s", arguments.timeout_s)}));
+            }
+            Err(error) => return Err(format!("cannot wait for {engine}: {error}")),
+        }
+    }
+    let output = child.wait_with_output().map_err(|error| format!("cannot read from {engine}: {error}"))?;
+    match serde_json::from_slice(&output.stdout) {
+        Ok(figures) if output.status.success() => Ok(figures),
+        _ if output.status.code() == Some(2) => {
+            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+        }
+        _ => Ok(json!({"problem": format!("refused: died ({})", output.status)})),
+    }
+}
+
+fn run_alone(arguments: &Arguments, name: &str) -> Result<Value, String> {
+    let tokenizer = Tokenizer::load(&arguments.common.tokenizer)?;
+    let vocabulary = tokenizer.vocabulary();
+    let opened = engines::open(&arguments.common.engines, &arguments.common.peers, &vocabulary)?;
+    let draft = drafts().into_iter().find(|draft| draft.name == name);
+    let case = draft.ok_or_else(|| format!("there is no case {name:?}"))?.into_case(&tokenizer)?;
+    let clock = Clock::new(arguments.common.shared_machine)?;
+    let timeout = Duration::from_secs(arguments.timeout_s);
+    let options = Options { clock: &clock, end: vocabulary.end, timeout, warm: false, shared: false };
+    let mut mask = vec![0; vocabulary.mask_words()];
+    let opened = opened.first().ok_or("no engine is given")?;
+    Ok(to_json(&replay(opened.engine.as_ref(), &case, &options, &mut mask)))
 }
 
 /// A case before its texts are cut into tokens. All texts are valid.
@@ -273,21 +326,20 @@ fn print_heading() {
     );
 }
 
-fn print_line(case: &Case, engine: &str, record: &Record) {
-    let masks = micros(&record.masks);
-    let first = record.first_mask.map_or_else(|| "–".into(), |nanos| number(nanos as f64 / 1e3));
+fn print_line(case: &str, engine: &str, figures: &Value) {
+    let show = |pointer: &str, show: fn(f64) -> String| {
+        figures.pointer(pointer).and_then(Value::as_f64).map_or_else(|| "–".into(), show)
+    };
+    let problem = figures["problem"].as_str().and_then(|text| text.lines().next()).unwrap_or_default();
     println!(
-        "{:20} {:12} {:>12} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10}  {}",
-        case.name,
-        engine,
-        first,
-        masks.count,
-        number(masks.p50),
-        number(masks.p99),
-        number(masks.max),
-        number(micros(&record.accepts).p50),
-        record.bytes.map_or_else(|| "–".into(), |bytes| size(bytes as f64)),
-        problem(record).unwrap_or_default().lines().next().unwrap_or_default(),
+        "{case:20} {engine:12} {:>12} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10}  {problem}",
+        show("/ttfm_us", number),
+        show("/masks", |count| format!("{count}")),
+        show("/mask_us/p50", number),
+        show("/mask_us/p99", number),
+        show("/mask_us/max", number),
+        show("/accept_us/p50", number),
+        show("/bytes", size),
     );
 }
 

@@ -77,36 +77,47 @@ pub(crate) const MANY: usize = 192;
 impl Entry {
     /// Reads every token below a node of a trie, from `state`: one walk over the part where the leaf is alive.
     pub(crate) fn new(automaton: &Automaton, state: u32, trie: &Trie, from: u32) -> Self {
-        let mut inner: Vec<(u32, u32)> = Vec::new();
+        // Inner tokens by their units: a bucket each, so that nothing needs to be sorted.
+        let mut buckets: Vec<Vec<u32>> = vec![Vec::new()];
         let mut closing = Vec::new();
         let mut exits = Vec::new();
         let mut work = vec![(from, state, 0u32, false)];
         while let Some((node, state, units, closed)) = work.pop() {
             if node != from {
-                let list = if closed { &mut closing } else { &mut inner };
-                list.extend(trie.tokens(node).iter().map(|&token| (units, token)));
-                if automaton.is_accepting(state) && !trie.children(node).is_empty() {
-                    exits.push((node, units));
+                if closed {
+                    closing.extend(trie.tokens(node).iter().map(|&token| (units, token)));
+                } else if !trie.tokens(node).is_empty() {
+                    if buckets.len() <= units as usize {
+                        buckets.resize_with(units as usize + 1, Vec::new);
+                    }
+                    buckets[units as usize].extend_from_slice(trie.tokens(node));
                 }
             }
+            let mut dies = false;
             for child in trie.children(node) {
                 let step = automaton.step(state, trie.byte(child));
-                if !step.is_dead() {
+                if step.is_dead() {
+                    dies = true;
+                } else {
                     let units = units + u32::from(step.action() == Action::Unit);
                     work.push((child, step.target(), units, closed || step.action() == Action::Close));
                 }
             }
+            if dies && node != from && automaton.is_accepting(state) {
+                exits.push((node, units));
+            }
         }
-        inner.sort_unstable();
         closing.sort_unstable();
-        exits.sort_unstable();
-        let most = inner.last().map_or(0, |last| last.0);
-        let ends: Box<[u32]> =
-            (0..=most).map(|k| inner.partition_point(|&(units, _)| units <= k) as u32).collect();
+        let mut inner: Vec<u32> = Vec::with_capacity(buckets.iter().map(Vec::len).sum());
+        let mut ends = Vec::with_capacity(buckets.len());
+        for bucket in buckets {
+            inner.extend(bucket);
+            ends.push(inner.len() as u32);
+        }
         Self {
             bitsets: ends.iter().map(|_| OnceLock::new()).collect(),
-            inner_ends: ends,
-            inner: inner.into_iter().map(|(_, token)| token).collect(),
+            inner_ends: ends.into(),
+            inner: inner.into(),
             unbounded: OnceLock::new(),
             closing: closing.into(),
             exits: exits.into(),

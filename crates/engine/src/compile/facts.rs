@@ -14,7 +14,8 @@ pub(crate) struct Facts {
     pub(crate) productive: Vec<bool>,
     /// The empty text matches.
     pub(crate) nullable: Vec<bool>,
-    /// Regular, and without JSON strings: can be one table, if it is small enough.
+    /// Regular, without JSON strings and without large counts: can be one table, if it is small enough. What is counted
+    /// far belongs to a counter, because every number would be a state with a mask of its own.
     pub(crate) plain: Vec<bool>,
     /// How many nodes the expression takes when repetitions and plain rules are written out.
     pub(crate) size: Vec<u32>,
@@ -29,6 +30,9 @@ pub(crate) trait Known {
     /// For `And`, `Not` and `JsonString`: does some text match, and does the empty one?
     fn leaf(&self, id: ExprId) -> (bool, bool);
 }
+
+/// A repetition with more rounds is left to a counter.
+const COUNTED: u32 = 16;
 
 pub(crate) fn gather(grammar: &Grammar, known: &impl Known) -> Facts {
     let users = Users::of(grammar);
@@ -52,6 +56,7 @@ pub(crate) fn gather(grammar: &Grammar, known: &impl Known) -> Facts {
     });
     let (plain, order) = least(grammar, &users, |_, expr, get| match expr {
         Expr::JsonString(_) | Expr::Rule(_) => false,
+        Expr::Repeat { min, max, .. } if max.unwrap_or(*min) > COUNTED => false,
         _ => expr.operands().iter().all(get),
     });
     let mut size = vec![1u32; grammar.exprs().len()];
