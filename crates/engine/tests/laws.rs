@@ -122,7 +122,7 @@ fn context_free_grammars() {
         large_counts: false,
         ..Shape::default()
     };
-    run(2000..2150, &shape, Way::Fast);
+    run(2000..2100, &shape, Way::Fast);
 }
 
 #[test]

@@ -309,11 +309,15 @@ impl Matcher {
         let mut result = Ok(());
         for (at, &byte) in bytes.iter().enumerate() {
             next.clear();
-            self.buffers.begin();
             self.arena.next_byte();
-            for &thread in &current {
-                step::step(self.bound.program(), &mut self.arena, &mut self.buffers, thread, byte, &mut next);
-            }
+            step::step_all(
+                self.bound.program(),
+                &mut self.arena,
+                &mut self.buffers,
+                &current,
+                byte,
+                &mut next,
+            );
             core::mem::swap(&mut current, &mut next);
             if current.is_empty() {
                 result = Err(MatchError::NotAllowed { bytes: at });

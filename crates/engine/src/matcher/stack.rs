@@ -243,12 +243,23 @@ impl Stacks for Arena {
             return a;
         }
         let mut members: Vec<u32> = Vec::new();
-        for stack in [a, b] {
-            match self.node(stack) {
-                Some(node) if node.frame.raw == UNION => members.extend_from_slice(self.members(node)),
-                _ => members.push(stack),
-            }
+        self.flatten(a, &mut members);
+        self.flatten(b, &mut members);
+        self.union_of(members)
+    }
+}
+
+impl Arena {
+    /// Appends a stack, or the members of a union.
+    pub(crate) fn flatten(&self, stack: u32, members: &mut Vec<u32>) {
+        match self.node(stack) {
+            Some(node) if node.frame.raw == UNION => members.extend_from_slice(self.members(node)),
+            _ => members.push(stack),
         }
+    }
+
+    /// All of these stacks, none of which is a union.
+    pub(crate) fn union_of(&mut self, mut members: Vec<u32>) -> u32 {
         // Equal frames on equal stacks are one; stacks of elsewhere are told apart by their number.
         let key = |&stack: &u32| match self.node(stack) {
             Some(node) => (node.frame, node.below),

@@ -72,9 +72,103 @@ enum Work {
     Return(u32),
 }
 
+/// Steps a whole generation by a byte. Whatever stands in the same state, or calls the same thing, goes on as one, on the
+/// union of its stacks: without that the number of stacks would double with every byte of an ambiguous text.
+#[inline]
+pub(crate) fn step_all<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    threads: &[Thread],
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    buffers.begin();
+    if let [thread] = threads
+        && !may_end(program, thread)
+    {
+        return step(program, stacks, buffers, *thread, byte, next);
+    }
+    // 1. Leaves step; what may end returns, and what is returned to waits.
+    let mut level: Vec<(Callee, NetState, u32)> = Vec::new();
+    for &thread in threads {
+        if thread.leaf != NETWORK {
+            step_leaf(program, stacks, buffers, thread, byte, next);
+            if leaf_may_end(program, &thread) {
+                buffers.work.push(Work::Return(thread.stack));
+            }
+        } else if thread.state != 0 {
+            buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack));
+        }
+    }
+    while let Some(work) = buffers.work.pop() {
+        match work {
+            Work::Return(stack) => resume(program, stacks, buffers, stack),
+            Work::At(state, stack) => {
+                if let Place::Cell(cell) = program.place(state)
+                    && cell.returns
+                {
+                    buffers.work.push(Work::Return(stack));
+                }
+                level.push((Callee::Machine(0), state, stack));
+            }
+            Work::Enter(..) => {}
+        }
+    }
+    // 2. What waits steps, and calls; what is called steps, and calls.
+    while !level.is_empty() {
+        level.sort_unstable();
+        let mut calls = Vec::new();
+        for group in level.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (callee, state, mut stack) = group[0];
+            for other in &group[1..] {
+                stack = stacks.union(stack, other.2);
+            }
+            if let Callee::Leaf(leaf) = callee {
+                let thread = Thread { leaf, state: program.leaf(leaf).start(), count: 0, stack };
+                step_leaf(program, stacks, buffers, thread, byte, next);
+                continue;
+            }
+            match program.place(state) {
+                Place::Node { low, high, next: node } => {
+                    if low <= byte && byte <= high {
+                        arrive(program, stacks, buffers, Thread::network(program.behind(node), stack), next);
+                    }
+                }
+                Place::Cell(cell) if cell.first.contains(byte) => {
+                    if let Some(state) = program.step(cell, byte) {
+                        arrive(program, stacks, buffers, Thread::network(state, stack), next);
+                    }
+                    for call in cell.calls.iter().filter(|call| program.first_of(call.callee).contains(byte))
+                    {
+                        let stack = if call.tail {
+                            stack
+                        } else {
+                            stacks.push(Frame::at(program.returning(call)), stack)
+                        };
+                        calls.push(match enter(program, stacks, call.callee, stack) {
+                            Work::Enter(leaf, stack) => (Callee::Leaf(leaf), state, stack),
+                            Work::At(state, stack) => (Callee::Machine(0), state, stack),
+                            Work::Return(_) => continue,
+                        });
+                    }
+                }
+                Place::Cell(_) => {}
+            }
+        }
+        // The state of a leaf's call is of no account.
+        for call in &mut calls {
+            if let (Callee::Leaf(_), state, _) = call {
+                *state = NetState::from_raw(0);
+            }
+        }
+        level = calls;
+    }
+}
+
 /// Steps one thread and adds what comes of it to `next`. Call [`Buffers::begin`] before the first of a generation.
 #[inline]
-pub(crate) fn step<S: Stacks>(
+fn step<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,

@@ -16,7 +16,7 @@ use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 
 use super::stack::{Arena, Frame, Mark, Stacks, Top};
-use super::step::{Buffers, NETWORK, Thread, leave, live, step, step_inside};
+use super::step::{Buffers, NETWORK, Thread, leave, live, step_all, step_inside};
 use crate::bind::BoundProgram;
 use crate::leaf::{Leaf, Text, TextNext, json_string};
 use crate::program::Program;
@@ -130,7 +130,21 @@ impl Stacks for LineStacks<'_> {
     }
 
     fn union(&mut self, a: u32, b: u32) -> u32 {
-        self.line.pushed.union(a, b)
+        if a == b {
+            return a;
+        }
+        // Equal sets of stacks must become equal unions, or they multiply: the matcher's unions are taken apart, too.
+        let mut members = Vec::new();
+        for stack in [a, b] {
+            let from = members.len();
+            if stack & ON_LINE == 0 && stack & OF_MATCHER != 0 {
+                self.arena.flatten(stack & !OF_MATCHER, &mut members);
+                members[from..].iter_mut().for_each(|member| *member |= OF_MATCHER);
+            } else {
+                self.line.pushed.flatten(stack, &mut members);
+            }
+        }
+        self.line.pushed.union_of(members)
     }
 }
 
@@ -244,11 +258,8 @@ impl Walker {
         {
             self.next.push(thread);
         } else {
-            walk.buffers.begin();
             walk.stacks.line.pushed.next_byte();
-            for at in start..self.threads.len() {
-                step(program, walk.stacks, walk.buffers, self.threads[at], byte, &mut self.next);
-            }
+            step_all(program, walk.stacks, walk.buffers, &self.threads[start..], byte, &mut self.next);
         }
         if self.next.is_empty() {
             return;
