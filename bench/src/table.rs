@@ -39,6 +39,9 @@ pub fn print_population(out: &mut String, title: &str, columns: &[Column], base:
     table.row(out, "bytes held p99", |figures| Some(figures.bytes.p99), size);
 }
 
+/// A count and its label.
+type Count = (&'static str, fn(&Figures) -> usize);
+
 struct Table<'a> {
     columns: &'a [Column],
     base: usize,
@@ -46,7 +49,7 @@ struct Table<'a> {
 
 impl Table<'_> {
     fn counts(&self, out: &mut String) {
-        let rows: [(&str, fn(&Figures) -> usize); 5] = [
+        let rows: [Count; 5] = [
             ("schemas", |figures| figures.schemas),
             ("right", |figures| figures.right),
             ("refused", |figures| figures.refused),

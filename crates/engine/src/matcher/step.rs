@@ -218,6 +218,9 @@ fn step<S: Stacks>(
 /// may be otherwise, or if the byte is not taken.
 #[inline]
 pub(crate) fn step_inside(program: &Program, thread: Thread, byte: u8) -> Option<Thread> {
+    if thread.is_done() {
+        return None;
+    }
     if thread.leaf == NETWORK {
         let Place::Node { low, high, next } = program.place(NetState::from_raw(thread.state)) else {
             return None;

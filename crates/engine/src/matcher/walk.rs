@@ -188,6 +188,9 @@ struct Shortcut {
     node: u32,
 }
 
+/// The children of a node with no more than this are simply tried.
+const FEW_CHILDREN: usize = 2;
+
 /// A node with this many children is worth a shortcut.
 const MANY_CHILDREN: usize = 8;
 
@@ -296,7 +299,12 @@ impl Walker {
             }
         }
         let mark = walk.stacks.mark();
-        let live = live(walk.bound.program(), walk.stacks, walk.buffers, &self.threads[start..]);
+        // With so few children it is cheaper to try them than to ask which are worth trying.
+        let live = if children.len() <= FEW_CHILDREN {
+            ByteSet::ALL
+        } else {
+            live(walk.bound.program(), walk.stacks, walk.buffers, &self.threads[start..])
+        };
         self.levels.push(Level { child: children.start, end: children.end, live, start: start as u32, mark });
     }
 
