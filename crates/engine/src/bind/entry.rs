@@ -8,7 +8,6 @@
 //! ```text
 //!   state: inside a JSON string        token  hello      inner
 //!                                      token  o", "      dies on the comma; the rest is  , "
-//!                                      token  o"\n       a raw line feed cannot follow `"`? that is for the rest
 //! ```
 //! (The leaf might also end *before* it must. That matters only if what follows can begin with a byte by which the leaf
 //! could go on; [`crate::leaf::Automaton::open`] lists those bytes, and where the two overlap the plain walk is
