@@ -115,19 +115,19 @@ impl ByteSet {
         Some((word as u8) << 6 | self.0[word].trailing_zeros() as u8)
     }
 
+    /// Takes the smallest member out.
+    #[inline]
+    pub fn pop_first(&mut self) -> Option<u8> {
+        let word = self.0.iter().position(|&word| word != 0)?;
+        let bit = self.0[word].trailing_zeros() as u8;
+        self.0[word] &= self.0[word] - 1;
+        Some((word as u8) << 6 | bit)
+    }
+
     /// The members, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u8> + use<> {
-        let mut words = self.0;
-        let mut at = 0;
-        core::iter::from_fn(move || {
-            while at < 4 && words[at] == 0 {
-                at += 1;
-            }
-            let word = words.get_mut(at)?;
-            let bit = word.trailing_zeros() as u8;
-            *word &= *word - 1;
-            Some((at as u8) << 6 | bit)
-        })
+        let mut rest = *self;
+        core::iter::from_fn(move || rest.pop_first())
     }
 
     /// The members as inclusive ranges, ascending, with a gap between any two.

@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 use maskwright_automata::ByteSet;
 use maskwright_grammar::ExprId;
 use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
 
 use crate::compile::network::{Callee, Loop, Network, Node};
 use crate::leaf::{Leaf, json_string};
@@ -79,6 +80,38 @@ pub(crate) struct Cell {
     pub(crate) returns: bool,
     /// The bytes that can come next inside the machine and what it calls.
     pub(crate) first: ByteSet,
+    apart: OnceLock<Apart>,
+}
+
+/// The calls of a cell that go to a leaf which ends where its automaton dies, because what follows it begins with none of
+/// the bytes by which it could go on. What a vocabulary does in such a leaf is known once for all cells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Apart {
+    /// Bit i stands for call i.
+    calls: u64,
+    /// The bytes that everything else can begin with.
+    pub(crate) others: ByteSet,
+}
+
+impl Apart {
+    #[inline]
+    pub(crate) fn contains(self, call: usize) -> bool {
+        call < 64 && self.calls >> call & 1 == 1
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.calls == 0
+    }
+
+    /// The numbers of the calls.
+    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
+        let mut left = self.calls;
+        core::iter::from_fn(move || {
+            let call = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            (call < 64).then_some(call)
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -117,6 +150,8 @@ pub(crate) struct Call {
     state: AtomicU32,
     /// Nothing follows but the end of the machine: there is no need to come back.
     pub(crate) tail: bool,
+    /// The bytes that the callee can begin with.
+    pub(crate) first: ByteSet,
 }
 
 impl Cell {
@@ -200,7 +235,7 @@ impl Program {
         if known != 0 {
             return NetState(known);
         }
-        let state = self.state_of(&self.network.machines[machine as usize].start, false);
+        let state = self.after(&self.network.machines[machine as usize].start);
         self.starts[machine as usize].store(state.0, Ordering::Release);
         state
     }
@@ -267,8 +302,44 @@ impl Program {
         state
     }
 
+    /// See [`Apart`].
+    #[inline]
+    pub(crate) fn apart(&self, cell: &Cell) -> Apart {
+        *cell.apart.get_or_init(|| {
+            let mut apart = Apart { calls: 0, others: ByteSet::EMPTY };
+            for edge in &cell.edges {
+                apart.others.insert_range(edge.low, edge.high);
+            }
+            for (at, call) in cell.calls.iter().enumerate() {
+                if at < 64 && self.ends_where_it_dies(call) {
+                    apart.calls |= 1 << at;
+                } else {
+                    apart.others = apart.others.union(call.first);
+                }
+            }
+            apart
+        })
+    }
+
+    fn ends_where_it_dies(&self, call: &Call) -> bool {
+        let Callee::Leaf(leaf) = call.callee else { return false };
+        let Leaf::Window { automaton, .. } = self.leaf(leaf) else { return false };
+        // What follows a tail call depends on the stack.
+        let follow = if call.tail { None } else { self.follow(self.returning(call)) };
+        follow.is_some_and(|follow| follow.intersection(*automaton.open()).is_empty())
+    }
+
+    /// The bytes that a state can begin with, if it cannot return before the first.
+    #[inline]
+    pub(crate) fn follow(&self, state: NetState) -> Option<ByteSet> {
+        match self.place(state) {
+            Place::Node { low, high, .. } => Some(ByteSet::range(low, high)),
+            Place::Cell(cell) => (!cell.returns).then_some(cell.first),
+        }
+    }
+
     /// The bytes that a callee can begin with.
-    pub(crate) fn first_of(&self, callee: Callee) -> ByteSet {
+    fn first_of(&self, callee: Callee) -> ByteSet {
         match callee {
             Callee::Leaf(leaf) => self.leaves[leaf as usize].first(),
             Callee::Machine(machine) => self.first(machine),
@@ -279,6 +350,9 @@ impl Program {
     /// The bytes that a machine can begin with. Machines call each other in long chains, hence the explicit
     /// stack; there is no left recursion any more, so it ends.
     fn first(&self, machine: u32) -> ByteSet {
+        if let Some(known) = self.firsts[machine as usize].get() {
+            return *known;
+        }
         let mut work = vec![machine];
         while let Some(&machine) = work.last() {
             let cell = &self.firsts[machine as usize];
@@ -317,8 +391,8 @@ impl Program {
 
     /// The state that consists of these nodes and what splits lead to.
     fn after(&self, from: &[u32]) -> NetState {
-        let mut nodes = Vec::new();
-        let returns = self.network.closure(from, &mut nodes);
+        let mut nodes = SmallVec::new();
+        let returns = self.network.wide_closure(from, &mut nodes);
         self.state_of(&nodes, returns)
     }
 
@@ -342,8 +416,8 @@ impl Program {
     }
 
     fn make_cell(&self, nodes: &[u32], returns: bool) -> Cell {
-        let mut bytes: Vec<(u8, u8, u32)> = Vec::new();
-        let mut calls: Vec<(Callee, u32)> = Vec::new();
+        let mut bytes: SmallVec<[(u8, u8, u32); 8]> = SmallVec::new();
+        let mut calls: SmallVec<[(Callee, u32); 4]> = SmallVec::new();
         for &node in nodes {
             match self.network.nodes[node as usize] {
                 Node::Byte { low, high, next } => bytes.push((low, high, next)),
@@ -358,31 +432,39 @@ impl Program {
             first.insert_range(edge.low, edge.high);
         }
         for call in &calls {
-            first = first.union(self.first_of(call.callee));
+            first = first.union(call.first);
         }
-        Cell { nodes: nodes.into(), edges: edges.into(), calls: calls.into(), returns, first }
+        Cell {
+            nodes: nodes.into(),
+            edges: edges.into(),
+            calls: calls.into(),
+            returns,
+            first,
+            apart: OnceLock::new(),
+        }
     }
 
     /// One call for each callee; what follows is merged.
     fn group_calls(&self, calls: &mut [(Callee, u32)]) -> Vec<Call> {
         calls.sort_unstable();
-        calls
-            .chunk_by(|a, b| a.0 == b.0)
-            .map(|group| {
-                let is_final =
-                    |&(_, next): &(Callee, u32)| matches!(self.network.nodes[next as usize], Node::Final);
-                let behind = match group {
-                    [(_, only)] => Targets::One(*only),
-                    _ => Targets::Many(group.iter().map(|&(_, next)| next).collect()),
-                };
-                Call {
-                    callee: group[0].0,
-                    behind,
-                    state: AtomicU32::new(0),
-                    tail: group.iter().all(is_final),
-                }
-            })
-            .collect()
+        let call = |group: &[(Callee, u32)]| {
+            let is_final =
+                |&(_, next): &(Callee, u32)| matches!(self.network.nodes[next as usize], Node::Final);
+            let behind = match group {
+                [(_, only)] => Targets::One(*only),
+                _ => Targets::Many(group.iter().map(|&(_, next)| next).collect()),
+            };
+            Call {
+                callee: group[0].0,
+                behind,
+                state: AtomicU32::new(0),
+                tail: group.iter().all(is_final),
+                first: self.first_of(group[0].0),
+            }
+        };
+        let mut grouped = Vec::with_capacity(calls.len());
+        grouped.extend(calls.chunk_by(|a, b| a.0 == b.0).map(call));
+        grouped
     }
 
     /// The name of the rule that a state of the network belongs to.
@@ -437,7 +519,10 @@ fn disjoint(bytes: &mut [(u8, u8, u32)]) -> Vec<Edge> {
         (a.0, a.1) == (b.0, b.1) || a.1 < b.0
     };
     if bytes.windows(2).all(same_or_apart) {
-        return bytes.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).map(|g| edge(g[0].0, g[0].1, g)).collect();
+        let mut edges = Vec::with_capacity(bytes.len());
+        let groups = bytes.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
+        edges.extend(groups.map(|group| edge(group[0].0, group[0].1, group)));
+        return edges;
     }
     let mut cuts: Vec<u16> = bytes.iter().flat_map(|b| [u16::from(b.0), u16::from(b.1) + 1]).collect();
     cuts.sort_unstable();

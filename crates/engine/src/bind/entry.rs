@@ -19,6 +19,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 
 use crate::leaf::{Action, Automaton};
@@ -41,8 +42,10 @@ pub(crate) struct Entry {
     closing: Box<[(u32, u32)]>,
     /// Nodes of the vocabulary's trie at which the leaf can end, with the units begun before.
     exits: Box<[(u32, u32)]>,
+    /// The bytes by which tokens go on behind the exits.
+    exit_bytes: ByteSet,
     /// Rests by their first byte.
-    rests: Box<[OnceLock<Box<Rests>>]>,
+    rests: OnceLock<Box<[OnceLock<Box<Rests>>]>>,
 }
 
 /// A trie with a number of its own, by which things can be remembered about it. The vocabulary's has number 0.
@@ -80,6 +83,7 @@ impl Entry {
         let mut buckets: Vec<Vec<u32>> = vec![Vec::new()];
         let mut closing = Vec::new();
         let mut exits = Vec::new();
+        let mut exit_bytes = ByteSet::EMPTY;
         let mut work = vec![(from, state, 0u32, false)];
         while let Some((node, state, units, closed)) = work.pop() {
             if node != from {
@@ -92,18 +96,19 @@ impl Entry {
                     buckets[units as usize].extend_from_slice(trie.tokens(node));
                 }
             }
-            let mut dies = false;
+            let mut dead = ByteSet::EMPTY;
             for child in trie.children(node) {
                 let step = automaton.step(state, trie.byte(child));
                 if step.is_dead() {
-                    dies = true;
+                    dead.insert(trie.byte(child));
                 } else {
                     let units = units + u32::from(step.action() == Action::Unit);
                     work.push((child, step.target(), units, closed || step.action() == Action::Close));
                 }
             }
-            if dies && node != from && automaton.is_accepting(state) {
+            if !dead.is_empty() && node != from && automaton.is_accepting(state) {
                 exits.push((node, units));
+                exit_bytes = exit_bytes.union(dead);
             }
         }
         closing.sort_unstable();
@@ -120,7 +125,8 @@ impl Entry {
             unbounded: OnceLock::new(),
             closing: closing.into(),
             exits: exits.into(),
-            rests: (0..256).map(|_| OnceLock::new()).collect(),
+            exit_bytes,
+            rests: OnceLock::new(),
         }
     }
 
@@ -184,6 +190,12 @@ impl Entry {
         !self.exits.is_empty()
     }
 
+    /// The bytes that rests can begin with.
+    #[inline]
+    pub(crate) fn exit_bytes(&self) -> &ByteSet {
+        &self.exit_bytes
+    }
+
     /// The tries of rests that begin with `byte`, for exits after `need` to `room` units. Each trie has the byte as the only
     /// child of its root.
     pub(crate) fn rests<'e>(
@@ -193,7 +205,8 @@ impl Entry {
         room: u32,
         trie: &Trie,
     ) -> impl Iterator<Item = &'e NumberedTrie> {
-        let rests = self.rests[byte as usize].get_or_init(|| Box::new(self.gather(byte, trie)));
+        let by_byte = self.rests.get_or_init(|| (0..256).map(|_| OnceLock::new()).collect());
+        let rests = by_byte[byte as usize].get_or_init(|| Box::new(self.gather(byte, trie)));
         let most = rests.by_units.last().map_or(0, |(units, _)| *units);
         let all = (need == 0 && room >= most).then_some(&rests.all);
         let some = if all.is_some() { &[][..] } else { &rests.by_units };
@@ -228,8 +241,8 @@ impl Entry {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         let bitsets = self.bitsets.iter().filter_map(OnceLock::get).map(|words| words.len() * 4);
-        let rests = self.rests.iter().filter_map(OnceLock::get);
-        let rests = rests.map(|r| {
+        let by_byte = self.rests.get().map_or(&[][..], |rests| rests);
+        let rests = by_byte.iter().filter_map(OnceLock::get).map(|r| {
             r.all.trie.heap_bytes() + r.by_units.iter().map(|(_, r)| r.trie.heap_bytes() + 64).sum::<usize>()
         });
         self.inner.len() * 4
@@ -237,7 +250,7 @@ impl Entry {
             + (self.closing.len() + self.exits.len()) * 8
             + bitsets.sum::<usize>()
             + rests.sum::<usize>()
-            + 256 * size_of::<OnceLock<Box<Rests>>>()
+            + size_of_val(by_byte)
     }
 }
 

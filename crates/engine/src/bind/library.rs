@@ -19,15 +19,34 @@ pub struct Library {
     automata: RwLock<FxHashMap<usize, Arc<BoundAutomaton>>>,
     /// The tokens at and below nodes of the vocabulary's trie.
     below: RwLock<FxHashMap<u32, Words>>,
+    /// Unions of two bitsets, by their addresses.
+    unions: RwLock<FxHashMap<(usize, usize), Union>>,
+    /// A bit for each node of the vocabulary's trie: whether some token below it goes on with a quote.
+    quotes: Box<[u64]>,
+}
+
+/// Two bitsets, kept so that their addresses stay theirs, and what is in either.
+#[derive(Debug)]
+struct Union {
+    _of: (Words, Words),
+    words: Words,
 }
 
 /// How many automata are kept. Beyond it everything is forgotten; programs in use keep what they have.
 const KEPT: usize = 4_096;
+/// The same for unions of bitsets.
+const UNIONS: usize = 512;
 
 impl Library {
     /// An empty library, but for what every JSON document needs.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
-        let library = Self { vocabulary, automata: RwLock::default(), below: RwLock::default() };
+        let library = Self {
+            quotes: nodes_before(vocabulary.trie(), b'"'),
+            vocabulary,
+            automata: RwLock::default(),
+            below: RwLock::default(),
+            unions: RwLock::default(),
+        };
         let string = library.bind(json_string());
         for state in 1..json_string().len() as u32 {
             let entry = string.entry(state, &library.vocabulary);
@@ -46,7 +65,10 @@ impl Library {
     /// How much memory the library holds beyond the vocabulary.
     pub fn heap_bytes(&self) -> usize {
         let automata = self.automata.read().unwrap_or_else(PoisonError::into_inner);
-        automata.values().map(|bound| bound.heap_bytes()).sum()
+        let unions = self.unions.read().unwrap_or_else(PoisonError::into_inner);
+        automata.values().map(|bound| bound.heap_bytes()).sum::<usize>()
+            + unions.values().map(|union| union.words.len() * 4).sum::<usize>()
+            + size_of_val(&*self.quotes)
     }
 
     /// The tokens at and below a node of the vocabulary's trie, ascending.
@@ -69,6 +91,32 @@ impl Library {
         below.entry(node).or_insert(tokens).clone()
     }
 
+    /// Whether some token below a node of the vocabulary's trie goes on with a quote.
+    #[inline]
+    pub(crate) fn is_before_quote(&self, node: u32) -> bool {
+        self.quotes[node as usize / 64] >> (node % 64) & 1 == 1
+    }
+
+    /// All bits of two bitsets.
+    pub(crate) fn union(&self, a: &Words, b: &Words) -> Words {
+        let address = |words: &Words| words.as_ptr().addr();
+        let (a, b) = if address(a) <= address(b) { (a, b) } else { (b, a) };
+        let key = (address(a), address(b));
+        if key.0 == key.1 {
+            return a.clone();
+        }
+        if let Some(found) = self.unions.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return found.words.clone();
+        }
+        let words: Words = a.iter().zip(b.iter()).map(|(a, b)| a | b).collect();
+        let mut unions = self.unions.write().unwrap_or_else(PoisonError::into_inner);
+        if unions.len() >= UNIONS {
+            unions.clear();
+        }
+        unions.insert(key, Union { _of: (a.clone(), b.clone()), words: words.clone() });
+        words
+    }
+
     /// The automaton as this vocabulary reads it.
     pub(crate) fn bind(&self, automaton: &Arc<Automaton>) -> Arc<BoundAutomaton> {
         let address = Arc::as_ptr(automaton).addr();
@@ -81,6 +129,20 @@ impl Library {
         }
         automata.entry(address).or_insert_with(|| Arc::new(BoundAutomaton::new(automaton.clone()))).clone()
     }
+}
+
+/// A bit for each node of a trie: whether there is an edge with this byte somewhere below. Children come after
+/// their parents, so one pass from the end is enough.
+fn nodes_before(trie: &Trie, byte: u8) -> Box<[u64]> {
+    let mut bits = vec![0u64; trie.len().div_ceil(64)];
+    for node in (0..trie.len() as u32).rev() {
+        let is_before =
+            |child: u32| trie.byte(child) == byte || bits[child as usize / 64] >> (child % 64) & 1 == 1;
+        if trie.children(node).any(is_before) {
+            bits[node as usize / 64] |= 1 << (node % 64);
+        }
+    }
+    bits.into()
 }
 
 /// An automaton with an [`Entry`] for each state that was asked for.

@@ -83,9 +83,9 @@ impl BoundProgram {
         self.automata[leaf as usize].entry_below(state, trie, number, node)
     }
 
-    /// The tokens at and below a node of the vocabulary's trie, ascending.
-    pub(crate) fn tokens_below(&self, node: u32) -> Words {
-        self.library.tokens_below(node)
+    /// What is shared by all programs of this vocabulary.
+    pub(crate) fn library(&self) -> &Library {
+        &self.library
     }
 
     /// What the vocabulary does in a state of a leaf's automaton.

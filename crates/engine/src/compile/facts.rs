@@ -2,8 +2,8 @@
 //! nothing, is it regular, how big is it.
 //!
 //! The first three are least fixpoints over the rules. Expressions come in an order in which operands
-//! precede their users, so one pass settles everything but the rules; from then on a change is carried
-//! to the users that it concerns, and a chain of 20,000 rules costs 20,000 steps, not their square.
+//! precede their users, so one pass settles everything but the rules, and a few passes most grammars; from then on a
+//! change is carried to the users that it concerns, and a chain of 20,000 rules costs 20,000 steps, not their square.
 
 use maskwright_grammar::{Expr, ExprId, Grammar};
 
@@ -33,47 +33,63 @@ pub(crate) trait Known {
 
 /// A repetition with more rounds is left to a counter.
 const COUNTED: u32 = 16;
+/// So many passes over all expressions are tried before changes are followed one by one.
+const PASSES: usize = 4;
 
 pub(crate) fn gather(grammar: &Grammar, known: &impl Known) -> Facts {
-    let users = Users::of(grammar);
-    let is_leaf = |e: &Expr| matches!(e, Expr::And(_) | Expr::Not(_) | Expr::JsonString(_));
-    let (productive, _) = least(grammar, &users, |id, expr, get| match expr {
-        Expr::Never => false,
-        Expr::Empty | Expr::Bytes(_) | Expr::Class(_) => true,
-        Expr::Seq(parts) => parts.iter().all(get),
-        Expr::Alt(parts) => parts.iter().any(get),
-        Expr::Repeat { body, min, .. } => *min == 0 || get(body),
-        Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) => known.leaf(id).0,
-        Expr::Rule(_) => false,
-    });
-    let (nullable, _) = least(grammar, &users, |id, expr, get| match expr {
-        Expr::Empty => true,
-        Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Rule(_) => false,
-        Expr::Seq(parts) => parts.iter().all(get),
-        Expr::Alt(parts) => parts.iter().any(get),
-        Expr::Repeat { body, min, .. } => *min == 0 || get(body),
-        Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) => known.leaf(id).1,
-    });
-    let (plain, order) = least(grammar, &users, |_, expr, get| match expr {
-        Expr::JsonString(_) | Expr::Rule(_) => false,
-        Expr::Repeat { min, max, .. } if max.unwrap_or(*min) > COUNTED => false,
-        _ => expr.operands().iter().all(get),
-    });
+    let (bits, order) = least(grammar, known);
+    let column = |bit: u8| bits.iter().map(|bits| bits & bit != 0).collect::<Vec<bool>>();
+    let (productive, nullable, plain) = (column(PRODUCTIVE), column(NULLABLE), column(PLAIN));
     let mut size = vec![1u32; grammar.exprs().len()];
     for id in order {
-        size[id] = measure(grammar, &grammar.exprs()[id], &size);
+        size[id as usize] = measure(grammar, &grammar.exprs()[id as usize], &size);
     }
+    let is_leaf = |e: &Expr| matches!(e, Expr::And(_) | Expr::Not(_) | Expr::JsonString(_));
+    let mut depth = vec![1u32; grammar.exprs().len()];
     for (id, expr) in grammar.exprs().iter().enumerate() {
         if !plain[id] && !is_leaf(expr) {
             size[id] = measure(grammar, expr, &size);
         }
-    }
-    let mut depth = vec![1u32; grammar.exprs().len()];
-    for (id, expr) in grammar.exprs().iter().enumerate() {
         depth[id] = 1 + expr.operands().iter().map(|op| depth[op.index()]).max().unwrap_or(0);
     }
-    let uses = users.counts();
+    let mut uses = vec![0; grammar.exprs().len()];
+    for operand in grammar.exprs().iter().flat_map(Expr::operands) {
+        uses[operand.index()] += 1;
+    }
+    for rule in grammar.rules() {
+        uses[rule.expr().index()] += 1;
+    }
     Facts { productive, nullable, plain, size, depth, uses }
+}
+
+const PRODUCTIVE: u8 = 1;
+const NULLABLE: u8 = 2;
+const PLAIN: u8 = 4;
+
+/// What is known of an expression, given what is known of others.
+fn facts_of(grammar: &Grammar, known: &impl Known, id: ExprId, bits: &[u8]) -> u8 {
+    let of = |id: &ExprId| bits[id.index()];
+    let all = |parts: &[ExprId]| parts.iter().fold(PRODUCTIVE | NULLABLE | PLAIN, |sum, part| sum & of(part));
+    let any = |parts: &[ExprId]| parts.iter().fold(0, |sum, part| sum | of(part));
+    let leaf = || {
+        let (productive, nullable) = known.leaf(id);
+        (if productive { PRODUCTIVE } else { 0 }) | (if nullable { NULLABLE } else { 0 })
+    };
+    match grammar.expr(id) {
+        Expr::Never => PLAIN,
+        Expr::Empty => PRODUCTIVE | NULLABLE | PLAIN,
+        Expr::Bytes(_) | Expr::Class(_) => PRODUCTIVE | PLAIN,
+        Expr::Seq(parts) => all(parts),
+        Expr::Alt(parts) => any(parts) & !PLAIN | all(parts) & PLAIN,
+        Expr::Repeat { body, min, max } => {
+            let bits = if *min == 0 { of(body) | PRODUCTIVE | NULLABLE } else { of(body) };
+            if max.unwrap_or(*min) > COUNTED { bits & !PLAIN } else { bits }
+        }
+        Expr::And(parts) => leaf() | all(parts) & PLAIN,
+        Expr::Not(inner) => leaf() | of(inner) & PLAIN,
+        Expr::JsonString(_) => leaf(),
+        Expr::Rule(rule) => of(&grammar.rule(*rule).expr()),
+    }
 }
 
 /// The size of one expression, given those of its operands.
@@ -94,38 +110,42 @@ fn measure(grammar: &Grammar, expr: &Expr, size: &[u32]) -> u32 {
     }
 }
 
-/// The least solution of a monotone system of truth values, and the order in which they became true.
-/// A rule's call has the value of the rule's expression.
-fn least(
-    grammar: &Grammar,
-    users: &Users,
-    eval: impl Fn(ExprId, &Expr, &dyn Fn(&ExprId) -> bool) -> bool,
-) -> (Vec<bool>, Vec<usize>) {
-    let exprs = grammar.exprs();
-    let mut value = vec![false; exprs.len()];
-    let mut order = Vec::with_capacity(exprs.len());
-    let mut work: Vec<usize> = Vec::new();
-    for (id, expr) in exprs.iter().enumerate() {
-        if eval(users.ids[id], expr, &|op| value[op.index()]) {
-            value[id] = true;
-            order.push(id);
-            work.extend(users.calls_of_body(id).iter().map(|&call| call as usize));
+/// The least solution for all expressions together, and the order in which they became plain.
+fn least(grammar: &Grammar, known: &impl Known) -> (Vec<u8>, Vec<u32>) {
+    let mut bits = vec![0u8; grammar.exprs().len()];
+    let mut order = Vec::with_capacity(bits.len());
+    let mut learn = |bits: &mut [u8], id: ExprId| {
+        let new = facts_of(grammar, known, id, bits) & !bits[id.index()];
+        if new & PLAIN != 0 {
+            order.push(id.index() as u32);
+        }
+        bits[id.index()] |= new;
+        new != 0
+    };
+    // Most grammars are settled by one or two passes; knowing who uses whom would cost more than that. Another pass is
+    // needed if something was learned of a rule that an earlier expression calls.
+    let mut called = vec![false; bits.len()];
+    for _ in 0..PASSES {
+        let mut again = false;
+        for (id, expr) in grammar.expr_ids().zip(grammar.exprs()) {
+            if let Expr::Rule(rule) = expr {
+                called[grammar.rule(*rule).expr().index()] = true;
+            }
+            again |= learn(&mut bits, id) && called[id.index()];
+        }
+        if !again {
+            return (bits, order);
         }
     }
+    let users = Users::of(grammar);
+    let mut work: Vec<u32> = (0..bits.len() as u32).collect();
     while let Some(id) = work.pop() {
-        if value[id] {
-            continue;
+        if learn(&mut bits, users.ids[id as usize]) {
+            work.extend_from_slice(users.of_expr(id as usize));
+            work.extend_from_slice(users.calls_of_body(id as usize));
         }
-        let expr = &exprs[id];
-        if !matches!(expr, Expr::Rule(_)) && !eval(users.ids[id], expr, &|op| value[op.index()]) {
-            continue;
-        }
-        value[id] = true;
-        order.push(id);
-        work.extend(users.of_expr(id).iter().map(|&user| user as usize));
-        work.extend(users.calls_of_body(id).iter().map(|&call| call as usize));
     }
-    (value, order)
+    (bits, order)
 }
 
 /// Who uses an expression: the expressions it is an operand of, and the calls of the rules it defines.
@@ -135,7 +155,6 @@ struct Users {
     list: Vec<u32>,
     call_start: Vec<u32>,
     call_list: Vec<u32>,
-    rule_uses: Vec<u32>,
 }
 
 impl Users {
@@ -143,20 +162,16 @@ impl Users {
         let exprs = grammar.exprs();
         let mut edges: Vec<(u32, u32)> = Vec::new();
         let mut call_edges: Vec<(u32, u32)> = Vec::new();
-        let mut rule_uses = vec![0; exprs.len()];
         for (user, expr) in exprs.iter().enumerate() {
             edges.extend(expr.operands().iter().map(|op| (op.index() as u32, user as u32)));
             if let Expr::Rule(rule) = expr {
                 call_edges.push((grammar.rule(*rule).expr().index() as u32, user as u32));
             }
         }
-        for rule in grammar.rules() {
-            rule_uses[rule.expr().index()] += 1;
-        }
         let (start, list) = group(&edges, exprs.len());
         let (call_start, call_list) = group(&call_edges, exprs.len());
         let ids = grammar.expr_ids().collect();
-        Self { ids, start, list, call_start, call_list, rule_uses }
+        Self { ids, start, list, call_start, call_list }
     }
 
     fn of_expr(&self, id: usize) -> &[u32] {
@@ -165,10 +180,6 @@ impl Users {
 
     fn calls_of_body(&self, id: usize) -> &[u32] {
         &self.call_list[self.call_start[id] as usize..self.call_start[id + 1] as usize]
-    }
-
-    fn counts(&self) -> Vec<u32> {
-        self.start.windows(2).zip(&self.rule_uses).map(|(w, rules)| w[1] - w[0] + rules).collect()
     }
 }
 

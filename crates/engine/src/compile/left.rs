@@ -15,15 +15,17 @@
 //! left calls to B. Recursion through an empty prefix (`a ::= b? a "x"`) needs nothing special: what can be
 //! reached from the start by splits, ways around calls included, is what counts as "before any byte".
 
+use smallvec::SmallVec;
+
 use super::CompileError;
 use super::network::{Callee, Network, Node};
 
 /// Finds where each machine begins, and rebuilds those that begin with themselves.
 pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) -> Result<(), CompileError> {
     for machine in 0..network.machines.len() {
-        let mut start = Vec::new();
+        let mut start = SmallVec::new();
         network.closure(&network.machines[machine].start, &mut start);
-        network.machines[machine].start = start.into();
+        network.machines[machine].start = Box::from(&*start);
     }
     let left = left_calls(network);
     let components = components(&left);

@@ -16,6 +16,7 @@
 use maskwright_automata::utf8;
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::CompileError;
 use super::facts::Facts;
@@ -34,6 +35,10 @@ const INLINE_SIZE: u32 = 8;
 const OUTLINE_SIZE: u32 = 64;
 /// A repetition is written out while it takes no more nodes than this.
 const UNROLL_SIZE: u32 = 32;
+/// How many repetitions are remembered while a network is built.
+const REPEATED: usize = 16;
+/// Calls are followed into a cell while it has no more nodes than this.
+const WIDE: usize = 4_096;
 
 /// One node of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,10 +116,10 @@ impl Network {
 
     /// Collects the nodes that splits lead to, without the splits: sorted, each once. Returns whether the
     /// final node, which is not collected, is among them.
-    pub(crate) fn closure(&self, from: &[u32], found: &mut Vec<u32>) -> bool {
+    pub(crate) fn closure(&self, from: &[u32], found: &mut SmallVec<[u32; 8]>) -> bool {
         let mut is_final = false;
         let mut seen = Seen::default();
-        let mut work: Vec<u32> = from.to_vec();
+        let mut work: SmallVec<[u32; 16]> = SmallVec::from_slice(from);
         while let Some(node) = work.pop() {
             match self.nodes[node as usize] {
                 Node::Byte { .. } | Node::Call { .. } => found.push(node),
@@ -126,8 +131,46 @@ impl Network {
                 }
             }
         }
-        found.sort_unstable();
-        found.dedup();
+        if found.len() > 1 {
+            found.sort_unstable();
+            found.dedup();
+        }
+        is_final
+    }
+
+    /// The same, and calls of machines after which nothing is left to do are followed as well: to return from such a call is to
+    /// return from the caller. The properties of an object become one automaton in this way, though each has a machine.
+    pub(crate) fn wide_closure(&self, from: &[u32], found: &mut SmallVec<[u32; 8]>) -> bool {
+        let mut is_final = false;
+        let mut seen = Seen::default();
+        let mut work: SmallVec<[u32; 16]> = SmallVec::from_slice(from);
+        while let Some(node) = work.pop() {
+            match self.nodes[node as usize] {
+                Node::Final => is_final = true,
+                Node::Split { start, len } => {
+                    if seen.insert(node) {
+                        work.extend_from_slice(self.targets(start, len));
+                    }
+                }
+                Node::Call { callee: Callee::Machine(machine), next }
+                    if matches!(self.nodes[next as usize], Node::Final) =>
+                {
+                    if seen.insert(node) {
+                        work.extend_from_slice(&self.machines[machine as usize].start);
+                    }
+                }
+                Node::Byte { .. } | Node::Call { .. } => found.push(node),
+            }
+            if found.len() > WIDE {
+                // Cells that large, one for each place in a text, would fill the memory.
+                found.clear();
+                return self.closure(from, found);
+            }
+        }
+        if found.len() > 1 {
+            found.sort_unstable();
+            found.dedup();
+        }
         is_final
     }
 
@@ -148,8 +191,9 @@ pub(crate) fn build(
         facts,
         leaves,
         limits,
-        network: Network::default(),
+        network: Network { nodes: Vec::with_capacity(grammar.exprs().len() * 4), ..Network::default() },
         machine_of: FxHashMap::default(),
+        repeated: Vec::new(),
     };
     let root = grammar.rule(grammar.root()).expr();
     builder.machine(root);
@@ -168,6 +212,8 @@ struct Builder<'g, 'l> {
     limits: &'g Limits,
     network: Network,
     machine_of: FxHashMap<ExprId, u32>,
+    /// Repetitions that were looked at, and their leaves.
+    repeated: Vec<((ExprId, u32, u32), Option<u32>)>,
 }
 
 impl Builder<'_, '_> {
@@ -208,7 +254,14 @@ impl Builder<'_, '_> {
             return Ok(None);
         }
         let shared = facts.uses[id.index()] > 1 && facts.size[id.index()] > OUTLINE_SIZE;
-        let compound = matches!(self.grammar.expr(id), Expr::Seq(_) | Expr::Alt(_) | Expr::Repeat { .. });
+        let compound = match self.grammar.expr(id) {
+            Expr::Seq(_) | Expr::Alt(_) => true,
+            // Repeated characters are a leaf, which is as good as a machine and nearer.
+            &Expr::Repeat { body, min, max } => {
+                self.repeated_class(body, min, max.unwrap_or(u32::MAX)).is_none()
+            }
+            _ => false,
+        };
         if shared && compound {
             let callee = Callee::Machine(self.machine(id));
             return Ok(Some(self.call(callee, facts.nullable[id.index()], next)));
@@ -302,10 +355,7 @@ impl Builder<'_, '_> {
         }
         // A body that may be empty can stand in for itself any number of times.
         let min = if self.facts.nullable[i] { 0 } else { min };
-        if max > 1
-            && let Some(set) = self.as_class(body)
-            && let Some(leaf) = self.leaves.characters(&set, min, max)
-        {
+        if let Some(leaf) = self.repeated_class(body, min, max) {
             return Ok(Some(self.call(Callee::Leaf(leaf), min == 0, next)));
         }
         let copies = if max == u32::MAX { min.max(1) } else { max };
@@ -340,6 +390,22 @@ impl Builder<'_, '_> {
             entry = again;
         }
         Ok(Some(entry))
+    }
+
+    /// The leaf for a repeated character, if the body is one.
+    fn repeated_class(&mut self, body: ExprId, min: u32, max: u32) -> Option<u32> {
+        if max <= 1 {
+            return None;
+        }
+        // PERF: white space stands everywhere in a JSON grammar, and describing it anew was a third of compiling.
+        if let Some(&(_, leaf)) = self.repeated.iter().find(|(key, _)| *key == (body, min, max)) {
+            return leaf;
+        }
+        let leaf = self.as_class(body).and_then(|set| self.leaves.characters(&set, min, max));
+        if self.repeated.len() < REPEATED {
+            self.repeated.push(((body, min, max), leaf));
+        }
+        leaf
     }
 
     /// The set, if the expression is one character, perhaps behind the name of a rule.

@@ -11,15 +11,17 @@
 //! A thread that may end where it stands is allowed, besides, whatever the threads behind it are allowed; those are masks
 //! of their own, looked up by themselves ([`super::step::returns`]).
 
+use core::ops::RangeInclusive;
+
 use maskwright_automata::ByteSet;
 
 use super::stack::{Arena, Frame, Top};
-use super::step::{Buffers, NETWORK, Thread, live};
+use super::step::{Buffers, NETWORK, Thread, leave, live};
 use super::walk::{Line, LineStacks, Walk, Walker, completion_nodes};
-use crate::bind::{Answer, BoundProgram, Key, MANY, Part, Words, bitset};
+use crate::bind::{Answer, BoundProgram, Key, Library, MANY, Part, Words, bitset};
 use crate::compile::network::Callee;
 use crate::leaf::{Leaf, Text};
-use crate::program::{NetState, Place, Program};
+use crate::program::{NetState, Place};
 
 /// How masks are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +39,10 @@ pub(crate) struct MaskBuffers {
     line: Line,
     walker: Walker,
     found: Vec<u32>,
+    bases: Vec<Words>,
     items: Vec<Thread>,
+    /// What has yet to be expanded, and later what stands behind a leaf.
+    work: Vec<Thread>,
     path: Vec<Frame>,
 }
 
@@ -146,15 +151,15 @@ impl Masker<'_> {
     fn part(&mut self, thread: Thread) -> Part {
         let mut found = core::mem::take(&mut self.scratch.found);
         found.clear();
-        let mut bases: Vec<Words> = Vec::new();
+        let mut bases = core::mem::take(&mut self.scratch.bases);
         self.expand(thread);
         let items = core::mem::take(&mut self.scratch.items);
         for &item in &items {
             self.item(item, &mut bases, &mut found);
         }
         self.scratch.items = items;
-        let part = finish(bases, &found, self.bound.vocabulary().size());
-        self.scratch.found = found;
+        let part = finish(&mut bases, &found, self.bound.library());
+        (self.scratch.found, self.scratch.bases) = (found, bases);
         part
     }
 
@@ -164,7 +169,9 @@ impl Masker<'_> {
         let mut items = core::mem::take(&mut self.scratch.items);
         items.clear();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut work = vec![thread];
+        let work = &mut self.scratch.work;
+        work.clear();
+        work.push(thread);
         while let Some(thread) = work.pop() {
             items.push(thread);
             if thread.leaf != NETWORK || thread.state == 0 {
@@ -201,18 +208,22 @@ impl Masker<'_> {
         }
         match program.leaf(item.leaf) {
             Leaf::Window { automaton, min, max } => {
-                let follow = self.follow_bytes(item.stack);
+                let (follow, behind) = self.behind(item.stack);
                 if !follow.intersection(*automaton.open()).is_empty() {
+                    self.scratch.work = behind;
                     return self.walk_item(item, true, found);
                 }
                 let need = min.saturating_sub(item.count);
                 let room = max - item.count.min(*max);
-                self.leaf_item(item, item.state, need, room, follow, bases, found);
+                self.leaf_item(item.leaf, item.state, need..=room, follow, &behind, bases, found);
+                self.scratch.work = behind;
             }
             Leaf::Text(text) if text.is_except() => {
-                let follow = self.follow_bytes(item.stack);
+                let (follow, behind) = self.behind(item.stack);
                 let before = found.len();
-                self.leaf_item(item, text.spelling(item.state), 0, u32::MAX, follow, bases, found);
+                let state = text.spelling(item.state);
+                self.leaf_item(item.leaf, state, 0..=u32::MAX, follow, &behind, bases, found);
+                self.scratch.work = behind;
                 let less = completions(self.bound, text, item.state);
                 if !less.is_empty() {
                     let mut at = 0;
@@ -226,31 +237,35 @@ impl Masker<'_> {
         }
     }
 
-    /// The bytes that can follow a leaf.
-    fn follow_bytes(&mut self, stack: u32) -> ByteSet {
+    /// The threads behind a leaf that has ended, and the bytes that they take. The list is the scratch one.
+    fn behind(&mut self, stack: u32) -> (ByteSet, Vec<Thread>) {
         let program = &**self.bound.program();
+        let mut behind = core::mem::take(&mut self.scratch.work);
+        behind.clear();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let behind = behind(program, &mut stacks, self.buffers, stack);
-        live(program, &mut stacks, self.buffers, &behind)
+        self.buffers.begin();
+        leave(program, &mut stacks, self.buffers, stack, &mut behind);
+        (live(program, &mut stacks, self.buffers, &behind), behind)
     }
 
     /// Inner tokens and rests.
     #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
     fn leaf_item(
         &mut self,
-        item: Thread,
+        leaf: u32,
         state: u32,
-        need: u32,
-        room: u32,
+        units: RangeInclusive<u32>,
         follow: ByteSet,
+        behind: &[Thread],
         bases: &mut Vec<Words>,
         found: &mut Vec<u32>,
     ) {
         let bound = self.bound;
         let vocabulary = bound.vocabulary();
-        let entry = bound.entry(item.leaf, state);
+        let (need, room) = units.into_inner();
+        let entry = bound.entry(leaf, state);
         // A text keeps closing tokens apart, because some of them will be taken back.
-        let is_text = matches!(bound.program().leaf(item.leaf), Leaf::Text(_));
+        let is_text = matches!(bound.program().leaf(leaf), Leaf::Text(_));
         let unbounded = if need == 0 && room >= bound.horizon() && !is_text {
             entry.unbounded_bitset(vocabulary.size())
         } else {
@@ -268,13 +283,11 @@ impl Masker<'_> {
         if !entry.has_exits() || follow.is_empty() {
             return;
         }
-        let program = &**bound.program();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let behind = behind(program, &mut stacks, self.buffers, item.stack);
         let mut walk = Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts: true };
-        for byte in follow.iter() {
+        for byte in follow.intersection(*entry.exit_bytes()).iter() {
             for rests in entry.rests(byte, need, room, vocabulary.trie()) {
-                self.scratch.walker.walk(&mut walk, &rests.trie, rests.number, &behind);
+                self.scratch.walker.walk(&mut walk, &rests.trie, rests.number, behind);
             }
         }
     }
@@ -310,14 +323,6 @@ impl Masker<'_> {
     }
 }
 
-/// The threads behind a leaf that has ended.
-fn behind(program: &Program, stacks: &mut LineStacks<'_>, buffers: &mut Buffers, stack: u32) -> Vec<Thread> {
-    let mut threads = Vec::new();
-    buffers.begin();
-    super::step::leave(program, stacks, buffers, stack, &mut threads);
-    threads
-}
-
 /// The tokens that would complete a forbidden word. They do not depend on the stack.
 fn completions_of<'b>(bound: &'b BoundProgram, text: &Text, thread: &Thread) -> &'b [Words] {
     let memo = bound.memo();
@@ -336,23 +341,21 @@ fn completions_of<'b>(bound: &'b BoundProgram, text: &Text, thread: &Thread) -> 
 /// closes the string. Each list holds the tokens below one node of the vocabulary's trie, ascending.
 fn completions(bound: &BoundProgram, text: &Text, state: u32) -> Vec<Words> {
     let mut lists = Vec::new();
-    let trie = bound.vocabulary().trie();
-    completion_nodes(text, state, trie, 0, |node| lists.push(bound.tokens_below(node)));
+    let (trie, library) = (bound.vocabulary().trie(), bound.library());
+    let is_worth = |node| library.is_before_quote(node);
+    completion_nodes(text, state, trie, 0, is_worth, |node| lists.push(library.tokens_below(node)));
     lists
 }
 
 /// Makes a part of bitsets and tokens.
-fn finish(mut bases: Vec<Words>, found: &[u32], size: usize) -> Part {
-    if bases.len() > 1 {
-        let mut words = bases[0].to_vec();
-        for base in &bases[1..] {
-            words.iter_mut().zip(base.iter()).for_each(|(a, b)| *a |= b);
-        }
-        bases = vec![words.into()];
-    }
-    match bases.pop() {
+fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
+    // PERF: the same few bitsets meet in every schema (white space and the beginning of a string), and writing
+    // 16 KB for each such mask cost more than the walk.
+    match bases.drain(..).reduce(|a, b| library.union(&a, &b)) {
         Some(base) => Part::Shared { base, more: found.into() },
-        None if found.len() >= MANY * 4 => Part::Shared { base: bitset(found, size), more: Box::default() },
+        None if found.len() >= MANY * 4 => {
+            Part::Shared { base: bitset(found, library.vocabulary().size()), more: Box::default() }
+        }
         None => Part::List(found.into()),
     }
 }

@@ -38,6 +38,8 @@ pub struct Matcher {
     scratch: MaskBuffers,
     current: Vec<Thread>,
     next: Vec<Thread>,
+    /// The bytes of a token.
+    text: Vec<u8>,
     mask: Option<TokenMask>,
 }
 
@@ -116,6 +118,7 @@ impl Matcher {
             scratch: MaskBuffers::default(),
             current: Vec::new(),
             next: Vec::new(),
+            text: Vec::new(),
             mask: None,
         };
         matcher.reset();
@@ -280,8 +283,13 @@ impl Matcher {
         if vocabulary.bytes(token).is_empty() {
             return Err(MatchError::NoText);
         }
-        let bound = self.bound.clone();
-        self.accept_bytes(bound.vocabulary().bytes(token))
+        // PERF: a copy of a few bytes; holding on to the vocabulary would cost two atomic operations.
+        let mut text = core::mem::take(&mut self.text);
+        text.clear();
+        text.extend_from_slice(vocabulary.bytes(token));
+        let result = self.accept_bytes(&text);
+        self.text = text;
+        result
     }
 
     /// Ends the text.

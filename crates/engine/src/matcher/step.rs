@@ -8,7 +8,7 @@ use maskwright_automata::ByteSet;
 
 use super::stack::{BOTTOM, Frame, Resume, Stacks};
 use crate::compile::network::Callee;
-use crate::leaf::{Action, Leaf, TextNext};
+use crate::leaf::{Action, Leaf, Step, TextNext};
 use crate::program::{Cell, NetState, Place, Program};
 use crate::seen::Seen;
 
@@ -50,6 +50,11 @@ pub(crate) struct Buffers {
     /// every path through a graph of stacks, and not every stack.
     before: Seen,
     after: Seen,
+    /// What waits to take the byte, and what that calls.
+    level: Vec<(Callee, NetState, u32)>,
+    calls: Vec<(Callee, NetState, u32)>,
+    /// Threads that have not been merged yet.
+    gathered: Vec<Thread>,
 }
 
 impl Buffers {
@@ -83,6 +88,9 @@ pub(crate) fn step_all<S: Stacks>(
     byte: u8,
     next: &mut Vec<Thread>,
 ) {
+    if step_inside(program, stacks, threads, byte, next) {
+        return;
+    }
     buffers.begin();
     if let [thread] = threads
         && !may_end(program, thread)
@@ -90,7 +98,8 @@ pub(crate) fn step_all<S: Stacks>(
         return step(program, stacks, buffers, *thread, byte, next);
     }
     // 1. Leaves step; what may end returns, and what is returned to waits.
-    let mut level: Vec<(Callee, NetState, u32)> = Vec::new();
+    let mut level = core::mem::take(&mut buffers.level);
+    let mut calls = core::mem::take(&mut buffers.calls);
     for &thread in threads {
         if thread.leaf != NETWORK {
             step_leaf(program, stacks, buffers, thread, byte, next);
@@ -117,8 +126,9 @@ pub(crate) fn step_all<S: Stacks>(
     }
     // 2. What waits steps, and calls; what is called steps, and calls.
     while !level.is_empty() {
-        level.sort_unstable();
-        let mut calls = Vec::new();
+        if level.len() > 1 {
+            level.sort_unstable();
+        }
         for group in level.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (callee, state, mut stack) = group[0];
             for other in &group[1..] {
@@ -139,15 +149,15 @@ pub(crate) fn step_all<S: Stacks>(
                     if let Some(state) = program.step(cell, byte) {
                         arrive(program, stacks, buffers, Thread::network(state, stack), next);
                     }
-                    for call in cell.calls.iter().filter(|call| program.first_of(call.callee).contains(byte))
-                    {
+                    for call in cell.calls.iter().filter(|call| call.first.contains(byte)) {
                         let stack = if call.tail {
                             stack
                         } else {
                             stacks.push(Frame::at(program.returning(call)), stack)
                         };
                         calls.push(match enter(program, stacks, call.callee, stack) {
-                            Work::Enter(leaf, stack) => (Callee::Leaf(leaf), state, stack),
+                            // The state is of no account, but equal calls must look equal.
+                            Work::Enter(leaf, stack) => (Callee::Leaf(leaf), NetState::from_raw(0), stack),
                             Work::At(state, stack) => (Callee::Machine(0), state, stack),
                             Work::Return(_) => continue,
                         });
@@ -156,14 +166,10 @@ pub(crate) fn step_all<S: Stacks>(
                 Place::Cell(_) => {}
             }
         }
-        // The state of a leaf's call is of no account.
-        for call in &mut calls {
-            if let (Callee::Leaf(_), state, _) = call {
-                *state = NetState::from_raw(0);
-            }
-        }
-        level = calls;
+        level.clear();
+        core::mem::swap(&mut level, &mut calls);
     }
+    (buffers.level, buffers.calls) = (level, calls);
 }
 
 /// Steps one thread and adds what comes of it to `next`. Call [`Buffers::begin`] before the first of a generation.
@@ -195,6 +201,34 @@ fn step<S: Stacks>(
             buffers.work.push(Work::Return(thread.stack));
         }
     }
+    finish_step(program, stacks, buffers, byte, next);
+}
+
+/// Steps a thread that stands in a cell, without the calls that are [`Apart`].
+pub(crate) fn step_others<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    thread: Thread,
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    buffers.begin();
+    if let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) {
+        let apart = program.apart(cell);
+        step_cell(program, stacks, buffers, cell, |call| !apart.contains(call), thread.stack, byte, next);
+    }
+    finish_step(program, stacks, buffers, byte, next);
+}
+
+/// Lets everything that waits take the byte.
+fn finish_step<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
     while let Some(work) = buffers.work.pop() {
         match work {
             Work::Return(stack) => resume(program, stacks, buffers, stack),
@@ -208,39 +242,121 @@ fn step<S: Stacks>(
                         arrive(program, stacks, buffers, Thread::network(program.behind(node), stack), next);
                     }
                 }
-                Place::Cell(cell) => step_cell(program, stacks, buffers, cell, stack, byte, next),
+                Place::Cell(cell) => {
+                    step_cell(program, stacks, buffers, cell, |_| true, stack, byte, next);
+                }
             },
         }
     }
 }
 
-/// Steps a thread that stands inside a leaf or a literal and stays there: no call, no return, no stack. `None` if it
-/// may be otherwise, or if the byte is not taken.
+/// Steps threads all of which stand inside a leaf or a literal and stay there, or die: no call, no return. Returns false, and
+/// leaves nothing behind, if it is otherwise.
 #[inline]
-pub(crate) fn step_inside(program: &Program, thread: Thread, byte: u8) -> Option<Thread> {
-    if thread.is_done() {
-        return None;
+fn step_inside<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    threads: &[Thread],
+    byte: u8,
+    next: &mut Vec<Thread>,
+) -> bool {
+    let before = next.len();
+    for thread in threads {
+        match inside(program, thread, byte) {
+            Inside::Stays(thread) => add(stacks, thread, next),
+            Inside::Dies => {}
+            Inside::Leaves => {
+                next.truncate(before);
+                return false;
+            }
+        }
     }
-    if thread.leaf == NETWORK {
-        let Place::Node { low, high, next } = program.place(NetState::from_raw(thread.state)) else {
-            return None;
-        };
-        let state = program.byte_behind(next)?;
-        return (low <= byte && byte <= high).then(|| Thread::network(state, thread.stack));
-    }
-    let Leaf::Window { automaton, max: u32::MAX, min: 0 } = program.leaf(thread.leaf) else { return None };
-    let step = automaton.step(thread.state, byte);
-    if step.is_dead() || automaton.is_accepting(thread.state) || automaton.live(step.target()).is_empty() {
-        return None;
-    }
-    Some(Thread { state: step.target(), ..thread })
+    true
 }
 
+/// What a byte does to a thread.
+enum Inside {
+    /// It stays in the leaf or literal that it is in, which cannot end there.
+    Stays(Thread),
+    Dies,
+    /// It calls or returns, or perhaps it does.
+    Leaves,
+}
+
+#[inline]
+fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
+    let Thread { leaf, state, count, stack } = *thread;
+    if leaf == NETWORK {
+        if state == 0 {
+            return Inside::Dies;
+        }
+        return match program.place(NetState::from_raw(state)) {
+            Place::Node { low, high, .. } if byte < low || high < byte => Inside::Dies,
+            Place::Node { next, .. } => match program.byte_behind(next) {
+                Some(state) => Inside::Stays(Thread::network(state, stack)),
+                None => Inside::Leaves,
+            },
+            Place::Cell(_) => Inside::Leaves,
+        };
+    }
+    match program.leaf(leaf) {
+        Leaf::Window { automaton, min, max } => {
+            if count >= *min && automaton.is_accepting(state) {
+                return Inside::Leaves;
+            }
+            let step = automaton.step(state, byte);
+            let Some(count) = count_step(step, count, *min, *max) else { return Inside::Dies };
+            let thread = Thread { leaf, state: step.target(), count, stack };
+            if is_end(program, &thread) { Inside::Leaves } else { Inside::Stays(thread) }
+        }
+        Leaf::Text(text) => match text.next(state, byte) {
+            TextNext::Dead => Inside::Dies,
+            TextNext::Stay(state) => Inside::Stays(Thread { state, ..*thread }),
+            TextNext::Plain(state) => {
+                let thread = Thread { leaf: program.plain_string(), state, count, stack };
+                if is_end(program, &thread) { Inside::Leaves } else { Inside::Stays(thread) }
+            }
+        },
+    }
+}
+
+/// The units that a leaf has begun after a step; `None` if the step cannot be made.
+#[inline]
+fn count_step(step: Step, count: u32, min: u32, max: u32) -> Option<u32> {
+    if step.is_dead() {
+        return None;
+    }
+    match step.action() {
+        Action::Pass => Some(count),
+        Action::Unit if count >= max => None,
+        Action::Unit if max == u32::MAX => Some((count + 1).min(min)),
+        Action::Unit => Some(count + 1),
+        Action::Close => (count >= min).then_some(count),
+    }
+}
+
+/// The only byte that a thread inside a literal takes, and the thread behind it; `None` elsewhere, and for the last byte.
+#[inline]
+pub(crate) fn literal_byte(program: &Program, thread: &Thread) -> Option<(u8, Thread)> {
+    if thread.leaf != NETWORK || thread.state == 0 {
+        return None;
+    }
+    match program.place(NetState::from_raw(thread.state)) {
+        Place::Node { low, high, next } if low == high => {
+            Some((low, Thread::network(program.byte_behind(next)?, thread.stack)))
+        }
+        _ => None,
+    }
+}
+
+#[inline]
+#[expect(clippy::too_many_arguments, reason = "the borrowed parts of one step")]
 fn step_cell<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,
     cell: &Cell,
+    calls: impl Fn(usize) -> bool,
     stack: u32,
     byte: u8,
     next: &mut Vec<Thread>,
@@ -249,8 +365,8 @@ fn step_cell<S: Stacks>(
         if let Some(state) = program.step(cell, byte) {
             arrive(program, stacks, buffers, Thread::network(state, stack), next);
         }
-        for call in &cell.calls {
-            if !program.first_of(call.callee).contains(byte) {
+        for (at, call) in cell.calls.iter().enumerate() {
+            if !call.first.contains(byte) || !calls(at) {
                 continue;
             }
             let stack =
@@ -330,22 +446,13 @@ fn step_leaf<S: Stacks>(
     byte: u8,
     next: &mut Vec<Thread>,
 ) {
-    let Thread { leaf, state, mut count, stack } = thread;
+    let Thread { leaf, state, count, stack } = thread;
     match program.leaf(leaf) {
         Leaf::Window { automaton, min, max } => {
             let step = automaton.step(state, byte);
-            if step.is_dead() {
-                return;
+            if let Some(count) = count_step(step, count, *min, *max) {
+                arrive(program, stacks, buffers, Thread { leaf, state: step.target(), count, stack }, next);
             }
-            match step.action() {
-                Action::Pass => {}
-                Action::Unit if count >= *max => return,
-                Action::Unit if *max == u32::MAX => count = (count + 1).min(*min),
-                Action::Unit => count += 1,
-                Action::Close if count < *min => return,
-                Action::Close => {}
-            }
-            arrive(program, stacks, buffers, Thread { leaf, state: step.target(), count, stack }, next);
         }
         Leaf::Text(text) => match text.next(state, byte) {
             TextNext::Dead => {}
@@ -536,6 +643,7 @@ pub(crate) fn returns<S: Stacks>(
 ) -> bool {
     let mut done = false;
     let mut at = 0;
+    let before = threads.len();
     buffers.begin();
     while at < threads.len() {
         let thread = threads[at];
@@ -547,10 +655,11 @@ pub(crate) fn returns<S: Stacks>(
             leave_to(program, stacks, buffers, thread.stack, &mut |_, thread| threads.push(thread));
         }
     }
-    if threads.len() > 1 {
-        let all = core::mem::take(threads);
-        for thread in all {
-            add(stacks, thread, threads);
+    if threads.len() > before {
+        buffers.gathered.clear();
+        buffers.gathered.append(threads);
+        for thread in &buffers.gathered {
+            add(stacks, *thread, threads);
         }
     }
     done

@@ -10,16 +10,18 @@
 //! reaches them. How far the line was followed is what the result depends on ([`crate::bind::memo`]). Where the stacks fork there
 //! is no line; then the walk runs on the stacks themselves, and its result is not remembered.
 
+use core::ops::Range;
 use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 
 use super::stack::{Arena, Frame, Mark, Stacks, Top};
-use super::step::{Buffers, NETWORK, Thread, leave, live, step_all, step_inside};
-use crate::bind::BoundProgram;
+use super::step::{Buffers, NETWORK, Thread, leave, literal_byte, live, step_all, step_others};
+use crate::bind::{BoundProgram, Entry};
+use crate::compile::network::Callee;
 use crate::leaf::{Leaf, Text, TextNext, json_string};
-use crate::program::Program;
+use crate::program::{NetState, Place, Program};
 
 /// Stacks for a walk: a line of frames below, and whatever the walk itself pushes on top.
 #[derive(Clone, Debug, Default)]
@@ -160,14 +162,43 @@ pub(crate) struct Walker {
 /// A node that is being worked through.
 #[derive(Clone, Debug)]
 struct Level {
+    node: u32,
     /// The children that are left.
     child: u32,
     end: u32,
-    /// The bytes that are worth trying.
+    /// The bytes that are worth trying; those that are left, if they are few.
     live: ByteSet,
+    few: bool,
+    /// The calls that are [`Apart`](crate::program::Apart) are taken care of.
+    others: bool,
     /// Its threads, in `Walker::threads`.
     start: u32,
     mark: Mark,
+}
+
+impl Level {
+    /// The next child that is worth trying.
+    #[inline]
+    fn next(&mut self, trie: &Trie) -> Option<u32> {
+        if self.few {
+            // PERF: the root has 256 children and most states two or three live bytes; looking through all children
+            // was two fifths of the walk's own instructions.
+            while let Some(byte) = self.live.pop_first() {
+                if let Some(child) = trie.child(self.node, byte) {
+                    return Some(child);
+                }
+            }
+            return None;
+        }
+        while self.child < self.end {
+            let child = self.child;
+            self.child += 1;
+            if self.live.contains(trie.byte(child)) {
+                return Some(child);
+            }
+        }
+        None
+    }
 }
 
 /// What a walk reads, and where it writes.
@@ -181,11 +212,13 @@ pub(crate) struct Walk<'w, 'a> {
     pub(crate) shortcuts: bool,
 }
 
-/// A thread that came to a node and has the tokens below it read another way.
+/// Something that is left to do when the walk is over, because it is a walk over another trie.
 #[derive(Clone, Copy, Debug)]
-struct Shortcut {
-    thread: Thread,
-    node: u32,
+enum Shortcut<'w> {
+    /// A thread came to a node inside a string.
+    String { thread: Thread, node: u32 },
+    /// A leaf ends below a node, and `behind` goes on with what is left of the tokens.
+    Rests { entry: &'w Entry, min: u32, max: u32, follow: ByteSet, behind: Thread },
 }
 
 /// The children of a node with no more than this are simply tried.
@@ -222,74 +255,67 @@ impl Walker {
     fn walk_below(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, number: u32, node: u32) {
         self.levels.clear();
         let mut shortcuts = Vec::new();
-        self.open(walk, trie, node, 0, &mut shortcuts);
+        self.open(walk, trie, number, node, 0, &mut shortcuts);
         while let Some(level) = self.levels.last_mut() {
-            while level.child < level.end && !level.live.contains(trie.byte(level.child)) {
-                level.child += 1;
-            }
-            if level.child == level.end {
-                self.threads.truncate(level.start as usize);
+            let (start, others) = (level.start as usize, level.others);
+            if let Some(child) = level.next(trie) {
+                if self.step(walk, trie, child, start, others) {
+                    let start = self.threads.len();
+                    self.threads.append(&mut self.next);
+                    self.open(walk, trie, number, child, start, &mut shortcuts);
+                }
+            } else {
+                self.threads.truncate(start);
                 if shortcuts.is_empty() {
                     walk.stacks.truncate(level.mark);
                 }
                 self.levels.pop();
-                continue;
             }
-            let (child, start) = (level.child, level.start as usize);
-            level.child += 1;
-            self.visit(walk, trie, child, start, &mut shortcuts);
         }
         for shortcut in shortcuts {
             self.take(walk, trie, number, shortcut);
         }
     }
 
-    /// Steps the threads from `start` on by a child's byte, and opens the child if any survive.
-    fn visit(
-        &mut self,
-        walk: &mut Walk<'_, '_>,
-        trie: &Trie,
-        child: u32,
-        start: usize,
-        shortcuts: &mut Vec<Shortcut>,
-    ) {
+    /// Steps the threads from `start` on by a child's byte. Returns whether the child is worth opening.
+    fn step(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, child: u32, start: usize, others: bool) -> bool {
         let byte = trie.byte(child);
         let program = walk.bound.program();
         self.next.clear();
-        if let [thread] = self.threads[start..]
-            && let Some(thread) = step_inside(program, thread, byte)
-        {
-            self.next.push(thread);
+        walk.stacks.line.pushed.next_byte();
+        if others {
+            let thread = self.threads[start];
+            step_others(program, walk.stacks, walk.buffers, thread, byte, &mut self.next);
         } else {
-            walk.stacks.line.pushed.next_byte();
             step_all(program, walk.stacks, walk.buffers, &self.threads[start..], byte, &mut self.next);
         }
         if self.next.is_empty() {
-            return;
+            return false;
         }
         walk.found.extend_from_slice(trie.tokens(child));
-        if !trie.children(child).is_empty() {
-            let start = self.threads.len();
-            self.threads.append(&mut self.next);
-            self.open(walk, trie, child, start, shortcuts);
-        }
+        !trie.children(child).is_empty()
     }
 
     /// Opens a node: works out which of its children are worth trying.
-    fn open(
+    fn open<'w>(
         &mut self,
-        walk: &mut Walk<'_, '_>,
+        walk: &mut Walk<'w, '_>,
         trie: &Trie,
+        number: u32,
         node: u32,
         start: usize,
-        shortcuts: &mut Vec<Shortcut>,
+        shortcuts: &mut Vec<Shortcut<'w>>,
     ) {
+        let Some(node) = self.follow_literal(walk, trie, node, start) else {
+            self.threads.truncate(start);
+            return;
+        };
         let children = trie.children(node);
         if walk.shortcuts && children.len() >= MANY_CHILDREN {
             let mut at = start;
             while at < self.threads.len() {
                 if is_in_string(walk.bound.program(), &self.threads[at]) {
-                    shortcuts.push(Shortcut { thread: self.threads.swap_remove(at), node });
+                    shortcuts.push(Shortcut::String { thread: self.threads.swap_remove(at), node });
                 } else {
                     at += 1;
                 }
@@ -300,17 +326,98 @@ impl Walker {
         }
         let mark = walk.stacks.mark();
         // With so few children it is cheaper to try them than to ask which are worth trying.
-        let live = if children.len() <= FEW_CHILDREN {
-            ByteSet::ALL
+        let others = self.enter_apart(walk, trie, number, node, start, shortcuts);
+        let (live, few) = if let Some(others) = others {
+            if others.is_empty() {
+                self.threads.truncate(start);
+                return;
+            }
+            (others, children.len() >= MANY_CHILDREN && others.len() * 4 <= children.len())
+        } else if children.len() <= FEW_CHILDREN {
+            (ByteSet::ALL, false)
         } else {
-            live(walk.bound.program(), walk.stacks, walk.buffers, &self.threads[start..])
+            let live = live(walk.bound.program(), walk.stacks, walk.buffers, &self.threads[start..]);
+            (live, children.len() >= MANY_CHILDREN && live.len() * 4 <= children.len())
         };
-        self.levels.push(Level { child: children.start, end: children.end, live, start: start as u32, mark });
+        let Range { start: child, end } = children;
+        let (start, others) = (start as u32, others.is_some());
+        self.levels.push(Level { node, child, end, live, few, others, start, mark });
+    }
+
+    /// If a single thread stands in a cell that calls leaves which end where they die: adds the tokens that go through them, from
+    /// what is known of the leaf and the trie. Returns the bytes by which the thread can go on otherwise.
+    fn enter_apart<'w>(
+        &mut self,
+        walk: &mut Walk<'w, '_>,
+        trie: &Trie,
+        number: u32,
+        node: u32,
+        start: usize,
+        shortcuts: &mut Vec<Shortcut<'w>>,
+    ) -> Option<ByteSet> {
+        let bound = walk.bound;
+        let program = &**bound.program();
+        let [thread] = self.threads[start..] else { return None };
+        if !walk.shortcuts || thread.leaf != NETWORK || thread.state == 0 {
+            return None;
+        }
+        let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) else { return None };
+        let apart = program.apart(cell);
+        if apart.is_empty() || cell.returns {
+            return None;
+        }
+        for call in apart.iter().map(|at| &cell.calls[at]) {
+            let Callee::Leaf(leaf) = call.callee else { continue };
+            let Leaf::Window { automaton, min, max } = program.leaf(leaf) else { continue };
+            let entry = bound.entry_below(leaf, automaton.start(), trie, number, node);
+            walk.found.extend_from_slice(entry.inner(*max));
+            walk.found.extend(entry.closing(*min, *max));
+            let returning = program.returning(call);
+            let follow =
+                program.follow(returning).unwrap_or(ByteSet::EMPTY).intersection(*entry.exit_bytes());
+            if !follow.is_empty() {
+                let behind = Thread::network(returning, thread.stack);
+                shortcuts.push(Shortcut::Rests { entry, min: *min, max: *max, follow, behind });
+            }
+        }
+        Some(apart.others)
+    }
+
+    /// Follows a single thread through the inside of a literal, where there is one child to look for and nothing to come
+    /// back to. Returns the node at which there is a choice again, if the trie goes that far.
+    #[inline]
+    fn follow_literal(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        trie: &Trie,
+        mut node: u32,
+        start: usize,
+    ) -> Option<u32> {
+        let [thread] = &mut self.threads[start..] else { return Some(node) };
+        while let Some((byte, next)) = literal_byte(walk.bound.program(), thread) {
+            node = trie.child(node, byte)?;
+            walk.found.extend_from_slice(trie.tokens(node));
+            if trie.children(node).is_empty() {
+                return None;
+            }
+            *thread = next;
+        }
+        Some(node)
     }
 
     /// Reads the tokens below a node from what is remembered of the leaf and the trie.
-    fn take(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, number: u32, shortcut: Shortcut) {
-        let Shortcut { thread, node } = shortcut;
+    fn take<'w>(&mut self, walk: &mut Walk<'w, '_>, trie: &Trie, number: u32, shortcut: Shortcut<'w>) {
+        let (thread, node) = match shortcut {
+            Shortcut::String { thread, node } => (thread, node),
+            Shortcut::Rests { entry, min, max, follow, behind } => {
+                for byte in follow.iter() {
+                    for rests in entry.rests(byte, min, max, trie) {
+                        self.walk(walk, &rests.trie, rests.number, &[behind]);
+                    }
+                }
+                return;
+            }
+        };
         let bound = walk.bound;
         let program = bound.program();
         let text = match program.leaf(thread.leaf) {
@@ -327,7 +434,7 @@ impl Walker {
             walk.buffers.begin();
             leave(program, walk.stacks, walk.buffers, thread.stack, &mut behind);
             let follow = live(program, walk.stacks, walk.buffers, &behind);
-            for byte in follow.iter() {
+            for byte in follow.intersection(*entry.exit_bytes()).iter() {
                 for rests in entry.rests(byte, 0, u32::MAX, trie) {
                     self.walk(walk, &rests.trie, rests.number, &behind);
                 }
@@ -363,25 +470,39 @@ fn is_in_string(program: &Program, thread: &Thread) -> bool {
 /// it closes the string.
 fn completions(text: &Text, state: u32, trie: &Trie, from: u32) -> Vec<u32> {
     let mut tokens = Vec::new();
-    completion_nodes(text, state, trie, from, |node| {
-        let mut work = vec![node];
-        while let Some(node) = work.pop() {
-            tokens.extend_from_slice(trie.tokens(node));
-            work.extend(trie.children(node));
-        }
-    });
+    completion_nodes(
+        text,
+        state,
+        trie,
+        from,
+        |_| true,
+        |node| {
+            let mut work = vec![node];
+            while let Some(node) = work.pop() {
+                tokens.extend_from_slice(trie.tokens(node));
+                work.extend(trie.children(node));
+            }
+        },
+    );
     tokens
 }
 
-/// The nodes at which such a text closes the string.
-pub(crate) fn completion_nodes(text: &Text, state: u32, trie: &Trie, from: u32, mut add: impl FnMut(u32)) {
+/// The nodes at which such a text closes the string. `is_worth` may tell nodes below which there is no quote.
+pub(crate) fn completion_nodes(
+    text: &Text,
+    state: u32,
+    trie: &Trie,
+    from: u32,
+    is_worth: impl Fn(u32) -> bool,
+    mut add: impl FnMut(u32),
+) {
     let mut work = vec![(from, state)];
     while let Some((node, state)) = work.pop() {
         for byte in text.on_list(state).iter() {
             let Some(child) = trie.child(node, byte) else { continue };
             match text.next(state, byte) {
-                TextNext::Stay(next) => work.push((child, next)),
-                TextNext::Plain(_) => {}
+                TextNext::Stay(next) if is_worth(child) => work.push((child, next)),
+                TextNext::Stay(_) | TextNext::Plain(_) => {}
                 // A quote that the plain string would take, but this one does not.
                 TextNext::Dead if text.live(state).contains(byte) => add(child),
                 TextNext::Dead => {}
