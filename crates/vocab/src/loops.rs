@@ -229,7 +229,7 @@ impl Shape {
 
 /// The walk that sorts tokens into the run and the places where others leave it.
 ///
-/// It is a run of a small automaton over the whole trie. Nodes are numbered breadth first, so one
+/// It is a run of a small automaton over the whole trie. A node comes after its parent, so one
 /// pass over the arrays, forward, gives every node its state: no queue, no stack, no branch.
 struct Pass<'a> {
     trie: &'a Trie,

@@ -9,7 +9,7 @@
 //! length of the rest   u64
 //! checksum of the rest u128
 //! text, start, kinds, specials, EOS, chars      the tokens
-//! trie                                   bytes, first, post, ids
+//! trie                                   bytes, numbers of children, numbers of tokens, ids
 //! class trie, class trie                 a trie each; the partitions are fixed
 //! number of loops, then for each         class, run, outside, trie
 //! ```
@@ -37,7 +37,7 @@ use crate::{
 
 const MAGIC: &[u8; 16] = b"maskwright vocab";
 /// To be raised with every change of the format, of [`ContentHash`] or of the byte classes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 impl Vocabulary {
     /// Writes the vocabulary with all its tries and the loops built so far.
@@ -182,9 +182,10 @@ impl Writer {
     }
 
     fn trie(&mut self, trie: &Trie) {
+        let (children, tokens) = trie.counts();
         self.bytes(&trie.bytes);
-        self.words(&trie.first);
-        self.words(&trie.post);
+        self.words(&children);
+        self.words(&tokens);
         self.words(&trie.ids);
     }
 }
@@ -260,7 +261,8 @@ impl<'a> Reader<'a> {
 
     fn trie(&mut self, size: usize) -> Read<Trie> {
         let bytes = self.bytes()?.to_vec();
-        Trie::from_arrays(bytes, self.words()?, self.words()?, self.words()?, size as u32)
+        let (children, tokens, ids) = (self.words()?, self.words()?, self.words()?);
+        Trie::from_counts(bytes, &children, &tokens, ids, size as u32)
     }
 
     fn words(&mut self) -> Read<Vec<u32>> {

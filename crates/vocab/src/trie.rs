@@ -1,20 +1,21 @@
 //! All tokens at once, by shared prefixes.
 //!
 //! The walk that decides a mask visits one node per distinct prefix, so its speed is the speed of
-//! memory. Nodes are numbered breadth first; then the children of a node lie side by side, sorted
-//! by byte, and three flat arrays hold everything. For the tokens `a`=7, `ab`=8, `b`=9:
+//! memory. The children of a node lie side by side, sorted by byte; behind them come the children of the
+//! first of them and all that is below it, then those of the second, and so on. A walk that goes into
+//! one small subtree therefore stays in a few cache lines. For the tokens `a`=7, `ab`=8, `b`=9, `bc`=6, `abc`=5:
 //!
 //! ```text
-//! node    0 (root)   1 "a"   2 "b"   3 "ab"
-//! bytes   0          'a'     'b'     'b'        the byte on the edge into the node
-//! first   1          3       4       4     4    children of i: first[i] .. first[i + 1]
-//! post    0          0       1       2     3    tokens of i: ids[post[i] .. post[i + 1]]
-//! ids     7          9       8
+//! node      0 (root)   1 "a"   2 "b"   3 "ab"   4 "abc"   5 "bc"
+//! bytes     0          'a'     'b'     'b'      'c'       'c'      the byte on the edge into the node
+//! first     1          3       5       4        5         6        where its children begin
+//! children  2          1       1       1        0         0        how many there are
+//! post      0          0       1       2        3         4    5   tokens of i: ids[post[i] .. post[i + 1]]
+//! ids       7          9       8       5        6
 //! ```
 //!
-//! A walk that looks for the live bytes below a node reads one short run of `bytes`. A subtree is
-//! not contiguous in this order; skipping it needs no jump, because its nodes are simply never
-//! queued. Tokens with equal bytes share a node.
+//! A walk that looks for the live bytes below a node reads one short run of `bytes`. A child comes after its parent.
+//! Tokens with equal bytes share a node.
 
 use std::ops::Range;
 
@@ -22,11 +23,19 @@ use std::ops::Range;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trie {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) first: Vec<u32>,
-    pub(crate) post: Vec<u32>,
+    /// One more than there are nodes, for its `post`.
+    nodes: Vec<Node>,
     pub(crate) ids: Vec<u32>,
     /// Child of the root by byte, 0 where there is none. Empty for a root with few children.
     root: Vec<u32>,
+}
+
+/// What a walk asks of a node, in one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Node {
+    first: u32,
+    post: u32,
+    children: u16,
 }
 
 /// From this many children on, the root gets a table.
@@ -89,13 +98,15 @@ impl Trie {
     /// The nodes below `node`, in the order of their bytes.
     #[inline]
     pub fn children(&self, node: u32) -> Range<u32> {
-        self.first[node as usize]..self.first[node as usize + 1]
+        let Node { first, children, .. } = self.nodes[node as usize];
+        first..first + u32::from(children)
     }
 
     /// The bytes on the edges to [`children`](Self::children), ascending.
     #[inline]
     pub fn child_bytes(&self, node: u32) -> &[u8] {
-        &self.bytes[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
+        let Range { start, end } = self.children(node);
+        &self.bytes[start as usize..end as usize]
     }
 
     /// The byte on the edge into `node`; 0 for the root.
@@ -107,7 +118,7 @@ impl Trie {
     /// The tokens whose bytes are exactly the path from the root to `node`, ascending.
     #[inline]
     pub fn tokens(&self, node: u32) -> &[u32] {
-        &self.ids[self.post[node as usize] as usize..self.post[node as usize + 1] as usize]
+        &self.ids[self.nodes[node as usize].post as usize..self.nodes[node as usize + 1].post as usize]
     }
 
     /// The node reached from `node` by `byte`.
@@ -124,7 +135,7 @@ impl Trie {
         } else {
             bytes.binary_search(&byte).ok()?
         };
-        Some(self.first[node as usize] + at as u32)
+        Some(self.nodes[node as usize].first + at as u32)
     }
 
     /// The node at the end of `path`, from the root.
@@ -146,45 +157,71 @@ impl Trie {
     /// Bytes held on the heap.
     pub fn heap_bytes(&self) -> usize {
         self.bytes.capacity()
-            + 4 * (self.first.capacity() + self.post.capacity() + self.ids.capacity() + self.root.capacity())
+            + self.nodes.capacity() * size_of::<Node>()
+            + 4 * (self.ids.capacity() + self.root.capacity())
+    }
+
+    /// How many children and how many tokens each node has: with the bytes and the ids, all that there is to a trie.
+    pub(crate) fn counts(&self) -> (Vec<u32>, Vec<u32>) {
+        let children = self.nodes[..self.len()].iter().map(|node| u32::from(node.children)).collect();
+        let tokens = self.nodes.windows(2).map(|pair| pair[1].post - pair[0].post).collect();
+        (children, tokens)
     }
 
     /// Puts a trie together from stored arrays, or says what is wrong with them.
     ///
     /// After the checks every method is free of panics for every node below [`len`](Self::len), and
     /// every walk ends, because a child has a greater number than its parent.
-    pub(crate) fn from_arrays(
+    pub(crate) fn from_counts(
         bytes: Vec<u8>,
-        first: Vec<u32>,
-        post: Vec<u32>,
+        children: &[u32],
+        tokens: &[u32],
         ids: Vec<u32>,
         id_limit: u32,
     ) -> Result<Self, &'static str> {
-        let nodes = bytes.len();
-        if nodes == 0 || first.len() != nodes + 1 || post.len() != nodes + 1 {
+        let len = bytes.len();
+        if len == 0 || children.len() != len || tokens.len() != len {
             return Err("the arrays of a trie differ in length");
-        }
-        // PERF: counting has no early end and so becomes vector instructions; loading is mostly these checks.
-        let rising = |array: &[u32]| array.windows(2).filter(|pair| pair[0] > pair[1]).count() == 0;
-        if first[0] != 1 || first[nodes] as usize != nodes || !rising(&first) {
-            return Err("the children of a trie are out of order");
-        }
-        if (0_u32..).zip(&first[..nodes]).filter(|(node, child)| *child <= node).count() > 0 {
-            return Err("a trie node comes before its parent");
-        }
-        if post[0] != 0 || post[nodes] as usize != ids.len() || !rising(&post) {
-            return Err("the tokens of a trie are out of order");
         }
         if ids.iter().fold(0, |max, &id| id.max(max)) >= id_limit && !ids.is_empty() {
             return Err("a trie names a token that does not exist");
         }
-        let unsorted = |pair: &[u32]| {
-            pair[1] - pair[0] > 1 && !bytes[pair[0] as usize..pair[1] as usize].is_sorted_by(|a, b| a < b)
-        };
-        if first.windows(2).any(unsorted) {
-            return Err("the children of a trie node are not sorted");
+        let mut nodes = Vec::with_capacity(len + 1);
+        let mut post = 0u32;
+        for (&children, &tokens) in children.iter().zip(tokens) {
+            let children = u16::try_from(children).map_err(|_| "a trie node has too many children")?;
+            nodes.push(Node { first: 0, post, children });
+            post = post.checked_add(tokens).ok_or("the tokens of a trie are out of order")?;
         }
-        Ok(Self { root: root_table(&bytes, &first), bytes, first, post, ids })
+        if post as usize != ids.len() {
+            return Err("the tokens of a trie are out of order");
+        }
+        nodes.push(Node { first: len as u32, post, children: 0 });
+        // The order of the module's description: a node's children begin where all before them end.
+        let mut next = 1;
+        let mut work = vec![Self::ROOT..1];
+        while let Some(siblings) = work.last_mut() {
+            let Some(node) = siblings.next() else {
+                work.pop();
+                continue;
+            };
+            let end = next + u32::from(nodes[node as usize].children);
+            if end as usize > len {
+                return Err("the children of a trie are out of order");
+            }
+            if !bytes[next as usize..end as usize].is_sorted_by(|a, b| a < b) {
+                return Err("the children of a trie node are not sorted");
+            }
+            nodes[node as usize].first = next;
+            if next < end {
+                work.push(next..end);
+            }
+            next = end;
+        }
+        if next as usize != len {
+            return Err("a trie node comes before its parent");
+        }
+        Ok(Self { root: root_table(&bytes, nodes[0]), bytes, nodes, ids })
     }
 }
 
@@ -222,23 +259,47 @@ impl TrieWriter {
         self.post.push(self.ids.len() as u32);
     }
 
-    pub(crate) fn finish(mut self) -> Trie {
-        self.bytes.shrink_to_fit();
-        self.first.shrink_to_fit();
-        self.post.shrink_to_fit();
-        Trie {
-            root: root_table(&self.bytes, &self.first),
-            bytes: self.bytes,
-            first: self.first,
-            post: self.post,
-            ids: self.ids,
+    /// Puts the nodes into the order in which they are kept.
+    pub(crate) fn finish(self) -> Trie {
+        let len = self.bytes.len();
+        let (mut bytes, mut ids) = (vec![0; len], Vec::with_capacity(self.ids.len()));
+        let mut nodes = vec![Node { first: len as u32, post: 0, children: 0 }; len + 1];
+        // For each node in the new order, what it was.
+        let mut old = vec![0; len];
+        let mut next = 1;
+        let mut work = vec![Trie::ROOT..1];
+        while let Some(siblings) = work.last_mut() {
+            let Some(node) = siblings.next() else {
+                work.pop();
+                continue;
+            };
+            let was = old[node as usize] as usize;
+            let children = self.first[was]..self.first[was + 1];
+            let end = next + (children.end - children.start);
+            for (node, was) in (next..end).zip(children) {
+                old[node as usize] = was;
+                bytes[node as usize] = self.bytes[was as usize];
+            }
+            nodes[node as usize].first = next;
+            nodes[node as usize].children = (end - next) as u16;
+            if next < end {
+                work.push(next..end);
+            }
+            next = end;
         }
+        for (node, was) in nodes.iter_mut().zip(old) {
+            node.post = ids.len() as u32;
+            let posted = self.post[was as usize]..self.post[was as usize + 1];
+            ids.extend_from_slice(&self.ids[posted.start as usize..posted.end as usize]);
+        }
+        nodes[len].post = ids.len() as u32;
+        Trie { root: root_table(&bytes, nodes[0]), bytes, nodes, ids }
     }
 }
 
-fn root_table(bytes: &[u8], first: &[u32]) -> Vec<u32> {
-    let children = first[0]..first[1];
-    if (children.end - children.start) < ROOT_TABLE_FROM {
+fn root_table(bytes: &[u8], root: Node) -> Vec<u32> {
+    let children = root.first..root.first + u32::from(root.children);
+    if u32::from(root.children) < ROOT_TABLE_FROM {
         return Vec::new();
     }
     let mut table = vec![0; 256];
@@ -331,11 +392,12 @@ mod tests {
 
     #[test]
     fn layout_is_the_documented_one() {
-        let trie = Trie::build([("b", 9), ("ab", 8), ("a", 7)]);
-        assert_eq!(trie.bytes, [0, b'a', b'b', b'b']);
-        assert_eq!(trie.first, [1, 3, 4, 4, 4]);
-        assert_eq!(trie.post, [0, 0, 1, 2, 3]);
-        assert_eq!(trie.ids, [7, 9, 8]);
+        let trie = Trie::build([("b", 9), ("ab", 8), ("bc", 6), ("a", 7), ("abc", 5)]);
+        assert_eq!(trie.bytes, *b"\0abbcc");
+        assert_eq!(trie.nodes.iter().map(|node| node.first).collect::<Vec<_>>(), [1, 3, 5, 4, 5, 6, 6]);
+        assert_eq!(trie.nodes.iter().map(|node| node.children).collect::<Vec<_>>(), [2, 1, 1, 1, 0, 0, 0]);
+        assert_eq!(trie.nodes.iter().map(|node| node.post).collect::<Vec<_>>(), [0, 0, 1, 2, 3, 4, 5]);
+        assert_eq!(trie.ids, [7, 9, 8, 5, 6]);
     }
 
     #[test]
@@ -377,18 +439,21 @@ mod tests {
 
     #[test]
     fn stored_arrays_are_checked() {
-        let good = Trie::build([("a", 0), ("ab", 1)]);
-        let parts = |t: &Trie| (t.bytes.clone(), t.first.clone(), t.post.clone(), t.ids.clone());
-        let (b, f, p, i) = parts(&good);
-        assert_eq!(Trie::from_arrays(b, f, p, i, 2).as_ref(), Ok(&good));
-        let (b, f, p, i) = parts(&good);
-        assert!(Trie::from_arrays(b, f, p, i, 1).is_err(), "token out of range");
-        let (b, mut f, p, i) = parts(&good);
-        f[1] = 1;
-        assert!(Trie::from_arrays(b, f, p, i, 2).is_err(), "a node that is its own child");
-        let (b, f, mut p, i) = parts(&good);
-        p[1] = 9;
-        assert!(Trie::from_arrays(b, f, p, i, 2).is_err(), "postings out of order");
-        assert!(Trie::from_arrays(vec![], vec![1], vec![0], vec![], 2).is_err(), "no root");
+        let good = Trie::build([("a", 0), ("ab", 1), ("b", 0)]);
+        let (children, tokens) = good.counts();
+        let with = |children: &[u32], tokens: &[u32], limit: u32| {
+            Trie::from_counts(good.bytes.clone(), children, tokens, good.ids.clone(), limit)
+        };
+        assert_eq!(with(&children, &tokens, 2).as_ref(), Ok(&good));
+        assert!(with(&children, &tokens, 1).is_err(), "token out of range");
+        assert!(with(&[2, 2, 0, 0], &tokens, 2).is_err(), "more children than nodes");
+        assert!(with(&[2, 0, 0, 0], &tokens, 2).is_err(), "a node that is nobody's child");
+        assert!(with(&[0, 3, 0, 0], &tokens, 2).is_err(), "a node that comes before its parent");
+        assert!(with(&[3, 0, 0, 0], &tokens, 2).is_err(), "children that are not sorted");
+        assert!(with(&[70_000, 0, 0, 0], &tokens, 2).is_err(), "more children than bytes");
+        assert!(with(&children, &[0, 1, 9, 1], 2).is_err(), "more tokens than ids");
+        assert!(with(&children, &[0, u32::MAX, 9, 1], 2).is_err(), "a number of tokens that wraps");
+        assert!(with(&children[1..], &tokens, 2).is_err(), "too short an array");
+        assert!(Trie::from_counts(vec![], &[], &[], vec![], 2).is_err(), "no root");
     }
 }
