@@ -128,5 +128,5 @@ fn context_free_grammars() {
 #[test]
 fn json_strings() {
     let shape = Shape { alphabet: vec!['a', '"', '\\', 'u', '0'], free_rules: 1, ..Shape::default() };
-    run(3000..3060, &shape, Way::Fast);
+    run(3000..3200, &shape, Way::Fast);
 }

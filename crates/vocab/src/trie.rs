@@ -199,7 +199,7 @@ impl Trie {
         nodes.push(Node { first: len as u32, post, children: 0 });
         // The order of the module's description: a node's children begin where all before them end.
         let mut next = 1;
-        let mut work = vec![Self::ROOT..1];
+        let mut work: Vec<Range<u32>> = Some(Self::ROOT..1).into_iter().collect();
         while let Some(siblings) = work.last_mut() {
             let Some(node) = siblings.next() else {
                 work.pop();
@@ -267,7 +267,7 @@ impl TrieWriter {
         // For each node in the new order, what it was.
         let mut old = vec![0; len];
         let mut next = 1;
-        let mut work = vec![Trie::ROOT..1];
+        let mut work: Vec<Range<u32>> = Some(Trie::ROOT..1).into_iter().collect();
         while let Some(siblings) = work.last_mut() {
             let Some(node) = siblings.next() else {
                 work.pop();

@@ -16,6 +16,7 @@
 //! Most tokens are inner, and rests repeat: the 1,301 tokens of Llama 3.1 that hold a closing quote have 576
 //! distinct ones. So a mask is one shared bitset and a short walk over a small trie of rests.
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -30,7 +31,7 @@ pub(crate) type Words = Arc<[u32]>;
 /// Tokens read from one state of one leaf.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Inner tokens, ascending by the number of units that they begin.
+    /// Inner tokens, ascending by the number of units that they begin and that must begin after them.
     inner: Box<[u32]>,
     /// Where the tokens with at most `k` units end in `inner`.
     inner_ends: Box<[u32]>,
@@ -62,6 +63,15 @@ impl NumberedTrie {
     }
 }
 
+/// Nodes that have yet to be read, and how the leaf stands before them.
+struct Below {
+    children: Range<u32>,
+    state: u32,
+    units: u32,
+    /// A counted part has been closed.
+    closed: bool,
+}
+
 /// The rests that begin with one byte.
 #[derive(Debug)]
 struct Rests {
@@ -79,45 +89,64 @@ pub(crate) const MANY: usize = 192;
 impl Entry {
     /// Reads every token below a node of a trie, from `state`: one walk over the part where the leaf is alive.
     pub(crate) fn new(automaton: &Automaton, state: u32, trie: &Trie, from: u32) -> Self {
-        // Inner tokens by their units: a bucket each, so that nothing needs to be sorted.
-        let mut buckets: Vec<Vec<u32>> = vec![Vec::new()];
+        // Inner tokens with their units. They are sorted by counting, at the end.
+        let mut found: Vec<(u32, u32)> = Vec::new();
         let mut closing = Vec::new();
         let mut exits = Vec::new();
         let mut exit_bytes = ByteSet::EMPTY;
-        let mut work = vec![(from, state, 0u32, false)];
-        while let Some((node, state, units, closed)) = work.pop() {
-            if node != from {
+        // PERF: the nodes of a subtree lie one behind the other, so this reads the trie forward.
+        let mut work = vec![Below { children: trie.children(from), state, units: 0, closed: false }];
+        while let Some(below) = work.last_mut() {
+            let Some(node) = below.children.next() else {
+                work.pop();
+                continue;
+            };
+            let step = automaton.step(below.state, trie.byte(node));
+            if step.is_dead() {
+                continue;
+            }
+            let state = step.target();
+            let units = below.units + u32::from(step.action() == Action::Unit);
+            let closed = below.closed || step.action() == Action::Close;
+            for &token in trie.tokens(node) {
                 if closed {
-                    closing.extend(trie.tokens(node).iter().map(|&token| (units, token)));
-                } else if !trie.tokens(node).is_empty() {
-                    if buckets.len() <= units as usize {
-                        buckets.resize_with(units as usize + 1, Vec::new);
-                    }
-                    buckets[units as usize].extend_from_slice(trie.tokens(node));
-                }
-            }
-            let mut dead = ByteSet::EMPTY;
-            for child in trie.children(node) {
-                let step = automaton.step(state, trie.byte(child));
-                if step.is_dead() {
-                    dead.insert(trie.byte(child));
+                    closing.push((units, token));
                 } else {
-                    let units = units + u32::from(step.action() == Action::Unit);
-                    work.push((child, step.target(), units, closed || step.action() == Action::Close));
+                    found.push((units + automaton.tail(state), token));
                 }
             }
-            if !dead.is_empty() && node != from && automaton.is_accepting(state) {
-                exits.push((node, units));
-                exit_bytes = exit_bytes.union(dead);
+            let children = trie.children(node);
+            if children.is_empty() {
+                continue;
             }
+            if automaton.is_accepting(state) {
+                let bytes = trie.child_bytes(node).iter();
+                let dead = bytes.filter(|&&byte| automaton.step(state, byte).is_dead());
+                let mut bytes = ByteSet::EMPTY;
+                dead.for_each(|&byte| bytes.insert(byte));
+                if !bytes.is_empty() {
+                    exits.push((node, units));
+                    exit_bytes = exit_bytes.union(bytes);
+                }
+            }
+            work.push(Below { children, state, units, closed });
         }
         closing.sort_unstable();
-        let mut inner: Vec<u32> = Vec::with_capacity(buckets.iter().map(Vec::len).sum());
-        let mut ends = Vec::with_capacity(buckets.len());
-        for bucket in buckets {
-            inner.extend(bucket);
-            ends.push(inner.len() as u32);
+        let buckets = found.iter().map(|&(units, _)| units as usize + 1).max().unwrap_or(1);
+        let mut ends = vec![0u32; buckets + 1];
+        for &(units, _) in &found {
+            ends[units as usize + 1] += 1;
         }
+        for bucket in 0..buckets {
+            ends[bucket + 1] += ends[bucket];
+        }
+        let mut inner = vec![0; found.len()];
+        for (units, token) in found {
+            inner[ends[units as usize] as usize] = token;
+            ends[units as usize] += 1;
+        }
+        // Each bucket has moved to its own end; the last number counts everything.
+        ends.truncate(buckets);
         Self {
             bitsets: ends.iter().map(|_| OnceLock::new()).collect(),
             inner_ends: ends.into(),
@@ -130,7 +159,7 @@ impl Entry {
         }
     }
 
-    /// The inner tokens that begin at most `room` units, as a list.
+    /// The inner tokens for which there is room for `room` units, as a list.
     pub(crate) fn inner(&self, room: u32) -> &[u32] {
         let at = (room as usize).min(self.inner_ends.len() - 1);
         &self.inner[..self.inner_ends[at] as usize]

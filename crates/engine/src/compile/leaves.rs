@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 
 use super::CompileError;
 use super::facts::Known;
-use crate::leaf::{Automaton, Leaf, Text, Words, json_string};
+use crate::leaf::{Automaton, Leaf, Text, Words, grows, json_string, spell};
 use crate::limits::Limits;
 
 /// Tables that were built before, by the content of their expression. Give one cache to all compiles of a
@@ -149,13 +149,102 @@ impl<'g> Leaves<'g> {
         if let Some(words) = self.all_but(text) {
             return Ok(self.push(Leaf::Text(Box::new(Text::except(words))), false));
         }
+        let (parts, min, max) = self.window_of(text);
+        if let Some((set, min, max)) = self.characters_within(&parts, min, max)
+            && let Spelled::Table(automaton) = self.spelled(&[set], Count::Characters)?
+        {
+            return Ok(self.window(automaton, min, max));
+        }
+        // A window is counted outside the table where that leads into no dead end; otherwise it is part of the set.
+        let counts = (min, max) != (0, u32::MAX);
+        if counts && let Spelled::Table(automaton) = self.spelled(&parts, Count::Outside { min, max })? {
+            return Ok(self.window(automaton, min, max));
+        }
+        match self.spelled(&[text], Count::Nothing)? {
+            Spelled::Table(automaton) => Ok(self.window(automaton, 0, u32::MAX)),
+            Spelled::Set(dfa) => {
+                let empty = dfa.is_empty();
+                Ok(self.push(Leaf::Text(Box::new(Text::within(dfa))), empty))
+            }
+        }
+    }
+
+    /// The operands of an intersection that say more than how long a text is, and the lengths.
+    fn window_of(&self, text: ExprId) -> (Vec<ExprId>, u32, u32) {
+        let operands = match self.grammar.expr(text) {
+            Expr::And(parts) => parts,
+            _ => core::slice::from_ref(&text),
+        };
+        let (mut parts, mut low, mut high) = (Vec::new(), 0, u32::MAX);
+        for &part in operands {
+            match self.any_text(part) {
+                Some((min, max)) => (low, high) = (low.max(min), high.min(max)),
+                None => parts.push(part),
+            }
+        }
+        (parts, low, high)
+    }
+
+    /// The character, if all that is asked for is a number of characters of a set.
+    fn characters_within(&self, parts: &[ExprId], low: u32, high: u32) -> Option<(ExprId, u32, u32)> {
+        let [only] = parts else { return None };
+        let Expr::Repeat { body, min, max } = self.grammar.expr(*only) else { return None };
+        let (min, max) = (low.max(*min), high.min(max.unwrap_or(u32::MAX)));
+        (matches!(self.grammar.expr(*body), Expr::Class(_)) && min <= max).then_some((*body, min, max))
+    }
+
+    /// The table of the JSON strings whose text lies in all of these sets, or the set if the table would be too large, or if
+    /// its length cannot be counted outside.
+    fn spelled(&mut self, parts: &[ExprId], count: Count) -> Result<Spelled, CompileError> {
+        let key = parts.iter().map(|&part| describe(self.grammar, part)).collect::<Option<Vec<_>>>();
+        let key = key.map(|keys| {
+            let mut key = match count {
+                Count::Nothing => b"spelled".to_vec(),
+                Count::Outside { .. } => b"counted".to_vec(),
+                Count::Characters => b"characters".to_vec(),
+            };
+            for part in keys {
+                key.extend((part.len() as u32).to_le_bytes());
+                key.extend(part);
+            }
+            key
+        });
+        let fits = |automaton: &Automaton| match count {
+            Count::Outside { min, max } => min <= max && automaton.tail(automaton.start()) <= max,
+            Count::Nothing | Count::Characters => true,
+        };
+        if let Some(key) = &key
+            && let Some(found) = self.cache.get(key)
+            && fits(&found)
+        {
+            return Ok(Spelled::Table(found));
+        }
         let mut exprs = automata::Exprs::new();
-        let text = translate(self.grammar, text, &mut exprs)?;
-        let utf8 = exprs.utf8_text();
-        let text = exprs.and([text, utf8]);
-        let dfa = automata::Dfa::build(&mut exprs, text, &self.limits).map_err(CompileError::leaf)?;
-        let empty = dfa.is_empty();
-        Ok(self.push(Leaf::Text(Box::new(Text::within(dfa))), empty))
+        let mut sets = vec![exprs.utf8_text()];
+        for &part in parts {
+            let set = translate(self.grammar, part, &mut exprs)?;
+            sets.push(if count == Count::Characters { exprs.star(set) } else { set });
+        }
+        let counted = matches!(count, Count::Outside { .. });
+        let set = exprs.and(sets);
+        let dfa = match automata::Dfa::build(&mut exprs, set, &self.limits) {
+            Ok(dfa) => dfa,
+            // With its lengths the set may be smaller.
+            Err(_) if counted => return Ok(Spelled::Set(automata::Dfa::never())),
+            Err(error) => return Err(CompileError::leaf(error)),
+        };
+        if counted && !grows(&dfa) {
+            return Ok(Spelled::Set(dfa));
+        }
+        let Some(automaton) = spell(&dfa) else { return Ok(Spelled::Set(dfa)) };
+        if !fits(&automaton) {
+            return Ok(Spelled::Set(dfa));
+        }
+        let automaton = Arc::new(automaton);
+        if let Some(key) = key {
+            self.cache.put(key, &automaton);
+        }
+        Ok(Spelled::Table(automaton))
     }
 
     /// The window, if the expression is any text of a number of characters.
@@ -218,7 +307,8 @@ impl<'g> Leaves<'g> {
         if let Some(&found) = self.windows.find(key, same) {
             return found;
         }
-        let empty = automaton.start() == 0;
+        let start = automaton.start();
+        let empty = start == 0 || automaton.live(start).is_empty() && !automaton.is_accepting(start);
         let leaf = self.push(Leaf::Window { automaton, min, max }, empty);
         let leaves = &self.list;
         self.windows.insert_unique(key, leaf, |&i| match &leaves[i as usize] {
@@ -233,6 +323,25 @@ impl<'g> Leaves<'g> {
         self.empty.push(empty);
         self.list.len() as u32 - 1
     }
+}
+
+/// What is counted outside a table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Count {
+    Nothing,
+    /// The length of a text, which must lie in this window: only if that leads into no dead end.
+    Outside {
+        min: u32,
+        max: u32,
+    },
+    /// How often a character of the only set is repeated.
+    Characters,
+}
+
+/// What became of a set of texts.
+enum Spelled {
+    Table(Arc<Automaton>),
+    Set(automata::Dfa),
 }
 
 /// Which expressions are matched by themselves, and not only as the operand of an intersection, a complement or

@@ -61,6 +61,7 @@ pub(crate) struct Automaton {
     /// The bytes by which some accepting state goes on. If what follows the leaf begins with none of
     /// them, then the leaf ends exactly where its automaton dies.
     open: ByteSet,
+    longest_tail: u32,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -69,6 +70,39 @@ struct State {
     accepting: bool,
     /// Every way on begins a unit.
     counts_only: bool,
+    /// How many units must yet begin before the automaton can accept.
+    tail: u32,
+}
+
+/// The tail of a state from which nothing is accepted.
+const NEVER: u32 = u32::MAX;
+
+/// For each state, the least number of units on a way to the one that accepts.
+fn tails(rows: &[Vec<(u8, u8, Step)>], end: u32) -> Vec<u32> {
+    let mut before: Vec<Vec<(u32, u32)>> = vec![Vec::new(); rows.len()];
+    for (state, row) in rows.iter().enumerate() {
+        for &(_, _, step) in row.iter().filter(|(_, _, step)| !step.is_dead()) {
+            before[step.target() as usize].push((state as u32, u32::from(step.action() == Action::Unit)));
+        }
+    }
+    let mut tails = vec![NEVER; rows.len()];
+    tails[end as usize] = 0;
+    // Breadth first by units: what costs none goes to the front.
+    let mut work = std::collections::VecDeque::from([end]);
+    while let Some(state) = work.pop_front() {
+        for &(from, units) in &before[state as usize] {
+            let tail = tails[state as usize] + units;
+            if tail < tails[from as usize] {
+                tails[from as usize] = tail;
+                if units == 0 {
+                    work.push_front(from);
+                } else {
+                    work.push_back(from);
+                }
+            }
+        }
+    }
+    tails
 }
 
 impl Automaton {
@@ -136,9 +170,48 @@ impl Automaton {
             }
             let counts_only = row.iter().all(|step| step.is_dead() || step.action() == Action::Unit);
             steps.extend(row);
-            states.push(State { live, accepting, counts_only });
+            states.push(State { live, accepting, counts_only, tail: 0 });
         }
-        Self { classes, stride, steps: steps.into(), states: states.into(), start, open }
+        Self { classes, stride, steps: steps.into(), states: states.into(), start, open, longest_tail: 0 }
+    }
+
+    /// The same from sparse rows, of which the first is that of the dead state: ranges of bytes and where they lead.
+    /// One state accepts. Steps into states from which it cannot be reached are left out.
+    pub(crate) fn from_rows(rows: &[Vec<(u8, u8, Step)>], start: u32, end: u32) -> Self {
+        let tails = tails(rows, end);
+        let mut cuts = [false; 257];
+        for &(low, high, _) in rows.iter().flatten() {
+            cuts[usize::from(low)] = true;
+            cuts[usize::from(high) + 1] = true;
+        }
+        let mut classes = Box::new([0u8; 256]);
+        for byte in 1..256 {
+            classes[byte] = classes[byte - 1] + u8::from(cuts[byte]);
+        }
+        let stride = usize::from(classes[255]) + 1;
+        let mut steps = vec![Step::DEAD; rows.len() * stride];
+        let mut states = Vec::with_capacity(rows.len());
+        let mut open = ByteSet::EMPTY;
+        for (number, (row, &tail)) in rows.iter().zip(&tails).enumerate() {
+            let (mut live, mut counts_only) = (ByteSet::EMPTY, true);
+            for &(low, high, step) in row {
+                if step.is_dead() || tails[step.target() as usize] == NEVER {
+                    continue;
+                }
+                live.insert_range(low, high);
+                counts_only &= step.action() == Action::Unit;
+                let (from, to) =
+                    (usize::from(classes[usize::from(low)]), usize::from(classes[usize::from(high)]));
+                steps[number * stride + from..=number * stride + to].fill(step);
+            }
+            let accepting = number == end as usize;
+            if accepting {
+                open = open.union(live);
+            }
+            states.push(State { live, accepting, counts_only, tail });
+        }
+        let longest_tail = tails.iter().copied().filter(|&tail| tail != NEVER).max().unwrap_or(0);
+        Self { classes, stride, steps: steps.into(), states: states.into(), start, open, longest_tail }
     }
 
     pub(crate) fn start(&self) -> u32 {
@@ -167,9 +240,20 @@ impl Automaton {
         self.states[state as usize].counts_only
     }
 
+    /// How many units must yet begin, at least.
+    #[inline]
+    pub(crate) fn tail(&self, state: u32) -> u32 {
+        self.states[state as usize].tail
+    }
+
     /// See the field.
     pub(crate) fn open(&self) -> &ByteSet {
         &self.open
+    }
+
+    /// The greatest [`tail`](Self::tail).
+    pub(crate) fn longest_tail(&self) -> u32 {
+        self.longest_tail
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -6,10 +6,12 @@
 //! grammars. There are two kinds:
 //!
 //! * [`Automaton`]: a table, with a *window* that counts units (characters) from outside;
-//! * [`Text`]: JSON strings whose decoded text lies in a set, built state by state while it is used.
+//! * [`Text`]: JSON strings that must not be one of some words, or whose table would be too large ([`spell`]), built state by
+//!   state while they are used.
 
 mod automaton;
 mod json;
+mod spelled;
 mod text;
 
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use maskwright_automata::ByteSet;
 
 pub(crate) use automaton::{Action, Automaton, Step};
 pub(crate) use json::{BODY as JSON_BODY, json_string};
+pub(crate) use spelled::{grows, spell};
 pub(crate) use text::{Next as TextNext, Text, Words};
 
 /// A leaf as one place of a program uses it.

@@ -265,8 +265,11 @@ impl Masker<'_> {
         let (need, room) = units.into_inner();
         let entry = bound.entry(leaf, state);
         // A text keeps closing tokens apart, because some of them will be taken back.
-        let is_text = matches!(bound.program().leaf(leaf), Leaf::Text(_));
-        let unbounded = if need == 0 && room >= bound.horizon() && !is_text {
+        let (is_text, tail) = match bound.program().leaf(leaf) {
+            Leaf::Text(_) => (true, 0),
+            Leaf::Window { automaton, .. } => (false, automaton.longest_tail()),
+        };
+        let unbounded = if need == 0 && room >= bound.horizon() + tail && !is_text {
             entry.unbounded_bitset(vocabulary.size())
         } else {
             None
@@ -366,7 +369,9 @@ fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
     let counters = match thread.leaf {
         NETWORK => 0,
         leaf => match bound.program().leaf(leaf) {
-            Leaf::Window { min, max, .. } => counters(bound, *min, *max, thread.count),
+            Leaf::Window { automaton, min, max } => {
+                counters(bound.horizon() + automaton.longest_tail(), *min, *max, thread.count)
+            }
             Leaf::Text(_) => 0,
         },
     };
@@ -377,7 +382,7 @@ fn frame_key(bound: &BoundProgram, above: u32, frame: Frame) -> Key {
     let counters = match frame.resume() {
         super::stack::Resume::Loop { index, rounds } => {
             let counted = bound.program().counted(index);
-            counters(bound, counted.min, counted.max, rounds)
+            counters(bound.horizon(), counted.min, counted.max, rounds)
         }
         _ => 0,
     };
@@ -385,8 +390,8 @@ fn frame_key(bound: &BoundProgram, above: u32, frame: Frame) -> Key {
 }
 
 /// A counter as a single token sees it: what is missing, and what is left, up to the horizon.
-fn counters(bound: &BoundProgram, min: u32, max: u32, count: u32) -> u64 {
-    let far = bound.horizon() + 1;
+fn counters(horizon: u32, min: u32, max: u32, count: u32) -> u64 {
+    let far = horizon + 1;
     let need = min.saturating_sub(count).min(far);
     let room = max.saturating_sub(count).min(far);
     u64::from(need) << 32 | u64::from(room)

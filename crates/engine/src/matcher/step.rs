@@ -8,7 +8,7 @@ use maskwright_automata::ByteSet;
 
 use super::stack::{BOTTOM, Frame, Resume, Stacks};
 use crate::compile::network::Callee;
-use crate::leaf::{Action, Leaf, Step, TextNext};
+use crate::leaf::{Action, Automaton, Leaf, Step, TextNext};
 use crate::program::{Cell, NetState, Place, Program};
 use crate::seen::Seen;
 
@@ -305,7 +305,7 @@ fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
                 return Inside::Leaves;
             }
             let step = automaton.step(state, byte);
-            let Some(count) = count_step(step, count, *min, *max) else { return Inside::Dies };
+            let Some(count) = count_step(automaton, step, count, *min, *max) else { return Inside::Dies };
             let thread = Thread { leaf, state: step.target(), count, stack };
             if is_end(program, &thread) { Inside::Leaves } else { Inside::Stays(thread) }
         }
@@ -322,17 +322,18 @@ fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
 
 /// The units that a leaf has begun after a step; `None` if the step cannot be made.
 #[inline]
-fn count_step(step: Step, count: u32, min: u32, max: u32) -> Option<u32> {
+fn count_step(automaton: &Automaton, step: Step, count: u32, min: u32, max: u32) -> Option<u32> {
     if step.is_dead() {
         return None;
     }
-    match step.action() {
-        Action::Pass => Some(count),
-        Action::Unit if count >= max => None,
-        Action::Unit if max == u32::MAX => Some((count + 1).min(min)),
-        Action::Unit => Some(count + 1),
-        Action::Close => (count >= min).then_some(count),
-    }
+    let count = match step.action() {
+        Action::Pass => count,
+        Action::Unit if max == u32::MAX => return Some((count + 1).min(min)),
+        Action::Unit => count + 1,
+        Action::Close => return (count >= min).then_some(count),
+    };
+    // There must be room for what has to follow.
+    (count <= max && automaton.tail(step.target()) <= max - count).then_some(count)
 }
 
 /// The only byte that a thread inside a literal takes, and the thread behind it; `None` elsewhere, and for the last byte.
@@ -450,7 +451,7 @@ fn step_leaf<S: Stacks>(
     match program.leaf(leaf) {
         Leaf::Window { automaton, min, max } => {
             let step = automaton.step(state, byte);
-            if let Some(count) = count_step(step, count, *min, *max) {
+            if let Some(count) = count_step(automaton, step, count, *min, *max) {
                 arrive(program, stacks, buffers, Thread { leaf, state: step.target(), count, stack }, next);
             }
         }

@@ -174,7 +174,16 @@ impl Writer<'_> {
             let (character, min) = (self.class(), self.rng.below(3) as u32);
             return self.builder.repeat(character, min, Some(min + 5000));
         }
-        self.expr(depth, callable)
+        let text = self.expr(depth, callable);
+        if self.rng.one_in(3) {
+            // As `minLength` and `maxLength` beside a pattern: a window of lengths.
+            let any = self.builder.class(CharSet::all());
+            let min = self.rng.below(4) as u32;
+            let max = if self.rng.one_in(4) { None } else { Some(min + self.rng.below(4) as u32) };
+            let window = self.builder.repeat(any, min, max);
+            return self.builder.and([text, window]);
+        }
+        text
     }
 
     fn boolean(&mut self, depth: usize, callable: Callable) -> ExprId {
