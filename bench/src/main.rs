@@ -4,6 +4,7 @@
 //! mwbench maskbench   real schemas with valid and invalid instances
 //! mwbench tails       the cases that make engines slow
 //! mwbench regex       ten patterns against an index built ahead of time
+//! mwbench walk        random texts under the mask, judged by two validators
 //! mwbench instances   the texts of one schema file, as the engines read them
 //! ```
 //! See README.md for the method and its biases.
@@ -25,6 +26,7 @@ mod stats;
 mod table;
 mod tails;
 mod tokenizer;
+mod walk;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,6 +46,8 @@ enum Command {
     Tails(tails::Arguments),
     /// Ten patterns, ours against the index of outlines-core
     Regex(regex::Arguments),
+    /// Random texts under the mask, judged by two validators
+    Walk(walk::Arguments),
     /// Print the instances of a schema file as the engines read them
     Instances { file: PathBuf },
 }
@@ -74,6 +78,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Maskbench(arguments) => maskbench::run(&arguments),
         Command::Tails(arguments) => tails::run(&arguments),
         Command::Regex(arguments) => regex::run(&arguments),
+        Command::Walk(arguments) => walk::run(&arguments),
         Command::Instances { file } => {
             let (_, instances) = corpus::read(&file)?;
             for (valid, text) in instances {
