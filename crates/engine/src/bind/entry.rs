@@ -23,6 +23,7 @@ use std::sync::{Arc, OnceLock};
 use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 
+use super::bytes::{self, Bytes};
 use crate::leaf::{Action, Automaton};
 
 /// A bitset over the vocabulary, 32 tokens a word.
@@ -31,20 +32,44 @@ pub(crate) type Words = Arc<[u32]>;
 /// Tokens read from one state of one leaf.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Inner tokens, ascending by the number of units that they begin and that must begin after them.
+    /// The tokens that stay in the state's loop, if it is a wide one.
+    run: Option<Run>,
+    /// The other inner tokens, ascending by the number of units that they begin and that must begin after them.
     inner: Box<[u32]>,
     /// Where the tokens with at most `k` units end in `inner`.
     inner_ends: Box<[u32]>,
-    /// The inner tokens with at most `k` units, as a bitset; the last is all of them.
+    /// All inner tokens with at most `k` units, as a bitset; the last is all of them.
     bitsets: Box<[OnceLock<Words>]>,
-    /// All inner and all closing tokens: what is allowed whatever follows, if nothing is counted.
-    unbounded: OnceLock<Words>,
     /// The tokens that end exactly where a counted part is closed, with their units, ascending by units.
     closing: Box<[(u32, u32)]>,
-    /// Nodes of the vocabulary's trie at which the leaf can end, with the units begun before.
-    exits: Box<[(u32, u32)]>,
-    /// The bytes by which tokens go on behind the exits.
-    exit_bytes: ByteSet,
+    /// All inner and all closing tokens: what is allowed whatever follows, if nothing is counted.
+    unbounded: OnceLock<Words>,
+    pub(crate) exits: Exits,
+}
+
+/// Tokens that consist of bytes by which a state leads to itself.
+#[derive(Debug)]
+struct Run {
+    words: Words,
+    /// Whether each byte is a unit.
+    counts: bool,
+    /// The units that must begin after them.
+    tail: u32,
+}
+
+/// Some tokens, in the form that suits their number.
+pub(crate) enum Tokens<'e> {
+    Many(&'e Words),
+    Few(&'e [u32]),
+}
+
+/// Where tokens leave the leaf.
+#[derive(Debug, Default)]
+pub(crate) struct Exits {
+    /// Nodes of the trie at which the leaf can end, with the units begun before.
+    nodes: Vec<(u32, u32)>,
+    /// The bytes by which tokens go on behind them.
+    bytes: ByteSet,
     /// Rests by their first byte.
     rests: OnceLock<Box<[OnceLock<Box<Rests>>]>>,
 }
@@ -63,15 +88,6 @@ impl NumberedTrie {
     }
 }
 
-/// Nodes that have yet to be read, and how the leaf stands before them.
-struct Below {
-    children: Range<u32>,
-    state: u32,
-    units: u32,
-    /// A counted part has been closed.
-    closed: bool,
-}
-
 /// The rests that begin with one byte.
 #[derive(Debug)]
 struct Rests {
@@ -86,51 +102,122 @@ const PREPARED: usize = 17;
 /// How many tokens make a bitset better than a list.
 pub(crate) const MANY: usize = 192;
 
+/// Nodes that have yet to be read, and how the leaf stands before them.
+struct Below {
+    children: Range<u32>,
+    state: u32,
+    units: u32,
+    /// A counted part has been closed.
+    closed: bool,
+    /// Only bytes of the loop have been read.
+    looping: bool,
+}
+
+/// The bytes by which a state leads to itself, and what the vocabulary knows of them ([`super::bytes`]).
+struct Loop<'b> {
+    class: u128,
+    bytes: &'b Bytes,
+}
+
+/// Reads every token below a node of a trie, from `state`: one walk over the part where the leaf is alive. Tokens that
+/// consist of bytes of the loop are left out. `found` gets the tokens of a node with the state, the units, and whether a
+/// counted part was closed.
+fn read(
+    automaton: &Automaton,
+    state: u32,
+    trie: &Trie,
+    from: u32,
+    looped: Option<&Loop<'_>>,
+    mut found: impl FnMut(&[u32], u32, u32, bool),
+) -> Exits {
+    let mut exits = Exits::default();
+    let root =
+        Below { children: trie.children(from), state, units: 0, closed: false, looping: looped.is_some() };
+    // PERF: the nodes of a subtree lie one behind the other, so this reads the trie forward.
+    let mut work = vec![root];
+    while let Some(below) = work.last_mut() {
+        let Some(node) = below.children.next() else {
+            work.pop();
+            continue;
+        };
+        let byte = trie.byte(node);
+        let step = automaton.step(below.state, byte);
+        if step.is_dead() {
+            continue;
+        }
+        let mut looping = below.looping;
+        if let (true, Some(looped)) = (looping, looped) {
+            looping = bytes::class(byte) & !looped.class == 0;
+            if looping && looped.bytes.below(node) & !looped.class == 0 {
+                continue;
+            }
+        }
+        let state = step.target();
+        let units = below.units + u32::from(step.action() == Action::Unit);
+        let closed = below.closed || step.action() == Action::Close;
+        if !looping {
+            found(trie.tokens(node), state, units, closed);
+        }
+        let children = trie.children(node);
+        if children.is_empty() {
+            continue;
+        }
+        if automaton.is_accepting(state) {
+            let mut dead = ByteSet::EMPTY;
+            for &byte in trie.child_bytes(node) {
+                if automaton.step(state, byte).is_dead() {
+                    dead.insert(byte);
+                }
+            }
+            if !dead.is_empty() {
+                exits.nodes.push((node, units));
+                exits.bytes = exits.bytes.union(dead);
+            }
+        }
+        work.push(Below { children, state, units, closed, looping });
+    }
+    exits
+}
+
+/// A loop over fewer bytes is not worth asking the vocabulary about.
+const WIDE: u32 = 16;
+
 impl Entry {
-    /// Reads every token below a node of a trie, from `state`: one walk over the part where the leaf is alive.
-    pub(crate) fn new(automaton: &Automaton, state: u32, trie: &Trie, from: u32) -> Self {
+    /// Reads a whole vocabulary. What stays in the state's loop is known without reading it.
+    pub(crate) fn new(automaton: &Automaton, state: u32, trie: &Trie, bytes: &Bytes) -> Self {
+        let (class, counts) = bytes::loop_class(automaton, state);
+        if class.count_ones() < WIDE {
+            return Self::read(automaton, state, trie, 0, None);
+        }
+        let mut entry = Self::read(automaton, state, trie, 0, Some(&Loop { class, bytes }));
+        let tail = automaton.tail(state);
+        entry.run = Some(Run { words: bytes.run(class).into(), counts, tail });
+        // A bitset for each number of units that tells tokens apart.
+        let most = tail as usize + if counts { bytes.longest() } else { 0 };
+        let last = entry.inner_ends[entry.inner_ends.len() - 1];
+        let mut ends = core::mem::take(&mut entry.inner_ends).into_vec();
+        ends.resize(ends.len().max(most + 1), last);
+        entry.bitsets = ends.iter().map(|_| OnceLock::new()).collect();
+        entry.inner_ends = ends.into();
+        entry
+    }
+
+    /// Reads the tokens below a node.
+    pub(crate) fn below(automaton: &Automaton, state: u32, trie: &Trie, from: u32) -> Self {
+        Self::read(automaton, state, trie, from, None)
+    }
+
+    fn read(automaton: &Automaton, state: u32, trie: &Trie, from: u32, looped: Option<&Loop<'_>>) -> Self {
         // Inner tokens with their units. They are sorted by counting, at the end.
         let mut found: Vec<(u32, u32)> = Vec::new();
         let mut closing = Vec::new();
-        let mut exits = Vec::new();
-        let mut exit_bytes = ByteSet::EMPTY;
-        // PERF: the nodes of a subtree lie one behind the other, so this reads the trie forward.
-        let mut work = vec![Below { children: trie.children(from), state, units: 0, closed: false }];
-        while let Some(below) = work.last_mut() {
-            let Some(node) = below.children.next() else {
-                work.pop();
-                continue;
-            };
-            let step = automaton.step(below.state, trie.byte(node));
-            if step.is_dead() {
-                continue;
+        let exits = read(automaton, state, trie, from, looped, |tokens, state, units, closed| {
+            if closed {
+                closing.extend(tokens.iter().map(|&token| (units, token)));
+            } else {
+                found.extend(tokens.iter().map(|&token| (units + automaton.tail(state), token)));
             }
-            let state = step.target();
-            let units = below.units + u32::from(step.action() == Action::Unit);
-            let closed = below.closed || step.action() == Action::Close;
-            for &token in trie.tokens(node) {
-                if closed {
-                    closing.push((units, token));
-                } else {
-                    found.push((units + automaton.tail(state), token));
-                }
-            }
-            let children = trie.children(node);
-            if children.is_empty() {
-                continue;
-            }
-            if automaton.is_accepting(state) {
-                let bytes = trie.child_bytes(node).iter();
-                let dead = bytes.filter(|&&byte| automaton.step(state, byte).is_dead());
-                let mut bytes = ByteSet::EMPTY;
-                dead.for_each(|&byte| bytes.insert(byte));
-                if !bytes.is_empty() {
-                    exits.push((node, units));
-                    exit_bytes = exit_bytes.union(bytes);
-                }
-            }
-            work.push(Below { children, state, units, closed });
-        }
+        });
         closing.sort_unstable();
         let buckets = found.iter().map(|&(units, _)| units as usize + 1).max().unwrap_or(1);
         let mut ends = vec![0u32; buckets + 1];
@@ -148,34 +235,39 @@ impl Entry {
         // Each bucket has moved to its own end; the last number counts everything.
         ends.truncate(buckets);
         Self {
+            run: None,
             bitsets: ends.iter().map(|_| OnceLock::new()).collect(),
             inner_ends: ends.into(),
             inner: inner.into(),
-            unbounded: OnceLock::new(),
             closing: closing.into(),
-            exits: exits.into(),
-            exit_bytes,
-            rests: OnceLock::new(),
+            unbounded: OnceLock::new(),
+            exits,
         }
     }
 
-    /// The inner tokens for which there is room for `room` units, as a list.
-    pub(crate) fn inner(&self, room: u32) -> &[u32] {
+    /// The inner tokens for which there is room for `room` units.
+    pub(crate) fn inner(&self, room: u32, bytes: &Bytes) -> Tokens<'_> {
+        let at = (room as usize).min(self.inner_ends.len() - 1);
+        let few = &self.inner[..self.inner_ends[at] as usize];
+        if self.run.is_none() && few.len() < MANY {
+            Tokens::Few(few)
+        } else {
+            Tokens::Many(self.bitset_at(at, bytes))
+        }
+    }
+
+    /// The same as a list, for an entry that was read below a node.
+    pub(crate) fn list(&self, room: u32) -> &[u32] {
         let at = (room as usize).min(self.inner_ends.len() - 1);
         &self.inner[..self.inner_ends[at] as usize]
     }
 
-    /// The same as a bitset, if they are many.
-    pub(crate) fn inner_bitset(&self, room: u32, size: usize) -> Option<&Words> {
-        let at = (room as usize).min(self.inner_ends.len() - 1);
-        (self.inner_ends[at] as usize >= MANY).then(|| self.bitset_at(at, size))
-    }
-
     /// The inner and the closing tokens as one bitset, if they are many.
-    pub(crate) fn unbounded_bitset(&self, size: usize) -> Option<&Words> {
-        (self.inner.len() >= MANY).then(|| {
+    pub(crate) fn unbounded(&self, bytes: &Bytes) -> Option<&Words> {
+        let many = self.run.is_some() || self.inner.len() >= MANY;
+        many.then(|| {
             self.unbounded.get_or_init(|| {
-                let mut words = self.bitset_at(self.bitsets.len() - 1, size).to_vec();
+                let mut words = self.bitset_at(self.bitsets.len() - 1, bytes).to_vec();
                 for &(_, token) in &self.closing {
                     words[token as usize / 32] |= 1 << (token % 32);
                 }
@@ -184,28 +276,28 @@ impl Entry {
         })
     }
 
-    fn bitset_at(&self, at: usize, size: usize) -> &Words {
+    fn bitset_at(&self, at: usize, bytes: &Bytes) -> &Words {
         self.bitsets[at].get_or_init(|| {
-            let last = self.bitsets.len() - 1;
-            let (inside, beyond) = self.inner.split_at(self.inner_ends[at] as usize);
-            if at == last || inside.len() < beyond.len() {
-                return bitset(inside, size);
-            }
-            // Most tokens begin few units: it is quicker to take the others away.
-            let mut words = self.bitset_at(last, size).to_vec();
-            for &token in beyond {
-                words[token as usize / 32] &= !(1 << (token % 32));
+            let inside = &self.inner[..self.inner_ends[at] as usize];
+            let mut words = match &self.run {
+                Some(run) if run.tail as usize > at => vec![0; bytes.words()],
+                Some(run) if run.counts => bytes.no_longer(&run.words, at - run.tail as usize),
+                Some(run) => run.words.to_vec(),
+                None => vec![0; bytes.words()],
+            };
+            for &token in inside {
+                words[token as usize / 32] |= 1 << (token % 32);
             }
             words.into()
         })
     }
 
     /// Builds the bitsets for few units now, because they are the ones that take long.
-    pub(crate) fn prepare(&self, size: usize) {
+    pub(crate) fn prepare(&self, bytes: &Bytes) {
         for room in 0..self.bitsets.len().min(PREPARED) {
-            self.inner_bitset(room as u32, size);
+            self.inner(room as u32, bytes);
         }
-        self.unbounded_bitset(size);
+        self.unbounded(bytes);
     }
 
     /// The tokens that close the counted part with their last byte, having begun `need` to `room` units.
@@ -214,15 +306,21 @@ impl Entry {
         self.closing[from..].iter().take_while(move |&&(units, _)| units <= room).map(|&(_, token)| token)
     }
 
-    /// Whether any token goes on behind the leaf.
-    pub(crate) fn has_exits(&self) -> bool {
-        !self.exits.is_empty()
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let run = self.run.iter().map(|run| &run.words);
+        let bitsets = self.bitsets.iter().chain([&self.unbounded]).filter_map(OnceLock::get).chain(run);
+        (self.inner.len() + self.inner_ends.len()) * 4
+            + self.closing.len() * 8
+            + bitsets.map(|words| words.len() * 4).sum::<usize>()
+            + self.exits.heap_bytes()
     }
+}
 
+impl Exits {
     /// The bytes that rests can begin with.
     #[inline]
-    pub(crate) fn exit_bytes(&self) -> &ByteSet {
-        &self.exit_bytes
+    pub(crate) fn bytes(&self) -> &ByteSet {
+        &self.bytes
     }
 
     /// The tries of rests that begin with `byte`, for exits after `need` to `room` units. Each trie has the byte as the only
@@ -243,10 +341,10 @@ impl Entry {
         all.into_iter().filter(|rests| rests.trie.len() > 1).chain(some)
     }
 
-    /// Collects the rests that begin with a byte, from the trie that the entry was made for.
+    /// Collects the rests that begin with a byte, from the trie that was read.
     fn gather(&self, byte: u8, trie: &Trie) -> Rests {
         let mut found: Vec<(u32, Vec<u8>, u32)> = Vec::new();
-        for &(exit, units) in &self.exits {
+        for &(exit, units) in &self.nodes {
             let Some(child) = trie.child(exit, byte) else { continue };
             let mut path = vec![byte];
             let mut work = vec![(child, 1usize)];
@@ -269,17 +367,11 @@ impl Entry {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        let bitsets = self.bitsets.iter().filter_map(OnceLock::get).map(|words| words.len() * 4);
         let by_byte = self.rests.get().map_or(&[][..], |rests| rests);
         let rests = by_byte.iter().filter_map(OnceLock::get).map(|r| {
             r.all.trie.heap_bytes() + r.by_units.iter().map(|(_, r)| r.trie.heap_bytes() + 64).sum::<usize>()
         });
-        self.inner.len() * 4
-            + self.inner_ends.len() * 4
-            + (self.closing.len() + self.exits.len()) * 8
-            + bitsets.sum::<usize>()
-            + rests.sum::<usize>()
-            + size_of_val(by_byte)
+        self.nodes.len() * 8 + rests.sum::<usize>() + size_of_val(by_byte)
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use maskwright_vocab::{Trie, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use super::bytes::{self, Bytes};
 use super::entry::{Entry, Words};
 use crate::leaf::{Automaton, JSON_BODY, json_string};
 use crate::store::Store;
@@ -21,8 +22,7 @@ pub struct Library {
     below: RwLock<FxHashMap<u32, Words>>,
     /// Unions of two bitsets, by their addresses.
     unions: RwLock<FxHashMap<(usize, usize), Union>>,
-    /// A bit for each node of the vocabulary's trie: whether some token below it goes on with a quote.
-    quotes: Box<[u64]>,
+    bytes: Bytes,
 }
 
 /// Two bitsets, kept so that their addresses stay theirs, and what is in either.
@@ -41,7 +41,7 @@ impl Library {
     /// An empty library, but for what every JSON document needs.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
         let library = Self {
-            quotes: nodes_before(vocabulary.trie(), b'"'),
+            bytes: Bytes::of(&vocabulary),
             vocabulary,
             automata: RwLock::default(),
             below: RwLock::default(),
@@ -49,9 +49,9 @@ impl Library {
         };
         let string = library.bind(json_string());
         for state in 1..json_string().len() as u32 {
-            let entry = string.entry(state, &library.vocabulary);
+            let entry = string.entry(state, &library);
             if state == JSON_BODY {
-                entry.prepare(library.vocabulary.size());
+                entry.prepare(&library.bytes);
             }
         }
         library
@@ -68,7 +68,7 @@ impl Library {
         let unions = self.unions.read().unwrap_or_else(PoisonError::into_inner);
         automata.values().map(|bound| bound.heap_bytes()).sum::<usize>()
             + unions.values().map(|union| union.words.len() * 4).sum::<usize>()
-            + size_of_val(&*self.quotes)
+            + self.bytes.heap_bytes()
     }
 
     /// The tokens at and below a node of the vocabulary's trie, ascending.
@@ -91,10 +91,14 @@ impl Library {
         below.entry(node).or_insert(tokens).clone()
     }
 
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// Whether some token below a node of the vocabulary's trie goes on with a quote.
     #[inline]
     pub(crate) fn is_before_quote(&self, node: u32) -> bool {
-        self.quotes[node as usize / 64] >> (node % 64) & 1 == 1
+        self.bytes.below(node) & bytes::class(b'"') != 0
     }
 
     /// All bits of two bitsets.
@@ -131,21 +135,7 @@ impl Library {
     }
 }
 
-/// A bit for each node of a trie: whether there is an edge with this byte somewhere below. Children come after
-/// their parents, so one pass from the end is enough.
-fn nodes_before(trie: &Trie, byte: u8) -> Box<[u64]> {
-    let mut bits = vec![0u64; trie.len().div_ceil(64)];
-    for node in (0..trie.len() as u32).rev() {
-        let is_before =
-            |child: u32| trie.byte(child) == byte || bits[child as usize / 64] >> (child % 64) & 1 == 1;
-        if trie.children(node).any(is_before) {
-            bits[node as usize / 64] |= 1 << (node % 64);
-        }
-    }
-    bits.into()
-}
-
-/// An automaton with an [`Entry`] for each state that was asked for.
+/// An automaton with what is known of each state that was asked for.
 #[derive(Debug)]
 pub(crate) struct BoundAutomaton {
     automaton: Arc<Automaton>,
@@ -160,17 +150,19 @@ impl BoundAutomaton {
         Self { automaton, entries, parts: Store::new() }
     }
 
-    /// The same for the tokens below a node of a trie with this number.
+    /// The tokens below a node of a trie with this number.
     pub(crate) fn entry_below(&self, state: u32, trie: &Trie, number: u32, node: u32) -> &Entry {
         let key = (number, node, state);
         let hash = |key: &(u32, u32, u32)| FxBuildHasher.hash_one(key);
-        let make = || (key, Entry::new(&self.automaton, state, trie, node));
+        let make = || (key, Entry::below(&self.automaton, state, trie, node));
         let found = self.parts.intern(hash(&key), |(k, _)| *k == key, |(k, _)| hash(k), make);
         &self.parts.get(found).1
     }
 
-    pub(crate) fn entry(&self, state: u32, vocabulary: &Vocabulary) -> &Entry {
-        self.entries[state as usize].get_or_init(|| Entry::new(&self.automaton, state, vocabulary.trie(), 0))
+    /// The whole vocabulary in a state.
+    pub(crate) fn entry(&self, state: u32, library: &Library) -> &Entry {
+        let make = || Entry::new(&self.automaton, state, library.vocabulary.trie(), &library.bytes);
+        self.entries[state as usize].get_or_init(make)
     }
 
     fn heap_bytes(&self) -> usize {

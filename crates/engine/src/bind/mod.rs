@@ -1,5 +1,6 @@
 //! A program together with a vocabulary: what matchers run on.
 
+mod bytes;
 mod entry;
 mod library;
 mod memo;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use maskwright_vocab::{Trie, Vocabulary};
 
-pub(crate) use self::entry::{Entry, MANY, Words, bitset};
+pub(crate) use self::entry::{Entry, Exits, MANY, Tokens, Words, bitset};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;
 pub(crate) use self::memo::{Answer, Key, Memo, Part};
@@ -78,7 +79,7 @@ impl BoundProgram {
         self.horizon
     }
 
-    /// The same for the tokens below a node of a trie with this number.
+    /// What the tokens below a node of a trie with this number do in a state of a leaf's automaton.
     pub(crate) fn entry_below(&self, leaf: u32, state: u32, trie: &Trie, number: u32, node: u32) -> &Entry {
         self.automata[leaf as usize].entry_below(state, trie, number, node)
     }
@@ -90,6 +91,6 @@ impl BoundProgram {
 
     /// What the vocabulary does in a state of a leaf's automaton.
     pub(crate) fn entry(&self, leaf: u32, state: u32) -> &Entry {
-        self.automata[leaf as usize].entry(state, self.library.vocabulary())
+        self.automata[leaf as usize].entry(state, &self.library)
     }
 }

@@ -18,7 +18,7 @@ use maskwright_automata::ByteSet;
 use super::stack::{Arena, Frame, Top};
 use super::step::{Buffers, NETWORK, Thread, leave, live};
 use super::walk::{Line, LineStacks, Walk, Walker, completion_nodes};
-use crate::bind::{Answer, BoundProgram, Key, Library, MANY, Part, Words, bitset};
+use crate::bind::{Answer, BoundProgram, Key, Library, MANY, Part, Tokens, Words, bitset};
 use crate::compile::network::Callee;
 use crate::leaf::{Leaf, Text};
 use crate::program::{NetState, Place};
@@ -263,33 +263,29 @@ impl Masker<'_> {
         let bound = self.bound;
         let vocabulary = bound.vocabulary();
         let (need, room) = units.into_inner();
-        let entry = bound.entry(leaf, state);
         // A text keeps closing tokens apart, because some of them will be taken back.
-        let (is_text, tail) = match bound.program().leaf(leaf) {
-            Leaf::Text(_) => (true, 0),
-            Leaf::Window { automaton, .. } => (false, automaton.longest_tail()),
+        let is_free = match bound.program().leaf(leaf) {
+            Leaf::Text(_) => false,
+            Leaf::Window { automaton, .. } => need == 0 && room >= bound.horizon() + automaton.longest_tail(),
         };
-        let unbounded = if need == 0 && room >= bound.horizon() + tail && !is_text {
-            entry.unbounded_bitset(vocabulary.size())
-        } else {
-            None
-        };
-        if let Some(words) = unbounded {
+        let (entry, bytes) = (bound.entry(leaf, state), bound.library().bytes());
+        if is_free && let Some(words) = entry.unbounded(bytes) {
             bases.push(words.clone());
         } else {
-            match entry.inner_bitset(room, vocabulary.size()) {
-                Some(words) => bases.push(words.clone()),
-                None => found.extend_from_slice(entry.inner(room)),
+            match entry.inner(room, bytes) {
+                Tokens::Many(words) => bases.push(words.clone()),
+                Tokens::Few(list) => found.extend_from_slice(list),
             }
             found.extend(entry.closing(need, room));
         }
-        if !entry.has_exits() || follow.is_empty() {
+        let exits = &entry.exits;
+        if follow.intersection(*exits.bytes()).is_empty() {
             return;
         }
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
         let mut walk = Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts: true };
-        for byte in follow.intersection(*entry.exit_bytes()).iter() {
-            for rests in entry.rests(byte, need, room, vocabulary.trie()) {
+        for byte in follow.intersection(*exits.bytes()).iter() {
+            for rests in exits.rests(byte, need, room, vocabulary.trie()) {
                 self.scratch.walker.walk(&mut walk, &rests.trie, rests.number, behind);
             }
         }

@@ -18,7 +18,7 @@ use maskwright_vocab::Trie;
 
 use super::stack::{Arena, Frame, Mark, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, leave, literal_byte, live, step_all, step_others};
-use crate::bind::{BoundProgram, Entry};
+use crate::bind::{BoundProgram, Exits};
 use crate::compile::network::Callee;
 use crate::leaf::{Leaf, Text, TextNext, json_string};
 use crate::program::{NetState, Place, Program};
@@ -218,7 +218,7 @@ enum Shortcut<'w> {
     /// A thread came to a node inside a string.
     String { thread: Thread, node: u32 },
     /// A leaf ends below a node, and `behind` goes on with what is left of the tokens.
-    Rests { entry: &'w Entry, min: u32, max: u32, follow: ByteSet, behind: Thread },
+    Rests { exits: &'w Exits, min: u32, max: u32, follow: ByteSet, behind: Thread },
 }
 
 /// The children of a node with no more than this are simply tried.
@@ -370,14 +370,14 @@ impl Walker {
             let Callee::Leaf(leaf) = call.callee else { continue };
             let Leaf::Window { automaton, min, max } = program.leaf(leaf) else { continue };
             let entry = bound.entry_below(leaf, automaton.start(), trie, number, node);
-            walk.found.extend_from_slice(entry.inner(*max));
+            walk.found.extend_from_slice(entry.list(*max));
             walk.found.extend(entry.closing(*min, *max));
+            let exits = &entry.exits;
             let returning = program.returning(call);
-            let follow =
-                program.follow(returning).unwrap_or(ByteSet::EMPTY).intersection(*entry.exit_bytes());
+            let follow = program.follow(returning).unwrap_or(ByteSet::EMPTY).intersection(*exits.bytes());
             if !follow.is_empty() {
                 let behind = Thread::network(returning, thread.stack);
-                shortcuts.push(Shortcut::Rests { entry, min: *min, max: *max, follow, behind });
+                shortcuts.push(Shortcut::Rests { exits, min: *min, max: *max, follow, behind });
             }
         }
         Some(apart.others)
@@ -409,9 +409,9 @@ impl Walker {
     fn take<'w>(&mut self, walk: &mut Walk<'w, '_>, trie: &Trie, number: u32, shortcut: Shortcut<'w>) {
         let (thread, node) = match shortcut {
             Shortcut::String { thread, node } => (thread, node),
-            Shortcut::Rests { entry, min, max, follow, behind } => {
+            Shortcut::Rests { exits, min, max, follow, behind } => {
                 for byte in follow.iter() {
-                    for rests in entry.rests(byte, min, max, trie) {
+                    for rests in exits.rests(byte, min, max, trie) {
                         self.walk(walk, &rests.trie, rests.number, &[behind]);
                     }
                 }
@@ -426,16 +426,17 @@ impl Walker {
         };
         let state = text.map_or(thread.state, |text| text.spelling(thread.state));
         let entry = bound.entry_below(thread.leaf, state, trie, number, node);
-        walk.found.extend_from_slice(entry.inner(u32::MAX));
+        let exits = &entry.exits;
+        walk.found.extend_from_slice(entry.list(u32::MAX));
         let before = walk.found.len();
         walk.found.extend(entry.closing(0, u32::MAX));
-        if entry.has_exits() {
+        if !exits.bytes().is_empty() {
             let mut behind = Vec::new();
             walk.buffers.begin();
             leave(program, walk.stacks, walk.buffers, thread.stack, &mut behind);
             let follow = live(program, walk.stacks, walk.buffers, &behind);
-            for byte in follow.intersection(*entry.exit_bytes()).iter() {
-                for rests in entry.rests(byte, 0, u32::MAX, trie) {
+            for byte in follow.intersection(*exits.bytes()).iter() {
+                for rests in exits.rests(byte, 0, u32::MAX, trie) {
                     self.walk(walk, &rests.trie, rests.number, &behind);
                 }
             }
