@@ -121,6 +121,17 @@ impl Trie {
         &self.ids[self.nodes[node as usize].post as usize..self.nodes[node as usize + 1].post as usize]
     }
 
+    /// The tokens of all nodes below `node`, in the order of the nodes.
+    pub fn tokens_below(&self, node: u32) -> &[u32] {
+        // The nodes below lie side by side, and behind the children comes last what is below the last that has any.
+        let mut block = self.children(node);
+        let first = block.start as usize;
+        while let Some(last) = block.clone().rev().find(|&child| self.nodes[child as usize].children > 0) {
+            block = self.children(last);
+        }
+        &self.ids[self.nodes[first].post as usize..self.nodes[block.end as usize].post as usize]
+    }
+
     /// The node reached from `node` by `byte`.
     #[inline]
     pub fn child(&self, node: u32, byte: u8) -> Option<u32> {
@@ -426,6 +437,25 @@ mod tests {
                 let slow = trie.children(node).find(|&child| trie.byte(child) == byte);
                 assert_eq!(trie.child(node, byte), slow, "node {node}, byte {byte}");
             }
+        }
+    }
+
+    #[test]
+    fn the_tokens_below_a_node_are_those_of_its_subtree() {
+        let strings = ["a", "ab", "abc", "ax", "b", "ba", "bab", "bb", "c", "ca", "cab", "cb", "d"];
+        let trie = Trie::build(strings.iter().zip(0..));
+        for node in 0..trie.len() as u32 {
+            let (mut slow, mut work) = (Vec::new(), vec![node]);
+            while let Some(node) = work.pop() {
+                for child in trie.children(node) {
+                    slow.extend_from_slice(trie.tokens(child));
+                    work.push(child);
+                }
+            }
+            let mut fast = trie.tokens_below(node).to_vec();
+            slow.sort_unstable();
+            fast.sort_unstable();
+            assert_eq!(fast, slow, "node {node}");
         }
     }
 

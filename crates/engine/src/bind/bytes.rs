@@ -10,7 +10,7 @@
 //!
 //! They are exact for ASCII; all other bytes count as one, which is never part of a class.
 
-use maskwright_vocab::{Trie, Vocabulary};
+use maskwright_vocab::{TokenId, Trie, Vocabulary};
 
 use crate::leaf::{Action, Automaton};
 
@@ -23,6 +23,8 @@ pub(crate) struct Bytes {
     with: Vec<Box<[u32]>>,
     /// The tokens that have at most so many bytes, and at least one.
     no_longer: Vec<Box<[u32]>>,
+    /// How many bytes each token has.
+    lengths: Box<[u16]>,
 }
 
 /// The bit of a byte. Zero, which no JSON text contains, shares its bit with everything beyond ASCII.
@@ -31,17 +33,44 @@ pub(crate) fn class(byte: u8) -> u128 {
     if byte < 0x80 { 1 << byte } else { 1 }
 }
 
-/// The bytes by which a state leads to itself, and whether each of them begins a unit.
-pub(crate) fn loop_class(automaton: &Automaton, state: u32) -> (u128, bool) {
-    let mut classes = [0u128; 2];
-    for byte in 1..0x80u8 {
-        let step = automaton.step(state, byte);
-        if step.target() == state && step.action() != Action::Close {
-            classes[usize::from(step.action() == Action::Unit)] |= class(byte);
-        }
+/// The bytes by which the states of an automaton lead to themselves, found when they are asked for. All count units, or none.
+pub(crate) struct Loops<'b> {
+    automaton: &'b Automaton,
+    pub(crate) bytes: &'b Bytes,
+    classes: Vec<u128>,
+    counts: bool,
+}
+
+/// Not known yet. No class has all bits, because the first stands for bytes beyond ASCII.
+const UNKNOWN: u128 = u128::MAX;
+
+impl<'b> Loops<'b> {
+    pub(crate) fn new(automaton: &'b Automaton, bytes: &'b Bytes) -> Self {
+        Self { automaton, bytes, classes: vec![UNKNOWN; automaton.len()], counts: automaton.counts() }
     }
-    let [passes, counts] = classes;
-    if counts.count_ones() > passes.count_ones() { (counts, true) } else { (passes, false) }
+
+    /// Whether the bytes of loops begin a unit each.
+    pub(crate) fn counts(&self) -> bool {
+        self.counts
+    }
+
+    /// The bytes by which a state leads to itself, and whether they count.
+    #[inline]
+    pub(crate) fn of(&mut self, state: u32) -> (u128, bool) {
+        if self.classes[state as usize] == UNKNOWN {
+            let action = if self.counts { Action::Unit } else { Action::Pass };
+            let step = crate::leaf::Step::new(state, action);
+            let members = (1..0x80u8).filter(|&byte| self.automaton.step(state, byte) == step);
+            self.classes[state as usize] = members.map(class).fold(0, |a, b| a | b);
+        }
+        (self.classes[state as usize], self.counts)
+    }
+
+    /// Whether no token below a node of the vocabulary leaves a state.
+    #[inline]
+    pub(crate) fn stays_below(&mut self, state: u32, node: u32) -> bool {
+        self.bytes.below(node) & !self.of(state).0 == 0
+    }
 }
 
 impl Bytes {
@@ -60,8 +89,10 @@ impl Bytes {
             let (shorter, same) = no_longer.split_at_mut(length);
             same[0].iter_mut().zip(&shorter[length - 1]).for_each(|(word, shorter)| *word |= shorter);
         }
+        let length = |id: usize| vocabulary.bytes(TokenId(id as u32)).len().min(usize::from(u16::MAX)) as u16;
+        let lengths = (0..vocabulary.size()).map(length).collect();
         let boxed = |lists: Vec<Vec<u32>>| lists.into_iter().map(Vec::into_boxed_slice).collect();
-        Self { below: below(vocabulary.trie()), with: boxed(with), no_longer: boxed(no_longer) }
+        Self { below: below(vocabulary.trie()), with: boxed(with), no_longer: boxed(no_longer), lengths }
     }
 
     /// The bytes below a node of the vocabulary's trie.
@@ -85,6 +116,12 @@ impl Bytes {
     pub(crate) fn no_longer(&self, words: &[u32], length: usize) -> Vec<u32> {
         let no_longer = &self.no_longer[length.min(self.longest())];
         words.iter().zip(no_longer).map(|(word, no_longer)| word & no_longer).collect()
+    }
+
+    /// How many bytes a token has.
+    #[inline]
+    pub(crate) fn length(&self, token: u32) -> u32 {
+        u32::from(self.lengths[token as usize])
     }
 
     /// The length of the longest token.

@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 
-use super::bytes::{self, Bytes};
+use super::bytes::{self, Bytes, Loops};
 use crate::leaf::{Action, Automaton};
 
 /// A bitset over the vocabulary, 32 tokens a word.
@@ -113,26 +113,30 @@ struct Below {
     looping: bool,
 }
 
-/// The bytes by which a state leads to itself, and what the vocabulary knows of them ([`super::bytes`]).
-struct Loop<'b> {
-    class: u128,
-    bytes: &'b Bytes,
+/// What is found while tokens are read.
+trait Found {
+    /// The tokens of a node, with the state there, the units begun, and whether a counted part was closed.
+    fn at(&mut self, tokens: &[u32], state: u32, units: u32, closed: bool);
+    /// All tokens below a node of the vocabulary, which lies `depth` bytes deep: none of them leaves the state.
+    fn below(&mut self, tokens: &[u32], state: u32, units: u32, depth: u32);
 }
 
-/// Reads every token below a node of a trie, from `state`: one walk over the part where the leaf is alive. Tokens that
-/// consist of bytes of the loop are left out. `found` gets the tokens of a node with the state, the units, and whether a
-/// counted part was closed.
+/// Reads every token below a node of a trie, from `state`: one walk over the part where the leaf is alive. For the trie of
+/// the vocabulary, subtrees that stay in one state are not walked through. With `known`, neither are tokens that stay in the
+/// first state.
 fn read(
     automaton: &Automaton,
     state: u32,
     trie: &Trie,
     from: u32,
-    looped: Option<&Loop<'_>>,
-    mut found: impl FnMut(&[u32], u32, u32, bool),
+    loops: Option<&mut Loops<'_>>,
+    known: bool,
+    found: &mut impl Found,
 ) -> Exits {
+    let mut loops = loops;
     let mut exits = Exits::default();
-    let root =
-        Below { children: trie.children(from), state, units: 0, closed: false, looping: looped.is_some() };
+    let looping = known && loops.is_some();
+    let root = Below { children: trie.children(from), state, units: 0, closed: false, looping };
     // PERF: the nodes of a subtree lie one behind the other, so this reads the trie forward.
     let mut work = vec![root];
     while let Some(below) = work.last_mut() {
@@ -140,32 +144,36 @@ fn read(
             work.pop();
             continue;
         };
-        let byte = trie.byte(node);
-        let step = automaton.step(below.state, byte);
+        let step = automaton.step(below.state, trie.byte(node));
         if step.is_dead() {
             continue;
         }
-        let mut looping = below.looping;
-        if let (true, Some(looped)) = (looping, looped) {
-            looping = bytes::class(byte) & !looped.class == 0;
-            if looping && looped.bytes.below(node) & !looped.class == 0 {
-                continue;
-            }
-        }
-        let state = step.target();
+        let next = step.target();
         let units = below.units + u32::from(step.action() == Action::Unit);
         let closed = below.closed || step.action() == Action::Close;
+        let looping = below.looping
+            && next == state
+            && bytes::class(trie.byte(node)) & loops_class(&mut loops, state) != 0;
         if !looping {
-            found(trie.tokens(node), state, units, closed);
+            found.at(trie.tokens(node), next, units, closed);
         }
         let children = trie.children(node);
         if children.is_empty() {
             continue;
         }
-        if automaton.is_accepting(state) {
+        if !closed
+            && let Some(loops) = &mut loops
+            && loops.stays_below(next, node)
+        {
+            if !looping {
+                found.below(trie.tokens_below(node), next, units, work.len() as u32);
+            }
+            continue;
+        }
+        if automaton.is_accepting(next) {
             let mut dead = ByteSet::EMPTY;
             for &byte in trie.child_bytes(node) {
-                if automaton.step(state, byte).is_dead() {
+                if automaton.step(next, byte).is_dead() {
                     dead.insert(byte);
                 }
             }
@@ -174,9 +182,45 @@ fn read(
                 exits.bytes = exits.bytes.union(dead);
             }
         }
-        work.push(Below { children, state, units, closed, looping });
+        work.push(Below { children, state: next, units, closed, looping });
     }
     exits
+}
+
+fn loops_class(loops: &mut Option<&mut Loops<'_>>, state: u32) -> u128 {
+    loops.as_mut().map_or(0, |loops| loops.of(state).0)
+}
+
+/// Notes tokens with their units; they are sorted by counting, at the end.
+struct Sorter<'b> {
+    automaton: &'b Automaton,
+    bytes: Option<&'b Bytes>,
+    /// Whether the bytes of loops are units.
+    counts: Option<bool>,
+    inner: Vec<(u32, u32)>,
+    closing: Vec<(u32, u32)>,
+}
+
+impl Found for Sorter<'_> {
+    #[inline]
+    fn at(&mut self, tokens: &[u32], state: u32, units: u32, closed: bool) {
+        if closed {
+            self.closing.extend(tokens.iter().map(|&token| (units, token)));
+        } else {
+            let units = units + self.automaton.tail(state);
+            self.inner.extend(tokens.iter().map(|&token| (units, token)));
+        }
+    }
+
+    fn below(&mut self, tokens: &[u32], state: u32, units: u32, depth: u32) {
+        let units = units + self.automaton.tail(state);
+        match (self.bytes, self.counts) {
+            (Some(bytes), Some(true)) => {
+                self.inner.extend(tokens.iter().map(|&token| (units + bytes.length(token) - depth, token)));
+            }
+            _ => self.inner.extend(tokens.iter().map(|&token| (units, token))),
+        }
+    }
 }
 
 /// A loop over fewer bytes is not worth asking the vocabulary about.
@@ -185,11 +229,13 @@ const WIDE: u32 = 16;
 impl Entry {
     /// Reads a whole vocabulary. What stays in the state's loop is known without reading it.
     pub(crate) fn new(automaton: &Automaton, state: u32, trie: &Trie, bytes: &Bytes) -> Self {
-        let (class, counts) = bytes::loop_class(automaton, state);
-        if class.count_ones() < WIDE {
-            return Self::read(automaton, state, trie, 0, None);
+        let mut loops = Loops::new(automaton, bytes);
+        let (class, counts) = loops.of(state);
+        let known = class.count_ones() >= WIDE;
+        let mut entry = Self::read(automaton, state, trie, 0, Some(&mut loops), known);
+        if !known {
+            return entry;
         }
-        let mut entry = Self::read(automaton, state, trie, 0, Some(&Loop { class, bytes }));
         let tail = automaton.tail(state);
         entry.run = Some(Run { words: bytes.run(class).into(), counts, tail });
         // A bitset for each number of units that tells tokens apart.
@@ -204,20 +250,26 @@ impl Entry {
 
     /// Reads the tokens below a node.
     pub(crate) fn below(automaton: &Automaton, state: u32, trie: &Trie, from: u32) -> Self {
-        Self::read(automaton, state, trie, from, None)
+        Self::read(automaton, state, trie, from, None, false)
     }
 
-    fn read(automaton: &Automaton, state: u32, trie: &Trie, from: u32, looped: Option<&Loop<'_>>) -> Self {
-        // Inner tokens with their units. They are sorted by counting, at the end.
-        let mut found: Vec<(u32, u32)> = Vec::new();
-        let mut closing = Vec::new();
-        let exits = read(automaton, state, trie, from, looped, |tokens, state, units, closed| {
-            if closed {
-                closing.extend(tokens.iter().map(|&token| (units, token)));
-            } else {
-                found.extend(tokens.iter().map(|&token| (units + automaton.tail(state), token)));
-            }
-        });
+    fn read(
+        automaton: &Automaton,
+        state: u32,
+        trie: &Trie,
+        from: u32,
+        mut loops: Option<&mut Loops<'_>>,
+        known: bool,
+    ) -> Self {
+        let mut found = Sorter {
+            automaton,
+            bytes: loops.as_ref().map(|loops| loops.bytes),
+            counts: loops.as_mut().map(|loops| loops.counts()),
+            inner: Vec::new(),
+            closing: Vec::new(),
+        };
+        let exits = read(automaton, state, trie, from, loops, known, &mut found);
+        let Sorter { inner: found, mut closing, .. } = found;
         closing.sort_unstable();
         let buckets = found.iter().map(|&(units, _)| units as usize + 1).max().unwrap_or(1);
         let mut ends = vec![0u32; buckets + 1];

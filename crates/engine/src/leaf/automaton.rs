@@ -256,6 +256,11 @@ impl Automaton {
         self.longest_tail
     }
 
+    /// Whether anything is counted.
+    pub(crate) fn counts(&self) -> bool {
+        self.steps.iter().any(|step| !step.is_dead() && step.action() == Action::Unit)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.states.len()
     }
