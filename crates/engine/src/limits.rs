@@ -27,8 +27,8 @@ impl Default for Limits {
             exprs: 4_000_000,
             depth: 1_000,
             nodes: 8_000_000,
-            leaf_states: 4_096,
-            leaf_steps: 2_000_000,
+            leaf_states: 16_384,
+            leaf_steps: 8_000_000,
             threads: 20_000,
             stack: 50_000_000,
         }

@@ -25,6 +25,8 @@ pub(crate) struct Bytes {
     no_longer: Vec<Box<[u32]>>,
     /// How many bytes each token has.
     lengths: Box<[u16]>,
+    /// For each node of the trie, how many bytes the longest token goes on below it, up to 254.
+    heights: Box<[u8]>,
 }
 
 /// The bit of a byte. Zero, which no JSON text contains, shares its bit with everything beyond ASCII.
@@ -92,7 +94,13 @@ impl Bytes {
         let length = |id: usize| vocabulary.bytes(TokenId(id as u32)).len().min(usize::from(u16::MAX)) as u16;
         let lengths = (0..vocabulary.size()).map(length).collect();
         let boxed = |lists: Vec<Vec<u32>>| lists.into_iter().map(Vec::into_boxed_slice).collect();
-        Self { below: below(vocabulary.trie()), with: boxed(with), no_longer: boxed(no_longer), lengths }
+        Self {
+            below: below(vocabulary.trie()),
+            with: boxed(with),
+            no_longer: boxed(no_longer),
+            lengths,
+            heights: heights(vocabulary.trie()),
+        }
     }
 
     /// The bytes below a node of the vocabulary's trie.
@@ -118,6 +126,12 @@ impl Bytes {
         words.iter().zip(no_longer).map(|(word, no_longer)| word & no_longer).collect()
     }
 
+    /// How far the longest token goes on below a node of the vocabulary's trie.
+    #[inline]
+    pub(crate) fn height(&self, node: u32) -> u8 {
+        self.heights[node as usize]
+    }
+
     /// How many bytes a token has.
     #[inline]
     pub(crate) fn length(&self, token: u32) -> u32 {
@@ -136,7 +150,10 @@ impl Bytes {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         let bitsets = self.with.iter().chain(&self.no_longer);
-        size_of_val(&*self.below) + bitsets.map(|words| size_of_val(&**words)).sum::<usize>()
+        size_of_val(&*self.below)
+            + self.heights.len()
+            + self.lengths.len() * 2
+            + bitsets.map(|words| size_of_val(&**words)).sum::<usize>()
     }
 }
 
@@ -148,4 +165,14 @@ fn below(trie: &Trie) -> Box<[u128]> {
         below[node as usize] = classes.fold(0, |a, b| a | b);
     }
     below.into()
+}
+
+fn heights(trie: &Trie) -> Box<[u8]> {
+    let mut heights = vec![0u8; trie.len()];
+    for node in (0..trie.len() as u32).rev() {
+        let highest =
+            trie.children(node).map(|child| heights[child as usize].saturating_add(1).min(254)).max();
+        heights[node as usize] = highest.unwrap_or(0);
+    }
+    heights.into()
 }

@@ -171,16 +171,8 @@ fn read(
             continue;
         }
         if automaton.is_accepting(next) {
-            let mut dead = ByteSet::EMPTY;
-            for &byte in trie.child_bytes(node) {
-                if automaton.step(next, byte).is_dead() {
-                    dead.insert(byte);
-                }
-            }
-            if !dead.is_empty() {
-                exits.nodes.push((node, units));
-                exits.bytes = exits.bytes.union(dead);
-            }
+            let dead = trie.child_bytes(node).iter().filter(|&&byte| automaton.step(next, byte).is_dead());
+            exits.add(node, units, dead);
         }
         work.push(Below { children, state: next, units, closed, looping });
     }
@@ -297,6 +289,26 @@ impl Entry {
         }
     }
 
+    /// All inner tokens of another entry but these, for a state where nothing is counted ([`super::near`]).
+    pub(crate) fn near(inner: &Words, removed: &[u32], closing: Vec<u32>, exits: Exits) -> Self {
+        let mut words = inner.to_vec();
+        for &token in removed {
+            words[token as usize / 32] &= !(1 << (token % 32));
+        }
+        for &token in &closing {
+            words[token as usize / 32] |= 1 << (token % 32);
+        }
+        Self {
+            run: None,
+            inner: Box::default(),
+            inner_ends: [0].into(),
+            bitsets: Box::default(),
+            closing: closing.into_iter().map(|token| (0, token)).collect(),
+            unbounded: OnceLock::from(Words::from(words)),
+            exits,
+        }
+    }
+
     /// The inner tokens for which there is room for `room` units.
     pub(crate) fn inner(&self, room: u32, bytes: &Bytes) -> Tokens<'_> {
         let at = (room as usize).min(self.inner_ends.len() - 1);
@@ -316,6 +328,9 @@ impl Entry {
 
     /// The inner and the closing tokens as one bitset, if they are many.
     pub(crate) fn unbounded(&self, bytes: &Bytes) -> Option<&Words> {
+        if let Some(words) = self.unbounded.get() {
+            return Some(words);
+        }
         let many = self.run.is_some() || self.inner.len() >= MANY;
         many.then(|| {
             self.unbounded.get_or_init(|| {
@@ -369,6 +384,15 @@ impl Entry {
 }
 
 impl Exits {
+    /// A node at which the leaf ends, and the bytes behind it, if there are any.
+    pub(crate) fn add<'b>(&mut self, node: u32, units: u32, bytes: impl IntoIterator<Item = &'b u8>) {
+        let mut bytes = bytes.into_iter().peekable();
+        if bytes.peek().is_some() {
+            self.nodes.push((node, units));
+            bytes.for_each(|&byte| self.bytes.insert(byte));
+        }
+    }
+
     /// The bytes that rests can begin with.
     #[inline]
     pub(crate) fn bytes(&self) -> &ByteSet {

@@ -7,7 +7,8 @@ use maskwright_vocab::{Trie, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::bytes::{self, Bytes};
-use super::entry::{Entry, Words};
+use super::entry::{Entry, Tokens, Words, bitset};
+use super::near::{self, Distances};
 use crate::leaf::{Automaton, JSON_BODY, json_string};
 use crate::store::Store;
 
@@ -23,6 +24,7 @@ pub struct Library {
     /// Unions of two bitsets, by their addresses.
     unions: RwLock<FxHashMap<(usize, usize), Union>>,
     bytes: Bytes,
+    string_body: OnceLock<Words>,
 }
 
 /// Two bitsets, kept so that their addresses stay theirs, and what is in either.
@@ -46,6 +48,7 @@ impl Library {
             automata: RwLock::default(),
             below: RwLock::default(),
             unions: RwLock::default(),
+            string_body: OnceLock::new(),
         };
         let string = library.bind(json_string());
         for state in 1..json_string().len() as u32 {
@@ -89,6 +92,17 @@ impl Library {
             below.clear();
         }
         below.entry(node).or_insert(tokens).clone()
+    }
+
+    /// The tokens that stay inside any string.
+    fn string_body(&self) -> &Words {
+        self.string_body.get_or_init(|| {
+            let string = self.bind(json_string());
+            match string.entry(JSON_BODY, self).inner(u32::MAX, &self.bytes) {
+                Tokens::Many(words) => words.clone(),
+                Tokens::Few(list) => bitset(list, self.vocabulary.size()),
+            }
+        })
     }
 
     pub(crate) fn bytes(&self) -> &Bytes {
@@ -140,6 +154,9 @@ impl Library {
 pub(crate) struct BoundAutomaton {
     automaton: Arc<Automaton>,
     entries: Box<[OnceLock<Entry>]>,
+    /// The same for states that are nearly any string, where nothing is counted.
+    near: Box<[OnceLock<Entry>]>,
+    distances: OnceLock<Distances>,
     /// Entries for parts of tries: by the number of the trie, the node, and the state.
     parts: Store<((u32, u32, u32), Entry)>,
 }
@@ -147,7 +164,8 @@ pub(crate) struct BoundAutomaton {
 impl BoundAutomaton {
     fn new(automaton: Arc<Automaton>) -> Self {
         let entries = (0..automaton.len()).map(|_| OnceLock::new()).collect();
-        Self { automaton, entries, parts: Store::new() }
+        let near = (0..automaton.len()).map(|_| OnceLock::new()).collect();
+        Self { automaton, entries, near, distances: OnceLock::new(), parts: Store::new() }
     }
 
     /// The tokens below a node of a trie with this number.
@@ -165,10 +183,26 @@ impl BoundAutomaton {
         self.entries[state as usize].get_or_init(make)
     }
 
+    /// The same where nothing is counted.
+    pub(crate) fn free(&self, state: u32, library: &Library) -> &Entry {
+        let automaton = &*self.automaton;
+        if !automaton.is_string() || self.entries[state as usize].get().is_some() {
+            return self.entry(state, library);
+        }
+        let distances = self.distances.get_or_init(|| Distances::of(automaton));
+        if !distances.is_near(automaton, state) {
+            return self.entry(state, library);
+        }
+        self.near[state as usize].get_or_init(|| {
+            let (trie, bytes) = (library.vocabulary.trie(), &library.bytes);
+            near::read(automaton, distances, state, trie, bytes, library.string_body())
+        })
+    }
+
     fn heap_bytes(&self) -> usize {
-        let entries = self.entries.iter().filter_map(OnceLock::get).map(Entry::heap_bytes);
+        let entries = self.entries.iter().chain(&self.near).filter_map(OnceLock::get).map(Entry::heap_bytes);
         self.automaton.heap_bytes()
-            + self.entries.len() * size_of::<OnceLock<Entry>>()
+            + (self.entries.len() + self.near.len()) * size_of::<OnceLock<Entry>>()
             + entries.sum::<usize>()
             + self.parts.heap_bytes()
             + self.parts.iter().map(|(_, entry)| entry.heap_bytes()).sum::<usize>()

@@ -4,6 +4,7 @@ mod bytes;
 mod entry;
 mod library;
 mod memo;
+mod near;
 
 use std::sync::Arc;
 
@@ -89,7 +90,12 @@ impl BoundProgram {
         &self.library
     }
 
-    /// What the vocabulary does in a state of a leaf's automaton.
+    /// What the vocabulary does in a state of a leaf's automaton, where nothing is counted.
+    pub(crate) fn free(&self, leaf: u32, state: u32) -> &Entry {
+        self.automata[leaf as usize].free(state, &self.library)
+    }
+
+    /// The same by units.
     pub(crate) fn entry(&self, leaf: u32, state: u32) -> &Entry {
         self.automata[leaf as usize].entry(state, &self.library)
     }

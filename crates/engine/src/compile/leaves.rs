@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 
 use super::CompileError;
 use super::facts::Known;
-use crate::leaf::{Automaton, Leaf, Text, Words, grows, json_string, spell};
+use crate::leaf::{Automaton, Leaf, Text, Words, json_string, spell};
 use crate::limits::Limits;
 
 /// Tables that were built before, by the content of their expression. Give one cache to all compiles of a
@@ -210,7 +210,7 @@ impl<'g> Leaves<'g> {
             key
         });
         let fits = |automaton: &Automaton| match count {
-            Count::Outside { min, max } => min <= max && automaton.tail(automaton.start()) <= max,
+            Count::Outside { min, max } => automaton.takes_window(min, max),
             Count::Nothing | Count::Characters => true,
         };
         if let Some(key) = &key
@@ -233,9 +233,6 @@ impl<'g> Leaves<'g> {
             Err(_) if counted => return Ok(Spelled::Set(automata::Dfa::never())),
             Err(error) => return Err(CompileError::leaf(error)),
         };
-        if counted && !grows(&dfa) {
-            return Ok(Spelled::Set(dfa));
-        }
         let Some(automaton) = spell(&dfa) else { return Ok(Spelled::Set(dfa)) };
         if !fits(&automaton) {
             return Ok(Spelled::Set(dfa));

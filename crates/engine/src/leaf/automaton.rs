@@ -62,6 +62,9 @@ pub(crate) struct Automaton {
     /// them, then the leaf ends exactly where its automaton dies.
     open: ByteSet,
     longest_tail: u32,
+    /// All that it accepts are JSON strings, in the same number of units as in [`super::json`].
+    is_string: bool,
+    grows: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -172,12 +175,23 @@ impl Automaton {
             steps.extend(row);
             states.push(State { live, accepting, counts_only, tail: 0 });
         }
-        Self { classes, stride, steps: steps.into(), states: states.into(), start, open, longest_tail: 0 }
+        Self {
+            classes,
+            stride,
+            steps: steps.into(),
+            states: states.into(),
+            start,
+            open,
+            longest_tail: 0,
+            is_string: false,
+            grows: false,
+        }
     }
 
-    /// The same from sparse rows, of which the first is that of the dead state: ranges of bytes and where they lead.
-    /// One state accepts. Steps into states from which it cannot be reached are left out.
-    pub(crate) fn from_rows(rows: &[Vec<(u8, u8, Step)>], start: u32, end: u32) -> Self {
+    /// A table of JSON strings from sparse rows, of which the first is that of the dead state: ranges of bytes and where
+    /// they lead. One state accepts. Steps into states from which it cannot be reached are left out.
+    /// `grows` says whether every text that ends can be made longer by one character.
+    pub(crate) fn of_strings(rows: &[Vec<(u8, u8, Step)>], start: u32, end: u32, grows: bool) -> Self {
         let tails = tails(rows, end);
         let mut cuts = [false; 257];
         for &(low, high, _) in rows.iter().flatten() {
@@ -211,7 +225,17 @@ impl Automaton {
             states.push(State { live, accepting, counts_only, tail });
         }
         let longest_tail = tails.iter().copied().filter(|&tail| tail != NEVER).max().unwrap_or(0);
-        Self { classes, stride, steps: steps.into(), states: states.into(), start, open, longest_tail }
+        Self {
+            classes,
+            stride,
+            steps: steps.into(),
+            states: states.into(),
+            start,
+            open,
+            longest_tail,
+            is_string: true,
+            grows,
+        }
     }
 
     pub(crate) fn start(&self) -> u32 {
@@ -254,6 +278,23 @@ impl Automaton {
     /// The greatest [`tail`](Self::tail).
     pub(crate) fn longest_tail(&self) -> u32 {
         self.longest_tail
+    }
+
+    /// Whether a window on the number of units leads into no dead end. What must follow a state is taken into account at
+    /// every step, so a maximum does not; a minimum does not if no text is shorter, or if a text can always go on.
+    pub(crate) fn takes_window(&self, min: u32, max: u32) -> bool {
+        let shortest = self.tail(self.start);
+        min <= max && shortest <= max && (min <= shortest || self.grows)
+    }
+
+    /// Bytes of a class lead the same way from every state.
+    pub(crate) fn class(&self, byte: u8) -> u8 {
+        self.classes[usize::from(byte)]
+    }
+
+    /// See the field.
+    pub(crate) fn is_string(&self) -> bool {
+        self.is_string
     }
 
     /// Whether anything is counted.

@@ -20,7 +20,7 @@ use maskwright_automata::ByteSet;
 
 pub(crate) use automaton::{Action, Automaton, Step};
 pub(crate) use json::{BODY as JSON_BODY, json_string};
-pub(crate) use spelled::{grows, spell};
+pub(crate) use spelled::spell;
 pub(crate) use text::{Next as TextNext, Text, Words};
 
 /// A leaf as one place of a program uses it.

@@ -32,12 +32,12 @@ pub(crate) fn spell(dfa: &Dfa) -> Option<Automaton> {
     for state in 1..dfa.len() as u32 {
         speller.text_row(state)?;
     }
-    Some(Automaton::from_rows(&speller.rows, START, END))
+    Some(Automaton::of_strings(&speller.rows, START, END, grows(dfa)))
 }
 
 /// Whether every text of the set can be made longer by one character, if it is at least as long as the shortest way on.
 /// Then the lengths that can be reached from a state have no gaps and no end, and a window of lengths needs no states.
-pub(crate) fn grows(dfa: &Dfa) -> bool {
+fn grows(dfa: &Dfa) -> bool {
     (1..dfa.len() as u32).filter(|&state| dfa.is_accepting(state)).all(|state| {
         let map = CharMap::of(dfa, state, &mut FxHashMap::default());
         map.is_some_and(|map| map.ranges.iter().any(|&(_, target)| dfa.is_accepting(target)))

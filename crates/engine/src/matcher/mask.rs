@@ -268,7 +268,8 @@ impl Masker<'_> {
             Leaf::Text(_) => false,
             Leaf::Window { automaton, .. } => need == 0 && room >= bound.horizon() + automaton.longest_tail(),
         };
-        let (entry, bytes) = (bound.entry(leaf, state), bound.library().bytes());
+        let entry = if is_free { bound.free(leaf, state) } else { bound.entry(leaf, state) };
+        let bytes = bound.library().bytes();
         if is_free && let Some(words) = entry.unbounded(bytes) {
             bases.push(words.clone());
         } else {

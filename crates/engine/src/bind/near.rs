@@ -1,0 +1,152 @@
+//! States of string tables that are nearly as good as any string.
+//!
+//! A key that matches `dev_` somewhere, a key that matches it nowhere, a text that begins with no slash: in most states of such
+//! strings nearly every token is allowed, as it is inside of any string. Reading a hundred thousand tokens to find that out is a
+//! waste. A token can be told apart from the plain string only if it closes the string, or if it is long enough for
+//! the table to die where the plain string does not. So the two are walked side by side, and a subtree is passed by if
+//! no token in it has a quote and none is as long as the shortest way to die:
+//!
+//! ```text
+//!   no `dev_` anywhere, at the start:      4 bytes to die     ▶ pass by all subtrees of height 3, and what is higher is rare
+//! ```
+
+use maskwright_automata::ByteSet;
+use maskwright_vocab::Trie;
+
+use super::bytes::{self, Bytes};
+use super::entry::{Entry, Exits, Words};
+use crate::leaf::{Action, Automaton, JSON_BODY, json_string};
+
+/// How far each state of a string table is from dying where a plain string would not.
+#[derive(Debug)]
+pub(crate) struct Distances {
+    /// In bytes, up to [`FAR`]; for states that no plain state corresponds to, 0.
+    bytes: Box<[u8]>,
+    /// The state of the plain string automaton.
+    plain: Box<[u32]>,
+}
+
+/// As far as any subtree is high, or farther.
+const FAR: u8 = u8::MAX;
+/// A state is nearly any string if so many of the printable ASCII bytes lead to states at least [`NEAR`] bytes from dying.
+const MOST: usize = 64;
+const NEAR: u8 = 4;
+
+impl Distances {
+    pub(crate) fn of(automaton: &Automaton) -> Self {
+        let string = json_string();
+        let mut plain = vec![0u32; automaton.len()];
+        let mut before: Vec<Vec<u32>> = vec![Vec::new(); automaton.len()];
+        let mut distances = vec![FAR; automaton.len()];
+        let mut level = Vec::new();
+        // One byte stands for all that neither automaton tells apart.
+        let mut kinds: Vec<(u8, u8)> = Vec::new();
+        let mut bytes = ByteSet::EMPTY;
+        for byte in 0..=255 {
+            let kind = (automaton.class(byte), string.class(byte));
+            if byte == b'"' || !kinds.contains(&kind) {
+                kinds.push(kind);
+                bytes.insert(byte);
+            }
+        }
+        let mut work = vec![(automaton.start(), string.start())];
+        plain[automaton.start() as usize] = string.start();
+        while let Some((state, at)) = work.pop() {
+            for byte in string.live(at).intersection(bytes).iter() {
+                if at == JSON_BODY && byte == b'"' {
+                    continue;
+                }
+                let (next, next_at) = (automaton.step(state, byte).target(), string.step(at, byte).target());
+                if next == 0 {
+                    if distances[state as usize] == FAR {
+                        distances[state as usize] = 1;
+                        level.push(state);
+                    }
+                    continue;
+                }
+                before[next as usize].push(state);
+                match plain[next as usize] {
+                    0 => {
+                        plain[next as usize] = next_at;
+                        work.push((next, next_at));
+                    }
+                    known if known == next_at => {}
+                    // It stands for two places in a string; leave it alone.
+                    _ => {
+                        distances[next as usize] = 0;
+                        level.push(next);
+                    }
+                }
+            }
+        }
+        // Breadth first, backwards.
+        while !level.is_empty() {
+            let mut next = Vec::new();
+            for state in level {
+                let distance = distances[state as usize].saturating_add(1).min(FAR - 1);
+                for &from in &before[state as usize] {
+                    if distance < distances[from as usize] {
+                        distances[from as usize] = distance;
+                        next.push(from);
+                    }
+                }
+            }
+            level = next;
+        }
+        Self { bytes: distances.into(), plain: plain.into() }
+    }
+
+    /// Whether a state is nearly any string, so that [`read`] is worth while.
+    pub(crate) fn is_near(&self, automaton: &Automaton, state: u32) -> bool {
+        let near = |byte: &u8| {
+            let next = automaton.step(state, *byte).target();
+            next != 0 && self.plain[next as usize] == JSON_BODY && self.bytes[next as usize] >= NEAR
+        };
+        self.plain[state as usize] == JSON_BODY && (0x20..0x7Fu8).filter(near).count() >= MOST
+    }
+}
+
+/// What the vocabulary does in such a state, where nothing is counted. `inner` holds the inner tokens of the plain string.
+pub(crate) fn read(
+    automaton: &Automaton,
+    distances: &Distances,
+    state: u32,
+    trie: &Trie,
+    bytes: &Bytes,
+    inner: &Words,
+) -> Entry {
+    let string = json_string();
+    let mut exits = Exits::default();
+    let (mut closing, mut removed) = (Vec::new(), Vec::new());
+    let mut work = vec![(trie.children(Trie::ROOT), state, distances.plain[state as usize])];
+    while let Some((children, state, at)) = work.last_mut() {
+        let Some(node) = children.next() else {
+            work.pop();
+            continue;
+        };
+        let byte = trie.byte(node);
+        let (step, plain) = (automaton.step(*state, byte), string.step(*at, byte));
+        if plain.is_dead() {
+            continue;
+        }
+        if plain.action() == Action::Close {
+            if !step.is_dead() {
+                closing.extend_from_slice(trie.tokens(node));
+                exits.add(node, 0, trie.child_bytes(node));
+            }
+            continue;
+        }
+        if step.is_dead() {
+            removed.extend_from_slice(trie.tokens(node));
+            removed.extend_from_slice(trie.tokens_below(node));
+            continue;
+        }
+        let next = step.target();
+        let is_far = bytes.height(node) < distances.bytes[next as usize];
+        if is_far && bytes.below(node) & bytes::class(b'"') == 0 {
+            continue;
+        }
+        work.push((trie.children(node), next, plain.target()));
+    }
+    Entry::near(inner, &removed, closing, exits)
+}
