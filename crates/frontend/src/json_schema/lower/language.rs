@@ -7,6 +7,8 @@ use maskwright_automata as automata;
 use maskwright_grammar::{Expr, ExprId, GrammarBuilder};
 use rustc_hash::FxHashMap;
 
+use super::super::keywords::Window;
+
 /// What one question may cost.
 const LIMITS: automata::Limits = automata::Limits { states: 50_000, steps: 2_000_000, bytes: 64 << 20 };
 
@@ -29,7 +31,7 @@ impl Languages {
         match grammar.expr(expr) {
             Expr::Never => return Some(true),
             Expr::Empty | Expr::Bytes(_) | Expr::Class(_) => return Some(false),
-            _ if is_plain(grammar, expr) => return Some(false),
+            _ if is_clearly_inhabited(grammar, expr) => return Some(false),
             _ => {}
         }
         if let Some(&known) = self.empty.get(&expr) {
@@ -38,6 +40,27 @@ impl Languages {
         let answer = Machine::new(grammar, expr).map(|machine| machine.automaton.is_dead(machine.start));
         self.empty.insert(expr, answer);
         answer
+    }
+
+    /// Whether no text of the language has a length in the window; `None` if that takes too long to find out.
+    pub(super) fn is_empty_within(
+        &mut self,
+        grammar: &GrammarBuilder,
+        language: ExprId,
+        window: Window,
+        both: ExprId,
+    ) -> Option<bool> {
+        // The shortest text decides almost always, and costs no counting.
+        let machine = self.machines.entry(language).or_insert_with(|| Machine::new(grammar, language));
+        if let Some(machine) = machine
+            && let Ok(Some(shortest)) = machine.automaton.witness_from(machine.start)
+        {
+            let length = String::from_utf8_lossy(&shortest).chars().count();
+            if window.holds(length) {
+                return Some(false);
+            }
+        }
+        self.is_empty(grammar, both)
     }
 
     /// Whether a text is in the language; `None` if that takes too long to find out.
@@ -57,6 +80,49 @@ impl Machine {
         let start = automaton.state_of(root).ok()?;
         Some(Self { automaton, start })
     }
+}
+
+/// Whether it is plain to see that some text is in a language: there is neither intersection nor complement in it, or
+/// only words are taken away from infinitely many texts.
+fn is_clearly_inhabited(grammar: &GrammarBuilder, expr: ExprId) -> bool {
+    match grammar.expr(expr) {
+        Expr::Not(inner) => is_words(grammar, *inner),
+        Expr::And(parts) => {
+            let mut rest = parts.iter().filter(|part| match grammar.expr(**part) {
+                Expr::Not(inner) => !is_words(grammar, *inner),
+                _ => true,
+            });
+            match (rest.next(), rest.next()) {
+                (Some(only), None) => is_plain(grammar, *only) && is_infinite(grammar, *only),
+                (None, _) => true,
+                _ => false,
+            }
+        }
+        _ => is_plain(grammar, expr),
+    }
+}
+
+/// Whether an expression is a list of words.
+fn is_words(grammar: &GrammarBuilder, expr: ExprId) -> bool {
+    let is_word = |id: ExprId| matches!(grammar.expr(id), Expr::Bytes(_) | Expr::Empty);
+    match grammar.expr(expr) {
+        Expr::Alt(parts) => parts.iter().all(|part| is_word(*part)),
+        _ => is_word(expr),
+    }
+}
+
+/// Whether a plain expression that is not empty matches infinitely many texts.
+fn is_infinite(grammar: &GrammarBuilder, root: ExprId) -> bool {
+    // The builder keeps no repetition of nothing, and no part that matches nothing.
+    let mut work = vec![(root, 0)];
+    while let Some((id, depth)) = work.pop() {
+        match grammar.expr(id) {
+            Expr::Repeat { max: None, .. } => return true,
+            expr if depth < 64 => work.extend(expr.operands().iter().map(|operand| (*operand, depth + 1))),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Whether there is neither intersection nor complement in an expression, so that only [`Expr::Never`] is empty.

@@ -27,7 +27,9 @@ impl<'s> Lowerer<'s> {
         let alone = members == [Signed::plus(id)] && is_lone_list(&keywords);
         let mut kept = Vec::with_capacity(values.len());
         for value in values {
-            if TypeSet::of(value).meets(types) && (alone || self.satisfies(value, members)) {
+            let fits = TypeSet::of(value).meets(types)
+                && if alone { self.has_type(id, keywords.types, value) } else { self.satisfies(value, members) };
+            if fits {
                 kept.push(self.literal(value, path, keyword));
             }
             if self.halted {
@@ -110,10 +112,9 @@ impl<'s> Lowerer<'s> {
     }
 }
 
-/// Whether nothing beside the list could rule out one of its values.
+/// Whether nothing beside the list but `type` could rule out one of its values.
 fn is_lone_list(keywords: &Keywords<'_>) -> bool {
-    keywords.types == TypeSet::ALL
-        && (keywords.asserted.is_empty() || keywords.holds_values)
+    (keywords.asserted.is_empty() || keywords.holds_values)
         && keywords.is_plain()
         && (keywords.constant.is_none() || keywords.enumeration.is_none())
 }

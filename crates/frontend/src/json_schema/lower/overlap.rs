@@ -126,7 +126,13 @@ impl<'s> Lowerer<'s> {
     fn about(&mut self, locals: &[Signed], kind: TypeSet) -> Vec<Signed> {
         let mut about = Vec::with_capacity(locals.len());
         for &local in locals {
-            if super::expand::says_about(&self.keywords(local.id), kind) && !about.contains(&local) {
+            let keywords = self.keywords(local.id);
+            let lists_other = keywords
+                .listed()
+                .is_some_and(|values| !values.iter().any(|value| TypeSet::of(value).meets(kind)));
+            // What no value of this type satisfies is negated for free.
+            let granted = local.negative && (!keywords.types.meets(kind) || lists_other);
+            if !granted && super::expand::says_about(&keywords, kind) && !about.contains(&local) {
                 about.push(local);
             }
         }
@@ -297,7 +303,8 @@ impl<'s> Lowerer<'s> {
         depth: usize,
     ) -> bool {
         let keywords = self.keywords(id);
-        let only = keywords.pattern_properties.is_none()
+        let only = (keywords.listed().is_none() || keywords.holds_values)
+            && keywords.pattern_properties.is_none()
             && keywords.additional.is_none()
             && keywords.property_names.is_none()
             && keywords.dependent_required.is_empty()

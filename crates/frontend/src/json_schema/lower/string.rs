@@ -22,7 +22,13 @@ impl<'s> Lowerer<'s> {
     /// The strings of a case.
     pub(super) fn string(&mut self, case: &Case) -> ExprId {
         let Some(text) = self.text(case) else { return self.grammar.never() };
-        match self.languages.is_empty(&self.grammar, text) {
+        let empty = match self.windowed(text) {
+            Some((language, window)) => {
+                self.languages.is_empty_within(&self.grammar, language, window, text)
+            }
+            None => self.languages.is_empty(&self.grammar, text),
+        };
+        match empty {
             Some(false) => self.grammar.json_string(text),
             Some(true) => {
                 let path = self.path_of(&case.locals);
@@ -47,6 +53,19 @@ impl<'s> Lowerer<'s> {
                 );
                 self.grammar.never()
             }
+        }
+    }
+
+    /// The language and the window of an intersection of the two.
+    fn windowed(&self, text: ExprId) -> Option<(ExprId, Window)> {
+        let Expr::And(parts) = self.grammar.expr(text) else { return None };
+        let window = |id: ExprId| match *self.grammar.expr(id) {
+            Expr::Repeat { body, min, max } if body == self.leaves.character => Some(Window { min, max }),
+            _ => None,
+        };
+        match **parts {
+            [a, b] => window(b).map(|window| (a, window)).or_else(|| window(a).map(|window| (b, window))),
+            _ => None,
         }
     }
 

@@ -230,7 +230,7 @@ impl<'s> Lowerer<'s> {
         }
     }
 
-    fn has_type(&self, id: SchemaId, types: TypeSet, value: &Value) -> bool {
+    pub(super) fn has_type(&self, id: SchemaId, types: TypeSet, value: &Value) -> bool {
         match value {
             Value::Number(number) if !types.covers(TypeSet::NUMBER) => {
                 types.meets(TypeSet::INTEGER)
