@@ -184,7 +184,14 @@ impl<'s> Lowerer<'s> {
         if keywords.is_plain() {
             return Advance::Done;
         }
-        let Some((needed, choices)) = self.handed_on(id, keywords, kind, !trackers.is_empty()) else {
+        let mut beside: Vec<Signed> =
+            draft.case.locals.iter().copied().filter(|local| !local.negative).collect();
+        beside.retain(|local| local.id != id);
+        if says {
+            beside.push(Signed::plus(id));
+        }
+        let tracked = !trackers.is_empty();
+        let Some((needed, choices)) = self.handed_on(id, keywords, kind, tracked, &beside) else {
             return Advance::Dead;
         };
         let base = draft.todo.len();
@@ -199,6 +206,7 @@ impl<'s> Lowerer<'s> {
         keywords: &Keywords<'s>,
         kind: TypeSet,
         tracked: bool,
+        beside: &[Signed],
     ) -> Option<(Vec<Signed>, Vec<Ways>)> {
         let mut needed = Vec::new();
         let mut choices: Vec<Ways> = Vec::new();
@@ -222,7 +230,7 @@ impl<'s> Lowerer<'s> {
         }
         if keywords.one_of.is_some() {
             let branches = self.branches(id, keywords.one_of, "oneOf");
-            choices.push(self.one_of(&branches, kind));
+            choices.push(self.one_of(&branches, kind, beside));
         }
         if let Some(condition) = keywords.if_then_else[0] {
             let condition = self.child(id, condition, Step::Keyword("if"));
@@ -284,8 +292,8 @@ impl<'s> Lowerer<'s> {
         ways
     }
 
-    /// The ways in which exactly one of some branches holds.
-    pub(super) fn one_of(&mut self, branches: &[SchemaId], kind: TypeSet) -> Ways {
+    /// The ways in which exactly one of some branches holds, beside some other schemas.
+    pub(super) fn one_of(&mut self, branches: &[SchemaId], kind: TypeSet, beside: &[Signed]) -> Ways {
         let mut possible: Vec<SchemaId> = Vec::new();
         for &branch in branches {
             if self.node(branch) != NodeId::NEVER && self.types_of(Signed::plus(branch), 4).meets(kind) {
@@ -297,7 +305,7 @@ impl<'s> Lowerer<'s> {
         for (i, &branch) in possible.iter().enumerate() {
             let mut way = vec![Signed::plus(branch)];
             for (j, &other) in possible.iter().enumerate() {
-                if i != j && !tagged && !self.is_disjoint(branch, other, kind) {
+                if i != j && !tagged && !self.is_disjoint_beside(branch, other, kind, beside) {
                     way.push(Signed::minus(other));
                 }
             }
@@ -534,7 +542,7 @@ impl<'s> Lowerer<'s> {
             }
             (None, None, Some(_)) => {
                 let branches = self.branches(id, keywords.one_of, "oneOf");
-                let ways = self.one_of(&branches, TypeSet::ALL);
+                let ways = self.one_of(&branches, TypeSet::ALL, &[]);
                 Some(ways.into_iter().map(|way| self.node_of(&way)).collect())
             }
             _ => None,

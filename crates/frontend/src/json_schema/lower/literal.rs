@@ -28,7 +28,11 @@ impl<'s> Lowerer<'s> {
         let mut kept = Vec::with_capacity(values.len());
         for value in values {
             let fits = TypeSet::of(value).meets(types)
-                && if alone { self.has_type(id, keywords.types, value) } else { self.satisfies(value, members) };
+                && if alone {
+                    self.has_type(id, keywords.types, value)
+                } else {
+                    self.satisfies(value, members)
+                };
             if fits {
                 kept.push(self.literal(value, path, keyword));
             }

@@ -148,6 +148,8 @@ struct Lowerer<'s> {
     wants_scopes: bool,
     rule_count: usize,
     literal_count: usize,
+    /// States of all counted arrays and objects.
+    state_count: usize,
     checks: usize,
     /// Set when a limit is passed: nothing more is lowered then.
     halted: bool,
@@ -188,6 +190,7 @@ impl<'s> Lowerer<'s> {
             wants_scopes: false,
             rule_count: 0,
             literal_count: 0,
+            state_count: 0,
             checks: 0,
             halted: false,
         }

@@ -40,6 +40,27 @@ impl<'s> Lowerer<'s> {
         self.is_clearly_empty(&[Signed::plus(a), Signed::plus(b)], types, DEPTH)
     }
 
+    /// The same for values that satisfy what some other schemas say by themselves.
+    pub(super) fn is_disjoint_beside(
+        &mut self,
+        a: SchemaId,
+        b: SchemaId,
+        types: TypeSet,
+        beside: &[Signed],
+    ) -> bool {
+        if self.is_disjoint(a, b, types) {
+            return true;
+        }
+        if beside.is_empty() || types != TypeSet::OBJECT || self.overlaps.spent > FUEL {
+            return false;
+        }
+        self.overlaps.spent += 1;
+        let mut flat = Flat { locals: beside.to_vec(), choices: Vec::new() };
+        self.flatten(Signed::plus(a), &mut flat, 8);
+        self.flatten(Signed::plus(b), &mut flat, 8);
+        self.is_empty_kind(&flat, types, DEPTH)
+    }
+
     /// Whether no value of these types clearly satisfies all of these.
     pub(super) fn is_clearly_empty(&mut self, parts: &[Signed], types: TypeSet, depth: usize) -> bool {
         if depth == 0 || self.overlaps.spent > FUEL {

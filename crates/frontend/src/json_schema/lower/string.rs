@@ -23,9 +23,7 @@ impl<'s> Lowerer<'s> {
     pub(super) fn string(&mut self, case: &Case) -> ExprId {
         let Some(text) = self.text(case) else { return self.grammar.never() };
         let empty = match self.windowed(text) {
-            Some((language, window)) => {
-                self.languages.is_empty_within(&self.grammar, language, window, text)
-            }
+            Some((language, window)) => self.languages.is_empty_within(&self.grammar, language, window, text),
             None => self.languages.is_empty(&self.grammar, text),
         };
         match empty {

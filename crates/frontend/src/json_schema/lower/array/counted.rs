@@ -135,6 +135,10 @@ impl Lowerer<'_> {
             let layout = self.layout();
             let body = self.next_items(&mut build, &state, layout.comma, layout.array_end);
             self.grammar.define(rule, body);
+            self.state_count += 1;
+            if self.state_count > limit.saturating_mul(10) {
+                self.halt(path, "", format!("counting the items takes more than {limit} states"));
+            }
             if self.halted {
                 return self.grammar.never();
             }
@@ -194,11 +198,13 @@ impl Lowerer<'_> {
             }
             let keywords = self.keywords(id);
             let Some(item) = self.item(id, &keywords, state.place as usize) else { continue };
+            // An item that does not break the schema satisfies it, so that a text is read in one way only.
             let mut more = choices.clone();
             for (parts, next) in &mut more {
                 parts.push(Signed::minus(item));
                 next.broken |= 1 << i;
             }
+            choices.iter_mut().for_each(|(parts, _)| parts.push(Signed::plus(item)));
             choices.extend(more);
         }
         choices

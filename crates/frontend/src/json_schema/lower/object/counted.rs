@@ -9,9 +9,10 @@ use rustc_hash::FxHashMap;
 
 use super::super::super::keywords::Window;
 use super::super::super::path::PathId;
+use super::super::super::types::TypeSet;
 use super::super::Lowerer;
 use super::super::layout::Layout;
-use super::super::node::Signed;
+use super::super::node::{NodeId, Signed};
 use super::{Demands, Member, Others};
 
 /// What an object is built from.
@@ -62,8 +63,8 @@ impl<'s> Lowerer<'s> {
         others: &[Others],
         build: &Build<'_, 's>,
     ) -> ExprId {
-        if build.demands.broken.len() > 16 {
-            self.halt(build.path, "", "more than 16 schemas of one object are negated".to_owned());
+        if build.demands.broken.len() > 60 {
+            self.halt(build.path, "", "more than 60 schemas of one object are negated".to_owned());
             return self.grammar.never();
         }
         let Layout { object_start, .. } = self.layout();
@@ -78,7 +79,9 @@ impl<'s> Lowerer<'s> {
                 self.others_state(&mut states, others, build, &state)
             };
             self.grammar.define(rule, body);
-            if states.rules.len() > self.context.options.limits.states {
+            self.state_count += 1;
+            let all = self.context.options.limits.states.saturating_mul(10);
+            if states.rules.len() > self.context.options.limits.states || self.state_count > all {
                 let limit = self.context.options.limits.states;
                 self.halt(
                     build.path,
@@ -163,7 +166,8 @@ impl<'s> Lowerer<'s> {
             let Layout { enter, comma, colon, after, .. } = self.layout();
             let key = self.string_literal(member.name);
             let before = if state.begun { comma } else { enter };
-            for (more, broken) in choices(breaks[place].iter().map(|breaks| &*breaks.by), state.broken) {
+            let by = breaks[place].iter().map(|breaks| &*breaks.by);
+            for (more, broken) in self.choices(&member.parts, by, state.broken, build.path) {
                 let value =
                     if more.is_empty() { member.value } else { self.value_with(&member.parts, &more) };
                 if self.is_never(value) {
@@ -207,7 +211,8 @@ impl<'s> Lowerer<'s> {
             let before = if state.begun { comma } else { enter };
             let count = (state.count + 1).min(build.cap());
             for other in others {
-                for (more, broken) in choices(other.breaks.iter().map(|by| &**by), state.broken) {
+                let by = other.breaks.iter().map(|by| &**by);
+                for (more, broken) in self.choices(&other.parts, by, state.broken, build.path) {
                     let member = self.other_member(other, &more);
                     if self.is_never(member) {
                         continue;
@@ -241,35 +246,60 @@ pub(super) struct Breaks {
     pub(super) by: Vec<Option<Signed>>,
 }
 
-/// The ways to write one member: what its value must satisfy beside its own schemas, and what is broken then.
-pub(super) fn choices<'b>(
-    breaks: impl Iterator<Item = &'b [Option<Signed>]>,
-    broken: u64,
-) -> Vec<(Vec<Signed>, u64)> {
-    let mut choices: Vec<(Vec<Signed>, u64)> = vec![(Vec::new(), broken)];
-    for (i, by) in breaks.enumerate() {
-        let bit = 1 << i;
-        if broken & bit != 0 {
-            continue;
-        }
-        if by.contains(&None) {
-            // The name is enough, and nothing is lost by counting it.
-            choices.iter_mut().for_each(|choice| choice.1 |= bit);
-            continue;
-        }
-        let mut more = Vec::new();
-        for way in by.iter().flatten() {
-            for (parts, broken) in &choices {
-                let mut parts = parts.clone();
-                parts.push(*way);
-                more.push((parts, broken | bit));
+/// How many ways there may be to write one member.
+const WAYS: usize = 512;
+
+impl Lowerer<'_> {
+    /// The ways to write one member: what its value must satisfy beside its own schemas, and what is broken then.
+    ///
+    /// A value that does not break a schema satisfies it, so that the ways exclude one another and a text is read in one
+    /// way only; the clearly empty ones are dropped, so that there are few.
+    pub(super) fn choices<'b>(
+        &mut self,
+        parts: &[Signed],
+        breaks: impl Iterator<Item = &'b [Option<Signed>]>,
+        broken: u64,
+        path: PathId,
+    ) -> Vec<(Vec<Signed>, u64)> {
+        let mut choices: Vec<(Vec<Signed>, u64)> = vec![(Vec::new(), broken)];
+        for (i, by) in breaks.enumerate() {
+            let bit = 1 << i;
+            if broken & bit != 0 || by.is_empty() {
+                continue;
+            }
+            if by.contains(&None) {
+                // The name is enough.
+                choices.iter_mut().for_each(|choice| choice.1 |= bit);
+                continue;
+            }
+            let mut next = Vec::with_capacity(choices.len() + 1);
+            for (more, broken) in choices {
+                let mut satisfied = more;
+                for way in by.iter().flatten() {
+                    let mut breaking = satisfied.clone();
+                    breaking.push(*way);
+                    if self.may_hold(parts, &breaking) {
+                        next.push((breaking, broken | bit));
+                    }
+                    satisfied.push(way.flipped());
+                }
+                if self.may_hold(parts, &satisfied) {
+                    next.push((satisfied, broken));
+                }
+            }
+            choices = next;
+            if choices.len() > WAYS {
+                self.halt(path, "", format!("the negated schemas split one key into more than {WAYS} ways"));
+                return Vec::new();
             }
         }
-        choices.extend(more);
-        // Beyond this, a member breaks no more than that at once; the rest is left to other members.
-        if choices.len() > 256 {
-            break;
-        }
+        choices
     }
-    choices
+
+    fn may_hold(&mut self, parts: &[Signed], more: &[Signed]) -> bool {
+        let mut all = parts.to_vec();
+        all.extend_from_slice(more);
+        self.node_of(&all) != NodeId::NEVER
+            && (all.len() < 2 || !self.is_clearly_empty(&all, TypeSet::ALL, 3))
+    }
 }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::Lowerer;
 use super::super::layout::Layout;
-use super::counted::{Build, choices};
+use super::counted::Build;
 use super::{Member, Others};
 
 /// Which members were written, how many other keys (as far as that matters), and what is broken.
@@ -67,7 +67,7 @@ impl<'s> Lowerer<'s> {
                     }
                     let key = self.string_literal(member.name);
                     let by = breaks[at].iter().map(|breaks| &*breaks.by);
-                    for (more, broken) in choices(by, state.broken) {
+                    for (more, broken) in self.choices(&member.parts, by, state.broken, build.path) {
                         let value = if more.is_empty() {
                             member.value
                         } else {
@@ -88,7 +88,8 @@ impl<'s> Lowerer<'s> {
                     }
                 } else {
                     for one in others {
-                        for (more, broken) in choices(one.breaks.iter().map(|by| &**by), state.broken) {
+                        let by = one.breaks.iter().map(|by| &**by);
+                        for (more, broken) in self.choices(&one.parts, by, state.broken, build.path) {
                             let text = self.other_member(one, &more);
                             if !self.is_never(text) {
                                 go(self, text, State { others: others_next, broken, ..state }, &mut ways);
