@@ -45,7 +45,9 @@ impl PathId {
 
 impl Paths {
     pub(crate) fn new() -> Self {
-        Self { nodes: vec![Node { parent: 0, segment: Segment::Root }], text: String::new() }
+        let mut nodes = Vec::with_capacity(128);
+        nodes.push(Node { parent: 0, segment: Segment::Root });
+        Self { nodes, text: String::with_capacity(1024) }
     }
 
     pub(crate) fn keyword(&mut self, parent: PathId, name: &'static str) -> PathId {

@@ -68,7 +68,7 @@ impl Report {
     }
 
     pub(crate) fn new() -> Self {
-        Self { paths: Paths::new(), entries: Vec::with_capacity(64) }
+        Self { paths: Paths::new(), entries: Vec::with_capacity(128) }
     }
 
     /// Says something about a place.

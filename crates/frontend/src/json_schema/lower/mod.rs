@@ -177,7 +177,7 @@ impl<'s> Lowerer<'s> {
             languages: Languages::default(),
             rules: FxHashMap::default(),
             queue: Vec::new(),
-            inlined: FxHashMap::default(),
+            inlined: FxHashMap::with_capacity_and_hasher(56, rustc_hash::FxBuildHasher),
             nesting: Vec::new(),
             patterns: FxHashMap::default(),
             formats: FxHashMap::default(),

@@ -94,11 +94,20 @@ impl Nodes {
 impl Lowerer<'_> {
     /// The node of one schema.
     pub(super) fn node(&mut self, id: SchemaId) -> NodeId {
-        self.node_of(&[Signed::plus(id)])
+        let Some(part) = self.followed(Signed::plus(id)) else { return NodeId::NEVER };
+        let keywords = self.keywords(part.id);
+        if keywords.types.is_empty() && keywords.is_plain() {
+            self.note_nothing(part.id);
+            return NodeId::NEVER;
+        }
+        if keywords.is_silent() && keywords.is_plain() { NodeId::ANY } else { NodeId::single(part.id) }
     }
 
     /// The node of some signed schemas, with references followed and what says nothing left out.
     pub(super) fn node_of(&mut self, parts: &[Signed]) -> NodeId {
+        if let [Signed { id, negative: false }] = *parts {
+            return self.node(id);
+        }
         let mut members: Vec<Signed> = Vec::with_capacity(parts.len());
         for &part in parts {
             let Some(part) = self.followed(part) else { return NodeId::NEVER };

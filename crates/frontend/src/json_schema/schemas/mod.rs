@@ -106,7 +106,7 @@ impl<'s> Schemas<'s> {
     ) -> Self {
         let mut schemas = Self {
             entries: Vec::with_capacity(64),
-            known: FxHashMap::default(),
+            known: FxHashMap::with_capacity_and_hasher(56, rustc_hash::FxBuildHasher),
             choices: FxHashMap::default(),
             resources: Vec::with_capacity(1),
             documents,

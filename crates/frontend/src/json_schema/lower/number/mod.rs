@@ -8,6 +8,7 @@
 //! With such conditions a number is written without an exponent, because what `9e…` means is known only at its
 //! end. A bound at zero is about the sign alone, and leaves the spelling free.
 
+mod few;
 mod machine;
 pub(super) mod spelling;
 
@@ -89,6 +90,15 @@ impl<'s> Lowerer<'s> {
             }
         }
         let path = self.path_of(&case.locals);
+        if let Some(values) = few::values(key) {
+            let ways: Vec<ExprId> = values.iter().map(|text| self.grammar.bytes(text.as_bytes())).collect();
+            let expr = self.grammar.alt(ways);
+            if self.is_never(expr) {
+                let keyword = self.number_keyword(case);
+                return self.nothing(path, keyword, "no number satisfies these keywords together");
+            }
+            return spelling::as_rule(&mut self.grammar, "number", expr);
+        }
         match machine::build(&mut self.grammar, key, self.context.options.limits.states) {
             Ok(expr) if self.is_never(expr) => {
                 let keyword = self.number_keyword(case);

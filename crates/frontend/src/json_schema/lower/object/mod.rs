@@ -173,19 +173,22 @@ impl<'s> Lowerer<'s> {
         let mut place: FxHashMap<&'s str, usize> = FxHashMap::default();
         let has_needs = facts.positive.iter().any(|&id| !self.keywords(id).dependent_required.is_empty());
         let simple = match (&*facts.positive, &*facts.others, &*facts.negative) {
-            ([id], [], []) => Some(*id),
+            ([id], [], []) if demands.is_plain() => Some(*id),
             _ => None,
         };
         for (name, required) in names {
-            let parts =
-                if demands.forbidden.contains(&name) { None } else { self.parts_of(facts, simple, name) };
-            let value = match &parts {
-                Some(parts) => {
-                    let node = self.node_of(parts);
-                    self.part(node)
-                }
-                None => self.grammar.never(),
+            let listed = simple.and_then(|id| self.listed_property(id, name));
+            let parts = match listed {
+                Some(_) => Some(Vec::new()),
+                None if demands.forbidden.contains(&name) => None,
+                None => facts.parts(self, name),
             };
+            let node = match (listed, &parts) {
+                (Some(id), _) => self.node(id),
+                (None, Some(parts)) => self.node_of(parts),
+                (None, None) => NodeId::NEVER,
+            };
+            let value = self.part(node);
             if self.is_never(value) {
                 if required {
                     let message = match parts {
@@ -227,24 +230,14 @@ impl<'s> Lowerer<'s> {
         "another keyword"
     }
 
-    fn parts_of(
-        &mut self,
-        facts: &Facts<'s>,
-        simple: Option<SchemaId>,
-        name: &'s str,
-    ) -> Option<Vec<Signed>> {
-        // A lone schema that lists the key and has no patterns: nothing else can be about it.
-        if let Some(id) = simple {
-            let keywords = self.keywords(id);
-            if let Some(value) = keywords.properties.and_then(|properties| properties.get(name))
-                && keywords.pattern_properties.is_none()
-                && keywords.property_names.is_none()
-            {
-                let schema = self.property(id, &keywords, name, value);
-                return Some(vec![Signed::plus(schema)]);
-            }
+    /// The schema of a key that a lone schema lists, if nothing else can be about it.
+    fn listed_property(&mut self, id: SchemaId, name: &str) -> Option<SchemaId> {
+        let keywords = self.keywords(id);
+        if keywords.pattern_properties.is_some() || keywords.property_names.is_some() {
+            return None;
         }
-        facts.parts(self, name)
+        let value = keywords.properties?.get(name)?;
+        Some(self.property(id, &keywords, name, value))
     }
 
     /// The names in the order in which they are written, and whether they are required.
@@ -287,24 +280,26 @@ impl<'s> Lowerer<'s> {
     /// The same for a single schema, without looking anything up twice.
     fn names_of_one(&mut self, id: SchemaId) -> Vec<(&'s str, bool)> {
         let keywords = self.keywords(id);
-        let mut required: Vec<(&'s str, bool)> =
-            keywords.required.iter().map(|name| (*name, false)).collect();
-        required.sort_unstable();
-        required.dedup();
-        let take = |required: &mut Vec<(&'s str, bool)>, name: &str| match required
-            .binary_search_by(|(one, _)| (*one).cmp(name))
-        {
-            Ok(at) => !core::mem::replace(&mut required[at].1, true),
-            Err(_) => false,
-        };
         let listed = keywords.properties.map_or(0, serde_json::Map::len);
-        let mut names = Vec::with_capacity(listed + required.len());
-        for (name, _) in keywords.properties.into_iter().flatten() {
-            names.push((name.as_str(), take(&mut required, name)));
-        }
-        for name in &keywords.required {
-            if take(&mut required, name) {
-                names.push((name, true));
+        let mut names: Vec<(&'s str, bool)> = Vec::with_capacity(listed + keywords.required.len());
+        names.extend(keywords.properties.into_iter().flatten().map(|(name, _)| (name.as_str(), false)));
+        if listed * keywords.required.len() > 4096 {
+            // Looking through all names for each required one would take too long.
+            let mut place: FxHashMap<&'s str, usize> =
+                names.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+            for &name in &keywords.required {
+                let at = *place.entry(name).or_insert(names.len());
+                if at == names.len() {
+                    names.push((name, false));
+                }
+                names[at].1 = true;
+            }
+        } else {
+            for &name in &keywords.required {
+                match names.iter_mut().find(|(one, _)| *one == name) {
+                    Some(known) => known.1 = true,
+                    None => names.push((name, true)),
+                }
             }
         }
         for (name, needed) in &keywords.dependent_required {
