@@ -14,6 +14,8 @@ mod internet;
 mod pattern;
 mod time;
 
+use std::sync::OnceLock;
+
 use maskwright_grammar::ExprId;
 
 use super::Lowerer;
@@ -72,18 +74,28 @@ fn expression(name: &str) -> Option<String> {
     })
 }
 
+fn options() -> regex::Options {
+    regex::Options { ascii: true, ..regex::Options::default() }
+}
+
+/// The regular expression of a format, read once in a process.
+fn ast(name: &str) -> Option<&'static regex::Ast> {
+    static READ: [OnceLock<Option<regex::Ast>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
+    let place = NAMES.iter().position(|one| *one == name)?;
+    let read = || {
+        // A class such as `[^/~]` is about line ends as well.
+        regex::parse(&format!("(?s){}", expression(name)?), &options()).ok()
+    };
+    READ[place].get_or_init(read).as_ref()
+}
+
 impl<'s> Lowerer<'s> {
     /// The texts that have a format. A name that is not known says nothing.
     pub(super) fn format(&mut self, name: &'s str) -> ExprId {
         if let Some(&known) = self.formats.get(name) {
             return known;
         }
-        let options = regex::Options { ascii: true, ..regex::Options::default() };
-        let expr = expression(name).map(|text| {
-            // `[^/~]` is about lines as well.
-            regex::lower(&format!("(?s){text}"), &options, &mut self.grammar)
-        });
-        let expr = match expr {
+        let expr = match ast(name).map(|ast| regex::lower_ast(ast, &options(), &mut self.grammar)) {
             Some(Ok(expr)) => expr,
             // The expressions are ours and are all tried by a test.
             Some(Err(_)) | None => self.grammar.any_text(),
@@ -95,17 +107,15 @@ impl<'s> Lowerer<'s> {
 
 #[cfg(test)]
 mod tests {
-    use maskwright_automata as _;
     use maskwright_grammar::GrammarBuilder;
 
     use super::*;
 
     fn check(name: &str, good: &[&str], bad: &[&str]) {
-        let text = expression(name).expect("the format is known");
-        let options = regex::Options { ascii: true, ..regex::Options::default() };
+        let ast = ast(name).expect("the format can be read");
         let mut builder = GrammarBuilder::new();
-        let expr = regex::lower(&format!("(?s){text}"), &options, &mut builder)
-            .unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
+        let expr = regex::lower_ast(ast, &options(), &mut builder)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut languages = super::super::language::Languages::default();
         for text in good {
             assert_eq!(languages.holds(&builder, expr, text), Some(true), "{name} should hold {text:?}");
