@@ -72,7 +72,9 @@ pub enum Strictness {
 
 /// Where other documents come from: given an address without its fragment, the document, if there is one.
 #[derive(Clone)]
-pub struct Resolver(Arc<dyn Fn(&str) -> Option<Value> + Send + Sync>);
+pub struct Resolver(Arc<Find>);
+
+type Find = dyn Fn(&str) -> Option<Value> + Send + Sync;
 
 impl Resolver {
     /// Asks a function.

@@ -73,13 +73,13 @@ impl<'s> Reader<'_, '_, 's> {
             }
             "required" => self.required(value),
             "additionalProperties" => {
-                self.found.additional = self.about("additionalProperties", value, T::OBJECT);
+                self.found.additional = Some(self.about("additionalProperties", value, T::OBJECT));
             }
             "patternProperties" => {
                 self.found.pattern_properties = self.map("patternProperties", value, T::OBJECT);
             }
             "propertyNames" if self.dialect >= Dialect::Draft06 => {
-                self.found.property_names = self.about("propertyNames", value, T::OBJECT)
+                self.found.property_names = Some(self.about("propertyNames", value, T::OBJECT));
             }
             "dependentRequired" if self.dialect >= Dialect::Draft2019 => self.dependent_required(value),
             "dependentSchemas" if self.dialect >= Dialect::Draft2019 => self.dependent_schemas(value),
@@ -99,7 +99,7 @@ impl<'s> Reader<'_, '_, 's> {
                 self.found.unevaluated_items = self.combinator("unevaluatedItems", value);
             }
             "contains" if self.dialect >= Dialect::Draft06 => {
-                self.found.contains = self.about("contains", value, T::ARRAY);
+                self.found.contains = Some(self.about("contains", value, T::ARRAY));
             }
             "minContains" if self.dialect >= Dialect::Draft2019 => {
                 self.late.min_contains = Some(self.least("minContains", T::NONE, value));
@@ -123,13 +123,13 @@ impl<'s> Reader<'_, '_, 's> {
             "allOf" => self.found.all_of = self.branches("allOf", value),
             "not" => self.found.not = self.combinator("not", value),
             "if" if self.dialect >= Dialect::Draft07 => {
-                self.found.if_then_else[0] = self.combinator("if", value)
+                self.found.if_then_else[0] = self.combinator("if", value);
             }
             "then" if self.dialect >= Dialect::Draft07 => {
-                self.found.if_then_else[1] = self.combinator("then", value)
+                self.found.if_then_else[1] = self.combinator("then", value);
             }
             "else" if self.dialect >= Dialect::Draft07 => {
-                self.found.if_then_else[2] = self.combinator("else", value)
+                self.found.if_then_else[2] = self.combinator("else", value);
             }
             "minLength" => self.found.length.min = self.least("minLength", T::STRING, value),
             "maxLength" => self.found.length.max = self.greatest("maxLength", T::STRING, value),
@@ -149,7 +149,7 @@ impl<'s> Reader<'_, '_, 's> {
 
     pub(super) fn combinator(&mut self, keyword: &'static str, value: &'s Value) -> Option<&'s Value> {
         self.combined = true;
-        self.about(keyword, value, TypeSet::NONE)
+        Some(self.about(keyword, value, TypeSet::NONE))
     }
 
     pub(super) fn combine(&mut self) {

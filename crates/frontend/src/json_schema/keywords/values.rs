@@ -41,14 +41,9 @@ impl<'s> Reader<'_, '_, 's> {
     }
 
     /// A schema that is about values of these types.
-    pub(super) fn about(
-        &mut self,
-        keyword: &'static str,
-        value: &'s Value,
-        types: TypeSet,
-    ) -> Option<&'s Value> {
+    pub(super) fn about(&mut self, keyword: &'static str, value: &'s Value, types: TypeSet) -> &'s Value {
         self.assert(keyword, types);
-        Some(value)
+        value
     }
 
     pub(super) fn required(&mut self, value: &'s Value) {
@@ -144,15 +139,12 @@ impl<'s> Reader<'_, '_, 's> {
     }
 
     pub(super) fn flag(&mut self, keyword: &'static str, types: TypeSet, value: &Value) -> bool {
-        match value.as_bool() {
-            Some(flag) => {
-                self.assert(keyword, if flag { types } else { TypeSet::NONE });
-                flag
-            }
-            None => {
-                self.malformed(keyword, "true or false");
-                false
-            }
+        if let Some(flag) = value.as_bool() {
+            self.assert(keyword, if flag { types } else { TypeSet::NONE });
+            flag
+        } else {
+            self.malformed(keyword, "true or false");
+            false
         }
     }
 

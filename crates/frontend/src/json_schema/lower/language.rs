@@ -26,16 +26,21 @@ struct Machine {
 }
 
 impl Languages {
+    /// Says that some text is in the language, for one that is known beforehand.
+    pub(super) fn know_inhabited(&mut self, expr: ExprId) {
+        self.empty.insert(expr, Some(false));
+    }
+
     /// Whether no text is in the language; `None` if that takes too long to find out.
     pub(super) fn is_empty(&mut self, grammar: &GrammarBuilder, expr: ExprId) -> Option<bool> {
+        if let Some(&known) = self.empty.get(&expr) {
+            return known;
+        }
         match grammar.expr(expr) {
             Expr::Never => return Some(true),
             Expr::Empty | Expr::Bytes(_) | Expr::Class(_) => return Some(false),
             _ if is_clearly_inhabited(grammar, expr) => return Some(false),
             _ => {}
-        }
-        if let Some(&known) = self.empty.get(&expr) {
-            return known;
         }
         let answer = Machine::new(grammar, expr).map(|machine| machine.automaton.is_dead(machine.start));
         self.empty.insert(expr, answer);

@@ -17,7 +17,7 @@ use super::layout::Layout;
 use super::node::Signed;
 use super::string::push_quoted;
 
-impl<'s> Lowerer<'s> {
+impl Lowerer<'_> {
     /// The values listed by one schema that satisfy all of these and have one of the types.
     pub(super) fn literals(&mut self, members: &[Signed], id: SchemaId, types: TypeSet) -> ExprId {
         let keywords = self.keywords(id);

@@ -63,7 +63,7 @@ impl<'s> Schemas<'s> {
         self.scan(context, &mut index, root);
         for (address, document) in self.documents {
             let path = context.report.paths.document(address);
-            let dialect = self.dialect(context, document, path, self.resources[0].dialect);
+            let dialect = Self::dialect(context, document, path, self.resources[0].dialect);
             // The address that the document was found by and the one it gives itself may differ.
             let own = super::own_address(document, dialect).map(|id| uri::resolve(address, id));
             let own = own.unwrap_or_else(|| address.clone());

@@ -114,7 +114,7 @@ impl<'s> Schemas<'s> {
             scopes: vec![Vec::new()],
             tracks_scopes,
         };
-        let dialect = schemas.dialect(context, root, PathId::ROOT, Dialect::Draft2020);
+        let dialect = Self::dialect(context, root, PathId::ROOT, Dialect::Draft2020);
         let address = own_address(root, dialect).map(|id| uri::resolve("", id)).unwrap_or_default();
         schemas.resources.push(Resource { root, path: PathId::ROOT, dialect, address });
         schemas
@@ -287,7 +287,7 @@ impl<'s> Schemas<'s> {
         if map.get(dialect.id_keyword()).is_none() && map.get("$schema").is_none() {
             return outer;
         }
-        let dialect = self.dialect(context, value, path, dialect);
+        let dialect = Self::dialect(context, value, path, dialect);
         let Some(id) = own_address(value, dialect) else { return outer };
         let known = self.resources.iter().position(|one| core::ptr::eq(one.root, value));
         if let Some(known) = known {
@@ -299,7 +299,7 @@ impl<'s> Schemas<'s> {
     }
 
     /// The draft that `$schema` names, or the draft around it.
-    fn dialect(&mut self, context: &mut Context<'_>, value: &Value, path: PathId, outer: Dialect) -> Dialect {
+    fn dialect(context: &mut Context<'_>, value: &Value, path: PathId, outer: Dialect) -> Dialect {
         let Some(address) = value.get("$schema").and_then(Value::as_str) else { return outer };
         Dialect::named(address).unwrap_or_else(|| {
             let message = format!("`{address}` is older than draft-04");

@@ -204,7 +204,9 @@ impl Lowerer<'_> {
                 parts.push(Signed::minus(item));
                 next.broken |= 1 << i;
             }
-            choices.iter_mut().for_each(|(parts, _)| parts.push(Signed::plus(item)));
+            for (parts, _) in &mut choices {
+                parts.push(Signed::plus(item));
+            }
             choices.extend(more);
         }
         choices

@@ -13,12 +13,12 @@ pub(super) fn hostname(more: &str) -> String {
     format!(r"{label}(?:\.{label})*")
 }
 
-/// Atoms with dots between them, or a quoted text; then a host, or an address in brackets.
+/// Atoms with dots between them, or a quoted text, 64 characters at most; then a host, or an address in brackets.
 pub(super) fn email(more: &str) -> String {
     let atom = format!("[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~{more}-]+");
-    let quoted = format!(r#""(?:[ !#-\[\]-~{more}]|\\[ -~])*""#);
+    let quoted = format!(r#""(?:[ !#-\[\]-~{more}]|\\[ -~]){{0,31}}""#);
     let (host, ipv4, ipv6) = (hostname(more), ipv4(), ipv6());
-    format!(r"(?:{atom}(?:\.{atom})*|{quoted})@(?:{host}|\[{ipv4}\]|\[IPv6:{ipv6}\])")
+    format!(r"(?:(?=[^@]{{1,64}}@){atom}(?:\.{atom})*|{quoted})@(?:{host}|\[{ipv4}\]|\[IPv6:{ipv6}\])")
 }
 
 /// Four numbers below 256 without leading zeros.

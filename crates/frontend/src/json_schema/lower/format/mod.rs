@@ -8,6 +8,7 @@
 //! - `regex`: groups nest at most two deep, and ranges in classes are of letters or of digits.
 //! - `idn-hostname`, `idn-email`: any character beyond ASCII counts as a letter; the tables of IDNA are not consulted.
 //!
+//! A quoted local part of a mail address has at most 31 characters, since its escapes count twice.
 //! The total length of host names (253) is not counted; the length of their labels (63) is.
 
 mod internet;
@@ -100,6 +101,7 @@ impl<'s> Lowerer<'s> {
             // The expressions are ours and are all tried by a test.
             Some(Err(_)) | None => self.grammar.any_text(),
         };
+        self.languages.know_inhabited(expr);
         self.formats.insert(name, expr);
         expr
     }
@@ -114,8 +116,8 @@ mod tests {
     fn check(name: &str, good: &[&str], bad: &[&str]) {
         let ast = ast(name).expect("the format can be read");
         let mut builder = GrammarBuilder::new();
-        let expr = regex::lower_ast(ast, &options(), &mut builder)
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let expr =
+            regex::lower_ast(ast, &options(), &mut builder).unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut languages = super::super::language::Languages::default();
         for text in good {
             assert_eq!(languages.holds(&builder, expr, text), Some(true), "{name} should hold {text:?}");

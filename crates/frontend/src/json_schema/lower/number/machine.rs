@@ -153,11 +153,18 @@ impl<'k> Machines<'k> {
             any
         };
         // Every test is asked, so that each takes its own answers.
-        let all = self.key.all.iter().fold(true, |all, test| holds(test) && all);
-        self.key.not_all.iter().fold(all, |right, tests| {
-            let all = tests.iter().fold(true, |all, test| holds(test) && all);
-            right && !all
-        })
+        let mut all_hold = |tests: &[Test]| {
+            let mut all = true;
+            for test in tests {
+                all &= holds(test);
+            }
+            all
+        };
+        let mut right = all_hold(&self.key.all);
+        for tests in &self.key.not_all {
+            right &= !all_hold(tests);
+        }
+        right
     }
 }
 

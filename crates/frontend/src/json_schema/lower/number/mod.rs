@@ -40,7 +40,7 @@ pub(super) struct Key {
     not_all: Vec<Vec<Test>>,
 }
 
-impl<'s> Lowerer<'s> {
+impl Lowerer<'_> {
     /// The numbers of a case.
     pub(super) fn number(&mut self, case: &Case) -> ExprId {
         let mut key = Key::default();

@@ -269,7 +269,9 @@ impl Lowerer<'_> {
             }
             if by.contains(&None) {
                 // The name is enough.
-                choices.iter_mut().for_each(|choice| choice.1 |= bit);
+                for choice in &mut choices {
+                    choice.1 |= bit;
+                }
                 continue;
             }
             let mut next = Vec::with_capacity(choices.len() + 1);

@@ -271,7 +271,9 @@ impl<'s> Lowerer<'s> {
             keywords.required.iter().for_each(|name| add(name, false));
             for (name, needed) in &keywords.dependent_required {
                 add(name, false);
-                needed.iter().for_each(|name| add(name, false));
+                for name in needed {
+                    add(name, false);
+                }
             }
         }
         names
