@@ -85,7 +85,7 @@ impl<'s> Reader<'_, '_, 's> {
             "dependentSchemas" if self.dialect >= Dialect::Draft2019 => self.dependent_schemas(value),
             "dependencies" => self.dependencies(value),
             "unevaluatedProperties" if self.dialect >= Dialect::Draft2019 => {
-                self.found.unevaluated_properties = self.combinator("unevaluatedProperties", value);
+                self.found.unevaluated_properties = Some(self.combinator("unevaluatedProperties", value));
             }
             "minProperties" => self.found.property_count.min = self.least("minProperties", T::OBJECT, value),
             "maxProperties" => {
@@ -96,7 +96,7 @@ impl<'s> Reader<'_, '_, 's> {
             "prefixItems" if self.dialect >= Dialect::Draft2020 => self.late.prefix_items = Some(value),
             "additionalItems" => self.late.additional_items = Some(value),
             "unevaluatedItems" if self.dialect >= Dialect::Draft2019 => {
-                self.found.unevaluated_items = self.combinator("unevaluatedItems", value);
+                self.found.unevaluated_items = Some(self.combinator("unevaluatedItems", value));
             }
             "contains" if self.dialect >= Dialect::Draft06 => {
                 self.found.contains = Some(self.about("contains", value, T::ARRAY));
@@ -121,15 +121,15 @@ impl<'s> Reader<'_, '_, 's> {
             "anyOf" => self.found.any_of = self.branches("anyOf", value),
             "oneOf" => self.found.one_of = self.branches("oneOf", value),
             "allOf" => self.found.all_of = self.branches("allOf", value),
-            "not" => self.found.not = self.combinator("not", value),
+            "not" => self.found.not = Some(self.combinator("not", value)),
             "if" if self.dialect >= Dialect::Draft07 => {
-                self.found.if_then_else[0] = self.combinator("if", value);
+                self.found.if_then_else[0] = Some(self.combinator("if", value));
             }
             "then" if self.dialect >= Dialect::Draft07 => {
-                self.found.if_then_else[1] = self.combinator("then", value);
+                self.found.if_then_else[1] = Some(self.combinator("then", value));
             }
             "else" if self.dialect >= Dialect::Draft07 => {
-                self.found.if_then_else[2] = self.combinator("else", value);
+                self.found.if_then_else[2] = Some(self.combinator("else", value));
             }
             "minLength" => self.found.length.min = self.least("minLength", T::STRING, value),
             "maxLength" => self.found.length.max = self.greatest("maxLength", T::STRING, value),
@@ -147,11 +147,13 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    pub(super) fn combinator(&mut self, keyword: &'static str, value: &'s Value) -> Option<&'s Value> {
+    /// A schema that is about the value itself.
+    fn combinator(&mut self, keyword: &'static str, value: &'s Value) -> &'s Value {
         self.combined = true;
-        Some(self.about(keyword, value, TypeSet::NONE))
+        self.about(keyword, value, TypeSet::NONE)
     }
 
+    /// Notes that a combinator was met.
     pub(super) fn combine(&mut self) {
         self.combined = true;
     }

@@ -165,7 +165,14 @@ impl<'s> Schemas<'s> {
         if !fragment.is_empty() && !fragment.starts_with('/') {
             return self.anchor(context, resource, &fragment);
         }
-        self.follow(context, resource, &fragment)
+        match self.follow(context, resource, &fragment) {
+            // Many schemas give their parts an `id` that is only a label, and point from the document's root all the
+            // same. Where the standard's reading leads to nothing, that one is taken.
+            Err(Miss::Nothing) if address.is_empty() && from != ResourceId(0) => {
+                self.follow(context, ResourceId(0), &fragment)
+            }
+            found => found,
+        }
     }
 
     fn anchor(
