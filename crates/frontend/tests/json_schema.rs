@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use maskwright_frontend::json_schema::{
-    Limits, Options, Reason, Report, SchemaError, Whitespace, grammar, grammar_of,
+    Coverage, KeyOrder, Limits, Options, Reason, Report, Resolver, SchemaError, Strictness, Whitespace,
+    grammar, grammar_of,
 };
 use maskwright_grammar::Grammar;
 use maskwright_oracle::Oracle;
@@ -187,8 +188,9 @@ fn a_large_enum_is_linear() {
 
 #[test]
 fn every_problem_is_named_up_to_twenty() {
-    let properties: serde_json::Map<_, _> =
-        (0..30).map(|i| (format!("p{i}"), json!({"type": "string", "pattern": "x"}))).collect();
+    let properties: serde_json::Map<_, _> = (0..30)
+        .map(|i| (format!("p{i}"), json!({"type": "string", "pattern": format!("(x){i}\\1")})))
+        .collect();
     let error = refuse(&json!({"properties": properties}));
     assert_eq!((error.problems().len(), error.more()), (20, 10));
     assert_eq!(error.problems()[19].pointer, "/properties/p19/pattern");
@@ -272,4 +274,122 @@ fn many_tagged_branches_are_told_apart() {
     let oracle = Oracle::new(&grammar);
     assert!(oracle.accepts(br#"{"id": "x", "tag": "t150"}"#));
     assert!(!oracle.accepts(br#"{"id": "x", "tag": "t200"}"#));
+}
+
+/// Whether the texts are accepted under these options.
+fn accepts(schema: &Value, options: &Options, texts: &[&str]) -> Vec<bool> {
+    let (grammar, _) = grammar_of(schema, options).unwrap_or_else(|error| panic!("{error}"));
+    let oracle = Oracle::new(&grammar);
+    texts.iter().map(|text| oracle.accepts(text.as_bytes())).collect()
+}
+
+#[test]
+fn styles_of_white_space() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "null"}}, "b": {}}, "additionalProperties": false});
+    let texts = [
+        r#"{"a":[null,null],"b":{}}"#,
+        r#"{"a": [null, null], "b": {}}"#,
+        "{\n  \"a\": [\n    null,\n    null\n  ],\n  \"b\": {}\n}",
+        "{\n\t\"a\": [\n\t\tnull,\n\t\tnull\n\t],\n\t\"b\": {}\n}",
+        "{\n  \"a\": [null, null], \"b\": {}}",
+        "{\n  \"b\": {\n    \"x\": [\n      1\n    ]\n  }\n}",
+    ];
+    let with = |whitespace| Options::default().with_whitespace(whitespace);
+    let check = |whitespace, expected: [bool; 6]| {
+        assert_eq!(accepts(&schema, &with(whitespace), &texts), expected);
+    };
+    check(Whitespace::Compact, [true, false, false, false, false, false]);
+    check(Whitespace::Spaced, [false, true, false, false, false, false]);
+    check(Whitespace::Indent(2), [false, false, true, false, false, true]);
+    check(Whitespace::Natural, [true, true, true, true, false, true]);
+    check(Whitespace::Pattern(" ?".to_owned()), [true, true, false, false, false, false]);
+    check(Whitespace::default(), [true; 6]);
+    let error = grammar_of(&schema, &with(Whitespace::Pattern("(".to_owned()))).expect_err("no pattern");
+    assert_eq!(error.problems()[0].reason, Reason::Malformed);
+}
+
+#[test]
+fn keys_in_any_order() {
+    let schema = json!({"type": "object", "properties": {"a": {}, "b": {}, "c": {}}, "required": ["b"], "additionalProperties": {"type": "null"}});
+    let options = Options::default().with_key_order(KeyOrder::Any);
+    let texts = [
+        r#"{"b": 1}"#,
+        r#"{"c": 1, "b": 1, "a": 1}"#,
+        r#"{"x": null, "b": 1, "y": null, "a": 1}"#,
+        r#"{"c": 1, "a": 1}"#,
+        r#"{"b": 1, "b": 1}"#,
+        r#"{"b": 1, "x": 1}"#,
+    ];
+    assert_eq!(accepts(&schema, &options, &texts), [true, true, true, false, false, false]);
+    let error = grammar_of(&wide(40), &options).expect_err("too many keys");
+    assert_eq!(error.problems()[0].reason, Reason::Unsupported, "{error}");
+}
+
+#[test]
+fn strictness() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "null"}, "b": {"type": "null"}}});
+    let strict = Options::default().with_strictness(Strictness::Strict);
+    let texts = [r#"{"a": null, "b": null}"#, r#"{"a": null}"#, r#"{"a": null, "b": null, "c": 1}"#];
+    assert_eq!(accepts(&schema, &strict, &texts), [true, false, false]);
+    assert_eq!(accepts(&schema, &Options::default(), &texts), [true, true, true]);
+
+    let schema = json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true});
+    let lenient = Options::default().with_strictness(Strictness::Lenient);
+    let (_, report) = grammar_of(&schema, &lenient).unwrap_or_else(|error| panic!("{error}"));
+    let unenforced: Vec<_> =
+        report.entries().into_iter().filter(|entry| entry.coverage == Coverage::Unenforced).collect();
+    assert_eq!(unenforced.len(), 1);
+    assert_eq!(unenforced[0].pointer, "/uniqueItems");
+}
+
+#[test]
+fn other_documents_come_from_the_resolver() {
+    let schema = json!({"$id": "https://example.com/root.json", "type": "array", "items": {"$ref": "parts.json#/$defs/n"}});
+    let error = refuse(&schema);
+    assert!(error.to_string().contains("is in another document"), "{error}");
+    let resolver = Resolver::new(|address| match address {
+        "https://example.com/parts.json" => Some(json!({"$defs": {"n": {"$ref": "numbers.json"}}})),
+        "https://example.com/numbers.json" => Some(json!({"type": "integer"})),
+        _ => None,
+    });
+    let options = Options::default().with_resolver(resolver);
+    assert_eq!(accepts(&schema, &options, &["[1, 2]", r#"["a"]"#]), [true, false]);
+}
+
+#[test]
+fn any_json_by_its_own_word() {
+    let (grammar, _) = grammar("$$ANY$$", &Options::default()).unwrap_or_else(|error| panic!("{error}"));
+    let oracle = Oracle::new(&grammar);
+    assert!(oracle.accepts(b"[1, {\"a\": null}]") && !oracle.accepts(b"[1"));
+}
+
+#[test]
+fn hostile_combinations_meet_a_limit() {
+    // Every branch overlaps every other one in a different way.
+    let branch = |i: usize| json!({"allOf": [{"properties": {format!("a{i}"): {"type": "integer"}}}, {"properties": {format!("b{i}"): {"type": "integer"}}}]});
+    let schema = json!({"type": "object", "oneOf": (0..40).map(branch).collect::<Vec<_>>()});
+    let error = refuse(&schema);
+    assert_eq!(error.problems()[0].reason, Reason::Limit, "{error}");
+
+    let mut deep = json!({"type": "null"});
+    for _ in 0..60 {
+        deep = json!({"anyOf": [deep, {"type": "string"}]});
+    }
+    accept(&deep);
+    let error = refuse(&json!({"multipleOf": 999_983, "minimum": 1_000_000_000, "type": "number"}));
+    assert_eq!(error.problems()[0].reason, Reason::Unsupported, "{error}");
+}
+
+#[test]
+fn cases_do_not_nest_the_stack() {
+    // Each definition leads to the next through a combination, not through a plain reference.
+    let n = 3_000;
+    let mut defs: serde_json::Map<_, _> = (0..n)
+        .map(|i| {
+            let next = json!({"minProperties": 1, "allOf": [{"$ref": format!("#/$defs/d{}", i + 1)}]});
+            (format!("d{i}"), json!({"type": ["object", "null"], "properties": {"x": next}}))
+        })
+        .collect();
+    defs.insert(format!("d{n}"), json!({"type": "null"}));
+    accept(&json!({"$ref": "#/$defs/d0", "$defs": defs}));
 }

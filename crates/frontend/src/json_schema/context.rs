@@ -1,8 +1,5 @@
-//! What all parts of the frontend share: the document, and what has been said about it.
+//! What all parts of the frontend share: the options, and what has been said about the schema so far.
 
-use serde_json::Value;
-
-use super::dialect::Dialect;
 use super::error::{Problem, Reason, SchemaError};
 use super::options::Options;
 use super::path::PathId;
@@ -11,11 +8,9 @@ use super::report::{Coverage, Note, Report};
 /// How many clashes are remembered for the error about a schema that nothing satisfies.
 const CLASHES: usize = 20;
 
-/// The document that is being lowered, the report, and the problems met so far.
+/// The options, the report, and the problems met so far.
 #[derive(Debug)]
 pub(crate) struct Context<'s> {
-    pub(crate) root: &'s Value,
-    pub(crate) dialect: Dialect,
     pub(crate) options: &'s Options,
     pub(crate) report: Report,
     pub(crate) error: SchemaError,
@@ -24,33 +19,13 @@ pub(crate) struct Context<'s> {
 }
 
 impl<'s> Context<'s> {
-    pub(crate) fn new(root: &'s Value, options: &'s Options) -> Self {
-        let mut context = Self {
-            root,
-            dialect: Dialect::Draft2020,
-            options,
-            report: Report::new(),
-            error: SchemaError::default(),
-            clashes: Vec::new(),
-        };
-        if let Some(address) = root.get("$schema").and_then(Value::as_str) {
-            match Dialect::named(address) {
-                Some(dialect) => context.dialect = dialect,
-                None => context.unsupported(
-                    PathId::ROOT,
-                    "$schema",
-                    format!("`{address}` is older than draft-04"),
-                    "rewrite the schema for a newer draft",
-                ),
-            }
-        }
-        context
+    pub(crate) fn new(options: &'s Options) -> Self {
+        Self { options, report: Report::new(), error: SchemaError::default(), clashes: Vec::new() }
     }
 
     /// Says what became of a keyword of the schema at `path`.
     pub(crate) fn cover(&mut self, path: PathId, keyword: &'static str, coverage: Coverage) {
-        let path = self.report.paths.keyword(path, keyword);
-        self.report.push(path, coverage);
+        self.report.keyword(path, keyword, coverage);
     }
 
     /// The same for a keyword that is not known.
@@ -74,11 +49,6 @@ impl<'s> Context<'s> {
         self.problem(Reason::Malformed, path, keyword, message, "mend the value or remove the keyword");
     }
 
-    /// A keyword is right, but nobody would enforce it.
-    pub(crate) fn unsupported(&mut self, path: PathId, keyword: &'static str, message: String, help: &str) {
-        self.problem(Reason::Unsupported, path, keyword, message, help);
-    }
-
     /// A limit is passed.
     pub(crate) fn limit(&mut self, path: PathId, keyword: &'static str, message: String) {
         self.problem(Reason::Limit, path, keyword, message, "make the schema smaller or raise the limit");
@@ -98,11 +68,11 @@ impl<'s> Context<'s> {
     }
 
     /// Remembers that no value is left at this place.
-    pub(crate) fn clash(&mut self, path: PathId, keyword: &'static str, message: String) {
+    pub(crate) fn clash(&mut self, path: PathId, keyword: &'static str, message: &str) {
         self.note(path, Note::NeverWritten);
         if self.clashes.len() < CLASHES {
             let help = "change one of the keywords that clash";
-            let clash = self.spell_out(Reason::Unsatisfiable, path, keyword, message, help);
+            let clash = self.spell_out(Reason::Unsatisfiable, path, keyword, message.to_owned(), help);
             self.clashes.push(clash);
         }
     }

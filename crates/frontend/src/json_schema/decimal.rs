@@ -3,10 +3,16 @@
 //! `1`, `1.0` and `10e-1` are one number, and `9007199254740993` is not `9007199254740992`: a double could not
 //! tell. A number is kept as sign, digits without zeros at either end, and a power of ten.
 
+use core::cmp::Ordering;
+
 use serde_json::Number;
 
+/// How many zeros are appended in a division. A rest that is left after so many never vanishes: each zero takes
+/// one two and one five from the divisor, which has less than 64 of them.
+const MAX_ZEROS: u64 = 64;
+
 /// A number as `± digits × 10^exponent`. Zero has no digits, no sign and the exponent 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Decimal {
     negative: bool,
     digits: Box<[u8]>,
@@ -20,7 +26,7 @@ impl Decimal {
 
     /// Reads a JSON number. An exponent beyond 64 bits is clamped, which keeps it apart from all others that
     /// can be written down.
-    fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),
@@ -41,6 +47,71 @@ impl Decimal {
         Self { negative, digits: digits[first..kept].into(), exponent }
     }
 
+    pub(crate) fn is_negative(&self) -> bool {
+        self.negative
+    }
+
+    pub(crate) fn is_positive(&self) -> bool {
+        !self.negative && !self.digits.is_empty()
+    }
+
+    pub(crate) fn is_zero(&self) -> bool {
+        self.digits.is_empty()
+    }
+
+    /// The digits, without zeros at either end.
+    pub(crate) fn digits(&self) -> &[u8] {
+        &self.digits
+    }
+
+    /// The power of ten that the digits are multiplied by.
+    pub(crate) fn exponent(&self) -> i64 {
+        self.exponent
+    }
+
+    /// How many places before the point the number has; 0 and less if it begins behind the point.
+    pub(crate) fn magnitude(&self) -> i64 {
+        signed(self.digits.len()).saturating_add(self.exponent)
+    }
+
+    /// The `i`-th digit of the whole part plus fraction, counted from the place of the first digit.
+    fn cmp_magnitude(&self, other: &Self) -> Ordering {
+        match (self.is_zero(), other.is_zero()) {
+            (true, true) => Ordering::Equal,
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+            // Digits begin with a non-zero one and end with one, so texts compare like fractions.
+            _ => self.magnitude().cmp(&other.magnitude()).then_with(|| self.digits.cmp(&other.digits)),
+        }
+    }
+
+    /// Whether the number is a multiple of `step`; `None` if the step has more digits than we calculate with.
+    pub(crate) fn is_multiple_of(&self, step: &Self) -> Option<bool> {
+        if self.is_zero() {
+            return Some(true);
+        }
+        let Ok(zeros) = u64::try_from(self.exponent.saturating_sub(step.exponent)) else {
+            // The last digit of this number lies behind that of the step.
+            return Some(false);
+        };
+        let modulus = step.digits_as_u64()?;
+        let modulus = u128::from(modulus);
+        let push = |rest: u128, digit: u8| (rest * 10 + u128::from(digit - b'0')) % modulus;
+        let mut rest = self.digits.iter().fold(0, |rest, digit| push(rest, *digit));
+        for _ in 0..zeros.min(MAX_ZEROS) {
+            rest = push(rest, b'0');
+        }
+        Some(rest == 0)
+    }
+
+    /// The digits as a number, if they are not too many.
+    pub(crate) fn digits_as_u64(&self) -> Option<u64> {
+        if self.digits.len() > 18 {
+            return None;
+        }
+        Some(self.digits.iter().fold(0u64, |n, d| n * 10 + u64::from(d - b'0')))
+    }
+
     pub(crate) fn is_integer(&self) -> bool {
         self.exponent >= 0
     }
@@ -57,6 +128,23 @@ impl Decimal {
         }
         let digits = self.digits.iter().fold(0u64, |n, d| n * 10 + u64::from(d - b'0'));
         u32::try_from(digits * 10u64.pow(zeros)).map_err(|_| true)
+    }
+}
+
+impl Ord for Decimal {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self.negative, other.negative) {
+            (false, true) => Ordering::Greater,
+            (true, false) => Ordering::Less,
+            (false, false) => self.cmp_magnitude(other),
+            (true, true) => other.cmp_magnitude(self),
+        }
+    }
+}
+
+impl PartialOrd for Decimal {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -19,7 +19,7 @@
 //!
 //! ```
 //! # use maskwright_frontend::json_schema::{Options, grammar};
-//! let error = grammar(r#"{"properties": {"a": {"pattern": "^x"}}}"#, &Options::default()).unwrap_err();
+//! let error = grammar(r#"{"properties": {"a": {"pattern": "(x)\\1"}}}"#, &Options::default()).unwrap_err();
 //! assert_eq!(error.problems()[0].pointer, "/properties/a/pattern");
 //! ```
 //!
@@ -27,23 +27,28 @@
 //!
 //! ```text
 //! text ─ serde_json ─> Value ─ keywords ─> what one schema says ─ lower ─> expressions ─ prune ─> Grammar
-//!                                                │
-//!                                 validate (values of enum and const)
+//!                              schemas: ids, places, references
 //! ```
+//!
+//! [`lower`] has the heart of it: schemas are combined as sets of signed sub-schemas.
 //!
 //! # Decisions
 //!
 //! - **Order of keys**: `properties` in the schema's order, then `required` names that are not listed there, then
-//!   other keys in any order. Optional keys may be left out.
+//!   other keys in any order; for merged schemas from left to right. Optional keys may be left out. [`KeyOrder::Any`]
+//!   lifts the order for small objects.
 //! - **Spelling**: keys that the schema names, and the values of `enum` and `const`, have one spelling: strings escape
 //!   only quotes, backslashes and control characters; numbers keep the digits of the schema, and `1.0` may also
 //!   be written `1`. Everything else may be spelled in any way that JSON allows.
-//! - **Integers** are written in plain digits: not `1.0`, not `1e2`.
+//! - **Integers** are written in plain digits: not `1.0`, not `1e2`. Numbers with bounds other than zero are
+//!   written without an exponent.
 //! - **White space** between tokens as [`Whitespace`] says, none around the whole value.
-//! - **Dialects**: draft-04 to 2020-12 by `$schema`, 2020-12 without one. The old spellings of `definitions` and
-//!   tuple `items` are always understood. Up to draft-07 the keywords beside a `$ref` are ignored.
+//! - **Dialects**: draft-04 to 2020-12 by `$schema`, 2020-12 without one. Keywords that are newer than the draft say
+//!   nothing; the old spellings of `definitions`, `dependencies` and tuple `items` are always understood. Up
+//!   to draft-07 the keywords beside a `$ref` are ignored.
 //! - **Annotations**, unknown keywords and unknown formats constrain nothing, as the standard says, and are listed in
 //!   the [`Report`].
+//! - **`$$ANY$$`** in place of a schema stands for any JSON value.
 //! - **Not yet**: that keys which the schema does not name do not repeat. The report notes it for each such object.
 
 mod context;
@@ -56,16 +61,18 @@ mod options;
 mod path;
 mod prune;
 mod report;
-mod resolve;
+mod schemas;
 mod types;
-mod validate;
 
 use maskwright_grammar::Grammar;
 use serde_json::Value;
 
 pub use error::{Problem, Reason, SchemaError};
-pub use options::{Limits, Options, Whitespace};
+pub use options::{KeyOrder, Limits, Options, Resolver, Strictness, Whitespace};
 pub use report::{Coverage, Entry, Note, Report};
+
+/// Stands for any JSON value, in place of a schema's text.
+const ANY: &str = "$$ANY$$";
 
 /// Lowers a schema, given as text.
 pub fn grammar(schema_text: &str, options: &Options) -> Result<(Grammar, Report), SchemaError> {
@@ -73,6 +80,9 @@ pub fn grammar(schema_text: &str, options: &Options) -> Result<(Grammar, Report)
     if schema_text.len() > limit {
         let message = format!("the schema has {} bytes, and the limit is {limit}", schema_text.len());
         return Err(whole(Reason::Limit, message, "make the schema smaller or raise the limit"));
+    }
+    if schema_text.trim() == ANY {
+        return grammar_of(&Value::Bool(true), options);
     }
     let schema: Value = serde_json::from_str(schema_text).map_err(|error| not_json(&error))?;
     grammar_of(&schema, options)

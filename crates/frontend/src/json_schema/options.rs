@@ -1,18 +1,29 @@
 //! What the caller may choose.
 
+use core::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
 /// How a schema is turned into a grammar. The default is what a server wants.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
     /// Which white space may stand between the tokens of the document.
     pub whitespace: Whitespace,
+    /// In which order the keys of an object may be written.
+    pub key_order: KeyOrder,
+    /// How closed objects are, and what happens to what cannot be enforced.
+    pub strictness: Strictness,
+    /// Where other documents come from that a `$ref` names.
+    pub resolver: Option<Resolver>,
     /// How large a schema may be.
     pub limits: Limits,
 }
 
 /// Which white space may stand between the tokens of the document. There is never any before or after the
 /// whole value, so that a finished document is known to be finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Whitespace {
     /// Any JSON white space, at most `max_run` characters in one place. The bound keeps a model from
@@ -23,6 +34,63 @@ pub enum Whitespace {
     },
     /// None at all: `{"a":[1,2]}`.
     Compact,
+    /// Whatever matches a regular expression as a whole, in each place between two tokens.
+    Pattern(String),
+    /// One space after commas and colons, and nowhere else: `{"a": [1, 2]}`.
+    Spaced,
+    /// Pretty-printed: each item and member on a line of its own, indented by this many spaces a level. Documents
+    /// may nest [`Limits::nesting`] levels deep.
+    Indent(u32),
+    /// The first break that is written decides for the whole document: none, one space, or an indentation by two
+    /// or four spaces or a tab. Indented documents may nest [`Limits::nesting`] levels deep.
+    Natural,
+}
+
+/// In which order the keys of an object may be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyOrder {
+    /// `properties` in the schema's order, then `required` keys that are not listed there, then other keys.
+    #[default]
+    Schema,
+    /// Every order. Objects with many keys are refused for now: see [`Limits::states`].
+    Any,
+}
+
+/// How closed objects are, and what happens to what cannot be enforced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Strictness {
+    /// Every object with `properties` allows no other keys, unless the schema says so, and requires all of them.
+    Strict,
+    /// As the standard says; what cannot be enforced is refused.
+    #[default]
+    Standard,
+    /// As the standard says; what cannot be enforced is left out, and listed in the report.
+    Lenient,
+}
+
+/// Where other documents come from: given an address without its fragment, the document, if there is one.
+#[derive(Clone)]
+pub struct Resolver(Arc<Find>);
+
+type Find = dyn Fn(&str) -> Option<Value> + Send + Sync;
+
+impl Resolver {
+    /// Asks a function.
+    pub fn new(find: impl Fn(&str) -> Option<Value> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(find))
+    }
+
+    pub(crate) fn find(&self, address: &str) -> Option<Value> {
+        (self.0)(address)
+    }
+}
+
+impl fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Resolver")
+    }
 }
 
 /// How large a schema may be before it is refused.
@@ -37,6 +105,14 @@ pub struct Limits {
     pub rules: usize,
     /// Values of all `enum` and `const` keywords together, the parts of arrays and objects included.
     pub literals: usize,
+    /// Cases that one schema is split into, where combinators meet.
+    pub cases: usize,
+    /// States of one array, object or number whose keywords need counting.
+    pub states: usize,
+    /// Levels of nesting of an indented document: each level has rules of its own.
+    pub nesting: u32,
+    /// Documents that other documents refer to.
+    pub documents: usize,
     /// Steps spent on checking `enum` and `const` values against the keywords beside them.
     pub checks: usize,
 }
@@ -51,6 +127,27 @@ impl Options {
     #[must_use]
     pub fn with_whitespace(mut self, whitespace: Whitespace) -> Self {
         self.whitespace = whitespace;
+        self
+    }
+
+    /// Chooses the order of keys.
+    #[must_use]
+    pub fn with_key_order(mut self, key_order: KeyOrder) -> Self {
+        self.key_order = key_order;
+        self
+    }
+
+    /// Chooses the strictness.
+    #[must_use]
+    pub fn with_strictness(mut self, strictness: Strictness) -> Self {
+        self.strictness = strictness;
+        self
+    }
+
+    /// Says where other documents come from.
+    #[must_use]
+    pub fn with_resolver(mut self, resolver: Resolver) -> Self {
+        self.resolver = Some(resolver);
         self
     }
 
@@ -70,6 +167,16 @@ impl Default for Whitespace {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { schema_bytes: 16 << 20, depth: 128, rules: 500_000, literals: 500_000, checks: 1_000_000 }
+        Self {
+            schema_bytes: 16 << 20,
+            depth: 128,
+            rules: 500_000,
+            literals: 500_000,
+            cases: 2_000,
+            states: 5_000,
+            nesting: 32,
+            documents: 100,
+            checks: 1_000_000,
+        }
     }
 }

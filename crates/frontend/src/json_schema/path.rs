@@ -19,16 +19,22 @@ pub(crate) struct Paths {
 #[derive(Clone, Copy, Debug)]
 struct Node {
     parent: u32,
-    /// Whether a schema at or above this place, but not the root, declares its own `$id`.
-    rebased: bool,
     segment: Segment,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Segment {
     Root,
+    /// Another document, by its address.
+    Document {
+        start: u32,
+        len: u32,
+    },
     Keyword(&'static str),
-    Text { start: u32, len: u32 },
+    Text {
+        start: u32,
+        len: u32,
+    },
     Index(u32),
 }
 
@@ -39,7 +45,9 @@ impl PathId {
 
 impl Paths {
     pub(crate) fn new() -> Self {
-        Self { nodes: vec![Node { parent: 0, rebased: false, segment: Segment::Root }], text: String::new() }
+        let mut nodes = Vec::with_capacity(128);
+        nodes.push(Node { parent: 0, segment: Segment::Root });
+        Self { nodes, text: String::with_capacity(1024) }
     }
 
     pub(crate) fn keyword(&mut self, parent: PathId, name: &'static str) -> PathId {
@@ -52,29 +60,15 @@ impl Paths {
         self.push(parent, Segment::Text { start, len: key.len() as u32 })
     }
 
+    /// The root of another document.
+    pub(crate) fn document(&mut self, address: &str) -> PathId {
+        let start = self.text.len() as u32;
+        self.text.push_str(address);
+        self.push(PathId::ROOT, Segment::Document { start, len: address.len() as u32 })
+    }
+
     pub(crate) fn index(&mut self, parent: PathId, index: usize) -> PathId {
         self.push(parent, Segment::Index(index as u32))
-    }
-
-    /// How many places there are so far.
-    pub(crate) fn mark(&self) -> (usize, usize) {
-        (self.nodes.len(), self.text.len())
-    }
-
-    /// Forgets the places that came after the mark. Nobody may hold their ids any more.
-    pub(crate) fn forget_since(&mut self, (nodes, text): (usize, usize)) {
-        self.nodes.truncate(nodes);
-        self.text.truncate(text);
-    }
-
-    /// Says that the schema at this place declares a base address of its own.
-    pub(crate) fn rebase(&mut self, path: PathId) {
-        self.nodes[path.0 as usize].rebased = true;
-    }
-
-    /// Whether a base address other than the document's holds at this place.
-    pub(crate) fn is_rebased(&self, path: PathId) -> bool {
-        self.nodes[path.0 as usize].rebased
     }
 
     /// The last segment, as it stands in the schema; the empty text for an index.
@@ -82,7 +76,9 @@ impl Paths {
         match self.nodes[path.0 as usize].segment {
             Segment::Root | Segment::Index(_) => "",
             Segment::Keyword(name) => name,
-            Segment::Text { start, len } => &self.text[start as usize..][..len as usize],
+            Segment::Text { start, len } | Segment::Document { start, len } => {
+                &self.text[start as usize..][..len as usize]
+            }
         }
     }
 
@@ -96,8 +92,14 @@ impl Paths {
         }
         let mut out = String::new();
         for &at in chain.iter().rev() {
+            let segment = self.nodes[at.0 as usize].segment;
+            if let Segment::Document { .. } = segment {
+                out.push_str(self.last(at));
+                out.push('#');
+                continue;
+            }
             out.push('/');
-            match self.nodes[at.0 as usize].segment {
+            match segment {
                 Segment::Index(index) => out.push_str(&index.to_string()),
                 _ => out.push_str(&self.last(at).replace('~', "~0").replace('/', "~1")),
             }
@@ -106,8 +108,7 @@ impl Paths {
     }
 
     fn push(&mut self, parent: PathId, segment: Segment) -> PathId {
-        let rebased = self.nodes[parent.0 as usize].rebased;
-        self.nodes.push(Node { parent: parent.0, rebased, segment });
+        self.nodes.push(Node { parent: parent.0, segment });
         PathId(self.nodes.len() as u32 - 1)
     }
 }

@@ -13,7 +13,7 @@ use super::path::{PathId, Paths};
 #[derive(Clone, Debug)]
 pub struct Report {
     pub(crate) paths: Paths,
-    entries: Vec<(PathId, Coverage)>,
+    entries: Vec<(PathId, &'static str, Coverage)>,
 }
 
 /// One line of the [`Report`].
@@ -33,6 +33,8 @@ pub enum Coverage {
     Enforced,
     /// The keyword constrains nothing: it is a remark, unknown to the standard, or ignored by its draft.
     Annotation,
+    /// The keyword is not enforced. Only under [`Strictness::Lenient`](super::Strictness::Lenient).
+    Unenforced,
     /// Something that the reader should know about this place.
     Note(Note),
 }
@@ -54,26 +56,29 @@ impl Report {
     pub fn entries(&self) -> Vec<Entry> {
         let mut seen = HashSet::new();
         let entries = self.entries.iter();
-        let entries = entries.map(|&(path, coverage)| Entry { pointer: self.paths.pointer(path), coverage });
+        let entries = entries.map(|&(path, keyword, coverage)| {
+            let mut pointer = self.paths.pointer(path);
+            if !keyword.is_empty() {
+                pointer.push('/');
+                pointer.push_str(keyword);
+            }
+            Entry { pointer, coverage }
+        });
         entries.filter(|entry| seen.insert((entry.pointer.clone(), entry.coverage))).collect()
     }
 
     pub(crate) fn new() -> Self {
-        Self { paths: Paths::new(), entries: Vec::new() }
+        Self { paths: Paths::new(), entries: Vec::with_capacity(128) }
     }
 
-    /// How much has been said so far.
-    pub(crate) fn mark(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Takes back what was said since the mark.
-    pub(crate) fn forget_since(&mut self, mark: usize) {
-        self.entries.truncate(mark);
-    }
-
+    /// Says something about a place.
     pub(crate) fn push(&mut self, path: PathId, coverage: Coverage) {
-        self.entries.push((path, coverage));
+        self.entries.push((path, "", coverage));
+    }
+
+    /// Says something about a keyword of the schema at a place.
+    pub(crate) fn keyword(&mut self, path: PathId, keyword: &'static str, coverage: Coverage) {
+        self.entries.push((path, keyword, coverage));
     }
 }
 
@@ -92,6 +97,7 @@ impl fmt::Display for Coverage {
         match self {
             Self::Enforced => f.write_str("enforced"),
             Self::Annotation => f.write_str("annotation"),
+            Self::Unenforced => f.write_str("unenforced"),
             Self::Note(note) => write!(f, "note: {note}"),
         }
     }

@@ -9,7 +9,7 @@ use core::ops::{BitAnd, BitOr};
 use serde_json::Value;
 
 /// A set of JSON types.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct TypeSet(u8);
 
 impl TypeSet {

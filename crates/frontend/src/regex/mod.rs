@@ -97,6 +97,15 @@ pub fn lower(pattern: &str, options: &Options, builder: &mut GrammarBuilder) -> 
     lower::lower(&ast, options, builder)
 }
 
+/// Builds the expression that matches the same texts as a pattern that was read before.
+pub(crate) fn lower_ast(
+    ast: &Ast,
+    options: &Options,
+    builder: &mut GrammarBuilder,
+) -> Result<ExprId, Diagnostic> {
+    lower::lower(ast, options, builder)
+}
+
 /// Reads a pattern and makes a grammar of it, whose only rule is `root`.
 pub fn grammar(pattern: &str, options: &Options) -> Result<Grammar, Diagnostic> {
     let mut builder = GrammarBuilder::new();

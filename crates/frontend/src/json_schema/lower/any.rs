@@ -1,34 +1,30 @@
 //! All values of some types, and the leaves that every schema shares.
 //!
-//! The expressions for white space, numbers and free text are made once and used everywhere, so that the engine
-//! compiles each of them once. Free JSON is three rules that call one another.
+//! The expressions for numbers and free text are made once and used everywhere, so that the engine compiles each of
+//! them once. Free JSON is three rules that call one another; where white space depends on the depth, three for
+//! each level.
 
 use maskwright_grammar::{CharSet, ExprId, GrammarBuilder};
+use rustc_hash::FxHashMap;
+use serde_json::Value;
 
-use super::super::options::Whitespace;
 use super::super::path::PathId;
 use super::super::report::Note;
 use super::super::types::TypeSet;
 use super::Lowerer;
-use super::number;
+use super::layout::Layout;
+use super::number::spelling;
 
 /// The expressions that every schema shares.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Leaves {
-    pub(super) space: ExprId,
-    pub(super) comma: ExprId,
-    pub(super) colon: ExprId,
-    pub(super) array_start: ExprId,
-    pub(super) array_end: ExprId,
-    pub(super) object_start: ExprId,
-    pub(super) object_end: ExprId,
     /// One character of a text.
     pub(super) character: ExprId,
     /// Any JSON string.
     pub(super) string: ExprId,
     number: Option<ExprId>,
     integer: Option<ExprId>,
-    free: Option<Free>,
+    free: FxHashMap<u32, Free>,
 }
 
 /// Free JSON: calls of the rules for any value, any array and any object.
@@ -40,30 +36,16 @@ struct Free {
 }
 
 impl Leaves {
-    pub(super) fn new(grammar: &mut GrammarBuilder, whitespace: Whitespace) -> Self {
-        let space = match whitespace {
-            Whitespace::Flexible { max_run } => {
-                let blank = grammar.class(CharSet::from_ranges([('\t', '\n'), ('\r', '\r'), (' ', ' ')]));
-                grammar.repeat(blank, 0, Some(max_run))
-            }
-            Whitespace::Compact => grammar.empty(),
-        };
+    pub(super) fn new(grammar: &mut GrammarBuilder) -> Self {
         let character = grammar.class(CharSet::all());
         let text = grammar.star(character);
-        Self {
-            space,
-            comma: grammar.bytes(b","),
-            colon: grammar.bytes(b":"),
-            array_start: grammar.bytes(b"["),
-            array_end: grammar.bytes(b"]"),
-            object_start: grammar.bytes(b"{"),
-            object_end: grammar.bytes(b"}"),
-            character,
-            string: grammar.json_string(text),
-            number: None,
-            integer: None,
-            free: None,
-        }
+        let string = grammar.json_string(text);
+        Self { character, string, number: None, integer: None, free: FxHashMap::default() }
+    }
+
+    /// Forgets what depends on the white space.
+    pub(super) fn forget_free(&mut self) {
+        self.free.clear();
     }
 }
 
@@ -73,8 +55,10 @@ impl Lowerer<'_> {
         if types.meets(TypeSet::OBJECT) {
             self.context.note(path, Note::RepeatedKeys);
         }
-        if types == TypeSet::ALL {
-            return self.free().value;
+        match types {
+            TypeSet::ALL => return self.free().value,
+            TypeSet::STRING => return self.leaves.string,
+            _ => {}
         }
         let mut parts = self.scalars(types);
         if types.meets(TypeSet::ARRAY) {
@@ -86,15 +70,24 @@ impl Lowerer<'_> {
         self.grammar.alt(parts)
     }
 
+    /// `null`, `true` or `false`.
+    pub(super) fn scalar(&mut self, value: &Value) -> ExprId {
+        match value {
+            Value::Bool(true) => self.grammar.bytes(b"true"),
+            Value::Bool(false) => self.grammar.bytes(b"false"),
+            _ => self.grammar.bytes(b"null"),
+        }
+    }
+
     fn scalars(&mut self, types: TypeSet) -> Vec<ExprId> {
         let mut parts = Vec::with_capacity(6);
         if types.meets(TypeSet::STRING) {
             parts.push(self.leaves.string);
         }
         if types.covers(TypeSet::NUMBER) {
-            parts.push(*self.leaves.number.get_or_insert_with(|| number::number(&mut self.grammar)));
+            parts.push(*self.leaves.number.get_or_insert_with(|| spelling::number(&mut self.grammar)));
         } else if types.meets(TypeSet::INTEGER) {
-            parts.push(*self.leaves.integer.get_or_insert_with(|| number::integer(&mut self.grammar)));
+            parts.push(*self.leaves.integer.get_or_insert_with(|| spelling::integer(&mut self.grammar)));
         }
         if types.meets(TypeSet::BOOLEAN) {
             parts.extend([self.grammar.bytes(b"true"), self.grammar.bytes(b"false")]);
@@ -107,22 +100,45 @@ impl Lowerer<'_> {
 
     /// The rules for free JSON, made on first use.
     fn free(&mut self) -> Free {
-        if let Some(free) = self.leaves.free {
-            return free;
+        if let Some(free) = self.leaves.free.get(&self.depth) {
+            return *free;
         }
+        // From this level down to the last one: an inner level must be there before an outer one is written.
+        let last = if self.layout.is_layered() { self.context.options.limits.nesting } else { self.depth };
+        let depth = self.depth;
+        let mut inner: Option<Free> = None;
+        for level in (depth..=last).rev() {
+            if let Some(known) = self.leaves.free.get(&level) {
+                inner = Some(*known);
+                continue;
+            }
+            self.depth = level;
+            let free = self.free_level(inner);
+            self.leaves.free.insert(level, free);
+            inner = Some(free);
+        }
+        self.depth = depth;
+        self.leaves.free[&depth]
+    }
+
+    /// Free JSON whose parts are those of the next level; its own, if white space is the same on all.
+    fn free_level(&mut self, inner: Option<Free>) -> Free {
         let rules = ["value", "array", "object"].map(|name| self.grammar.declare(name));
         let [value, array, object] = rules.map(|rule| self.grammar.rule(rule));
         let free = Free { value, array, object };
-        self.leaves.free = Some(free);
-
+        let part = if self.layout.is_layered() {
+            inner.map_or_else(|| self.grammar.never(), |inner| inner.value)
+        } else {
+            value
+        };
         let mut values = self.scalars(TypeSet::ALL);
         values.extend([array, object]);
         let value_expr = self.grammar.alt(values);
-        let Leaves { array_start, array_end, object_start, object_end, space, colon, string, .. } =
-            self.leaves;
-        let member = self.grammar.seq([string, space, colon, space, value]);
-        let array_expr = self.separated(array_start, value, array_end);
-        let object_expr = self.separated(object_start, member, object_end);
+        let Layout { array_start, array_end, array_empty_end, colon, .. } = self.layout();
+        let Layout { object_start, object_end, object_empty_end, .. } = self.layout();
+        let member = self.grammar.seq([self.leaves.string, colon, part]);
+        let array_expr = self.separated(array_start, part, array_end, array_empty_end);
+        let object_expr = self.separated(object_start, member, object_end, object_empty_end);
         for (rule, expr) in rules.into_iter().zip([value_expr, array_expr, object_expr]) {
             self.grammar.define(rule, expr);
         }
@@ -130,12 +146,17 @@ impl Lowerer<'_> {
     }
 
     /// `start`, any number of parts with commas between them, `end`.
-    fn separated(&mut self, start: ExprId, part: ExprId, end: ExprId) -> ExprId {
-        let Leaves { space, comma, .. } = self.leaves;
-        let next = self.grammar.seq([comma, space, part, space]);
+    fn separated(&mut self, start: ExprId, part: ExprId, end: ExprId, empty_end: ExprId) -> ExprId {
+        let Layout { enter, after, comma, .. } = self.layout();
+        let next = self.grammar.seq([comma, part, after]);
         let more = self.grammar.star(next);
-        let parts = self.grammar.seq([part, space, more]);
-        let parts = self.grammar.optional(parts);
-        self.grammar.seq([start, space, parts, end])
+        if end == empty_end {
+            let parts = self.grammar.seq([enter, part, after, more]);
+            let parts = self.grammar.optional(parts);
+            return self.grammar.seq([start, parts, end]);
+        }
+        let parts = self.grammar.seq([enter, part, after, more, end]);
+        let parts = self.grammar.alt([parts, empty_end]);
+        self.grammar.seq([start, parts])
     }
 }

@@ -10,32 +10,34 @@ use serde_json::Value;
 
 use super::super::keywords::Keywords;
 use super::super::path::PathId;
+use super::super::schemas::SchemaId;
 use super::super::types::TypeSet;
-use super::super::validate::{has_type, same};
+use super::Lowerer;
+use super::layout::Layout;
+use super::node::Signed;
 use super::string::push_quoted;
-use super::{Coverage, Leaves, Lowerer};
 
-impl<'s> Lowerer<'s> {
-    /// The listed values that satisfy the keywords beside them and have one of the types.
-    pub(super) fn literals(&mut self, keywords: &Keywords<'s>, path: PathId, types: TypeSet) -> ExprId {
-        let constant = keywords.constant.map(core::slice::from_ref);
-        let keyword = if constant.is_some() { "const" } else { "enum" };
-        let values = constant.or(keywords.enumeration).unwrap_or_default();
+impl Lowerer<'_> {
+    /// The values listed by one schema that satisfy all of these and have one of the types.
+    pub(super) fn literals(&mut self, members: &[Signed], id: SchemaId, types: TypeSet) -> ExprId {
+        let keywords = self.keywords(id);
+        let path = self.schemas.path(id);
+        let keyword = if keywords.constant.is_some() { "const" } else { "enum" };
+        let values = keywords.listed().unwrap_or_default();
+        let alone = members == [Signed::plus(id)] && is_lone_list(&keywords);
         let mut kept = Vec::with_capacity(values.len());
-        let mut kinds = TypeSet::NONE;
         for value in values {
-            if is_listed(keywords, value) && self.is_possible(keywords, path, types, value) {
-                kinds = kinds | TypeSet::of(value);
+            let fits = TypeSet::of(value).meets(types)
+                && if alone {
+                    self.has_type(id, keywords.types, value)
+                } else {
+                    self.satisfies(value, members)
+                };
+            if fits {
                 kept.push(self.literal(value, path, keyword));
             }
-            if self.halted || !self.context.error.is_empty() {
-                // Each further value would only repeat the problem.
-                break;
-            }
-        }
-        for &(pending, about) in &keywords.pending {
-            if !about.meets(kinds) {
-                self.context.cover(path, pending, Coverage::Enforced);
+            if self.halted {
+                return self.grammar.never();
             }
         }
         if kept.is_empty() {
@@ -49,59 +51,53 @@ impl<'s> Lowerer<'s> {
         self.grammar.alt(kept)
     }
 
-    fn is_possible(&mut self, keywords: &Keywords<'s>, path: PathId, types: TypeSet, value: &Value) -> bool {
-        if !has_type(&self.context, types & keywords.types, value) {
-            return false;
-        }
-        let alone = keywords.asserted == TypeSet::NONE
-            && keywords.pending.is_empty()
-            && keywords.combinators().next().is_none();
-        alone || self.validator.satisfies_beside_literals(&mut self.context, keywords, path, value)
-    }
-
-    fn literal(&mut self, value: &Value, path: PathId, keyword: &'static str) -> ExprId {
+    pub(super) fn literal(&mut self, value: &Value, path: PathId, keyword: &'static str) -> ExprId {
         self.literal_count += 1;
         let limit = self.context.options.limits.literals;
-        if self.literal_count > limit && !self.halted {
-            self.halted = true;
-            self.context.limit(path, keyword, format!("the schema lists more than {limit} values"));
+        if self.literal_count > limit {
+            self.halt(path, keyword, format!("the schema lists more than {limit} values"));
+            return self.grammar.never();
         }
-        let Leaves { space, comma, colon, array_start, array_end, object_start, object_end, .. } =
-            self.leaves;
         match value {
-            _ if self.halted => self.grammar.never(),
-            Value::Null => self.grammar.bytes(b"null"),
-            Value::Bool(true) => self.grammar.bytes(b"true"),
-            Value::Bool(false) => self.grammar.bytes(b"false"),
+            Value::Null | Value::Bool(_) => self.scalar(value),
             Value::Number(number) => self.number_literal(number.as_str()),
             Value::String(text) => self.string_literal(text),
             Value::Array(items) => {
-                let mut parts = vec![array_start, space];
+                let layout = self.layout();
+                let mut parts = vec![layout.array_start];
                 for (i, item) in items.iter().enumerate() {
-                    if i > 0 {
-                        parts.extend([comma, space]);
-                    }
-                    parts.extend([self.literal(item, path, keyword), space]);
+                    parts.push(if i > 0 { layout.comma } else { layout.enter });
+                    parts.extend([self.inner_literal(item, path, keyword), layout.after]);
                 }
-                parts.push(array_end);
+                parts.push(if items.is_empty() { layout.array_empty_end } else { layout.array_end });
                 self.grammar.seq(parts)
             }
             Value::Object(members) => {
-                let mut parts = vec![object_start, space];
+                let Layout { object_start, object_end, object_empty_end, enter, comma, colon, after, .. } =
+                    self.layout();
+                let mut parts = vec![object_start];
                 for (i, (name, member)) in members.iter().enumerate() {
-                    if i > 0 {
-                        parts.extend([comma, space]);
-                    }
-                    parts.extend([self.string_literal(name), space, colon, space]);
-                    parts.extend([self.literal(member, path, keyword), space]);
+                    parts.push(if i > 0 { comma } else { enter });
+                    parts.extend([self.string_literal(name), colon]);
+                    parts.extend([self.inner_literal(member, path, keyword), after]);
                 }
-                parts.push(object_end);
+                parts.push(if members.is_empty() { object_empty_end } else { object_end });
                 self.grammar.seq(parts)
             }
         }
     }
 
-    fn string_literal(&mut self, text: &str) -> ExprId {
+    fn inner_literal(&mut self, value: &Value, path: PathId, keyword: &'static str) -> ExprId {
+        let depth = self.depth;
+        if self.layout.is_layered() {
+            self.depth += 1;
+        }
+        let expr = self.literal(value, path, keyword);
+        self.depth = depth;
+        expr
+    }
+
+    pub(super) fn string_literal(&mut self, text: &str) -> ExprId {
         let mut out = Vec::with_capacity(text.len() + 2);
         push_quoted(&mut out, text);
         self.grammar.bytes(&out)
@@ -120,8 +116,9 @@ impl<'s> Lowerer<'s> {
     }
 }
 
-/// With `const` and `enum` together, the constant must be in the list.
-fn is_listed(keywords: &Keywords<'_>, value: &Value) -> bool {
-    keywords.constant.is_none()
-        || keywords.enumeration.is_none_or(|list| list.iter().any(|listed| same(listed, value)))
+/// Whether nothing beside the list but `type` could rule out one of its values.
+fn is_lone_list(keywords: &Keywords<'_>) -> bool {
+    (keywords.asserted.is_empty() || keywords.holds_values)
+        && keywords.is_plain()
+        && (keywords.constant.is_none() || keywords.enumeration.is_none())
 }
