@@ -110,6 +110,70 @@ fn the_fast_way_equals_the_plain_walk() {
     assert!(bits > 100_000_000, "only {bits} bits were compared");
 }
 
+/// Strings with conditions, and texts that lead into states of all kinds: loops, nearly any string, windows that run out.
+const STRINGS: [(&str, &[&str]); 9] = [
+    (
+        r#"{"type": "string", "pattern": "dev_[a-z]+"}"#,
+        &["\"", "\"dev", "\"my dev_", "\"dev_x", "\"d\\u006", "\"日"],
+    ),
+    (r#"{"type": "string", "not": {"pattern": "dev_"}}"#, &["\"", "\"de", "\"my dev", "\"\\ud83d"]),
+    (r#"{"type": "string", "pattern": "^[^/]"}"#, &["\"", "\"a", "\"é"]),
+    (
+        r#"{"type": "string", "pattern": "^[a-z0-9-]+$", "maxLength": 6}"#,
+        &["\"", "\"abc", "\"abcde", "\"abcdef"],
+    ),
+    (
+        r#"{"type": "string", "pattern": "^[a-z]+(-[a-z]+)*$", "minLength": 3, "maxLength": 200}"#,
+        &["\"", "\"a", "\"ab-"],
+    ),
+    (
+        r#"{"type": "string", "pattern": "^(\\S+\\s+){0,3}\\S+$", "maxLength": 9}"#,
+        &["\"", "\"one two", "\"a b c d"],
+    ),
+    (
+        r#"{"type": "string", "format": "email", "maxLength": 20}"#,
+        &["\"", "\"me@", "\"me@example.c", "\"me@example.com.abcd"],
+    ),
+    (r#"{"type": "string", "pattern": "^.{2,5}$"}"#, &["\"", "\"日本", "\"ab\\t"]),
+    (
+        r#"{"type": "object", "patternProperties": {"^x-": {"type": "string"}, "[0-9]": {"type": "integer"}}}"#,
+        &["{\"", "{\"x", "{\"x-", "{\"x-a", "{\"a1\": 3, \"", "{\"a\": \""],
+    ),
+];
+
+#[test]
+fn strings_with_conditions_equal_the_plain_walk() {
+    let vocabulary = vocabulary();
+    let compiler = Compiler::new(vocabulary.clone());
+    let mut bits = 0u64;
+    for (schema, prefixes) in STRINGS {
+        let constraint = Constraint::json_schema(schema);
+        let compiled = compiler.compile(&constraint).expect("the schema compiles");
+        for (seed, prefix) in (0..).zip(prefixes) {
+            let mut rng = Rng::new(seed);
+            let mut matcher = compiled.matcher();
+            matcher.set_eos_in_mask(false);
+            matcher
+                .accept_bytes(prefix.as_bytes())
+                .unwrap_or_else(|error| panic!("{schema}: {prefix}: {error}"));
+            let mut text = prefix.as_bytes().to_vec();
+            for _ in 0..4 {
+                let fast = matcher.mask().clone();
+                matcher.set_way(Way::Plain);
+                let plain = matcher.mask().clone();
+                matcher.set_way(Way::Fast);
+                assert!(fast == plain, "{}", complain(&constraint, &text, &fast, &plain));
+                bits += fast.size() as u64;
+                let Some(token) = pick(&mut rng, &fast) else { break };
+                matcher.accept(token).expect("the mask allows it");
+                text.extend_from_slice(vocabulary.bytes(token));
+            }
+        }
+    }
+    eprintln!("{bits} bits of strings with conditions compared with the plain walk");
+    assert!(bits > 10_000_000, "only {bits} bits were compared");
+}
+
 #[test]
 fn masks_equal_the_oracle() {
     let vocabulary = vocabulary();
