@@ -18,6 +18,8 @@ pub struct GrammarBuilder {
     exprs: Vec<Expr>,
     index: HashTable<u32>,
     rules: Vec<(Box<str>, Option<ExprId>)>,
+    /// The operands of the expression that is being built.
+    flat: Vec<ExprId>,
 }
 
 /// Why a grammar could not be finished.
@@ -58,6 +60,7 @@ impl GrammarBuilder {
             exprs: Vec::with_capacity(128),
             index: HashTable::with_capacity(128),
             rules: Vec::with_capacity(16),
+            flat: Vec::new(),
         }
     }
 
@@ -105,25 +108,35 @@ impl GrammarBuilder {
 
     /// Matches one after the other.
     pub fn seq(&mut self, parts: impl IntoIterator<Item = ExprId>) -> ExprId {
-        let parts = parts.into_iter();
-        let mut flat: Vec<ExprId> = Vec::with_capacity(parts.size_hint().0);
+        // PERF: the list is used again, and boxed only if the sequence is new.
+        let mut flat = core::mem::take(&mut self.flat);
+        flat.clear();
+        let mut never = None;
         for part in parts {
             match &self.exprs[part.index()] {
-                Expr::Never => return part,
+                Expr::Never => {
+                    never = Some(part);
+                    break;
+                }
                 Expr::Empty => {}
                 Expr::Seq(inner) => {
-                    for part in inner.clone() {
-                        self.push_joined(&mut flat, part);
+                    for at in 0..inner.len() {
+                        if let Expr::Seq(inner) = &self.exprs[part.index()] {
+                            self.push_joined(&mut flat, inner[at]);
+                        }
                     }
                 }
                 _ => self.push_joined(&mut flat, part),
             }
         }
-        match *flat {
-            [] => self.empty(),
-            [only] => only,
-            _ => self.intern(Expr::Seq(flat.into())),
-        }
+        let seq = match (never, &*flat) {
+            (Some(never), _) => never,
+            (None, []) => self.empty(),
+            (None, &[only]) => only,
+            (None, parts) => self.intern_list(parts, Expr::Seq),
+        };
+        self.flat = flat;
+        seq
     }
 
     /// Appends to a sequence, joining neighbouring literals.
@@ -131,7 +144,9 @@ impl GrammarBuilder {
         if let Some(&last) = flat.last()
             && let (Expr::Bytes(a), Expr::Bytes(b)) = (self.expr(last), self.expr(part))
         {
-            let joined = [&**a, &**b].concat();
+            let mut joined = Vec::with_capacity(a.len() + b.len());
+            joined.extend_from_slice(a);
+            joined.extend_from_slice(b);
             flat.pop();
             flat.push(self.intern(Expr::Bytes(joined.into())));
         } else {
@@ -141,8 +156,8 @@ impl GrammarBuilder {
 
     /// Matches one of these.
     pub fn alt(&mut self, parts: impl IntoIterator<Item = ExprId>) -> ExprId {
-        let parts = parts.into_iter();
-        let mut flat: Vec<ExprId> = Vec::with_capacity(parts.size_hint().0);
+        let mut flat = core::mem::take(&mut self.flat);
+        flat.clear();
         for part in parts {
             match &self.exprs[part.index()] {
                 Expr::Never => {}
@@ -151,11 +166,13 @@ impl GrammarBuilder {
             }
         }
         remove_repeated(&mut flat);
-        match *flat {
+        let alt = match &*flat {
             [] => self.never(),
-            [only] => only,
-            _ => self.intern(Expr::Alt(flat.into())),
-        }
+            &[only] => only,
+            parts => self.intern_list(parts, Expr::Alt),
+        };
+        self.flat = flat;
+        alt
     }
 
     /// Matches `body` or nothing.
@@ -236,17 +253,48 @@ impl GrammarBuilder {
     }
 
     fn intern(&mut self, expr: Expr) -> ExprId {
-        let hash = FxBuildHasher.hash_one(&expr);
+        let hash = hash_of(&expr);
         let exprs = &self.exprs;
         if let Some(&found) = self.index.find(hash, |&id| exprs[id as usize] == expr) {
             return ExprId(found);
         }
+        self.insert(hash, expr)
+    }
+
+    /// The same for a list of operands, which is copied only if it is new.
+    fn intern_list(&mut self, parts: &[ExprId], make: fn(Box<[ExprId]>) -> Expr) -> ExprId {
+        let empty = make(Box::default());
+        let hash = hash_list(&empty, parts);
+        let exprs = &self.exprs;
+        let same = |&id: &u32| match (&exprs[id as usize], &empty) {
+            (Expr::Seq(a), Expr::Seq(_)) | (Expr::Alt(a), Expr::Alt(_)) => **a == *parts,
+            _ => false,
+        };
+        if let Some(&found) = self.index.find(hash, same) {
+            return ExprId(found);
+        }
+        self.insert(hash, make(parts.into()))
+    }
+
+    fn insert(&mut self, hash: u64, expr: Expr) -> ExprId {
         let id = self.exprs.len() as u32;
         self.exprs.push(expr);
         let exprs = &self.exprs;
-        self.index.insert_unique(hash, id, |&id| FxBuildHasher.hash_one(&exprs[id as usize]));
+        self.index.insert_unique(hash, id, |&id| hash_of(&exprs[id as usize]));
         ExprId(id)
     }
+}
+
+fn hash_of(expr: &Expr) -> u64 {
+    match expr {
+        Expr::Seq(parts) | Expr::Alt(parts) => hash_list(expr, parts),
+        _ => FxBuildHasher.hash_one(expr),
+    }
+}
+
+/// Of the kind of an expression and a list of operands.
+fn hash_list(kind: &Expr, parts: &[ExprId]) -> u64 {
+    FxBuildHasher.hash_one((core::mem::discriminant(kind), parts))
 }
 
 /// Keeps the first of equal members, in order. Most lists are short, and a hash set would cost more than the rest.

@@ -68,6 +68,8 @@ fn pass(target: u32) -> Step {
 enum Stage {
     /// So many digits, and then the character is complete.
     Digits(u32),
+    /// The same in the second half of a pair. (Kept apart, so that a state stands for one place in a string.)
+    Low(u32),
     /// After `\ud`: a character below the surrogates, or the first half of a pair.
     AfterD,
     /// Digits of the first half.
@@ -168,7 +170,7 @@ impl Speller<'_> {
         if map.iter().all(|&(_, target)| target == Dfa::DEAD) {
             return Some(0);
         }
-        if stage == Stage::Digits(0) {
+        if matches!(stage, Stage::Digits(0) | Stage::Low(0)) {
             return Some(text_state(map[0].1));
         }
         let key = (stage, Box::from(map));
@@ -177,11 +179,16 @@ impl Speller<'_> {
         }
         let mut row = Row::new();
         match stage {
-            Stage::Digits(left) => {
+            Stage::Digits(left) | Stage::Low(left) => {
                 let size = 1 << (4 * (left - 1));
+                let next = if matches!(stage, Stage::Low(_)) {
+                    Stage::Low(left - 1)
+                } else {
+                    Stage::Digits(left - 1)
+                };
                 for digit in 0..16 {
                     let part = slice(map, digit * size, (digit + 1) * size);
-                    let target = self.digit(Stage::Digits(left - 1), &part)?;
+                    let target = self.digit(next, &part)?;
                     push_digit(&mut row, digit, target);
                 }
             }
@@ -212,7 +219,7 @@ impl Speller<'_> {
             Stage::TwoBits => {
                 for quarter in 0..4 {
                     let part = slice(map, quarter << 8, (quarter + 1) << 8);
-                    let target = self.digit(Stage::Digits(2), &part)?;
+                    let target = self.digit(Stage::Low(2), &part)?;
                     push_digit(&mut row, 0xC + quarter, target);
                 }
             }
