@@ -192,11 +192,10 @@ fn judge(
                 counts.unjudged_python += 1;
                 counts.valid_python += 1;
             }
-            Some(Some(Answer::Invalid(why))) => {
-                if arguments.verbose {
-                    println!("{}: Python judge: {why}: {value}", file.display());
-                }
+            Some(Some(Answer::Invalid(why))) if arguments.verbose => {
+                println!("{}: Python judge: {why}: {value}", file.display());
             }
+            Some(Some(Answer::Invalid(_))) => {}
         }
     }
     Ok(())
