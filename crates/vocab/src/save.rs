@@ -9,7 +9,7 @@
 //! length of the rest   u64
 //! checksum of the rest u128
 //! text, start, kinds, specials, EOS, chars      the tokens
-//! trie                                   bytes, numbers of children, numbers of tokens, ids
+//! trie                                   bytes, first, children, post, ids
 //! class trie, class trie                 a trie each; the partitions are fixed
 //! number of loops, then for each         class, run, outside, trie
 //! ```
@@ -182,10 +182,10 @@ impl Writer {
     }
 
     fn trie(&mut self, trie: &Trie) {
-        let (children, tokens) = trie.counts();
         self.bytes(&trie.bytes);
-        self.words(&children);
-        self.words(&tokens);
+        for array in trie.arrays() {
+            self.words(&array);
+        }
         self.words(&trie.ids);
     }
 }
@@ -261,8 +261,8 @@ impl<'a> Reader<'a> {
 
     fn trie(&mut self, size: usize) -> Read<Trie> {
         let bytes = self.bytes()?.to_vec();
-        let (children, tokens, ids) = (self.words()?, self.words()?, self.words()?);
-        Trie::from_counts(bytes, &children, &tokens, ids, size as u32)
+        let (first, children, post) = (self.words()?, self.words()?, self.words()?);
+        Trie::from_arrays(bytes, [&first, &children, &post], self.words()?, size as u32)
     }
 
     fn words(&mut self) -> Read<Vec<u32>> {

@@ -172,66 +172,49 @@ impl Trie {
             + 4 * (self.ids.capacity() + self.root.capacity())
     }
 
-    /// How many children and how many tokens each node has: with the bytes and the ids, all that there is to a trie.
-    pub(crate) fn counts(&self) -> (Vec<u32>, Vec<u32>) {
-        let children = self.nodes[..self.len()].iter().map(|node| u32::from(node.children)).collect();
-        let tokens = self.nodes.windows(2).map(|pair| pair[1].post - pair[0].post).collect();
-        (children, tokens)
+    /// For each node where its children begin, how many there are, and where its tokens begin; the last array has one more.
+    pub(crate) fn arrays(&self) -> [Vec<u32>; 3] {
+        let nodes = &self.nodes[..self.len()];
+        [
+            nodes.iter().map(|node| node.first).collect(),
+            nodes.iter().map(|node| u32::from(node.children)).collect(),
+            self.nodes.iter().map(|node| node.post).collect(),
+        ]
     }
 
     /// Puts a trie together from stored arrays, or says what is wrong with them.
     ///
     /// After the checks every method is free of panics for every node below [`len`](Self::len), and
     /// every walk ends, because a child has a greater number than its parent.
-    pub(crate) fn from_counts(
+    pub(crate) fn from_arrays(
         bytes: Vec<u8>,
-        children: &[u32],
-        tokens: &[u32],
+        [first, children, post]: [&[u32]; 3],
         ids: Vec<u32>,
         id_limit: u32,
     ) -> Result<Self, &'static str> {
         let len = bytes.len();
-        if len == 0 || children.len() != len || tokens.len() != len {
+        if len == 0 || first.len() != len || children.len() != len || post.len() != len + 1 {
             return Err("the arrays of a trie differ in length");
+        }
+        // PERF: counting has no early end and so becomes vector instructions; loading is mostly these checks.
+        if post.windows(2).filter(|pair| pair[0] > pair[1]).count() > 0 || post[len] as usize != ids.len() {
+            return Err("the tokens of a trie are out of order");
         }
         if ids.iter().fold(0, |max, &id| id.max(max)) >= id_limit && !ids.is_empty() {
             return Err("a trie names a token that does not exist");
         }
         let mut nodes = Vec::with_capacity(len + 1);
-        let mut post = 0u32;
-        for (&children, &tokens) in children.iter().zip(tokens) {
-            let children = u16::try_from(children).map_err(|_| "a trie node has too many children")?;
-            nodes.push(Node { first: 0, post, children });
-            post = post.checked_add(tokens).ok_or("the tokens of a trie are out of order")?;
-        }
-        if post as usize != ids.len() {
-            return Err("the tokens of a trie are out of order");
-        }
-        nodes.push(Node { first: len as u32, post, children: 0 });
-        // The order of the module's description: a node's children begin where all before them end.
-        let mut next = 1;
-        let mut work: Vec<Range<u32>> = Some(Self::ROOT..1).into_iter().collect();
-        while let Some(siblings) = work.last_mut() {
-            let Some(node) = siblings.next() else {
-                work.pop();
-                continue;
-            };
-            let end = next + u32::from(nodes[node as usize].children);
-            if end as usize > len {
+        for (node, ((&first, &children), &post)) in (0u32..).zip(first.iter().zip(children).zip(post)) {
+            let end = first.checked_add(children).filter(|&end| end as usize <= len);
+            let (Some(end), true, true) = (end, first > node, children <= 256) else {
                 return Err("the children of a trie are out of order");
-            }
-            if !bytes[next as usize..end as usize].is_sorted_by(|a, b| a < b) {
+            };
+            if children > 1 && !bytes[first as usize..end as usize].is_sorted_by(|a, b| a < b) {
                 return Err("the children of a trie node are not sorted");
             }
-            nodes[node as usize].first = next;
-            if next < end {
-                work.push(next..end);
-            }
-            next = end;
+            nodes.push(Node { first, post, children: children as u16 });
         }
-        if next as usize != len {
-            return Err("a trie node comes before its parent");
-        }
+        nodes.push(Node { first: len as u32, post: post[len], children: 0 });
         Ok(Self { root: root_table(&bytes, nodes[0]), bytes, nodes, ids })
     }
 }
@@ -470,20 +453,20 @@ mod tests {
     #[test]
     fn stored_arrays_are_checked() {
         let good = Trie::build([("a", 0), ("ab", 1), ("b", 0)]);
-        let (children, tokens) = good.counts();
-        let with = |children: &[u32], tokens: &[u32], limit: u32| {
-            Trie::from_counts(good.bytes.clone(), children, tokens, good.ids.clone(), limit)
+        let [first, children, post] = good.arrays();
+        let with = |first: &[u32], children: &[u32], post: &[u32], limit: u32| {
+            Trie::from_arrays(good.bytes.clone(), [first, children, post], good.ids.clone(), limit)
         };
-        assert_eq!(with(&children, &tokens, 2).as_ref(), Ok(&good));
-        assert!(with(&children, &tokens, 1).is_err(), "token out of range");
-        assert!(with(&[2, 2, 0, 0], &tokens, 2).is_err(), "more children than nodes");
-        assert!(with(&[2, 0, 0, 0], &tokens, 2).is_err(), "a node that is nobody's child");
-        assert!(with(&[0, 3, 0, 0], &tokens, 2).is_err(), "a node that comes before its parent");
-        assert!(with(&[3, 0, 0, 0], &tokens, 2).is_err(), "children that are not sorted");
-        assert!(with(&[70_000, 0, 0, 0], &tokens, 2).is_err(), "more children than bytes");
-        assert!(with(&children, &[0, 1, 9, 1], 2).is_err(), "more tokens than ids");
-        assert!(with(&children, &[0, u32::MAX, 9, 1], 2).is_err(), "a number of tokens that wraps");
-        assert!(with(&children[1..], &tokens, 2).is_err(), "too short an array");
-        assert!(Trie::from_counts(vec![], &[], &[], vec![], 2).is_err(), "no root");
+        assert_eq!(with(&first, &children, &post, 2).as_ref(), Ok(&good));
+        assert!(with(&first, &children, &post, 1).is_err(), "token out of range");
+        assert!(with(&first, &[2, 2, 0, 0], &post, 2).is_err(), "more children than nodes");
+        assert!(with(&[1, 1, 4, 4], &children, &post, 2).is_err(), "a node that is its own child");
+        assert!(with(&[1, u32::MAX, 4, 4], &children, &post, 2).is_err(), "a number that wraps");
+        assert!(with(&[1, 4, 4, 4], &[3, 0, 0, 0], &post, 2).is_err(), "children that are not sorted");
+        assert!(with(&first, &[70_000, 0, 0, 0], &post, 2).is_err(), "more children than bytes");
+        assert!(with(&first, &children, &[0, 0, 9, 2, 3], 2).is_err(), "tokens out of order");
+        assert!(with(&first, &children, &[0, 0, 1, 2, 9], 2).is_err(), "more tokens than ids");
+        assert!(with(&first[1..], &children, &post, 2).is_err(), "too short an array");
+        assert!(Trie::from_arrays(vec![], [&[], &[], &[0]], vec![], 2).is_err(), "no root");
     }
 }
