@@ -151,9 +151,8 @@ fn read(
         let next = step.target();
         let units = below.units + u32::from(step.action() == Action::Unit);
         let closed = below.closed || step.action() == Action::Close;
-        let looping = below.looping
-            && next == state
-            && bytes::class(trie.byte(node)) & loops_class(&mut loops, state) != 0;
+        // A byte of the loop leads back to the state.
+        let looping = below.looping && bytes::class(trie.byte(node)) & loops_class(&mut loops, state) != 0;
         if !looping {
             found.at(trie.tokens(node), next, units, closed);
         }

@@ -80,11 +80,7 @@ impl Library {
             return found.clone();
         }
         let trie = self.vocabulary.trie();
-        let (mut tokens, mut work) = (Vec::new(), vec![node]);
-        while let Some(node) = work.pop() {
-            tokens.extend_from_slice(trie.tokens(node));
-            work.extend(trie.children(node));
-        }
+        let mut tokens = [trie.tokens(node), trie.tokens_below(node)].concat();
         tokens.sort_unstable();
         let tokens = Words::from(tokens);
         let mut below = self.below.write().unwrap_or_else(PoisonError::into_inner);

@@ -117,30 +117,16 @@ impl Network {
     /// Collects the nodes that splits lead to, without the splits: sorted, each once. Returns whether the
     /// final node, which is not collected, is among them.
     pub(crate) fn closure(&self, from: &[u32], found: &mut SmallVec<[u32; 8]>) -> bool {
-        let mut is_final = false;
-        let mut seen = Seen::default();
-        let mut work: SmallVec<[u32; 16]> = SmallVec::from_slice(from);
-        while let Some(node) = work.pop() {
-            match self.nodes[node as usize] {
-                Node::Byte { .. } | Node::Call { .. } => found.push(node),
-                Node::Final => is_final = true,
-                Node::Split { start, len } => {
-                    if seen.insert(node) {
-                        work.extend_from_slice(self.targets(start, len));
-                    }
-                }
-            }
-        }
-        if found.len() > 1 {
-            found.sort_unstable();
-            found.dedup();
-        }
-        is_final
+        self.close(from, found, false)
     }
 
     /// The same, and calls of machines after which nothing is left to do are followed as well: to return from such a call is to
     /// return from the caller. The properties of an object become one automaton in this way, though each has a machine.
     pub(crate) fn wide_closure(&self, from: &[u32], found: &mut SmallVec<[u32; 8]>) -> bool {
+        self.close(from, found, true)
+    }
+
+    fn close(&self, from: &[u32], found: &mut SmallVec<[u32; 8]>, wide: bool) -> bool {
         let mut is_final = false;
         let mut seen = Seen::default();
         let mut work: SmallVec<[u32; 16]> = SmallVec::from_slice(from);
@@ -153,7 +139,7 @@ impl Network {
                     }
                 }
                 Node::Call { callee: Callee::Machine(machine), next }
-                    if matches!(self.nodes[next as usize], Node::Final) =>
+                    if wide && matches!(self.nodes[next as usize], Node::Final) =>
                 {
                     if seen.insert(node) {
                         work.extend_from_slice(&self.machines[machine as usize].start);
@@ -161,10 +147,10 @@ impl Network {
                 }
                 Node::Byte { .. } | Node::Call { .. } => found.push(node),
             }
-            if found.len() > WIDE {
+            if wide && found.len() > WIDE {
                 // Cells that large, one for each place in a text, would fill the memory.
                 found.clear();
-                return self.closure(from, found);
+                return self.close(from, found, false);
             }
         }
         if found.len() > 1 {

@@ -65,6 +65,8 @@ pub(crate) struct Automaton {
     /// All that it accepts are JSON strings, in the same number of units as in [`super::json`].
     is_string: bool,
     grows: bool,
+    /// Some step begins a unit.
+    counts: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -75,6 +77,10 @@ struct State {
     counts_only: bool,
     /// How many units must yet begin before the automaton can accept.
     tail: u32,
+}
+
+fn any_counts(steps: &[Step]) -> bool {
+    steps.iter().any(|step| !step.is_dead() && step.action() == Action::Unit)
 }
 
 /// The tail of a state from which nothing is accepted.
@@ -175,6 +181,7 @@ impl Automaton {
             steps.extend(row);
             states.push(State { live, accepting, counts_only, tail: 0 });
         }
+        let counts = any_counts(&steps);
         Self {
             classes,
             stride,
@@ -185,6 +192,7 @@ impl Automaton {
             longest_tail: 0,
             is_string: false,
             grows: false,
+            counts,
         }
     }
 
@@ -224,6 +232,7 @@ impl Automaton {
             }
             states.push(State { live, accepting, counts_only, tail });
         }
+        let counts = any_counts(&steps);
         let longest_tail = tails.iter().copied().filter(|&tail| tail != NEVER).max().unwrap_or(0);
         Self {
             classes,
@@ -235,6 +244,7 @@ impl Automaton {
             longest_tail,
             is_string: true,
             grows,
+            counts,
         }
     }
 
@@ -299,7 +309,7 @@ impl Automaton {
 
     /// Whether anything is counted.
     pub(crate) fn counts(&self) -> bool {
-        self.steps.iter().any(|step| !step.is_dead() && step.action() == Action::Unit)
+        self.counts
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -186,15 +186,7 @@ fn step<S: Stacks>(
         if thread.state == 0 {
             return;
         }
-        // The inside of a literal is so common that it has a way of its own.
-        let state = NetState::from_raw(thread.state);
-        if let Place::Node { low, high, next: node } = program.place(state) {
-            if low <= byte && byte <= high {
-                arrive(program, stacks, buffers, Thread::network(program.behind(node), thread.stack), next);
-            }
-            return;
-        }
-        buffers.work.push(Work::At(state, thread.stack));
+        buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack));
     } else {
         step_leaf(program, stacks, buffers, thread, byte, next);
         if leaf_may_end(program, &thread) {

@@ -478,11 +478,8 @@ fn completions(text: &Text, state: u32, trie: &Trie, from: u32) -> Vec<u32> {
         from,
         |_| true,
         |node| {
-            let mut work = vec![node];
-            while let Some(node) = work.pop() {
-                tokens.extend_from_slice(trie.tokens(node));
-                work.extend(trie.children(node));
-            }
+            tokens.extend_from_slice(trie.tokens(node));
+            tokens.extend_from_slice(trie.tokens_below(node));
         },
     );
     tokens

@@ -168,8 +168,11 @@ impl<'s> Keywords<'s> {
 
     /// Whether nothing hands the value on to another schema.
     pub(crate) fn is_plain(&self) -> bool {
-        self.reference.is_none()
-            && self.all_of.is_none()
+        self.reference.is_none() && self.hands_on_by_reference_at_most()
+    }
+
+    fn hands_on_by_reference_at_most(&self) -> bool {
+        self.all_of.is_none()
             && self.any_of.is_none()
             && self.one_of.is_none()
             && self.not.is_none()
@@ -196,17 +199,6 @@ impl<'s> Keywords<'s> {
 
     /// The only reference, if the schema is nothing but a reference.
     pub(crate) fn only_reference(&self) -> Option<&'s str> {
-        let alone = self.is_silent()
-            && self.all_of.is_none()
-            && self.any_of.is_none()
-            && self.one_of.is_none()
-            && self.not.is_none()
-            && self.if_then_else[0].is_none()
-            && self.dynamic_reference.is_none()
-            && self.dependent_schemas.is_empty()
-            && self.unevaluated_properties.is_none()
-            && self.unevaluated_items.is_none()
-            && self.choices.is_empty();
-        self.reference.filter(|_| alone)
+        self.reference.filter(|_| self.is_silent() && self.hands_on_by_reference_at_most())
     }
 }
