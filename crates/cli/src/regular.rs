@@ -80,6 +80,12 @@ fn one(
             exprs.and([utf8, not])
         }
         Expr::Rule(rule) => get(grammar.rule(*rule).expr())?,
+        Expr::Scope { .. } | Expr::Distinct(_) => {
+            return Err(Failure::sentence(
+                "the constraint has values that must differ, which no finite automaton can tell; \
+                 look at `debug network`",
+            ));
+        }
         Expr::JsonString(_) => {
             return Err(Failure::sentence(
                 "the constraint has JSON strings, whose many spellings make no readable automaton; \

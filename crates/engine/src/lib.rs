@@ -19,6 +19,7 @@ mod matcher;
 mod program;
 mod seen;
 mod store;
+mod value;
 
 pub use bind::{BoundProgram, Library};
 pub use compile::{AutomatonCache, CompileError, compile};

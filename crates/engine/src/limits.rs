@@ -19,6 +19,9 @@ pub struct Limits {
     pub threads: usize,
     /// Entries of a matcher's stack.
     pub stack: usize,
+    /// Where values that must differ may run out, a mask with at most so many tokens is tried token by token. In larger ones
+    /// only the tokens that lead to a value of before are, which is all there is to do unless the values are objects or arrays.
+    pub tried: u32,
 }
 
 impl Default for Limits {
@@ -31,6 +34,7 @@ impl Default for Limits {
             leaf_steps: 8_000_000,
             threads: 20_000,
             stack: 50_000_000,
+            tried: 256,
         }
     }
 }

@@ -20,7 +20,8 @@ use maskwright_grammar::ExprId;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-use crate::compile::network::{Callee, Loop, Network, Node};
+use crate::compile::network::{Callee, Loop, Network, Node, Scope};
+use crate::compile::values::Values;
 use crate::leaf::{Leaf, json_string};
 use crate::limits::Limits;
 use crate::store::Store;
@@ -34,6 +35,7 @@ pub struct Program {
     leaves: Vec<Leaf>,
     /// The leaf of plain JSON strings, for texts that no longer have a condition.
     plain_string: u32,
+    plain_scopes: bool,
     nullable: bool,
     names: Vec<(ExprId, Box<str>)>,
     limits: Limits,
@@ -50,8 +52,9 @@ pub struct Program {
 pub(crate) struct NetState(u32);
 
 const IS_NODE: u32 = 1 << 31;
-/// Frames use this bit, see [`crate::matcher`].
+/// Frames use these bits, see [`crate::matcher`].
 pub(crate) const IS_LOOP: u32 = 1 << 30;
+pub(crate) const IS_SCOPE: u32 = 3 << 29;
 
 /// What a [`NetState`] is.
 pub(crate) enum Place<'p> {
@@ -80,7 +83,19 @@ pub(crate) struct Cell {
     pub(crate) returns: bool,
     /// The bytes that can come next inside the machine and what it calls.
     pub(crate) first: ByteSet,
+    pub(crate) kind: Kind,
     apart: OnceLock<Apart>,
+}
+
+/// What must happen at once when a text comes to a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing.
+    Stay,
+    /// The machine is over.
+    End,
+    /// A value is over, and has to be checked. If there is something else to do, the text stays here as well.
+    Check { stay: bool },
 }
 
 /// The calls of a cell that go to a leaf which ends where its automaton dies, because what follows it begins with none of
@@ -155,11 +170,6 @@ pub(crate) struct Call {
 }
 
 impl Cell {
-    /// Whether nothing can be done here but to return.
-    pub(crate) fn is_end(&self) -> bool {
-        self.returns && self.edges.is_empty() && self.calls.is_empty()
-    }
-
     fn heap_bytes(&self) -> usize {
         size_of_val(&*self.nodes) + size_of_val(&*self.edges) + size_of_val(&*self.calls)
     }
@@ -183,6 +193,8 @@ impl Program {
             starts: unknown(network.machines.len()),
             behind: unknown(network.nodes.len()),
             firsts: (0..network.machines.len()).map(|_| OnceLock::new()).collect(),
+            plain_scopes: (network.scopes.iter())
+                .all(|scope| scope.required.is_empty() && scope.values == Values::Endless),
             network,
             leaves,
             plain_string,
@@ -203,6 +215,25 @@ impl Program {
 
     pub(crate) fn plain_string(&self) -> u32 {
         self.plain_string
+    }
+
+    pub(crate) fn scope(&self, index: u32) -> &Scope {
+        &self.network.scopes[index as usize]
+    }
+
+    /// Whether scopes can change a mask only by what they have seen.
+    pub(crate) fn has_plain_scopes(&self) -> bool {
+        self.plain_scopes
+    }
+
+    /// Whether values that must differ may run out somewhere.
+    pub(crate) fn may_run_out(&self) -> bool {
+        self.network.scopes.iter().any(|scope| scope.values != Values::Endless)
+    }
+
+    /// Whether values have to be remembered.
+    pub(crate) fn has_scopes(&self) -> bool {
+        !self.network.scopes.is_empty()
     }
 
     pub(crate) fn counted(&self, index: u32) -> &Loop {
@@ -325,7 +356,8 @@ impl Program {
         let Callee::Leaf(leaf) = call.callee else { return false };
         let Leaf::Window { automaton, .. } = self.leaf(leaf) else { return false };
         // What follows a tail call depends on the stack.
-        let follow = if call.tail { None } else { self.follow(self.returning(call)) };
+        let behind = if call.tail { None } else { self.unchecked(self.returning(call)) };
+        let follow = behind.and_then(|behind| self.follow(behind));
         follow.is_some_and(|follow| follow.intersection(*automaton.open()).is_empty())
     }
 
@@ -344,7 +376,21 @@ impl Program {
             Callee::Leaf(leaf) => self.leaves[leaf as usize].first(),
             Callee::Machine(machine) => self.first(machine),
             Callee::Loop(index) => self.first(self.network.loops[index as usize].body),
+            Callee::Scope(index) => self.first(self.network.scopes[index as usize].body),
+            Callee::Check => ByteSet::EMPTY,
         }
+    }
+
+    /// The state behind a value that is over, if that is all there is to do in a state; other states as they are.
+    pub(crate) fn unchecked(&self, mut state: NetState) -> Option<NetState> {
+        while let Place::Cell(cell) = self.place(state) {
+            match (cell.kind, &*cell.calls) {
+                (Kind::Check { stay: false }, [only]) => state = self.returning(only),
+                (Kind::Check { .. }, _) => return None,
+                _ => break,
+            }
+        }
+        Some(state)
     }
 
     /// The bytes that a machine can begin with. Machines call each other in long chains, hence the explicit
@@ -373,6 +419,11 @@ impl Program {
                     }
                     Node::Call { callee: Callee::Machine(machine), .. } => machine,
                     Node::Call { callee: Callee::Loop(index), .. } => self.network.loops[index as usize].body,
+                    Node::Call { callee: Callee::Scope(index), .. } => {
+                        self.network.scopes[index as usize].body
+                    }
+                    // A value is not empty, so that none ends where a machine starts.
+                    Node::Call { callee: Callee::Check, .. } => continue,
                     Node::Split { .. } | Node::Final => continue,
                 };
                 match self.firsts[callee as usize].get() {
@@ -434,12 +485,21 @@ impl Program {
         for call in &calls {
             first = first.union(call.first);
         }
+        let checks = calls.iter().filter(|call| call.callee == Callee::Check).count();
+        let kind = if checks > 0 {
+            Kind::Check { stay: returns || !edges.is_empty() || calls.len() > checks }
+        } else if returns && edges.is_empty() && calls.is_empty() {
+            Kind::End
+        } else {
+            Kind::Stay
+        };
         Cell {
             nodes: nodes.into(),
             edges: edges.into(),
             calls: calls.into(),
             returns,
             first,
+            kind,
             apart: OnceLock::new(),
         }
     }
@@ -458,7 +518,8 @@ impl Program {
                 callee: group[0].0,
                 behind,
                 state: AtomicU32::new(0),
-                tail: group.iter().all(is_final),
+                // Behind a check one comes at once, so there must be a place.
+                tail: group[0].0 != Callee::Check && group.iter().all(is_final),
                 first: self.first_of(group[0].0),
             }
         };

@@ -240,6 +240,20 @@ impl GrammarBuilder {
         if matches!(self.expr(text), Expr::Never) { text } else { self.intern(Expr::JsonString(text)) }
     }
 
+    /// Matches what `body` matches if its [distinct](Self::distinct) parts differ from one another and hold all
+    /// `required` strings.
+    pub fn scope(&mut self, body: ExprId, required: impl IntoIterator<Item = Box<str>>) -> ExprId {
+        if matches!(self.expr(body), Expr::Never) {
+            return body;
+        }
+        self.intern(Expr::Scope { body, required: required.into_iter().collect() })
+    }
+
+    /// Matches a JSON value that `value` matches and that did not stand in the scope before.
+    pub fn distinct(&mut self, value: ExprId) -> ExprId {
+        if matches!(self.expr(value), Expr::Never) { value } else { self.intern(Expr::Distinct(value)) }
+    }
+
     /// Checks the rules and closes the grammar.
     pub fn finish(self, root: RuleId) -> Result<Grammar, GrammarError> {
         let mut rules = Vec::with_capacity(self.rules.len());

@@ -79,6 +79,16 @@ pub enum Expr {
     /// surrogate pair of escapes; a lone surrogate is no character and is not allowed.
     /// Control characters below U+0020 must be escaped, `/` may be. The operand is regular.
     JsonString(ExprId),
+    /// A JSON object or array whose [`Distinct`](Self::Distinct) parts differ from one another.
+    Scope {
+        /// The object or array.
+        body: ExprId,
+        /// Strings that must be among the parts when the body ends.
+        required: Box<[Box<str>]>,
+    },
+    /// A JSON value that differs from all that stood before it in a `Distinct` of the innermost [`Scope`](Self::Scope).
+    /// Values are compared and not texts: `1.0` is `1`, `"\u0061"` is `"a"`, and members have no order.
+    Distinct(ExprId),
 }
 
 /// A named expression.
@@ -151,8 +161,10 @@ impl Expr {
     pub fn operands(&self) -> &[ExprId] {
         match self {
             Self::Seq(parts) | Self::Alt(parts) | Self::And(parts) => parts,
-            Self::Repeat { body, .. } => core::slice::from_ref(body),
-            Self::Not(inner) | Self::JsonString(inner) => core::slice::from_ref(inner),
+            Self::Repeat { body, .. } | Self::Scope { body, .. } => core::slice::from_ref(body),
+            Self::Not(inner) | Self::JsonString(inner) | Self::Distinct(inner) => {
+                core::slice::from_ref(inner)
+            }
             Self::Never | Self::Empty | Self::Bytes(_) | Self::Class(_) | Self::Rule(_) => &[],
         }
     }

@@ -28,7 +28,8 @@
 //! expressions from which no rule that calls itself can be reached ([`GrammarBuilder::finish`]
 //! checks it). [`Expr::JsonString`] is the one member that knows a data format: it denotes all JSON
 //! spellings, quotes and escapes included, of a set of texts. It is here, and not in the JSON
-//! frontend, because "the decoded text lies in L" cannot be said by concatenation alone.
+//! frontend, because "the decoded text lies in L" cannot be said by concatenation alone. [`Expr::Scope`] and
+//! [`Expr::Distinct`] say what no grammar can say: that the keys of an object, or the items of an array, differ.
 
 mod builder;
 mod charset;

@@ -69,6 +69,19 @@ fn write_expr(
             write_expr(g, *text, Level::Alt, depth, f)?;
             f.write_str(">")?;
         }
+        Expr::Scope { body, required } => {
+            f.write_str("<scope ")?;
+            write_expr(g, *body, Level::Alt, depth, f)?;
+            if !required.is_empty() {
+                write!(f, " with {required:?}")?;
+            }
+            f.write_str(">")?;
+        }
+        Expr::Distinct(value) => {
+            f.write_str("<distinct ")?;
+            write_expr(g, *value, Level::Alt, depth, f)?;
+            f.write_str(">")?;
+        }
         Expr::Rule(rule) => f.write_str(g.rule(*rule).name())?,
         Expr::Repeat { body, min, max } => {
             write_expr(g, *body, Level::Atom, depth, f)?;

@@ -65,6 +65,7 @@ impl Facts {
                 self.distance(*body).map(|once| once.saturating_mul(u64::from(*min)))
             }
             Expr::Rule(rule) => self.distance(self.rule(*rule)),
+            Expr::Scope { body, .. } | Expr::Distinct(body) => self.distance(*body),
             _ => None,
         }
     }
@@ -120,6 +121,11 @@ fn is_atom(expr: &Expr) -> bool {
         | Expr::And(_)
         | Expr::Not(_)
         | Expr::JsonString(_) => true,
-        Expr::Seq(_) | Expr::Alt(_) | Expr::Repeat { .. } | Expr::Rule(_) => false,
+        Expr::Seq(_)
+        | Expr::Alt(_)
+        | Expr::Repeat { .. }
+        | Expr::Rule(_)
+        | Expr::Scope { .. }
+        | Expr::Distinct(_) => false,
     }
 }

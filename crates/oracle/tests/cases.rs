@@ -230,6 +230,8 @@ fn doubly_complemented(grammar: &Grammar) -> Option<Grammar> {
             Expr::Not(_) => g.not(operands[0]),
             Expr::Rule(rule) => g.rule(rules[rule.index()]),
             Expr::JsonString(_) => g.json_string(operands[0]),
+            Expr::Scope { required, .. } => g.scope(operands[0], required.iter().cloned()),
+            Expr::Distinct(_) => g.distinct(operands[0]),
         });
     }
     for (&rule, old) in rules.iter().zip(grammar.rules()) {

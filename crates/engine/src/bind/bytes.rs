@@ -103,6 +103,11 @@ impl Bytes {
         }
     }
 
+    /// The tokens that contain a byte of ASCII.
+    pub(crate) fn with(&self, byte: u8) -> &[u32] {
+        &self.with[class(byte).trailing_zeros() as usize]
+    }
+
     /// The bytes below a node of the vocabulary's trie.
     #[inline]
     pub(crate) fn below(&self, node: u32) -> u128 {

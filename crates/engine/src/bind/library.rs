@@ -9,6 +9,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use super::bytes::{self, Bytes};
 use super::entry::{Entry, Tokens, Words, bitset};
 use super::near::{self, Distances};
+use super::whole::Whole;
 use crate::leaf::{Automaton, JSON_BODY, json_string};
 use crate::store::Store;
 
@@ -25,6 +26,7 @@ pub struct Library {
     unions: RwLock<FxHashMap<(usize, usize), Union>>,
     bytes: Bytes,
     string_body: OnceLock<Words>,
+    whole: OnceLock<Whole>,
 }
 
 /// Two bitsets, kept so that their addresses stay theirs, and what is in either.
@@ -49,6 +51,7 @@ impl Library {
             below: RwLock::default(),
             unions: RwLock::default(),
             string_body: OnceLock::new(),
+            whole: OnceLock::new(),
         };
         let string = library.bind(json_string());
         for state in 1..json_string().len() as u32 {
@@ -99,6 +102,11 @@ impl Library {
                 Tokens::Few(list) => bitset(list, self.vocabulary.size()),
             }
         })
+    }
+
+    /// The tokens that contain whole values. They are looked for when the first constraint asks.
+    pub(crate) fn whole(&self) -> &Whole {
+        self.whole.get_or_init(|| Whole::of(&self.vocabulary))
     }
 
     pub(crate) fn bytes(&self) -> &Bytes {
@@ -153,6 +161,7 @@ pub(crate) struct BoundAutomaton {
     /// The same for states that are nearly any string, where nothing is counted.
     near: Box<[OnceLock<Entry>]>,
     distances: OnceLock<Distances>,
+    endless: OnceLock<Box<[bool]>>,
     /// Entries for parts of tries: by the number of the trie, the node, and the state.
     parts: Store<((u32, u32, u32), Entry)>,
 }
@@ -161,7 +170,19 @@ impl BoundAutomaton {
     fn new(automaton: Arc<Automaton>) -> Self {
         let entries = (0..automaton.len()).map(|_| OnceLock::new()).collect();
         let near = (0..automaton.len()).map(|_| OnceLock::new()).collect();
-        Self { automaton, entries, near, distances: OnceLock::new(), parts: Store::new() }
+        Self {
+            automaton,
+            entries,
+            near,
+            distances: OnceLock::new(),
+            endless: OnceLock::new(),
+            parts: Store::new(),
+        }
+    }
+
+    /// Whether infinitely many texts lead on from a state.
+    pub(crate) fn is_endless(&self, state: u32) -> bool {
+        self.endless.get_or_init(|| self.automaton.endless_states())[state as usize]
     }
 
     /// The tokens below a node of a trie with this number.

@@ -46,7 +46,8 @@ pub(crate) struct Key {
 
 #[derive(Debug)]
 pub(crate) enum Answer {
-    Mask(Part),
+    /// A part, and those of its tokens that contain more than one value: they have to be tried where values must differ.
+    Mask(Part, Box<[u32]>),
     /// For a string that must not be one of some words: the tokens that its mask lacks, compared with a plain string.
     Less(Box<[Words]>),
     /// It depends on the next frame.
@@ -85,7 +86,7 @@ impl Memo {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         let parts = self.nodes.iter().map(|(_, answer)| match answer {
-            Answer::Mask(part) => part.heap_bytes(),
+            Answer::Mask(part, several) => part.heap_bytes() + several.len() * 4,
             // The lists themselves are shared.
             Answer::Less(less) => size_of_val(&**less),
             Answer::Look => 0,

@@ -5,6 +5,7 @@ mod entry;
 mod library;
 mod memo;
 mod near;
+mod whole;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ pub(crate) use self::entry::{Entry, Exits, MANY, Tokens, Words, bitset};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;
 pub(crate) use self::memo::{Answer, Key, Memo, Part};
+pub(crate) use self::whole::Whole;
 use crate::leaf::{Leaf, json_string};
 use crate::matcher::Matcher;
 use crate::program::Program;
@@ -83,6 +85,18 @@ impl BoundProgram {
     /// What the tokens below a node of a trie with this number do in a state of a leaf's automaton.
     pub(crate) fn entry_below(&self, leaf: u32, state: u32, trie: &Trie, number: u32, node: u32) -> &Entry {
         self.automata[leaf as usize].entry_below(state, trie, number, node)
+    }
+
+    /// Whether a string can go on from a state of a leaf in more ways than `values`, so that there is always a new one.
+    pub(crate) fn is_endless(&self, leaf: u32, state: u32, count: u32, values: usize) -> bool {
+        match self.program.leaf(leaf) {
+            Leaf::Text(text) => text.is_except(),
+            Leaf::Window { max: u32::MAX, .. } => self.automata[leaf as usize].is_endless(state),
+            // Plain strings: each length is another value.
+            Leaf::Window { automaton, max, .. } => {
+                Arc::ptr_eq(automaton, json_string()) && max.saturating_sub(count) as usize > values
+            }
+        }
     }
 
     /// What is shared by all programs of this vocabulary.

@@ -88,6 +88,7 @@ fn facts_of(grammar: &Grammar, known: &impl Known, id: ExprId, bits: &[u8]) -> u
         Expr::And(parts) => leaf() | all(parts) & PLAIN,
         Expr::Not(inner) => leaf() | of(inner) & PLAIN,
         Expr::JsonString(_) => leaf(),
+        Expr::Scope { body: inner, .. } | Expr::Distinct(inner) => of(inner) & !PLAIN,
         Expr::Rule(rule) => of(&grammar.rule(*rule).expr()),
     }
 }
@@ -102,7 +103,8 @@ fn measure(grammar: &Grammar, expr: &Expr, size: &[u32]) -> u32 {
         Expr::Seq(parts) | Expr::Alt(parts) | Expr::And(parts) => {
             parts.iter().fold(1u32, |sum, part| sum.saturating_add(of(part)))
         }
-        Expr::Not(inner) => of(inner).saturating_add(1),
+        Expr::Not(inner) | Expr::Distinct(inner) => of(inner).saturating_add(1),
+        Expr::Scope { .. } => 1,
         Expr::Repeat { body, min, max } => {
             of(body).saturating_mul(max.unwrap_or(*min).max(1)).saturating_add(1)
         }

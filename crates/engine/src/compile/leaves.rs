@@ -113,6 +113,11 @@ impl<'g> Leaves<'g> {
         self.by_expr.get(&id).copied()
     }
 
+    /// Whether a leaf is a string that can always go on.
+    pub(crate) fn is_endless(&self, leaf: u32) -> bool {
+        self.list[leaf as usize].is_endless()
+    }
+
     /// A leaf for a regular expression, if its table stays within the limits.
     pub(crate) fn regular(&mut self, id: ExprId) -> Option<u32> {
         if let Some(&leaf) = self.by_expr.get(&id) {
@@ -346,7 +351,8 @@ enum Spelled {
 fn entered(grammar: &Grammar) -> Vec<bool> {
     let mut entered = vec![false; grammar.exprs().len()];
     for expr in grammar.exprs() {
-        if matches!(expr, Expr::Seq(_) | Expr::Alt(_) | Expr::Repeat { .. }) {
+        let is_compound = matches!(expr, Expr::Seq(_) | Expr::Alt(_) | Expr::Repeat { .. });
+        if is_compound || matches!(expr, Expr::Scope { .. } | Expr::Distinct(_)) {
             expr.operands().iter().for_each(|op| entered[op.index()] = true);
         }
     }
@@ -395,6 +401,7 @@ fn translate(
             }
             Expr::Rule(rule) => done[&grammar.rule(*rule).expr()],
             Expr::JsonString(_) => return Err(CompileError::NestedJsonString),
+            Expr::Scope { .. } | Expr::Distinct(_) => return Err(CompileError::NestedScope),
         };
         done.insert(id, translated);
     }
@@ -438,7 +445,7 @@ fn describe(grammar: &Grammar, root: ExprId) -> Option<Vec<u8>> {
                 work.push(grammar.rule(*rule).expr());
                 continue;
             }
-            Expr::JsonString(_) => return None,
+            Expr::JsonString(_) | Expr::Scope { .. } | Expr::Distinct(_) => return None,
         }
         work.extend(expr.operands());
     }

@@ -71,7 +71,8 @@ fn callee_machine(network: &Network, callee: Callee) -> Option<u32> {
     match callee {
         Callee::Machine(machine) => Some(machine),
         Callee::Loop(index) => Some(network.loops[index as usize].body),
-        Callee::Leaf(_) => None,
+        Callee::Scope(index) => Some(network.scopes[index as usize].body),
+        Callee::Leaf(_) | Callee::Check => None,
     }
 }
 

@@ -14,6 +14,7 @@ mod facts;
 mod leaves;
 mod left;
 pub(crate) mod network;
+pub(crate) mod values;
 
 use core::fmt;
 
@@ -100,6 +101,8 @@ pub enum CompileError {
     Leaf(LimitError),
     /// A JSON string stands inside an intersection, a complement or another JSON string.
     NestedJsonString,
+    /// Values that are told apart stand inside an intersection or a complement.
+    NestedScope,
     /// A rule begins with a counted repetition of itself.
     LeftRecursionInRepeat {
         #[doc(hidden)]
@@ -153,6 +156,9 @@ impl fmt::Display for CompileError {
             Self::Leaf(error) => write!(f, "an intersection, complement or string condition is too large: {error}"),
             Self::NestedJsonString => f.write_str(
                 "a JSON string cannot stand inside an intersection, a complement or another JSON string; state the condition on its text",
+            ),
+            Self::NestedScope => f.write_str(
+                "values that must differ cannot stand inside an intersection, a complement or a JSON string",
             ),
             Self::LeftRecursionInRepeat { .. } => f.write_str(LEFT_RECURSION),
             Self::LeftRecursionInRule { rule } => write!(f, "rule `{rule}`: {LEFT_RECURSION}"),

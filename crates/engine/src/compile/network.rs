@@ -21,8 +21,10 @@ use smallvec::SmallVec;
 use super::CompileError;
 use super::facts::Facts;
 use super::leaves::Leaves;
+use super::values::{Values, classify};
 use crate::limits::Limits;
 use crate::seen::Seen;
+use crate::value;
 
 /// A regular rule up to this size becomes a table; a larger one stays in the network, which is lazy.
 const LEAF_SIZE: u32 = 96;
@@ -60,6 +62,10 @@ pub(crate) enum Callee {
     Leaf(u32),
     /// A counted repetition of a machine.
     Loop(u32),
+    /// A machine inside which values are told apart.
+    Scope(u32),
+    /// Takes no byte: the value that has just ended must be new to its scope.
+    Check,
 }
 
 /// The automaton of one rule, or of an expression that is used in many places.
@@ -82,6 +88,15 @@ pub(crate) struct Loop {
     pub(crate) max: u32,
 }
 
+/// `body`, whose values are told apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    pub(crate) body: u32,
+    /// The strings that must be among the values when it ends, in the form in which values are compared.
+    pub(crate) required: Box<[Box<[u8]>]>,
+    pub(crate) values: Values,
+}
+
 /// All machines. The root's is number 0.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
@@ -90,6 +105,7 @@ pub(crate) struct Network {
     pub(crate) targets: Vec<u32>,
     pub(crate) machines: Vec<Machine>,
     pub(crate) loops: Vec<Loop>,
+    pub(crate) scopes: Vec<Scope>,
 }
 
 impl Network {
@@ -172,6 +188,7 @@ pub(crate) fn build(
     leaves: &mut Leaves<'_>,
     limits: &Limits,
 ) -> Result<Network, CompileError> {
+    let values = classify(grammar, leaves);
     let mut builder = Builder {
         grammar,
         facts,
@@ -179,6 +196,8 @@ pub(crate) fn build(
         limits,
         network: Network { nodes: Vec::with_capacity(grammar.exprs().len() * 4), ..Network::default() },
         machine_of: FxHashMap::default(),
+        scope_of: FxHashMap::default(),
+        values,
         repeated: Vec::new(),
     };
     let root = grammar.rule(grammar.root()).expr();
@@ -198,6 +217,9 @@ struct Builder<'g, 'l> {
     limits: &'g Limits,
     network: Network,
     machine_of: FxHashMap<ExprId, u32>,
+    scope_of: FxHashMap<ExprId, u32>,
+    /// What the values in each expression are like, if there are scopes.
+    values: Vec<Values>,
     /// Repetitions that were looked at, and their leaves.
     repeated: Vec<((ExprId, u32, u32), Option<u32>)>,
 }
@@ -286,6 +308,24 @@ impl Builder<'_, '_> {
             Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) => {
                 let Some(leaf) = self.leaves.of(id) else { return Ok(None) };
                 self.call(Callee::Leaf(leaf), self.facts.nullable[id.index()], next)
+            }
+            Expr::Scope { body, required } => {
+                let body = self.machine(*body);
+                let (scopes, values) = (&mut self.network.scopes, self.values[id.index()]);
+                let index = *self.scope_of.entry(id).or_insert_with(|| {
+                    let required = required.iter().map(|name| value::of_string(name));
+                    let mut required: Vec<_> = required.collect();
+                    required.sort_unstable();
+                    required.dedup();
+                    let required = required.into();
+                    scopes.push(Scope { body, required, values });
+                    scopes.len() as u32 - 1
+                });
+                self.call(Callee::Scope(index), self.facts.nullable[id.index()], next)
+            }
+            Expr::Distinct(value) => {
+                let check = self.network.push(Node::Call { callee: Callee::Check, next });
+                return self.build(*value, check);
             }
             Expr::Rule(rule) => return self.rule(grammar.rule(*rule).expr(), next),
         }))

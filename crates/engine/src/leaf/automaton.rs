@@ -248,6 +248,45 @@ impl Automaton {
         }
     }
 
+    /// Whether a state is where a unit may begin or the last one has ended.
+    pub(crate) fn is_between_units(&self, state: u32) -> bool {
+        let row = &self.steps[state as usize * self.stride..(state as usize + 1) * self.stride];
+        row.iter().any(|step| !step.is_dead() && step.action() != Action::Pass)
+    }
+
+    /// For each state, whether infinitely many texts lead on from it: whether it comes to a loop.
+    pub(crate) fn endless_states(&self) -> Box<[bool]> {
+        let targets = |state: usize| {
+            let row = &self.steps[state * self.stride..(state + 1) * self.stride];
+            let mut targets: Vec<u32> =
+                row.iter().filter(|step| !step.is_dead()).map(|step| step.target()).collect();
+            targets.sort_unstable();
+            targets.dedup();
+            targets
+        };
+        // States without a way on are taken away until every one that is left has one.
+        let (mut left, mut before) = (vec![0usize; self.len()], vec![Vec::new(); self.len()]);
+        for (state, left) in left.iter_mut().enumerate() {
+            let targets = targets(state);
+            *left = targets.len();
+            for target in targets {
+                before[target as usize].push(state);
+            }
+        }
+        let mut endless = vec![true; self.len()];
+        let mut work: Vec<usize> = (0..self.len()).filter(|&state| left[state] == 0).collect();
+        while let Some(state) = work.pop() {
+            endless[state] = false;
+            for &state in &before[state] {
+                left[state] -= 1;
+                if left[state] == 0 {
+                    work.push(state);
+                }
+            }
+        }
+        endless.into()
+    }
+
     pub(crate) fn start(&self) -> u32 {
         self.start
     }

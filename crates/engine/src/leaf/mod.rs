@@ -58,6 +58,20 @@ impl Leaf {
         }
     }
 
+    /// Whether the leaf is a string that can always go on, until its quote.
+    pub(crate) fn is_endless(&self) -> bool {
+        match self {
+            Self::Window { automaton, max: u32::MAX, .. } if Arc::ptr_eq(automaton, json_string()) => true,
+            Self::Window { automaton, max: u32::MAX, .. } if automaton.is_string() => {
+                let endless = automaton.endless_states();
+                let goes_on = |state: u32| endless[state as usize] || automaton.live(state).is_empty();
+                (1..automaton.len() as u32).all(goes_on)
+            }
+            Self::Window { .. } => false,
+            Self::Text(text) => text.is_except(),
+        }
+    }
+
     /// The bytes that may come first.
     pub(crate) fn first(&self) -> ByteSet {
         match self {

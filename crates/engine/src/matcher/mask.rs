@@ -12,16 +12,17 @@
 //! of their own, looked up by themselves ([`super::step::returns`]).
 
 use core::ops::RangeInclusive;
+use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 
 use super::stack::{Arena, Frame, Top};
-use super::step::{Buffers, NETWORK, Thread, leave, live};
+use super::step::{Buffers, NETWORK, Thread, leave, live, settled};
 use super::walk::{Line, LineStacks, Walk, Walker, completion_nodes};
 use crate::bind::{Answer, BoundProgram, Key, Library, MANY, Part, Tokens, Words, bitset};
 use crate::compile::network::Callee;
-use crate::leaf::{Leaf, Text};
-use crate::program::{NetState, Place};
+use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
+use crate::program::{NetState, Place, Program};
 
 /// How masks are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,8 +57,8 @@ pub(crate) struct Masker<'m> {
 
 /// What takes the parts of a mask one by one.
 pub(crate) trait Sink {
-    /// Adds a part, but for the tokens of `less`.
-    fn part(&mut self, part: &Part, less: &[Words]);
+    /// Adds a part, but for the tokens of `less`. Those of `several` are in doubt.
+    fn part(&mut self, part: &Part, several: &[u32], less: &[Words]);
 }
 
 impl Masker<'_> {
@@ -93,7 +94,7 @@ impl Masker<'_> {
         let mut found = Vec::new();
         self.scratch.line.start(&[], thread.stack);
         self.walk_item(Thread { stack: Line::of_matcher(thread.stack), ..thread }, false, &mut found);
-        sink.part(&Part::List(found.into()), &[]);
+        sink.part(&Part::List(found.into()), &[], &[]);
     }
 
     /// Goes down the memo along the stack, and computes where it knows no further.
@@ -118,8 +119,8 @@ impl Masker<'_> {
                 None => return self.compute(thread, path, stack, less, sink),
             }
         }
-        if let Answer::Mask(part) = bound.memo().answer(node) {
-            sink.part(part, less);
+        if let Answer::Mask(part, several) = bound.memo().answer(node) {
+            sink.part(part, several, less);
         }
     }
 
@@ -130,21 +131,22 @@ impl Masker<'_> {
         if self.scratch.line.forked {
             return self.compute_forked(thread, less, sink);
         }
-        sink.part(&part, less);
         let bound = self.bound;
+        let several = several(bound, &thread, &part);
+        sink.part(&part, &several, less);
         let mut key = state_key(bound, &thread);
         for &frame in self.scratch.line.looked() {
             let node = bound.memo().insert(key, Answer::Look);
             key = frame_key(bound, node, frame);
         }
-        bound.memo().insert(key, Answer::Mask(part));
+        bound.memo().insert(key, Answer::Mask(part, several));
     }
 
     /// Computes the mask of a thread whose stack forks.
     fn compute_forked(&mut self, thread: Thread, less: &[Words], sink: &mut impl Sink) {
         self.scratch.line.start(&[], thread.stack);
         let part = self.part(Thread { stack: Line::of_matcher(thread.stack), ..thread });
-        sink.part(&part, less);
+        sink.part(&part, &several(self.bound, &thread, &part), less);
     }
 
     /// The mask of a thread on the line, without what it may return to before the next byte.
@@ -194,6 +196,13 @@ impl Masker<'_> {
                             let stack = stacks.push(Frame::counted(index, 0), stack);
                             Thread::network(program.start(program.counted(index).body), stack)
                         }
+                        Callee::Scope(index) => {
+                            let scope = program.scope(index);
+                            let register = stacks.fresh(scope);
+                            let stack = stacks.push(Frame::scope(index, register), stack);
+                            Thread::network(program.start(scope.body), stack)
+                        }
+                        Callee::Check => continue,
                     });
                 }
             }
@@ -308,7 +317,10 @@ impl Masker<'_> {
                 for (byte, state) in program.edges(cell) {
                     if let Some(child) = trie.child(0, byte) {
                         let thread = Thread::network(state, item.stack);
-                        self.scratch.walker.walk_from(&mut walk, trie, 0, child, thread);
+                        let threads = settled(program, walk.stacks, walk.buffers, thread);
+                        if !threads.is_empty() {
+                            self.scratch.walker.walk_from(&mut walk, trie, 0, child, &threads);
+                        }
                     }
                 }
             }
@@ -333,7 +345,7 @@ fn completions_of<'b>(bound: &'b BoundProgram, text: &Text, thread: &Thread) -> 
     });
     match memo.answer(node) {
         Answer::Less(less) => less,
-        Answer::Mask(_) | Answer::Look => &[],
+        Answer::Mask(..) | Answer::Look => &[],
     }
 }
 
@@ -345,6 +357,36 @@ fn completions(bound: &BoundProgram, text: &Text, state: u32) -> Vec<Words> {
     let is_worth = |node| library.is_before_quote(node);
     completion_nodes(text, state, trie, 0, is_worth, |node| lists.push(library.tokens_below(node)));
     lists
+}
+
+/// The tokens of a part that contain more than one value.
+fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
+    if !bound.program().has_scopes() {
+        return Box::default();
+    }
+    let several = bound.library().whole().several.at(is_in_string(bound.program(), thread));
+    let candidates = || several.iter().copied();
+    match part {
+        Part::List(list) => candidates().filter(|token| list.contains(token)).collect(),
+        Part::Shared { base, more } => {
+            let in_base = |token: u32| base[token as usize / 32] >> (token % 32) & 1 == 1;
+            candidates().filter(|&token| in_base(token) || more.contains(&token)).collect()
+        }
+    }
+}
+
+/// Whether a thread is inside a string and not inside an escape, so that nothing changes before a quote.
+pub(crate) fn is_in_string(program: &Program, thread: &Thread) -> bool {
+    if thread.leaf == NETWORK {
+        return false;
+    }
+    match program.leaf(thread.leaf) {
+        Leaf::Text(text) => text.is_except() && text.spelling(thread.state) == JSON_BODY,
+        Leaf::Window { automaton, .. } => {
+            (automaton.is_string() || Arc::ptr_eq(automaton, json_string()))
+                && automaton.is_between_units(thread.state)
+        }
+    }
 }
 
 /// Makes a part of bitsets and tokens.
@@ -381,6 +423,8 @@ fn frame_key(bound: &BoundProgram, above: u32, frame: Frame) -> Key {
             let counted = bound.program().counted(index);
             counters(bound.horizon(), counted.min, counted.max, rounds)
         }
+        // What was seen is not for a remembered mask to know; whether the scope may close is.
+        super::stack::Resume::Scope { register, .. } => u64::from(register.may_close()),
         _ => 0,
     };
     Key { above, what: u64::from(frame.raw), counters }

@@ -6,8 +6,10 @@
 //! Three words are kept apart: *accepting* – the text so far is complete, though it may go on; *stopped* – nothing but the end can
 //! follow; *terminated* – the end was accepted.
 
+mod doubt;
 mod info;
 mod mask;
+mod register;
 mod stack;
 mod step;
 mod walk;
@@ -17,9 +19,11 @@ use std::sync::Arc;
 
 use maskwright_vocab::{TokenId, TokenMask};
 
+use self::doubt::Doubt;
 pub use self::info::{StateInfo, ThreadInfo};
 pub use self::mask::Way;
 use self::mask::{MaskBuffers, Masker, Sink};
+use self::register::{Registers, Remembering};
 use self::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
 use self::step::{Buffers, Thread};
 use crate::bind::{BoundProgram, Part, Words};
@@ -36,10 +40,15 @@ pub struct Matcher {
     way: Way,
     buffers: Buffers,
     scratch: MaskBuffers,
+    /// Tokens of a mask that contain more than one value.
+    several: Vec<u32>,
     current: Vec<Thread>,
     next: Vec<Thread>,
     /// The bytes of a token.
+    token: Vec<u8>,
+    /// The whole text, if values have to be remembered, and what is remembered.
     text: Vec<u8>,
+    registers: Registers,
     mask: Option<TokenMask>,
 }
 
@@ -50,6 +59,7 @@ struct Moment {
     start: u32,
     /// What the stacks held when it was reached.
     mark: Mark,
+    registers: register::Mark,
     /// Bytes of text so far.
     bytes: u64,
     terminated: bool,
@@ -116,9 +126,12 @@ impl Matcher {
             way: Way::Fast,
             buffers: Buffers::default(),
             scratch: MaskBuffers::default(),
+            several: Vec::new(),
             current: Vec::new(),
             next: Vec::new(),
+            token: Vec::new(),
             text: Vec::new(),
+            registers: Registers::default(),
             mask: None,
         };
         matcher.reset();
@@ -146,11 +159,14 @@ impl Matcher {
         self.arena.clear();
         self.trail.clear();
         self.moments.clear();
+        self.text.clear();
+        self.registers.truncate(register::Mark::default());
         let program = self.bound.program();
         let stack = self.arena.push(Frame::FINISH, BOTTOM);
         self.trail.push(Thread::network(program.start(0), stack));
         let mark = self.arena.mark();
-        self.moments.push(Moment { start: 0, mark, bytes: 0, terminated: false });
+        let registers = self.registers.mark();
+        self.moments.push(Moment { start: 0, mark, registers, bytes: 0, terminated: false });
     }
 
     /// How many steps (tokens, and calls of [`Self::accept_bytes`]) were accepted.
@@ -168,9 +184,10 @@ impl Matcher {
 
     /// Whether the text so far is complete.
     pub fn is_accepting(&mut self) -> bool {
-        let mark = self.arena.mark();
+        let (mark, registers) = (self.arena.mark(), self.registers.mark());
         let accepting = self.gather_threads();
         self.arena.truncate(mark);
+        self.registers.truncate(registers);
         accepting
     }
 
@@ -189,9 +206,18 @@ impl Matcher {
         self.current.clear();
         let start = self.now().start as usize;
         self.current.extend_from_slice(&self.trail[start..]);
-        let mark = self.arena.mark();
-        let live = step::live(self.bound.program(), &mut self.arena, &mut self.buffers, &self.current);
+        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        let program = self.bound.program();
+        let live = if program.has_scopes() {
+            let before = self.text.len();
+            let (arena, registers) = (&mut self.arena, &mut self.registers);
+            let mut stacks = remembering(&self.bound, arena, registers, &self.text, before);
+            step::live(program, &mut stacks, &mut self.buffers, &self.current)
+        } else {
+            step::live(program, &mut self.arena, &mut self.buffers, &self.current)
+        };
         self.arena.truncate(mark);
+        self.registers.truncate(registers);
         live
     }
 
@@ -202,7 +228,14 @@ impl Matcher {
         self.current.clear();
         self.current.extend_from_slice(&self.trail[start..]);
         let program = self.bound.program();
-        let done = step::returns(program, &mut self.arena, &mut self.buffers, &mut self.current);
+        let done = if program.has_scopes() {
+            let before = self.text.len();
+            let (arena, registers) = (&mut self.arena, &mut self.registers);
+            let mut stacks = remembering(&self.bound, arena, registers, &self.text, before);
+            step::returns(program, &mut stacks, &mut self.buffers, &mut self.current)
+        } else {
+            step::returns(program, &mut self.arena, &mut self.buffers, &mut self.current)
+        };
         done || (self.now().bytes == 0 && program.is_nullable())
     }
 
@@ -217,9 +250,11 @@ impl Matcher {
             words.fill(0);
             return Ok(());
         }
-        let mark = self.arena.mark();
+        let (mark, registers) = (self.arena.mark(), self.registers.mark());
         let accepting = self.gather_threads();
-        let mut fill = Fill { words, started: false };
+        let mut several = core::mem::take(&mut self.several);
+        several.clear();
+        let mut fill = Fill { words, started: false, several: &mut several };
         let current = core::mem::take(&mut self.current);
         let mut masker = Masker {
             bound: &self.bound,
@@ -241,12 +276,37 @@ impl Matcher {
         fill.finish();
         self.current = current;
         self.arena.truncate(mark);
+        self.registers.truncate(registers);
+        let program = self.bound.program();
+        let is_settled = several.is_empty() && self.registers.is_empty() && program.has_plain_scopes();
+        if !is_settled || self.way == Way::Plain && program.has_scopes() {
+            self.settle(&several, words);
+        }
+        self.several = several;
         for &TokenId(eos) in self.bound.vocabulary().eos() {
             let bit = 1 << (eos % 32);
             let word = &mut words[eos as usize / 32];
             *word = if accepting && self.eos_in_mask { *word | bit } else { *word & !bit };
         }
         Ok(())
+    }
+
+    /// Corrects a mask by what the scopes remember.
+    fn settle(&mut self, several: &[u32], words: &mut [u32]) {
+        let start = self.now().start as usize;
+        let mut doubt = Doubt {
+            bound: &self.bound,
+            arena: &mut self.arena,
+            registers: &mut self.registers,
+            buffers: &mut self.buffers,
+            text: &mut self.text,
+            threads: &self.trail[start..],
+            words,
+        };
+        match self.way {
+            Way::Fast => doubt.settle(several),
+            Way::Plain => doubt.try_all(),
+        }
     }
 
     /// The mask, kept by the matcher until it changes.
@@ -284,11 +344,11 @@ impl Matcher {
             return Err(MatchError::NoText);
         }
         // PERF: a copy of a few bytes; holding on to the vocabulary would cost two atomic operations.
-        let mut text = core::mem::take(&mut self.text);
-        text.clear();
-        text.extend_from_slice(vocabulary.bytes(token));
-        let result = self.accept_bytes(&text);
-        self.text = text;
+        let mut bytes = core::mem::take(&mut self.token);
+        bytes.clear();
+        bytes.extend_from_slice(vocabulary.bytes(token));
+        let result = self.accept_bytes(&bytes);
+        self.token = bytes;
         result
     }
 
@@ -318,14 +378,17 @@ impl Matcher {
         for (at, &byte) in bytes.iter().enumerate() {
             next.clear();
             self.arena.next_byte();
-            step::step_all(
-                self.bound.program(),
-                &mut self.arena,
-                &mut self.buffers,
-                &current,
-                byte,
-                &mut next,
-            );
+            let program = self.bound.program();
+            if program.has_scopes() {
+                let before = self.text.len();
+                self.text.push(byte);
+                self.registers.next_byte();
+                let (arena, registers) = (&mut self.arena, &mut self.registers);
+                let mut stacks = remembering(&self.bound, arena, registers, &self.text, before);
+                step::step_all(program, &mut stacks, &mut self.buffers, &current, byte, &mut next);
+            } else {
+                step::step_all(program, &mut self.arena, &mut self.buffers, &current, byte, &mut next);
+            }
             core::mem::swap(&mut current, &mut next);
             if current.is_empty() {
                 result = Err(MatchError::NotAllowed { bytes: at });
@@ -340,11 +403,11 @@ impl Matcher {
         if result.is_ok() {
             let start = self.trail.len() as u32;
             self.trail.extend_from_slice(&current);
-            let mark = self.arena.mark();
+            let (mark, registers) = (self.arena.mark(), self.registers.mark());
             let bytes = now.bytes + bytes.len() as u64;
-            self.moments.push(Moment { start, mark, bytes, terminated: false });
+            self.moments.push(Moment { start, mark, registers, bytes, terminated: false });
         } else {
-            self.arena.truncate(now.mark);
+            self.restore(&now);
         }
         (self.current, self.next) = (current, next);
         result
@@ -371,7 +434,15 @@ impl Matcher {
             let Some(moment) = self.moments.pop() else { break };
             self.trail.truncate(moment.start as usize);
         }
-        self.arena.truncate(self.now().mark);
+        let now = self.now();
+        self.restore(&now);
+    }
+
+    /// Forgets what was made since a moment.
+    fn restore(&mut self, moment: &Moment) {
+        self.arena.truncate(moment.mark);
+        self.registers.truncate(moment.registers);
+        self.text.truncate(moment.bytes as usize);
     }
 
     /// An independent matcher at the same place, with the same history.
@@ -381,10 +452,22 @@ impl Matcher {
     }
 }
 
+fn remembering<'m>(
+    bound: &'m BoundProgram,
+    arena: &'m mut Arena,
+    registers: &'m mut Registers,
+    text: &'m [u8],
+    before: usize,
+) -> Remembering<'m> {
+    let whole = bound.library().whole();
+    Remembering { program: bound.program(), whole, arena, registers, text, before }
+}
+
 /// Writes the union of parts into a row of words.
 struct Fill<'w> {
     words: &'w mut [u32],
     started: bool,
+    several: &'w mut Vec<u32>,
 }
 
 impl Fill<'_> {
@@ -409,7 +492,8 @@ impl Fill<'_> {
 
 impl Sink for Fill<'_> {
     #[inline]
-    fn part(&mut self, part: &Part, less: &[Words]) {
+    fn part(&mut self, part: &Part, several: &[u32], less: &[Words]) {
+        self.several.extend_from_slice(several);
         // What another part allows stays allowed.
         let is_ours = |words: &[u32], token: u32| words[token as usize / 32] >> (token % 32) & 1 == 0;
         let tokens = less.iter().flat_map(|list| list.iter().copied());

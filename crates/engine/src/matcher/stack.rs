@@ -15,17 +15,19 @@ use core::hash::BuildHasher;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use crate::program::{IS_LOOP, NetState};
+use super::register::Register;
+use crate::compile::network::Scope;
+use crate::program::{IS_LOOP, IS_SCOPE, NetState};
 
 /// The bottom of every stack. The only frame that stands directly on it is [`Frame::FINISH`].
 pub(crate) const BOTTOM: u32 = 0;
 
-/// Where to go on: a state of the network, or another round of a counted repetition.
+/// Where to go on: a state of the network, another round of a counted repetition, or the end of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Frame {
-    /// A [`NetState`], or the number of a loop with [`IS_LOOP`] set.
+    /// A [`NetState`], or the number of a loop or scope with [`IS_LOOP`] or [`IS_SCOPE`] set.
     pub(crate) raw: u32,
-    /// Rounds that are done, for a loop.
+    /// Rounds that are done, for a loop; a [`Register`], for a scope.
     pub(crate) count: u32,
 }
 
@@ -36,6 +38,10 @@ pub(crate) enum Resume {
     Loop {
         index: u32,
         rounds: u32,
+    },
+    Scope {
+        index: u32,
+        register: Register,
     },
 }
 
@@ -51,10 +57,17 @@ impl Frame {
         Self { raw: index | IS_LOOP, count: rounds }
     }
 
+    pub(crate) fn scope(index: u32, register: Register) -> Self {
+        Self { raw: index | IS_SCOPE, count: register.0 }
+    }
+
     #[inline]
     pub(crate) fn resume(self) -> Resume {
         match self.raw >> 30 {
             0 | 2 => Resume::At(NetState::from_raw(self.raw)),
+            1 if self.raw & IS_SCOPE == IS_SCOPE => {
+                Resume::Scope { index: self.raw & !IS_SCOPE, register: Register(self.count) }
+            }
             1 => Resume::Loop { index: self.raw & !IS_LOOP, rounds: self.count },
             _ => Resume::Finish,
         }
@@ -69,6 +82,24 @@ pub(crate) trait Stacks {
     fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>);
     /// Both stacks.
     fn union(&mut self, a: u32, b: u32) -> u32;
+
+    /// What a scope remembers when it begins.
+    fn fresh(&mut self, scope: &Scope) -> Register {
+        Register::fresh(scope)
+    }
+
+    /// A value has ended on this stack, before or after the current byte. Appends the stacks to go on with: none if the
+    /// value is not new to its scope. Unless somebody remembers values, all are new.
+    fn check(&mut self, stack: u32, _when: When, out: &mut Vec<u32>) {
+        out.push(stack);
+    }
+}
+
+/// A place in the text, as seen by a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    BeforeByte,
+    AfterByte,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -5,11 +5,12 @@
 //! Everything that takes the byte becomes a thread of the next generation.
 
 use maskwright_automata::ByteSet;
+use smallvec::SmallVec;
 
-use super::stack::{BOTTOM, Frame, Resume, Stacks};
+use super::stack::{BOTTOM, Frame, Resume, Stacks, When};
 use crate::compile::network::Callee;
 use crate::leaf::{Action, Automaton, Leaf, Step, TextNext};
-use crate::program::{Cell, NetState, Place, Program};
+use crate::program::{Cell, Kind, NetState, Place, Program};
 use crate::seen::Seen;
 
 /// The `leaf` of a thread that stands in the network.
@@ -45,7 +46,9 @@ impl Thread {
 pub(crate) struct Buffers {
     work: Vec<Work>,
     frames: Vec<(Frame, u32)>,
+    arrived: Vec<Thread>,
     ended: Vec<u32>,
+    checked: Vec<u32>,
     /// Stacks that were returned to before the byte, and after it. Without this, ambiguous grammars would visit
     /// every path through a graph of stacks, and not every stack.
     before: Seen,
@@ -75,6 +78,8 @@ enum Work {
     Enter(u32, u32),
     /// The stack of something that has ended.
     Return(u32),
+    /// Nothing.
+    Done,
 }
 
 /// Steps a whole generation by a byte. Whatever stands in the same state, or calls the same thing, goes on as one, on the
@@ -121,7 +126,7 @@ pub(crate) fn step_all<S: Stacks>(
                 }
                 level.push((Callee::Machine(0), state, stack));
             }
-            Work::Enter(..) => {}
+            Work::Enter(..) | Work::Done => {}
         }
     }
     // 2. What waits steps, and calls; what is called steps, and calls.
@@ -159,7 +164,7 @@ pub(crate) fn step_all<S: Stacks>(
                             // The state is of no account, but equal calls must look equal.
                             Work::Enter(leaf, stack) => (Callee::Leaf(leaf), NetState::from_raw(0), stack),
                             Work::At(state, stack) => (Callee::Machine(0), state, stack),
-                            Work::Return(_) => continue,
+                            Work::Return(_) | Work::Done => continue,
                         });
                     }
                 }
@@ -223,6 +228,7 @@ fn finish_step<S: Stacks>(
 ) {
     while let Some(work) = buffers.work.pop() {
         match work {
+            Work::Done => {}
             Work::Return(stack) => resume(program, stacks, buffers, stack),
             Work::Enter(leaf, stack) => {
                 let thread = Thread { leaf, state: program.leaf(leaf).start(), count: 0, stack };
@@ -299,14 +305,14 @@ fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
             let step = automaton.step(state, byte);
             let Some(count) = count_step(automaton, step, count, *min, *max) else { return Inside::Dies };
             let thread = Thread { leaf, state: step.target(), count, stack };
-            if is_end(program, &thread) { Inside::Leaves } else { Inside::Stays(thread) }
+            if standing(program, &thread) == Kind::Stay { Inside::Stays(thread) } else { Inside::Leaves }
         }
         Leaf::Text(text) => match text.next(state, byte) {
             TextNext::Dead => Inside::Dies,
             TextNext::Stay(state) => Inside::Stays(Thread { state, ..*thread }),
             TextNext::Plain(state) => {
                 let thread = Thread { leaf: program.plain_string(), state, count, stack };
-                if is_end(program, &thread) { Inside::Leaves } else { Inside::Stays(thread) }
+                if standing(program, &thread) == Kind::Stay { Inside::Stays(thread) } else { Inside::Leaves }
             }
         },
     }
@@ -381,6 +387,13 @@ fn enter<S: Stacks>(program: &Program, stacks: &mut S, callee: Callee, stack: u3
             let body = program.counted(index).body;
             Work::At(program.start(body), stacks.push(Frame::counted(index, 0), stack))
         }
+        Callee::Scope(index) => {
+            let scope = program.scope(index);
+            let register = stacks.fresh(scope);
+            Work::At(program.start(scope.body), stacks.push(Frame::scope(index, register), stack))
+        }
+        // Whoever comes to a check passes it at once; nobody waits there.
+        Callee::Check => Work::Done,
     }
 }
 
@@ -393,7 +406,7 @@ fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, s
     stacks.pop(stack, &mut frames);
     for (frame, below) in frames.drain(..) {
         match frame.resume() {
-            Resume::At(state) => buffers.work.push(Work::At(state, below)),
+            Resume::At(state) => resume_at(program, stacks, buffers, state, below),
             Resume::Finish => {}
             Resume::Loop { index, rounds } => {
                 let (again, leave) = next_round(program, index, rounds);
@@ -405,9 +418,42 @@ fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, s
                     buffers.work.push(Work::Return(below));
                 }
             }
+            Resume::Scope { register, .. } => {
+                if register.may_close() {
+                    buffers.work.push(Work::Return(below));
+                }
+            }
         }
     }
     buffers.frames = frames;
+}
+
+/// Goes on at a state, past its checks.
+#[inline]
+fn resume_at<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    state: NetState,
+    stack: u32,
+) {
+    let thread = Thread::network(state, stack);
+    let Kind::Check { stay } = standing(program, &thread) else {
+        return buffers.work.push(Work::At(state, stack));
+    };
+    if stay {
+        buffers.work.push(Work::At(state, stack));
+    }
+    // What follows a check may be another one, of a value that ends with this.
+    let mut left = vec![thread];
+    while let Some(thread) = left.pop() {
+        check(program, stacks, buffers, &thread, When::BeforeByte, |buffers, thread| {
+            match standing(program, &thread) {
+                Kind::Check { .. } => left.push(thread),
+                _ => buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack)),
+            }
+        });
+    }
 }
 
 /// After one more round of a counted repetition: the count to go on with, if it may go on, and whether it may end.
@@ -458,7 +504,7 @@ fn step_leaf<S: Stacks>(
     }
 }
 
-/// Adds a thread; but one that can only return does so at once, so that equal places look equal.
+/// Adds a thread; but one that can only return, or has to be checked, goes on at once, so that equal places look equal.
 #[inline]
 fn arrive<S: Stacks>(
     program: &Program,
@@ -467,11 +513,12 @@ fn arrive<S: Stacks>(
     thread: Thread,
     next: &mut Vec<Thread>,
 ) {
-    if !is_end(program, &thread) {
+    if standing(program, &thread) == Kind::Stay {
         add(stacks, thread, next);
         return;
     }
-    leave(program, stacks, buffers, thread.stack, next);
+    buffers.arrived.push(thread);
+    settle(program, stacks, buffers, &mut |stacks, thread| add(stacks, thread, next));
 }
 
 /// Adds the threads behind something that has ended. Call [`Buffers::begin`] before the first of a generation.
@@ -482,19 +529,33 @@ pub(crate) fn leave<S: Stacks>(
     stack: u32,
     next: &mut Vec<Thread>,
 ) {
-    leave_to(program, stacks, buffers, stack, &mut |stacks, thread| add(stacks, thread, next));
+    buffers.ended.push(stack);
+    settle(program, stacks, buffers, &mut |stacks, thread| add(stacks, thread, next));
 }
 
-/// The same, with a choice of what to do with the threads.
-fn leave_to<S: Stacks>(
+/// Lets what has arrived, and what has ended, go on to where the next byte is taken.
+fn settle<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,
-    stack: u32,
     add: &mut impl FnMut(&mut S, Thread),
 ) {
-    buffers.ended.push(stack);
-    while let Some(stack) = buffers.ended.pop() {
+    loop {
+        while let Some(thread) = buffers.arrived.pop() {
+            match standing(program, &thread) {
+                Kind::Stay => add(stacks, thread),
+                Kind::End => buffers.ended.push(thread.stack),
+                Kind::Check { stay } => {
+                    if stay {
+                        add(stacks, thread);
+                    }
+                    check(program, stacks, buffers, &thread, When::AfterByte, |buffers, thread| {
+                        buffers.arrived.push(thread);
+                    });
+                }
+            }
+        }
+        let Some(stack) = buffers.ended.pop() else { return };
         if !buffers.after.insert(stack) {
             continue;
         }
@@ -503,14 +564,7 @@ fn leave_to<S: Stacks>(
         for (frame, below) in frames.drain(..) {
             match frame.resume() {
                 Resume::Finish => add(stacks, Thread::DONE),
-                Resume::At(state) => {
-                    let thread = Thread::network(state, below);
-                    if is_end(program, &thread) {
-                        buffers.ended.push(below);
-                    } else {
-                        add(stacks, thread);
-                    }
-                }
+                Resume::At(state) => buffers.arrived.push(Thread::network(state, below)),
                 Resume::Loop { index, rounds } => {
                     let (again, leave) = next_round(program, index, rounds);
                     if let Some(rounds) = again {
@@ -521,29 +575,78 @@ fn leave_to<S: Stacks>(
                         buffers.ended.push(below);
                     }
                 }
+                Resume::Scope { register, .. } => {
+                    if register.may_close() {
+                        buffers.ended.push(below);
+                    }
+                }
             }
         }
         buffers.frames = frames;
     }
 }
 
-/// Whether a thread can do nothing but return.
+/// Lets a thread that has just arrived go on to where it can stay. It may turn out that it cannot.
+pub(crate) fn settled<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    thread: Thread,
+) -> SmallVec<[Thread; 2]> {
+    let mut threads = SmallVec::new();
+    if program.has_scopes() && standing(program, &thread) != Kind::Stay {
+        buffers.begin();
+        buffers.arrived.push(thread);
+        settle(program, stacks, buffers, &mut |_, thread| threads.push(thread));
+    } else {
+        threads.push(thread);
+    }
+    threads
+}
+
+/// Passes the checks of a cell that a thread stands in, if the value that has just ended is new.
+#[cold]
+fn check<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    thread: &Thread,
+    when: When,
+    mut passed: impl FnMut(&mut Buffers, Thread),
+) {
+    let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) else { return };
+    let mut checked = core::mem::take(&mut buffers.checked);
+    checked.clear();
+    stacks.check(thread.stack, when, &mut checked);
+    for call in cell.calls.iter().filter(|call| call.callee == Callee::Check) {
+        let state = program.returning(call);
+        for &stack in &checked {
+            passed(buffers, Thread::network(state, stack));
+        }
+    }
+    buffers.checked = checked;
+}
+
+/// What a thread has to do at once.
 #[inline]
-fn is_end(program: &Program, thread: &Thread) -> bool {
+fn standing(program: &Program, thread: &Thread) -> Kind {
     if thread.leaf == NETWORK {
-        return thread.state != 0
-            && match program.place(NetState::from_raw(thread.state)) {
-                Place::Node { .. } => false,
-                Place::Cell(cell) => cell.is_end(),
-            };
+        if thread.state == 0 {
+            return Kind::Stay;
+        }
+        return match program.place(NetState::from_raw(thread.state)) {
+            Place::Node { .. } => Kind::Stay,
+            Place::Cell(cell) => cell.kind,
+        };
     }
     match program.leaf(thread.leaf) {
         Leaf::Window { automaton, min, max } => {
             let stuck = automaton.live(thread.state).is_empty()
                 || (thread.count >= *max && automaton.counts_only(thread.state));
-            stuck && thread.count >= *min && automaton.is_accepting(thread.state)
+            let is_end = stuck && thread.count >= *min && automaton.is_accepting(thread.state);
+            if is_end { Kind::End } else { Kind::Stay }
         }
-        Leaf::Text(_) => false,
+        Leaf::Text(_) => Kind::Stay,
     }
 }
 
@@ -590,6 +693,7 @@ pub(crate) fn live<S: Stacks>(
     }
     while let Some(work) = buffers.work.pop() {
         match work {
+            Work::Done => {}
             Work::Return(stack) => resume(program, stacks, buffers, stack),
             Work::Enter(leaf, _) => live = live.union(program.leaf(leaf).first()),
             Work::At(state, stack) => match program.place(state) {
@@ -645,7 +749,8 @@ pub(crate) fn returns<S: Stacks>(
             done = true;
         } else if may_end(program, &thread) {
             // Not merged yet: what is merged into a thread that was looked at would not be looked at.
-            leave_to(program, stacks, buffers, thread.stack, &mut |_, thread| threads.push(thread));
+            buffers.ended.push(thread.stack);
+            settle(program, stacks, buffers, &mut |_, thread| threads.push(thread));
         }
     }
     if threads.len() > before {

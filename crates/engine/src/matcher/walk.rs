@@ -235,19 +235,19 @@ impl Walker {
         self.walk_below(walk, trie, number, 0);
     }
 
-    /// The same for the tokens at and below a node, for a thread that has taken the bytes up to it.
+    /// The same for the tokens at and below a node, for threads that have taken the bytes up to it.
     pub(crate) fn walk_from(
         &mut self,
         walk: &mut Walk<'_, '_>,
         trie: &Trie,
         number: u32,
         node: u32,
-        thread: Thread,
+        threads: &[Thread],
     ) {
         walk.found.extend_from_slice(trie.tokens(node));
         if !trie.children(node).is_empty() {
             self.threads.clear();
-            self.threads.push(thread);
+            self.threads.extend_from_slice(threads);
             self.walk_below(walk, trie, number, node);
         }
     }
@@ -373,7 +373,7 @@ impl Walker {
             walk.found.extend_from_slice(entry.list(*max));
             walk.found.extend(entry.closing(*min, *max));
             let exits = &entry.exits;
-            let returning = program.returning(call);
+            let Some(returning) = program.unchecked(program.returning(call)) else { continue };
             let follow = program.follow(returning).unwrap_or(ByteSet::EMPTY).intersection(*exits.bytes());
             if !follow.is_empty() {
                 let behind = Thread::network(returning, thread.stack);

@@ -50,6 +50,8 @@ impl Program {
             },
             Callee::Leaf(index) => format!("leaf {index}"),
             Callee::Loop(index) => format!("loop {index}"),
+            Callee::Scope(index) => format!("scope {index}"),
+            Callee::Check => "check".to_owned(),
         }
     }
 }
@@ -67,6 +69,10 @@ impl fmt::Display for Listing<'_> {
         }
         for (index, counted) in program.network.loops.iter().enumerate() {
             writeln!(f, "loop {index}: machine {}, {}", counted.body, Bounds(counted.min, counted.max))?;
+        }
+        for (index, scope) in program.network.scopes.iter().enumerate() {
+            let required = scope.required.len();
+            writeln!(f, "scope {index}: machine {}, {required} keys required", scope.body)?;
         }
         for (index, leaf) in program.leaves.iter().enumerate() {
             writeln!(f, "leaf {index}: {}", Kind(leaf))?;

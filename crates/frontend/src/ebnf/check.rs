@@ -52,7 +52,7 @@ fn operands_needed(expr: &Expr) -> usize {
         // This notation has none of these; whether they match something, automata must tell.
         | Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) => 0,
         Expr::Seq(parts) => parts.len(),
-        Expr::Alt(_) | Expr::Repeat { .. } | Expr::Rule(_) => 1,
+        Expr::Alt(_) | Expr::Repeat { .. } | Expr::Rule(_) | Expr::Scope { .. } | Expr::Distinct(_) => 1,
     }
 }
 

@@ -40,6 +40,7 @@ fn is_clearly_productive(grammar: &Grammar) -> bool {
                 Expr::Seq(parts) => parts.iter().all(known),
                 Expr::Alt(parts) => parts.iter().any(known),
                 Expr::Repeat { body, min: 1.., .. } => known(body),
+                Expr::Scope { body, .. } | Expr::Distinct(body) => known(body),
                 Expr::Rule(rule) => known(&grammar.rule(*rule).expr()),
                 _ => true,
             };
@@ -65,7 +66,9 @@ fn productive_exprs(grammar: &Grammar) -> Vec<bool> {
                 continue;
             }
             Expr::Seq(parts) | Expr::Alt(parts) => parts,
-            Expr::Repeat { body, min: 1.., .. } => core::slice::from_ref(body),
+            Expr::Repeat { body, min: 1.., .. } | Expr::Scope { body, .. } | Expr::Distinct(body) => {
+                core::slice::from_ref(body)
+            }
             Expr::Rule(rule) => &[grammar.rule(*rule).expr()],
             // The operands of the others are regular and hold no call that could be empty.
             _ => &[],
@@ -137,6 +140,8 @@ fn rebuild(grammar: &Grammar, idle: &[bool]) -> Result<Grammar, GrammarError> {
             Expr::And(parts) => g.and(of(parts)),
             Expr::Not(inner) => g.not(new[inner.index()]),
             Expr::JsonString(inner) => g.json_string(new[inner.index()]),
+            Expr::Scope { body, required } => g.scope(new[body.index()], required.iter().cloned()),
+            Expr::Distinct(inner) => g.distinct(new[inner.index()]),
             Expr::Rule(rule) => match rules[rule.index()] {
                 Some(rule) => g.rule(rule),
                 None => g.never(),

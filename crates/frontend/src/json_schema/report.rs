@@ -43,8 +43,6 @@ pub enum Coverage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Note {
-    /// The keys that are not named in the schema are not kept from repeating.
-    RepeatedKeys,
     /// No value satisfies this schema, so that the optional property, item or branch is never written.
     NeverWritten,
     /// The bound lies above 2³²−1 and is taken as no bound: no text of that size can be written.
@@ -85,7 +83,6 @@ impl Report {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::RepeatedKeys => "keys that the schema does not name are not kept from repeating",
             Self::NeverWritten => "no value satisfies this schema, so it is never written",
             Self::BoundOutOfReach => "the bound is beyond reach and taken as no bound",
         })

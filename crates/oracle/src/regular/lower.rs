@@ -46,6 +46,8 @@ fn lower_expr(grammar: &Grammar, expr: &Expr, known: &[Option<NodeId>], arena: &
             let text = arena.well_formed(operands[0]);
             arena.json(Stage::Open, text)
         }
+        // That values differ is judged elsewhere, by writing out every text.
+        Expr::Scope { .. } | Expr::Distinct(_) => operands[0],
         Expr::Rule(rule) => known[grammar.rule(*rule).expr().index()]?,
     })
 }

@@ -8,8 +8,6 @@ use maskwright_grammar::{CharSet, ExprId, GrammarBuilder};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use super::super::path::PathId;
-use super::super::report::Note;
 use super::super::types::TypeSet;
 use super::Lowerer;
 use super::layout::Layout;
@@ -51,10 +49,7 @@ impl Leaves {
 
 impl Lowerer<'_> {
     /// All values of these types.
-    pub(super) fn any(&mut self, path: PathId, types: TypeSet) -> ExprId {
-        if types.meets(TypeSet::OBJECT) {
-            self.context.note(path, Note::RepeatedKeys);
-        }
+    pub(super) fn any(&mut self, types: TypeSet) -> ExprId {
         match types {
             TypeSet::ALL => return self.free().value,
             TypeSet::STRING => return self.leaves.string,
@@ -136,9 +131,11 @@ impl Lowerer<'_> {
         let value_expr = self.grammar.alt(values);
         let Layout { array_start, array_end, array_empty_end, colon, .. } = self.layout();
         let Layout { object_start, object_end, object_empty_end, .. } = self.layout();
-        let member = self.grammar.seq([self.leaves.string, colon, part]);
+        let key = self.grammar.distinct(self.leaves.string);
+        let member = self.grammar.seq([key, colon, part]);
         let array_expr = self.separated(array_start, part, array_end, array_empty_end);
         let object_expr = self.separated(object_start, member, object_end, object_empty_end);
+        let object_expr = self.grammar.scope(object_expr, []);
         for (rule, expr) in rules.into_iter().zip([value_expr, array_expr, object_expr]) {
             self.grammar.define(rule, expr);
         }

@@ -180,7 +180,7 @@ fn translate(
                 let utf8 = exprs.utf8_text();
                 exprs.and([utf8, not])
             }
-            Expr::Rule(_) | Expr::JsonString(_) => return None,
+            Expr::Rule(_) | Expr::JsonString(_) | Expr::Scope { .. } | Expr::Distinct(_) => return None,
         };
         done.insert(id, translated);
     }

@@ -272,7 +272,7 @@ impl<'s> Lowerer<'s> {
             Some(id) if !self.schemas.is_shared(id) && !self.rules.contains_key(&(node, self.depth)) => {
                 self.inline(id, node)
             }
-            _ if node == NodeId::ANY => self.any(PathId::ROOT, TypeSet::ALL),
+            _ if node == NodeId::ANY => self.any(TypeSet::ALL),
             _ => self.call_rule(node),
         }
     }
@@ -330,7 +330,7 @@ impl<'s> Lowerer<'s> {
         }
         let Some(id) = node.as_single() else {
             if node == NodeId::ANY {
-                return self.any(PathId::ROOT, TypeSet::ALL);
+                return self.any(TypeSet::ALL);
             }
             return self.split(node);
         };
@@ -362,13 +362,13 @@ impl<'s> Lowerer<'s> {
         }
         let free = types.without(keywords.asserted);
         if free == types {
-            return self.any(path, types);
+            return self.any(types);
         }
         let asserted = types & keywords.asserted;
         let case = Case::of(Signed::plus(id));
         let mut parts = Vec::with_capacity(4);
         if !free.is_empty() {
-            parts.push(self.any(path, free));
+            parts.push(self.any(free));
         }
         if asserted.meets(TypeSet::STRING) {
             parts.push(self.string(&case));
@@ -433,9 +433,8 @@ impl<'s> Lowerer<'s> {
                 return self.call(node);
             }
         }
-        let path = self.path_of(members);
         match kind {
-            _ if case.locals.is_empty() && case.others.is_empty() => self.any(path, kind),
+            _ if case.locals.is_empty() && case.others.is_empty() => self.any(kind),
             TypeSet::STRING => self.string(case),
             TypeSet::NUMBER => self.number(case),
             TypeSet::ARRAY => self.array(case),

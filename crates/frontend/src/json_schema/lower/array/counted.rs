@@ -45,16 +45,24 @@ struct Build<'c> {
     last_place: u32,
     rules: FxHashMap<State, RuleId>,
     work: Vec<(State, RuleId)>,
+    /// Whether the items must differ.
+    unique: bool,
 }
 
 impl Lowerer<'_> {
     /// The arrays of a case with demands on the items as a whole.
-    pub(super) fn counted_array(&mut self, case: &Case, prefix: usize, count: Window) -> ExprId {
+    pub(super) fn counted_array(
+        &mut self,
+        case: &Case,
+        prefix: usize,
+        count: Window,
+        unique: bool,
+    ) -> ExprId {
         let path = self.path_of(&case.locals);
         let Some(demands) = self.demands(case, count) else { return self.grammar.never() };
         let mut ways = Vec::with_capacity(demands.len());
         for demands in demands {
-            ways.push(self.demanded(case, prefix, demands));
+            ways.push(self.demanded(case, prefix, demands, unique));
         }
         let expr = self.grammar.alt(ways);
         if self.is_never(expr) {
@@ -110,7 +118,7 @@ impl Lowerer<'_> {
         Some(all)
     }
 
-    fn demanded(&mut self, case: &Case, prefix: usize, demands: Demands) -> ExprId {
+    fn demanded(&mut self, case: &Case, prefix: usize, demands: Demands, unique: bool) -> ExprId {
         let Layout { array_start, array_empty_end, enter, .. } = self.layout();
         let path = self.path_of(&case.locals);
         // Every place up to the greatest one that a bound names is a place of its own.
@@ -129,7 +137,8 @@ impl Lowerer<'_> {
             return self.grammar.never();
         }
         let start = State { place: 0, counts: vec![0; demands.contains.len()], broken: 0 };
-        let mut build = Build { case, demands, last_place, rules: FxHashMap::default(), work: Vec::new() };
+        let (rules, work) = (FxHashMap::default(), Vec::new());
+        let mut build = Build { case, demands, last_place, rules, work, unique };
         let first = self.next_items(&mut build, &start, enter, array_empty_end);
         while let Some((state, rule)) = build.work.pop() {
             let layout = self.layout();
@@ -159,6 +168,7 @@ impl Lowerer<'_> {
                 if self.is_never(item) {
                     continue;
                 }
+                let item = self.told_apart(item, build.unique);
                 let after = self.layout().after;
                 let then = self.items_rule(build, next);
                 ways.push(self.grammar.seq([before, item, after, then]));

@@ -30,7 +30,7 @@ impl<'s> Lowerer<'s> {
     /// The arrays of a case.
     pub(super) fn array(&mut self, case: &Case) -> ExprId {
         let path = self.path_of(&case.locals);
-        let (mut count, mut prefix, mut plain, mut unique) = (Window::default(), 0, true, None);
+        let (mut count, mut prefix, mut plain, mut unique) = (Window::default(), 0, true, false);
         for local in &case.locals {
             let keywords = self.keywords(local.id);
             prefix = prefix.max(keywords.prefix.0.len());
@@ -40,9 +40,7 @@ impl<'s> Lowerer<'s> {
             }
             count = count.and(keywords.item_count);
             plain &= keywords.contains.is_none();
-            if keywords.unique {
-                unique = Some(local.id);
-            }
+            unique |= keywords.unique;
         }
         for others in &case.others {
             for &id in &others.contributors {
@@ -53,20 +51,32 @@ impl<'s> Lowerer<'s> {
             return self.nothing(path, "minItems", "`minItems` exceeds `maxItems`, so no array is possible");
         }
         if count.max.is_some_and(|max| max <= 1) {
-            unique = None;
+            unique = false;
         }
-        if let Some(id) = unique {
-            return self.unique_array(case, id, prefix, count, plain);
+        if unique {
+            return self.unique_array(case, prefix, count, plain);
         }
         if plain {
-            self.plain_array(case, prefix, count, path)
+            self.plain_array(case, prefix, count, path, false)
         } else {
-            self.counted_array(case, prefix, count)
+            self.counted_array(case, prefix, count, false)
         }
     }
 
+    /// An item of an array whose items must differ, if they must.
+    fn told_apart(&mut self, item: ExprId, unique: bool) -> ExprId {
+        if unique { self.grammar.distinct(item) } else { item }
+    }
+
     /// An array of which every item is right by itself.
-    fn plain_array(&mut self, case: &Case, prefix: usize, mut count: Window, path: PathId) -> ExprId {
+    fn plain_array(
+        &mut self,
+        case: &Case,
+        prefix: usize,
+        mut count: Window,
+        path: PathId,
+        unique: bool,
+    ) -> ExprId {
         let reachable = count.max.map_or(prefix, |max| prefix.min(max as usize));
         let mut first = Vec::with_capacity(reachable);
         for place in 0..reachable {
@@ -76,7 +86,7 @@ impl<'s> Lowerer<'s> {
             if self.is_never(item) {
                 break;
             }
-            first.push(item);
+            first.push(self.told_apart(item, unique));
         }
         let cut_short = first.len() < prefix;
         let rest = if cut_short || count.max.is_some_and(|max| max as usize <= first.len()) {
@@ -84,7 +94,8 @@ impl<'s> Lowerer<'s> {
         } else {
             let parts = self.item_parts(case, prefix);
             let node = self.node_of(&parts);
-            self.part(node)
+            let item = self.part(node);
+            self.told_apart(item, unique)
         };
         if self.is_never(rest) {
             // Nothing can stand after the prefix, or at the first place of it that allows nothing.

@@ -1,15 +1,14 @@
-//! `uniqueItems`, where the items come from a small set.
+//! `uniqueItems`.
 //!
-//! Which values were used is the state: an array of different values out of `a`, `b`, `c` is a walk through their
-//! subsets. Over a large or an infinite set that takes a memory of what was written, which the grammar does not have, so
-//! it is refused; this is the one place to change when the engine can remember.
+//! If the items come from a small set, which values were used is the state: an array of different values out of `a`, `b`, `c`
+//! is a walk through their subsets. Over a large or an infinite set it is left to the engine to remember what was written
+//! ([`maskwright_grammar::Expr::Scope`]).
 
 use maskwright_grammar::{ExprId, RuleId};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::super::super::keywords::Window;
-use super::super::super::schemas::SchemaId;
 use super::super::super::types::TypeSet;
 use super::super::Lowerer;
 use super::super::expand::Case;
@@ -24,30 +23,16 @@ static SCALARS: [Value; 3] = [Value::Null, Value::Bool(true), Value::Bool(false)
 
 impl<'s> Lowerer<'s> {
     /// The arrays of a case whose items differ.
-    pub(super) fn unique_array(
-        &mut self,
-        case: &Case,
-        id: SchemaId,
-        prefix: usize,
-        count: Window,
-        plain: bool,
-    ) -> ExprId {
+    pub(super) fn unique_array(&mut self, case: &Case, prefix: usize, count: Window, plain: bool) -> ExprId {
         let values = if plain { self.place_values(case, prefix, count) } else { None };
         let Some((places, values)) = values else {
-            let message =
-                "that items differ (`uniqueItems`) is not enforced yet where they do not come from a \
-                           small list of values"
-                    .to_owned();
-            let help = "remove it, list the values with `enum`, or set `maxItems` to 1";
-            if !self.unenforceable(self.schemas.path(id), "uniqueItems", message, help) {
-                return self.grammar.never();
-            }
-            let path = self.path_of(&case.locals);
-            return if plain {
-                self.plain_array(case, prefix, count, path)
+            let array = if plain {
+                let path = self.path_of(&case.locals);
+                self.plain_array(case, prefix, count, path, true)
             } else {
-                self.counted_array(case, prefix, count)
+                self.counted_array(case, prefix, count, true)
             };
+            return self.grammar.scope(array, []);
         };
         self.subsets(case, &places, &values, count)
     }

@@ -72,8 +72,8 @@ impl Lowerer<'_> {
     fn numbers_of(&mut self, key: &Key, case: &Case) -> ExprId {
         if key.not_all.is_empty() {
             match &*key.all {
-                [] => return self.any(self.path_of(&case.locals), TypeSet::NUMBER),
-                [Test::Integer] => return self.any(self.path_of(&case.locals), TypeSet::INTEGER),
+                [] => return self.any(TypeSet::NUMBER),
+                [Test::Integer] => return self.any(TypeSet::INTEGER),
                 [Test::AtLeast(bound)] if bound.is_zero() => {
                     return spelling::one_sided(&mut self.grammar, false, true);
                 }
@@ -109,7 +109,7 @@ impl Lowerer<'_> {
                 let keyword = self.number_keyword(case);
                 let help = "use rounder numbers or smaller ones";
                 if self.unenforceable(path, keyword, what, help) {
-                    return self.any(path, TypeSet::NUMBER);
+                    return self.any(TypeSet::NUMBER);
                 }
                 self.grammar.never()
             }

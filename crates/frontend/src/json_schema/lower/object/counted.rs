@@ -49,6 +49,11 @@ impl Build<'_, '_> {
         self.window.max.unwrap_or(self.window.min).max(self.window.min)
     }
 
+    /// Whether each member is right by itself, but for a least number of them.
+    pub(super) fn is_independent(&self) -> bool {
+        self.needs.is_empty() && self.demands.broken.is_empty() && self.window.max.is_none()
+    }
+
     /// Whether all schemas that must be broken are.
     pub(super) fn is_broken(&self, broken: u64) -> bool {
         broken.count_ones() as usize == self.demands.broken.len()

@@ -30,7 +30,6 @@ use serde_json::Value;
 use super::super::keywords::{Keywords, Window};
 use super::super::options::KeyOrder;
 use super::super::path::PathId;
-use super::super::report::Note;
 use super::super::schemas::{SchemaId, Step};
 use super::Lowerer;
 use super::expand::{Case, Unevaluated};
@@ -122,7 +121,7 @@ impl<'s> Lowerer<'s> {
         if window.is_empty() {
             return self.nothing(path, "minProperties", "`minProperties` exceeds `maxProperties`");
         }
-        let Some((mut members, needs)) = self.members(facts, demands, path) else {
+        let Some((members, needs)) = self.members(facts, demands, path) else {
             return self.grammar.never();
         };
         let required = members.iter().filter(|member| member.required).count();
@@ -144,19 +143,33 @@ impl<'s> Lowerer<'s> {
         if others.is_empty() && window.min as usize > members.len() {
             return self.nothing(path, "minProperties", "fewer keys than `minProperties` are possible");
         }
-        if !others.is_empty() {
-            self.context.note(path, Note::RepeatedKeys);
-        }
         let build = counted::Build { demands, window, needs, path };
         if self.context.options.key_order == KeyOrder::Any && members.len() + others.len() > 1 {
             return self.unordered_object(&members, &others, &build);
         }
+        let object = self.ordered_object(members, &others, &build);
+        self.with_different_keys(object, &others)
+    }
+
+    /// An object whose members stand in the schema's order.
+    fn ordered_object(
+        &mut self,
+        mut members: Vec<Member<'s>>,
+        others: &[Others],
+        build: &counted::Build<'_, 's>,
+    ) -> ExprId {
+        let (demands, window) = (build.demands, build.window);
         if demands.broken.is_empty() && build.needs.is_empty() && window.max.is_none() && window.min <= 1 {
             members.retain(|member| !self.is_never(member.value));
-            let other = self.other_members(&others);
-            return self.plain_object(&members, other, window.min == 1, path);
+            let other = self.other_members(others);
+            return self.plain_object(&members, other, window.min == 1, build.path);
         }
-        self.counted_object(&members, &others, &build)
+        self.counted_object(&members, others, build)
+    }
+
+    /// An object in which keys that the schema does not name are not repeated.
+    fn with_different_keys(&mut self, object: ExprId, others: &[Others]) -> ExprId {
+        if others.is_empty() { object } else { self.grammar.scope(object, []) }
     }
 
     /// The keys that the schemas name, in order, and which of them need which others; `None` if one that is required
@@ -519,6 +532,7 @@ impl<'s> Lowerer<'s> {
         }
         let Layout { colon, after, .. } = self.layout();
         let key = self.grammar.json_string(other.key);
+        let key = self.grammar.distinct(key);
         self.grammar.seq([key, colon, value, after])
     }
 }

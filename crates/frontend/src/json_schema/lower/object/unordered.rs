@@ -1,8 +1,8 @@
 //! Objects whose keys may come in every order.
 //!
-//! Which members were written is the state, so n optional members make 2ⁿ states. That is fine for small objects; for
-//! large ones it takes a memory of what was written, which the grammar does not have, so they are refused. This is
-//! the one place to change when the engine can remember.
+//! Which members were written is the state, so n optional members make 2ⁿ states. That is fine for small objects. In large ones
+//! it is left to the engine to remember the keys ([`maskwright_grammar::Expr::Scope`]); that is enough unless members
+//! depend on one another.
 
 use maskwright_grammar::{ExprId, RuleId};
 use rustc_hash::FxHashMap;
@@ -11,6 +11,9 @@ use super::super::Lowerer;
 use super::super::layout::Layout;
 use super::counted::Build;
 use super::{Member, Others};
+
+/// With so many members, subsets are states.
+const FEW: usize = 6;
 
 /// Which members were written, how many other keys (as far as that matters), and what is broken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,6 +31,9 @@ impl<'s> Lowerer<'s> {
         others: &[Others],
         build: &Build<'_, 's>,
     ) -> ExprId {
+        if members.len() > FEW && build.is_independent() {
+            return self.remembered_object(members, others, build);
+        }
         let limit = self.context.options.limits.states;
         let states = 1usize.checked_shl(members.len() as u32).filter(|_| members.len() < 60);
         if states.is_none_or(|states| states > limit) || build.demands.broken.len() > 16 {
@@ -113,7 +119,37 @@ impl<'s> Lowerer<'s> {
                 return self.grammar.never();
             }
         }
-        self.grammar.seq([layout.object_start, first])
+        let object = self.grammar.seq([layout.object_start, first]);
+        self.with_different_keys(object, others)
+    }
+
+    /// Members in any order, each key at most once.
+    fn remembered_object(
+        &mut self,
+        members: &[Member<'s>],
+        others: &[Others],
+        build: &Build<'_, 's>,
+    ) -> ExprId {
+        let Layout { object_start, object_end, object_empty_end, enter, comma, colon, after, .. } =
+            self.layout();
+        let mut ways = Vec::with_capacity(members.len() + 1);
+        for member in members.iter().filter(|member| !self.is_never(member.value)).collect::<Vec<_>>() {
+            let key = self.string_literal(member.name);
+            let key = self.grammar.distinct(key);
+            ways.push(self.grammar.seq([key, colon, member.value, after]));
+        }
+        ways.extend(self.other_members(others));
+        let member = self.grammar.alt(ways);
+        let next = self.grammar.seq([comma, member]);
+        let least = build.window.min;
+        let more = self.grammar.repeat(next, least.saturating_sub(1), None);
+        let some = self.grammar.seq([enter, member, more, object_end]);
+        let required: Vec<Box<str>> =
+            members.iter().filter(|member| member.required).map(|member| member.name.into()).collect();
+        let body =
+            if least == 0 && required.is_empty() { self.grammar.alt([some, object_empty_end]) } else { some };
+        let body = self.grammar.seq([object_start, body]);
+        self.grammar.scope(body, required)
     }
 }
 

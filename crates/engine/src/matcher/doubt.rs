@@ -1,0 +1,576 @@
+//! What registers make of a mask.
+//!
+//! A mask is worked out as if every value were new to its scope ([`super::register`]). That is nearly always right, and where it is not,
+//! a token completes a value that stood in the scope before. Those tokens are few, and there are only a few ways to
+//! come by them:
+//!
+//! * the text ends inside a string, and what is there of it is the beginning of a value that was seen: the tokens
+//!   that go on with the rest of that value and its quote;
+//! * the token contains the value as a whole ([`Whole`]);
+//! * an array or object is a value, and the token closes it.
+//!
+//! Each such token is *tried*, on the stacks and with the registers that it would meet, and is taken out of the mask if no
+//! thread survives. The other way round, a scope that lacks a required key may not close, and a mask knows that; but a
+//! token that writes the last such key and closes at once must be put in.
+//!
+//! # Dead ends
+//!
+//! If values come from a finite set, a token may begin a value of which every continuation was seen. Then the mask would lead
+//! nowhere, though nothing is wrong yet. So where that can be, a token on the way to a seen value is kept only if a search
+//! finds a new value behind it. The search is bounded: what it does not find within [`SEARCH`] steps counts as there.
+
+use maskwright_vocab::{TokenId, Trie};
+use smallvec::SmallVec;
+
+use super::mask::is_in_string;
+use super::register::{Register, Registers, Remembering};
+use super::stack::{Arena, Resume, Top};
+use super::step::{self, Buffers, NETWORK, Thread};
+use crate::bind::BoundProgram;
+use crate::compile::network::Callee;
+use crate::compile::values::Values;
+use crate::program::{self, Kind, NetState};
+use crate::value;
+
+/// How many bytes are tried in the search for a new value.
+const SEARCH: usize = 2_000;
+/// How long a value is that the search looks for.
+const DEEP: usize = 64;
+
+/// What a mask may have to be corrected by: the state of a matcher, and room to try tokens in.
+pub(super) struct Doubt<'m> {
+    pub(super) bound: &'m BoundProgram,
+    pub(super) arena: &'m mut Arena,
+    pub(super) registers: &'m mut Registers,
+    pub(super) buffers: &'m mut Buffers,
+    /// The text so far; longer only while a token is tried.
+    pub(super) text: &'m mut Vec<u8>,
+    pub(super) threads: &'m [Thread],
+    pub(super) words: &'m mut [u32],
+}
+
+/// Where the text ends.
+struct Place {
+    /// Inside a string, for every thread.
+    in_string: bool,
+    /// Perhaps inside a value that must be new.
+    in_value: bool,
+}
+
+impl Doubt<'_> {
+    /// Corrects the mask. `several` are tokens of it that contain more than one value.
+    pub(super) fn settle(&mut self, several: &[u32]) {
+        let program = self.bound.program();
+        let mut open: SmallVec<[(u32, Register); 8]> = SmallVec::new();
+        self.open_scopes(&mut open);
+        if open.iter().any(|(_, register)| !register.may_close()) {
+            self.add_key_closers();
+        }
+        self.keep_living(several);
+        if open
+            .iter()
+            .all(|(index, register)| register.is_empty() && program.scope(*index).values == Values::Endless)
+        {
+            return;
+        }
+        let in_string = self.threads.iter().all(|thread| is_in_string(program, thread));
+        let in_value = !in_string || self.threads.iter().any(|thread| self.ends_in_check(thread));
+        let place = Place { in_string, in_value };
+        for (index, register) in open {
+            let values = program.scope(index).values;
+            if values == Values::Nested
+                && let Some(few) = self.few()
+            {
+                return self.keep_leading(&few);
+            }
+            let finite = values != Values::Endless && !self.is_endless(register, &place);
+            if finite {
+                self.settle_ends(register, &place);
+            }
+            if !register.is_empty() {
+                self.settle_scope(register, &place, finite);
+            }
+        }
+    }
+
+    /// Whether there is a new value behind every token, because the text ends in a string that can always go on.
+    fn is_endless(&self, register: Register, place: &Place) -> bool {
+        let values = self.registers.forms(register).count();
+        let is_endless =
+            |thread: &Thread| self.bound.is_endless(thread.leaf, thread.state, thread.count, values);
+        place.in_string && place.in_value && self.threads.iter().all(is_endless)
+    }
+
+    /// The tokens of the mask, if they are few.
+    fn few(&self) -> Option<Vec<u32>> {
+        let count: u32 = self.words.iter().map(|word| word.count_ones()).sum();
+        (count <= self.bound.program().limits().tried).then(|| self.allowed())
+    }
+
+    fn allowed(&self) -> Vec<u32> {
+        ones(self.words.iter().copied())
+    }
+
+    /// The same for every token, for comparison. If only endless strings have to differ, nothing can happen before a quote.
+    pub(super) fn try_all(&mut self) {
+        let may_run_out = self.bound.program().may_run_out();
+        for (token, bytes) in self.bound.vocabulary().ordinary() {
+            if bytes.is_empty() || !may_run_out && !bytes.contains(&b'"') {
+                continue;
+            }
+            if if may_run_out { self.leads_on(bytes) } else { self.is_alive_after(bytes) } {
+                self.words[token.index() / 32] |= 1 << (token.index() % 32);
+            } else {
+                self.forbid(token.0);
+            }
+        }
+    }
+
+    /// All scopes that are open, the innermost first.
+    fn open_scopes(&self, open: &mut SmallVec<[(u32, Register); 8]>) {
+        let mut work: SmallVec<[u32; 8]> = self.threads.iter().map(|thread| thread.stack).collect();
+        let forks = self.threads.len() > 1;
+        let mut visited = crate::seen::Seen::default();
+        while let Some(mut stack) = work.pop() {
+            loop {
+                if forks && !visited.insert(stack) {
+                    break;
+                }
+                let (frame, below) = match self.arena.top(stack) {
+                    Top::Frame(frame, below) => (frame, below),
+                    Top::Union(members) => {
+                        work.extend_from_slice(members);
+                        break;
+                    }
+                };
+                if let Resume::Scope { index, register } = frame.resume()
+                    && !open.contains(&(index, register))
+                {
+                    open.push((index, register));
+                }
+                stack = below;
+            }
+        }
+    }
+
+    /// Values that are not endless: no token may lead to where none is new.
+    fn settle_ends(&mut self, register: Register, place: &Place) {
+        let bound = self.bound;
+        let summary = self.registers.summary(register);
+        if register.is_empty() || summary.simple {
+            let begins = bound.library().whole().begins.at(place.in_string);
+            self.keep_leading(begins);
+        }
+        if place.in_value && summary.simple {
+            // Values are followed as they are written plainly; other spellings have escapes.
+            let escaped = tokens_with(self.words, bound, b'\\');
+            self.keep_leading(&escaped);
+        }
+        if !place.in_string && summary.simple {
+            self.settle_beginnings(register);
+        }
+    }
+
+    fn settle_scope(&mut self, register: Register, place: &Place, finite: bool) {
+        let whole = self.bound.library().whole();
+        let summary = self.registers.summary(register);
+        if summary.in_token {
+            for form in self.forms(register) {
+                self.keep_living(whole.tokens_with(&form).unwrap_or_default());
+            }
+        }
+        if !place.in_string && summary.simple && self.text.last().is_some_and(u8::is_ascii_alphanumeric) {
+            self.keep_living(&whole.number_ends.outside);
+        }
+        if place.in_value {
+            self.settle_string(register, summary.longest as usize, finite);
+        }
+        if summary.nested && self.may_be_nested(register, place.in_string) {
+            self.keep_living(whole.closers.at(place.in_string));
+        }
+    }
+
+    fn forms(&self, register: Register) -> Vec<Vec<u8>> {
+        self.registers.forms(register).map(<[u8]>::to_vec).collect()
+    }
+
+    /// Whether the leaf that a thread is in is a value that must be new.
+    fn ends_in_check(&self, thread: &Thread) -> bool {
+        let Top::Frame(frame, _) = self.arena.top(thread.stack) else { return true };
+        match frame.resume() {
+            Resume::At(state) => self.is_check(state),
+            // The value may end further below.
+            Resume::Loop { .. } | Resume::Scope { .. } | Resume::Finish => true,
+        }
+    }
+
+    fn is_check(&self, state: NetState) -> bool {
+        match self.bound.program().place(state) {
+            program::Place::Cell(cell) => matches!(cell.kind, Kind::Check { .. }),
+            program::Place::Node { .. } => false,
+        }
+    }
+
+    /// The text may end inside a string that was seen.
+    fn settle_string(&mut self, register: Register, longest: usize, finite: bool) {
+        // A character takes up to twelve bytes as an escape, where its form has one at least.
+        let Some(quote) = value::opening_quote(self.text, longest.saturating_mul(12) + 1) else { return };
+        let (typed, is_whole) = value::prefix(&self.text[quote + 1..]);
+        let matching: Vec<Vec<u8>> = self
+            .registers
+            .forms(register)
+            .filter(|form| form.starts_with(&typed))
+            .map(<[u8]>::to_vec)
+            .collect();
+        if matching.is_empty() {
+            return;
+        }
+        let bound = self.bound;
+        let trie = bound.vocabulary().trie();
+        let whole = bound.library().whole();
+        if !is_whole {
+            // The text ends inside an escape, or inside a character.
+            let quoted = tokens_with(self.words, bound, b'"');
+            for form in &matching {
+                self.keep_unless_equal(quote, form, &quoted);
+            }
+            if finite {
+                self.keep_leading(&self.allowed());
+            }
+            return;
+        }
+        for form in &matching {
+            self.settle_path(trie, 0, &form[typed.len()..], finite);
+            self.keep_living(whole.escaped(&form[typed.len()..]));
+        }
+    }
+
+    /// Tries the tokens that would write exactly this value and its quote.
+    fn keep_unless_equal(&mut self, quote: usize, form: &[u8], tokens: &[u32]) {
+        for &token in tokens.iter().filter(|token| self.allows(**token)).collect::<Vec<_>>() {
+            let bytes = self.bound.vocabulary().bytes(TokenId(token));
+            let (mut written, _) = value::prefix(&[&self.text[quote + 1..], bytes].concat());
+            written.push(b'"');
+            if written == form {
+                self.keep_if_alive(token);
+            }
+        }
+    }
+
+    /// Goes down the trie from a node along the rest of a value. Behind its end all tokens are out, if the value is
+    /// not new to every thread.
+    fn settle_path(&mut self, trie: &Trie, from: u32, rest: &[u8], finite: bool) {
+        let mut node = from;
+        for &byte in rest {
+            let Some(child) = trie.child(node, byte) else { return };
+            node = child;
+            if finite {
+                self.keep_leading(trie.tokens(node));
+            }
+        }
+        if !rest.ends_with(b"\"") {
+            // A number may have another spelling, a literal cannot.
+            let spelled = b".eE".iter().filter_map(|&byte| trie.child(node, byte)).collect::<Vec<_>>();
+            for node in spelled {
+                let below = self.bound.library().tokens_below(node);
+                self.keep_leading(&below);
+            }
+            return;
+        }
+        if from != 0 {
+            // What comes before the value is part of the path.
+            return self.keep_living(trie.tokens_below(node));
+        }
+        let below = self.bound.library().tokens_below(node);
+        if !below.iter().any(|token| self.allows(*token)) {
+            return;
+        }
+        if self.is_alive_after(rest) {
+            self.keep_living(&below);
+        } else {
+            for &token in below.iter() {
+                self.forbid(token);
+            }
+        }
+    }
+
+    /// Values from a finite set that begin with the next token, or go on with it: every token on the way to one that was
+    /// seen must lead on.
+    fn settle_beginnings(&mut self, register: Register) {
+        let bound = self.bound;
+        let trie = bound.vocabulary().trie();
+        if ends_in_fraction(self.text) {
+            return self.keep_leading(&self.allowed());
+        }
+        for form in self.forms(register).into_iter().filter(|form| !is_nested(form)) {
+            let written = written(&form);
+            let most = written.len().min(self.text.len());
+            for begun in
+                (1..=most).filter(|&begun| self.text.ends_with(&written[..begun])).collect::<Vec<_>>()
+            {
+                self.settle_path(trie, 0, &written[begun..], true);
+            }
+            for &node in &bound.library().whole().spaces {
+                self.settle_path(trie, node, &written, true);
+            }
+        }
+    }
+
+    /// Whether the array or object that is being written may become one that was seen. Equal values hold equal strings,
+    /// so every string that is complete must occur there.
+    fn may_be_nested(&self, register: Register, in_string: bool) -> bool {
+        let quote = if in_string { value::opening_quote(self.text, usize::MAX) } else { None };
+        let strings = open_strings(&self.text[..quote.unwrap_or(self.text.len())]);
+        let mut forms =
+            self.registers.forms(register).filter(|form| matches!(form.first(), Some(b'[' | b'{')));
+        forms.any(|form| strings.iter().all(|string| contains(form, string)))
+    }
+
+    /// Tokens that end a key and close the object at once.
+    fn add_key_closers(&mut self) {
+        let whole = self.bound.library().whole();
+        for &token in whole.key_closers.outside.iter().chain(&whole.key_closers.in_string) {
+            if !self.allows(token) && self.is_alive_after(self.bound.vocabulary().bytes(TokenId(token))) {
+                self.words[token as usize / 32] |= 1 << (token % 32);
+            }
+        }
+    }
+
+    /// Takes out the tokens that no thread survives.
+    fn keep_living(&mut self, tokens: &[u32]) {
+        for &token in tokens {
+            self.keep_if_alive(token);
+        }
+    }
+
+    /// Takes out the tokens that lead to a dead end.
+    fn keep_leading(&mut self, tokens: &[u32]) {
+        for &token in tokens {
+            if self.allows(token) && !self.leads_on(self.bound.vocabulary().bytes(TokenId(token))) {
+                self.forbid(token);
+            }
+        }
+    }
+
+    fn allows(&self, token: u32) -> bool {
+        self.words[token as usize / 32] >> (token % 32) & 1 == 1
+    }
+
+    fn forbid(&mut self, token: u32) {
+        self.words[token as usize / 32] &= !(1 << (token % 32));
+    }
+
+    /// Takes a token out of the mask if no thread survives it.
+    fn keep_if_alive(&mut self, token: u32) {
+        if self.allows(token) && !self.is_alive_after(self.bound.vocabulary().bytes(TokenId(token))) {
+            self.forbid(token);
+        }
+    }
+
+    pub(super) fn is_alive_after(&mut self, bytes: &[u8]) -> bool {
+        self.attempt(|this, threads| this.steps(bytes, threads))
+    }
+
+    /// Whether everything that has to be new after these bytes can be.
+    pub(super) fn leads_on(&mut self, bytes: &[u8]) -> bool {
+        self.attempt(|this, threads| this.steps(bytes, threads) && this.leads_out(threads))
+    }
+
+    /// Does something with the threads, and leaves no trace of it.
+    fn attempt<T>(&mut self, what: impl FnOnce(&mut Self, &mut Vec<Thread>) -> T) -> T {
+        let (stacks, registers, length) = (self.arena.mark(), self.registers.mark(), self.text.len());
+        let mut threads = self.threads.to_vec();
+        let result = what(self, &mut threads);
+        self.arena.truncate(stacks);
+        self.registers.truncate(registers);
+        self.text.truncate(length);
+        result
+    }
+
+    /// Steps by some bytes. Returns whether a thread survives.
+    fn steps(&mut self, bytes: &[u8], threads: &mut Vec<Thread>) -> bool {
+        let mut next = Vec::new();
+        for &byte in bytes {
+            self.text.push(byte);
+            next.clear();
+            self.arena.next_byte();
+            self.registers.next_byte();
+            let mut stacks = Remembering {
+                program: self.bound.program(),
+                whole: self.bound.library().whole(),
+                arena: self.arena,
+                registers: self.registers,
+                text: self.text,
+                before: self.text.len() - 1,
+            };
+            step::step_all(self.bound.program(), &mut stacks, self.buffers, threads, byte, &mut next);
+            core::mem::swap(threads, &mut next);
+            if threads.is_empty() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Looks for a way out of all values that have to be new.
+    fn leads_out(&mut self, threads: &[Thread]) -> bool {
+        if threads.iter().any(|thread| self.is_free(thread)) {
+            return true;
+        }
+        let mut left = SEARCH;
+        let mut path = vec![(threads.to_vec(), self.text.len(), self.order(threads))];
+        while let Some((threads, length, bytes)) = path.last_mut() {
+            let Some(byte) = bytes.pop() else {
+                path.pop();
+                continue;
+            };
+            if left == 0 {
+                return true;
+            }
+            left -= 1;
+            self.text.truncate(*length);
+            let mut next = threads.clone();
+            if !self.steps(&[byte], &mut next) {
+                continue;
+            }
+            if path.len() > DEEP || next.iter().any(|thread| self.is_free(thread)) {
+                return true;
+            }
+            let order = self.order(&next);
+            path.push((next, self.text.len(), order));
+        }
+        false
+    }
+
+    /// The bytes to try, the last first: what may end something comes before everything else.
+    fn order(&mut self, threads: &[Thread]) -> Vec<u8> {
+        let mut stacks = Remembering {
+            program: self.bound.program(),
+            whole: self.bound.library().whole(),
+            arena: self.arena,
+            registers: self.registers,
+            text: self.text,
+            before: self.text.len(),
+        };
+        let live = step::live(self.bound.program(), &mut stacks, self.buffers, threads);
+        let mut bytes: Vec<u8> = live.iter().collect();
+        bytes.sort_by_key(|byte| matches!(byte, b'"' | b'}' | b']' | b','));
+        bytes
+    }
+
+    /// Whether a thread is in no value that has to be new, and in front of none.
+    fn is_free(&self, thread: &Thread) -> bool {
+        if thread.leaf == NETWORK && self.leads_to_check(thread.state) {
+            return false;
+        }
+        let (mut work, mut frames) = (vec![thread.stack], Vec::new());
+        let mut visited = crate::seen::Seen::default();
+        while let Some(stack) = work.pop() {
+            if !visited.insert(stack) {
+                continue;
+            }
+            self.arena.frames(stack, &mut frames);
+            for (frame, below) in frames.drain(..) {
+                match frame.resume() {
+                    Resume::Finish => return true,
+                    Resume::At(state) if self.is_check(state) => {}
+                    _ => work.push(below),
+                }
+            }
+        }
+        thread.is_done()
+    }
+
+    /// Whether a literal or list that a thread is in comes to a value that has to be new, as far as a short look can tell.
+    fn leads_to_check(&self, state: u32) -> bool {
+        let program = self.bound.program();
+        let mut work = vec![NetState::from_raw(state)];
+        let mut left = DEEP;
+        while let Some(state) = work.pop() {
+            if state.raw() == 0 || left == 0 {
+                continue;
+            }
+            left -= 1;
+            match program.place(state) {
+                program::Place::Node { next, .. } => work.push(program.behind(next)),
+                program::Place::Cell(cell) => {
+                    for call in &cell.calls {
+                        match call.callee {
+                            Callee::Check => return true,
+                            _ if !call.tail => work.push(program.returning(call)),
+                            _ => {}
+                        }
+                    }
+                    work.extend(program.edges(cell).map(|(_, state)| state).take(4));
+                }
+            }
+        }
+        false
+    }
+}
+
+fn is_nested(form: &[u8]) -> bool {
+    matches!(form.first(), Some(b'[' | b'{'))
+}
+
+/// Whether a text ends in a number that has a fraction or an exponent.
+fn ends_in_fraction(text: &[u8]) -> bool {
+    let number = &text[value::start(text).unwrap_or(text.len())..];
+    matches!(number.first(), Some(b'-' | b'0'..=b'9'))
+        && number.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
+}
+
+/// How a value of a finite set is written: numbers as plain digits.
+fn written(form: &[u8]) -> Vec<u8> {
+    if !matches!(form.first(), Some(b'-' | b'0'..=b'9')) {
+        return form.to_vec();
+    }
+    let Some(e) = form.iter().position(|byte| *byte == b'e') else { return form.to_vec() };
+    let zeros = core::str::from_utf8(&form[e + 1..]).ok().and_then(|exponent| exponent.parse::<u8>().ok());
+    let mut written = form[..e].to_vec();
+    written.extend(core::iter::repeat_n(b'0', usize::from(zeros.unwrap_or(0))));
+    written
+}
+
+/// The tokens of a mask that contain a byte.
+fn tokens_with(words: &[u32], bound: &BoundProgram, byte: u8) -> Vec<u32> {
+    let with = bound.library().bytes().with(byte);
+    ones(words.iter().zip(with).map(|(word, with)| word & with))
+}
+
+/// The numbers of the bits that are set.
+fn ones(words: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut found = Vec::new();
+    for (at, mut word) in words.enumerate() {
+        while word != 0 {
+            found.push(at as u32 * 32 + word.trailing_zeros());
+            word &= word - 1;
+        }
+    }
+    found
+}
+
+/// The forms of the strings that are complete in the array or object that a text ends in. It does not end in a string.
+fn open_strings(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut strings = Vec::new();
+    let (mut at, mut open) = (text.len(), 0usize);
+    while at > 0 {
+        at -= 1;
+        match text[at] {
+            b'"' => {
+                let Some(start) = value::opening_quote(&text[..at], usize::MAX) else { return Vec::new() };
+                strings.extend(value::ending(&text[start..=at]));
+                at = start;
+            }
+            b'}' | b']' => open += 1,
+            b'{' | b'[' if open == 0 => return strings,
+            b'{' | b'[' => open -= 1,
+            _ => {}
+        }
+    }
+    strings
+}
+
+fn contains(form: &[u8], string: &[u8]) -> bool {
+    form.windows(string.len()).any(|window| window == string)
+}

@@ -1,0 +1,419 @@
+//! JSON values as bytes that are equal where the values are.
+//!
+//! Whether two texts say the same is asked where the items of an array, or the keys of an object, must differ. So each value
+//! is brought into one form: strings decoded, numbers as digits and an exponent, members sorted, no white space.
+//!
+//! ```text
+//!   "\u0061"                   "a"
+//!   1.50e1                     15e0
+//!   { "b": [ ], "a": -0 }      {"a":0e0,"b":[]}
+//! ```
+//! Strings keep the escapes of `"` and `\` and no others. That makes the form of a prefix a prefix of the form, which is what
+//! [`prefix`] is for.
+//!
+//! Where a value begins is found by reading backwards from its end: a quote is the beginning of a string if an even number of
+//! backslashes stands before it.
+
+/// Values that nest deeper are compared as texts.
+const DEPTH: usize = 256;
+
+/// The form of a string.
+pub(crate) fn of_string(text: &str) -> Box<[u8]> {
+    let mut form = Vec::with_capacity(text.len() + 2);
+    form.push(b'"');
+    text.bytes().for_each(|byte| push_plain(byte, &mut form));
+    form.push(b'"');
+    form.into()
+}
+
+/// The form of the value that a text ends with; `None` if it does not end with one.
+pub(crate) fn ending(text: &[u8]) -> Option<Vec<u8>> {
+    let text = &text[start(text)?..];
+    let mut form = Vec::with_capacity(text.len());
+    let mut reader = Reader { text, at: 0 };
+    match reader.value(&mut form, DEPTH) {
+        Some(()) if reader.at == text.len() => Some(form),
+        _ => Some(text.to_vec()),
+    }
+}
+
+/// Where the value begins that a text ends with.
+pub(crate) fn start(text: &[u8]) -> Option<usize> {
+    match text.last()? {
+        b'"' => opening_quote(&text[..text.len() - 1], usize::MAX),
+        b'}' | b']' => opening_bracket(text),
+        _ => {
+            let scalar = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+            let len = text.iter().rev().take_while(|byte| scalar(byte)).count();
+            (len > 0).then(|| text.len() - len)
+        }
+    }
+}
+
+/// Looks back for a quote that is not escaped, at most so many bytes far.
+pub(crate) fn opening_quote(text: &[u8], far: usize) -> Option<usize> {
+    let first = text.len().saturating_sub(far);
+    let quotes = (first..text.len()).rev().filter(|&at| text[at] == b'"');
+    quotes.into_iter().find(|&at| is_even(text[..at].iter().rev().take_while(|byte| **byte == b'\\').count()))
+}
+
+fn is_even(count: usize) -> bool {
+    count.is_multiple_of(2)
+}
+
+fn opening_bracket(text: &[u8]) -> Option<usize> {
+    let (mut at, mut open) = (text.len(), 0usize);
+    while at > 0 {
+        at -= 1;
+        match text[at] {
+            b'"' => at = opening_quote(&text[..at], usize::MAX)?,
+            b'}' | b']' => open += 1,
+            b'{' | b'[' => {
+                open -= 1;
+                if open == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The form of the beginning of a string, up to its last whole character, and whether that is all; `text` starts behind the
+/// quote.
+pub(crate) fn prefix(text: &[u8]) -> (Vec<u8>, bool) {
+    let mut form = Vec::with_capacity(text.len() + 1);
+    form.push(b'"');
+    let mut reader = Reader { text, at: 0 };
+    while reader.peek().is_some_and(|byte| byte != b'"') {
+        if reader.character(&mut form).is_none() {
+            return (form, false);
+        }
+    }
+    (form, true)
+}
+
+/// The form of the end of a string, with its quote; `None` if there is no quote that is not escaped.
+pub(crate) fn rest(text: &[u8]) -> Option<Vec<u8>> {
+    let mut form = Vec::with_capacity(text.len());
+    let mut reader = Reader { text, at: 0 };
+    while reader.peek()? != b'"' {
+        reader.character(&mut form)?;
+    }
+    form.push(b'"');
+    Some(form)
+}
+
+/// A character that needs no decoding.
+fn push_plain(byte: u8, form: &mut Vec<u8>) {
+    if matches!(byte, b'"' | b'\\') {
+        form.push(b'\\');
+    }
+    form.push(byte);
+}
+
+struct Reader<'t> {
+    text: &'t [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn value(&mut self, form: &mut Vec<u8>, depth: usize) -> Option<()> {
+        let depth = depth.checked_sub(1)?;
+        self.space();
+        match self.peek()? {
+            b'"' => self.string(form),
+            b'[' => self.array(form, depth),
+            b'{' => self.object(form, depth),
+            b'-' | b'0'..=b'9' => self.number(form),
+            _ => self.word(form),
+        }
+    }
+
+    fn word(&mut self, form: &mut Vec<u8>) -> Option<()> {
+        let rest = &self.text[self.at..];
+        let words: [&[u8]; 3] = [b"true", b"false", b"null"];
+        let word = words.into_iter().find(|word| rest.starts_with(word))?;
+        form.extend_from_slice(word);
+        self.at += word.len();
+        Some(())
+    }
+
+    fn string(&mut self, form: &mut Vec<u8>) -> Option<()> {
+        self.take(b'"')?;
+        form.push(b'"');
+        while self.peek()? != b'"' {
+            self.character(form)?;
+        }
+        form.push(b'"');
+        self.take(b'"')
+    }
+
+    /// One byte of a string, or one escape.
+    fn character(&mut self, form: &mut Vec<u8>) -> Option<()> {
+        let byte = self.peek()?;
+        if byte != b'\\' {
+            // The beginning of a character beyond ASCII goes with the rest of it.
+            let length = match byte {
+                0xC0..=0xDF => 2,
+                0xE0..=0xEF => 3,
+                0xF0..=0xFF => 4,
+                _ => 1,
+            };
+            form.extend_from_slice(self.text.get(self.at..self.at + length)?);
+            self.at += length;
+            return Some(());
+        }
+        let (decoded, length) = match *self.text.get(self.at + 1)? {
+            b'u' => {
+                let unit = self.unit(self.at)?;
+                match self.unit(self.at + 6) {
+                    Some(low @ 0xDC00..0xE000) if (0xD800..0xDC00).contains(&unit) => {
+                        (0x10000 + ((unit - 0xD800) << 10 | (low - 0xDC00)), 12)
+                    }
+                    // The other half of the pair is still to come.
+                    None if (0xD800..0xDC00).contains(&unit) => return None,
+                    _ => (unit, 6),
+                }
+            }
+            b'b' => (8, 2),
+            b'f' => (12, 2),
+            b'n' => (10, 2),
+            b'r' => (13, 2),
+            b't' => (9, 2),
+            other => (u32::from(other), 2),
+        };
+        self.at += length;
+        match char::from_u32(decoded) {
+            Some(c) => {
+                let mut buffer = [0; 4];
+                c.encode_utf8(&mut buffer).bytes().for_each(|byte| push_plain(byte, form));
+            }
+            // Half of a pair alone: no character, but still different from others.
+            None => form.extend_from_slice(&[
+                0xE0 | (decoded >> 12) as u8,
+                0x80 | (decoded >> 6 & 0x3F) as u8,
+                0x80 | (decoded & 0x3F) as u8,
+            ]),
+        }
+        Some(())
+    }
+
+    /// The number behind `\u`.
+    fn unit(&self, at: usize) -> Option<u32> {
+        let escape = self.text.get(at..at + 6)?;
+        let digits = escape.strip_prefix(b"\\u")?;
+        let digits = core::str::from_utf8(digits).ok()?;
+        digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
+    }
+
+    /// All digits but zeros at the ends, and an exponent of ten.
+    fn number(&mut self, form: &mut Vec<u8>) -> Option<()> {
+        let negative = self.take(b'-').is_some();
+        let mut digits = Vec::new();
+        self.digits(&mut digits);
+        let mut exponent = 0i64;
+        if self.take(b'.').is_some() {
+            let before = digits.len();
+            self.digits(&mut digits);
+            exponent -= i64::try_from(digits.len() - before).ok()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            let minus = self.take(b'-').is_some();
+            if !minus {
+                let _plus = self.take(b'+');
+            }
+            let mut power = Vec::new();
+            self.digits(&mut power);
+            let power: i64 = core::str::from_utf8(&power).ok()?.parse().ok()?;
+            exponent = exponent.checked_add(if minus { -power } else { power })?;
+        }
+        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+        digits.drain(..zeros);
+        while digits.last() == Some(&b'0') {
+            digits.pop();
+            exponent = exponent.checked_add(1)?;
+        }
+        if digits.is_empty() {
+            form.extend_from_slice(b"0e0");
+            return Some(());
+        }
+        if negative {
+            form.push(b'-');
+        }
+        form.extend_from_slice(&digits);
+        form.extend_from_slice(format!("e{exponent}").as_bytes());
+        Some(())
+    }
+
+    fn digits(&mut self, digits: &mut Vec<u8>) {
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            digits.push(digit);
+            self.at += 1;
+        }
+    }
+
+    fn array(&mut self, form: &mut Vec<u8>, depth: usize) -> Option<()> {
+        self.take(b'[')?;
+        form.push(b'[');
+        self.space();
+        if self.take(b']').is_none() {
+            loop {
+                self.value(form, depth)?;
+                self.space();
+                if self.take(b']').is_some() {
+                    break;
+                }
+                self.take(b',')?;
+                form.push(b',');
+            }
+        }
+        form.push(b']');
+        Some(())
+    }
+
+    fn object(&mut self, form: &mut Vec<u8>, depth: usize) -> Option<()> {
+        self.take(b'{')?;
+        let mut members: Vec<Vec<u8>> = Vec::new();
+        self.space();
+        if self.take(b'}').is_none() {
+            loop {
+                let mut member = Vec::new();
+                self.space();
+                self.string(&mut member)?;
+                self.space();
+                self.take(b':')?;
+                member.push(b':');
+                self.value(&mut member, depth)?;
+                members.push(member);
+                self.space();
+                if self.take(b'}').is_some() {
+                    break;
+                }
+                self.take(b',')?;
+            }
+        }
+        members.sort_unstable();
+        form.push(b'{');
+        for (i, member) in members.iter().enumerate() {
+            if i > 0 {
+                form.push(b',');
+            }
+            form.extend_from_slice(member);
+        }
+        form.push(b'}');
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(text: &str) -> String {
+        String::from_utf8(ending(text.as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn equal_values_have_equal_forms() {
+        for same in [
+            &[r#""a""#, r#""\u0061""#][..],
+            &[r#""\"\\/""#, r#""\u0022\u005c\/""#],
+            &["\"\u{1F600}\"", r#""\ud83d\uDE00""#],
+            &["1", "1.0", "10e-1", "0.1E+1", "1.000"],
+            &["0", "-0", "0.0", "0e99"],
+            &["-120", "-1.2e2"],
+            &[r#"{"a": 1, "b": [ ]}"#, r#"{"b":[],"a":1.0}"#, "{ \"\\u0061\" :1,\n\"b\" : [\t] }"],
+            &["[[1], {}]", "[ [ 1 ] , { } ]"],
+            &["true"],
+        ] {
+            for text in same {
+                assert_eq!(form(text), form(same[0]), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn different_values_have_different_forms() {
+        let values = [
+            "1",
+            "-1",
+            "10",
+            "1.5",
+            "0",
+            "true",
+            "false",
+            "null",
+            "\"1\"",
+            "\"true\"",
+            "\"\"",
+            "[]",
+            "{}",
+            "[1]",
+            "[[1]]",
+            "[1,1]",
+            r#"{"a":1}"#,
+            r#"{"a":2}"#,
+            r#"["a:1"]"#,
+            r#"["a\",\"b"]"#,
+            r#"["a","b"]"#,
+            r#"{"a":{}}"#,
+        ];
+        for (i, a) in values.iter().enumerate() {
+            for b in &values[..i] {
+                assert_ne!(form(a), form(b), "{a} and {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_is_found_from_its_end() {
+        for (before, value) in [
+            (r#"{"a": "#, r#""b\"c""#),
+            (r#"["\\", "#, r#""\\\\""#),
+            (r#"["]", "#, r#"[{"}": "{["}, "\"]"]"#),
+            ("[1, ", "-2.5e+3"),
+            ("[ ", "null"),
+            ("[{},", "{}"),
+        ] {
+            let text = format!("{before}{value}");
+            assert_eq!(start(text.as_bytes()), Some(before.len()), "{text}");
+        }
+        assert_eq!(start(b""), None);
+        assert_eq!(start(b"}"), None);
+        assert_eq!(start(b"a\""), None);
+    }
+
+    #[test]
+    fn the_rest_of_a_string_ends_with_its_quote() {
+        assert_eq!(rest(br#"\u0061\"b", c"#), Some(br#"a\"b""#.to_vec()));
+        assert_eq!(rest(br#"\""#), None);
+        assert_eq!(rest(b"a"), None);
+    }
+
+    #[test]
+    fn the_form_of_a_prefix_is_a_prefix_of_the_form() {
+        let text = "\"a\\u00e9\\n\\\"\u{e9}\\ud83d\\ude00\u{1F600}b\"";
+        let whole = ending(text.as_bytes()).unwrap();
+        for end in 1..text.len() {
+            let (prefix, _) = prefix(&text.as_bytes()[1..end]);
+            assert!(whole.starts_with(&prefix), "{end}: {prefix:?}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Values that must differ: the items under `uniqueItems`, and the keys of every object.
+
+use std::sync::Arc;
+
+use maskwright::json_schema::{self, KeyOrder};
+use maskwright::{Compiler, Constraint, MatchError, Options, TokenId, Vocabulary, VocabularyBuilder};
+
+/// Every byte, and a few tokens that write more than one value.
+fn vocabulary() -> Arc<Vocabulary> {
+    let pieces = ["\"\",\"\"", "\",\"", "\":", "\":1}", "1,1", "null,null", "[],[]", "\"a\"", "\\u0061\""];
+    let bytes = (0..=255u8).map(|byte| vec![byte]);
+    let tokens: Vec<Vec<u8>> = bytes.chain(pieces.iter().map(|piece| piece.as_bytes().to_vec())).collect();
+    let mut builder = VocabularyBuilder::new();
+    for (id, token) in (0..).zip(&tokens) {
+        builder.token(TokenId(id), token).expect("ids are distinct");
+    }
+    let end = TokenId(tokens.len() as u32);
+    builder.special(end, "<end>").expect("the id is free").eos(end);
+    Arc::new(builder.finish().expect("there are tokens"))
+}
+
+/// Whether a text is accepted, byte by byte. At each step the mask must say the same as accepting does.
+fn accepts(schema: &str, order: KeyOrder, text: &str) -> bool {
+    let options =
+        Options { json_schema: json_schema::Options::default().with_key_order(order), ..Options::default() };
+    let compiler = Compiler::with_options(vocabulary(), options);
+    let bound = compiler
+        .compile(&Constraint::json_schema(schema))
+        .unwrap_or_else(|error| panic!("{schema}: {error}"));
+    let mut matcher = bound.matcher();
+    let size = bound.vocabulary().size();
+    for byte in text.bytes() {
+        let mask = matcher.mask().clone();
+        for token in (0..size as u32 - 1).map(TokenId) {
+            // A mask may know more than a single step does: that what follows would be a dead end.
+            assert!(!mask.contains(token) || matcher.allows(token), "{schema}: {text}: {token:?}");
+        }
+        let allowed = mask.contains(TokenId(u32::from(byte)));
+        match matcher.accept(TokenId(u32::from(byte))) {
+            Ok(()) if allowed => {}
+            Ok(()) | Err(MatchError::NotAllowed { .. }) => return false,
+            Err(error) => panic!("{schema}: {text}: {error}"),
+        }
+    }
+    matcher.is_accepting()
+}
+
+fn check(schema: &str, order: KeyOrder, right: &[&str], wrong: &[&str]) {
+    for (texts, expected) in [(right, true), (wrong, false)] {
+        for text in texts {
+            assert_eq!(accepts(schema, order, text), expected, "{schema}: {text}");
+        }
+    }
+}
+
+#[test]
+fn unique_items() {
+    let order = KeyOrder::Schema;
+    check(
+        r#"{"type": "array", "uniqueItems": true}"#,
+        order,
+        &[
+            r#"[1, "1", true, "true", null, [], {}, [1], {"a": 1}, {"a": 2}, "a", "b", 10, 1.5]"#,
+            r#"["a", ["a"], [["a"]]]"#,
+            r#"[{"a": 1, "b": 2}, {"a": 2, "b": 1}]"#,
+        ],
+        &[
+            "[1, 1]",
+            "[1, 1.0]",
+            "[10, 1e1]",
+            "[0, -0]",
+            r#"["a", "b", "a"]"#,
+            r#"["a", "\u0061"]"#,
+            "[null, null]",
+            "[[1], [1]]",
+            "[[1, 2], [3], [ 1,2 ]]",
+            r#"[{"a": 1, "b": 2}, {"b": 2, "a": 1}]"#,
+            r#"[[{"x": []}], 1, [{"x": [ ]}]]"#,
+        ],
+    );
+    check(
+        r#"{"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 15}, "uniqueItems": true, "minItems": 2}"#,
+        order,
+        &["[1, 15]", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]"],
+        &["[1]", "[1, 1]", "[15, 15]", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 1]"],
+    );
+    check(
+        r#"{"type": "array", "contains": {"type": "string"}, "uniqueItems": true}"#,
+        order,
+        &[r#"[1, "a", 2]"#],
+        &["[1, 2]", r#"["a", "a"]"#, r#"[1, 1, "a"]"#],
+    );
+    check(
+        r#"{"anyOf": [{"type": "array", "items": {"type": "string"}, "uniqueItems": true}, {"type": "array", "maxItems": 2}]}"#,
+        order,
+        &[r#"["a", "a"]"#, r#"["a", "b", "c"]"#, "[1, 1]"],
+        &[r#"["a", "b", "a"]"#, r#"["a", "a", "b"]"#],
+    );
+}
+
+#[test]
+fn keys_are_not_repeated() {
+    check(
+        r#"{"type": "object", "properties": {"a": {"type": "integer"}}}"#,
+        KeyOrder::Schema,
+        &[r#"{"a": 1, "b": 1, "c": {"b": 1, "c": 2}}"#, r#"{"b": [{"b": 1}, {"b": 1}]}"#],
+        &[
+            r#"{"b": 1, "b": 1}"#,
+            r#"{"b": 1, "c": 1, "\u0062": 1}"#,
+            r#"{"a": 1, "a": 1}"#,
+            r#"{"b": {"x": 1, "x": 1}}"#,
+            r#"{"b": {"x": 1}, "b": 1}"#,
+        ],
+    );
+    check("{}", KeyOrder::Schema, &[r#"{"a": {"a": [{"a": 1}]}}"#], &[r#"[{"a": 1, "a": 2}]"#]);
+    check(
+        r#"{"type": "object", "patternProperties": {"^[ab]$": {"type": "null"}}, "additionalProperties": false, "minProperties": 2}"#,
+        KeyOrder::Schema,
+        &[r#"{"a": null, "b": null}"#, r#"{"b": null, "a": null}"#],
+        &[r#"{"a": null}"#, r#"{"a": null, "a": null}"#],
+    );
+}
+
+#[test]
+fn any_order() {
+    let names: Vec<String> = (0..20).map(|i| format!("key{i}")).collect();
+    let properties: Vec<String> =
+        names.iter().map(|name| format!(r#""{name}": {{"type": "integer"}}"#)).collect();
+    let properties = properties.join(", ");
+    let open =
+        format!(r#"{{"type": "object", "properties": {{{properties}}}, "required": ["key3", "key11"]}}"#);
+    let closed = format!("{}, \"additionalProperties\": false}}", open.strip_suffix('}').unwrap_or(&open));
+    for (schema, others) in [(&open, true), (&closed, false)] {
+        check(
+            schema,
+            KeyOrder::Any,
+            &[r#"{"key11": 1, "key3": 2}"#, r#"{"key7": 0, "key3": 1, "key19": 2, "key1": 3, "key11": 4}"#],
+            &[
+                r#"{"key3": 1}"#,
+                r#"{"key11": 1, "key3": 2, "key11": 1}"#,
+                r#"{"key11": "x", "key3": 2}"#,
+                "{}",
+            ],
+        );
+        let other = r#"{"x": "y", "key11": 1, "key3": 2, "z": null}"#;
+        assert_eq!(accepts(schema, KeyOrder::Any, other), others);
+        assert!(!accepts(schema, KeyOrder::Any, r#"{"x": "y", "key11": 1, "key3": 2, "x": null}"#));
+    }
+}
