@@ -49,9 +49,9 @@ mod validate;
 
 use std::rc::Rc;
 
+use super::json::Value;
 use maskwright_grammar::{Expr, ExprId, Grammar, GrammarBuilder, RuleId};
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 use super::context::Context;
 use super::error::{Reason, SchemaError};
@@ -72,10 +72,12 @@ use node::{NodeId, Nodes, Signed};
 ///
 /// Two things become known only on the way: which other documents are referred to, and whether the dynamic scope
 /// matters. Then the work is done again with what was missing.
-pub(crate) fn lower(root: &Value, options: &Options) -> Result<(Grammar, Report), SchemaError> {
-    let mut documents: Vec<(String, Value)> = Vec::new();
+pub(crate) fn lower(root: &Value<'_>, options: &Options) -> Result<(Grammar, Report), SchemaError> {
+    let mut fetched: Vec<(String, serde_json::Value)> = Vec::new();
     let mut tracks_scopes = false;
     loop {
+        let documents: Vec<(String, Value<'_>)> =
+            fetched.iter().map(|(address, document)| (address.clone(), Value::of(document))).collect();
         let mut lowerer = Lowerer::new(root, &documents, options, tracks_scopes);
         let start = lowerer.run();
         if lowerer.wants_scopes && !tracks_scopes {
@@ -83,18 +85,23 @@ pub(crate) fn lower(root: &Value, options: &Options) -> Result<(Grammar, Report)
             continue;
         }
         let missing = core::mem::take(&mut lowerer.missing);
-        let found = fetch(&missing, &documents, options);
+        let found = fetch(&missing, &fetched, options);
         if found.is_empty() {
             return lowerer.finish(start);
         }
         drop(lowerer);
-        documents.extend(found);
+        drop(documents);
+        fetched.extend(found);
     }
 }
 
 /// The documents among the missing ones that the caller can find.
-fn fetch(missing: &[String], known: &[(String, Value)], options: &Options) -> Vec<(String, Value)> {
-    let mut found: Vec<(String, Value)> = Vec::new();
+fn fetch(
+    missing: &[String],
+    known: &[(String, serde_json::Value)],
+    options: &Options,
+) -> Vec<(String, serde_json::Value)> {
+    let mut found: Vec<(String, serde_json::Value)> = Vec::new();
     let Some(resolver) = &options.resolver else { return found };
     for address in missing {
         let is_known = known.iter().chain(&found).any(|(one, _)| one == address);
@@ -102,7 +109,7 @@ fn fetch(missing: &[String], known: &[(String, Value)], options: &Options) -> Ve
             continue;
         }
         if let Some(document) = resolver.find(address)
-            && !super::is_deeper(&document, options.limits.depth)
+            && super::borrowed(&document, options.limits.depth).is_some()
         {
             found.push((address.clone(), document));
         }
@@ -157,8 +164,8 @@ struct Lowerer<'s> {
 
 impl<'s> Lowerer<'s> {
     fn new(
-        root: &'s Value,
-        documents: &'s [(String, Value)],
+        root: &'s Value<'s>,
+        documents: &'s [(String, Value<'s>)],
         options: &'s Options,
         tracks_scopes: bool,
     ) -> Self {
@@ -477,7 +484,7 @@ impl<'s> Lowerer<'s> {
         self.schemas.keywords(&mut self.context, id)
     }
 
-    fn child(&mut self, parent: SchemaId, value: &'s Value, step: Step<'_>) -> SchemaId {
+    fn child(&mut self, parent: SchemaId, value: &'s Value<'s>, step: Step<'_>) -> SchemaId {
         self.schemas.child(&mut self.context, parent, value, step)
     }
 
@@ -485,7 +492,7 @@ impl<'s> Lowerer<'s> {
     fn branches(
         &mut self,
         parent: SchemaId,
-        list: Option<&'s [Value]>,
+        list: Option<&'s [Value<'s>]>,
         keyword: &'static str,
     ) -> Vec<SchemaId> {
         let list = list.unwrap_or_default().iter().enumerate();

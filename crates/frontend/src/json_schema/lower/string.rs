@@ -7,8 +7,8 @@
 //! {"pattern": "^a", "maxLength": 9, "not": {"format": "date"}}  =  a.* ∧ .{0,9} ∧ ¬date
 //! ```
 
+use super::super::json::Value;
 use maskwright_grammar::{Expr, ExprId};
-use serde_json::Value;
 
 use super::super::error::Reason;
 use super::super::keywords::{Keywords, Window};

@@ -4,7 +4,7 @@
 //! preparation, and it is what nearly all references look like. Addresses and anchors are looked up in an index of
 //! all documents. A document that is not there is remembered as missing, so that the driver can ask for it.
 
-use serde_json::Value;
+use super::super::json::Value;
 
 use super::super::context::Context;
 use super::super::error::Reason;
@@ -47,7 +47,7 @@ impl Miss {
 /// Where a reference leads.
 #[derive(Clone, Copy)]
 struct Found<'s> {
-    value: &'s Value,
+    value: &'s Value<'s>,
     path: PathId,
     resource: ResourceId,
 }
@@ -206,7 +206,7 @@ impl<'s> Schemas<'s> {
     }
 }
 
-fn step<'s>(schema: &'s Value, token: &str) -> Option<&'s Value> {
+fn step<'s>(schema: &'s Value<'s>, token: &str) -> Option<&'s Value<'s>> {
     match schema {
         Value::Object(map) => map.get(token),
         Value::Array(list) => {
