@@ -15,6 +15,7 @@
 //! | `layout` | white space, commas, colons and brackets in each style |
 //! | `any` | all values of some types, and the leaves that all schemas share |
 //! | `string`, `format`, `number` | text between quotes, digits |
+//! | `combined` | strings under many combinators, without cases |
 //! | `array`, `object` | items and members, white space, commas |
 //! | `literal` | the values of `enum` and `const` |
 //!
@@ -35,6 +36,7 @@
 
 mod any;
 mod array;
+mod combined;
 mod expand;
 pub(crate) mod format;
 mod language;
@@ -51,7 +53,7 @@ use std::rc::Rc;
 
 use super::json::Value;
 use maskwright_grammar::{Expr, ExprId, Grammar, GrammarBuilder, RuleId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::context::Context;
 use super::error::{Reason, SchemaError};
@@ -143,6 +145,8 @@ struct Lowerer<'s> {
     formats: FxHashMap<&'s str, ExprId>,
     numbers: FxHashMap<number::Key, ExprId>,
     overlaps: overlap::Memory,
+    /// The texts of long lists, by the address of the list.
+    listed_texts: FxHashMap<usize, FxHashSet<&'s str>>,
     /// Whether there is a reference at all.
     referred: bool,
     /// The rule that is being written, as long as nothing of the value has been written yet.
@@ -190,6 +194,7 @@ impl<'s> Lowerer<'s> {
             formats: FxHashMap::default(),
             numbers: FxHashMap::default(),
             overlaps: overlap::Memory::default(),
+            listed_texts: FxHashMap::default(),
             referred: false,
             from: None,
             hops: Vec::new(),
@@ -410,6 +415,12 @@ impl<'s> Lowerer<'s> {
         }
         for kind in [TypeSet::STRING, TypeSet::NUMBER, TypeSet::ARRAY, TypeSet::OBJECT] {
             if !types.meets(kind) {
+                continue;
+            }
+            if kind == TypeSet::STRING
+                && let Some(strings) = self.combined_string(&members)
+            {
+                parts.push(strings);
                 continue;
             }
             let Some(cases) = self.cases(&members, kind) else { return self.grammar.never() };

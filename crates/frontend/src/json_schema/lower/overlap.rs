@@ -249,7 +249,7 @@ impl<'s> Lowerer<'s> {
         }
         self.overlaps.spent += 100;
         let text = self.text(case);
-        text.is_some_and(|text| self.languages.is_empty(&self.grammar, text) == Some(true))
+        text.is_some_and(|text| self.languages.is_clearly_empty(&self.grammar, text))
     }
 
     fn no_number(&mut self, case: &Case) -> bool {

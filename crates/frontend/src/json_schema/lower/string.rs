@@ -154,7 +154,7 @@ impl<'s> Lowerer<'s> {
     }
 
     /// What a schema says about strings by itself, as a language.
-    fn said(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<ExprId> {
+    pub(super) fn said(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<ExprId> {
         let mut parts = Vec::with_capacity(4);
         if !keywords.length.is_open() {
             parts.push(self.grammar.repeat(self.leaves.character, keywords.length.min, keywords.length.max));

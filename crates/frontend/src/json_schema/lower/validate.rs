@@ -212,7 +212,7 @@ impl<'s> Lowerer<'s> {
             return false;
         }
         if let Some(list) = keywords.enumeration
-            && !list.iter().any(|one| same(one, value))
+            && !self.lists(list, value)
         {
             return false;
         }
@@ -227,6 +227,17 @@ impl<'s> Lowerer<'s> {
             Value::Array(items) => self.items_fit(id, keywords, items, depth, evaluated),
             Value::Object(members) => self.members_fit(id, keywords, members, depth, evaluated),
             Value::Null | Value::Bool(_) => true,
+        }
+    }
+
+    /// Whether a list holds a value. Two long lists are compared text by text, so those of one are remembered.
+    fn lists(&mut self, list: &'s [Value<'s>], value: &Value<'_>) -> bool {
+        match value {
+            Value::String(text) if list.len() > 8 => {
+                let texts = self.listed_texts.entry(list.as_ptr().addr());
+                texts.or_insert_with(|| list.iter().filter_map(Value::as_str).collect()).contains(&**text)
+            }
+            _ => list.iter().any(|one| same(one, value)),
         }
     }
 

@@ -60,6 +60,8 @@ struct Entry<'s> {
     /// Whether a reference leads here: then it is a rule of its own.
     is_shared: bool,
     keywords: Option<Rc<Keywords<'s>>>,
+    /// Where its `$ref` leads, once that was followed.
+    target: Option<SchemaId>,
 }
 
 /// What tells schemas apart.
@@ -229,6 +231,7 @@ impl<'s> Schemas<'s> {
             is_constant: false,
             is_shared: false,
             keywords: Some(Rc::new(Keywords::presence(name))),
+            target: None,
         });
         self.known.insert(place, id);
         id
@@ -251,6 +254,7 @@ impl<'s> Schemas<'s> {
             is_constant: false,
             is_shared: false,
             keywords: Some(Rc::new(keywords)),
+            target: None,
         });
         id
     }
@@ -268,7 +272,16 @@ impl<'s> Schemas<'s> {
         let id = *self.known.entry(place).or_insert(new);
         if id == new {
             let is_constant = kind == Kind::Constant;
-            let entry = Entry { value, path, resource, scope, is_constant, is_shared: false, keywords: None };
+            let entry = Entry {
+                value,
+                path,
+                resource,
+                scope,
+                is_constant,
+                is_shared: false,
+                keywords: None,
+                target: None,
+            };
             self.entries.push(entry);
         }
         id

@@ -53,16 +53,21 @@ struct Found<'s> {
 }
 
 impl<'s> Schemas<'s> {
-    /// The schema that a `$ref` inside the schema `from` names.
+    /// The schema that the `$ref` of the schema `from` names.
     pub(crate) fn resolve(
         &mut self,
         context: &mut Context<'_>,
         from: SchemaId,
         reference: &str,
     ) -> Result<SchemaId, Miss> {
-        let Entry { resource, scope, .. } = self.entries[from.0 as usize];
+        let Entry { resource, scope, target, .. } = self.entries[from.0 as usize];
+        if let Some(target) = target {
+            return Ok(target);
+        }
         let found = self.find(context, resource, reference)?;
-        Ok(self.arrive(context, found, resource, scope))
+        let target = self.arrive(context, found, resource, scope);
+        self.entries[from.0 as usize].target = Some(target);
+        Ok(target)
     }
 
     /// The same for `$dynamicRef` and `$recursiveRef`.

@@ -113,6 +113,15 @@ impl<'k> Machines<'k> {
         Ok(machines)
     }
 
+    /// How many combinations of rests there are: each is met by some whole number, so there are at least as many
+    /// states. That is worth knowing before they are built.
+    fn rests(&self) -> u64 {
+        self.parts.iter().fold(1, |all, part| match part {
+            Part::Divide { modulus, .. } => least_common_multiple(all, *modulus),
+            _ => all,
+        })
+    }
+
     fn start(&self) -> State {
         let first = |part: &Part| match part {
             Part::Compare(_) => Known::Compared { digits: 0, order: Ordering::Equal },
@@ -305,6 +314,11 @@ struct Row {
 
 /// The states that can be reached and from which something is accepted. The first one is the start.
 fn explore(machines: &Machines<'_>, limit: usize) -> Result<Vec<Row>, String> {
+    let too_many = || format!("these keywords about numbers need more than {limit} states");
+    let most = limit.saturating_mul(8);
+    if machines.rests() > most as u64 {
+        return Err(too_many());
+    }
     let mut numbers: FxHashMap<State, u32> = FxHashMap::default();
     let start = machines.start();
     numbers.insert(start.clone(), 0);
@@ -321,14 +335,22 @@ fn explore(machines: &Machines<'_>, limit: usize) -> Result<Vec<Row>, String> {
             }
             *slot = Some(number);
         }
-        if states.len() > limit.saturating_mul(8) {
-            return Err(format!("these keywords about numbers need more than {limit} states"));
+        if states.len() > most {
+            return Err(too_many());
         }
         rows.push(Row { next, accepts: machines.accepts(&state) });
         at += 1;
     }
     drop_dead(&mut rows);
     Ok(rows)
+}
+
+fn least_common_multiple(a: u64, b: u64) -> u64 {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    (a / x.max(1)).saturating_mul(b)
 }
 
 /// Takes away the ways that lead to no accepted number.
