@@ -45,7 +45,7 @@ impl<'s> Lowerer<'s> {
         }
         let text = self.grammar.and(parts);
         // Where one large automaton takes too long, many small ones may not.
-        let is_empty = self.languages.is_empty(&self.grammar, text)?;
+        let is_empty = self.is_empty_text(text)?;
         Some(if is_empty { self.grammar.never() } else { self.grammar.json_string(text) })
     }
 

@@ -25,6 +25,10 @@ const CHEAP_STATES: usize = 20_000;
 /// Texts that are tried as members of an intersection, beside the shortest ones of its parts.
 const PROBES: [&str; 6] = ["", "a", "0", "zq", "A1_ ", "~~~~~~~~"];
 
+/// Characters by which a text grows, and how long it may become.
+const GROWTH: [&str; 12] = ["a", "0", "Z", "_", " ", "-", ".", "m", "7", "/", ":", "é"];
+const LONGEST: u32 = 20_000;
+
 /// Answers about the languages of one grammar.
 #[derive(Debug, Default)]
 pub(super) struct Languages {
@@ -130,14 +134,11 @@ impl Languages {
         window: Window,
         both: ExprId,
     ) -> Option<bool> {
-        // The shortest text decides almost always, and costs no counting.
+        // The shortest text decides almost always, and one that grows from it nearly always; neither costs counting.
         if let Some(machine) = self.machine(grammar, language)
-            && let Ok(Some(shortest)) = machine.automaton.witness_from(machine.start)
+            && machine.grows_into(window) == Some(true)
         {
-            let length = String::from_utf8_lossy(&shortest).chars().count();
-            if window.holds(length) {
-                return Some(false);
-            }
+            return Some(false);
         }
         self.is_empty(grammar, both)
     }
@@ -161,6 +162,43 @@ impl Machine {
 
     fn is_empty(&self) -> bool {
         self.automaton.is_dead(self.start)
+    }
+
+    /// Whether a text with a length in the window is found by walking on until the shortest way to an end is long
+    /// enough. A walk that stays in one state is taken if there is one.
+    fn grows_into(&mut self, window: Window) -> Option<bool> {
+        let (mut state, mut written) = (self.start, 0u32);
+        for _ in 0..4 {
+            let rest = self.automaton.witness_from(state).ok()??;
+            let total = written.saturating_add(String::from_utf8(rest).ok()?.chars().count() as u32);
+            if window.holds(total as usize) {
+                return Some(true);
+            }
+            let missing = window.min.checked_sub(total)?;
+            if written.saturating_add(missing) > LONGEST {
+                return None;
+            }
+            for _ in 0..missing {
+                state = self.one_more(state)?;
+            }
+            written += missing;
+        }
+        None
+    }
+
+    /// A state after one more character, from which an end can be reached.
+    fn one_more(&mut self, state: u32) -> Option<u32> {
+        let mut other = None;
+        for character in GROWTH {
+            let next = self.automaton.run(state, character.as_bytes()).ok()?;
+            if next == state {
+                return Some(state);
+            }
+            if !self.automaton.is_dead(next) {
+                other = other.or(Some(next));
+            }
+        }
+        other
     }
 }
 

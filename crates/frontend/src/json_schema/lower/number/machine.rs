@@ -113,13 +113,24 @@ impl<'k> Machines<'k> {
         Ok(machines)
     }
 
-    /// How many combinations of rests there are: each is met by some whole number, so there are at least as many
-    /// states. That is worth knowing before they are built.
-    fn rests(&self) -> u64 {
-        self.parts.iter().fold(1, |all, part| match part {
-            Part::Divide { modulus, .. } => least_common_multiple(all, *modulus),
-            _ => all,
-        })
+    /// A number of states that there are at least, which is worth knowing before they are built: each combination of
+    /// rests is met by some whole number, with either sign. Where the fraction does not change the rests, each is met
+    /// again at the point and behind it, with and without a digit that is lost.
+    fn least_states(&self) -> u64 {
+        let (mut rests, mut is_whole) = (1, true);
+        for part in &self.parts {
+            if let Part::Divide { modulus, places } = part {
+                rests = least_common_multiple(rests, *modulus);
+                is_whole &= *places == 0;
+            }
+        }
+        let phases = match (self.has_fraction, is_whole) {
+            _ if rests == 1 => 0,
+            (false, _) => 1,
+            (true, false) => 2,
+            (true, true) => 4,
+        };
+        rests.saturating_mul(2 * phases)
     }
 
     fn start(&self) -> State {
@@ -316,7 +327,7 @@ struct Row {
 fn explore(machines: &Machines<'_>, limit: usize) -> Result<Vec<Row>, String> {
     let too_many = || format!("these keywords about numbers need more than {limit} states");
     let most = limit.saturating_mul(8);
-    if machines.rests() > most as u64 {
+    if machines.least_states() > most as u64 {
         return Err(too_many());
     }
     let mut numbers: FxHashMap<State, u32> = FxHashMap::default();
@@ -382,10 +393,11 @@ fn merge(rows: &[Row]) -> Vec<Row> {
     let mut class: Vec<u32> = rows.iter().map(|row| u32::from(row.accepts)).collect();
     let mut count = 0;
     loop {
-        let mut known: FxHashMap<(u32, [Option<u32>; SYMBOLS.len()]), u32> = FxHashMap::default();
+        let mut known: FxHashMap<(u32, [u32; SYMBOLS.len()]), u32> = FxHashMap::default();
         let mut next = Vec::with_capacity(rows.len());
         for (row, &own) in rows.iter().zip(&class) {
-            let targets = row.next.map(|to| to.map(|to| class[to as usize]));
+            // PERF: plain numbers are hashed at once, options one by one.
+            let targets = row.next.map(|to| to.map_or(u32::MAX, |to| class[to as usize]));
             let new = known.len() as u32;
             next.push(*known.entry((own, targets)).or_insert(new));
         }
