@@ -5,8 +5,6 @@
 
 use core::cmp::Ordering;
 
-use serde_json::Number;
-
 /// How many zeros are appended in a division. A rest that is left after so many never vanishes: each zero takes
 /// one two and one five from the divisor, which has less than 64 of them.
 const MAX_ZEROS: u64 = 64;
@@ -20,10 +18,6 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    pub(crate) fn of(number: &Number) -> Self {
-        Self::parse(number.as_str())
-    }
-
     /// Reads a JSON number. An exponent beyond 64 bits is clamped, which keeps it apart from all others that
     /// can be written down.
     pub(crate) fn parse(text: &str) -> Self {

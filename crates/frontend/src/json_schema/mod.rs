@@ -26,8 +26,8 @@
 //! # The stages
 //!
 //! ```text
-//! text ─ serde_json ─> Value ─ keywords ─> what one schema says ─ lower ─> expressions ─ prune ─> Grammar
-//!                              schemas: ids, places, references
+//! text ─ json ─> Value ─ keywords ─> what one schema says ─ lower ─> expressions ─ prune ─> Grammar
+//!                        schemas: ids, places, references
 //! ```
 //!
 //! [`lower`] has the heart of it: schemas are combined as sets of signed sub-schemas.
@@ -55,6 +55,7 @@ mod context;
 mod decimal;
 mod dialect;
 mod error;
+mod json;
 mod keywords;
 mod lower;
 mod options;
@@ -65,7 +66,8 @@ mod schemas;
 mod types;
 
 use maskwright_grammar::Grammar;
-use serde_json::Value;
+
+use json::Value;
 
 pub use error::{Problem, Reason, SchemaError};
 pub use options::{KeyOrder, Limits, Options, Resolver, Strictness, Whitespace};
@@ -82,20 +84,26 @@ pub fn grammar(schema_text: &str, options: &Options) -> Result<(Grammar, Report)
         return Err(whole(Reason::Limit, message, "make the schema smaller or raise the limit"));
     }
     if schema_text.trim() == ANY {
-        return grammar_of(&Value::Bool(true), options);
+        return lower::lower(&Value::Bool(true), options);
     }
-    let schema: Value = serde_json::from_str(schema_text).map_err(|error| not_json(&error))?;
+    if let Some(schema) = Value::read(schema_text, options.limits.depth) {
+        return lower::lower(&schema, options);
+    }
+    let schema: serde_json::Value = serde_json::from_str(schema_text).map_err(|error| not_json(&error))?;
     grammar_of(&schema, options)
 }
 
 /// Lowers a schema that has been parsed already.
-pub fn grammar_of(schema: &Value, options: &Options) -> Result<(Grammar, Report), SchemaError> {
-    let limit = options.limits.depth;
-    if is_deeper(schema, limit) {
-        let message = format!("the schema is nested more than {limit} levels deep");
-        return Err(whole(Reason::Limit, message, "move inner schemas into `$defs` and refer to them"));
+pub fn grammar_of(schema: &serde_json::Value, options: &Options) -> Result<(Grammar, Report), SchemaError> {
+    match borrowed(schema, options.limits.depth) {
+        Some(schema) => lower::lower(&schema, options),
+        None => Err(too_deep(options.limits.depth)),
     }
-    lower::lower(schema, options)
+}
+
+/// The value as the frontend reads it; `None` if it is nested deeper than the limit.
+fn borrowed(value: &serde_json::Value, limit: usize) -> Option<Value<'_>> {
+    (!is_deeper(value, limit)).then(|| Value::of(value))
 }
 
 fn not_json(error: &serde_json::Error) -> SchemaError {
@@ -112,8 +120,14 @@ fn whole(reason: Reason, message: String, help: &str) -> SchemaError {
     SchemaError::of(Problem { reason, pointer, keyword, message, help: help.into() })
 }
 
+fn too_deep(limit: usize) -> SchemaError {
+    let message = format!("the schema is nested more than {limit} levels deep");
+    whole(Reason::Limit, message, "move inner schemas into `$defs` and refer to them")
+}
+
 /// Whether arrays and objects are nested deeper than the limit. This walk is what allows all others to recurse.
-fn is_deeper(value: &Value, limit: usize) -> bool {
+fn is_deeper(value: &serde_json::Value, limit: usize) -> bool {
+    use serde_json::Value;
     let mut work = vec![(value, 0)];
     while let Some((value, depth)) = work.pop() {
         if depth > limit {

@@ -6,7 +6,7 @@
 use core::fmt;
 use core::ops::{BitAnd, BitOr};
 
-use serde_json::Value;
+use super::json::Value;
 
 /// A set of JSON types.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -40,7 +40,7 @@ impl TypeSet {
 
     /// The kind of a value. Every number is a `NUMBER` here; whether it is an integer is a question of
     /// its value, not of its kind.
-    pub(crate) fn of(value: &Value) -> Self {
+    pub(crate) fn of(value: &Value<'_>) -> Self {
         match value {
             Value::Null => Self::NULL,
             Value::Bool(_) => Self::BOOLEAN,

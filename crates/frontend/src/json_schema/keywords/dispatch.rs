@@ -1,6 +1,6 @@
 //! From the name of a keyword to the field that it fills.
 
-use serde_json::{Map, Value};
+use super::super::json::{Members, Value};
 
 use super::super::context::Context;
 use super::super::decimal::Decimal;
@@ -14,7 +14,7 @@ use super::{Bound, Keywords};
 /// Reads the keywords of the schema object at `path`.
 pub(super) fn read<'s>(
     context: &mut Context<'_>,
-    schema: &'s Map<String, Value>,
+    schema: &'s Members<'s>,
     path: PathId,
     dialect: Dialect,
 ) -> Keywords<'s> {
@@ -23,7 +23,7 @@ pub(super) fn read<'s>(
     if dialect.reference_stands_alone() && schema.get("$ref").is_some_and(Value::is_string) {
         // Draft-07 and before: beside a `$ref`, nothing else is looked at.
         for (name, value) in schema {
-            match name.as_str() {
+            match name {
                 "$ref" => reader.keyword(name, value),
                 _ => reader.annotation(name),
             }
@@ -51,19 +51,19 @@ pub(super) struct Reader<'c, 'x, 's> {
 /// Keywords whose meaning depends on their neighbours.
 #[derive(Default)]
 struct Late<'s> {
-    items: Option<&'s Value>,
-    prefix_items: Option<&'s Value>,
-    additional_items: Option<&'s Value>,
+    items: Option<&'s Value<'s>>,
+    prefix_items: Option<&'s Value<'s>>,
+    additional_items: Option<&'s Value<'s>>,
     minimum: Option<Decimal>,
     maximum: Option<Decimal>,
-    exclusive_minimum: Option<&'s Value>,
-    exclusive_maximum: Option<&'s Value>,
+    exclusive_minimum: Option<&'s Value<'s>>,
+    exclusive_maximum: Option<&'s Value<'s>>,
     min_contains: Option<u32>,
     max_contains: Option<u32>,
 }
 
 impl<'s> Reader<'_, '_, 's> {
-    fn keyword(&mut self, name: &str, value: &'s Value) {
+    fn keyword(&mut self, name: &str, value: &'s Value<'s>) {
         use TypeSet as T;
         match name {
             "type" => self.types(value),
@@ -148,7 +148,7 @@ impl<'s> Reader<'_, '_, 's> {
     }
 
     /// A schema that is about the value itself.
-    fn combinator(&mut self, keyword: &'static str, value: &'s Value) -> &'s Value {
+    fn combinator(&mut self, keyword: &'static str, value: &'s Value<'s>) -> &'s Value<'s> {
         self.combined = true;
         self.about(keyword, value, TypeSet::NONE)
     }
@@ -253,7 +253,7 @@ impl<'s> Reader<'_, '_, 's> {
     /// The strict option: no keys but the listed ones, and all of these.
     fn close(&mut self) {
         if let Some(properties) = self.found.properties {
-            self.found.required = properties.keys().map(String::as_str).collect();
+            self.found.required = properties.keys().collect();
             self.found.asserted = self.found.asserted | TypeSet::OBJECT;
             self.found.additional.get_or_insert(&Value::Bool(false));
         } else if self.found.types == TypeSet::OBJECT && self.found.is_plain() {

@@ -17,7 +17,7 @@
 mod dispatch;
 mod values;
 
-use serde_json::{Map, Value};
+use super::json::{Members, Value};
 
 use super::context::Context;
 use super::decimal::Decimal;
@@ -33,20 +33,20 @@ pub(crate) struct Keywords<'s> {
     pub(crate) types: TypeSet,
     /// The types about which a local keyword other than `type`, `enum` and `const` says something.
     pub(crate) asserted: TypeSet,
-    pub(crate) constant: Option<&'s Value>,
-    pub(crate) enumeration: Option<&'s [Value]>,
+    pub(crate) constant: Option<&'s Value<'s>>,
+    pub(crate) enumeration: Option<&'s [Value<'s>]>,
 
     pub(crate) reference: Option<&'s str>,
     pub(crate) dynamic_reference: Option<(&'s str, &'static str)>,
-    pub(crate) all_of: Option<&'s [Value]>,
-    pub(crate) any_of: Option<&'s [Value]>,
-    pub(crate) one_of: Option<&'s [Value]>,
-    pub(crate) not: Option<&'s Value>,
-    pub(crate) if_then_else: [Option<&'s Value>; 3],
+    pub(crate) all_of: Option<&'s [Value<'s>]>,
+    pub(crate) any_of: Option<&'s [Value<'s>]>,
+    pub(crate) one_of: Option<&'s [Value<'s>]>,
+    pub(crate) not: Option<&'s Value<'s>>,
+    pub(crate) if_then_else: [Option<&'s Value<'s>>; 3],
     /// Schemas that hold if a key is present, and the keyword that gives them.
-    pub(crate) dependent_schemas: Vec<(&'s str, &'s Value, &'static str)>,
-    pub(crate) unevaluated_properties: Option<&'s Value>,
-    pub(crate) unevaluated_items: Option<&'s Value>,
+    pub(crate) dependent_schemas: Vec<(&'s str, &'s Value<'s>, &'static str)>,
+    pub(crate) unevaluated_properties: Option<&'s Value<'s>>,
+    pub(crate) unevaluated_items: Option<&'s Value<'s>>,
     /// Whether `properties` stands before the first combinator: its keys come first then.
     pub(crate) local_first: bool,
 
@@ -60,19 +60,19 @@ pub(crate) struct Keywords<'s> {
 
     pub(crate) item_count: Window,
     /// The schemas of the first items, and the keyword that gives them.
-    pub(crate) prefix: (&'s [Value], &'static str),
+    pub(crate) prefix: (&'s [Value<'s>], &'static str),
     /// The schema of the other items, and the keyword that gives it.
-    pub(crate) rest: Option<(&'s Value, &'static str)>,
-    pub(crate) contains: Option<&'s Value>,
+    pub(crate) rest: Option<(&'s Value<'s>, &'static str)>,
+    pub(crate) contains: Option<&'s Value<'s>>,
     pub(crate) contains_count: Window,
     pub(crate) unique: bool,
 
     pub(crate) property_count: Window,
-    pub(crate) properties: Option<&'s Map<String, Value>>,
+    pub(crate) properties: Option<&'s Members<'s>>,
     pub(crate) required: Vec<&'s str>,
-    pub(crate) pattern_properties: Option<&'s Map<String, Value>>,
-    pub(crate) additional: Option<&'s Value>,
-    pub(crate) property_names: Option<&'s Value>,
+    pub(crate) pattern_properties: Option<&'s Members<'s>>,
+    pub(crate) additional: Option<&'s Value<'s>>,
+    pub(crate) property_names: Option<&'s Value<'s>>,
     /// Keys that must be present if a key is.
     pub(crate) dependent_required: Vec<(&'s str, Vec<&'s str>)>,
     /// Schemas one of which must hold; only where the algebra made the schema up.
@@ -122,7 +122,7 @@ impl<'s> Keywords<'s> {
     /// Reads the keywords of the schema object at `path`.
     pub(crate) fn read(
         context: &mut Context<'_>,
-        schema: &'s Map<String, Value>,
+        schema: &'s Members<'s>,
         path: PathId,
         dialect: Dialect,
     ) -> Self {
@@ -145,7 +145,7 @@ impl<'s> Keywords<'s> {
     }
 
     /// Exactly one value. The structure of arrays and objects is spelled out for the sake of `not`.
-    pub(crate) fn constant(value: &'s Value) -> Self {
+    pub(crate) fn constant(value: &'s Value<'s>) -> Self {
         let mut found = Self { types: TypeSet::of(value), constant: Some(value), ..Self::everything() };
         match value {
             Value::Array(items) => {
@@ -156,7 +156,7 @@ impl<'s> Keywords<'s> {
             }
             Value::Object(members) => {
                 found.properties = Some(members);
-                found.required = members.keys().map(String::as_str).collect();
+                found.required = members.keys().collect();
                 found.additional = Some(&Value::Bool(false));
                 found.asserted = TypeSet::OBJECT;
             }
@@ -193,7 +193,7 @@ impl<'s> Keywords<'s> {
     }
 
     /// The values of `const` or `enum`, if there is one of them.
-    pub(crate) fn listed(&self) -> Option<&'s [Value]> {
+    pub(crate) fn listed(&self) -> Option<&'s [Value<'s>]> {
         self.constant.map(core::slice::from_ref).or(self.enumeration)
     }
 

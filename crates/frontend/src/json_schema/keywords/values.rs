@@ -1,6 +1,6 @@
 //! The values of keywords: what each must look like, and what is said if it does not.
 
-use serde_json::{Map, Value};
+use super::super::json::{Members, Value};
 
 use super::super::decimal::Decimal;
 use super::super::report::{Coverage, Note};
@@ -8,7 +8,7 @@ use super::super::types::TypeSet;
 use super::dispatch::Reader;
 
 impl<'s> Reader<'_, '_, 's> {
-    pub(super) fn types(&mut self, value: &Value) {
+    pub(super) fn types(&mut self, value: &Value<'_>) {
         let named = match value {
             Value::String(name) => TypeSet::named(name),
             Value::Array(names) => names.iter().try_fold(TypeSet::NONE, |all, name| {
@@ -29,9 +29,9 @@ impl<'s> Reader<'_, '_, 's> {
     pub(super) fn map(
         &mut self,
         keyword: &'static str,
-        value: &'s Value,
+        value: &'s Value<'s>,
         types: TypeSet,
-    ) -> Option<&'s Map<String, Value>> {
+    ) -> Option<&'s Members<'s>> {
         let Some(map) = value.as_object() else {
             self.malformed(keyword, "an object of schemas");
             return None;
@@ -41,25 +41,30 @@ impl<'s> Reader<'_, '_, 's> {
     }
 
     /// A schema that is about values of these types.
-    pub(super) fn about(&mut self, keyword: &'static str, value: &'s Value, types: TypeSet) -> &'s Value {
+    pub(super) fn about(
+        &mut self,
+        keyword: &'static str,
+        value: &'s Value<'s>,
+        types: TypeSet,
+    ) -> &'s Value<'s> {
         self.assert(keyword, types);
         value
     }
 
-    pub(super) fn required(&mut self, value: &'s Value) {
+    pub(super) fn required(&mut self, value: &'s Value<'s>) {
         match names(value) {
             Some(names) => {
                 self.assert("required", if names.is_empty() { TypeSet::NONE } else { TypeSet::OBJECT });
                 self.found.required = names;
             }
-            None if value.is_boolean() => {
+            None if value.as_bool().is_some() => {
                 self.malformed("required", "a list of property names beside `properties` (not a boolean)");
             }
             None => self.malformed("required", "a list of property names"),
         }
     }
 
-    pub(super) fn dependent_required(&mut self, value: &'s Value) {
+    pub(super) fn dependent_required(&mut self, value: &'s Value<'s>) {
         let Some(map) = self.map("dependentRequired", value, TypeSet::OBJECT) else { return };
         for (name, needed) in map {
             match names(needed) {
@@ -69,15 +74,15 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    pub(super) fn dependent_schemas(&mut self, value: &'s Value) {
+    pub(super) fn dependent_schemas(&mut self, value: &'s Value<'s>) {
         let Some(map) = self.map("dependentSchemas", value, TypeSet::NONE) else { return };
         self.combine();
-        let schemas = map.iter().map(|(name, schema)| (name.as_str(), schema, "dependentSchemas"));
+        let schemas = map.iter().map(|(name, schema)| (name, schema, "dependentSchemas"));
         self.found.dependent_schemas.extend(schemas);
     }
 
     /// The old spelling: a list of names, or a schema. Draft-03 also had a single name.
-    pub(super) fn dependencies(&mut self, value: &'s Value) {
+    pub(super) fn dependencies(&mut self, value: &'s Value<'s>) {
         let Some(map) = self.map("dependencies", value, TypeSet::NONE) else { return };
         for (name, needed) in map {
             if let Some(needed) = names(needed) {
@@ -93,17 +98,21 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    pub(super) fn list(&mut self, keyword: &'static str, value: &'s Value) -> Option<&'s [Value]> {
+    pub(super) fn list(&mut self, keyword: &'static str, value: &'s Value<'s>) -> Option<&'s [Value<'s>]> {
         let list = value.as_array();
         if list.is_some() {
             self.cover(keyword);
         } else {
             self.malformed(keyword, "a list");
         }
-        list.map(Vec::as_slice)
+        list
     }
 
-    pub(super) fn branches(&mut self, keyword: &'static str, value: &'s Value) -> Option<&'s [Value]> {
+    pub(super) fn branches(
+        &mut self,
+        keyword: &'static str,
+        value: &'s Value<'s>,
+    ) -> Option<&'s [Value<'s>]> {
         self.combine();
         match value.as_array() {
             Some(list) if !list.is_empty() => self.list(keyword, value),
@@ -114,12 +123,12 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    pub(super) fn reference(&mut self, keyword: &'static str, value: &'s Value) -> Option<&'s str> {
+    pub(super) fn reference(&mut self, keyword: &'static str, value: &'s Value<'s>) -> Option<&'s str> {
         self.combine();
         self.text(keyword, TypeSet::NONE, value)
     }
 
-    pub(super) fn dynamic(&mut self, keyword: &'static str, value: &'s Value) {
+    pub(super) fn dynamic(&mut self, keyword: &'static str, value: &'s Value<'s>) {
         self.found.dynamic_reference = self.reference(keyword, value).map(|text| (text, keyword));
     }
 
@@ -127,7 +136,7 @@ impl<'s> Reader<'_, '_, 's> {
         &mut self,
         keyword: &'static str,
         types: TypeSet,
-        value: &'s Value,
+        value: &'s Value<'s>,
     ) -> Option<&'s str> {
         let text = value.as_str();
         if text.is_some() {
@@ -138,7 +147,7 @@ impl<'s> Reader<'_, '_, 's> {
         text
     }
 
-    pub(super) fn flag(&mut self, keyword: &'static str, types: TypeSet, value: &Value) -> bool {
+    pub(super) fn flag(&mut self, keyword: &'static str, types: TypeSet, value: &Value<'_>) -> bool {
         if let Some(flag) = value.as_bool() {
             self.assert(keyword, if flag { types } else { TypeSet::NONE });
             flag
@@ -148,7 +157,7 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    pub(super) fn least(&mut self, keyword: &'static str, types: TypeSet, value: &Value) -> u32 {
+    pub(super) fn least(&mut self, keyword: &'static str, types: TypeSet, value: &Value<'_>) -> u32 {
         match count(value) {
             Some(Ok(0)) => {
                 self.cover(keyword);
@@ -170,7 +179,12 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    pub(super) fn greatest(&mut self, keyword: &'static str, types: TypeSet, value: &Value) -> Option<u32> {
+    pub(super) fn greatest(
+        &mut self,
+        keyword: &'static str,
+        types: TypeSet,
+        value: &Value<'_>,
+    ) -> Option<u32> {
         match count(value) {
             Some(Ok(n)) => {
                 self.assert(keyword, types);
@@ -189,17 +203,17 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    pub(super) fn number(&mut self, keyword: &'static str, value: &Value) -> Option<Decimal> {
+    pub(super) fn number(&mut self, keyword: &'static str, value: &Value<'_>) -> Option<Decimal> {
         if let Value::Number(number) = value {
             self.assert(keyword, TypeSet::NUMBER);
-            Some(Decimal::of(number))
+            Some(Decimal::parse(number))
         } else {
             self.malformed(keyword, "a number");
             None
         }
     }
 
-    pub(super) fn multiple_of(&mut self, value: &Value) {
+    pub(super) fn multiple_of(&mut self, value: &Value<'_>) {
         match self.number("multipleOf", value) {
             Some(step) if step.is_positive() => self.found.multiple_of = Some(step),
             Some(_) => self.malformed("multipleOf", "a number above 0"),
@@ -208,7 +222,7 @@ impl<'s> Reader<'_, '_, 's> {
     }
 
     /// A format of the standard is enforced; any other name is an annotation.
-    pub(super) fn format(&mut self, value: &'s Value) {
+    pub(super) fn format(&mut self, value: &'s Value<'s>) {
         match value.as_str() {
             Some(name) if super::super::lower::format::is_known(name) => {
                 self.assert("format", TypeSet::STRING);
@@ -219,8 +233,8 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    pub(super) fn definitions(&mut self, keyword: &'static str, value: &Value) {
-        if value.is_object() {
+    pub(super) fn definitions(&mut self, keyword: &'static str, value: &Value<'_>) {
+        if value.as_object().is_some() {
             self.context.cover(self.path, keyword, Coverage::Annotation);
         } else {
             self.malformed(keyword, "an object of schemas");
@@ -245,17 +259,17 @@ impl<'s> Reader<'_, '_, 's> {
     }
 }
 
-fn names(value: &Value) -> Option<Vec<&str>> {
+fn names<'s>(value: &'s Value<'s>) -> Option<Vec<&'s str>> {
     value.as_array()?.iter().map(Value::as_str).collect()
 }
 
 /// A count as a keyword gives it: `None` if the value is no count, `Err` if it is too large.
-fn count(value: &Value) -> Option<Result<u32, ()>> {
+fn count(value: &Value<'_>) -> Option<Result<u32, ()>> {
     let Value::Number(number) = value else { return None };
-    if let Some(n) = number.as_u64() {
+    if let Ok(n) = number.parse::<u64>() {
         return Some(u32::try_from(n).map_err(|_| ()));
     }
-    match Decimal::of(number).to_count() {
+    match Decimal::parse(number).to_count() {
         Ok(n) => Some(Ok(n)),
         Err(true) => Some(Err(())),
         Err(false) => None,

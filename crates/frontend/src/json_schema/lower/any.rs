@@ -4,9 +4,9 @@
 //! them once. Free JSON is three rules that call one another; where white space depends on the depth, three for
 //! each level.
 
+use super::super::json::Value;
 use maskwright_grammar::{CharSet, ExprId, GrammarBuilder};
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 use super::super::types::TypeSet;
 use super::Lowerer;
@@ -66,7 +66,7 @@ impl Lowerer<'_> {
     }
 
     /// `null`, `true` or `false`.
-    pub(super) fn scalar(&mut self, value: &Value) -> ExprId {
+    pub(super) fn scalar(&mut self, value: &Value<'_>) -> ExprId {
         match value {
             Value::Bool(true) => self.grammar.bytes(b"true"),
             Value::Bool(false) => self.grammar.bytes(b"false"),

@@ -23,6 +23,8 @@
 //! contributes, and at the end the keyword is an `additionalProperties` beside all contributors. An `anyOf` below a tracker
 //! is split into sets of branches and not into single ones, since a second branch that holds evaluates more.
 
+use rustc_hash::FxHashSet;
+
 use super::super::keywords::Keywords;
 use super::super::schemas::{SchemaId, Step};
 use super::super::types::TypeSet;
@@ -30,7 +32,7 @@ use super::Lowerer;
 use super::node::{NodeId, Signed};
 
 /// A conjunction: what schemas say by themselves about values of one type.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Case {
     /// Schemas without their combinators.
     pub(super) locals: Vec<Signed>,
@@ -38,7 +40,7 @@ pub(super) struct Case {
 }
 
 /// What `unevaluatedProperties` or `unevaluatedItems` means in one case.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Unevaluated {
     /// The schema with the keyword.
     pub(super) owner: SchemaId,
@@ -90,6 +92,7 @@ impl<'s> Lowerer<'s> {
         let todo = todo.map(|&part| Todo::new(part, &[], &[])).collect();
         let mut work = vec![Draft { case: Case::default(), todo }];
         let (mut done, mut steps): (Vec<Case>, usize) = (Vec::new(), 0);
+        let mut seen = FxHashSet::default();
         let limit = self.context.options.limits.cases;
         while let Some(mut draft) = work.pop() {
             steps += 1;
@@ -102,7 +105,9 @@ impl<'s> Lowerer<'s> {
             }
             match self.advance(&mut draft, kind) {
                 Advance::Done => {
-                    if !done.contains(&draft.case) && !self.is_clearly_empty_case(&draft.case, kind) {
+                    if !is_known(&mut seen, done.iter(), &draft.case)
+                        && !self.is_clearly_empty_case(&draft.case, kind)
+                    {
                         done.push(draft.case);
                     }
                 }
@@ -491,6 +496,7 @@ impl<'s> Lowerer<'s> {
     fn settled(&mut self, drafts: Vec<Draft>, kind: TypeSet) -> Vec<Draft> {
         let limit = self.context.options.limits.cases.saturating_mul(4);
         let (mut done, mut work, mut steps): (Vec<Draft>, Vec<Draft>, usize) = (Vec::new(), drafts, 0);
+        let mut seen = FxHashSet::default();
         work.reverse();
         while let Some(mut draft) = work.pop() {
             steps += 1;
@@ -501,8 +507,8 @@ impl<'s> Lowerer<'s> {
             }
             match self.advance(&mut draft, kind) {
                 Advance::Done => {
-                    if !self.is_clearly_empty_case(&draft.case, kind)
-                        && !done.iter().any(|other| other.case == draft.case)
+                    if !is_known(&mut seen, done.iter().map(|other| &other.case), &draft.case)
+                        && !self.is_clearly_empty_case(&draft.case, kind)
                     {
                         done.push(draft);
                     }
@@ -555,6 +561,21 @@ enum Advance {
     Done,
     Dead,
     Fork(Vec<Draft>),
+}
+
+/// Whether a case is among those that were met; it is from now on. A short list is searched, a long one hashed.
+fn is_known<'c>(
+    seen: &mut FxHashSet<Case>,
+    mut done: impl ExactSizeIterator<Item = &'c Case>,
+    case: &Case,
+) -> bool {
+    if done.len() < 32 {
+        return done.any(|one| one == case);
+    }
+    if seen.is_empty() {
+        seen.extend(done.cloned());
+    }
+    !seen.insert(case.clone())
 }
 
 /// Adds a schema to a case, unless its opposite is there.

@@ -2,21 +2,42 @@
 //!
 //! The grammar's expressions are turned into those of the automata crate, and a lazy automaton answers. Answers are
 //! remembered by expression.
+//!
+//! Most intersections are not empty, and one text that lies in all parts proves it. So the shortest text of each
+//! part is tried on the others first, which needs only their own small automata; the automaton of the whole, which
+//! may be as large as the product of its parts, is built only if that fails.
 
 use maskwright_automata as automata;
 use maskwright_grammar::{Expr, ExprId, GrammarBuilder};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::keywords::Window;
 
 /// What one question may cost.
 const LIMITS: automata::Limits = automata::Limits { states: 50_000, steps: 2_000_000, bytes: 64 << 20 };
 
+/// The same for a question whose answer would only save work.
+const CHEAP: automata::Limits = automata::Limits { states: 2_000, steps: 10_000, bytes: 16 << 20 };
+
+/// How many states all such questions may take together.
+const CHEAP_STATES: usize = 20_000;
+
+/// Texts that are tried as members of an intersection, beside the shortest ones of its parts.
+const PROBES: [&str; 6] = ["", "a", "0", "zq", "A1_ ", "~~~~~~~~"];
+
+/// Characters by which a text grows, and how long it may become.
+const GROWTH: [&str; 12] = ["a", "0", "Z", "_", " ", "-", ".", "m", "7", "/", ":", "é"];
+const LONGEST: u32 = 20_000;
+
 /// Answers about the languages of one grammar.
 #[derive(Debug, Default)]
 pub(super) struct Languages {
     empty: FxHashMap<ExprId, Option<bool>>,
+    /// Languages about which a cheap question was asked in vain.
+    unclear: FxHashSet<ExprId>,
     machines: FxHashMap<ExprId, Option<Machine>>,
+    /// States that cheap questions took so far.
+    spent: usize,
 }
 
 #[derive(Debug)]
@@ -33,18 +54,76 @@ impl Languages {
 
     /// Whether no text is in the language; `None` if that takes too long to find out.
     pub(super) fn is_empty(&mut self, grammar: &GrammarBuilder, expr: ExprId) -> Option<bool> {
-        if let Some(&known) = self.empty.get(&expr) {
+        if let Some(known) = self.known_empty(grammar, expr) {
             return known;
         }
-        match grammar.expr(expr) {
-            Expr::Never => return Some(true),
-            Expr::Empty | Expr::Bytes(_) | Expr::Class(_) => return Some(false),
-            _ if is_clearly_inhabited(grammar, expr) => return Some(false),
-            _ => {}
-        }
-        let answer = Machine::new(grammar, expr).map(|machine| machine.automaton.is_dead(machine.start));
+        let answer = Machine::new(grammar, expr, LIMITS).map(|machine| machine.is_empty());
         self.empty.insert(expr, answer);
         answer
+    }
+
+    /// Whether it is found out at little cost that no text is in the language.
+    pub(super) fn is_clearly_empty(&mut self, grammar: &GrammarBuilder, expr: ExprId) -> bool {
+        if let Some(known) = self.known_empty(grammar, expr) {
+            return known == Some(true);
+        }
+        if self.spent > CHEAP_STATES || !self.unclear.insert(expr) {
+            return false;
+        }
+        let machine = Machine::new(grammar, expr, CHEAP);
+        self.spent += machine.as_ref().map_or(CHEAP.states / 2, |machine| machine.automaton.len());
+        let Some(machine) = machine else { return false };
+        self.empty.insert(expr, Some(machine.is_empty()));
+        machine.is_empty()
+    }
+
+    /// What is known, or seen without building the automaton of the whole.
+    #[expect(clippy::option_option, reason = "the outer one says whether the question is settled")]
+    fn known_empty(&mut self, grammar: &GrammarBuilder, expr: ExprId) -> Option<Option<bool>> {
+        if let Some(&known) = self.empty.get(&expr) {
+            return Some(known);
+        }
+        match grammar.expr(expr) {
+            Expr::Never => return Some(Some(true)),
+            Expr::Empty | Expr::Bytes(_) | Expr::Class(_) => return Some(Some(false)),
+            _ if is_clearly_inhabited(grammar, expr) => return Some(Some(false)),
+            _ => {}
+        }
+        if self.has_witness(grammar, expr) {
+            self.empty.insert(expr, Some(false));
+            return Some(Some(false));
+        }
+        None
+    }
+
+    /// Whether one of a few texts lies in all parts of an intersection.
+    fn has_witness(&mut self, grammar: &GrammarBuilder, expr: ExprId) -> bool {
+        let Expr::And(parts) = grammar.expr(expr) else { return false };
+        // A long text is not found by looking at the shortest ones.
+        if parts.iter().any(|part| matches!(grammar.expr(*part), Expr::Repeat { min: 64.., .. })) {
+            return false;
+        }
+        let mut texts: Vec<String> = PROBES.iter().map(|&probe| probe.to_owned()).collect();
+        for &part in parts {
+            if !matches!(grammar.expr(part), Expr::Not(_))
+                && let Some(machine) = self.machine(grammar, part)
+                && let Ok(Some(shortest)) = machine.automaton.witness_from(machine.start)
+                && let Ok(shortest) = String::from_utf8(shortest)
+            {
+                texts.push(shortest);
+            }
+        }
+        texts.iter().any(|text| {
+            parts.iter().all(|&part| match grammar.expr(part) {
+                Expr::Not(inner) => self.holds(grammar, *inner, text) == Some(false),
+                _ => self.holds(grammar, part, text) == Some(true),
+            })
+        })
+    }
+
+    fn machine(&mut self, grammar: &GrammarBuilder, expr: ExprId) -> Option<&mut Machine> {
+        let machine = self.machines.entry(expr).or_insert_with(|| Machine::new(grammar, expr, LIMITS));
+        machine.as_mut()
     }
 
     /// Whether no text of the language has a length in the window; `None` if that takes too long to find out.
@@ -55,35 +134,71 @@ impl Languages {
         window: Window,
         both: ExprId,
     ) -> Option<bool> {
-        // The shortest text decides almost always, and costs no counting.
-        let machine = self.machines.entry(language).or_insert_with(|| Machine::new(grammar, language));
-        if let Some(machine) = machine
-            && let Ok(Some(shortest)) = machine.automaton.witness_from(machine.start)
+        // The shortest text decides almost always, and one that grows from it nearly always; neither costs counting.
+        if let Some(machine) = self.machine(grammar, language)
+            && machine.grows_into(window) == Some(true)
         {
-            let length = String::from_utf8_lossy(&shortest).chars().count();
-            if window.holds(length) {
-                return Some(false);
-            }
+            return Some(false);
         }
         self.is_empty(grammar, both)
     }
 
     /// Whether a text is in the language; `None` if that takes too long to find out.
     pub(super) fn holds(&mut self, grammar: &GrammarBuilder, expr: ExprId, text: &str) -> Option<bool> {
-        let machine = self.machines.entry(expr).or_insert_with(|| Machine::new(grammar, expr));
-        let machine = machine.as_mut()?;
+        let machine = self.machine(grammar, expr)?;
         let end = machine.automaton.run(machine.start, text.as_bytes()).ok()?;
         Some(machine.automaton.is_accepting(end))
     }
 }
 
 impl Machine {
-    fn new(grammar: &GrammarBuilder, expr: ExprId) -> Option<Self> {
+    fn new(grammar: &GrammarBuilder, expr: ExprId, limits: automata::Limits) -> Option<Self> {
         let mut exprs = automata::Exprs::new();
         let root = translate(grammar, expr, &mut exprs)?;
-        let mut automaton = automata::LazyDfa::new(exprs, LIMITS);
+        let mut automaton = automata::LazyDfa::new(exprs, limits);
         let start = automaton.state_of(root).ok()?;
         Some(Self { automaton, start })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.automaton.is_dead(self.start)
+    }
+
+    /// Whether a text with a length in the window is found by walking on until the shortest way to an end is long
+    /// enough. A walk that stays in one state is taken if there is one.
+    fn grows_into(&mut self, window: Window) -> Option<bool> {
+        let (mut state, mut written) = (self.start, 0u32);
+        for _ in 0..4 {
+            let rest = self.automaton.witness_from(state).ok()??;
+            let total = written.saturating_add(String::from_utf8(rest).ok()?.chars().count() as u32);
+            if window.holds(total as usize) {
+                return Some(true);
+            }
+            let missing = window.min.checked_sub(total)?;
+            if written.saturating_add(missing) > LONGEST {
+                return None;
+            }
+            for _ in 0..missing {
+                state = self.one_more(state)?;
+            }
+            written += missing;
+        }
+        None
+    }
+
+    /// A state after one more character, from which an end can be reached.
+    fn one_more(&mut self, state: u32) -> Option<u32> {
+        let mut other = None;
+        for character in GROWTH {
+            let next = self.automaton.run(state, character.as_bytes()).ok()?;
+            if next == state {
+                return Some(state);
+            }
+            if !self.automaton.is_dead(next) {
+                other = other.or(Some(next));
+            }
+        }
+        other
     }
 }
 
@@ -132,7 +247,7 @@ fn is_infinite(grammar: &GrammarBuilder, root: ExprId) -> bool {
 
 /// Whether there is neither intersection nor complement in an expression, so that only [`Expr::Never`] is empty.
 fn is_plain(grammar: &GrammarBuilder, root: ExprId) -> bool {
-    let mut seen = rustc_hash::FxHashSet::default();
+    let mut seen = FxHashSet::default();
     let mut work = vec![root];
     while let Some(id) = work.pop() {
         if !seen.insert(id) {

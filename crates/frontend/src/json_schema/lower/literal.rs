@@ -5,8 +5,8 @@
 //! after the point may also be written without them, and an exponent may have its plus sign or not. Between the
 //! tokens of arrays and objects there is the same white space as everywhere.
 
+use super::super::json::Value;
 use maskwright_grammar::ExprId;
-use serde_json::Value;
 
 use super::super::keywords::Keywords;
 use super::super::path::PathId;
@@ -51,7 +51,7 @@ impl Lowerer<'_> {
         self.grammar.alt(kept)
     }
 
-    pub(super) fn literal(&mut self, value: &Value, path: PathId, keyword: &'static str) -> ExprId {
+    pub(super) fn literal(&mut self, value: &Value<'_>, path: PathId, keyword: &'static str) -> ExprId {
         self.literal_count += 1;
         let limit = self.context.options.limits.literals;
         if self.literal_count > limit {
@@ -60,7 +60,7 @@ impl Lowerer<'_> {
         }
         match value {
             Value::Null | Value::Bool(_) => self.scalar(value),
-            Value::Number(number) => self.number_literal(number.as_str()),
+            Value::Number(number) => self.number_literal(number),
             Value::String(text) => self.string_literal(text),
             Value::Array(items) => {
                 let layout = self.layout();
@@ -87,7 +87,7 @@ impl Lowerer<'_> {
         }
     }
 
-    fn inner_literal(&mut self, value: &Value, path: PathId, keyword: &'static str) -> ExprId {
+    fn inner_literal(&mut self, value: &Value<'_>, path: PathId, keyword: &'static str) -> ExprId {
         let depth = self.depth;
         if self.layout.is_layered() {
             self.depth += 1;
@@ -104,15 +104,24 @@ impl Lowerer<'_> {
     }
 
     fn number_literal(&mut self, text: &str) -> ExprId {
-        let written = self.grammar.bytes(text.as_bytes());
-        let other = match text.split_once('.') {
-            Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => whole.to_owned(),
-            // The JSON reader gives every exponent a sign.
-            _ if text.contains("e+") => text.replace("e+", "e"),
-            _ => return written,
+        let spellings = match (text.split_once(['e', 'E']), text.split_once('.')) {
+            (Some((mantissa, power)), _) if power.starts_with('-') => {
+                [format!("{mantissa}e{power}"), String::new()]
+            }
+            (Some((mantissa, power)), _) => {
+                let power = power.trim_start_matches('+');
+                [format!("{mantissa}e+{power}"), format!("{mantissa}e{power}")]
+            }
+            (None, Some((whole, fraction))) if fraction.bytes().all(|digit| digit == b'0') => {
+                [text.to_owned(), whole.to_owned()]
+            }
+            _ => return self.grammar.bytes(text.as_bytes()),
         };
-        let other = self.grammar.bytes(other.as_bytes());
-        self.grammar.alt([written, other])
+        let ways = spellings.map(|spelling| match &*spelling {
+            "" => self.grammar.never(),
+            spelling => self.grammar.bytes(spelling.as_bytes()),
+        });
+        self.grammar.alt(ways)
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `layout` | white space, commas, colons and brackets in each style |
 //! | `any` | all values of some types, and the leaves that all schemas share |
 //! | `string`, `format`, `number` | text between quotes, digits |
+//! | `combined` | strings under many combinators, without cases |
 //! | `array`, `object` | items and members, white space, commas |
 //! | `literal` | the values of `enum` and `const` |
 //!
@@ -35,6 +36,7 @@
 
 mod any;
 mod array;
+mod combined;
 mod expand;
 pub(crate) mod format;
 mod language;
@@ -49,9 +51,9 @@ mod validate;
 
 use std::rc::Rc;
 
+use super::json::Value;
 use maskwright_grammar::{Expr, ExprId, Grammar, GrammarBuilder, RuleId};
-use rustc_hash::FxHashMap;
-use serde_json::Value;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::context::Context;
 use super::error::{Reason, SchemaError};
@@ -72,10 +74,12 @@ use node::{NodeId, Nodes, Signed};
 ///
 /// Two things become known only on the way: which other documents are referred to, and whether the dynamic scope
 /// matters. Then the work is done again with what was missing.
-pub(crate) fn lower(root: &Value, options: &Options) -> Result<(Grammar, Report), SchemaError> {
-    let mut documents: Vec<(String, Value)> = Vec::new();
+pub(crate) fn lower(root: &Value<'_>, options: &Options) -> Result<(Grammar, Report), SchemaError> {
+    let mut fetched: Vec<(String, serde_json::Value)> = Vec::new();
     let mut tracks_scopes = false;
     loop {
+        let documents: Vec<(String, Value<'_>)> =
+            fetched.iter().map(|(address, document)| (address.clone(), Value::of(document))).collect();
         let mut lowerer = Lowerer::new(root, &documents, options, tracks_scopes);
         let start = lowerer.run();
         if lowerer.wants_scopes && !tracks_scopes {
@@ -83,18 +87,23 @@ pub(crate) fn lower(root: &Value, options: &Options) -> Result<(Grammar, Report)
             continue;
         }
         let missing = core::mem::take(&mut lowerer.missing);
-        let found = fetch(&missing, &documents, options);
+        let found = fetch(&missing, &fetched, options);
         if found.is_empty() {
             return lowerer.finish(start);
         }
         drop(lowerer);
-        documents.extend(found);
+        drop(documents);
+        fetched.extend(found);
     }
 }
 
 /// The documents among the missing ones that the caller can find.
-fn fetch(missing: &[String], known: &[(String, Value)], options: &Options) -> Vec<(String, Value)> {
-    let mut found: Vec<(String, Value)> = Vec::new();
+fn fetch(
+    missing: &[String],
+    known: &[(String, serde_json::Value)],
+    options: &Options,
+) -> Vec<(String, serde_json::Value)> {
+    let mut found: Vec<(String, serde_json::Value)> = Vec::new();
     let Some(resolver) = &options.resolver else { return found };
     for address in missing {
         let is_known = known.iter().chain(&found).any(|(one, _)| one == address);
@@ -102,7 +111,7 @@ fn fetch(missing: &[String], known: &[(String, Value)], options: &Options) -> Ve
             continue;
         }
         if let Some(document) = resolver.find(address)
-            && !super::is_deeper(&document, options.limits.depth)
+            && super::borrowed(&document, options.limits.depth).is_some()
         {
             found.push((address.clone(), document));
         }
@@ -136,6 +145,8 @@ struct Lowerer<'s> {
     formats: FxHashMap<&'s str, ExprId>,
     numbers: FxHashMap<number::Key, ExprId>,
     overlaps: overlap::Memory,
+    /// The texts of long lists, by the address of the list.
+    listed_texts: FxHashMap<usize, FxHashSet<&'s str>>,
     /// Whether there is a reference at all.
     referred: bool,
     /// The rule that is being written, as long as nothing of the value has been written yet.
@@ -157,8 +168,8 @@ struct Lowerer<'s> {
 
 impl<'s> Lowerer<'s> {
     fn new(
-        root: &'s Value,
-        documents: &'s [(String, Value)],
+        root: &'s Value<'s>,
+        documents: &'s [(String, Value<'s>)],
         options: &'s Options,
         tracks_scopes: bool,
     ) -> Self {
@@ -183,6 +194,7 @@ impl<'s> Lowerer<'s> {
             formats: FxHashMap::default(),
             numbers: FxHashMap::default(),
             overlaps: overlap::Memory::default(),
+            listed_texts: FxHashMap::default(),
             referred: false,
             from: None,
             hops: Vec::new(),
@@ -405,6 +417,12 @@ impl<'s> Lowerer<'s> {
             if !types.meets(kind) {
                 continue;
             }
+            if kind == TypeSet::STRING
+                && let Some(strings) = self.combined_string(&members)
+            {
+                parts.push(strings);
+                continue;
+            }
             let Some(cases) = self.cases(&members, kind) else { return self.grammar.never() };
             for case in &cases {
                 let part = self.case(case, kind, &members);
@@ -476,7 +494,7 @@ impl<'s> Lowerer<'s> {
         self.schemas.keywords(&mut self.context, id)
     }
 
-    fn child(&mut self, parent: SchemaId, value: &'s Value, step: Step<'_>) -> SchemaId {
+    fn child(&mut self, parent: SchemaId, value: &'s Value<'s>, step: Step<'_>) -> SchemaId {
         self.schemas.child(&mut self.context, parent, value, step)
     }
 
@@ -484,7 +502,7 @@ impl<'s> Lowerer<'s> {
     fn branches(
         &mut self,
         parent: SchemaId,
-        list: Option<&'s [Value]>,
+        list: Option<&'s [Value<'s>]>,
         keyword: &'static str,
     ) -> Vec<SchemaId> {
         let list = list.unwrap_or_default().iter().enumerate();

@@ -7,8 +7,8 @@
 //! Almost all real `oneOf`s are told apart here: by type, by listed values, by a required key that the other
 //! forbids, or by a required tag whose values differ.
 
+use super::super::json::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde_json::Value;
 
 use super::super::keywords::{Bound, Window};
 use super::super::schemas::SchemaId;
@@ -195,7 +195,7 @@ impl<'s> Lowerer<'s> {
         }
     }
 
-    fn listed_values(&mut self, flat: &Flat) -> Option<&'s [Value]> {
+    fn listed_values(&mut self, flat: &Flat) -> Option<&'s [Value<'s>]> {
         let positive = flat.locals.iter().filter(|local| !local.negative).map(|local| local.id);
         positive.collect::<Vec<_>>().into_iter().find_map(|id| self.keywords(id).listed())
     }
@@ -249,7 +249,7 @@ impl<'s> Lowerer<'s> {
         }
         self.overlaps.spent += 100;
         let text = self.text(case);
-        text.is_some_and(|text| self.languages.is_empty(&self.grammar, text) == Some(true))
+        text.is_some_and(|text| self.languages.is_clearly_empty(&self.grammar, text))
     }
 
     fn no_number(&mut self, case: &Case) -> bool {

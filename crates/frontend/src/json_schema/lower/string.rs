@@ -7,8 +7,8 @@
 //! {"pattern": "^a", "maxLength": 9, "not": {"format": "date"}}  =  a.* ∧ .{0,9} ∧ ¬date
 //! ```
 
+use super::super::json::Value;
 use maskwright_grammar::{Expr, ExprId};
-use serde_json::Value;
 
 use super::super::error::Reason;
 use super::super::keywords::{Keywords, Window};
@@ -22,11 +22,7 @@ impl<'s> Lowerer<'s> {
     /// The strings of a case.
     pub(super) fn string(&mut self, case: &Case) -> ExprId {
         let Some(text) = self.text(case) else { return self.grammar.never() };
-        let empty = match self.windowed(text) {
-            Some((language, window)) => self.languages.is_empty_within(&self.grammar, language, window, text),
-            None => self.languages.is_empty(&self.grammar, text),
-        };
-        match empty {
+        match self.is_empty_text(text) {
             Some(false) => self.grammar.json_string(text),
             Some(true) => {
                 let path = self.path_of(&case.locals);
@@ -54,17 +50,25 @@ impl<'s> Lowerer<'s> {
         }
     }
 
-    /// The language and the window of an intersection of the two.
-    fn windowed(&self, text: ExprId) -> Option<(ExprId, Window)> {
+    /// Whether no text is in a language; `None` if that takes too long to find out.
+    pub(super) fn is_empty_text(&mut self, text: ExprId) -> Option<bool> {
+        match self.windowed(text) {
+            Some((language, window)) => self.languages.is_empty_within(&self.grammar, language, window, text),
+            None => self.languages.is_empty(&self.grammar, text),
+        }
+    }
+
+    /// The language and the window of an intersection that has one.
+    fn windowed(&mut self, text: ExprId) -> Option<(ExprId, Window)> {
         let Expr::And(parts) = self.grammar.expr(text) else { return None };
         let window = |id: ExprId| match *self.grammar.expr(id) {
             Expr::Repeat { body, min, max } if body == self.leaves.character => Some(Window { min, max }),
             _ => None,
         };
-        match **parts {
-            [a, b] => window(b).map(|window| (a, window)).or_else(|| window(a).map(|window| (b, window))),
-            _ => None,
-        }
+        let found = parts.iter().find_map(|&part| Some((part, window(part)?)));
+        let (length, window) = found?;
+        let others: Vec<ExprId> = parts.iter().copied().filter(|part| *part != length).collect();
+        Some((self.grammar.and(others), window))
     }
 
     /// The decoded texts of the strings of a case; `None` after a problem.
@@ -154,7 +158,7 @@ impl<'s> Lowerer<'s> {
     }
 
     /// What a schema says about strings by itself, as a language.
-    fn said(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<ExprId> {
+    pub(super) fn said(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<ExprId> {
         let mut parts = Vec::with_capacity(4);
         if !keywords.length.is_open() {
             parts.push(self.grammar.repeat(self.leaves.character, keywords.length.min, keywords.length.max));

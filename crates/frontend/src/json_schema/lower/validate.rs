@@ -5,7 +5,7 @@
 //! about keys under `propertyNames`. All keywords are known here; what was *evaluated* is handed back, for
 //! the sake of `unevaluatedProperties` and `unevaluatedItems`.
 
-use serde_json::{Map, Value};
+use super::super::json::{Members, Value};
 
 use super::super::decimal::Decimal;
 use super::super::dialect::Dialect;
@@ -25,7 +25,7 @@ struct Evaluated {
 }
 
 impl Evaluated {
-    fn none(value: &Value) -> Self {
+    fn none(value: &Value<'_>) -> Self {
         let count = match value {
             Value::Array(items) => items.len(),
             Value::Object(members) => members.len(),
@@ -49,18 +49,18 @@ impl Evaluated {
 
 impl<'s> Lowerer<'s> {
     /// Whether a value satisfies all of these.
-    pub(super) fn satisfies(&mut self, value: &Value, parts: &[Signed]) -> bool {
+    pub(super) fn satisfies(&mut self, value: &Value<'_>, parts: &[Signed]) -> bool {
         parts.iter().all(|part| self.holds(part.id, value, DEPTH).is_some() != part.negative)
     }
 
     /// Whether a value satisfies what one schema says by itself, or fails to.
-    pub(super) fn satisfies_local(&mut self, value: &Value, local: Signed) -> bool {
+    pub(super) fn satisfies_local(&mut self, value: &Value<'_>, local: Signed) -> bool {
         let keywords = self.keywords(local.id);
         let mut evaluated = Evaluated::none(value);
         self.local(local.id, &keywords, value, DEPTH, &mut evaluated) != local.negative
     }
 
-    fn holds(&mut self, id: SchemaId, value: &Value, depth: usize) -> Option<Evaluated> {
+    fn holds(&mut self, id: SchemaId, value: &Value<'_>, depth: usize) -> Option<Evaluated> {
         self.checks += 1;
         if self.checks > self.context.options.limits.checks || depth == 0 {
             let path = self.schemas.path(id);
@@ -82,7 +82,7 @@ impl<'s> Lowerer<'s> {
         &mut self,
         id: SchemaId,
         keywords: &Keywords<'s>,
-        value: &Value,
+        value: &Value<'_>,
         depth: usize,
         evaluated: &mut Evaluated,
     ) -> bool {
@@ -129,7 +129,7 @@ impl<'s> Lowerer<'s> {
     fn count_branches(
         &mut self,
         branches: &[SchemaId],
-        value: &Value,
+        value: &Value<'_>,
         depth: usize,
         evaluated: &mut Evaluated,
     ) -> usize {
@@ -147,7 +147,7 @@ impl<'s> Lowerer<'s> {
         &mut self,
         id: SchemaId,
         keywords: &Keywords<'s>,
-        value: &Value,
+        value: &Value<'_>,
         depth: usize,
         evaluated: &mut Evaluated,
     ) -> bool {
@@ -175,11 +175,11 @@ impl<'s> Lowerer<'s> {
         &mut self,
         id: SchemaId,
         keywords: &Keywords<'s>,
-        value: &Value,
+        value: &Value<'_>,
         depth: usize,
         evaluated: &mut Evaluated,
     ) -> bool {
-        let (schema, keyword, parts): (_, _, Vec<&Value>) = match value {
+        let (schema, keyword, parts): (_, _, Vec<&Value<'_>>) = match value {
             Value::Array(items) => (keywords.unevaluated_items, "unevaluatedItems", items.iter().collect()),
             Value::Object(members) => {
                 (keywords.unevaluated_properties, "unevaluatedProperties", members.values().collect())
@@ -204,7 +204,7 @@ impl<'s> Lowerer<'s> {
         &mut self,
         id: SchemaId,
         keywords: &Keywords<'s>,
-        value: &Value,
+        value: &Value<'_>,
         depth: usize,
         evaluated: &mut Evaluated,
     ) -> bool {
@@ -212,7 +212,7 @@ impl<'s> Lowerer<'s> {
             return false;
         }
         if let Some(list) = keywords.enumeration
-            && !list.iter().any(|one| same(one, value))
+            && !self.lists(list, value)
         {
             return false;
         }
@@ -223,21 +223,32 @@ impl<'s> Lowerer<'s> {
         }
         match value {
             Value::String(text) => self.text_fits(id, keywords, text),
-            Value::Number(number) => number_fits(keywords, &Decimal::of(number)),
+            Value::Number(number) => number_fits(keywords, &Decimal::parse(number)),
             Value::Array(items) => self.items_fit(id, keywords, items, depth, evaluated),
             Value::Object(members) => self.members_fit(id, keywords, members, depth, evaluated),
             Value::Null | Value::Bool(_) => true,
         }
     }
 
-    pub(super) fn has_type(&self, id: SchemaId, types: TypeSet, value: &Value) -> bool {
+    /// Whether a list holds a value. Two long lists are compared text by text, so those of one are remembered.
+    fn lists(&mut self, list: &'s [Value<'s>], value: &Value<'_>) -> bool {
+        match value {
+            Value::String(text) if list.len() > 8 => {
+                let texts = self.listed_texts.entry(list.as_ptr().addr());
+                texts.or_insert_with(|| list.iter().filter_map(Value::as_str).collect()).contains(&**text)
+            }
+            _ => list.iter().any(|one| same(one, value)),
+        }
+    }
+
+    pub(super) fn has_type(&self, id: SchemaId, types: TypeSet, value: &Value<'_>) -> bool {
         match value {
             Value::Number(number) if !types.covers(TypeSet::NUMBER) => {
                 types.meets(TypeSet::INTEGER)
                     && if self.schemas.dialect_of(id).integer_by_value() {
-                        Decimal::of(number).is_integer()
+                        Decimal::parse(number).is_integer()
                     } else {
-                        !number.as_str().contains(['.', 'e', 'E'])
+                        !number.contains(['.', 'e', 'E'])
                     }
             }
             _ => types.meets(TypeSet::of(value)),
@@ -272,7 +283,7 @@ impl<'s> Lowerer<'s> {
         &mut self,
         id: SchemaId,
         keywords: &Keywords<'s>,
-        items: &[Value],
+        items: &[Value<'_>],
         depth: usize,
         evaluated: &mut Evaluated,
     ) -> bool {
@@ -313,7 +324,7 @@ impl<'s> Lowerer<'s> {
         &mut self,
         id: SchemaId,
         keywords: &Keywords<'s>,
-        members: &Map<String, Value>,
+        members: &Members<'_>,
         depth: usize,
         evaluated: &mut Evaluated,
     ) -> bool {
@@ -321,19 +332,19 @@ impl<'s> Lowerer<'s> {
             return true;
         }
         if !keywords.property_count.holds(members.len())
-            || !keywords.required.iter().all(|name| members.contains_key(*name))
+            || !keywords.required.iter().all(|name| members.contains_key(name))
         {
             return false;
         }
         for (name, needed) in &keywords.dependent_required {
-            if members.contains_key(*name) && !needed.iter().all(|name| members.contains_key(*name)) {
+            if members.contains_key(name) && !needed.iter().all(|name| members.contains_key(name)) {
                 return false;
             }
         }
         for (place, (name, member)) in members.iter().enumerate() {
             if let Some(names) = keywords.property_names {
                 let names = self.child(id, names, Step::Keyword("propertyNames"));
-                let name = Value::String(name.clone());
+                let name = Value::String(name.into());
                 if self.holds(names, &name, depth - 1).is_none() {
                     return false;
                 }
@@ -366,9 +377,9 @@ fn number_fits(keywords: &Keywords<'_>, number: &Decimal) -> bool {
 }
 
 /// Whether two values are equal as the standard says: numbers by value, objects without order.
-pub(super) fn same(a: &Value, b: &Value) -> bool {
+pub(super) fn same(a: &Value<'_>, b: &Value<'_>) -> bool {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a.as_str() == b.as_str() || Decimal::of(a) == Decimal::of(b),
+        (Value::Number(a), Value::Number(b)) => a == b || Decimal::parse(a) == Decimal::parse(b),
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))

@@ -1,7 +1,7 @@
 //! Which addresses and anchors there are. Built only if a reference needs more than a JSON pointer.
 
+use super::super::json::Value;
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 use super::super::context::Context;
 use super::super::path::PathId;
@@ -17,7 +17,7 @@ pub(crate) struct Index<'s> {
 /// A name for a schema.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Anchor<'s> {
-    pub(super) value: &'s Value,
+    pub(super) value: &'s Value<'s>,
     pub(super) path: PathId,
     pub(super) is_dynamic: bool,
 }
@@ -80,7 +80,7 @@ impl<'s> Schemas<'s> {
         &mut self,
         context: &mut Context<'_>,
         index: &mut Index<'s>,
-        start: (&'s Value, PathId, ResourceId),
+        start: (&'s Value<'s>, PathId, ResourceId),
     ) {
         let mut work = vec![start];
         while let Some((value, path, outer)) = work.pop() {
@@ -92,7 +92,7 @@ impl<'s> Schemas<'s> {
             }
             self.anchors(index, value, path, resource);
             for (name, part) in map {
-                let Some(&holder) = HOLDERS.iter().find(|holder| *holder == name) else { continue };
+                let Some(&holder) = HOLDERS.iter().find(|holder| **holder == name) else { continue };
                 let below = context.report.paths.keyword(path, holder);
                 match part {
                     Value::Object(parts) if MAPS.contains(&holder) => {
@@ -112,7 +112,7 @@ impl<'s> Schemas<'s> {
         }
     }
 
-    fn anchors(&self, index: &mut Index<'s>, value: &'s Value, path: PathId, resource: ResourceId) {
+    fn anchors(&self, index: &mut Index<'s>, value: &'s Value<'s>, path: PathId, resource: ResourceId) {
         let mut add = |name: &'s str, is_dynamic: bool| {
             let anchor = Anchor { value, path, is_dynamic };
             let slot = index.anchors.entry((resource, name)).or_insert(anchor);

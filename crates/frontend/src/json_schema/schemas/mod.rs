@@ -13,8 +13,8 @@ mod uri;
 
 use std::rc::Rc;
 
+use super::json::Value;
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 use super::context::Context;
 use super::dialect::Dialect;
@@ -43,7 +43,7 @@ pub(crate) struct Schemas<'s> {
     choices: FxHashMap<Vec<SchemaId>, SchemaId>,
     resources: Vec<Resource<'s>>,
     /// The root's address, then those of other documents.
-    documents: &'s [(String, Value)],
+    documents: &'s [(String, Value<'s>)],
     index: Option<Index<'s>>,
     /// The anchors of each scope: name and target. The first scope has none.
     scopes: Vec<Vec<(&'s str, SchemaId)>>,
@@ -52,7 +52,7 @@ pub(crate) struct Schemas<'s> {
 
 #[derive(Debug)]
 struct Entry<'s> {
-    value: &'s Value,
+    value: &'s Value<'s>,
     path: PathId,
     resource: ResourceId,
     scope: ScopeId,
@@ -60,6 +60,8 @@ struct Entry<'s> {
     /// Whether a reference leads here: then it is a rule of its own.
     is_shared: bool,
     keywords: Option<Rc<Keywords<'s>>>,
+    /// Where its `$ref` leads, once that was followed.
+    target: Option<SchemaId>,
 }
 
 /// What tells schemas apart.
@@ -80,7 +82,7 @@ enum Kind {
 /// A schema with its own address.
 #[derive(Debug)]
 struct Resource<'s> {
-    root: &'s Value,
+    root: &'s Value<'s>,
     path: PathId,
     dialect: Dialect,
     /// The absolute address, without a fragment; empty if the document has none.
@@ -95,13 +97,13 @@ pub(crate) enum Step<'a> {
     Index(&'static str, usize),
 }
 
-static NULL: Value = Value::Null;
+static NULL: Value<'static> = Value::Null;
 
 impl<'s> Schemas<'s> {
     pub(crate) fn new(
         context: &mut Context<'_>,
-        root: &'s Value,
-        documents: &'s [(String, Value)],
+        root: &'s Value<'s>,
+        documents: &'s [(String, Value<'s>)],
         tracks_scopes: bool,
     ) -> Self {
         let mut schemas = Self {
@@ -177,7 +179,7 @@ impl<'s> Schemas<'s> {
         &mut self,
         context: &mut Context<'_>,
         parent: SchemaId,
-        value: &'s Value,
+        value: &'s Value<'s>,
         step: Step<'_>,
     ) -> SchemaId {
         let Entry { resource, scope, path, .. } = self.entries[parent.0 as usize];
@@ -208,7 +210,7 @@ impl<'s> Schemas<'s> {
     }
 
     /// "Equal to this value", which stands somewhere in the schema `near`.
-    pub(crate) fn constant(&mut self, near: SchemaId, value: &'s Value) -> SchemaId {
+    pub(crate) fn constant(&mut self, near: SchemaId, value: &'s Value<'s>) -> SchemaId {
         let Entry { resource, scope, path, .. } = self.entries[near.0 as usize];
         self.intern(value, path, resource, scope, Kind::Constant)
     }
@@ -229,6 +231,7 @@ impl<'s> Schemas<'s> {
             is_constant: false,
             is_shared: false,
             keywords: Some(Rc::new(Keywords::presence(name))),
+            target: None,
         });
         self.known.insert(place, id);
         id
@@ -251,13 +254,14 @@ impl<'s> Schemas<'s> {
             is_constant: false,
             is_shared: false,
             keywords: Some(Rc::new(keywords)),
+            target: None,
         });
         id
     }
 
     fn intern(
         &mut self,
-        value: &'s Value,
+        value: &'s Value<'s>,
         path: PathId,
         resource: ResourceId,
         scope: ScopeId,
@@ -268,7 +272,16 @@ impl<'s> Schemas<'s> {
         let id = *self.known.entry(place).or_insert(new);
         if id == new {
             let is_constant = kind == Kind::Constant;
-            let entry = Entry { value, path, resource, scope, is_constant, is_shared: false, keywords: None };
+            let entry = Entry {
+                value,
+                path,
+                resource,
+                scope,
+                is_constant,
+                is_shared: false,
+                keywords: None,
+                target: None,
+            };
             self.entries.push(entry);
         }
         id
@@ -278,7 +291,7 @@ impl<'s> Schemas<'s> {
     fn resource_at(
         &mut self,
         context: &mut Context<'_>,
-        value: &'s Value,
+        value: &'s Value<'s>,
         path: PathId,
         outer: ResourceId,
     ) -> ResourceId {
@@ -299,7 +312,7 @@ impl<'s> Schemas<'s> {
     }
 
     /// The draft that `$schema` names, or the draft around it.
-    fn dialect(context: &mut Context<'_>, value: &Value, path: PathId, outer: Dialect) -> Dialect {
+    fn dialect(context: &mut Context<'_>, value: &Value<'_>, path: PathId, outer: Dialect) -> Dialect {
         let Some(address) = value.get("$schema").and_then(Value::as_str) else { return outer };
         Dialect::named(address).unwrap_or_else(|| {
             let message = format!("`{address}` is older than draft-04");
@@ -311,13 +324,13 @@ impl<'s> Schemas<'s> {
 }
 
 impl Place {
-    fn schema(value: &Value, scope: ScopeId) -> Self {
+    fn schema(value: &Value<'_>, scope: ScopeId) -> Self {
         Self { address: core::ptr::from_ref(value).addr(), scope, kind: Kind::Schema }
     }
 }
 
 /// The address that a schema declares for itself, if it is more than a fragment.
-fn own_address(value: &Value, dialect: Dialect) -> Option<&str> {
+fn own_address<'s>(value: &'s Value<'_>, dialect: Dialect) -> Option<&'s str> {
     let map = value.as_object()?;
     if dialect.reference_stands_alone() && map.get("$ref").is_some_and(Value::is_string) {
         return None;

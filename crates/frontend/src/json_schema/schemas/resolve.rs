@@ -4,7 +4,7 @@
 //! preparation, and it is what nearly all references look like. Addresses and anchors are looked up in an index of
 //! all documents. A document that is not there is remembered as missing, so that the driver can ask for it.
 
-use serde_json::Value;
+use super::super::json::Value;
 
 use super::super::context::Context;
 use super::super::error::Reason;
@@ -47,22 +47,27 @@ impl Miss {
 /// Where a reference leads.
 #[derive(Clone, Copy)]
 struct Found<'s> {
-    value: &'s Value,
+    value: &'s Value<'s>,
     path: PathId,
     resource: ResourceId,
 }
 
 impl<'s> Schemas<'s> {
-    /// The schema that a `$ref` inside the schema `from` names.
+    /// The schema that the `$ref` of the schema `from` names.
     pub(crate) fn resolve(
         &mut self,
         context: &mut Context<'_>,
         from: SchemaId,
         reference: &str,
     ) -> Result<SchemaId, Miss> {
-        let Entry { resource, scope, .. } = self.entries[from.0 as usize];
+        let Entry { resource, scope, target, .. } = self.entries[from.0 as usize];
+        if let Some(target) = target {
+            return Ok(target);
+        }
         let found = self.find(context, resource, reference)?;
-        Ok(self.arrive(context, found, resource, scope))
+        let target = self.arrive(context, found, resource, scope);
+        self.entries[from.0 as usize].target = Some(target);
+        Ok(target)
     }
 
     /// The same for `$dynamicRef` and `$recursiveRef`.
@@ -206,7 +211,7 @@ impl<'s> Schemas<'s> {
     }
 }
 
-fn step<'s>(schema: &'s Value, token: &str) -> Option<&'s Value> {
+fn step<'s>(schema: &'s Value<'s>, token: &str) -> Option<&'s Value<'s>> {
     match schema {
         Value::Object(map) => map.get(token),
         Value::Array(list) => {

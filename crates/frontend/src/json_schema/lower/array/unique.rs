@@ -4,9 +4,9 @@
 //! is a walk through their subsets. Over a large or an infinite set it is left to the engine to remember what was written
 //! ([`maskwright_grammar::Expr::Scope`]).
 
+use super::super::super::json::Value;
 use maskwright_grammar::{ExprId, RuleId};
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 use super::super::super::keywords::Window;
 use super::super::super::types::TypeSet;
@@ -19,7 +19,7 @@ use super::super::validate::same;
 /// The greatest number of different items that subsets are made of.
 const VALUES: usize = 12;
 
-static SCALARS: [Value; 3] = [Value::Null, Value::Bool(true), Value::Bool(false)];
+static SCALARS: [Value<'static>; 3] = [Value::Null, Value::Bool(true), Value::Bool(false)];
 
 impl<'s> Lowerer<'s> {
     /// The arrays of a case whose items differ.
@@ -44,8 +44,8 @@ impl<'s> Lowerer<'s> {
         case: &Case,
         prefix: usize,
         count: Window,
-    ) -> Option<(Vec<u64>, Vec<&'s Value>)> {
-        let mut values: Vec<&'s Value> = Vec::new();
+    ) -> Option<(Vec<u64>, Vec<&'s Value<'s>>)> {
+        let mut values: Vec<&'s Value<'s>> = Vec::new();
         let reachable = count.max.map_or(prefix, |max| prefix.min(max as usize));
         let mut places = Vec::with_capacity(reachable + 1);
         for place in 0..=reachable {
@@ -74,7 +74,7 @@ impl<'s> Lowerer<'s> {
     }
 
     /// All values of a conjunction, if they are few.
-    fn finite(&mut self, parts: &[Signed]) -> Option<Vec<&'s Value>> {
+    fn finite(&mut self, parts: &[Signed]) -> Option<Vec<&'s Value<'s>>> {
         let node = self.node_of(parts);
         if node == NodeId::NEVER {
             return Some(Vec::new());
@@ -84,7 +84,7 @@ impl<'s> Lowerer<'s> {
         for &member in &members {
             types = types & self.types_of(member, 8);
         }
-        let mut found: Vec<&'s Value> = Vec::new();
+        let mut found: Vec<&'s Value<'s>> = Vec::new();
         for value in &SCALARS {
             if types.meets(TypeSet::of(value)) && self.satisfies(value, &members) {
                 found.push(value);
@@ -110,7 +110,7 @@ impl<'s> Lowerer<'s> {
         Some(found)
     }
 
-    fn subsets(&mut self, case: &Case, places: &[u64], values: &[&'s Value], count: Window) -> ExprId {
+    fn subsets(&mut self, case: &Case, places: &[u64], values: &[&'s Value<'s>], count: Window) -> ExprId {
         let Layout { array_start, array_empty_end, array_end, enter, comma, after, .. } = self.layout();
         let path = self.path_of(&case.locals);
         let literals: Vec<ExprId> = values

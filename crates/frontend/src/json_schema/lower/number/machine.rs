@@ -113,6 +113,26 @@ impl<'k> Machines<'k> {
         Ok(machines)
     }
 
+    /// A number of states that there are at least, which is worth knowing before they are built: each combination of
+    /// rests is met by some whole number, with either sign. Where the fraction does not change the rests, each is met
+    /// again at the point and behind it, with and without a digit that is lost.
+    fn least_states(&self) -> u64 {
+        let (mut rests, mut is_whole) = (1, true);
+        for part in &self.parts {
+            if let Part::Divide { modulus, places } = part {
+                rests = least_common_multiple(rests, *modulus);
+                is_whole &= *places == 0;
+            }
+        }
+        let phases = match (self.has_fraction, is_whole) {
+            _ if rests == 1 => 0,
+            (false, _) => 1,
+            (true, false) => 2,
+            (true, true) => 4,
+        };
+        rests.saturating_mul(2 * phases)
+    }
+
     fn start(&self) -> State {
         let first = |part: &Part| match part {
             Part::Compare(_) => Known::Compared { digits: 0, order: Ordering::Equal },
@@ -305,6 +325,11 @@ struct Row {
 
 /// The states that can be reached and from which something is accepted. The first one is the start.
 fn explore(machines: &Machines<'_>, limit: usize) -> Result<Vec<Row>, String> {
+    let too_many = || format!("these keywords about numbers need more than {limit} states");
+    let most = limit.saturating_mul(8);
+    if machines.least_states() > most as u64 {
+        return Err(too_many());
+    }
     let mut numbers: FxHashMap<State, u32> = FxHashMap::default();
     let start = machines.start();
     numbers.insert(start.clone(), 0);
@@ -321,14 +346,22 @@ fn explore(machines: &Machines<'_>, limit: usize) -> Result<Vec<Row>, String> {
             }
             *slot = Some(number);
         }
-        if states.len() > limit.saturating_mul(8) {
-            return Err(format!("these keywords about numbers need more than {limit} states"));
+        if states.len() > most {
+            return Err(too_many());
         }
         rows.push(Row { next, accepts: machines.accepts(&state) });
         at += 1;
     }
     drop_dead(&mut rows);
     Ok(rows)
+}
+
+fn least_common_multiple(a: u64, b: u64) -> u64 {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    (a / x.max(1)).saturating_mul(b)
 }
 
 /// Takes away the ways that lead to no accepted number.
@@ -360,10 +393,11 @@ fn merge(rows: &[Row]) -> Vec<Row> {
     let mut class: Vec<u32> = rows.iter().map(|row| u32::from(row.accepts)).collect();
     let mut count = 0;
     loop {
-        let mut known: FxHashMap<(u32, [Option<u32>; SYMBOLS.len()]), u32> = FxHashMap::default();
+        let mut known: FxHashMap<(u32, [u32; SYMBOLS.len()]), u32> = FxHashMap::default();
         let mut next = Vec::with_capacity(rows.len());
         for (row, &own) in rows.iter().zip(&class) {
-            let targets = row.next.map(|to| to.map(|to| class[to as usize]));
+            // PERF: plain numbers are hashed at once, options one by one.
+            let targets = row.next.map(|to| to.map_or(u32::MAX, |to| class[to as usize]));
             let new = known.len() as u32;
             next.push(*known.entry((own, targets)).or_insert(new));
         }

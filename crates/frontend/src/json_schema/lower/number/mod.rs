@@ -12,8 +12,8 @@ mod few;
 mod machine;
 pub(super) mod spelling;
 
+use super::super::json::Value;
 use maskwright_grammar::ExprId;
-use serde_json::Value;
 
 use super::super::decimal::Decimal;
 use super::super::keywords::Keywords;
@@ -50,7 +50,7 @@ impl Lowerer<'_> {
             if local.negative {
                 if let Some(values) = keywords.listed() {
                     let numbers = values.iter().filter_map(|value| match value {
-                        Value::Number(number) => Some(Decimal::of(number)),
+                        Value::Number(number) => Some(Decimal::parse(number)),
                         _ => None,
                     });
                     tests.push(Test::OneOf(numbers.collect()));

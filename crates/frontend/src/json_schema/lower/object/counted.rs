@@ -7,6 +7,7 @@
 use maskwright_grammar::{ExprId, RuleId};
 use rustc_hash::FxHashMap;
 
+use super::super::super::json::Value;
 use super::super::super::keywords::Window;
 use super::super::super::path::PathId;
 use super::super::super::types::TypeSet;
@@ -118,7 +119,7 @@ impl<'s> Lowerer<'s> {
                     schemas.into_iter().map(|schema| Some(Signed::minus(schema))).collect();
                 if let Some(names) = keywords.property_names {
                     let names = self.child(id, names, super::Step::Keyword("propertyNames"));
-                    let name = serde_json::Value::String(member.name.to_owned());
+                    let name = Value::String(member.name.into());
                     if self.satisfies(&name, &[Signed::minus(names)]) {
                         by.push(None);
                     }

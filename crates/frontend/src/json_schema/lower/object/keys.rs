@@ -15,6 +15,7 @@
 
 use maskwright_grammar::ExprId;
 
+use super::super::super::json::{Members, Value};
 use super::super::super::keywords::Keywords;
 use super::super::super::schemas::{SchemaId, Step};
 use super::super::Lowerer;
@@ -265,6 +266,6 @@ impl<'s> Lowerer<'s> {
 
 /// Whether a schema allows no key but those that it lists.
 fn is_closed(keywords: &Keywords<'_>) -> bool {
-    keywords.additional == Some(&serde_json::Value::Bool(false))
-        && keywords.pattern_properties.is_none_or(serde_json::Map::is_empty)
+    keywords.additional == Some(&Value::Bool(false))
+        && keywords.pattern_properties.is_none_or(Members::is_empty)
 }

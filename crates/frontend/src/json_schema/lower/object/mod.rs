@@ -23,9 +23,9 @@ mod demands;
 mod keys;
 mod unordered;
 
+use super::super::json::{Members, Value};
 use maskwright_grammar::ExprId;
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 use super::super::keywords::{Keywords, Window};
 use super::super::options::KeyOrder;
@@ -78,7 +78,7 @@ impl<'s> Facts<'s> {
             let keywords = lowerer.keywords(id);
             if let Some(names) = keywords.property_names {
                 let names = lowerer.child(id, names, Step::Keyword("propertyNames"));
-                if !lowerer.satisfies(&Value::String(name.to_owned()), &[Signed::plus(names)]) {
+                if !lowerer.satisfies(&Value::String(name.into()), &[Signed::plus(names)]) {
                     return None;
                 }
             }
@@ -295,9 +295,9 @@ impl<'s> Lowerer<'s> {
     /// The same for a single schema, without looking anything up twice.
     fn names_of_one(&mut self, id: SchemaId) -> Vec<(&'s str, bool)> {
         let keywords = self.keywords(id);
-        let listed = keywords.properties.map_or(0, serde_json::Map::len);
+        let listed = keywords.properties.map_or(0, Members::len);
         let mut names: Vec<(&'s str, bool)> = Vec::with_capacity(listed + keywords.required.len());
-        names.extend(keywords.properties.into_iter().flatten().map(|(name, _)| (name.as_str(), false)));
+        names.extend(keywords.properties.into_iter().flatten().map(|(name, _)| (name, false)));
         if listed * keywords.required.len() > 4096 {
             // Looking through all names for each required one would take too long.
             let mut place: FxHashMap<&'s str, usize> =
@@ -434,7 +434,7 @@ impl<'s> Lowerer<'s> {
         id: SchemaId,
         keywords: &Keywords<'s>,
         name: &str,
-        value: &'s Value,
+        value: &'s Value<'s>,
     ) -> SchemaId {
         if keywords.holds_values {
             self.schemas.constant(id, value)
