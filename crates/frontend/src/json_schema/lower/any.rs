@@ -55,6 +55,9 @@ impl Lowerer<'_> {
         if types.meets(TypeSet::OBJECT) {
             self.context.note(path, Note::RepeatedKeys);
         }
+        if types.meets(TypeSet::OBJECT | TypeSet::ARRAY) {
+            self.context.report.free.push(path);
+        }
         match types {
             TypeSet::ALL => return self.free().value,
             TypeSet::STRING => return self.leaves.string,

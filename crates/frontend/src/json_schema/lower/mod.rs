@@ -140,6 +140,8 @@ struct Lowerer<'s> {
     referred: bool,
     /// The rule that is being written, as long as nothing of the value has been written yet.
     from: Option<RuleId>,
+    /// The schema whose values are being written down.
+    here: PathId,
     /// The calls that lead from rule to rule without writing anything, with the schema that makes them.
     hops: Vec<(RuleId, RuleId, NodeId)>,
     /// Documents that a reference names and nobody has.
@@ -185,6 +187,7 @@ impl<'s> Lowerer<'s> {
             overlaps: overlap::Memory::default(),
             referred: false,
             from: None,
+            here: PathId::ROOT,
             hops: Vec::new(),
             missing: Vec::new(),
             wants_scopes: false,
@@ -272,7 +275,7 @@ impl<'s> Lowerer<'s> {
             Some(id) if !self.schemas.is_shared(id) && !self.rules.contains_key(&(node, self.depth)) => {
                 self.inline(id, node)
             }
-            _ if node == NodeId::ANY => self.any(PathId::ROOT, TypeSet::ALL),
+            _ if node == NodeId::ANY => self.any(self.here, TypeSet::ALL),
             _ => self.call_rule(node),
         }
     }
@@ -313,6 +316,7 @@ impl<'s> Lowerer<'s> {
             let name = self.context.report.paths.last(path);
             let rule = self.grammar.declare(if name.is_empty() { "part" } else { name });
             self.count_rule(path);
+            self.context.report.called.push(path);
             self.rules.insert((node, self.depth), rule);
             self.queue.push((rule, node, self.depth));
             rule
@@ -328,9 +332,19 @@ impl<'s> Lowerer<'s> {
         if self.halted || node == NodeId::NEVER {
             return self.grammar.never();
         }
+        let around = self.here;
+        if let Some(first) = self.nodes.members(node).first() {
+            self.here = self.schemas.path(first.id);
+        }
+        let expr = self.body_here(node);
+        self.here = around;
+        expr
+    }
+
+    fn body_here(&mut self, node: NodeId) -> ExprId {
         let Some(id) = node.as_single() else {
             if node == NodeId::ANY {
-                return self.any(PathId::ROOT, TypeSet::ALL);
+                return self.any(self.here, TypeSet::ALL);
             }
             return self.split(node);
         };
