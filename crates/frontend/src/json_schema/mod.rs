@@ -57,6 +57,7 @@ mod dialect;
 mod error;
 mod keywords;
 mod lower;
+mod metaschemas;
 mod options;
 mod path;
 mod prune;

@@ -56,6 +56,7 @@ use serde_json::Value;
 use super::context::Context;
 use super::error::{Reason, SchemaError};
 use super::keywords::Keywords;
+use super::metaschemas;
 use super::options::{Options, Strictness};
 use super::path::PathId;
 use super::prune::prune;
@@ -92,16 +93,16 @@ pub(crate) fn lower(root: &Value, options: &Options) -> Result<(Grammar, Report)
     }
 }
 
-/// The documents among the missing ones that the caller can find.
+/// The documents among the missing ones that the caller can find, or that everybody knows.
 fn fetch(missing: &[String], known: &[(String, Value)], options: &Options) -> Vec<(String, Value)> {
     let mut found: Vec<(String, Value)> = Vec::new();
-    let Some(resolver) = &options.resolver else { return found };
     for address in missing {
         let is_known = known.iter().chain(&found).any(|(one, _)| one == address);
         if is_known || known.len() + found.len() >= options.limits.documents {
             continue;
         }
-        if let Some(document) = resolver.find(address)
+        let given = options.resolver.as_ref().and_then(|resolver| resolver.find(address));
+        if let Some(document) = given.or_else(|| metaschemas::find(address))
             && !super::is_deeper(&document, options.limits.depth)
         {
             found.push((address.clone(), document));
