@@ -67,7 +67,8 @@ impl Engine for Maskwright {
     fn admits_reordered(&self, source: Source<'_>, texts: &[&str]) -> Option<bool> {
         let constraint = Constraint::json_schema(source.text);
         let compiled = self.compiler.borrow().compile(&constraint).ok()?;
-        Some(texts.iter().all(|text| reorder::admits(&compiled.matcher(), text)))
+        let orders = reorder::Orders::of(source.text);
+        Some(texts.iter().all(|text| reorder::admits(&compiled.matcher(), &orders, text)))
     }
 
     fn live_bytes(&self) -> i64 {
