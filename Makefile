@@ -4,7 +4,7 @@
 # the order of things.
 
 CARGO      ?= cargo
-# The tests look for the tokenizers in target/assets; scripts/assets.sh obeys ASSETS_DIR.
+# The tests look for the tokenizers and for the suite of JSON Schema in target/assets; scripts/assets.sh obeys ASSETS_DIR.
 ASSETS_DIR ?= target/assets
 TOKENIZER  ?= $(ASSETS_DIR)/llama3_1/tokenizer.json
 SAMPLE     ?= 300
@@ -25,7 +25,7 @@ demo: cargo-is-there ## fetch a tokenizer and watch a text being accepted token 
 test: cargo-is-there assets ## fetch the tokenizers and run every test
 	$(CARGO) test --workspace
 
-assets: ## fetch the tokenizers that the demo, the tests and the benchmarks use
+assets: ## fetch the tokenizers and the test suite that the demo, the tests and the benchmarks use
 	@scripts/assets.sh
 
 bench: cargo-is-there ## build the benchmark; with DATA=folder (and SAMPLE=300) run it

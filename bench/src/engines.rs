@@ -4,6 +4,7 @@ use mwbench_abi::{Source, Vocabulary};
 
 mod maskwright;
 mod peer;
+mod reorder;
 
 /// An engine with its vocabulary, ready to compile.
 pub trait Engine {
@@ -14,6 +15,10 @@ pub trait Engine {
     /// Drops what was learnt from earlier constraints, so that the next one is cold. The vocabulary stays.
     fn forget(&self) {}
     fn compile(&self, source: Source<'_>) -> Result<Box<dyn Compiled + '_>, String>;
+    /// Whether each of the JSON texts is admitted with the keys of its objects in some order; `None` where the engine cannot say.
+    fn admits_reordered(&self, _source: Source<'_>, _texts: &[&str]) -> Option<bool> {
+        None
+    }
     /// Bytes that are alive in this engine's heap.
     fn live_bytes(&self) -> i64;
 }
@@ -37,8 +42,9 @@ pub fn open(
     names: &[String],
     peers: &std::path::Path,
     vocabulary: &Vocabulary<'_>,
+    key_order: KeyOrder,
 ) -> Result<Vec<Opened>, String> {
-    names.iter().map(|name| open_one(name, peers, vocabulary)).collect()
+    names.iter().map(|name| open_one(name, peers, vocabulary, key_order)).collect()
 }
 
 /// An engine and how long its vocabulary took.
@@ -47,10 +53,23 @@ pub struct Opened {
     pub open_seconds: f64,
 }
 
-fn open_one(name: &str, peers: &std::path::Path, vocabulary: &Vocabulary<'_>) -> Result<Opened, String> {
+/// In which order maskwright lets keys be written. The peers have their own ways.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum KeyOrder {
+    #[default]
+    Schema,
+    Any,
+}
+
+fn open_one(
+    name: &str,
+    peers: &std::path::Path,
+    vocabulary: &Vocabulary<'_>,
+    key_order: KeyOrder,
+) -> Result<Opened, String> {
     let start = std::time::Instant::now();
     let engine: Box<dyn Engine> = match name {
-        OURS => Box::new(maskwright::Maskwright::open(vocabulary)?),
+        OURS => Box::new(maskwright::Maskwright::open(vocabulary, key_order)?),
         _ => Box::new(peer::Library::open(name, peers, vocabulary)?),
     };
     let open_seconds = start.elapsed().as_secs_f64();

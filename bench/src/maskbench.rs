@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mwbench_abi::Source;
+
 use crate::clock::{self, Clock};
 use crate::corpus::{self, Case};
-use crate::engines::{self, OURS, Opened};
+use crate::engines::{self, Engine, KeyOrder, OURS, Opened};
 use crate::machine;
 use crate::output;
 use crate::plot;
@@ -38,6 +40,15 @@ pub struct Arguments {
     /// Make maskwright forget, before each schema, even what it learnt about the vocabulary from earlier ones
     #[arg(long)]
     forget: bool,
+    /// In which order maskwright lets keys be written
+    #[arg(long, value_name = "ORDER", default_value = "schema")]
+    key_order: KeyOrder,
+    /// Print how each source of schemas fares, a source being what stands before `---` in the file names
+    #[arg(long)]
+    split: bool,
+    /// Print why schemas are refused, and how many for each reason
+    #[arg(long)]
+    reasons: bool,
     /// A schema that takes an engine longer counts as refused (noticed when the engine returns)
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout_s: u64,
@@ -80,7 +91,12 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         });
     }
     corpus::draw(&mut files, arguments.sample, arguments.seed);
-    let opened = engines::open(&arguments.common.engines, &arguments.common.peers, &tokenizer.vocabulary())?;
+    let opened = engines::open(
+        &arguments.common.engines,
+        &arguments.common.peers,
+        &tokenizer.vocabulary(),
+        arguments.key_order,
+    )?;
     let (names, records) = measure(arguments, &tokenizer, &opened, &files)?;
 
     let setting = Setting {
@@ -95,6 +111,12 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     };
     let report = Report::new(setting, &opened, names, records);
     print!("{}", report.table());
+    if arguments.split {
+        print!("{}", report.split());
+    }
+    if arguments.reasons {
+        print!("{}", report.reasons());
+    }
     output::write_json(arguments.common.json.as_deref(), &report.to_json())?;
     match &arguments.plot {
         Some(path) => output::write(path, &plot::tails(&report.curves(), &report.caption())),
@@ -152,10 +174,25 @@ fn play_round(
         if only_slice && engine == 0 && record.is_refused() {
             return None;
         }
+        if record.rejects_valid() {
+            record.by_key_order = is_order_alone(opened[engine].engine.as_ref(), case);
+        }
         record.shrink();
         round.push((engine, record));
     }
     Some(round)
+}
+
+/// Whether the valid instances are all admitted with their keys in some order.
+fn is_order_alone(engine: &dyn Engine, case: &Case) -> bool {
+    let source = Source { kind: case.kind, text: &case.source };
+    let valid: Vec<&str> = case
+        .instances
+        .iter()
+        .filter(|instance| instance.valid)
+        .map(|instance| instance.text.as_str())
+        .collect();
+    engine.admits_reordered(source, &valid) == Some(true)
 }
 
 /// The place of our engine among the opened ones, or of the first if ours does not take part.

@@ -11,7 +11,7 @@ use outlines_core::prelude::{Index, Vocabulary as OutlinesVocabulary};
 use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
-use crate::engines::{self, Compiled, Engine, OURS};
+use crate::engines::{self, Compiled, Engine, KeyOrder, OURS};
 use crate::machine;
 use crate::maskbench::Common;
 use crate::output;
@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         .filter(|name| *name == OURS || arguments.without_outlines)
         .cloned()
         .collect();
-    let opened = engines::open(&names, &arguments.common.peers, &vocabulary)?;
+    let opened = engines::open(&names, &arguments.common.peers, &vocabulary, KeyOrder::default())?;
     let outlines = if arguments.without_outlines { None } else { Some(outlines_vocabulary(&vocabulary)?) };
     let clock = Clock::new(arguments.common.shared_machine)?;
     let mut patterns = Map::new();

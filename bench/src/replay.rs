@@ -31,6 +31,8 @@ pub struct Record {
     pub warm_accepts: Vec<u32>,
     /// Bytes that stayed allocated with the compiled constraint after all instances.
     pub bytes: Option<u64>,
+    /// Valid instances were rejected, and each of them is accepted with its keys in another order.
+    pub by_key_order: bool,
     /// The slowest mask: nanoseconds, instance, token.
     pub slowest: (u32, usize, usize),
 }
@@ -217,8 +219,13 @@ impl Record {
             warm_masks: Vec::with_capacity(warm_steps),
             warm_accepts: Vec::with_capacity(warm_steps),
             bytes: None,
+            by_key_order: false,
             slowest: (0, 0, 0),
         }
+    }
+
+    pub fn rejects_valid(&self) -> bool {
+        matches!(self.outcome, Outcome::Judged { valid_rejected: true, .. })
     }
 
     pub fn is_refused(&self) -> bool {
@@ -318,7 +325,11 @@ mod tests {
     }
 
     fn outcome(source: &str, instances: &[(bool, &[u32])]) -> (Outcome, Record) {
-        let instance = |&(valid, tokens): &(bool, &[u32])| Instance { valid, tokens: tokens.to_vec() };
+        let instance = |&(valid, tokens): &(bool, &[u32])| Instance {
+            valid,
+            text: String::new(),
+            tokens: tokens.to_vec(),
+        };
         let instances = instances.iter().map(instance).collect();
         let case = Case { name: "case".into(), kind: Kind::JsonSchema, source: source.into(), instances };
         let clock = Clock::plain();

@@ -9,6 +9,7 @@
 //!   engine answers for the same work.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
@@ -60,6 +61,8 @@ pub struct Figures {
     pub right: usize,
     pub refused: usize,
     pub valid_rejected: usize,
+    /// Of these, because of the order of keys alone.
+    pub valid_rejected_by_key_order: usize,
     pub invalid_accepted: usize,
     pub mask: Summary,
     pub accept: Summary,
@@ -100,6 +103,60 @@ impl Report {
             let columns: Vec<Column> =
                 self.engines.iter().map(|engine| self.column(engine, population)).collect();
             print_population(&mut text, &title, &columns, self.base);
+        }
+        for engine in &self.engines {
+            let figures = self.figures(engine, Population::All);
+            let _ = writeln!(
+                text,
+                "\n{}: valid rejected: {}, of these by key order alone: {}",
+                engine.name, figures.valid_rejected, figures.valid_rejected_by_key_order
+            );
+        }
+        text
+    }
+
+    /// How each source of schemas fares with our engine.
+    pub fn split(&self) -> String {
+        let engine = &self.engines[self.base];
+        let mut sources: BTreeMap<&str, [usize; 6]> = BTreeMap::new();
+        for (name, record) in self.names.iter().zip(&engine.records) {
+            let counts = sources.entry(source_of(name)).or_default();
+            let invalid_accepted = matches!(record.outcome, Outcome::Judged { invalid_accepted: true, .. });
+            let facts = [
+                true,
+                is_right(&record.outcome),
+                record.is_refused(),
+                record.rejects_valid(),
+                record.by_key_order,
+                invalid_accepted,
+            ];
+            for (count, fact) in counts.iter_mut().zip(facts) {
+                *count += usize::from(fact);
+            }
+        }
+        let mut text = format!(
+            "\n{} by source\n{:24}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}\n",
+            engine.name, "", "schemas", "right", "refused", "rejected", "(order)", "accepted"
+        );
+        for (source, counts) in sources {
+            let _ = write!(text, "{source:24}");
+            for count in counts {
+                let _ = write!(text, "{count:>9}");
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Why each engine refuses schemas.
+    pub fn reasons(&self) -> String {
+        let mut text = String::new();
+        for engine in &self.engines {
+            let counts = count_reasons(&engine.records);
+            let _ = writeln!(text, "\n{} refuses, by reason", engine.name);
+            for (reason, count) in counts {
+                let _ = writeln!(text, "{count:>8}  {reason}");
+            }
         }
         text
     }
@@ -170,6 +227,7 @@ impl Report {
             right: count(is_right),
             refused: count(|outcome| matches!(outcome, Outcome::Refused(_))),
             valid_rejected: count(|outcome| matches!(outcome, Outcome::Judged { valid_rejected: true, .. })),
+            valid_rejected_by_key_order: chosen().filter(|record| record.by_key_order).count(),
             invalid_accepted: count(|outcome| {
                 matches!(outcome, Outcome::Judged { invalid_accepted: true, .. })
             }),
@@ -240,7 +298,15 @@ impl Report {
             let judged = engine.records.iter().zip(&self.names);
             judged.filter(|(record, _)| test(&record.outcome)).map(|(_, name)| name.as_str()).collect()
         };
+        let by_key_order: Vec<&str> = engine
+            .records
+            .iter()
+            .zip(&self.names)
+            .filter(|(record, _)| record.by_key_order)
+            .map(|(_, name)| name.as_str())
+            .collect();
         json!({
+            "valid_rejected_by_key_order": by_key_order,
             "valid_rejected": names(|outcome| matches!(outcome, Outcome::Judged { valid_rejected: true, .. })),
             "invalid_accepted": names(|outcome| matches!(outcome, Outcome::Judged { invalid_accepted: true, .. })),
         })
@@ -284,6 +350,7 @@ fn engine_json(engine: &EngineRecords, figures: &Figures) -> Value {
         "right": figures.right,
         "refused": figures.refused,
         "valid_rejected": figures.valid_rejected,
+        "valid_rejected_by_key_order": figures.valid_rejected_by_key_order,
         "invalid_accepted": figures.invalid_accepted,
         "mask_us": figures.mask.to_json(),
         "accept_us": figures.accept.to_json(),
@@ -307,8 +374,14 @@ fn ratio_json(theirs: Summary, ours: Summary) -> Value {
     Value::Object(names.into_iter().map(str::to_owned).zip(ratios).collect())
 }
 
-/// The most frequent reasons of refusal, alike messages counted together.
+/// The most frequent reasons of refusal.
 fn refusals(records: &[Record]) -> Value {
+    let counts = count_reasons(records);
+    Value::Object(counts.into_iter().take(25).map(|(reason, count)| (reason, json!(count))).collect())
+}
+
+/// The reasons of refusal, the most frequent first; alike messages are counted together.
+fn count_reasons(records: &[Record]) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for record in records {
         if let Outcome::Refused(message) = &record.outcome {
@@ -317,15 +390,34 @@ fn refusals(records: &[Record]) -> Value {
     }
     let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    Value::Object(counts.into_iter().take(25).map(|(reason, count)| (reason, json!(count))).collect())
+    counts
 }
 
-/// The first line of a message without digits, which differ from schema to schema.
+/// Where a schema comes from: what stands before `---` in its name, or before its last number.
+fn source_of(name: &str) -> &str {
+    match name.split_once("---") {
+        Some((source, _)) => source,
+        None => name.rsplit_once('_').map_or(name, |(source, _)| source),
+    }
+}
+
+/// The first line of a message without what differs from schema to schema: the place, names in backticks, digits.
 fn reason(message: &str) -> String {
     let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
+    let line = match line.split_once(": ") {
+        Some((place, rest)) if place.starts_with('/') || place == "(root)" => rest,
+        _ => line,
+    };
     let mut reason = String::new();
-    for character in line.chars().take(120) {
+    let mut quoted = false;
+    for character in line.chars().take(160) {
         match character {
+            // Names of properties differ; names of keywords say what it is about.
+            '`' => {
+                quoted = !quoted && (reason.ends_with("property ") || line.contains("is required"));
+                reason.push_str(if quoted { "`…" } else { "`" });
+            }
+            _ if quoted => {}
             '0'..='9' if reason.ends_with('#') => {}
             '0'..='9' => reason.push('#'),
             _ => reason.push(character),

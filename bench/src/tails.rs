@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
 use crate::corpus::{Case, Instance};
-use crate::engines::{self, OURS};
+use crate::engines::{self, KeyOrder, OURS};
 use crate::machine;
 use crate::maskbench::Common;
 use crate::output;
@@ -109,7 +109,8 @@ fn run_in_child(arguments: &Arguments, engine: &str, case: &str) -> Result<Value
 fn run_alone(arguments: &Arguments, name: &str) -> Result<Value, String> {
     let tokenizer = Tokenizer::load(&arguments.common.tokenizer)?;
     let vocabulary = tokenizer.vocabulary();
-    let opened = engines::open(&arguments.common.engines, &arguments.common.peers, &vocabulary)?;
+    let opened =
+        engines::open(&arguments.common.engines, &arguments.common.peers, &vocabulary, KeyOrder::default())?;
     let draft = drafts().into_iter().find(|draft| draft.name == name);
     let case = draft.ok_or_else(|| format!("there is no case {name:?}"))?.into_case(&tokenizer)?;
     let clock = Clock::new(arguments.common.shared_machine)?;
@@ -134,7 +135,8 @@ impl Draft {
     }
 
     fn into_case(self, tokenizer: &Tokenizer) -> Result<Case, String> {
-        let instance = |text: &String| Ok(Instance { valid: true, tokens: tokenizer.encode(text)? });
+        let instance =
+            |text: &String| Ok(Instance { valid: true, text: text.clone(), tokens: tokenizer.encode(text)? });
         let instances = self.texts.iter().map(instance).collect::<Result<_, String>>()?;
         Ok(Case { name: self.name.to_owned(), kind: self.kind, source: self.source, instances })
     }

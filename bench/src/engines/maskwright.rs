@@ -3,19 +3,20 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use maskwright::{BoundProgram, Compiler, Constraint, Matcher, TokenId};
+use maskwright::{BoundProgram, Compiler, Constraint, Matcher, Options, TokenId, json_schema};
 use mwbench_abi::{Kind, Session, Source, Vocabulary};
 
-use super::{Compiled, Engine};
+use super::{Compiled, Engine, KeyOrder, reorder};
 
 /// A compiler over the vocabulary, and the vocabulary to make a new one from.
 pub struct Maskwright {
     vocabulary: Arc<maskwright::Vocabulary>,
     compiler: RefCell<Compiler>,
+    options: Options,
 }
 
 impl Maskwright {
-    pub fn open(theirs: &Vocabulary<'_>) -> Result<Maskwright, String> {
+    pub fn open(theirs: &Vocabulary<'_>, key_order: KeyOrder) -> Result<Maskwright, String> {
         let end = theirs.end.iter().map(|&id| TokenId(id)).collect();
         let options = maskwright_tokenizers::Options {
             eos: Some(end),
@@ -26,8 +27,14 @@ impl Maskwright {
             maskwright_tokenizers::load_with(theirs.path, &options).map_err(|error| error.to_string())?;
         let vocabulary = tokenizer.vocabulary().clone();
         check_tokens(theirs, &vocabulary)?;
-        let compiler = RefCell::new(Compiler::new(vocabulary.clone()));
-        Ok(Maskwright { vocabulary, compiler })
+        let key_order = match key_order {
+            KeyOrder::Schema => json_schema::KeyOrder::Schema,
+            KeyOrder::Any => json_schema::KeyOrder::Any,
+        };
+        let json_schema = json_schema::Options::default().with_key_order(key_order);
+        let options = Options { json_schema, ..Options::default() };
+        let compiler = RefCell::new(Compiler::with_options(vocabulary.clone(), options.clone()));
+        Ok(Maskwright { vocabulary, compiler, options })
     }
 }
 
@@ -45,7 +52,7 @@ impl Engine for Maskwright {
     }
 
     fn forget(&self) {
-        *self.compiler.borrow_mut() = Compiler::new(self.vocabulary.clone());
+        *self.compiler.borrow_mut() = Compiler::with_options(self.vocabulary.clone(), self.options.clone());
     }
 
     fn compile(&self, source: Source<'_>) -> Result<Box<dyn Compiled + '_>, String> {
@@ -55,6 +62,13 @@ impl Engine for Maskwright {
         };
         let compiled = self.compiler.borrow().compile(&constraint).map_err(|error| error.to_string())?;
         Ok(Box::new(Program(compiled)))
+    }
+
+    fn admits_reordered(&self, source: Source<'_>, texts: &[&str]) -> Option<bool> {
+        let constraint = Constraint::json_schema(source.text);
+        let compiled = self.compiler.borrow().compile(&constraint).ok()?;
+        let orders = reorder::Orders::of(source.text);
+        Some(texts.iter().all(|text| reorder::admits(&compiled.matcher(), &orders, text)))
     }
 
     fn live_bytes(&self) -> i64 {

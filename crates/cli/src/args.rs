@@ -60,7 +60,7 @@ impl ConstraintArgs {
             let text = read_text(path)?;
             let pattern = text.strip_suffix('\n').unwrap_or(&text);
             let pattern = pattern.strip_suffix('\r').unwrap_or(pattern);
-            return Ok(Source::new(&name(path), pattern, Constraint::regex(pattern)));
+            return Ok(Source::new(&file_name(path), pattern, Constraint::regex(pattern)));
         }
         if !self.choice.is_empty() {
             let text = self.choice.join("\n");
@@ -74,14 +74,14 @@ impl ConstraintArgs {
         }
         if let Some(path) = &self.ebnf {
             let text = read_text(path)?;
-            return Ok(Source::new(&name(path), &text, Constraint::ebnf(&text)));
+            return Ok(Source::new(&file_name(path), &text, Constraint::ebnf(&text)));
         }
         if let Some(schema) = &self.schema_text {
             return Ok(Source::new("schema", schema, Constraint::json_schema(schema)));
         }
         if let Some(path) = &self.schema {
             let text = read_text(path)?;
-            return Ok(Source::new(&name(path), &text, Constraint::json_schema(&text)));
+            return Ok(Source::new(&file_name(path), &text, Constraint::json_schema(&text)));
         }
         Err(Failure::sentence("no constraint was given; use --regex, --choice, --ebnf or --schema"))
     }
@@ -96,7 +96,7 @@ impl ConstraintArgs {
 }
 
 fn choices(path: &Path) -> Result<Source, Failure> {
-    let (name, text) = (name(path), read_text(path)?);
+    let (name, text) = (file_name(path), read_text(path)?);
     match choice::parse_list(&text) {
         Ok(choices) => Ok(Source::new(&name, &text, Constraint::Choice(choices))),
         Err(remark) => {
@@ -152,21 +152,21 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 /// What a file is called in messages.
-fn name(path: &Path) -> String {
+pub(crate) fn file_name(path: &Path) -> String {
     if is_stdin(path) { "<stdin>".into() } else { path.display().to_string() }
 }
 
 /// The content of a file or of standard input, which must be UTF-8.
-fn read_text(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(read_bytes(path)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Failure::sentence(format!("{} is not UTF-8: byte {at} begins no character", name(path)))
+        Failure::sentence(format!("{} is not UTF-8: byte {at} begins no character", file_name(path)))
     })
 }
 
 /// The content of a file or of standard input.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let cannot = |error: io::Error| Failure::sentence(format!("cannot read {}: {error}", name(path)));
+    let cannot = |error: io::Error| Failure::sentence(format!("cannot read {}: {error}", file_name(path)));
     let mut content = Vec::new();
     if is_stdin(path) {
         io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut content).map_err(cannot)?;
@@ -175,7 +175,7 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
         file.take(MAX_BYTES + 1).read_to_end(&mut content).map_err(cannot)?;
     }
     if content.len() as u64 > MAX_BYTES {
-        return Err(Failure::sentence(format!("{} has more than {MAX_BYTES} bytes", name(path))));
+        return Err(Failure::sentence(format!("{} has more than {MAX_BYTES} bytes", file_name(path))));
     }
     Ok(content)
 }

@@ -5,6 +5,7 @@
 //! maskwright mask    --schema person.json --after '{"name'    which tokens may come next
 //! maskwright explain --choice yes --choice no --token-text 'yeah'
 //! maskwright debug network --ebnf sum.ebnf --dot | dot -Tsvg  what the compiler made of it
+//! maskwright schema-to-regex --schema person.json             one regular expression for the same texts
 //! maskwright vocab   --tokenizer tokenizer.json               what is in a tokenizer
 //! maskwright demo                                             all of it at a glance
 //! ```
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{check, debug, demo, explain, mask, vocab};
+use crate::commands::{check, debug, demo, explain, mask, schema_to_regex, vocab};
 use crate::failure::{Failure, Verdict};
 
 /// Structured output for language models: which tokens may come next, exactly and fast.
@@ -49,6 +50,7 @@ enum Command {
     Mask(mask::Args),
     Explain(explain::Args),
     Debug(debug::Args),
+    SchemaToRegex(schema_to_regex::Args),
     Vocab(vocab::Args),
     Demo(demo::Args),
 }
@@ -60,6 +62,7 @@ impl Command {
             Self::Mask(args) => mask::run(args, out),
             Self::Explain(args) => explain::run(args, out),
             Self::Debug(args) => debug::run(args, out),
+            Self::SchemaToRegex(args) => schema_to_regex::run(args, out),
             Self::Vocab(args) => vocab::run(args, out),
             Self::Demo(args) => demo::run(args, out),
         }
@@ -72,6 +75,7 @@ impl Command {
             Self::Mask(args) => args.json,
             Self::Explain(args) => args.json,
             Self::Debug(args) => args.json,
+            Self::SchemaToRegex(args) => args.json,
             Self::Vocab(args) => args.json,
             Self::Demo(_) => false,
         }

@@ -277,3 +277,27 @@ fn every_command_has_help_with_examples() {
         check(&[name, "--help"], 0, "Examples:");
     }
 }
+
+#[test]
+fn a_schema_becomes_a_regular_expression() {
+    let regex = r#"{"name":"(?:[^\x00-\x1f"\\]|"#;
+    let answer = check(&["schema-to-regex", "--schema-text", PERSON, "--whitespace", "compact"], 0, "");
+    assert!(answer.out.starts_with(&regex.replace('{', "\\{")), "{}", answer.out);
+    // What was written is read again, and takes the same documents.
+    let pattern = answer.out.trim_end();
+    check(&["check", "--regex", pattern, "--text", r#"{"name":"Ada","age":36}"#], 0, "accepted");
+    check(&["check", "--regex", pattern, "--text", r#"{"age":36}"#], 1, "not accepted");
+
+    let open = r#"{"type": "object", "properties": {"a": {"type": "null"}}}"#;
+    check(&["schema-to-regex", "--schema-text", open], 2, "(root): arrays or objects of any kind");
+    let answer = run_with_input(
+        &["schema-to-regex", "--schema", "-", "--objects", "closed", "--whitespace-pattern", " ?", "--json"],
+        open,
+    );
+    assert_eq!(answer.json()["regex"], r#"\{ ?(?:"a" ?: ?null ?)?\}"#);
+    check(&["schema-to-regex", "--schema-text", "{}", "--whitespace", "wide"], 2, "known are flexible");
+    let order = ["--key-order", "any", "--objects", "strict", "--whitespace", "compact"];
+    let two = r#"{"properties": {"a": {"type": "null"}, "b": {"type": "null"}}, "type": "object"}"#;
+    let answer = check(&[&["schema-to-regex", "--schema-text", two][..], &order].concat(), 0, "");
+    assert_eq!(answer.out.matches("\"b\"").count(), 2, "{}", answer.out);
+}

@@ -5,4 +5,5 @@ pub(crate) mod debug;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod mask;
+pub(crate) mod schema_to_regex;
 pub(crate) mod vocab;

@@ -58,11 +58,13 @@ mod error;
 mod json;
 mod keywords;
 mod lower;
+mod metaschemas;
 mod options;
 mod path;
 mod prune;
 mod report;
 mod schemas;
+mod to_regex;
 mod types;
 
 use maskwright_grammar::Grammar;
@@ -72,6 +74,7 @@ use json::Value;
 pub use error::{Problem, Reason, SchemaError};
 pub use options::{KeyOrder, Limits, Options, Resolver, Strictness, Whitespace};
 pub use report::{Coverage, Entry, Note, Report};
+pub use to_regex::to_regex;
 
 /// Stands for any JSON value, in place of a schema's text.
 const ANY: &str = "$$ANY$$";

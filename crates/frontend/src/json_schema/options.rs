@@ -63,6 +63,9 @@ pub enum KeyOrder {
 pub enum Strictness {
     /// Every object with `properties` allows no other keys, unless the schema says so, and requires all of them.
     Strict,
+    /// Every object with `properties` allows no other keys, unless the schema says so; which are required is up to the
+    /// schema.
+    Closed,
     /// As the standard says; what cannot be enforced is refused.
     #[default]
     Standard,

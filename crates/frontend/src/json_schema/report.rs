@@ -14,6 +14,10 @@ use super::path::{PathId, Paths};
 pub struct Report {
     pub(crate) paths: Paths,
     entries: Vec<(PathId, &'static str, Coverage)>,
+    /// Where arrays or objects of any kind are allowed, and so recursion.
+    pub(crate) free: Vec<PathId>,
+    /// The schemas that have rules of their own, which are named by the last part of their places.
+    pub(crate) called: Vec<PathId>,
 }
 
 /// One line of the [`Report`].
@@ -66,7 +70,7 @@ impl Report {
     }
 
     pub(crate) fn new() -> Self {
-        Self { paths: Paths::new(), entries: Vec::with_capacity(128) }
+        Self { paths: Paths::new(), entries: Vec::with_capacity(128), free: Vec::new(), called: Vec::new() }
     }
 
     /// Says something about a place.

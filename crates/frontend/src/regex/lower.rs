@@ -28,7 +28,8 @@
 //! everything is written down in reverse order.
 //!
 //! Repetition is a fixed point, which the expressions have only for plain bodies. With a small bound a body is
-//! lowered again for each round; without one only `^` and `$` can be resolved ([`Lowerer::anchored_loop`]).
+//! lowered again for each round; without one only `^` and `$` can be resolved ([`Lowerer::anchored_loop`]), and rounds of
+//! one character before the end of the text ([`Lowerer::tempered_loop`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -254,9 +255,13 @@ impl Lowerer<'_> {
             }
         });
         if let Some(span) = other {
+            if let Some(result) = self.tempered_loop(body, k)? {
+                return Ok(result);
+            }
             return Err(Diagnostic::error(
                 span,
-                "a look-around or boundary cannot stand inside an unbounded repetition",
+                "a look-around or boundary cannot stand inside an unbounded repetition, unless each round reads one \
+                 character and the text ends behind it",
             )
             .with_help(
                 "move it in front of or behind the repetition, or give the repetition a small upper bound",
@@ -274,6 +279,30 @@ impl Lowerer<'_> {
         let mut result = middle;
         result[0] = self.builder.alt([result[0], first_round[0]]);
         Ok(result)
+    }
+
+    /// `((?!x).)*` and its kin: every round reads one character, and looks ahead. If the text ends behind the loop, a
+    /// round begins at every place but the last, so each rest of the text that is not empty must begin with a round, G:
+    /// `¬(any·(¬G ∧ not empty))`. And if anything may follow the loop, it may be left at once. `None` otherwise.
+    fn tempered_loop(&mut self, body: &Ast, k: &Continuation) -> Result<Option<Continuation>, Diagnostic> {
+        if !reads_one_character(body) || !is_uniform(k) {
+            return Ok(None);
+        }
+        let (empty, any) = (self.builder.empty(), self.any);
+        if k[0] == any {
+            return Ok(Some(k.clone()));
+        }
+        let round = self.node(body, vec![any; k.len()])?;
+        if k[0] != empty || !is_uniform(&round) {
+            return Ok(None);
+        }
+        let character = self.builder.class(CharSet::all());
+        let some = self.builder.repeat(character, 1, None);
+        let other = self.complement(round[0]);
+        let bad = self.intersection(other, some);
+        let bad = self.seq(any, bad);
+        let all_good = self.complement(bad);
+        Ok(Some(vec![all_good; k.len()]))
     }
 
     fn place(&mut self, place: &Place, k: Continuation) -> Continuation {
@@ -538,6 +567,20 @@ impl Lowerer<'_> {
 /// Whether what follows is the same in all contexts.
 fn is_uniform(k: &Continuation) -> bool {
     k.iter().all(|other| *other == k[0])
+}
+
+/// Whether every match of a part is one character.
+fn reads_one_character(ast: &Ast) -> bool {
+    match ast.kind() {
+        Kind::Char(_) | Kind::Class(_) => true,
+        Kind::Concat(parts) => {
+            let mut readers = parts.iter().filter(|part| !part.is_zero_width());
+            readers.next().is_some_and(reads_one_character) && readers.next().is_none()
+        }
+        Kind::Alt(parts) => parts.iter().all(reads_one_character),
+        Kind::Repeat { body, min: 1, max: Some(1) } => reads_one_character(body),
+        Kind::Empty | Kind::Repeat { .. } | Kind::Place(_) | Kind::Look(..) => false,
+    }
 }
 
 /// The same part, where anchors match nowhere.

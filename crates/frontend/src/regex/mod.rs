@@ -41,10 +41,12 @@ mod look;
 mod lower;
 mod parse;
 mod unicode;
+mod write;
 
 use maskwright_grammar::{Diagnostic, ExprId, Grammar, GrammarBuilder, Span};
 
 pub use ast::{Ast, Kind, Look, Place};
+pub use write::{WriteError, WriteErrorKind, WriteLimits, write};
 
 /// How a pattern is read.
 #[derive(Clone, Debug, PartialEq, Eq)]

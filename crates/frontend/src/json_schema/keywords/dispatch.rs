@@ -166,8 +166,10 @@ impl<'s> Reader<'_, '_, 's> {
         if self.found.if_then_else[0].is_none() {
             self.found.if_then_else = [None; 3];
         }
-        if self.context.options.strictness == Strictness::Strict {
-            self.close();
+        match self.context.options.strictness {
+            Strictness::Strict => self.close(true),
+            Strictness::Closed => self.close(false),
+            Strictness::Standard | Strictness::Lenient => {}
         }
     }
 
@@ -250,10 +252,12 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// The strict option: no keys but the listed ones, and all of these.
-    fn close(&mut self) {
+    /// No keys but the listed ones and, if they are required, all of these.
+    fn close(&mut self, require: bool) {
         if let Some(properties) = self.found.properties {
-            self.found.required = properties.keys().collect();
+            if require {
+                self.found.required = properties.keys().collect();
+            }
             self.found.asserted = self.found.asserted | TypeSet::OBJECT;
             self.found.additional.get_or_insert(&Value::Bool(false));
         } else if self.found.types == TypeSet::OBJECT && self.found.is_plain() {

@@ -50,6 +50,9 @@ impl Leaves {
 impl Lowerer<'_> {
     /// All values of these types.
     pub(super) fn any(&mut self, types: TypeSet) -> ExprId {
+        if types.meets(TypeSet::OBJECT | TypeSet::ARRAY) {
+            self.context.report.free.push(self.here);
+        }
         match types {
             TypeSet::ALL => return self.free().value,
             TypeSet::STRING => return self.leaves.string,

@@ -58,6 +58,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::context::Context;
 use super::error::{Reason, SchemaError};
 use super::keywords::Keywords;
+use super::metaschemas;
 use super::options::{Options, Strictness};
 use super::path::PathId;
 use super::prune::prune;
@@ -97,20 +98,20 @@ pub(crate) fn lower(root: &Value<'_>, options: &Options) -> Result<(Grammar, Rep
     }
 }
 
-/// The documents among the missing ones that the caller can find.
+/// The documents among the missing ones that the caller can find, or that everybody knows.
 fn fetch(
     missing: &[String],
     known: &[(String, serde_json::Value)],
     options: &Options,
 ) -> Vec<(String, serde_json::Value)> {
     let mut found: Vec<(String, serde_json::Value)> = Vec::new();
-    let Some(resolver) = &options.resolver else { return found };
     for address in missing {
         let is_known = known.iter().chain(&found).any(|(one, _)| one == address);
         if is_known || known.len() + found.len() >= options.limits.documents {
             continue;
         }
-        if let Some(document) = resolver.find(address)
+        let given = options.resolver.as_ref().and_then(|resolver| resolver.find(address));
+        if let Some(document) = given.or_else(|| metaschemas::find(address))
             && super::borrowed(&document, options.limits.depth).is_some()
         {
             found.push((address.clone(), document));
@@ -151,6 +152,8 @@ struct Lowerer<'s> {
     referred: bool,
     /// The rule that is being written, as long as nothing of the value has been written yet.
     from: Option<RuleId>,
+    /// The schema whose values are being written down.
+    here: PathId,
     /// The calls that lead from rule to rule without writing anything, with the schema that makes them.
     hops: Vec<(RuleId, RuleId, NodeId)>,
     /// Documents that a reference names and nobody has.
@@ -197,6 +200,7 @@ impl<'s> Lowerer<'s> {
             listed_texts: FxHashMap::default(),
             referred: false,
             from: None,
+            here: PathId::ROOT,
             hops: Vec::new(),
             missing: Vec::new(),
             wants_scopes: false,
@@ -325,6 +329,7 @@ impl<'s> Lowerer<'s> {
             let name = self.context.report.paths.last(path);
             let rule = self.grammar.declare(if name.is_empty() { "part" } else { name });
             self.count_rule(path);
+            self.context.report.called.push(path);
             self.rules.insert((node, self.depth), rule);
             self.queue.push((rule, node, self.depth));
             rule
@@ -340,6 +345,16 @@ impl<'s> Lowerer<'s> {
         if self.halted || node == NodeId::NEVER {
             return self.grammar.never();
         }
+        let around = self.here;
+        if let Some(first) = self.nodes.members(node).first() {
+            self.here = self.schemas.path(first.id);
+        }
+        let expr = self.body_here(node);
+        self.here = around;
+        expr
+    }
+
+    fn body_here(&mut self, node: NodeId) -> ExprId {
         let Some(id) = node.as_single() else {
             if node == NodeId::ANY {
                 return self.any(TypeSet::ALL);

@@ -1,0 +1,66 @@
+//! A schema as one regular expression, where there is one.
+//!
+//! ```
+//! use maskwright_frontend::json_schema::{Options, Whitespace, to_regex};
+//! use maskwright_frontend::regex::WriteLimits;
+//!
+//! let schema = r#"{"type": "array", "items": {"enum": ["a", 1]}, "minItems": 1}"#;
+//! let options = Options::default().with_whitespace(Whitespace::Compact);
+//! let (regex, _) = to_regex(schema, &options, &WriteLimits::default()).unwrap();
+//! assert_eq!(regex, r#"\[(?:"a"|1)(?:,(?:"a"|1))*\]"#);
+//! ```
+//!
+//! It matches, as a whole, exactly the texts that the schema's grammar matches. A schema is regular if its documents nest only so
+//! deep: one that refers to itself is not, and neither is one that leaves some value open, because any JSON value nests
+//! without end. Nor is one whose objects have keys that it does not name: no key stands twice, and that takes a memory. All are
+//! errors by JSON pointer.
+
+use super::super::regex::{WriteError, WriteErrorKind, WriteLimits, write};
+use super::{Options, Problem, Reason, Report, SchemaError, grammar};
+
+/// The regular expression of a schema, given as text.
+pub fn to_regex(
+    schema_text: &str,
+    options: &Options,
+    limits: &WriteLimits,
+) -> Result<(String, Report), SchemaError> {
+    let (grammar, report) = grammar(schema_text, options)?;
+    match write(&grammar, limits) {
+        Ok(regex) => Ok((regex, report)),
+        Err(error) => Err(explain(&error, &report)),
+    }
+}
+
+/// The error in the words of the schema.
+fn explain(error: &WriteError, report: &Report) -> SchemaError {
+    let innermost = error.rules().last().unwrap_or_default();
+    let place = report.called.iter().copied().find(|path| report.paths.last(*path) == innermost);
+    let pointer = place.map(|path| report.paths.pointer(path)).unwrap_or_default();
+    let keyword = String::new();
+    if error.kind() == WriteErrorKind::Differ && report.free.is_empty() {
+        let help = "close objects by `additionalProperties: false`, or compile the schema itself";
+        let (message, help) = (error.kind().to_string(), help.to_owned());
+        return SchemaError::of(Problem { reason: Reason::Unsupported, pointer, keyword, message, help });
+    }
+    if !matches!(error.kind(), WriteErrorKind::Recursive | WriteErrorKind::Differ) {
+        let help = "make the schema smaller, use the compact white space, or compile the schema itself";
+        let (message, help) = (error.kind().to_string(), help.to_owned());
+        return SchemaError::of(Problem { reason: Reason::Limit, pointer, keyword, message, help });
+    }
+    if place.is_some() || report.free.is_empty() {
+        let message = "the schema refers to itself, and no regular expression can follow that".to_owned();
+        let help = "write the levels out, or compile the schema itself".to_owned();
+        return SchemaError::of(Problem { reason: Reason::Unsupported, pointer, keyword, message, help });
+    }
+    let mut all = SchemaError::default();
+    for path in &report.free {
+        let message = "arrays or objects of any kind are allowed here, and no regular expression can follow \
+                       their nesting"
+            .to_owned();
+        let help = "say what the items are, and close objects by `additionalProperties: false`".to_owned();
+        let pointer = report.paths.pointer(*path);
+        let keyword = String::new();
+        all.push(Problem { reason: Reason::Unsupported, pointer, keyword, message, help });
+    }
+    all
+}
