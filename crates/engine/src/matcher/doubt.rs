@@ -34,6 +34,10 @@ use crate::value;
 
 /// How many bytes are tried in the search for a new value.
 const SEARCH: usize = 2_000;
+/// The same for all tokens of a mask together.
+pub(super) const SEARCHES: usize = 20_000;
+/// Strings that go on in more ways than this are taken not to run out.
+const SEEN: usize = 1_000;
 /// How long a value is that the search looks for.
 const DEEP: usize = 64;
 
@@ -46,6 +50,8 @@ pub(super) struct Doubt<'m> {
     /// The text so far; longer only while a token is tried.
     pub(super) text: &'m mut Vec<u8>,
     pub(super) threads: &'m [Thread],
+    /// How many bytes may still be tried in searches.
+    pub(super) budget: usize,
     pub(super) words: &'m mut [u32],
 }
 
@@ -96,9 +102,12 @@ impl Doubt<'_> {
     /// Whether there is a new value behind every token, because the text ends in a string that can always go on.
     fn is_endless(&self, register: Register, place: &Place) -> bool {
         let values = self.registers.forms(register).count();
-        let is_endless =
-            |thread: &Thread| self.bound.is_endless(thread.leaf, thread.state, thread.count, values);
-        place.in_string && place.in_value && self.threads.iter().all(is_endless)
+        place.in_string && place.in_value && self.threads.iter().all(|thread| self.goes_on(thread, values))
+    }
+
+    /// Whether a thread is in a string that can go on in more than so many ways.
+    fn goes_on(&self, thread: &Thread, values: usize) -> bool {
+        thread.leaf != NETWORK && self.bound.is_endless(thread.leaf, thread.state, thread.count, values)
     }
 
     /// The tokens of the mask, if they are few.
@@ -161,7 +170,9 @@ impl Doubt<'_> {
             let begins = bound.library().whole().begins.at(place.in_string);
             self.keep_leading(begins);
         }
-        if place.in_value && summary.simple {
+        // A string that goes on does so after escapes, too.
+        let goes_on = place.in_string && self.threads.iter().any(|thread| self.goes_on(thread, SEEN));
+        if place.in_value && summary.simple && !goes_on {
             // Values are followed as they are written plainly; other spellings have escapes.
             let escaped = tokens_with(self.words, bound, b'\\');
             self.keep_leading(&escaped);
@@ -414,10 +425,10 @@ impl Doubt<'_> {
 
     /// Looks for a way out of all values that have to be new.
     fn leads_out(&mut self, threads: &[Thread]) -> bool {
-        if threads.iter().any(|thread| self.is_free(thread)) {
+        if threads.iter().any(|thread| self.is_free(thread) || self.goes_on(thread, SEEN)) {
             return true;
         }
-        let mut left = SEARCH;
+        let mut left = SEARCH.min(self.budget);
         let mut path = vec![(threads.to_vec(), self.text.len(), self.order(threads))];
         while let Some((threads, length, bytes)) = path.last_mut() {
             let Some(byte) = bytes.pop() else {
@@ -428,6 +439,7 @@ impl Doubt<'_> {
                 return true;
             }
             left -= 1;
+            self.budget -= 1;
             self.text.truncate(*length);
             let mut next = threads.clone();
             if !self.steps(&[byte], &mut next) {

@@ -301,6 +301,7 @@ impl Matcher {
             buffers: &mut self.buffers,
             text: &mut self.text,
             threads: &self.trail[start..],
+            budget: if self.way == Way::Fast { doubt::SEARCHES } else { usize::MAX },
             words,
         };
         match self.way {
