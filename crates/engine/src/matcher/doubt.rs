@@ -57,7 +57,7 @@ pub(super) struct Doubt<'m> {
 
 /// Where the text ends.
 struct Place {
-    /// Inside a string, for every thread.
+    /// Inside a string.
     in_string: bool,
     /// Perhaps inside a value that must be new.
     in_value: bool,
@@ -79,9 +79,12 @@ impl Doubt<'_> {
         {
             return;
         }
-        let in_string = self.threads.iter().all(|thread| is_in_string(program, thread));
-        let in_value = !in_string || self.threads.iter().any(|thread| self.ends_in_check(thread));
+        // Values are JSON, and in JSON it does not depend on the thread whether one is inside a string.
+        let in_string = self.threads.iter().any(|thread| is_in_string(program, thread));
+        let may_be_value = |thread: &Thread| thread.leaf == NETWORK || self.ends_in_check(thread);
+        let in_value = !in_string || self.threads.iter().any(may_be_value);
         let place = Place { in_string, in_value };
+        let mut begun = false;
         for (index, register) in open {
             let values = program.scope(index).values;
             if values == Values::Nested
@@ -91,6 +94,10 @@ impl Doubt<'_> {
             }
             let finite = values != Values::Endless && !self.is_endless(register, &place);
             if finite {
+                if !begun && self.may_repeat(register, &place) {
+                    self.keep_leading(self.bound.library().whole().begins.at(in_string));
+                    begun = true;
+                }
                 self.settle_ends(register, &place);
             }
             if !register.is_empty() {
@@ -103,6 +110,16 @@ impl Doubt<'_> {
     fn is_endless(&self, register: Register, place: &Place) -> bool {
         let values = self.registers.forms(register).count();
         place.in_string && place.in_value && self.threads.iter().all(|thread| self.goes_on(thread, values))
+    }
+
+    /// Whether a value that begins inside the next token may be one of before, or the one that is being written.
+    fn may_repeat(&self, register: Register, place: &Place) -> bool {
+        let is_written = if place.in_string {
+            place.in_value
+        } else {
+            self.text.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'"')
+        };
+        self.registers.summary(register).simple || is_written
     }
 
     /// Whether a thread is in a string that can go on in more than so many ways.
@@ -166,10 +183,6 @@ impl Doubt<'_> {
     fn settle_ends(&mut self, register: Register, place: &Place) {
         let bound = self.bound;
         let summary = self.registers.summary(register);
-        if register.is_empty() || summary.simple {
-            let begins = bound.library().whole().begins.at(place.in_string);
-            self.keep_leading(begins);
-        }
         // A string that goes on does so after escapes, too.
         let goes_on = place.in_string && self.threads.iter().any(|thread| self.goes_on(thread, SEEN));
         if place.in_value && summary.simple && !goes_on {
@@ -190,7 +203,7 @@ impl Doubt<'_> {
                 self.keep_living(whole.tokens_with(&form).unwrap_or_default());
             }
         }
-        if !place.in_string && summary.simple && self.text.last().is_some_and(u8::is_ascii_alphanumeric) {
+        if !place.in_string && summary.unquoted && self.text.last().is_some_and(u8::is_ascii_alphanumeric) {
             self.keep_living(&whole.number_ends.outside);
         }
         if place.in_value {
@@ -425,7 +438,7 @@ impl Doubt<'_> {
 
     /// Looks for a way out of all values that have to be new.
     fn leads_out(&mut self, threads: &[Thread]) -> bool {
-        if threads.iter().any(|thread| self.is_free(thread) || self.goes_on(thread, SEEN)) {
+        if threads.iter().any(|thread| self.goes_on(thread, SEEN) || self.is_free(thread)) {
             return true;
         }
         let mut left = SEARCH.min(self.budget);
@@ -445,7 +458,8 @@ impl Doubt<'_> {
             if !self.steps(&[byte], &mut next) {
                 continue;
             }
-            if path.len() > DEEP || next.iter().any(|thread| self.is_free(thread)) {
+            let is_out = |thread: &Thread| self.goes_on(thread, SEEN) || self.is_free(thread);
+            if path.len() > DEEP || next.iter().any(is_out) {
                 return true;
             }
             let order = self.order(&next);

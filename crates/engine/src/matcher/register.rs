@@ -85,6 +85,8 @@ pub(crate) struct Summary {
     pub(crate) nested: bool,
     /// There are others among them.
     pub(crate) simple: bool,
+    /// There are numbers or literals among them.
+    pub(crate) unquoted: bool,
 }
 
 /// A point to go back to.
@@ -165,6 +167,7 @@ impl Registers {
             in_token: before.in_token || whole.tokens_with(form).is_some(),
             nested: before.nested || is_nested,
             simple: before.simple || !is_nested,
+            unquoted: before.unquoted || !is_nested && form.first() != Some(&b'"'),
         };
         let start = self.forms.len() as u32;
         self.forms.extend_from_slice(form);
