@@ -76,6 +76,7 @@ struct Entry {
 
 /// What is known of a whole list without looking through it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(crate) struct Summary {
     /// The length of the longest form.
     pub(crate) longest: u32,
