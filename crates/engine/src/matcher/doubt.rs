@@ -19,6 +19,7 @@
 //! nowhere, though nothing is wrong yet. So where that can be, a token on the way to a seen value is kept only if a search
 //! finds a new value behind it. The search is bounded: what it does not find within [`SEARCH`] steps counts as there.
 
+use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, Trie};
 use smallvec::SmallVec;
 
@@ -69,8 +70,10 @@ impl Doubt<'_> {
         let program = self.bound.program();
         let mut open: SmallVec<[(u32, Register); 8]> = SmallVec::new();
         self.open_scopes(&mut open);
+        // Values are JSON, and in JSON it does not depend on the thread whether one is inside a string.
+        let in_string = self.threads.iter().any(|thread| is_in_string(program, thread));
         if open.iter().any(|(_, register)| !register.may_close()) {
-            self.add_key_closers();
+            self.add_key_closers(in_string);
         }
         self.keep_living(several);
         if open
@@ -79,8 +82,6 @@ impl Doubt<'_> {
         {
             return;
         }
-        // Values are JSON, and in JSON it does not depend on the thread whether one is inside a string.
-        let in_string = self.threads.iter().any(|thread| is_in_string(program, thread));
         let may_be_value = |thread: &Thread| thread.leaf == NETWORK || self.ends_in_check(thread);
         let in_value = !in_string || self.threads.iter().any(may_be_value);
         let place = Place { in_string, in_value };
@@ -351,10 +352,13 @@ impl Doubt<'_> {
     }
 
     /// Tokens that end a key and close the object at once.
-    fn add_key_closers(&mut self) {
-        let whole = self.bound.library().whole();
-        for &token in whole.key_closers.outside.iter().chain(&whole.key_closers.in_string) {
-            if !self.allows(token) && self.is_alive_after(self.bound.vocabulary().bytes(TokenId(token))) {
+    fn add_key_closers(&mut self, in_string: bool) {
+        let bound = self.bound;
+        let live = self.attempt(|this, threads| this.live(threads));
+        for &token in bound.library().whole().key_closers.at(in_string) {
+            let bytes = bound.vocabulary().bytes(TokenId(token));
+            let may_come = bytes.first().is_some_and(|&byte| live.contains(byte)) && !self.allows(token);
+            if may_come && self.is_alive_after(bytes) {
                 self.words[token as usize / 32] |= 1 << (token % 32);
             }
         }
@@ -470,6 +474,13 @@ impl Doubt<'_> {
 
     /// The bytes to try, the last first: what may end something comes before everything else.
     fn order(&mut self, threads: &[Thread]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.live(threads).iter().collect();
+        bytes.sort_by_key(|byte| matches!(byte, b'"' | b'}' | b']' | b','));
+        bytes
+    }
+
+    /// The bytes that may come next.
+    fn live(&mut self, threads: &[Thread]) -> ByteSet {
         let mut stacks = Remembering {
             program: self.bound.program(),
             whole: self.bound.library().whole(),
@@ -478,10 +489,7 @@ impl Doubt<'_> {
             text: self.text,
             before: self.text.len(),
         };
-        let live = step::live(self.bound.program(), &mut stacks, self.buffers, threads);
-        let mut bytes: Vec<u8> = live.iter().collect();
-        bytes.sort_by_key(|byte| matches!(byte, b'"' | b'}' | b']' | b','));
-        bytes
+        step::live(self.bound.program(), &mut stacks, self.buffers, threads)
     }
 
     /// Whether a thread is in no value that has to be new, and in front of none.
