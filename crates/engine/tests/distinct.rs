@@ -239,6 +239,29 @@ fn every_value_is_used() {
     judge("all", &finish(g, root), &texts(&items, ("[", "]"), (3, 3), &|_| true), 5);
 }
 
+/// There may be more items than there are values.
+#[test]
+fn values_run_out() {
+    let mut items = spellings(&[&["1"], &["2"], &["\"\"", "\"\""], &["\"ab\"", "\"\\u0061b\""]]);
+    items.dedup();
+    let mut g = GrammarBuilder::new();
+    let ways: Vec<ExprId> = items.iter().map(|(_, text)| g.bytes(text.as_bytes())).collect();
+    let item = g.alt(ways);
+    let item = g.distinct(item);
+    let root = list(&mut g, item, ("[", "]"), (0, 9), &[]);
+    judge("running out", &finish(g, root), &texts(&items, ("[", "]"), (0, 9), &|_| true), 9);
+    let keys = strings(&[("a", "\\u0061")], 2);
+    let members: Vec<Spelling> = keys.iter().map(|(at, key)| (*at, format!("{key}:1"))).collect();
+    let mut g = GrammarBuilder::new();
+    let class = g.class(CharSet::from_ranges([('a', 'a')]));
+    let text = g.repeat(class, 0, Some(2));
+    let key = g.json_string(text);
+    let (key, value) = (g.distinct(key), g.bytes(b":1"));
+    let member = g.seq([key, value]);
+    let root = list(&mut g, member, ("{", "}"), (0, 9), &[]);
+    judge("keys run out", &finish(g, root), &texts(&members, ("{", "}"), (0, 9), &|_| true), 10);
+}
+
 #[test]
 fn numbers_from_a_range() {
     let items: Vec<Spelling> = (1..=13).map(|n| (n, n.to_string())).collect();

@@ -21,8 +21,8 @@ pub(crate) struct Whole {
     by_form: FxHashMap<Box<[u8]>, Vec<u32>>,
     /// Tokens in which a value may meet another one of the same token, or one that begins before the token.
     pub(crate) several: Tokens,
-    /// Tokens in which something begins behind a comma.
-    pub(crate) begins: Tokens,
+    /// Tokens with a comma, behind which another value has to come.
+    pub(crate) commas: Tokens,
     /// Tokens that go on with a number and end it.
     pub(crate) number_ends: Tokens,
     /// Tokens that close an array or an object.
@@ -74,7 +74,7 @@ impl Whole {
         let mut whole = Self {
             by_form: FxHashMap::default(),
             several: Tokens::default(),
-            begins: Tokens::default(),
+            commas: Tokens::default(),
             number_ends: Tokens::default(),
             closers: Tokens::default(),
             key_closers: Tokens::default(),
@@ -107,10 +107,7 @@ impl Whole {
         }
         let meets = |bytes: &[u8]| holds_container(bytes) || has_value_behind_comma(bytes);
         self.several.push(token, bytes, meets);
-        self.begins.push(token, bytes, |bytes| {
-            let comma = bytes.iter().position(|byte| *byte == b',');
-            comma.is_some_and(|comma| bytes[comma + 1..].iter().any(|byte| !is_space(*byte)))
-        });
+        self.commas.push(token, bytes, |bytes| bytes.contains(&b','));
         self.number_ends.push(token, bytes, |bytes| {
             let run = bytes.iter().take_while(|byte| is_scalar(**byte)).count();
             run > 0 && run < bytes.len()

@@ -96,7 +96,7 @@ impl Doubt<'_> {
             let finite = values != Values::Endless && !self.is_endless(register, &place);
             if finite {
                 if !begun && self.may_repeat(register, &place) {
-                    self.keep_leading(self.bound.library().whole().begins.at(in_string));
+                    self.keep_leading(self.bound.library().whole().commas.at(in_string));
                     begun = true;
                 }
                 self.settle_ends(register, &place);
@@ -113,7 +113,7 @@ impl Doubt<'_> {
         place.in_string && place.in_value && self.threads.iter().all(|thread| self.goes_on(thread, values))
     }
 
-    /// Whether a value that begins inside the next token may be one of before, or the one that is being written.
+    /// Whether a value that comes behind a comma of the next token may be one of before, or the one that is being written.
     fn may_repeat(&self, register: Register, place: &Place) -> bool {
         let is_written = if place.in_string {
             place.in_value
