@@ -26,7 +26,7 @@ pub struct Library {
     unions: RwLock<FxHashMap<(usize, usize), Union>>,
     bytes: Bytes,
     string_body: OnceLock<Words>,
-    whole: OnceLock<Whole>,
+    whole: Whole,
 }
 
 /// Two bitsets, kept so that their addresses stay theirs, and what is in either.
@@ -46,12 +46,12 @@ impl Library {
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
         let library = Self {
             bytes: Bytes::of(&vocabulary),
+            whole: Whole::of(&vocabulary),
             vocabulary,
             automata: RwLock::default(),
             below: RwLock::default(),
             unions: RwLock::default(),
             string_body: OnceLock::new(),
-            whole: OnceLock::new(),
         };
         let string = library.bind(json_string());
         for state in 1..json_string().len() as u32 {
@@ -104,9 +104,9 @@ impl Library {
         })
     }
 
-    /// The tokens that contain whole values. They are looked for when the first constraint asks.
+    /// The tokens that contain whole values.
     pub(crate) fn whole(&self) -> &Whole {
-        self.whole.get_or_init(|| Whole::of(&self.vocabulary))
+        &self.whole
     }
 
     pub(crate) fn bytes(&self) -> &Bytes {

@@ -24,7 +24,7 @@ pub(crate) struct Whole {
     /// Tokens with a comma, behind which another value has to come.
     pub(crate) commas: Tokens,
     /// Tokens that go on with a number and end it.
-    pub(crate) number_ends: Tokens,
+    pub(crate) number_ends: Vec<u32>,
     /// Tokens that close an array or an object.
     pub(crate) closers: Tokens,
     /// Tokens that end a key and close an object.
@@ -75,7 +75,7 @@ impl Whole {
             by_form: FxHashMap::default(),
             several: Tokens::default(),
             commas: Tokens::default(),
-            number_ends: Tokens::default(),
+            number_ends: Vec::new(),
             closers: Tokens::default(),
             key_closers: Tokens::default(),
             escaped: FxHashMap::default(),
@@ -98,20 +98,28 @@ impl Whole {
     }
 
     fn add(&mut self, token: u32, bytes: &[u8]) {
-        let values = values(bytes);
-        for form in values {
-            let tokens = self.by_form.entry(form).or_default();
-            if tokens.last() != Some(&token) {
-                tokens.push(token);
+        let run = bytes.iter().take_while(|byte| is_scalar(**byte)).count();
+        if run > 0 && bytes.get(run).is_some_and(|byte| is_space(*byte) || matches!(byte, b',' | b']' | b'}'))
+        {
+            self.number_ends.push(token);
+        }
+        // PERF: nine tokens in ten are words, and of no interest.
+        let is_structure = |byte: &u8| matches!(byte, b'"' | b'\\' | b'[' | b']' | b'{' | b'}' | b',' | b':');
+        let has_structure = bytes.iter().any(is_structure);
+        if has_structure || bytes.iter().any(u8::is_ascii_digit) || has_word(bytes) {
+            for form in values(bytes) {
+                let tokens = self.by_form.entry(form).or_default();
+                if tokens.last() != Some(&token) {
+                    tokens.push(token);
+                }
             }
+        }
+        if !has_structure {
+            return;
         }
         let meets = |bytes: &[u8]| holds_container(bytes) || has_value_behind_comma(bytes);
         self.several.push(token, bytes, meets);
         self.commas.push(token, bytes, |bytes| bytes.contains(&b','));
-        self.number_ends.push(token, bytes, |bytes| {
-            let run = bytes.iter().take_while(|byte| is_scalar(**byte)).count();
-            run > 0 && run < bytes.len()
-        });
         self.closers.push(token, bytes, |bytes| bytes.iter().any(|byte| matches!(byte, b'}' | b']')));
         self.key_closers.push(token, bytes, |bytes| {
             let colon = bytes.iter().position(|byte| *byte == b':');
@@ -124,6 +132,11 @@ impl Whole {
             self.escaped.entry(rest.into()).or_default().push(token);
         }
     }
+}
+
+fn has_word(bytes: &[u8]) -> bool {
+    let words: [&[u8]; 3] = [b"true", b"false", b"null"];
+    words.iter().any(|word| bytes.windows(word.len()).any(|window| window == *word))
 }
 
 /// Every simple value that some text may end, begin and all, inside the token; as forms.

@@ -205,7 +205,7 @@ impl Doubt<'_> {
             }
         }
         if !place.in_string && summary.unquoted && self.text.last().is_some_and(u8::is_ascii_alphanumeric) {
-            self.keep_living(&whole.number_ends.outside);
+            self.keep_living(&whole.number_ends);
         }
         if place.in_value {
             self.settle_string(register, summary.longest as usize, finite);
