@@ -12,6 +12,7 @@
 use maskwright_vocab::Vocabulary;
 use rustc_hash::FxHashMap;
 
+use super::entry::{Words, bitset};
 use crate::value;
 
 /// Tokens with whole values in them, for one vocabulary.
@@ -21,6 +22,8 @@ pub(crate) struct Whole {
     by_form: FxHashMap<Box<[u8]>, Vec<u32>>,
     /// Tokens in which a value may meet another one of the same token, or one that begins before the token.
     pub(crate) several: Tokens,
+    /// The same as bitsets: outside of strings, and inside.
+    several_bits: [Words; 2],
     /// Tokens with a comma, behind which another value has to come.
     pub(crate) commas: Tokens,
     /// Tokens that go on with a number and end it.
@@ -74,6 +77,7 @@ impl Whole {
         let mut whole = Self {
             by_form: FxHashMap::default(),
             several: Tokens::default(),
+            several_bits: [Words::default(), Words::default()],
             commas: Tokens::default(),
             number_ends: Vec::new(),
             closers: Tokens::default(),
@@ -84,7 +88,15 @@ impl Whole {
         for (token, bytes) in vocabulary.ordinary() {
             whole.add(token.0, bytes);
         }
+        whole.several_bits = [&whole.several.outside, &whole.several.in_string]
+            .map(|tokens| bitset(tokens, vocabulary.size()));
         whole
+    }
+
+    /// Whether a token contains several values.
+    #[inline]
+    pub(crate) fn has_several(&self, token: u32, in_string: bool) -> bool {
+        self.several_bits[usize::from(in_string)][token as usize / 32] >> (token % 32) & 1 == 1
     }
 
     /// The tokens that contain a value as a whole.

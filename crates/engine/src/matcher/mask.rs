@@ -364,13 +364,18 @@ fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
     if !bound.program().has_scopes() {
         return Box::default();
     }
-    let several = bound.library().whole().several.at(is_in_string(bound.program(), thread));
-    let candidates = || several.iter().copied();
+    let whole = bound.library().whole();
+    let in_string = is_in_string(bound.program(), thread);
+    let listed = |list: &[u32]| -> Box<[u32]> {
+        list.iter().copied().filter(|&token| whole.has_several(token, in_string)).collect()
+    };
     match part {
-        Part::List(list) => candidates().filter(|token| list.contains(token)).collect(),
+        Part::List(list) => listed(list),
         Part::Shared { base, more } => {
-            let in_base = |token: u32| base[token as usize / 32] >> (token % 32) & 1 == 1;
-            candidates().filter(|&token| in_base(token) || more.contains(&token)).collect()
+            let mut found: Vec<u32> = listed(more).into_vec();
+            let in_base = |token: &u32| base[*token as usize / 32] >> (token % 32) & 1 == 1;
+            found.extend(whole.several.at(in_string).iter().copied().filter(in_base));
+            found.into()
         }
     }
 }
