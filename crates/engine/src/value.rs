@@ -26,6 +26,11 @@ pub(crate) fn of_string(text: &str) -> Box<[u8]> {
     form.into()
 }
 
+/// Whether a form is that of an array or an object.
+pub(crate) fn is_nested(form: &[u8]) -> bool {
+    matches!(form.first(), Some(b'[' | b'{'))
+}
+
 /// The form of the value that a text ends with; `None` if it does not end with one.
 pub(crate) fn ending(text: &[u8]) -> Option<Vec<u8>> {
     let text = &text[start(text)?..];

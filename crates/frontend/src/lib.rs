@@ -4,3 +4,4 @@ pub mod choice;
 pub mod ebnf;
 pub mod json_schema;
 pub mod regex;
+mod translate;

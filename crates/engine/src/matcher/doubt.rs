@@ -6,7 +6,7 @@
 //!
 //! * the text ends inside a string, and what is there of it is the beginning of a value that was seen: the tokens
 //!   that go on with the rest of that value and its quote;
-//! * the token contains the value as a whole ([`Whole`]);
+//! * the token contains the value as a whole ([`crate::bind::Whole`]);
 //! * an array or object is a value, and the token closes it.
 //!
 //! Each such token is *tried*, on the stacks and with the registers that it would meet, and is taken out of the mask if no
@@ -145,8 +145,9 @@ impl Doubt<'_> {
             if bytes.is_empty() || !may_run_out && !bytes.contains(&b'"') {
                 continue;
             }
-            if if may_run_out { self.leads_on(bytes) } else { self.is_alive_after(bytes) } {
-                self.words[token.index() / 32] |= 1 << (token.index() % 32);
+            let is_right = if may_run_out { self.leads_on(bytes) } else { self.is_alive_after(bytes) };
+            if is_right {
+                self.allow(token.0);
             } else {
                 self.forbid(token.0);
             }
@@ -327,7 +328,7 @@ impl Doubt<'_> {
         if ends_in_fraction(self.text) {
             return self.keep_leading(&self.allowed());
         }
-        for form in self.forms(register).into_iter().filter(|form| !is_nested(form)) {
+        for form in self.forms(register).into_iter().filter(|form| !value::is_nested(form)) {
             let written = written(&form);
             let most = written.len().min(self.text.len());
             for begun in
@@ -346,8 +347,7 @@ impl Doubt<'_> {
     fn may_be_nested(&self, register: Register, in_string: bool) -> bool {
         let quote = if in_string { value::opening_quote(self.text, usize::MAX) } else { None };
         let strings = open_strings(&self.text[..quote.unwrap_or(self.text.len())]);
-        let mut forms =
-            self.registers.forms(register).filter(|form| matches!(form.first(), Some(b'[' | b'{')));
+        let mut forms = self.registers.forms(register).filter(|form| value::is_nested(form));
         forms.any(|form| strings.iter().all(|string| contains(form, string)))
     }
 
@@ -359,7 +359,7 @@ impl Doubt<'_> {
             let bytes = bound.vocabulary().bytes(TokenId(token));
             let may_come = bytes.first().is_some_and(|&byte| live.contains(byte)) && !self.allows(token);
             if may_come && self.is_alive_after(bytes) {
-                self.words[token as usize / 32] |= 1 << (token % 32);
+                self.allow(token);
             }
         }
     }
@@ -384,6 +384,10 @@ impl Doubt<'_> {
         self.words[token as usize / 32] >> (token % 32) & 1 == 1
     }
 
+    fn allow(&mut self, token: u32) {
+        self.words[token as usize / 32] |= 1 << (token % 32);
+    }
+
     fn forbid(&mut self, token: u32) {
         self.words[token as usize / 32] &= !(1 << (token % 32));
     }
@@ -395,12 +399,12 @@ impl Doubt<'_> {
         }
     }
 
-    pub(super) fn is_alive_after(&mut self, bytes: &[u8]) -> bool {
+    fn is_alive_after(&mut self, bytes: &[u8]) -> bool {
         self.attempt(|this, threads| this.steps(bytes, threads))
     }
 
     /// Whether everything that has to be new after these bytes can be.
-    pub(super) fn leads_on(&mut self, bytes: &[u8]) -> bool {
+    fn leads_on(&mut self, bytes: &[u8]) -> bool {
         self.attempt(|this, threads| this.steps(bytes, threads) && this.leads_out(threads))
     }
 
@@ -423,14 +427,8 @@ impl Doubt<'_> {
             next.clear();
             self.arena.next_byte();
             self.registers.next_byte();
-            let mut stacks = Remembering {
-                program: self.bound.program(),
-                whole: self.bound.library().whole(),
-                arena: self.arena,
-                registers: self.registers,
-                text: self.text,
-                before: self.text.len() - 1,
-            };
+            let before = self.text.len() - 1;
+            let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
             step::step_all(self.bound.program(), &mut stacks, self.buffers, threads, byte, &mut next);
             core::mem::swap(threads, &mut next);
             if threads.is_empty() {
@@ -442,7 +440,7 @@ impl Doubt<'_> {
 
     /// Looks for a way out of all values that have to be new.
     fn leads_out(&mut self, threads: &[Thread]) -> bool {
-        if threads.iter().any(|thread| self.goes_on(thread, SEEN) || self.is_free(thread)) {
+        if threads.iter().any(|thread| self.is_out(thread)) {
             return true;
         }
         let mut left = SEARCH.min(self.budget);
@@ -462,14 +460,18 @@ impl Doubt<'_> {
             if !self.steps(&[byte], &mut next) {
                 continue;
             }
-            let is_out = |thread: &Thread| self.goes_on(thread, SEEN) || self.is_free(thread);
-            if path.len() > DEEP || next.iter().any(is_out) {
+            if path.len() > DEEP || next.iter().any(|thread| self.is_out(thread)) {
                 return true;
             }
             let order = self.order(&next);
             path.push((next, self.text.len(), order));
         }
         false
+    }
+
+    /// Whether a thread cannot come to a dead end.
+    fn is_out(&self, thread: &Thread) -> bool {
+        self.goes_on(thread, SEEN) || self.is_free(thread)
     }
 
     /// The bytes to try, the last first: what may end something comes before everything else.
@@ -481,14 +483,8 @@ impl Doubt<'_> {
 
     /// The bytes that may come next.
     fn live(&mut self, threads: &[Thread]) -> ByteSet {
-        let mut stacks = Remembering {
-            program: self.bound.program(),
-            whole: self.bound.library().whole(),
-            arena: self.arena,
-            registers: self.registers,
-            text: self.text,
-            before: self.text.len(),
-        };
+        let before = self.text.len();
+        let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
         step::live(self.bound.program(), &mut stacks, self.buffers, threads)
     }
 
@@ -541,10 +537,6 @@ impl Doubt<'_> {
         }
         false
     }
-}
-
-fn is_nested(form: &[u8]) -> bool {
-    matches!(form.first(), Some(b'[' | b'{'))
 }
 
 /// Whether a text ends in a number that has a fraction or an exponent.

@@ -211,7 +211,7 @@ impl Matcher {
         let live = if program.has_scopes() {
             let before = self.text.len();
             let (arena, registers) = (&mut self.arena, &mut self.registers);
-            let mut stacks = remembering(&self.bound, arena, registers, &self.text, before);
+            let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
             step::live(program, &mut stacks, &mut self.buffers, &self.current)
         } else {
             step::live(program, &mut self.arena, &mut self.buffers, &self.current)
@@ -231,7 +231,7 @@ impl Matcher {
         let done = if program.has_scopes() {
             let before = self.text.len();
             let (arena, registers) = (&mut self.arena, &mut self.registers);
-            let mut stacks = remembering(&self.bound, arena, registers, &self.text, before);
+            let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
             step::returns(program, &mut stacks, &mut self.buffers, &mut self.current)
         } else {
             step::returns(program, &mut self.arena, &mut self.buffers, &mut self.current)
@@ -385,7 +385,7 @@ impl Matcher {
                 self.text.push(byte);
                 self.registers.next_byte();
                 let (arena, registers) = (&mut self.arena, &mut self.registers);
-                let mut stacks = remembering(&self.bound, arena, registers, &self.text, before);
+                let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
                 step::step_all(program, &mut stacks, &mut self.buffers, &current, byte, &mut next);
             } else {
                 step::step_all(program, &mut self.arena, &mut self.buffers, &current, byte, &mut next);
@@ -451,17 +451,6 @@ impl Matcher {
     pub fn fork(&self) -> Self {
         self.clone()
     }
-}
-
-fn remembering<'m>(
-    bound: &'m BoundProgram,
-    arena: &'m mut Arena,
-    registers: &'m mut Registers,
-    text: &'m [u8],
-    before: usize,
-) -> Remembering<'m> {
-    let whole = bound.library().whole();
-    Remembering { program: bound.program(), whole, arena, registers, text, before }
 }
 
 /// Writes the union of parts into a row of words.

@@ -17,7 +17,7 @@ use core::hash::BuildHasher;
 use rustc_hash::FxBuildHasher;
 
 use super::stack::{Arena, Frame, Resume, Stacks, When};
-use crate::bind::Whole;
+use crate::bind::{BoundProgram, Whole};
 use crate::compile::network::Scope;
 use crate::program::Program;
 use crate::value;
@@ -162,7 +162,7 @@ impl Registers {
         let is_required = scope.required.binary_search_by(|name| (**name).cmp(form)).is_ok();
         let missing = missing - u32::from(is_required);
         let before = self.summary(older);
-        let is_nested = matches!(form.first(), Some(b'[' | b'{'));
+        let is_nested = value::is_nested(form);
         let summary = Summary {
             longest: before.longest.max(form.len() as u32),
             in_token: before.in_token || whole.tokens_with(form).is_some(),
@@ -180,13 +180,26 @@ impl Registers {
 
 /// The stacks of a matcher, with everything that their scopes remember.
 pub(crate) struct Remembering<'m> {
-    pub(crate) program: &'m Program,
-    pub(crate) whole: &'m Whole,
-    pub(crate) arena: &'m mut Arena,
-    pub(crate) registers: &'m mut Registers,
-    pub(crate) text: &'m [u8],
+    program: &'m Program,
+    whole: &'m Whole,
+    arena: &'m mut Arena,
+    registers: &'m mut Registers,
+    text: &'m [u8],
     /// How much of the text lies before the byte that is being taken.
-    pub(crate) before: usize,
+    before: usize,
+}
+
+impl<'m> Remembering<'m> {
+    pub(crate) fn new(
+        bound: &'m BoundProgram,
+        arena: &'m mut Arena,
+        registers: &'m mut Registers,
+        text: &'m [u8],
+        before: usize,
+    ) -> Self {
+        let whole = bound.library().whole();
+        Self { program: bound.program(), whole, arena, registers, text, before }
+    }
 }
 
 impl Stacks for Remembering<'_> {

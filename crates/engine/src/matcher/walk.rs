@@ -314,7 +314,7 @@ impl Walker {
         if walk.shortcuts && children.len() >= MANY_CHILDREN {
             let mut at = start;
             while at < self.threads.len() {
-                if is_in_string(walk.bound.program(), &self.threads[at]) {
+                if is_in_plain_string(walk.bound.program(), &self.threads[at]) {
                     shortcuts.push(Shortcut::String { thread: self.threads.swap_remove(at), node });
                 } else {
                     at += 1;
@@ -456,7 +456,7 @@ impl Walker {
 
 /// Whether a thread stands in a plain string, or in one that must only not be one of some words: then the tokens that
 /// stay inside are the same wherever the string stands.
-fn is_in_string(program: &Program, thread: &Thread) -> bool {
+fn is_in_plain_string(program: &Program, thread: &Thread) -> bool {
     if thread.leaf == NETWORK {
         return false;
     }

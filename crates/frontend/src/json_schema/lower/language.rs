@@ -12,6 +12,7 @@ use maskwright_grammar::{Expr, ExprId, GrammarBuilder};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::keywords::Window;
+use crate::translate::translate;
 
 /// What one question may cost.
 const LIMITS: automata::Limits = automata::Limits { states: 50_000, steps: 2_000_000, bytes: 64 << 20 };
@@ -154,7 +155,7 @@ impl Languages {
 impl Machine {
     fn new(grammar: &GrammarBuilder, expr: ExprId, limits: automata::Limits) -> Option<Self> {
         let mut exprs = automata::Exprs::new();
-        let root = translate(grammar, expr, &mut exprs)?;
+        let root = translate(|id| grammar.expr(id), |_| None, expr, &mut exprs).ok()?;
         let mut automaton = automata::LazyDfa::new(exprs, limits);
         let start = automaton.state_of(root).ok()?;
         Some(Self { automaton, start })
@@ -260,44 +261,4 @@ fn is_plain(grammar: &GrammarBuilder, root: ExprId) -> bool {
         work.extend_from_slice(expr.operands());
     }
     true
-}
-
-/// The same language in the terms of the automata crate; `None` if it is not a language of texts.
-fn translate(
-    grammar: &GrammarBuilder,
-    root: ExprId,
-    exprs: &mut automata::Exprs,
-) -> Option<automata::ExprId> {
-    let mut done: FxHashMap<ExprId, automata::ExprId> = FxHashMap::default();
-    let mut work = vec![(root, false)];
-    while let Some((id, ready)) = work.pop() {
-        if done.contains_key(&id) {
-            continue;
-        }
-        let expr = grammar.expr(id);
-        if !ready {
-            work.push((id, true));
-            work.extend(expr.operands().iter().map(|operand| (*operand, false)));
-            continue;
-        }
-        let many = |parts: &[ExprId]| parts.iter().map(|part| done[part]).collect::<Vec<_>>();
-        let translated = match expr {
-            Expr::Never => exprs.never(),
-            Expr::Empty => exprs.empty(),
-            Expr::Bytes(bytes) => exprs.bytes(bytes),
-            Expr::Class(set) => exprs.chars(set.ranges().iter().copied()),
-            Expr::Seq(parts) => exprs.concat(many(parts)),
-            Expr::Alt(parts) => exprs.alt(many(parts)),
-            Expr::And(parts) => exprs.and(many(parts)),
-            Expr::Repeat { body, min, max } => exprs.repeat(done[body], *min, *max),
-            Expr::Not(inner) => {
-                let not = exprs.not(done[inner]);
-                let utf8 = exprs.utf8_text();
-                exprs.and([utf8, not])
-            }
-            Expr::Rule(_) | Expr::JsonString(_) | Expr::Scope { .. } | Expr::Distinct(_) => return None,
-        };
-        done.insert(id, translated);
-    }
-    done.get(&root).copied()
 }

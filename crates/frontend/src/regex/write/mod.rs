@@ -36,6 +36,8 @@ use maskwright_automata as automata;
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
 use rustc_hash::FxHashMap;
 
+use crate::translate::translate;
+
 use self::parts::{PartId, Parts};
 
 /// How large a written expression, and what is built on the way, may become.
@@ -296,7 +298,13 @@ impl Writer<'_> {
         let limit = self.limits.states;
         let too_many = WriteErrorKind::TooManyStates(limit);
         let mut exprs = automata::Exprs::new();
-        let translated = translate(self.grammar, root, &mut exprs)?;
+        let grammar = self.grammar;
+        let rule = |rule| Some(grammar.rule(rule).expr());
+        let translated =
+            translate(|id| grammar.expr(id), rule, root, &mut exprs).map_err(|refused| match refused {
+                Expr::JsonString(_) => WriteErrorKind::NestedString,
+                _ => WriteErrorKind::Differ,
+            })?;
         // A character has up to four bytes, each with a state between it and the next.
         let limits = automata::Limits { states: limit.saturating_mul(8), ..automata::Limits::default() };
         let dfa = automata::Dfa::build(&mut exprs, translated, &limits).map_err(|_| too_many)?;
@@ -324,50 +332,4 @@ impl Writer<'_> {
         });
         WriteError { kind, rules: called.collect() }
     }
-}
-
-/// A regular language in the terms of the automata crate.
-fn translate(
-    grammar: &Grammar,
-    root: ExprId,
-    exprs: &mut automata::Exprs,
-) -> Result<automata::ExprId, WriteErrorKind> {
-    let mut done: FxHashMap<ExprId, automata::ExprId> = FxHashMap::default();
-    let mut work = vec![Task::Open(root)];
-    while let Some(task) = work.pop() {
-        let id = match task {
-            Task::Open(id) if done.contains_key(&id) => continue,
-            Task::Open(id) => {
-                work.push(Task::Close(id));
-                let expr = grammar.expr(id);
-                work.extend(expr.operands().iter().map(|operand| Task::Open(*operand)));
-                if let Expr::Rule(rule) = expr {
-                    work.push(Task::Open(grammar.rule(*rule).expr()));
-                }
-                continue;
-            }
-            Task::Close(id) => id,
-        };
-        let get = |id: &ExprId| done.get(id).copied().unwrap_or(automata::ExprId::NEVER);
-        let many = |parts: &[ExprId]| parts.iter().map(get).collect::<Vec<_>>();
-        let translated = match grammar.expr(id) {
-            Expr::Never => exprs.never(),
-            Expr::Empty => exprs.empty(),
-            Expr::Bytes(bytes) => exprs.bytes(bytes),
-            Expr::Class(set) => exprs.chars(set.ranges().iter().copied()),
-            Expr::Seq(parts) => exprs.concat(many(parts)),
-            Expr::Alt(parts) => exprs.alt(many(parts)),
-            Expr::And(parts) => exprs.and(many(parts)),
-            Expr::Repeat { body, min, max } => exprs.repeat(get(body), *min, *max),
-            Expr::Not(inner) => {
-                let (not, utf8) = (exprs.not(get(inner)), exprs.utf8_text());
-                exprs.and([utf8, not])
-            }
-            Expr::Rule(rule) => get(&grammar.rule(*rule).expr()),
-            Expr::JsonString(_) => return Err(WriteErrorKind::NestedString),
-            Expr::Scope { .. } | Expr::Distinct(_) => return Err(WriteErrorKind::Differ),
-        };
-        done.insert(id, translated);
-    }
-    done.get(&root).copied().ok_or(WriteErrorKind::NotText)
 }
