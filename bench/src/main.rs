@@ -33,8 +33,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// Ours runs with the allocator of the command; the peers' libraries have one of their own.
+#[cfg(not(feature = "system-allocator"))]
 #[global_allocator]
-static ALLOCATOR: mwbench_abi::memory::Counting = mwbench_abi::memory::Counting;
+static ALLOCATOR: mwbench_abi::memory::Counting<mimalloc::MiMalloc> =
+    mwbench_abi::memory::Counting(mimalloc::MiMalloc);
+#[cfg(feature = "system-allocator")]
+#[global_allocator]
+static ALLOCATOR: mwbench_abi::memory::Counting = mwbench_abi::memory::Counting(std::alloc::System);
 
 /// Our engine and its peers on the same work, in one process.
 #[derive(Parser)]

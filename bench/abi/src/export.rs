@@ -15,7 +15,7 @@ use crate::{
 macro_rules! export_peer {
     ($peer:ty) => {
         #[global_allocator]
-        static ALLOCATOR: $crate::memory::Counting = $crate::memory::Counting;
+        static ALLOCATOR: $crate::memory::Counting = $crate::memory::Counting(::std::alloc::System);
 
         static TABLE: $crate::Table = $crate::Exported::<$peer>::TABLE;
 

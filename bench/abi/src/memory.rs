@@ -1,4 +1,4 @@
-//! How many bytes are alive: the system allocator with a counter.
+//! How many bytes are alive: an allocator with a counter.
 //!
 //! Engines report their memory in their own ways or not at all, so the harness counts what is allocated and not
 //! freed between two moments, the same for everybody. The counter must not disturb the times: each thread adds to
@@ -8,9 +8,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
-/// The system allocator, counting. Make it the global allocator of the binary or library.
+/// An allocator, counting. Make it the global allocator of the binary or library.
 #[derive(Clone, Copy, Debug)]
-pub struct Counting;
+pub struct Counting<A = System>(pub A);
 
 /// Bytes allocated and not yet freed by this binary or library, on all threads.
 pub fn live_bytes() -> i64 {
@@ -50,29 +50,29 @@ fn add_slowly(bytes: i64) {
     CELLS[MINE.get()].0.fetch_add(bytes, Relaxed);
 }
 
-// SAFETY: every request goes to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: every request goes to the inner allocator unchanged.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as i64);
         // SAFETY: the caller's contract is the same.
-        unsafe { System.alloc(layout) }
+        unsafe { self.0.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as i64);
         // SAFETY: the caller's contract is the same.
-        unsafe { System.alloc_zeroed(layout) }
+        unsafe { self.0.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         add(-(layout.size() as i64));
         // SAFETY: the caller's contract is the same.
-        unsafe { System.dealloc(memory, layout) }
+        unsafe { self.0.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         add(size as i64 - layout.size() as i64);
         // SAFETY: the caller's contract is the same.
-        unsafe { System.realloc(memory, layout, size) }
+        unsafe { self.0.realloc(memory, layout, size) }
     }
 }

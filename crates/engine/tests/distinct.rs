@@ -227,6 +227,46 @@ fn keys_from_a_finite_set() {
     }
 }
 
+/// Keys up to a length that some tokens reach and others do not: too many texts to write out, so the two ways are compared.
+#[test]
+fn keys_up_to_a_length() {
+    let mut rng = Rng::new(11);
+    let sample: Vec<Vec<u8>> = [1, 4, 9, 12]
+        .iter()
+        .map(|n| format!("{{\"{}\":1, \"ab\":1}}", "a".repeat(*n)).into_bytes())
+        .collect();
+    for longest in [3, 9, 12, 24] {
+        let mut g = GrammarBuilder::new();
+        let class = g.class(CharSet::from_ranges([('a', 'b')]));
+        let text = g.repeat(class, 0, Some(longest));
+        let key = g.json_string(text);
+        let (key, value) = (g.distinct(key), g.bytes(b":1"));
+        let member = g.seq([key, value]);
+        let root = list(&mut g, member, ("{", "}"), (0, 5), &[]);
+        let program =
+            compile(&finish(g, root), &AutomatonCache::default(), &Limits::default()).expect("it compiles");
+        let vocabulary = vocabulary(&mut rng, &sample, 90);
+        let bound = BoundProgram::new(Arc::new(program), Arc::new(Library::new(vocabulary.clone())));
+        let mut removed = 0;
+        for _ in 0..60 {
+            let mut matcher = bound.matcher();
+            loop {
+                let words = mask(&mut matcher, Way::Fast);
+                assert_eq!(words, mask(&mut matcher, Way::Plain), "up to {longest}");
+                let allowed: Vec<TokenId> =
+                    vocabulary.ordinary().map(|(id, _)| id).filter(|id| is_set(&words, id.0)).collect();
+                if allowed.is_empty() {
+                    assert!(matcher.is_accepting(), "up to {longest}: stuck");
+                    break;
+                }
+                removed += usize::from(allowed.len() < 20);
+                matcher.accept(allowed[rng.below(allowed.len())]).expect("the mask allows it");
+            }
+        }
+        assert!(removed > 50, "too few narrow masks");
+    }
+}
+
 #[test]
 fn every_value_is_used() {
     let items = strings(&[("a", "\\u0061"), ("b", "\\u0062"), ("c", "\\u0063")], 1);

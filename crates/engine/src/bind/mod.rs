@@ -92,9 +92,10 @@ impl BoundProgram {
         match self.program.leaf(leaf) {
             Leaf::Text(text) => text.is_except(),
             Leaf::Window { max: u32::MAX, .. } => self.automata[leaf as usize].is_endless(state),
-            // Plain strings: each length is another value.
-            Leaf::Window { automaton, max, .. } => {
-                Arc::ptr_eq(automaton, json_string()) && max.saturating_sub(count) as usize > values
+            // Each length is another value. A token may take up some of them at once.
+            leaf @ Leaf::Window { automaton, .. } => {
+                let room = leaf.room().unwrap_or(0).saturating_sub(count.saturating_add(self.horizon));
+                room as usize > values && !automaton.live(state).is_empty()
             }
         }
     }

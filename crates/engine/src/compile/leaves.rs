@@ -118,6 +118,11 @@ impl<'g> Leaves<'g> {
         self.list[leaf as usize].is_endless()
     }
 
+    /// See [`Leaf::room`].
+    pub(crate) fn room(&self, leaf: u32) -> Option<u32> {
+        self.list[leaf as usize].room()
+    }
+
     /// A leaf for a regular expression, if its table stays within the limits.
     pub(crate) fn regular(&mut self, id: ExprId) -> Option<u32> {
         if let Some(&leaf) = self.by_expr.get(&id) {

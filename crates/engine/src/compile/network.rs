@@ -27,7 +27,7 @@ use crate::seen::Seen;
 use crate::value;
 
 /// A regular rule up to this size becomes a table; a larger one stays in the network, which is lazy.
-const LEAF_SIZE: u32 = 96;
+const LEAF_SIZE: u32 = 512;
 /// The same for the root: a constraint that is one regular expression. A larger one would take milliseconds to
 /// tabulate before the first mask; the network finds only the states that are visited.
 const ROOT_LEAF_SIZE: u32 = 512;

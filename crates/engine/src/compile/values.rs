@@ -3,6 +3,8 @@
 //! A string that can always go on never lacks a new value; an enumeration does. A matcher looks out for dead ends only where there
 //! can be some, so each scope is told what its values are like.
 
+use core::cmp::Reverse;
+
 use maskwright_grammar::{Expr, ExprId, Grammar};
 
 use super::leaves::Leaves;
@@ -13,6 +15,8 @@ pub(crate) enum Values {
     /// Strings that can always go on.
     #[default]
     Endless,
+    /// Strings that can go on until they have so many characters; each length is another value.
+    Long(Reverse<u32>),
     /// There are others among them.
     Simple,
     /// There are arrays and objects among them, and no string that can always go on.
@@ -29,10 +33,11 @@ pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> Vec<Values> {
     }
     let (endless, nested) =
         (holds(grammar, |id| is_endless(leaves, id)), holds(grammar, |id| is_bracket(grammar, id)));
-    let of_distinct = |value: ExprId| match (nested[value.index()], endless[value.index()]) {
+    let of_distinct = |value: ExprId| match leaves.of(value).and_then(|leaf| leaves.room(leaf)) {
         _ if is_endless(leaves, value) => Values::Endless,
-        (true, false) => Values::Nested,
-        _ => Values::Simple,
+        Some(room) => Values::Long(Reverse(room)),
+        None if nested[value.index()] && !endless[value.index()] => Values::Nested,
+        None => Values::Simple,
     };
     loop {
         let mut changed = false;

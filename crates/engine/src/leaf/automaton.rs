@@ -336,6 +336,11 @@ impl Automaton {
         min <= max && shortest <= max && (min <= shortest || self.grows)
     }
 
+    /// Whether every text that ends can be made longer by one character, so that each length is another text.
+    pub(crate) fn grows(&self) -> bool {
+        self.grows
+    }
+
     /// Bytes of a class lead the same way from every state.
     pub(crate) fn class(&self, byte: u8) -> u8 {
         self.classes[usize::from(byte)]

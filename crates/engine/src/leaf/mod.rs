@@ -72,6 +72,17 @@ impl Leaf {
         }
     }
 
+    /// If the leaf is a string that can always go on up to some number of characters: how many texts there are at least.
+    pub(crate) fn room(&self) -> Option<u32> {
+        match self {
+            Self::Window { automaton, max, .. } if Arc::ptr_eq(automaton, json_string()) => Some(*max),
+            Self::Window { automaton, max, .. } if automaton.grows() => {
+                Some(max.saturating_sub(automaton.longest_tail()))
+            }
+            _ => None,
+        }
+    }
+
     /// The bytes that may come first.
     pub(crate) fn first(&self) -> ByteSet {
         match self {

@@ -19,6 +19,8 @@
 //! nowhere, though nothing is wrong yet. So where that can be, a token on the way to a seen value is kept only if a search
 //! finds a new value behind it. The search is bounded: what it does not find within [`SEARCH`] steps counts as there.
 
+use core::cmp::Reverse;
+
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, Trie};
 use smallvec::SmallVec;
@@ -93,7 +95,7 @@ impl Doubt<'_> {
             {
                 return self.keep_leading(&few);
             }
-            let finite = values != Values::Endless && !self.is_endless(register, &place);
+            let finite = self.may_run_out(values, register, &place);
             if finite {
                 if !begun && self.may_repeat(register, &place) {
                     self.keep_leading(self.bound.library().whole().commas.at(in_string));
@@ -107,10 +109,19 @@ impl Doubt<'_> {
         }
     }
 
-    /// Whether there is a new value behind every token, because the text ends in a string that can always go on.
-    fn is_endless(&self, register: Register, place: &Place) -> bool {
-        let values = self.registers.forms(register).count();
-        place.in_string && place.in_value && self.threads.iter().all(|thread| self.goes_on(thread, values))
+    /// Whether there may be no new value behind some token.
+    fn may_run_out(&self, values: Values, register: Register, place: &Place) -> bool {
+        let seen = self.registers.forms(register).count();
+        // The value that the text ends in is the only one for a while, or a new one begins after it.
+        let in_long = place.in_string && place.in_value;
+        let goes_on = || self.threads.iter().all(|thread| self.goes_on(thread, seen));
+        match values {
+            Values::Endless => false,
+            Values::Long(Reverse(room)) => {
+                (room as usize) <= seen + 1 + self.bound.horizon() as usize || in_long && !goes_on()
+            }
+            Values::Simple | Values::Nested => !(in_long && goes_on()),
+        }
     }
 
     /// Whether a value that comes behind a comma of the next token may be one of before, or the one that is being written.
