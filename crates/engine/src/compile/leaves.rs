@@ -413,15 +413,30 @@ fn translate(
     Ok(done[&root])
 }
 
-/// A description of a regular expression that depends on its content alone, if it is short enough.
+/// How many parts of an expression are looked for when they come again.
+const REPEATED: usize = 256;
+
+/// A description of a regular expression that depends on its content alone, if it is short enough. A part that comes again
+/// is named by its number: in `[0-9] ([0-9] ([0-9] | "") | "")`, of nineteen levels and in several branches, most do.
 fn describe(grammar: &Grammar, root: ExprId) -> Option<Vec<u8>> {
     let mut key = Vec::new();
     let mut work = vec![root];
+    let mut before: Vec<ExprId> = Vec::new();
     while let Some(id) = work.pop() {
         if key.len() > KEY_BYTES {
             return None;
         }
         let expr = grammar.expr(id);
+        if !expr.operands().is_empty() {
+            if let Some(number) = before.iter().position(|one| *one == id) {
+                key.push(9);
+                key.extend((number as u32).to_le_bytes());
+                continue;
+            }
+            if before.len() < REPEATED {
+                before.push(id);
+            }
+        }
         match expr {
             Expr::Never => key.push(0),
             Expr::Empty => key.push(1),

@@ -27,7 +27,10 @@ use crate::seen::Seen;
 use crate::value;
 
 /// A regular rule up to this size becomes a table; a larger one stays in the network, which is lazy.
-const LEAF_SIZE: u32 = 512;
+const LEAF_SIZE: u32 = 96;
+/// So does one up to this size whose different parts are small together, like a number with nineteen digits.
+const LEAF_TREE: u32 = 1 << 16;
+const LEAF_PARTS: u32 = 512;
 /// The same for the root: a constraint that is one regular expression. A larger one would take milliseconds to
 /// tabulate before the first mask; the network finds only the states that are visited.
 const ROOT_LEAF_SIZE: u32 = 512;
@@ -366,12 +369,35 @@ impl Builder<'_, '_> {
         if plain && size <= INLINE_SIZE {
             return self.build(expr, next);
         }
-        let leaf = if plain && size <= LEAF_SIZE { self.leaves.regular(expr) } else { self.leaves.of(expr) };
+        let is_small = plain && (size <= LEAF_SIZE || size <= LEAF_TREE && self.parts(expr) <= LEAF_PARTS);
+        let leaf = if is_small { self.leaves.regular(expr) } else { self.leaves.of(expr) };
         let callee = match leaf {
             Some(leaf) => Callee::Leaf(leaf),
             None => Callee::Machine(self.machine(expr)),
         };
         Ok(Some(self.call(callee, self.facts.nullable[i], next)))
+    }
+
+    /// The size of the different parts of a plain expression together, if it is no more than [`LEAF_PARTS`].
+    fn parts(&self, expr: ExprId) -> u32 {
+        let (mut work, mut seen, mut sum) = (vec![expr], Seen::default(), 0u32);
+        while let Some(id) = work.pop() {
+            if sum > LEAF_PARTS || !seen.insert(id.index() as u32) {
+                continue;
+            }
+            let expr = self.grammar.expr(id);
+            sum = sum.saturating_add(match expr {
+                Expr::Repeat { min, max, .. } => max.unwrap_or(*min).max(1),
+                Expr::Bytes(bytes) => bytes.len() as u32,
+                Expr::Class(_) | Expr::Seq(_) | Expr::Alt(_) => 1,
+                _ => 0,
+            });
+            work.extend(expr.operands());
+            if let Expr::Rule(rule) = expr {
+                work.push(self.grammar.rule(*rule).expr());
+            }
+        }
+        sum
     }
 
     fn repeat(&mut self, body: ExprId, min: u32, max: u32, next: u32) -> Result<Option<u32>, CompileError> {
