@@ -111,7 +111,7 @@ fn the_fast_way_equals_the_plain_walk() {
 }
 
 /// Strings with conditions, and texts that lead into states of all kinds: loops, nearly any string, windows that run out.
-const STRINGS: [(&str, &[&str]); 9] = [
+const STRINGS: [(&str, &[&str]); 14] = [
     (
         r#"{"type": "string", "pattern": "dev_[a-z]+"}"#,
         &["\"", "\"dev", "\"my dev_", "\"dev_x", "\"d\\u006", "\"日"],
@@ -133,6 +133,35 @@ const STRINGS: [(&str, &[&str]); 9] = [
     (
         r#"{"type": "string", "format": "email", "maxLength": 20}"#,
         &["\"", "\"me@", "\"me@example.c", "\"me@example.com.abcd"],
+    ),
+    (
+        r#"{"type": "string", "format": "email"}"#,
+        &[
+            "\"",
+            "\"me",
+            "\"me.",
+            "\"me@",
+            "\"me@example.c",
+            "\"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz",
+        ],
+    ),
+    (r#"{"type": "string", "pattern": "^[\\w ]+\\.csv$"}"#, &["\"", "\"a", "\"a.c", "\"a.csv", "\"a\\u006"]),
+    (
+        r#"{"type": "string", "pattern": "^.*\\.(csv|日本)$"}"#,
+        &["\"", "\"a", "\"a.", "\"a.日", "\"a.\\u65e5"],
+    ),
+    (
+        r#"{"type": "string", "pattern": "^(\\S+\\s+){0,40}\\S+$"}"#,
+        &[
+            "\"",
+            "\"one",
+            "\"one two ",
+            "\"a b c d e f g h i j k l m n o p q r s t u v w x y z a b c d e f g h i j k l m",
+        ],
+    ),
+    (
+        r#"{"type": "string", "pattern": "^[a-z\\u00e9-\\u00ff\\u4e00-\\u9fff]{1,70}(!|\\?)$"}"#,
+        &["\"", "\"日", "\"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl", "\"é!"],
     ),
     (r#"{"type": "string", "pattern": "^.{2,5}$"}"#, &["\"", "\"日本", "\"ab\\t"]),
     (

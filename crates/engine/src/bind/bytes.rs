@@ -14,19 +14,103 @@ use maskwright_vocab::{TokenId, Trie, Vocabulary};
 
 use crate::leaf::{Action, Automaton};
 
+/// Kinds of characters: those of ASCII each by itself, all others by their first byte. Zero is none of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kinds {
+    ascii: u128,
+    longer: u64,
+}
+
+impl Kinds {
+    pub(crate) const ALL: Self = Self { ascii: !1, longer: (1 << LEADS) - 1 };
+    pub(crate) const CONTROLS: Self = Self { ascii: 0xFFFF_FFFE, longer: 0 };
+
+    /// The kind that a byte begins, if it begins any.
+    #[inline]
+    pub(crate) fn of(byte: u8) -> Self {
+        match byte {
+            1..0x80 => Self { ascii: 1 << byte, longer: 0 },
+            FIRST_LEAD..=LAST_LEAD => Self { ascii: 0, longer: 1 << (byte - FIRST_LEAD) },
+            _ => Self::default(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { ascii: self.ascii & other.ascii, longer: self.longer & other.longer }
+    }
+
+    #[inline]
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self { ascii: self.ascii | other.ascii, longer: self.longer | other.longer }
+    }
+
+    #[inline]
+    pub(crate) fn without(self, other: Self) -> Self {
+        Self { ascii: self.ascii & !other.ascii, longer: self.longer & !other.longer }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    pub(crate) fn len(self) -> u32 {
+        self.ascii.count_ones() + self.longer.count_ones()
+    }
+}
+
+/// The first bytes of characters beyond ASCII.
+const FIRST_LEAD: u8 = 0xC2;
+const LAST_LEAD: u8 = 0xF4;
+const LEADS: usize = (LAST_LEAD - FIRST_LEAD + 1) as usize;
+
+/// Where a byte leads in UTF-8. Place 0 is between two characters; in 1 to 3 so many more bytes must follow, of any value; and
+/// in 4 to 7 the next byte is the second after `E0`, `ED`, `F0` or `F4`. Zero, which is in no [`Kinds`], leads nowhere.
+#[inline]
+pub(crate) fn utf8(place: u8, byte: u8) -> Option<u8> {
+    Some(match (place, byte) {
+        (0, 0x01..=0x7F) | (1, 0x80..=0xBF) => 0,
+        (0, 0xC2..=0xDF) | (2, 0x80..=0xBF) | (4, 0xA0..=0xBF) | (5, 0x80..=0x9F) => 1,
+        (0, 0xE0) => 4,
+        (0, 0xED) => 5,
+        (0, 0xE1..=0xEF) | (3, 0x80..=0xBF) | (6, 0x90..=0xBF) | (7, 0x80..=0x8F) => 2,
+        (0, 0xF0) => 6,
+        (0, 0xF4) => 7,
+        (0, 0xF1..=0xF3) => 3,
+        _ => return None,
+    })
+}
+
 /// Tokens by the bytes that they contain.
 #[derive(Debug)]
 pub(crate) struct Bytes {
-    /// For each node of the trie, the bytes on the edges below it.
-    below: Box<[u128]>,
+    nodes: Box<[Below]>,
+    /// For each first byte of a longer character, the tokens with one.
+    with_longer: Vec<Box<[u32]>>,
+    /// The tokens that are not the beginning of a text without zeros.
+    ill: Box<[u32]>,
     /// For each class bit, the tokens with such a byte.
     with: Vec<Box<[u32]>>,
     /// The tokens that have at most so many bytes, and at least one.
     no_longer: Vec<Box<[u32]>>,
     /// How many bytes each token has.
     lengths: Box<[u16]>,
-    /// For each node of the trie, how many bytes the longest token goes on below it, up to 254.
-    heights: Box<[u8]>,
+    /// Tokens with any of eight neighbouring kinds: first those of ASCII, then the longer ones.
+    with_any: Vec<Box<[u32]>>,
+}
+
+/// What comes below a node of the trie. PERF: side by side, because a walk asks for all of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Below {
+    /// The bytes on the edges.
+    bytes: u128,
+    /// The first bytes of longer characters, as in [`Kinds`].
+    longer: u64,
+    /// From which places all of it is UTF-8 and not zero; it may end inside a character.
+    well: u8,
+    /// How many bytes the longest token goes on, up to 254.
+    height: u8,
 }
 
 /// The bit of a byte. Zero, which no JSON text contains, shares its bit with everything beyond ASCII.
@@ -79,12 +163,20 @@ impl Bytes {
     pub(crate) fn of(vocabulary: &Vocabulary) -> Self {
         let words = vocabulary.size().div_ceil(32);
         let mut with = vec![vec![0u32; words]; 128];
+        let mut with_longer = vec![vec![0u32; words]; LEADS];
+        let mut ill = vec![0u32; words];
         let mut no_longer = vec![vec![0u32; words]; vocabulary.max_token_bytes() + 1];
         for (token, bytes) in vocabulary.ordinary().filter(|(_, bytes)| !bytes.is_empty()) {
             let (word, bit) = (token.index() / 32, 1 << (token.index() % 32));
             no_longer[bytes.len()][word] |= bit;
             for &byte in bytes {
                 with[class(byte).trailing_zeros() as usize][word] |= bit;
+                if (FIRST_LEAD..=LAST_LEAD).contains(&byte) {
+                    with_longer[usize::from(byte - FIRST_LEAD)][word] |= bit;
+                }
+            }
+            if bytes.iter().try_fold(0, |place, &byte| utf8(place, byte)).is_none() {
+                ill[word] |= bit;
             }
         }
         for length in 1..no_longer.len() {
@@ -95,11 +187,13 @@ impl Bytes {
         let lengths = (0..vocabulary.size()).map(length).collect();
         let boxed = |lists: Vec<Vec<u32>>| lists.into_iter().map(Vec::into_boxed_slice).collect();
         Self {
-            below: below(vocabulary.trie()),
+            nodes: nodes(vocabulary.trie()),
+            with_any: boxed(with_any(&with, &with_longer)),
             with: boxed(with),
+            with_longer: boxed(with_longer),
+            ill: ill.into(),
             no_longer: boxed(no_longer),
             lengths,
-            heights: heights(vocabulary.trie()),
         }
     }
 
@@ -111,7 +205,7 @@ impl Bytes {
     /// The bytes below a node of the vocabulary's trie.
     #[inline]
     pub(crate) fn below(&self, node: u32) -> u128 {
-        self.below[node as usize]
+        self.nodes[node as usize].bytes
     }
 
     /// The tokens that consist of bytes of a class.
@@ -120,6 +214,40 @@ impl Bytes {
         for (bit, with) in self.with.iter().enumerate() {
             if class >> bit & 1 == 0 {
                 words.iter_mut().zip(with).for_each(|(word, with)| *word &= !with);
+            }
+        }
+        words
+    }
+
+    /// The kinds of characters below a node, if what comes below is text from a place on ([`utf8`]).
+    #[inline]
+    pub(crate) fn kinds_below(&self, node: u32, place: u8) -> Option<Kinds> {
+        let below = &self.nodes[node as usize];
+        (below.well >> place & 1 == 1).then_some(Kinds { ascii: below.bytes & !1, longer: below.longer })
+    }
+
+    /// The tokens that consist of characters of these kinds; the last may be cut off.
+    pub(crate) fn of_kinds(&self, kinds: Kinds) -> Vec<u32> {
+        let mut words = self.no_longer[self.longest()].to_vec();
+        let mut remove =
+            |tokens: &[u32]| words.iter_mut().zip(tokens).for_each(|(word, tokens)| *word &= !tokens);
+        remove(&self.ill);
+        // Zero is in no text. Eight kinds at once, where none of them is wanted.
+        let wanted = (0..16)
+            .map(|at| ((kinds.ascii | 1) >> (at * 8)) as u8)
+            .chain((0..LEADS.div_ceil(8)).map(|at| (kinds.longer >> (at * 8)) as u8));
+        for (at, wanted) in wanted.enumerate() {
+            if wanted == 0 {
+                remove(&self.with_any[at]);
+                continue;
+            }
+            for bit in (0..8).filter(|bit| wanted >> bit & 1 == 0) {
+                let kind = at * 8 + bit;
+                match kind.checked_sub(128) {
+                    None => remove(&self.with[kind]),
+                    Some(longer) if longer < LEADS => remove(&self.with_longer[longer]),
+                    Some(_) => {}
+                }
             }
         }
         words
@@ -134,7 +262,7 @@ impl Bytes {
     /// How far the longest token goes on below a node of the vocabulary's trie.
     #[inline]
     pub(crate) fn height(&self, node: u32) -> u8 {
-        self.heights[node as usize]
+        self.nodes[node as usize].height
     }
 
     /// How many bytes a token has.
@@ -154,30 +282,40 @@ impl Bytes {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        let bitsets = self.with.iter().chain(&self.no_longer);
-        size_of_val(&*self.below)
-            + self.heights.len()
+        let bitsets = self.with.iter().chain(&self.no_longer).chain(&self.with_longer).chain(&self.with_any);
+        size_of_val(&*self.nodes)
             + self.lengths.len() * 2
-            + bitsets.map(|words| size_of_val(&**words)).sum::<usize>()
+            + bitsets.chain([&self.ill]).map(|words| size_of_val(&**words)).sum::<usize>()
     }
 }
 
 /// Children come after their parents, so one pass from the end is enough.
-fn below(trie: &Trie) -> Box<[u128]> {
-    let mut below = vec![0u128; trie.len()];
+fn nodes(trie: &Trie) -> Box<[Below]> {
+    let mut nodes = vec![Below::default(); trie.len()];
     for node in (0..trie.len() as u32).rev() {
-        let classes = trie.children(node).map(|child| below[child as usize] | class(trie.byte(child)));
-        below[node as usize] = classes.fold(0, |a, b| a | b);
+        let mut all = Below { well: u8::MAX, ..Below::default() };
+        for child in trie.children(node) {
+            let (byte, below) = (trie.byte(child), &nodes[child as usize]);
+            all.bytes |= below.bytes | class(byte);
+            all.longer |= below.longer | Kinds::of(byte).longer;
+            all.height = all.height.max(below.height.saturating_add(1).min(254));
+            let is_well = |place: &u8| utf8(*place, byte).is_some_and(|next| below.well >> next & 1 == 1);
+            all.well &= (0..8).filter(is_well).fold(0, |places, place| places | 1 << place);
+        }
+        nodes[node as usize] = all;
     }
-    below.into()
+    nodes.into()
 }
 
-fn heights(trie: &Trie) -> Box<[u8]> {
-    let mut heights = vec![0u8; trie.len()];
-    for node in (0..trie.len() as u32).rev() {
-        let highest =
-            trie.children(node).map(|child| heights[child as usize].saturating_add(1).min(254)).max();
-        heights[node as usize] = highest.unwrap_or(0);
-    }
-    heights.into()
+/// Zero, or any byte beyond ASCII, is the first of the kinds, and not meant here.
+fn with_any(with: &[Vec<u32>], with_longer: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    let union = |sets: &[Vec<u32>]| {
+        let mut any = vec![0; with[0].len()];
+        for set in sets {
+            any.iter_mut().zip(set).for_each(|(any, word)| *any |= word);
+        }
+        any
+    };
+    let ascii = with.chunks(8).enumerate().map(|(at, sets)| union(&sets[usize::from(at == 0)..]));
+    ascii.chain(with_longer.chunks(8).map(union)).collect()
 }

@@ -288,22 +288,32 @@ impl Entry {
         }
     }
 
-    /// All inner tokens of another entry but these, for a state where nothing is counted ([`super::near`]).
-    pub(crate) fn near(inner: &Words, removed: &[u32], closing: Vec<u32>, exits: Exits) -> Self {
-        let mut words = inner.to_vec();
-        for &token in removed {
-            words[token as usize / 32] &= !(1 << (token % 32));
-        }
-        for &token in &closing {
-            words[token as usize / 32] |= 1 << (token % 32);
-        }
+    /// For a state where nothing is counted: inner tokens as a bitset, more of them, and those that close ([`super::free`]).
+    pub(crate) fn free(
+        run: Option<Vec<u32>>,
+        inner: Vec<u32>,
+        closing: Vec<u32>,
+        exits: Exits,
+        bytes: &Bytes,
+    ) -> Self {
+        let is_wide = run.is_some() || inner.len() >= MANY;
+        let unbounded = if is_wide {
+            let mut words = run.unwrap_or_else(|| vec![0; bytes.words()]);
+            for &token in inner.iter().chain(&closing) {
+                words[token as usize / 32] |= 1 << (token % 32);
+            }
+            OnceLock::from(Words::from(words))
+        } else {
+            OnceLock::new()
+        };
+        let inner = if is_wide { Vec::new() } else { inner };
         Self {
             run: None,
-            inner: Box::default(),
-            inner_ends: [0].into(),
-            bitsets: Box::default(),
+            inner_ends: [inner.len() as u32].into(),
+            inner: inner.into(),
+            bitsets: [OnceLock::new()].into(),
             closing: closing.into_iter().map(|token| (0, token)).collect(),
-            unbounded: OnceLock::from(Words::from(words)),
+            unbounded,
             exits,
         }
     }
@@ -457,4 +467,18 @@ pub(crate) fn bitset(tokens: &[u32], size: usize) -> Words {
         words[token as usize / 32] |= 1 << (token % 32);
     }
     words.into()
+}
+
+/// The numbers of the bits that are set.
+pub(crate) fn ones(words: impl Iterator<Item = u32>) -> impl Iterator<Item = u32> {
+    words.enumerate().flat_map(|(at, word)| {
+        let mut left = word;
+        core::iter::from_fn(move || {
+            (left != 0).then(|| {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                at as u32 * 32 + bit
+            })
+        })
+    })
 }

@@ -1,13 +1,15 @@
 //! Everything that grammars share about one vocabulary.
 
 use core::hash::BuildHasher;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use maskwright_vocab::{Trie, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use super::alive::Alive;
 use super::bytes::{self, Bytes};
 use super::entry::{Entry, Tokens, Words, bitset};
+use super::free;
 use super::near::{self, Distances};
 use super::whole::Whole;
 use crate::leaf::{Automaton, JSON_BODY, json_string};
@@ -158,9 +160,10 @@ impl Library {
 pub(crate) struct BoundAutomaton {
     automaton: Arc<Automaton>,
     entries: Box<[OnceLock<Entry>]>,
-    /// The same for states that are nearly any string, where nothing is counted.
-    near: Box<[OnceLock<Entry>]>,
+    /// The same where nothing is counted.
+    free: Box<[OnceLock<Entry>]>,
     distances: OnceLock<Distances>,
+    alive: Mutex<Alive>,
     endless: OnceLock<Box<[bool]>>,
     /// Entries for parts of tries: by the number of the trie, the node, and the state.
     parts: Store<((u32, u32, u32), Entry)>,
@@ -169,12 +172,13 @@ pub(crate) struct BoundAutomaton {
 impl BoundAutomaton {
     fn new(automaton: Arc<Automaton>) -> Self {
         let entries = (0..automaton.len()).map(|_| OnceLock::new()).collect();
-        let near = (0..automaton.len()).map(|_| OnceLock::new()).collect();
+        let free = (0..automaton.len()).map(|_| OnceLock::new()).collect();
         Self {
             automaton,
             entries,
-            near,
+            free,
             distances: OnceLock::new(),
+            alive: Mutex::default(),
             endless: OnceLock::new(),
             parts: Store::new(),
         }
@@ -203,24 +207,29 @@ impl BoundAutomaton {
     /// The same where nothing is counted.
     pub(crate) fn free(&self, state: u32, library: &Library) -> &Entry {
         let automaton = &*self.automaton;
-        if !automaton.is_string() || self.entries[state as usize].get().is_some() {
+        if self.entries[state as usize].get().is_some() {
             return self.entry(state, library);
         }
-        let distances = self.distances.get_or_init(|| Distances::of(automaton));
-        if !distances.is_near(automaton, state) {
-            return self.entry(state, library);
-        }
-        self.near[state as usize].get_or_init(|| {
-            let (trie, bytes) = (library.vocabulary.trie(), &library.bytes);
-            near::read(automaton, distances, state, trie, bytes, library.string_body())
+        self.free[state as usize].get_or_init(|| {
+            let bytes = &library.bytes;
+            if automaton.is_string()
+                && let distances = self.distances.get_or_init(|| Distances::of(automaton))
+                && distances.is_near(automaton, state)
+            {
+                let trie = library.vocabulary.trie();
+                return near::read(automaton, distances, state, trie, bytes, library.string_body());
+            }
+            let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+            free::read(automaton, &mut alive, state, &library.vocabulary, bytes)
         })
     }
 
     fn heap_bytes(&self) -> usize {
-        let entries = self.entries.iter().chain(&self.near).filter_map(OnceLock::get).map(Entry::heap_bytes);
+        let entries = self.entries.iter().chain(&self.free).filter_map(OnceLock::get).map(Entry::heap_bytes);
         self.automaton.heap_bytes()
-            + (self.entries.len() + self.near.len()) * size_of::<OnceLock<Entry>>()
+            + (self.entries.len() + self.free.len()) * size_of::<OnceLock<Entry>>()
             + entries.sum::<usize>()
+            + self.alive.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()
             + self.parts.heap_bytes()
             + self.parts.iter().map(|(_, entry)| entry.heap_bytes()).sum::<usize>()
     }

@@ -1,7 +1,9 @@
 //! A program together with a vocabulary: what matchers run on.
 
+mod alive;
 mod bytes;
 mod entry;
+mod free;
 mod library;
 mod memo;
 mod near;
@@ -11,7 +13,7 @@ use std::sync::Arc;
 
 use maskwright_vocab::{Trie, Vocabulary};
 
-pub(crate) use self::entry::{Entry, Exits, MANY, Tokens, Words, bitset};
+pub(crate) use self::entry::{Entry, Exits, MANY, Tokens, Words, bitset, ones};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;
 pub(crate) use self::memo::{Answer, Key, Memo, Part};

@@ -148,5 +148,9 @@ pub(crate) fn read(
         }
         work.push((trie.children(node), next, plain.target()));
     }
-    Entry::near(inner, &removed, closing, exits)
+    let mut run = inner.to_vec();
+    for token in removed {
+        run[token as usize / 32] &= !(1 << (token % 32));
+    }
+    Entry::free(Some(run), Vec::new(), closing, exits, bytes)
 }

@@ -296,6 +296,11 @@ impl Automaton {
         self.steps[state as usize * self.stride + self.classes[byte as usize] as usize]
     }
 
+    /// The state after some bytes; 0 if they lead nowhere.
+    pub(crate) fn after(&self, state: u32, bytes: &[u8]) -> u32 {
+        bytes.iter().fold(state, |state, &byte| self.step(state, byte).target())
+    }
+
     #[inline]
     pub(crate) fn is_accepting(&self, state: u32) -> bool {
         self.states[state as usize].accepting

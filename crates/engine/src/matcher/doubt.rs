@@ -29,7 +29,7 @@ use super::mask::is_in_string;
 use super::register::{Register, Registers, Remembering};
 use super::stack::{Arena, Resume, Top};
 use super::step::{self, Buffers, NETWORK, Thread};
-use crate::bind::BoundProgram;
+use crate::bind::{BoundProgram, ones};
 use crate::compile::network::Callee;
 use crate::compile::values::Values;
 use crate::program::{self, Kind, NetState};
@@ -146,7 +146,7 @@ impl Doubt<'_> {
     }
 
     fn allowed(&self) -> Vec<u32> {
-        ones(self.words.iter().copied())
+        ones(self.words.iter().copied()).collect()
     }
 
     /// The same for every token, for comparison. If only endless strings have to differ, nothing can happen before a quote.
@@ -572,19 +572,7 @@ fn written(form: &[u8]) -> Vec<u8> {
 /// The tokens of a mask that contain a byte.
 fn tokens_with(words: &[u32], bound: &BoundProgram, byte: u8) -> Vec<u32> {
     let with = bound.library().bytes().with(byte);
-    ones(words.iter().zip(with).map(|(word, with)| word & with))
-}
-
-/// The numbers of the bits that are set.
-fn ones(words: impl Iterator<Item = u32>) -> Vec<u32> {
-    let mut found = Vec::new();
-    for (at, mut word) in words.enumerate() {
-        while word != 0 {
-            found.push(at as u32 * 32 + word.trailing_zeros());
-            word &= word - 1;
-        }
-    }
-    found
+    ones(words.iter().zip(with).map(|(word, with)| word & with)).collect()
 }
 
 /// The forms of the strings that are complete in the array or object that a text ends in. It does not end in a string.
