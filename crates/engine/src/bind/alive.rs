@@ -1,18 +1,18 @@
 //! How far a state of a leaf can be trusted not to die.
 //!
-//! Reading a hundred thousand tokens to find that nearly all of them are allowed is a waste. For a state and a number of bytes,
-//! [`Alive`] knows a set of characters such that *every* text over it of up to so many bytes keeps the leaf alive:
+//! Reading a hundred thousand tokens to find that nearly all of them are allowed is a waste. For a state and a number,
+//! [`Alive`] knows a set of characters such that *every* text of up to so many of them keeps the leaf alive:
 //!
 //! ```text
-//!   "[^"]*\.csv"        in the body: all characters but the quote and the backslash, for any number of bytes
-//!   [a-z]{1,64}@…       after 60 letters: the small letters for 4 bytes, none for 5
+//!   "[^"]*\.csv"        in the body: all characters but the quote and the backslash, for ever
+//!   [a-z]{1,64}@…       after 60 letters: the small letters for 4 characters, none for 5
 //!   no "dev_" anywhere  all characters but the underscore (or the v: one of them must go)
 //! ```
 //! So a subtree of the vocabulary is taken as a whole if its bytes are in the set and it is no higher than the number.
 //!
 //! A set for ever is looked for first: all states that its characters lead to must take all of its characters. If there is none
-//! worth having, sets are found from the shorter to the longer: a set for h bytes must lie in those of all states that its
-//! characters lead to, for h − 1. Either way, a character that leads to a state that takes few is left out itself, if that
+//! worth having, sets are found from the shorter to the longer: a set for n characters must lie in those of all states that
+//! they lead to, for n − 1. Either way, a character that leads to a state that takes few is left out itself, if that
 //! saves more characters than it costs.
 
 use rustc_hash::FxHashMap;
@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use super::bytes::{Kinds, utf8};
 use crate::leaf::{Action, Automaton};
 
-/// Longer texts are not asked about. Few tokens are longer, and those are read from where what is left of them is shorter.
+/// Texts of more characters are not asked about. Few tokens are longer.
 pub(crate) const LONGEST: u8 = 16;
 /// A set for ever with fewer kinds is not worth having.
 const WORTH: u32 = 16;
@@ -36,19 +36,28 @@ const ENDS: usize = 4;
 /// What is known of the states of one automaton.
 #[derive(Debug, Default)]
 pub(crate) struct Alive {
-    /// By state and number of bytes.
+    /// By state and number of characters.
     known: FxHashMap<(u32, u8), Kinds>,
     /// The sets for ever, where they are worth having.
-    endless: FxHashMap<u32, Option<Kinds>>,
+    endless: FxHashMap<u32, Option<Endless>>,
+    /// The characters that lead from a state to itself.
+    loops: FxHashMap<u32, Kinds>,
     /// By state and place in a character: the states in which characters end, or nothing if some character dies.
     ends: FxHashMap<(u32, u8), Option<Ends>>,
 }
 
 type Ends = SmallVec<[u32; ENDS]>;
 
+/// Characters that keep a state alive for ever, and those on which all the states die that they lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Endless {
+    pub(crate) kinds: Kinds,
+    pub(crate) dead: Kinds,
+}
+
 impl Alive {
     /// Characters of which every text keeps the automaton alive, from a state between two of them; if they are not many, `None`.
-    pub(crate) fn endless(&mut self, automaton: &Automaton, state: u32) -> Option<Kinds> {
+    pub(crate) fn endless(&mut self, automaton: &Automaton, state: u32) -> Option<Endless> {
         if let Some(found) = self.endless.get(&state) {
             return *found;
         }
@@ -60,8 +69,7 @@ impl Alive {
                 break;
             }
             if less == kept {
-                self.share(automaton, &states, kept);
-                found = Some(kept);
+                found = Some(self.share(automaton, &states, kept));
                 break;
             }
             kept = less;
@@ -71,13 +79,40 @@ impl Alive {
     }
 
     /// A set for ever is one for all states that it leads to, but some of them may have a better one.
-    fn share(&mut self, automaton: &Automaton, states: &[u32], kept: Kinds) {
-        for &state in states {
-            let (_, taken) = self.targets(automaton, state, Kinds::ALL);
-            if taken.without(kept).len() <= POORER {
-                self.endless.entry(state).or_insert(Some(kept));
+    fn share(&mut self, automaton: &Automaton, states: &[u32], kinds: Kinds) -> Endless {
+        let all: SmallVec<[Kinds; 32]> = states.iter().map(|&state| first(automaton, state)).collect();
+        let dead = Kinds::ALL.without(all.iter().fold(Kinds::default(), |all, taken| all.or(*taken)));
+        let found = Endless { kinds, dead };
+        for (&state, taken) in states.iter().zip(&all) {
+            if taken.without(kinds).len() <= POORER {
+                self.endless.entry(state).or_insert(Some(found));
             }
         }
+        found
+    }
+
+    /// The characters that lead from a state to itself. All of them begin a unit, or none does, as `unit` says.
+    pub(crate) fn loops(&mut self, automaton: &Automaton, state: u32, unit: Action) -> Kinds {
+        if let Some(found) = self.loops.get(&state) {
+            return *found;
+        }
+        let mut found = Kinds::default();
+        for byte in automaton.live(state).iter() {
+            let step = automaton.step(state, byte);
+            let is_loop = step.action() == unit
+                && match utf8(0, byte) {
+                    Some(0) => step.target() == state,
+                    Some(place) => {
+                        self.ends(automaton, step.target(), place).is_some_and(|ends| *ends == [state])
+                    }
+                    None => false,
+                };
+            if is_loop {
+                found = found.or(Kinds::of(byte));
+            }
+        }
+        self.loops.insert(state, found);
+        found
     }
 
     /// Goes through all states that characters lead to, until one of them does not take them all; then fewer are left.
@@ -104,37 +139,37 @@ impl Alive {
         (kept, states)
     }
 
-    /// Whether every text of these characters and of up to `bytes` bytes keeps the automaton alive.
-    pub(crate) fn takes(&mut self, automaton: &Automaton, state: u32, kinds: Kinds, bytes: u8) -> bool {
-        let takes_always = |found: Kinds| kinds.without(found).is_empty();
-        self.endless(automaton, state).is_some_and(takes_always)
-            || bytes <= LONGEST && takes_always(self.kinds(automaton, state, bytes))
+    /// Whether every text of up to `count` of these characters keeps the automaton alive.
+    pub(crate) fn takes(&mut self, automaton: &Automaton, state: u32, kinds: Kinds, count: u8) -> bool {
+        let takes_all = |found: Kinds| kinds.without(found).is_empty();
+        self.endless(automaton, state).is_some_and(|endless| takes_all(endless.kinds))
+            || count <= LONGEST && takes_all(self.kinds(automaton, state, count))
     }
 
-    /// Characters of which every text of up to `bytes` bytes keeps the automaton alive, from a state between two of them. At most
-    /// [`LONGEST`] bytes can be asked about.
-    pub(crate) fn kinds(&mut self, automaton: &Automaton, state: u32, bytes: u8) -> Kinds {
-        if bytes == 0 {
+    /// Characters of which every text of up to `count` keeps the automaton alive, from a state between two of them. At most
+    /// [`LONGEST`] can be asked about.
+    pub(crate) fn kinds(&mut self, automaton: &Automaton, state: u32, count: u8) -> Kinds {
+        if count == 0 {
             return Kinds::ALL;
         }
-        if let Some(found) = self.known.get(&(state, bytes)) {
+        if let Some(found) = self.known.get(&(state, count)) {
             return *found;
         }
-        let shorter = self.kinds(automaton, state, bytes - 1);
+        let shorter = self.kinds(automaton, state, count - 1);
         let (mut targets, mut kept) = self.targets(automaton, state, shorter);
         targets.sort_by_key(|(_, kinds)| core::cmp::Reverse(kinds.len()));
         for (target, through) in targets {
             if kept.and(through).is_empty() {
                 continue;
             }
-            let behind = self.kinds(automaton, target, bytes - 1);
+            let behind = self.kinds(automaton, target, count - 1);
             if kept.without(behind).len() <= kept.and(through).len() {
                 kept = kept.and(behind);
             } else {
                 kept = kept.without(through);
             }
         }
-        self.known.insert((state, bytes), kept);
+        self.known.insert((state, count), kept);
         kept
     }
 
@@ -211,7 +246,13 @@ impl Alive {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         self.known.capacity() * size_of::<((u32, u8), Kinds)>()
-            + self.endless.capacity() * size_of::<(u32, Option<Kinds>)>()
+            + self.endless.capacity() * size_of::<(u32, Option<Endless>)>()
+            + self.loops.capacity() * size_of::<(u32, Kinds)>()
             + self.ends.capacity() * size_of::<((u32, u8), Option<Ends>)>()
     }
+}
+
+/// The kinds of characters whose first bytes a state takes.
+fn first(automaton: &Automaton, state: u32) -> Kinds {
+    automaton.live(state).iter().fold(Kinds::default(), |all, byte| all.or(Kinds::of(byte)))
 }

@@ -1,18 +1,16 @@
-//! What a vocabulary knows of single bytes.
+//! What a vocabulary knows of single characters.
 //!
-//! Take a state that leads to itself by the bytes of a class C, like the inside of `[a-z0-9]*`. Every token made of such
-//! bytes alone is allowed there, and there can be a hundred thousand of them. They need not be read one by one:
+//! Take a state that leads to itself by the characters of a class C, like the inside of `[a-z0-9]*`. Every token made of them
+//! alone is allowed there, and there can be a hundred thousand of them. They need not be read one by one:
 //!
-//! * for each byte there is the set of tokens that contain it, so "only bytes of C" is what is left after taking the others
-//!   away, a few dozen passes over 16 KB; and for each length the set of tokens that are no longer, for states that count;
-//! * for each node of the trie there is the set of bytes that occur below it, so a walk that looks for the other tokens
+//! * for each kind of characters there is the set of tokens that contain it, so "only characters of C" is what is left after taking
+//!   the others away, a few dozen passes over 16 KB; and for each number of characters the set of tokens that have no more;
+//! * for each node of the trie there is the set of kinds that occur below it, so a walk that looks for the other tokens
 //!   passes by every subtree that has none.
 //!
-//! They are exact for ASCII; all other bytes count as one, which is never part of a class.
+//! Each character of ASCII is a kind by itself; of the others, those with the same first byte are one.
 
 use maskwright_vocab::{TokenId, Trie, Vocabulary};
-
-use crate::leaf::{Action, Automaton};
 
 /// Kinds of characters: those of ASCII each by itself, all others by their first byte. Zero is none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,9 +90,9 @@ pub(crate) struct Bytes {
     ill: Box<[u32]>,
     /// For each class bit, the tokens with such a byte.
     with: Vec<Box<[u32]>>,
-    /// The tokens that have at most so many bytes, and at least one.
+    /// The tokens that have at most so many characters, and at least one byte.
     no_longer: Vec<Box<[u32]>>,
-    /// How many bytes each token has.
+    /// How many characters each token begins.
     lengths: Box<[u16]>,
     /// Tokens with any of eight neighbouring kinds: first those of ASCII, then the longer ones.
     with_any: Vec<Box<[u32]>>,
@@ -119,46 +117,6 @@ pub(crate) fn class(byte: u8) -> u128 {
     if byte < 0x80 { 1 << byte } else { 1 }
 }
 
-/// The bytes by which the states of an automaton lead to themselves, found when they are asked for. All count units, or none.
-pub(crate) struct Loops<'b> {
-    automaton: &'b Automaton,
-    pub(crate) bytes: &'b Bytes,
-    classes: Vec<u128>,
-    counts: bool,
-}
-
-/// Not known yet. No class has all bits, because the first stands for bytes beyond ASCII.
-const UNKNOWN: u128 = u128::MAX;
-
-impl<'b> Loops<'b> {
-    pub(crate) fn new(automaton: &'b Automaton, bytes: &'b Bytes) -> Self {
-        Self { automaton, bytes, classes: vec![UNKNOWN; automaton.len()], counts: automaton.counts() }
-    }
-
-    /// Whether the bytes of loops begin a unit each.
-    pub(crate) fn counts(&self) -> bool {
-        self.counts
-    }
-
-    /// The bytes by which a state leads to itself, and whether they count.
-    #[inline]
-    pub(crate) fn of(&mut self, state: u32) -> (u128, bool) {
-        if self.classes[state as usize] == UNKNOWN {
-            let action = if self.counts { Action::Unit } else { Action::Pass };
-            let step = crate::leaf::Step::new(state, action);
-            let members = (1..0x80u8).filter(|&byte| self.automaton.step(state, byte) == step);
-            self.classes[state as usize] = members.map(class).fold(0, |a, b| a | b);
-        }
-        (self.classes[state as usize], self.counts)
-    }
-
-    /// Whether no token below a node of the vocabulary leaves a state.
-    #[inline]
-    pub(crate) fn stays_below(&mut self, state: u32, node: u32) -> bool {
-        self.bytes.below(node) & !self.of(state).0 == 0
-    }
-}
-
 impl Bytes {
     pub(crate) fn of(vocabulary: &Vocabulary) -> Self {
         let words = vocabulary.size().div_ceil(32);
@@ -168,7 +126,7 @@ impl Bytes {
         let mut no_longer = vec![vec![0u32; words]; vocabulary.max_token_bytes() + 1];
         for (token, bytes) in vocabulary.ordinary().filter(|(_, bytes)| !bytes.is_empty()) {
             let (word, bit) = (token.index() / 32, 1 << (token.index() % 32));
-            no_longer[bytes.len()][word] |= bit;
+            no_longer[characters(bytes)][word] |= bit;
             for &byte in bytes {
                 with[class(byte).trailing_zeros() as usize][word] |= bit;
                 if (FIRST_LEAD..=LAST_LEAD).contains(&byte) {
@@ -183,7 +141,8 @@ impl Bytes {
             let (shorter, same) = no_longer.split_at_mut(length);
             same[0].iter_mut().zip(&shorter[length - 1]).for_each(|(word, shorter)| *word |= shorter);
         }
-        let length = |id: usize| vocabulary.bytes(TokenId(id as u32)).len().min(usize::from(u16::MAX)) as u16;
+        let length =
+            |id: usize| characters(vocabulary.bytes(TokenId(id as u32))).min(usize::from(u16::MAX)) as u16;
         let lengths = (0..vocabulary.size()).map(length).collect();
         let boxed = |lists: Vec<Vec<u32>>| lists.into_iter().map(Vec::into_boxed_slice).collect();
         Self {
@@ -206,17 +165,6 @@ impl Bytes {
     #[inline]
     pub(crate) fn below(&self, node: u32) -> u128 {
         self.nodes[node as usize].bytes
-    }
-
-    /// The tokens that consist of bytes of a class.
-    pub(crate) fn run(&self, class: u128) -> Vec<u32> {
-        let mut words = self.no_longer[self.longest()].to_vec();
-        for (bit, with) in self.with.iter().enumerate() {
-            if class >> bit & 1 == 0 {
-                words.iter_mut().zip(with).for_each(|(word, with)| *word &= !with);
-            }
-        }
-        words
     }
 
     /// The kinds of characters below a node, if what comes below is text from a place on ([`utf8`]).
@@ -253,7 +201,7 @@ impl Bytes {
         words
     }
 
-    /// Those of some tokens that have at most so many bytes.
+    /// Those of some tokens that have at most so many characters.
     pub(crate) fn no_longer(&self, words: &[u32], length: usize) -> Vec<u32> {
         let no_longer = &self.no_longer[length.min(self.longest())];
         words.iter().zip(no_longer).map(|(word, no_longer)| word & no_longer).collect()
@@ -265,13 +213,13 @@ impl Bytes {
         self.nodes[node as usize].height
     }
 
-    /// How many bytes a token has.
+    /// How many characters a token begins.
     #[inline]
     pub(crate) fn length(&self, token: u32) -> u32 {
         u32::from(self.lengths[token as usize])
     }
 
-    /// The length of the longest token.
+    /// No token has more characters than this.
     pub(crate) fn longest(&self) -> usize {
         self.no_longer.len() - 1
     }
@@ -287,6 +235,16 @@ impl Bytes {
             + self.lengths.len() * 2
             + bitsets.chain([&self.ill]).map(|words| size_of_val(&**words)).sum::<usize>()
     }
+}
+
+/// How many characters begin in some bytes.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| begins_character(**byte)).count()
+}
+
+#[inline]
+pub(crate) fn begins_character(byte: u8) -> bool {
+    !(0x80..0xC0).contains(&byte)
 }
 
 /// Children come after their parents, so one pass from the end is enough.

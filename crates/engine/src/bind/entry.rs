@@ -23,7 +23,8 @@ use std::sync::{Arc, OnceLock};
 use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 
-use super::bytes::{self, Bytes, Loops};
+use super::alive::Alive;
+use super::bytes::{Bytes, Kinds, begins_character, utf8};
 use crate::leaf::{Action, Automaton};
 
 /// A bitset over the vocabulary, 32 tokens a word.
@@ -47,11 +48,11 @@ pub(crate) struct Entry {
     pub(crate) exits: Exits,
 }
 
-/// Tokens that consist of bytes by which a state leads to itself.
+/// Tokens that consist of characters by which a state leads to itself.
 #[derive(Debug)]
 struct Run {
     words: Words,
-    /// Whether each byte is a unit.
+    /// Whether each character is a unit.
     counts: bool,
     /// The units that must begin after them.
     tail: u32,
@@ -109,34 +110,50 @@ struct Below {
     units: u32,
     /// A counted part has been closed.
     closed: bool,
-    /// Only bytes of the loop have been read.
+    /// Only characters of the loop have been read.
     looping: bool,
+    /// In UTF-8, if the token is text so far.
+    place: Option<u8>,
+    /// How many characters have begun.
+    characters: u32,
 }
 
 /// What is found while tokens are read.
 trait Found {
     /// The tokens of a node, with the state there, the units begun, and whether a counted part was closed.
     fn at(&mut self, tokens: &[u32], state: u32, units: u32, closed: bool);
-    /// All tokens below a node of the vocabulary, which lies `depth` bytes deep: none of them leaves the state.
-    fn below(&mut self, tokens: &[u32], state: u32, units: u32, depth: u32);
+    /// All tokens below a node of the vocabulary, before which so many characters begin: none of them leaves the state.
+    fn below(&mut self, tokens: &[u32], state: u32, units: u32, characters: u32);
+}
+
+/// What is known of a whole vocabulary and of the loops of an automaton.
+struct Loops<'b> {
+    bytes: &'b Bytes,
+    alive: &'b mut Alive,
+    /// What the characters of loops do.
+    unit: Action,
+    /// The characters by which the first state leads to itself, if they are many.
+    first: Option<Kinds>,
 }
 
 /// Reads every token below a node of a trie, from `state`: one walk over the part where the leaf is alive. For the trie of
-/// the vocabulary, subtrees that stay in one state are not walked through. With `known`, neither are tokens that stay in the
-/// first state.
+/// the vocabulary, subtrees that stay in one state are not walked through, and neither are tokens that stay in the first state.
 fn read(
     automaton: &Automaton,
     state: u32,
     trie: &Trie,
     from: u32,
-    loops: Option<&mut Loops<'_>>,
-    known: bool,
+    mut loops: Option<Loops<'_>>,
     found: &mut impl Found,
 ) -> Exits {
-    let mut loops = loops;
     let mut exits = Exits::default();
-    let looping = known && loops.is_some();
-    let root = Below { children: trie.children(from), state, units: 0, closed: false, looping };
+    let first = loops.as_ref().and_then(|loops| loops.first).unwrap_or_default();
+    // Inside a string nothing can end, so tokens with control characters leave nothing behind.
+    let dead = if automaton.is_string() { Kinds::CONTROLS } else { Kinds::default() };
+    let place = loops.is_some().then_some(0);
+    let children = trie.children(from);
+    let looping = !first.is_empty();
+    let root = Below { children, state, units: 0, closed: false, looping, place, characters: 0 };
     // PERF: the nodes of a subtree lie one behind the other, so this reads the trie forward.
     let mut work = vec![root];
     while let Some(below) = work.last_mut() {
@@ -144,15 +161,18 @@ fn read(
             work.pop();
             continue;
         };
-        let step = automaton.step(below.state, trie.byte(node));
+        let byte = trie.byte(node);
+        let step = automaton.step(below.state, byte);
         if step.is_dead() {
             continue;
         }
         let next = step.target();
         let units = below.units + u32::from(step.action() == Action::Unit);
         let closed = below.closed || step.action() == Action::Close;
-        // A byte of the loop leads back to the state.
-        let looping = below.looping && bytes::class(trie.byte(node)) & loops_class(&mut loops, state) != 0;
+        let place = below.place.and_then(|place| utf8(place, byte));
+        let characters = below.characters + u32::from(begins_character(byte));
+        let is_kind = below.place != Some(0) || !Kinds::of(byte).and(first).is_empty();
+        let looping = below.looping && place.is_some() && is_kind;
         if !looping {
             found.at(trie.tokens(node), next, units, closed);
         }
@@ -162,32 +182,34 @@ fn read(
         }
         if !closed
             && let Some(loops) = &mut loops
-            && loops.stays_below(next, node)
+            && let Some(place) = place
+            && let Some(kinds) = loops.bytes.kinds_below(node, place)
         {
-            if !looping {
-                found.below(trie.tokens_below(node), next, units, work.len() as u32);
+            if looping && kinds.without(first).without(dead).is_empty() {
+                continue;
             }
-            continue;
+            if !looping
+                && place == 0
+                && kinds.without(loops.alive.loops(automaton, next, loops.unit)).is_empty()
+            {
+                found.below(trie.tokens_below(node), next, units, characters);
+                continue;
+            }
         }
         if automaton.is_accepting(next) {
             let dead = trie.child_bytes(node).iter().filter(|&&byte| automaton.step(next, byte).is_dead());
             exits.add(node, units, dead);
         }
-        work.push(Below { children, state: next, units, closed, looping });
+        work.push(Below { children, state: next, units, closed, looping, place, characters });
     }
     exits
-}
-
-fn loops_class(loops: &mut Option<&mut Loops<'_>>, state: u32) -> u128 {
-    loops.as_mut().map_or(0, |loops| loops.of(state).0)
 }
 
 /// Notes tokens with their units; they are sorted by counting, at the end.
 struct Sorter<'b> {
     automaton: &'b Automaton,
+    /// If the characters of loops are units.
     bytes: Option<&'b Bytes>,
-    /// Whether the bytes of loops are units.
-    counts: Option<bool>,
     inner: Vec<(u32, u32)>,
     closing: Vec<(u32, u32)>,
 }
@@ -203,32 +225,33 @@ impl Found for Sorter<'_> {
         }
     }
 
-    fn below(&mut self, tokens: &[u32], state: u32, units: u32, depth: u32) {
+    fn below(&mut self, tokens: &[u32], state: u32, units: u32, characters: u32) {
         let units = units + self.automaton.tail(state);
-        match (self.bytes, self.counts) {
-            (Some(bytes), Some(true)) => {
-                self.inner.extend(tokens.iter().map(|&token| (units + bytes.length(token) - depth, token)));
-            }
-            _ => self.inner.extend(tokens.iter().map(|&token| (units, token))),
-        }
+        let more = |token| self.bytes.map_or(0, |bytes| bytes.length(token) - characters);
+        self.inner.extend(tokens.iter().map(|&token| (units + more(token), token)));
     }
 }
 
-/// A loop over fewer bytes is not worth asking the vocabulary about.
+/// A loop over fewer characters is not worth asking the vocabulary about.
 const WIDE: u32 = 16;
 
 impl Entry {
     /// Reads a whole vocabulary. What stays in the state's loop is known without reading it.
-    pub(crate) fn new(automaton: &Automaton, state: u32, trie: &Trie, bytes: &Bytes) -> Self {
-        let mut loops = Loops::new(automaton, bytes);
-        let (class, counts) = loops.of(state);
-        let known = class.count_ones() >= WIDE;
-        let mut entry = Self::read(automaton, state, trie, 0, Some(&mut loops), known);
-        if !known {
-            return entry;
-        }
+    pub(crate) fn new(
+        automaton: &Automaton,
+        alive: &mut Alive,
+        state: u32,
+        trie: &Trie,
+        bytes: &Bytes,
+    ) -> Self {
+        let counts = automaton.counts();
+        let unit = if counts { Action::Unit } else { Action::Pass };
+        let kinds = alive.loops(automaton, state, unit);
+        let first = (kinds.len() >= WIDE).then_some(kinds);
+        let mut entry = Self::read(automaton, state, trie, 0, Some(Loops { bytes, alive, unit, first }));
+        let Some(kinds) = first else { return entry };
         let tail = automaton.tail(state);
-        entry.run = Some(Run { words: bytes.run(class).into(), counts, tail });
+        entry.run = Some(Run { words: bytes.of_kinds(kinds).into(), counts, tail });
         // A bitset for each number of units that tells tokens apart.
         let most = tail as usize + if counts { bytes.longest() } else { 0 };
         let last = entry.inner_ends[entry.inner_ends.len() - 1];
@@ -241,25 +264,14 @@ impl Entry {
 
     /// Reads the tokens below a node.
     pub(crate) fn below(automaton: &Automaton, state: u32, trie: &Trie, from: u32) -> Self {
-        Self::read(automaton, state, trie, from, None, false)
+        Self::read(automaton, state, trie, from, None)
     }
 
-    fn read(
-        automaton: &Automaton,
-        state: u32,
-        trie: &Trie,
-        from: u32,
-        mut loops: Option<&mut Loops<'_>>,
-        known: bool,
-    ) -> Self {
-        let mut found = Sorter {
-            automaton,
-            bytes: loops.as_ref().map(|loops| loops.bytes),
-            counts: loops.as_mut().map(|loops| loops.counts()),
-            inner: Vec::new(),
-            closing: Vec::new(),
-        };
-        let exits = read(automaton, state, trie, from, loops, known, &mut found);
+    fn read(automaton: &Automaton, state: u32, trie: &Trie, from: u32, loops: Option<Loops<'_>>) -> Self {
+        let counting = loops.as_ref().filter(|loops| loops.unit == Action::Unit);
+        let bytes = counting.map(|loops| loops.bytes);
+        let mut found = Sorter { automaton, bytes, inner: Vec::new(), closing: Vec::new() };
+        let exits = read(automaton, state, trie, from, loops, &mut found);
         let Sorter { inner: found, mut closing, .. } = found;
         closing.sort_unstable();
         let buckets = found.iter().map(|&(units, _)| units as usize + 1).max().unwrap_or(1);

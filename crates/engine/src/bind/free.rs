@@ -44,14 +44,18 @@ pub(crate) fn read(
     let is_wide = alive.kinds(automaton, state, 1).len() >= WIDE;
     let endless = if is_wide { alive.endless(automaton, state) } else { None };
     let kinds = match endless {
-        Some(kinds) => kinds,
+        Some(endless) => endless.kinds,
         None if is_wide => alive.kinds(automaton, state, LONGEST),
         None => Kinds::default(),
     };
     // Inside a string nothing can end, so tokens that die there leave nothing behind: those with control characters always do, and
     // long ones can be read one by one.
     let in_string = automaton.is_string();
-    let dead = if in_string { Kinds::CONTROLS } else { Kinds::default() };
+    let dead = match endless {
+        Some(endless) if in_string => endless.dead,
+        None if in_string => Kinds::CONTROLS,
+        _ => Kinds::default(),
+    };
     let limit = if endless.is_some() { usize::MAX } else { usize::from(LONGEST) };
     let longest = if in_string { usize::MAX } else { limit };
     let (mut inner, mut closing) = (Vec::new(), Vec::new());
@@ -105,11 +109,12 @@ pub(crate) fn read(
             if known && fits && found.without(kinds).without(dead).is_empty() {
                 continue;
             }
-            let tokens = trie.tokens_below(node);
-            let is_asked = !known && place == 0 && tokens.len() >= LARGE;
-            if is_asked && alive.takes(automaton, next, found, height) {
-                inner.extend_from_slice(tokens);
-                continue;
+            if !known && place == 0 {
+                let tokens = trie.tokens_below(node);
+                if tokens.len() >= LARGE && alive.takes(automaton, next, found, height) {
+                    inner.extend_from_slice(tokens);
+                    continue;
+                }
             }
         }
         if automaton.is_accepting(next) {

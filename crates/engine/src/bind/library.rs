@@ -200,8 +200,10 @@ impl BoundAutomaton {
 
     /// The whole vocabulary in a state.
     pub(crate) fn entry(&self, state: u32, library: &Library) -> &Entry {
-        let make = || Entry::new(&self.automaton, state, library.vocabulary.trie(), &library.bytes);
-        self.entries[state as usize].get_or_init(make)
+        self.entries[state as usize].get_or_init(|| {
+            let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+            Entry::new(&self.automaton, &mut alive, state, library.vocabulary.trie(), &library.bytes)
+        })
     }
 
     /// The same where nothing is counted.
@@ -212,12 +214,14 @@ impl BoundAutomaton {
         }
         self.free[state as usize].get_or_init(|| {
             let bytes = &library.bytes;
-            if automaton.is_string()
-                && let distances = self.distances.get_or_init(|| Distances::of(automaton))
-                && distances.is_near(automaton, state)
-            {
-                let trie = library.vocabulary.trie();
-                return near::read(automaton, distances, state, trie, bytes, library.string_body());
+            if automaton.is_string() {
+                let distances = self.distances.get_or_init(|| Distances::of(automaton));
+                let (trie, body) = (library.vocabulary.trie(), library.string_body());
+                let is_near = distances.is_near(automaton, state);
+                let found = is_near.then(|| near::read(automaton, distances, state, trie, bytes, body));
+                if let Some(entry) = found.flatten() {
+                    return entry;
+                }
             }
             let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
             free::read(automaton, &mut alive, state, &library.vocabulary, bytes)

@@ -31,6 +31,8 @@ const FAR: u8 = u8::MAX;
 /// A state is nearly any string if so many of the printable ASCII bytes lead to states at least [`NEAR`] bytes from dying.
 const MOST: usize = 64;
 const NEAR: u8 = 4;
+/// More nodes of the trie than this are not looked at.
+const VISITS: usize = 6_000;
 
 impl Distances {
     pub(crate) fn of(automaton: &Automaton) -> Self {
@@ -106,7 +108,8 @@ impl Distances {
     }
 }
 
-/// What the vocabulary does in such a state, where nothing is counted. `inner` holds the inner tokens of the plain string.
+/// What the vocabulary does in such a state, where nothing is counted; `None` if it takes too long to find out in this way.
+/// `inner` holds the inner tokens of the plain string.
 pub(crate) fn read(
     automaton: &Automaton,
     distances: &Distances,
@@ -114,16 +117,21 @@ pub(crate) fn read(
     trie: &Trie,
     bytes: &Bytes,
     inner: &Words,
-) -> Entry {
+) -> Option<Entry> {
     let string = json_string();
     let mut exits = Exits::default();
     let (mut closing, mut removed) = (Vec::new(), Vec::new());
+    let mut visits = 0;
     let mut work = vec![(trie.children(Trie::ROOT), state, distances.plain[state as usize])];
     while let Some((children, state, at)) = work.last_mut() {
         let Some(node) = children.next() else {
             work.pop();
             continue;
         };
+        visits += 1;
+        if visits > VISITS {
+            return None;
+        }
         let byte = trie.byte(node);
         let (step, plain) = (automaton.step(*state, byte), string.step(*at, byte));
         if plain.is_dead() {
@@ -152,5 +160,5 @@ pub(crate) fn read(
     for token in removed {
         run[token as usize / 32] &= !(1 << (token % 32));
     }
-    Entry::free(Some(run), Vec::new(), closing, exits, bytes)
+    Some(Entry::free(Some(run), Vec::new(), closing, exits, bytes))
 }
