@@ -23,6 +23,8 @@ use crate::leaf::{Action, Automaton};
 
 /// Texts of more characters are not asked about. Few tokens are longer.
 pub(crate) const LONGEST: u8 = 16;
+/// For so many, a set for ever takes longer to find.
+const SHORT: u8 = 3;
 /// A set for ever with fewer kinds is not worth having.
 const WORTH: u32 = 16;
 /// How many states are looked at to find one, and how often it may get smaller.
@@ -142,7 +144,10 @@ impl Alive {
     /// Whether every text of up to `count` of these characters keeps the automaton alive.
     pub(crate) fn takes(&mut self, automaton: &Automaton, state: u32, kinds: Kinds, count: u8) -> bool {
         let takes_all = |found: Kinds| kinds.without(found).is_empty();
-        self.endless(automaton, state).is_some_and(|endless| takes_all(endless.kinds))
+        if !takes_all(first(automaton, state)) {
+            return false;
+        }
+        count > SHORT && self.endless(automaton, state).is_some_and(|endless| takes_all(endless.kinds))
             || count <= LONGEST && takes_all(self.kinds(automaton, state, count))
     }
 

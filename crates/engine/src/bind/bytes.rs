@@ -109,6 +109,8 @@ struct Below {
     well: u8,
     /// How many bytes the longest token goes on, up to 254.
     height: u8,
+    /// How many tokens there are.
+    tokens: u32,
 }
 
 /// The bit of a byte. Zero, which no JSON text contains, shares its bit with everything beyond ASCII.
@@ -213,6 +215,12 @@ impl Bytes {
         self.nodes[node as usize].height
     }
 
+    /// How many tokens there are below a node.
+    #[inline]
+    pub(crate) fn tokens_below(&self, node: u32) -> u32 {
+        self.nodes[node as usize].tokens
+    }
+
     /// How many characters a token begins.
     #[inline]
     pub(crate) fn length(&self, token: u32) -> u32 {
@@ -256,6 +264,7 @@ fn nodes(trie: &Trie) -> Box<[Below]> {
             let (byte, below) = (trie.byte(child), &nodes[child as usize]);
             all.bytes |= below.bytes | class(byte);
             all.longer |= below.longer | Kinds::of(byte).longer;
+            all.tokens += below.tokens + trie.tokens(child).len() as u32;
             all.height = all.height.max(below.height.saturating_add(1).min(254));
             let is_well = |place: &u8| utf8(*place, byte).is_some_and(|next| below.well >> next & 1 == 1);
             all.well &= (0..8).filter(is_well).fold(0, |places, place| places | 1 << place);

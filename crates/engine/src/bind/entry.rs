@@ -83,7 +83,7 @@ pub(crate) struct NumberedTrie {
 }
 
 impl NumberedTrie {
-    fn build(entries: impl Iterator<Item = (Vec<u8>, u32)>) -> Self {
+    fn build<'r>(entries: impl Iterator<Item = (&'r [u8], u32)>) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         Self { trie: Trie::build(entries), number: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
@@ -93,8 +93,16 @@ impl NumberedTrie {
 #[derive(Debug)]
 struct Rests {
     all: NumberedTrie,
-    /// By the units begun before them, ascending.
-    by_units: Box<[(u32, NumberedTrie)]>,
+    /// By the units begun before them, ascending. If all have the same number, there is one entry, and it stands for all.
+    by_units: Box<[(u32, Option<NumberedTrie>)]>,
+}
+
+/// A rest while rests are collected: a part of their common text, and its token.
+struct Rest {
+    units: u32,
+    start: usize,
+    end: usize,
+    token: u32,
 }
 
 /// Up to this many units, bitsets are built ahead for the states that matter most.
@@ -434,39 +442,53 @@ impl Exits {
         let most = rests.by_units.last().map_or(0, |(units, _)| *units);
         let all = (need == 0 && room >= most).then_some(&rests.all);
         let some = if all.is_some() { &[][..] } else { &rests.by_units };
-        let some = some.iter().filter(move |(units, _)| (need..=room).contains(units)).map(|(_, trie)| trie);
+        let some = some.iter().filter(move |(units, _)| (need..=room).contains(units));
+        let some = some.map(|(_, trie)| trie.as_ref().unwrap_or(&rests.all));
         all.into_iter().filter(|rests| rests.trie.len() > 1).chain(some)
     }
 
     /// Collects the rests that begin with a byte, from the trie that was read.
     fn gather(&self, byte: u8, trie: &Trie) -> Rests {
-        let mut found: Vec<(u32, Vec<u8>, u32)> = Vec::new();
+        // PERF: all rests in one buffer; there may be thousands.
+        let (mut text, mut path) = (Vec::new(), Vec::new());
+        let mut found: Vec<Rest> = Vec::new();
+        let mut work = Vec::new();
         for &(exit, units) in &self.nodes {
             let Some(child) = trie.child(exit, byte) else { continue };
-            let mut path = vec![byte];
-            let mut work = vec![(child, 1usize)];
+            work.push((child, 1usize));
             while let Some((node, depth)) = work.pop() {
                 path.truncate(depth - 1);
                 path.push(trie.byte(node));
-                found.extend(trie.tokens(node).iter().map(|&token| (units, path.clone(), token)));
+                let tokens = trie.tokens(node);
+                if !tokens.is_empty() {
+                    let start = text.len();
+                    text.extend_from_slice(&path);
+                    let rest = |&token: &u32| Rest { units, start, end: start + depth, token };
+                    found.extend(tokens.iter().map(rest));
+                }
                 work.extend(trie.children(node).map(|child| (child, depth + 1)));
             }
         }
-        found.sort_unstable();
-        let entry = |(_, path, token): &(u32, Vec<u8>, u32)| (path.clone(), *token);
-        Rests {
-            all: NumberedTrie::build(found.iter().map(entry)),
-            by_units: found
-                .chunk_by(|a, b| a.0 == b.0)
-                .map(|group| (group[0].0, NumberedTrie::build(group.iter().map(entry))))
-                .collect(),
-        }
+        let bytes = |rest: &Rest| &text[rest.start..rest.end];
+        found.sort_unstable_by(|a, b| (a.units, bytes(a), a.token).cmp(&(b.units, bytes(b), b.token)));
+        let build = |rests: &[Rest]| NumberedTrie::build(rests.iter().map(|rest| (bytes(rest), rest.token)));
+        let groups: Vec<&[Rest]> = found.chunk_by(|a, b| a.units == b.units).collect();
+        let by_units = match *groups {
+            [only] => [(only[0].units, None)].into(),
+            _ => groups.iter().map(|group| (group[0].units, Some(build(group)))).collect(),
+        };
+        Rests { all: build(&found), by_units }
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
         let by_byte = self.rests.get().map_or(&[][..], |rests| rests);
         let rests = by_byte.iter().filter_map(OnceLock::get).map(|r| {
-            r.all.trie.heap_bytes() + r.by_units.iter().map(|(_, r)| r.trie.heap_bytes() + 64).sum::<usize>()
+            r.all.trie.heap_bytes()
+                + r.by_units
+                    .iter()
+                    .filter_map(|(_, r)| r.as_ref())
+                    .map(|r| r.trie.heap_bytes() + 64)
+                    .sum::<usize>()
         });
         self.nodes.len() * 8 + rests.sum::<usize>() + size_of_val(by_byte)
     }

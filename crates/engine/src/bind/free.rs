@@ -17,7 +17,7 @@ use crate::leaf::{Action, Automaton};
 const WIDE: u32 = 16;
 
 /// Finding out about a state is not worth it for fewer tokens.
-const LARGE: usize = 64;
+const LARGE: u32 = 64;
 
 /// Nodes that have yet to be read, and how the leaf stands before them.
 struct Below {
@@ -109,12 +109,10 @@ pub(crate) fn read(
             if known && fits && found.without(kinds).without(dead).is_empty() {
                 continue;
             }
-            if !known && place == 0 {
-                let tokens = trie.tokens_below(node);
-                if tokens.len() >= LARGE && alive.takes(automaton, next, found, height) {
-                    inner.extend_from_slice(tokens);
-                    continue;
-                }
+            let is_asked = !known && place == 0 && bytes.tokens_below(node) >= LARGE;
+            if is_asked && alive.takes(automaton, next, found, height) {
+                inner.extend_from_slice(trie.tokens_below(node));
+                continue;
             }
         }
         if automaton.is_accepting(next) {

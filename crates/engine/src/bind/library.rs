@@ -214,7 +214,7 @@ impl BoundAutomaton {
         }
         self.free[state as usize].get_or_init(|| {
             let bytes = &library.bytes;
-            if automaton.is_string() {
+            if automaton.is_string() && automaton.len() <= near::STATES {
                 let distances = self.distances.get_or_init(|| Distances::of(automaton));
                 let (trie, body) = (library.vocabulary.trie(), library.string_body());
                 let is_near = distances.is_near(automaton, state);

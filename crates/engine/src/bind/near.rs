@@ -31,6 +31,8 @@ const FAR: u8 = u8::MAX;
 /// A state is nearly any string if so many of the printable ASCII bytes lead to states at least [`NEAR`] bytes from dying.
 const MOST: usize = 64;
 const NEAR: u8 = 4;
+/// Automata with more states are not looked at: that would take longer than reading a vocabulary.
+pub(crate) const STATES: usize = 256;
 /// More nodes of the trie than this are not looked at.
 const VISITS: usize = 6_000;
 
