@@ -331,6 +331,26 @@ fn members_in_any_order() {
     judge("any order", &finish(g, root), &texts(&members, ("{", "}"), (0, 4), &is_complete), 7);
 }
 
+/// The same members under two scopes at once, which require different keys.
+#[test]
+fn either_of_two_keys() {
+    let members = spellings(&[&["\"a\":1"], &["\"b\":2"], &["\"c\":3"], &["\"d\":4"]]);
+    let is_complete = |used: &[usize]| used.contains(&0) || used.contains(&1) && used.contains(&3);
+    let mut g = GrammarBuilder::new();
+    let mut ways = Vec::new();
+    for (_, text) in &members {
+        let (key, value) = text.split_at(text.find(':').expect("a member has a colon"));
+        let (key, value) = (g.bytes(key.as_bytes()), g.bytes(value.as_bytes()));
+        let key = g.distinct(key);
+        ways.push(g.seq([key, value]));
+    }
+    let member = g.alt(ways);
+    let first = list(&mut g, member, ("{", "}"), (0, 4), &["a"]);
+    let second = list(&mut g, member, ("{", "}"), (0, 4), &["b", "d"]);
+    let root = g.alt([first, second]);
+    judge("either", &finish(g, root), &texts(&members, ("{", "}"), (0, 4), &is_complete), 12);
+}
+
 /// Arrays of arrays: each level has a scope of its own.
 #[test]
 fn scopes_nest() {

@@ -64,6 +64,8 @@ pub(crate) struct Registers {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    /// Whose list it is: another scope may require other values.
+    scope: u32,
     /// The list that this value was added to.
     older: Register,
     hash: u64,
@@ -140,7 +142,8 @@ impl Registers {
     }
 
     /// The list with one more value; `None` if it is there already.
-    fn add(&mut self, scope: &Scope, older: Register, form: &[u8], whole: &Whole) -> Option<Register> {
+    fn add(&mut self, scope: (u32, &Scope), older: Register, form: &[u8], whole: &Whole) -> Option<Register> {
+        let (index, scope) = scope;
         let hash = FxBuildHasher.hash_one(form);
         let mut next = older.newest();
         while let Some(at) = next {
@@ -154,7 +157,8 @@ impl Registers {
         let recent = self.entries.len().saturating_sub(RECENT);
         for at in recent..self.entries.len() {
             let entry = &self.entries[at];
-            if entry.older == older && entry.hash == hash && self.form(entry) == form {
+            if entry.scope == index && entry.older == older && entry.hash == hash && self.form(entry) == form
+            {
                 return Some(Register::new(at as u32 + 1, entry.missing > 0));
             }
         }
@@ -173,7 +177,7 @@ impl Registers {
         let start = self.forms.len() as u32;
         self.forms.extend_from_slice(form);
         let end = self.forms.len() as u32;
-        self.entries.push(Entry { older, hash, start, end, missing, summary });
+        self.entries.push(Entry { scope: index, older, hash, start, end, missing, summary });
         Some(Register::new(self.entries.len() as u32, missing > 0))
     }
 }
@@ -246,7 +250,7 @@ impl Remembering<'_> {
                 let renewed = match frame.resume() {
                     Resume::Scope { index, register } => {
                         let scope = self.program.scope(index);
-                        let register = self.registers.add(scope, register, form, self.whole);
+                        let register = self.registers.add((index, scope), register, form, self.whole);
                         register.map(|register| Frame::scope(index, register))
                     }
                     Resume::Finish => Some(frame),
