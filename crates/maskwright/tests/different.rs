@@ -147,3 +147,46 @@ fn any_order() {
         assert!(!accepts(schema, KeyOrder::Any, r#"{"x": "y", "key11": 1, "key3": 2, "x": null}"#));
     }
 }
+
+/// Wide objects whose keys depend on one another, or are counted.
+#[test]
+fn any_order_with_conditions() {
+    let properties: Vec<String> = (0..12).map(|i| format!(r#""k{i}": {{"type": "integer"}}"#)).collect();
+    let properties = properties.join(", ");
+    let schema = |more: &str| {
+        format!(
+            r#"{{"type": "object", "properties": {{{properties}}}, "additionalProperties": false, {more}}}"#
+        )
+    };
+    let order = KeyOrder::Any;
+    check(
+        &schema(r#""dependentRequired": {"k3": ["k1"]}, "required": ["k0"]"#),
+        order,
+        &[r#"{"k3": 1, "k0": 1, "k1": 1}"#, r#"{"k1": 1, "k0": 1}"#, r#"{"k11": 1, "k5": 1, "k0": 1}"#],
+        &[r#"{"k3": 1, "k0": 1}"#, r#"{"k3": 1, "k1": 1}"#, r#"{"k5": 1, "k0": 1, "k5": 1}"#],
+    );
+    check(
+        &schema(r#""maxProperties": 3, "minProperties": 2, "required": ["k7", "k8"]"#),
+        order,
+        &[r#"{"k8": 1, "k7": 1}"#, r#"{"k8": 1, "k2": 1, "k7": 1}"#],
+        &[r#"{"k8": 1, "k2": 1, "k3": 1"#, r#"{"k8": 1, "k2": 1, "k7": 1, "k3": 1}"#, r#"{"k2": 1, "k3": 1"#],
+    );
+    check(
+        &schema(r#""anyOf": [{"required": ["k1"]}, {"required": ["k2", "k3"]}]"#),
+        order,
+        &[r#"{"k5": 0, "k1": 1}"#, r#"{"k3": 1, "k5": 1, "k2": 1}"#, r#"{"k3": 1, "k1": 1}"#],
+        &[r#"{"k3": 1}"#, r#"{"k5": 1}"#, r#"{"k1": 1, "k1": 1}"#],
+    );
+    check(
+        &schema(r#""not": {"required": ["k1", "k2"]}, "minProperties": 1"#),
+        order,
+        &[r#"{"k1": 1, "k9": 1}"#, r#"{"k9": 1, "k2": 1}"#, r#"{"k9": 1}"#],
+        &[r#"{"k1": 1, "k9": 1, "k2": 1}"#, "{}", r#"{"k9": 1, "k9": 1}"#],
+    );
+    check(
+        &schema(r#""not": {"properties": {"k1": {"maximum": 5}}, "required": ["k2"]}"#),
+        order,
+        &[r#"{"k1": 6, "k2": 1}"#, r#"{"k2": 1, "k5": 1, "k1": 6}"#, r#"{"k1": 1}"#, "{}"],
+        &[r#"{"k1": 5, "k2": 1}"#, r#"{"k2": 1}"#, r#"{"k2": 1, "k1": 4}"#],
+    );
+}

@@ -1,21 +1,21 @@
 //! Objects whose keys may come in every order.
 //!
 //! Which members were written is the state, so n optional members make 2ⁿ states. That is fine for small objects. In large ones
-//! it is left to the engine to remember the keys ([`maskwright_grammar::Expr::Scope`]); that is enough unless members
-//! depend on one another.
+//! it is left to the engine to remember the keys ([`maskwright_grammar::Expr::Scope`]), and only the members that others depend
+//! on are part of the state.
 
 use maskwright_grammar::{ExprId, RuleId};
 use rustc_hash::FxHashMap;
 
 use super::super::Lowerer;
 use super::super::layout::Layout;
-use super::counted::Build;
+use super::counted::{Breaks, Build};
 use super::{Member, Others};
 
 /// With so many members, subsets are states.
 const FEW: usize = 6;
 
-/// Which members were written, how many other keys (as far as that matters), and what is broken.
+/// Which members of those that are part of the state were written, how many other keys (as far as that matters), and what is broken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct State {
     used: u64,
@@ -34,24 +34,22 @@ impl<'s> Lowerer<'s> {
         if members.len() > FEW && build.is_independent() {
             return self.remembered_object(members, others, build);
         }
-        let limit = self.context.options.limits.states;
-        let states = 1usize.checked_shl(members.len() as u32).filter(|_| members.len() < 60);
-        if states.is_none_or(|states| states > limit) || build.demands.broken.len() > 16 {
-            let message =
-                format!("an object with {} keys in any order needs more than {limit} states", members.len());
-            let help = "use the order of the schema";
-            if !self.unenforceable(build.path, "properties", message, help) {
-                return self.grammar.never();
-            }
-            return self.counted_object(members, others, build);
-        }
         let breaks = self.member_breaks(members, build);
+        let bits = kept(members, build, &breaks);
+        let limit = self.context.options.limits.states;
+        if bits.is_none() || build.demands.broken.len() > 60 {
+            return self.too_many(members, others, build);
+        }
+        let bits = bits.unwrap_or_default();
         let layout = self.layout();
         let other = self.other_members(others);
         let mut rules: FxHashMap<State, RuleId> = FxHashMap::default();
         let mut work: Vec<(State, Option<RuleId>)> = vec![(State::default(), None)];
         let mut first = self.grammar.never();
         while let Some((state, rule)) = work.pop() {
+            if rules.len() > limit {
+                return self.too_many(members, others, build);
+            }
             let begun = state.used != 0 || state.others != 0;
             let count = (state.used.count_ones() + state.others).min(build.cap().max(1));
             let before = if begun { layout.comma } else { layout.enter };
@@ -66,12 +64,16 @@ impl<'s> Lowerer<'s> {
                 let then = this.grammar.rule(then);
                 ways.push(this.grammar.seq([before, text, then]));
             };
+            let others_next = (state.others + 1).min(build.cap().max(1));
             if !full {
                 for (at, member) in members.iter().enumerate() {
-                    if state.used & (1 << at) != 0 || self.is_never(member.value) {
+                    if state.used & bits[at] != 0 || self.is_never(member.value) {
                         continue;
                     }
-                    let key = self.string_literal(member.name);
+                    let mut key = self.string_literal(member.name);
+                    if bits[at] == 0 {
+                        key = self.grammar.distinct(key);
+                    }
                     let by = breaks[at].iter().map(|breaks| &*breaks.by);
                     for (more, broken) in self.choices(&member.parts, by, state.broken, build.path) {
                         let value = if more.is_empty() {
@@ -84,10 +86,10 @@ impl<'s> Lowerer<'s> {
                         }
                         let Layout { colon, after, .. } = layout;
                         let text = self.grammar.seq([key, colon, value, after]);
-                        go(self, text, State { used: state.used | 1 << at, broken, ..state }, &mut ways);
+                        let others = if bits[at] == 0 { others_next } else { state.others };
+                        go(self, text, State { used: state.used | bits[at], others, broken }, &mut ways);
                     }
                 }
-                let others_next = (state.others + 1).min(build.cap().max(1));
                 if build.demands.broken.is_empty() {
                     if let Some(other) = other {
                         go(self, other, State { others: others_next, ..state }, &mut ways);
@@ -104,7 +106,7 @@ impl<'s> Lowerer<'s> {
                     }
                 }
             }
-            if is_complete(members, build, &breaks, state, count) {
+            if is_complete(members, &bits, build, &breaks, state, count) {
                 ways.push(if begun { layout.object_end } else { layout.object_empty_end });
             }
             let body = self.grammar.alt(ways);
@@ -120,7 +122,22 @@ impl<'s> Lowerer<'s> {
             }
         }
         let object = self.grammar.seq([layout.object_start, first]);
-        self.with_different_keys(object, others)
+        if bits.iter().all(|bit| *bit != 0) {
+            return self.with_different_keys(object, others);
+        }
+        let required = members.iter().zip(&bits).filter(|(member, bit)| member.required && **bit == 0);
+        let required: Vec<Box<str>> = required.map(|(member, _)| member.name.into()).collect();
+        self.grammar.scope(object, required)
+    }
+
+    /// An object for which there are too many states.
+    fn too_many(&mut self, members: &[Member<'s>], others: &[Others], build: &Build<'_, 's>) -> ExprId {
+        let limit = self.context.options.limits.states;
+        let message = format!("keys that depend on one another, in any order, need more than {limit} states");
+        if !self.unenforceable(build.path, "properties", message, "use the order of the schema") {
+            return self.grammar.never();
+        }
+        self.counted_object(members, others, build)
     }
 
     /// Members in any order, each key at most once.
@@ -153,22 +170,44 @@ impl<'s> Lowerer<'s> {
     }
 }
 
+/// The bit of each member that is part of the state, and 0 for the others; `None` if there are too many.
+fn kept(members: &[Member<'_>], build: &Build<'_, '_>, breaks: &[Vec<Breaks>]) -> Option<Vec<u64>> {
+    let is_needed = |at: usize| build.needs.iter().any(|&(a, b)| a == at || b == at);
+    // Where there is room for so many keys only, those that are required must find some.
+    let is_awaited = |at: usize| build.window.max.is_some() && members[at].required;
+    let is_kept = |at: usize| {
+        let breaks_something = || breaks[at].iter().any(|breaks| breaks.absent);
+        members.len() <= FEW || is_needed(at) || is_awaited(at) || breaks_something()
+    };
+    let mut next = 0u32;
+    let mut bit = |at: usize| {
+        if !is_kept(at) {
+            return Some(0);
+        }
+        next += 1;
+        1u64.checked_shl(next - 1)
+    };
+    (0..members.len()).map(&mut bit).collect()
+}
+
 /// Whether an object may end in this state.
 fn is_complete(
     members: &[Member<'_>],
+    bits: &[u64],
     build: &Build<'_, '_>,
-    breaks: &[Vec<super::counted::Breaks>],
+    breaks: &[Vec<Breaks>],
     state: State,
     count: u32,
 ) -> bool {
-    let used = |at: usize| state.used & (1 << at) != 0;
+    let used = |at: usize| state.used & bits[at] != 0;
     let mut broken = state.broken;
     for (at, row) in breaks.iter().enumerate() {
         for (i, breaks) in row.iter().enumerate() {
             broken |= u64::from(breaks.absent && !used(at)) << i;
         }
     }
-    members.iter().enumerate().all(|(at, member)| !member.required || used(at))
+    let is_there = |(at, member): (usize, &Member<'_>)| !member.required || bits[at] == 0 || used(at);
+    members.iter().enumerate().all(is_there)
         && build.needs.iter().all(|&(a, b)| !used(a) || used(b))
         && build.is_broken(broken)
         && count >= build.window.min
