@@ -167,6 +167,53 @@ impl Dfa {
         None
     }
 
+    /// All members of the language in the order of their bytes, if there are no more than `most` of them.
+    ///
+    /// ```
+    /// use maskwright_automata::{Dfa, Exprs, Limits};
+    /// let mut e = Exprs::new();
+    /// let (a, b) = (e.bytes(b"a"), e.bytes(b"b"));
+    /// let either = e.alt([a, b]);
+    /// let (few, many) = (e.repeat(either, 0, Some(2)), e.star(either));
+    /// let few = Dfa::build(&mut e, few, &Limits::default())?;
+    /// let words: [&[u8]; 7] = [b"", b"a", b"aa", b"ab", b"b", b"ba", b"bb"];
+    /// assert_eq!(few.members(7).unwrap(), words);
+    /// assert_eq!(few.members(6), None);
+    /// assert_eq!(Dfa::build(&mut e, many, &Limits::default())?.members(1_000), None);
+    /// # Ok::<(), maskwright_automata::LimitError>(())
+    /// ```
+    pub fn members(&self, most: usize) -> Option<Vec<Vec<u8>>> {
+        let mut found = Vec::new();
+        let mut path = Vec::new();
+        // Bytes to go on with, the next one last. No path without a loop is longer than there are states.
+        let mut work = vec![(self.start(), self.bytes_from(self.start()))];
+        if self.is_accepting(self.start()) {
+            found.push(Vec::new());
+        }
+        while let Some((state, bytes)) = work.last_mut() {
+            let Some(byte) = bytes.pop() else {
+                work.pop();
+                path.pop();
+                continue;
+            };
+            let next = self.next(*state, byte);
+            path.push(byte);
+            if self.is_accepting(next) {
+                found.push(path.clone());
+            }
+            if found.len() > most || path.len() > self.len() {
+                return None;
+            }
+            work.push((next, self.bytes_from(next)));
+        }
+        Some(found)
+    }
+
+    /// The bytes that lead from a state to live ones, descending.
+    fn bytes_from(&self, state: u32) -> Vec<u8> {
+        (0..=255u8).rev().filter(|&byte| self.next(state, byte) != Self::DEAD).collect()
+    }
+
     /// Bytes held.
     pub fn memory(&self) -> usize {
         size_of::<Self>()

@@ -121,6 +121,25 @@ fn keys_are_not_repeated() {
     );
 }
 
+/// Keys that the schema does not name one by one, but of which there are only a few: a count must not wait for more.
+#[test]
+fn few_keys_are_counted() {
+    let schema = r#"{"type": "object", "patternProperties": {"^[a-e]$": {"type": "null"}}, "additionalProperties": false,
+        "required": ["d"], "dependencies": {"a": {"not": {"required": ["b"]}}}, "minProperties": 4}"#;
+    check(
+        schema,
+        KeyOrder::Any,
+        &[
+            r#"{"a": null, "d": null, "c": null, "e": null}"#,
+            r#"{"e": null, "d": null, "c": null, "b": null}"#,
+        ],
+        &[r#"{"d": null, "c": null, "e": null}"#, r#"{"d": null, "a": null, "b": null"#],
+    );
+    let least = r#"{"type": "object", "propertyNames": {"enum": ["x", "y"]}, "minProperties": 3}"#;
+    let error = Compiler::new(vocabulary()).compile(&Constraint::json_schema(least)).expect_err("no value");
+    assert!(error.to_string().contains("minProperties"), "{error}");
+}
+
 #[test]
 fn any_order() {
     let names: Vec<String> = (0..20).map(|i| format!("key{i}")).collect();

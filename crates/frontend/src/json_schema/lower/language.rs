@@ -144,6 +144,17 @@ impl Languages {
         self.is_empty(grammar, both)
     }
 
+    /// All texts of the language, if there are no more than `most` of them and that is easy to find out.
+    pub(super) fn texts(grammar: &GrammarBuilder, expr: ExprId, most: usize) -> Option<Vec<String>> {
+        if is_clearly_inhabited(grammar, expr) && is_infinite(grammar, expr) {
+            return None;
+        }
+        let mut exprs = automata::Exprs::new();
+        let root = translate(|id| grammar.expr(id), |_| None, expr, &mut exprs).ok()?;
+        let texts = automata::Dfa::build(&mut exprs, root, &CHEAP).ok()?.members(most)?;
+        texts.into_iter().map(|text| String::from_utf8(text).ok()).collect()
+    }
+
     /// Whether a text is in the language; `None` if that takes too long to find out.
     pub(super) fn holds(&mut self, grammar: &GrammarBuilder, expr: ExprId, text: &str) -> Option<bool> {
         let machine = self.machine(grammar, expr)?;

@@ -113,13 +113,13 @@ impl<'s> Lowerer<'s> {
             let mut row = Vec::with_capacity(build.demands.broken.len());
             for &id in &build.demands.broken {
                 let keywords = self.keywords(id);
-                let absent = keywords.required.contains(&member.name);
-                let schemas = self.member_schemas(id, &keywords, member.name);
+                let absent = keywords.required.contains(&&*member.name);
+                let schemas = self.member_schemas(id, &keywords, &member.name);
                 let mut by: Vec<Option<Signed>> =
                     schemas.into_iter().map(|schema| Some(Signed::minus(schema))).collect();
                 if let Some(names) = keywords.property_names {
                     let names = self.child(id, names, super::Step::Keyword("propertyNames"));
-                    let name = Value::String(member.name.into());
+                    let name = Value::String(member.name.clone());
                     if self.satisfies(&name, &[Signed::minus(names)]) {
                         by.push(None);
                     }
@@ -170,7 +170,7 @@ impl<'s> Lowerer<'s> {
             next.owed.sort_unstable();
             next.owed.dedup();
             let Layout { enter, comma, colon, after, .. } = self.layout();
-            let key = self.string_literal(member.name);
+            let key = self.string_literal(&member.name);
             let before = if state.begun { comma } else { enter };
             let by = breaks[place].iter().map(|breaks| &*breaks.by);
             for (more, broken) in self.choices(&member.parts, by, state.broken, build.path) {

@@ -13,6 +13,8 @@
 //! Cells that no key can be in are dropped, and those with the same value are joined, so that in practice there are as
 //! many as there are patterns, and one more.
 
+use std::borrow::Cow;
+
 use maskwright_grammar::ExprId;
 
 use super::super::super::json::{Members, Value};
@@ -121,7 +123,13 @@ impl<'s> Lowerer<'s> {
         members: &[Member<'s>],
         demands: &Demands<'s>,
     ) -> Vec<&'s str> {
-        let mut names: Vec<&'s str> = members.iter().map(|member| member.name).collect();
+        let mut names: Vec<&'s str> = members
+            .iter()
+            .filter_map(|member| match member.name {
+                Cow::Borrowed(name) => Some(name),
+                Cow::Owned(_) => None,
+            })
+            .collect();
         let known: rustc_hash::FxHashSet<&'s str> = names.iter().copied().collect();
         let all = self.names(facts, demands);
         // In the order of the schema, which `members` keeps as well.

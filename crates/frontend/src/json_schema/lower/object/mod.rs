@@ -23,6 +23,8 @@ mod demands;
 mod keys;
 mod unordered;
 
+use std::borrow::Cow;
+
 use super::super::json::{Members, Value};
 use maskwright_grammar::ExprId;
 use rustc_hash::FxHashMap;
@@ -33,10 +35,14 @@ use super::super::path::PathId;
 use super::super::schemas::{SchemaId, Step};
 use super::Lowerer;
 use super::expand::{Case, Unevaluated};
+use super::language::Languages;
 use super::layout::Layout;
 use super::node::{NodeId, Signed};
 use demands::Demands;
 use keys::Others;
+
+/// Up to so many keys are named one by one where they are counted.
+const NAMED: usize = 64;
 
 /// The schemas of a case, by sign.
 #[derive(Clone, Debug)]
@@ -50,7 +56,7 @@ pub(super) struct Facts<'s> {
 /// A key that the schema names.
 #[derive(Clone, Debug)]
 struct Member<'s> {
-    name: &'s str,
+    name: Cow<'s, str>,
     /// What its value must satisfy.
     parts: Vec<Signed>,
     value: ExprId,
@@ -121,7 +127,7 @@ impl<'s> Lowerer<'s> {
         if window.is_empty() {
             return self.nothing(path, "minProperties", "`minProperties` exceeds `maxProperties`");
         }
-        let Some((members, needs)) = self.members(facts, demands, path) else {
+        let Some((mut members, needs)) = self.members(facts, demands, path) else {
             return self.grammar.never();
         };
         let required = members.iter().filter(|member| member.required).count();
@@ -133,15 +139,17 @@ impl<'s> Lowerer<'s> {
             let Layout { object_start, object_empty_end, .. } = self.layout();
             return self.grammar.seq([object_start, object_empty_end]);
         }
-        let Some(others) = self.others(facts, &members, demands) else { return self.grammar.never() };
+        let Some(mut others) = self.others(facts, &members, demands) else { return self.grammar.never() };
         if window.min as usize <= required {
             window.min = 0;
+        } else if self.are_too_few(&members, &others, window.min) {
+            return self.nothing(path, "minProperties", "fewer keys than `minProperties` are possible");
+        } else if !demands.broken.is_empty() || !needs.is_empty() {
+            // Otherwise the engine finds out when there are none left, and they may come in any order.
+            self.name_others(&mut members, &mut others);
         }
         if others.is_empty() && window.max.is_some_and(|max| members.len() <= max as usize) {
             window.max = None;
-        }
-        if others.is_empty() && window.min as usize > members.len() {
-            return self.nothing(path, "minProperties", "fewer keys than `minProperties` are possible");
         }
         let build = counted::Build { demands, window, needs, path };
         if self.context.options.key_order == KeyOrder::Any && members.len() + others.len() > 1 {
@@ -149,6 +157,32 @@ impl<'s> Lowerer<'s> {
         }
         let object = self.ordered_object(members, &others, &build);
         self.with_different_keys(object, &others)
+    }
+
+    /// Whether there are fewer keys than an object must have.
+    fn are_too_few(&self, members: &[Member<'s>], others: &[Others], least: u32) -> bool {
+        let mut count = members.iter().filter(|member| !self.is_never(member.value)).count();
+        for other in others {
+            let Some(names) = Languages::texts(&self.grammar, other.key, NAMED) else { return false };
+            count += names.len();
+        }
+        count < least as usize
+    }
+
+    /// Makes members of other keys if there are only a few of them, because a count must not wait for more.
+    fn name_others(&mut self, members: &mut Vec<Member<'s>>, others: &mut Vec<Others>) {
+        others.retain(|other| {
+            let Some(names) = Languages::texts(&self.grammar, other.key, NAMED) else { return true };
+            let value = self.value_with(&other.parts, &[]);
+            let member = |name: String| Member {
+                name: name.into(),
+                parts: other.parts.clone(),
+                value,
+                required: false,
+            };
+            members.extend(names.into_iter().map(member));
+            false
+        });
     }
 
     /// An object whose members stand in the schema's order.
@@ -222,7 +256,7 @@ impl<'s> Lowerer<'s> {
             if has_needs {
                 place.insert(name, members.len());
             }
-            members.push(Member { name, parts: parts.unwrap_or_default(), value, required });
+            members.push(Member { name: name.into(), parts: parts.unwrap_or_default(), value, required });
         }
         let needs = if has_needs { self.needs(facts, &mut members, &place, path)? } else { Vec::new() };
         Some((members, needs))
@@ -395,7 +429,7 @@ impl<'s> Lowerer<'s> {
         };
         let mut must_follow = false;
         for (i, member) in members.iter().enumerate().rev() {
-            let key = self.string_literal(member.name);
+            let key = self.string_literal(&member.name);
             after.extend([space, member.value, colon, key]);
             let shared = i > 0 && !members[i - 1].required;
             if member.required && !shared && i > 0 {
@@ -411,7 +445,7 @@ impl<'s> Lowerer<'s> {
                 from = choice;
                 break;
             }
-            from = self.defined_rule(member.name, choice, path);
+            from = self.defined_rule(&member.name, choice, path);
             if must_follow {
                 after.extend([from, comma]);
             } else {

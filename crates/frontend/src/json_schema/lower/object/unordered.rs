@@ -70,7 +70,7 @@ impl<'s> Lowerer<'s> {
                     if state.used & bits[at] != 0 || self.is_never(member.value) {
                         continue;
                     }
-                    let mut key = self.string_literal(member.name);
+                    let mut key = self.string_literal(&member.name);
                     if bits[at] == 0 {
                         key = self.grammar.distinct(key);
                     }
@@ -126,7 +126,7 @@ impl<'s> Lowerer<'s> {
             return self.with_different_keys(object, others);
         }
         let required = members.iter().zip(&bits).filter(|(member, bit)| member.required && **bit == 0);
-        let required: Vec<Box<str>> = required.map(|(member, _)| member.name.into()).collect();
+        let required: Vec<Box<str>> = required.map(|(member, _)| (*member.name).into()).collect();
         self.grammar.scope(object, required)
     }
 
@@ -151,7 +151,7 @@ impl<'s> Lowerer<'s> {
             self.layout();
         let mut ways = Vec::with_capacity(members.len() + 1);
         for member in members.iter().filter(|member| !self.is_never(member.value)).collect::<Vec<_>>() {
-            let key = self.string_literal(member.name);
+            let key = self.string_literal(&member.name);
             let key = self.grammar.distinct(key);
             ways.push(self.grammar.seq([key, colon, member.value, after]));
         }
@@ -162,7 +162,7 @@ impl<'s> Lowerer<'s> {
         let more = self.grammar.repeat(next, least.saturating_sub(1), None);
         let some = self.grammar.seq([enter, member, more, object_end]);
         let required: Vec<Box<str>> =
-            members.iter().filter(|member| member.required).map(|member| member.name.into()).collect();
+            members.iter().filter(|member| member.required).map(|member| (*member.name).into()).collect();
         let body =
             if least == 0 && required.is_empty() { self.grammar.alt([some, object_empty_end]) } else { some };
         let body = self.grammar.seq([object_start, body]);
