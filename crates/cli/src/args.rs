@@ -10,15 +10,25 @@ use maskwright_frontend::choice;
 use maskwright_tokenizers::Tokenizer;
 
 use crate::failure::Failure;
+use crate::schema_args::SchemaArgs;
 use crate::source::Source;
 
 /// The largest file that is read as a constraint or as a text.
 const MAX_BYTES: u64 = 256 << 20;
 
+/// Exactly one constraint, and how it is read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConstraintArgs {
+    #[command(flatten)]
+    one: OneConstraint,
+    #[command(flatten)]
+    reading: SchemaArgs,
+}
+
 /// Exactly one constraint.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct ConstraintArgs {
+struct OneConstraint {
     /// A regular expression that the whole text must match
     #[arg(
         long,
@@ -53,6 +63,25 @@ pub(crate) struct ConstraintArgs {
 impl ConstraintArgs {
     /// The constraint with the text it was read from.
     pub(crate) fn source(&self) -> Result<Source, Failure> {
+        let mut source = self.one.read()?;
+        if self.reading.is_given() && !matches!(source.constraint, Constraint::JsonSchema(_)) {
+            let sentence =
+                "--whitespace, --whitespace-pattern, --key-order and --objects are about JSON Schemas";
+            return Err(Failure::sentence(sentence));
+        }
+        source.options.json_schema = self.reading.options();
+        Ok(source)
+    }
+
+    /// Whether the constraint comes from standard input, which can be read only once.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        let OneConstraint { regex_file, choices, ebnf, schema, .. } = &self.one;
+        [regex_file, choices, ebnf, schema].into_iter().flatten().any(|path| is_stdin(path))
+    }
+}
+
+impl OneConstraint {
+    fn read(&self) -> Result<Source, Failure> {
         if let Some(pattern) = &self.regex {
             return Ok(Source::new("regex", pattern, Constraint::regex(pattern)));
         }
@@ -84,14 +113,6 @@ impl ConstraintArgs {
             return Ok(Source::new(&file_name(path), &text, Constraint::json_schema(&text)));
         }
         Err(Failure::sentence("no constraint was given; use --regex, --choice, --ebnf or --schema"))
-    }
-
-    /// Whether the constraint comes from standard input, which can be read only once.
-    pub(crate) fn reads_stdin(&self) -> bool {
-        [&self.regex_file, &self.choices, &self.ebnf, &self.schema]
-            .into_iter()
-            .flatten()
-            .any(|path| is_stdin(path))
     }
 }
 

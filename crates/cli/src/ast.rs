@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use maskwright::{Constraint, Error, Options, ebnf, json_schema, regex};
+use maskwright::{Constraint, Error, ebnf, json_schema, regex};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -21,7 +21,7 @@ const LABEL: usize = 100;
 
 /// Reads the constraint, and stops there.
 pub(crate) fn read(source: &Source) -> Result<Tree, Failure> {
-    let options = Options::default();
+    let options = &source.options;
     let wrong = |error: Error| Failure::constraint(source, &error);
     match &source.constraint {
         Constraint::Regex(pattern) => match regex::parse(pattern, &options.regex) {

@@ -22,6 +22,7 @@ mod paint;
 mod readable;
 mod regular;
 mod rejection;
+mod schema_args;
 mod source;
 
 use std::io::{self, BufWriter, Write};

@@ -19,6 +19,7 @@ pub(crate) struct Source {
     /// What was written, for messages that quote it.
     pub(crate) text: String,
     pub(crate) constraint: Constraint,
+    pub(crate) options: Options,
 }
 
 /// What the frontend says besides the grammar.
@@ -41,12 +42,12 @@ pub(crate) struct Compiled {
 
 impl Source {
     pub(crate) fn new(name: &str, text: &str, constraint: Constraint) -> Self {
-        Self { name: name.into(), text: text.into(), constraint }
+        Self { name: name.into(), text: text.into(), constraint, options: Options::default() }
     }
 
     /// Reads the constraint.
     pub(crate) fn grammar(&self, compiler: &Compiler) -> Result<(Grammar, Remarks), Failure> {
-        let options = Options::default();
+        let options = &self.options;
         let mut remarks = Remarks::default();
         let grammar = match &self.constraint {
             Constraint::Ebnf(source) => ebnf::grammar(source, &options.ebnf)
@@ -69,7 +70,7 @@ impl Source {
 
     /// Reads and compiles the constraint for a vocabulary.
     pub(crate) fn compile(&self, vocabulary: Arc<Vocabulary>) -> Result<Compiled, Failure> {
-        let compiler = Compiler::new(vocabulary);
+        let compiler = Compiler::with_options(vocabulary, self.options.clone());
         let begin = Instant::now();
         let (grammar, remarks) = self.grammar(&compiler)?;
         let bound = compiler.compile_grammar(&grammar).map_err(|error| Failure::constraint(self, &error))?;

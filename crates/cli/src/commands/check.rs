@@ -38,6 +38,7 @@ Examples:
   maskwright check --regex '[0-9]{4}-[0-9]{2}' --text 2031-1x
   maskwright check --ebnf grammar.ebnf
   maskwright check --schema schema.json --text-file answer.json
+  maskwright check --schema schema.json --key-order any --whitespace natural --text-file answer.json
   echo '{\"type\": \"integer\"}' | maskwright check --schema - --json
 
 A tokenizer is used only if --tokenizer names one; then the command also says whether its vocabulary can

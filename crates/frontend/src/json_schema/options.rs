@@ -53,7 +53,7 @@ pub enum KeyOrder {
     /// `properties` in the schema's order, then `required` keys that are not listed there, then other keys.
     #[default]
     Schema,
-    /// Every order. Objects with many keys are refused for now: see [`Limits::states`].
+    /// Every order. Keys that others depend on are states, so objects with many of these are refused: see [`Limits::states`].
     Any,
 }
 

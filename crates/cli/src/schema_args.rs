@@ -1,0 +1,98 @@
+//! The flags that say how a JSON Schema is read.
+
+use clap::ValueEnum;
+use maskwright::json_schema::{KeyOrder, Options, Strictness, Whitespace};
+
+/// How a JSON Schema is read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SchemaArgs {
+    /// White space between tokens: `flexible`, `flexible:MAX`, `compact`, `spaced`, `indent:N`, `natural`
+    #[arg(long, value_name = "STYLE", value_parser = whitespace, help_heading = "JSON Schema")]
+    whitespace: Option<Whitespace>,
+    /// White space between tokens as a regular expression, as in ` ?`
+    #[arg(
+        long,
+        value_name = "REGEX",
+        conflicts_with = "whitespace",
+        allow_hyphen_values = true,
+        help_heading = "JSON Schema"
+    )]
+    whitespace_pattern: Option<String>,
+    /// The order of keys; without it: as the schema lists them
+    #[arg(long, value_name = "ORDER", help_heading = "JSON Schema")]
+    key_order: Option<Order>,
+    /// How closed objects are; without it: as the standard says
+    #[arg(long, value_name = "RULES", help_heading = "JSON Schema")]
+    objects: Option<Objects>,
+}
+
+/// In which order keys may come.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Order {
+    /// As the schema lists them, other keys behind
+    Schema,
+    /// Any
+    Any,
+}
+
+/// Which keys an object may have.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Objects {
+    /// Other keys are allowed unless the schema forbids them; what cannot be enforced is refused
+    Standard,
+    /// Only the keys that the schema lists, unless it says otherwise
+    Closed,
+    /// Only the keys that the schema lists, and all of them
+    Strict,
+    /// As the standard says; what cannot be enforced is left out, and `check` lists it
+    Lenient,
+}
+
+impl SchemaArgs {
+    /// Whether anything was asked for.
+    pub(crate) fn is_given(&self) -> bool {
+        self.whitespace.is_some()
+            || self.whitespace_pattern.is_some()
+            || self.key_order.is_some()
+            || self.objects.is_some()
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        let whitespace = match (&self.whitespace_pattern, &self.whitespace) {
+            (Some(pattern), _) => Whitespace::Pattern(pattern.clone()),
+            (None, Some(whitespace)) => whitespace.clone(),
+            (None, None) => Whitespace::default(),
+        };
+        let order = match self.key_order {
+            Some(Order::Any) => KeyOrder::Any,
+            Some(Order::Schema) | None => KeyOrder::Schema,
+        };
+        let strictness = match self.objects {
+            Some(Objects::Closed) => Strictness::Closed,
+            Some(Objects::Strict) => Strictness::Strict,
+            Some(Objects::Lenient) => Strictness::Lenient,
+            Some(Objects::Standard) | None => Strictness::Standard,
+        };
+        Options::default().with_whitespace(whitespace).with_key_order(order).with_strictness(strictness)
+    }
+}
+
+/// Reads a style of white space.
+fn whitespace(text: &str) -> Result<Whitespace, String> {
+    let (style, number) = match text.split_once(':') {
+        None => (text, None),
+        Some((style, digits)) => {
+            let number = digits.parse().map_err(|_| format!("`{digits}` is no number of characters"))?;
+            (style, Some(number))
+        }
+    };
+    match (style, number) {
+        ("flexible", None) => Ok(Whitespace::default()),
+        ("flexible", Some(max_run)) => Ok(Whitespace::Flexible { max_run }),
+        ("compact", None) => Ok(Whitespace::Compact),
+        ("spaced", None) => Ok(Whitespace::Spaced),
+        ("indent", Some(width)) => Ok(Whitespace::Indent(width)),
+        ("natural", None) => Ok(Whitespace::Natural),
+        _ => Err("known are flexible, flexible:MAX, compact, spaced, indent:N and natural".to_owned()),
+    }
+}
