@@ -72,9 +72,18 @@ impl Library {
     pub fn heap_bytes(&self) -> usize {
         let automata = self.automata.read().unwrap_or_else(PoisonError::into_inner);
         let unions = self.unions.read().unwrap_or_else(PoisonError::into_inner);
+        let below = self.below.read().unwrap_or_else(PoisonError::into_inner);
         automata.values().map(|bound| bound.heap_bytes()).sum::<usize>()
-            + unions.values().map(|union| union.words.len() * 4).sum::<usize>()
+            + unions.values().map(|union| union.words.len() * 4 + size_of::<Union>()).sum::<usize>()
+            + below.values().map(|tokens| tokens.len() * 4 + size_of::<Words>()).sum::<usize>()
             + self.bytes.heap_bytes()
+            + self.whole.heap_bytes()
+    }
+
+    /// How full the library is with tables, from 0 to 1. A full one forgets all of them, and programs that still use them hold them alone.
+    pub fn fullness(&self) -> f64 {
+        let automata = self.automata.read().unwrap_or_else(PoisonError::into_inner);
+        automata.len() as f64 / KEPT as f64
     }
 
     /// The tokens at and below a node of the vocabulary's trie, ascending.
@@ -218,7 +227,8 @@ impl BoundAutomaton {
 
     fn heap_bytes(&self) -> usize {
         let entries = self.entries.iter().chain(&self.near).filter_map(OnceLock::get).map(Entry::heap_bytes);
-        self.automaton.heap_bytes()
+        size_of::<Self>()
+            + self.automaton.heap_bytes()
             + (self.entries.len() + self.near.len()) * size_of::<OnceLock<Entry>>()
             + entries.sum::<usize>()
             + self.parts.heap_bytes()

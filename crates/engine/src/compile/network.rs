@@ -13,7 +13,7 @@
 //! machine, so a match can never walk into a dead end. A machine matches no empty text; where a callee may
 //! be empty, the caller has a way around the call.
 
-use maskwright_automata::utf8;
+use maskwright_automata::{must_stop, utf8};
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -235,6 +235,9 @@ impl Builder<'_, '_> {
     }
 
     fn build_machine(&mut self, index: usize, is_root: bool) -> Result<(), CompileError> {
+        if must_stop() {
+            return Err(CompileError::Stopped);
+        }
         let expr = self.network.machines[index].expr;
         let first = self.network.nodes.len() as u32;
         let last = self.network.push(Node::Final);
