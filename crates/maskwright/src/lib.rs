@@ -29,9 +29,15 @@
 //!
 //! A [`Compiler`] belongs to one vocabulary and shares what it learns between constraints. A compiled constraint
 //! ([`BoundProgram`]) is frozen and shared between requests; a [`Matcher`] is the state of one request.
+//!
+//! That is enough for a program with a few constraints. A server with thousands wants a [`service`]: workers, a cache within a
+//! budget, timeouts, [`statistics`], and the choice of a [`backend`].
 
+pub mod backend;
 mod compiler;
 mod constraint;
+pub mod service;
+pub mod statistics;
 
 pub use compiler::{Compiler, Error, Options};
 pub use constraint::{Constraint, Kind};
