@@ -250,7 +250,8 @@ impl Bench<'_> {
             drop(progress);
             let seconds = begin.elapsed().as_secs_f64();
             let masks = masks.into_inner();
-            let [hit, joined, miss] = waits.into_inner().expect("no thread panics").map(|times| times.sorted().summary());
+            let [hit, joined, miss] =
+                waits.into_inner().expect("no thread panics").map(|times| times.sorted().summary());
             let compiled = compiles(&service.statistics()) - compiles(&before);
             println!(
                 "{pass:8} {} requests over {} schemas (Zipf {}), {} threads: {} requests/s, {} masks/s, {compiled} compiles",
@@ -290,7 +291,8 @@ impl Bench<'_> {
             }
         }
         let summary = times.sorted().summary();
-        let bytes = known.iter().map(|case| case.constraint.bytes()).sum::<usize>() as f64 / known.len().max(1) as f64;
+        let bytes = known.iter().map(|case| case.constraint.bytes()).sum::<usize>() as f64
+            / known.len().max(1) as f64;
         println!("hit      one thread, {} constraints of {} on average", known.len(), size(bytes));
         print_waits("hit", summary);
         json!({ "constraints": known.len(), "text_bytes_avg": bytes.round(), "hit_us": summary.to_json() })
@@ -314,8 +316,11 @@ impl Bench<'_> {
             }
         });
         let compiles = compiles(&service.statistics());
-        println!("flight   {rounds} cold schemas, {THREADS} threads at once for each: {compiles} compiles");
-        Ok(json!({ "threads": THREADS, "schemas": rounds, "compiles": compiles }))
+        let canonical = |case: &Case| case.constraint.canonical().unwrap_or_else(|| case.constraint.clone());
+        let distinct =
+            self.cases[..rounds].iter().map(canonical).collect::<std::collections::HashSet<_>>().len();
+        println!("flight   {distinct} cold schemas, {THREADS} threads at once for each: {compiles} compiles");
+        Ok(json!({ "threads": THREADS, "distinct": distinct, "compiles": compiles }))
     }
 
     /// What counting adds to a mask: the service's matcher over one that does nothing, against that one alone; beside it what masks cost.
@@ -342,30 +347,35 @@ impl Bench<'_> {
         }
         costs.sort_by(f64::total_cmp);
         let cost = costs[costs.len() / 2];
-        let (mut mask, mut masks, mut seconds) = (self.mask(), 0, 0.0);
+        let (cold, warm) = (self.mask_nanos(&client), self.mask_nanos(&client));
+        println!(
+            "count    statistics cost {} ns for a mask and a token; a mask takes {} ns on average when it is new ({} %), {} ns later ({} %)",
+            number(cost),
+            number(cold),
+            number(cost / cold * 100.0),
+            number(warm),
+            number(cost / warm * 100.0)
+        );
+        Ok(json!({ "cost_ns": rounded(cost), "mask_ns_cold": rounded(cold), "mask_ns_warm": rounded(warm) }))
+    }
+
+    /// The average time of a mask, uncounted.
+    fn mask_nanos(&self, client: &Client) -> f64 {
+        let (mut mask, mut masks, mut nanos) = (self.mask(), 0, 0);
         for case in &self.cases[..self.cases.len().min(300)] {
-            if let Ok(handle) = client.compile(&case.constraint) {
-                let mut matcher = handle.compiled().clone().start();
-                for &token in &case.tokens {
-                    let start = Instant::now();
-                    let filled = matcher.fill_mask(&mut mask);
-                    seconds += start.elapsed().as_secs_f64();
-                    masks += 1;
-                    if filled.is_err() || matcher.accept(token).is_err() {
-                        break;
-                    }
+            let Ok(handle) = client.compile(&case.constraint) else { continue };
+            let mut matcher = handle.compiled().clone().start();
+            for &token in &case.tokens {
+                let start = Instant::now();
+                let filled = matcher.fill_mask(&mut mask);
+                nanos += start.elapsed().as_nanos();
+                masks += 1;
+                if filled.is_err() || matcher.accept(token).is_err() {
+                    break;
                 }
             }
         }
-        let mask_nanos = seconds * 1e9 / f64::from(masks.max(1));
-        let share = cost / mask_nanos * 100.0;
-        println!(
-            "count    statistics cost {} ns for a mask and a token; a mask takes {} ns on average: {} %",
-            number(cost),
-            number(mask_nanos),
-            number(share)
-        );
-        Ok(json!({ "cost_ns": rounded(cost), "mask_ns_avg": rounded(mask_nanos), "share_percent": rounded(share) }))
+        nanos as f64 / f64::from(masks.max(1))
     }
 
     fn mask(&self) -> Vec<u32> {
@@ -416,7 +426,8 @@ fn print_waits(name: &str, summary: Summary) {
 fn resident() -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|rest| rest.trim().strip_suffix(" kB")).and_then(|text| text.parse::<i64>().ok());
+    let kilobytes =
+        line.and_then(|rest| rest.trim().strip_suffix(" kB")).and_then(|text| text.parse::<i64>().ok());
     kilobytes.unwrap_or(0) * 1_024
 }
 
@@ -505,7 +516,8 @@ mod tests {
 
     #[test]
     fn schemas_with_a_comment_are_other_texts_of_the_same_schema() {
-        let texts = [r#"{"type": "null"}"#, "{ }", "true"].map(|text| with_comment(&Constraint::json_schema(text), 7));
+        let texts = [r#"{"type": "null"}"#, "{ }", "true"]
+            .map(|text| with_comment(&Constraint::json_schema(text), 7));
         for constraint in &texts {
             let Constraint::JsonSchema(text) = constraint else { panic!("a schema") };
             let value: Value = serde_json::from_str(text).expect("it is still JSON");

@@ -48,3 +48,8 @@ pub use maskwright_engine::{
 pub use maskwright_frontend::{ebnf, json_schema, regex};
 pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
 pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder, apply};
+
+/// Runs the examples of the page about the service.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/service.md")]
+struct ServicePage;

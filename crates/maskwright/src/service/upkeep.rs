@@ -15,9 +15,13 @@ use super::{Registered, Shared};
 use crate::statistics::Counters;
 
 /// How many constraints may be compiled until the next time.
-const COMPILES: u64 = 32;
+const COMPILES: u64 = 8;
 /// How much time may pass until the next time if something has grown.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(20);
+/// The part of the budget that may be full, in sixteenths. The rest is room for what is learnt until the next time.
+const FULL: usize = 13;
+/// The part that is left when something has to go, so that the next constraint does not bring us here again.
+const LEFT: usize = 12;
 
 /// What has happened since the last time.
 #[derive(Debug)]
@@ -68,7 +72,7 @@ impl Shared {
     pub(super) fn upkeep_if_due(&self) {
         let compiles = self.upkeep.compiles.fetch_add(1, Ordering::Relaxed) + 1;
         let held = lock(&self.cache).bytes() + self.shared_bytes.load(Ordering::Relaxed);
-        if compiles >= COMPILES || held > self.settings.budget || self.is_pause_over() {
+        if compiles >= COMPILES || held > self.settings.budget / 16 * FULL || self.is_pause_over() {
             self.upkeep_unless_busy();
         }
     }
@@ -89,22 +93,21 @@ impl Shared {
         let _turn = lock(&self.upkeep.turn);
         self.upkeep.compiles.store(0, Ordering::Relaxed);
         self.measure_grown();
-        let budget = self.settings.budget;
+        let (full, left) = (self.settings.budget / 16 * FULL, self.settings.budget / 16 * LEFT);
         loop {
             let backends = self.backends();
             for backend in &backends {
-                backend.renew(budget / 2 / backends.len(), &self.counters);
+                backend.renew(full / 2 / backends.len(), &self.counters);
             }
             let shared = backends.iter().map(|registered| registered.backend.shared_bytes()).sum::<usize>();
             self.shared_bytes.store(shared, Ordering::Relaxed);
             let generations: Vec<u64> = backends.iter().map(|backend| backend.generation()).collect();
             let mut cache = lock(&self.cache);
             let before = cache.bytes();
-            if before + shared <= budget {
+            if before + shared <= full {
                 break;
             }
-            // A little more than needed, so that the next constraint does not bring us here again.
-            let evicted = cache.evict(before + shared - (budget - budget / 16), &generations);
+            let evicted = cache.evict(before + shared - left, &generations);
             let is_stuck = cache.bytes() == before;
             drop(cache);
             self.counters.evictions.fetch_add(evicted.len() as u64, Ordering::Relaxed);

@@ -19,7 +19,7 @@ pub(crate) use self::counters::{Counters, Tally};
 use crate::Kind;
 
 /// One mask in so many is timed.
-pub const TIMED: u32 = 16;
+pub const TIMED: u32 = 64;
 
 /// What a service has done so far.
 #[derive(Clone, Debug, Default)]

@@ -91,7 +91,7 @@ impl Statistics {
         page.single("masks_total", "counter", "Masks that were filled.", matching.masks);
         page.single("tokens_total", "counter", "Tokens that were accepted.", matching.tokens);
         page.single("forced_tokens_total", "counter", "Tokens accepted without a mask.", matching.forced);
-        page.family("mask_seconds", "histogram", "Time of a mask; one mask in 16 is timed.");
+        page.family("mask_seconds", "histogram", "Time of a mask; one mask in 64 is timed.");
         page.histogram("mask_seconds", &[], &matching.mask_seconds);
     }
 }
