@@ -189,7 +189,7 @@ impl Bench<'_> {
         println!(
             "budget   {} distinct schemas ({refused} refused) through {} in {seconds:.0} s, {} threads\n         \
              held at most: {} by the service, {} by the allocator, {} resident (process: {} before)\n         \
-             at the end {} by the service, {} by the allocator; {} evictions, {} new libraries, {} in the cache",
+             at the end {} by the service, {} by the allocator; {} evictions, {} new libraries, {} in the cache, {:.1} s of upkeep",
             cases.len(),
             size((self.arguments.budget << 20) as f64),
             self.arguments.threads,
@@ -202,6 +202,7 @@ impl Bench<'_> {
             statistics.cache.evictions,
             statistics.cache.renewals,
             statistics.cache.entries,
+            statistics.cache.upkeep.as_secs_f64(),
         );
         Ok(json!({
             "schemas": cases.len(), "refused": refused, "seconds": rounded(seconds),
@@ -209,7 +210,7 @@ impl Bench<'_> {
             "held_bytes_max": held, "live_bytes_max": live, "live_bytes_end": at_end,
             "resident_bytes_max": seen, "resident_bytes_before": resident_before,
             "evictions": statistics.cache.evictions, "renewals": statistics.cache.renewals,
-            "compiles": compiles(&statistics),
+            "compiles": compiles(&statistics), "upkeep_seconds": rounded(statistics.cache.upkeep.as_secs_f64()),
         }))
     }
 

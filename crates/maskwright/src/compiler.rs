@@ -63,9 +63,6 @@ struct Shared {
     empty: usize,
 }
 
-/// A library that is as full as this is replaced, before it forgets what constraints go on using.
-const FULL: f64 = 0.75;
-
 impl Shared {
     fn new(vocabulary: Arc<Vocabulary>) -> Arc<Self> {
         let library = Arc::new(Library::new(vocabulary));
@@ -141,7 +138,7 @@ impl Compiler {
     /// were compiled before keep theirs. Returns whether it did.
     pub fn renew(&self, share: usize) -> bool {
         let old = self.shared();
-        if old.bytes().saturating_sub(old.empty) <= share && old.library.fullness() < FULL {
+        if old.bytes().saturating_sub(old.empty) <= share && !old.library.is_nearly_full() {
             return false;
         }
         let new = Shared::new(self.vocabulary.clone());

@@ -305,8 +305,9 @@ fn a_compile_that_takes_too_long_ends_at_its_time() {
 
 #[test]
 fn a_compile_that_grows_too_large_ends_at_its_size() {
-    let (service, client) = service(Settings { memory: 1 << 20, budget: 1 << 20, ..Settings::default() });
-    let words: Vec<String> = (0..200_000).map(|n| format!("word {n}")).collect();
+    let (service, client) = service(Settings { memory: 1 << 19, budget: 1 << 20, ..Settings::default() });
+    // Texts that are short enough to be read, and too large to be compiled.
+    let words: Vec<String> = (0..700).map(|n| format!("{n} is a longer word")).collect();
     let large = [
         Constraint::choice(words.clone()),
         Constraint::ebnf(format!(
@@ -322,6 +323,8 @@ fn a_compile_that_grows_too_large_ends_at_its_size() {
         assert!(names_a_limit, "{}: {error}", constraint.kind());
     }
     assert!(client.compile(&Constraint::regex("a")).is_ok());
+    let long = client.compile(&Constraint::regex("a".repeat(1 << 16))).expect_err("it is too long");
+    assert!(long.to_string().contains("65536 bytes, more than the limit of 32768"), "{long}");
     service.tidy();
     let cache = service.statistics().cache;
     assert!(cache.bytes + cache.shared_bytes <= cache.budget, "what was too large is not kept: {cache:?}");
@@ -409,7 +412,7 @@ fn the_library_is_replaced_and_nothing_is_lost() {
     let service = Service::new(Settings { budget: 4 * empty, ..Settings::default() }).expect("threads");
     let client = service.client(compiler.clone());
     let first = Arc::downgrade(&compiler.library());
-    for n in 0..400 {
+    for n in 0..400u32 {
         let text = format!("[a-{}]{{2,9}}x{n}[0-9é]+", char::from(b'b' + (n % 20) as u8));
         let handle = client.compile(&Constraint::regex(text)).expect("it compiles");
         let mut matcher = handle.matcher();
@@ -460,6 +463,70 @@ fn a_function_may_hold_the_last_client() {
     });
     drop(client);
     receiver.recv().expect("it is called");
+}
+
+/// Texts of all kinds, damaged at random: each is compiled or refused with a message, and nothing panics.
+#[test]
+fn garbage_is_refused_and_nothing_breaks() {
+    let (service, client) = service(Settings { timeout: Duration::from_secs(2), ..Settings::default() });
+    let sound = [
+        Constraint::regex(r"(?i)[a-z]+@\p{L}{2,5}(?=x)\bé*|\x41[^\d]"),
+        Constraint::ebnf("root ::= \"a\" item* | [b-d]{2,3}\nitem ::= \"(\" root \")\" # why"),
+        Constraint::json_schema(
+            r##"{"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"pattern": "^x+$", "maxLength": 3}}, "anyOf": [{"required": ["a"]}, {"not": {"minProperties": 1e1}}]}"##,
+        ),
+        Constraint::choice(["yes", "no"]),
+    ];
+    let pieces = [
+        "{",
+        "}",
+        "(",
+        "\"",
+        "\\",
+        "*",
+        "{999999999}",
+        "::=",
+        "[^",
+        "$ref",
+        "-1e999",
+        "\u{0}",
+        "é",
+        ",",
+        "|",
+    ];
+    let mut rng = Rng::new(3);
+    for _ in 0..600 {
+        let constraint = match &sound[rng.below(sound.len())] {
+            Constraint::Regex(text) => Constraint::regex(damage(text, &pieces, &mut rng)),
+            Constraint::Ebnf(text) => Constraint::ebnf(damage(text, &pieces, &mut rng)),
+            Constraint::JsonSchema(text) => Constraint::json_schema(damage(text, &pieces, &mut rng)),
+            _ => Constraint::choice(
+                (0..rng.below(4)).map(|_| damage("yes", &pieces, &mut rng)).collect::<Vec<_>>(),
+            ),
+        };
+        match client.compile(&constraint) {
+            Ok(handle) => handle.matcher().fill_mask(&mut [0; 9]).expect("room"),
+            Err(error) => assert!(!error.to_string().is_empty(), "{constraint:?}"),
+        }
+    }
+    let statistics = service.statistics();
+    assert_eq!(statistics.compiles(Outcome::Panicked), 0);
+    assert!(statistics.compiles(Outcome::Compiled) > 20 && statistics.compiles(Outcome::Refused) > 100);
+}
+
+/// Cuts pieces out of a text, and puts others in.
+fn damage(text: &str, pieces: &[&str], rng: &mut Rng) -> String {
+    let mut chars: Vec<char> = text.chars().collect();
+    for _ in 0..=rng.below(3) {
+        let at = rng.below(chars.len() + 1);
+        if rng.one_in(2) {
+            let end = (at + rng.below(4)).min(chars.len());
+            chars.drain(at..end);
+        } else if let Some(piece) = rng.choose(pieces) {
+            chars.splice(at..at, piece.chars());
+        }
+    }
+    chars.into_iter().collect()
 }
 
 /// Many threads ask, wait, leave early, match, clear and tidy, all at once and at random. Whoever waits gets the right

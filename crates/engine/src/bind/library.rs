@@ -80,10 +80,11 @@ impl Library {
             + self.whole.heap_bytes()
     }
 
-    /// How full the library is with tables, from 0 to 1. A full one forgets all of them, and programs that still use them hold them alone.
-    pub fn fullness(&self) -> f64 {
+    /// Whether the library is three quarters full of tables. A full one forgets all of them, and programs that still use some
+    /// hold them alone, where [`Self::heap_bytes`] does not see them.
+    pub fn is_nearly_full(&self) -> bool {
         let automata = self.automata.read().unwrap_or_else(PoisonError::into_inner);
-        automata.len() as f64 / KEPT as f64
+        automata.len() >= KEPT / 4 * 3
     }
 
     /// The tokens at and below a node of the vocabulary's trie, ascending.

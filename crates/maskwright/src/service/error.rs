@@ -22,12 +22,20 @@ pub enum Error {
         /// How many it may.
         limit: usize,
     },
+    /// The text of the constraint is longer than a sixteenth of [`Settings::memory`](super::Settings::memory).
+    TooMuchText {
+        /// How many bytes it has.
+        bytes: usize,
+        /// How many it may have.
+        limit: usize,
+    },
     /// The backend panicked: a bug of it, and of no concern to other requests.
     Panicked {
         /// What it said.
         message: Arc<str>,
     },
-    /// More requests wait than [`Settings::queue`](super::Settings::queue) allows.
+    /// More requests wait than [`Settings::queue`](super::Settings::queue) allows, or their texts are larger than
+    /// [`Settings::budget`](super::Settings::budget).
     Busy {
         /// How many may wait.
         limit: usize,
@@ -67,11 +75,15 @@ impl fmt::Display for Error {
                 f,
                 "the compiled constraint holds {bytes} bytes, more than the limit of {limit}; make it smaller or raise the limit"
             ),
+            Self::TooMuchText { bytes, limit } => write!(
+                f,
+                "the constraint's text has {bytes} bytes, more than the limit of {limit}; make it smaller or raise the memory limit"
+            ),
             Self::Panicked { message } => {
                 write!(f, "compiling failed with a panic, which is a bug: {message}")
             }
             Self::Busy { limit } => {
-                write!(f, "more than {limit} constraints wait to be compiled; try again later")
+                write!(f, "{limit} constraints, or very large ones, wait to be compiled; try again later")
             }
             Self::Closed => f.write_str("the service was closed"),
         }

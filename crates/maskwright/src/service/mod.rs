@@ -81,6 +81,9 @@ use crate::backend::Backend;
 use crate::statistics::{CacheStatistics, Counters, Statistics};
 use crate::{Constraint, Options};
 
+/// A text takes many times its size to compile, so it may be no longer than this part of [`Settings::memory`].
+const TEXT_SHARE: usize = 16;
+
 /// What a request ends with.
 pub type Result<T = Arc<Handle>> = core::result::Result<T, Error>;
 
@@ -146,7 +149,7 @@ impl Service {
             backends: RwLock::default(),
             counters: Arc::new(Counters::new()),
             upkeep: Upkeep::default(),
-            shared_bytes: AtomicUsize::new(0),
+            common_bytes: AtomicUsize::new(0),
             hasher: DefaultHashBuilder::default(),
             settings,
         });
@@ -198,10 +201,11 @@ impl Service {
         let cache = CacheStatistics {
             entries,
             bytes,
-            shared_bytes: shared.shared_bytes.load(Ordering::Relaxed) as u64,
+            shared_bytes: shared.common_bytes.load(Ordering::Relaxed) as u64,
             budget: shared.settings.budget as u64,
             evictions: counters.evictions.load(Ordering::Relaxed),
             renewals: counters.renewals.load(Ordering::Relaxed),
+            upkeep: Duration::from_nanos(counters.upkeep_nanos.load(Ordering::Relaxed)),
             queued: lock(&shared.queue).jobs.len() as u64,
             running: counters.running.load(Ordering::Relaxed),
         };
@@ -235,8 +239,12 @@ impl Client {
         if let Some(found) = cache.find(hash, key).and_then(|slot| cache.take(slot)) {
             return self.seat(cache, found, constraint);
         }
-        // The canonical form takes a while, so it is worked out without the lock.
         drop(cache);
+        let (bytes, limit) = (constraint.bytes(), shared.settings.memory / TEXT_SHARE);
+        if bytes > limit {
+            return Ticket::refused(Error::TooMuchText { bytes, limit });
+        }
+        // The canonical form takes a while, so it is worked out without the lock.
         let canonical = constraint.canonical();
         let canonical = canonical.as_ref().map(|constraint| KeyRef { constraint, ..key });
         let canonical = canonical.map(|key| (key.hash(self.hash, &shared.hasher), key));
@@ -293,7 +301,7 @@ pub(crate) struct Shared {
     pub(crate) counters: Arc<Counters>,
     upkeep: Upkeep,
     /// Bytes of what constraints share, when they were last measured.
-    shared_bytes: AtomicUsize,
+    common_bytes: AtomicUsize,
     hasher: DefaultHashBuilder,
 }
 
@@ -307,6 +315,8 @@ struct Registered {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
+    /// Bytes of their texts.
+    bytes: usize,
     /// Whether a worker should measure.
     measure: bool,
     is_closed: bool,
@@ -331,10 +341,11 @@ impl Shared {
         if queue.is_closed {
             return Err(Error::Closed);
         }
-        let limit = self.settings.queue;
-        if queue.jobs.len() >= limit {
+        let (limit, bytes) = (self.settings.queue, queue.bytes + job.key.constraint.bytes());
+        if queue.jobs.len() >= limit || bytes > self.settings.budget {
             return Err(Error::Busy { limit });
         }
+        queue.bytes = bytes;
         queue.jobs.push_back(job);
         drop(queue);
         self.bell.notify_one();
@@ -344,7 +355,11 @@ impl Shared {
     /// Forgets a flight that nobody waits for.
     fn abandon(&self, slot: SlotId, flight: &Arc<Flight>) {
         lock(&self.cache).forget(slot, flight);
-        lock(&self.queue).jobs.retain(|job| !Arc::ptr_eq(&job.flight, flight));
+        let mut queue = lock(&self.queue);
+        if let Some(at) = queue.jobs.iter().position(|job| Arc::ptr_eq(&job.flight, flight)) {
+            let job = queue.jobs.remove(at);
+            queue.bytes -= job.map_or(0, |job| job.key.constraint.bytes());
+        }
     }
 }
 

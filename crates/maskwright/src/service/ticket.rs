@@ -134,6 +134,9 @@ impl Drop for Waiting {
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_ready = self.try_get().is_some();
-        f.debug_struct("Ticket").field("lookup", &self.lookup).field("is_ready", &is_ready).finish()
+        f.debug_struct("Ticket")
+            .field("lookup", &self.lookup)
+            .field("is_ready", &is_ready)
+            .finish_non_exhaustive()
     }
 }

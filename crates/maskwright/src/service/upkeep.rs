@@ -2,7 +2,7 @@
 //!
 //! Constraints and what they share grow while texts are matched, far from here. So everything that was matched since the last time is
 //! measured again, now and then, by a worker; then constraints go until what is held fits. Measuring walks over tables, which takes
-//! up to some milliseconds, so it is not done for each request but when enough has happened.
+//! up to some milliseconds, so it is not done for each request but as often as it takes no more than a tenth of a worker's time.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -14,10 +14,10 @@ use super::sync::{Mutex, lock};
 use super::{Registered, Shared};
 use crate::statistics::Counters;
 
-/// How many constraints may be compiled until the next time.
-const COMPILES: u64 = 8;
-/// How much time may pass until the next time if something has grown.
+/// How much time passes until the next time, at least, unless the budget is full.
 const PAUSE: Duration = Duration::from_millis(20);
+/// How many times as long as it takes there is a pause: then upkeep takes no more than a tenth of a worker's time.
+const PAUSES: u64 = 10;
 /// The part of the budget that may be full, in sixteenths. The rest is room for what is learnt until the next time.
 const FULL: usize = 13;
 /// The part that is left when something has to go, so that the next constraint does not bring us here again.
@@ -29,9 +29,9 @@ pub(super) struct Upkeep {
     /// Held while somebody is at it.
     turn: Mutex<()>,
     begin: Instant,
-    /// Milliseconds from `begin` to the last time.
+    /// Nanoseconds from `begin` to the end of the last time, and what it took.
     last: AtomicU64,
-    compiles: AtomicU64,
+    cost: AtomicU64,
     /// Constraints that were matched.
     grown: Mutex<Vec<SlotId>>,
 }
@@ -39,8 +39,8 @@ pub(super) struct Upkeep {
 impl Default for Upkeep {
     fn default() -> Self {
         let begin = Instant::now();
-        let (last, compiles) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { turn: Mutex::default(), begin, last, compiles, grown: Mutex::default() }
+        let [last, cost] = [const { AtomicU64::new(0) }; 2];
+        Self { turn: Mutex::default(), begin, last, cost, grown: Mutex::default() }
     }
 }
 
@@ -62,7 +62,7 @@ impl Shared {
     /// A constraint was matched, so it may have grown.
     pub(super) fn grown(&self, slot: SlotId) {
         lock(&self.upkeep.grown).push(slot);
-        if self.is_pause_over() {
+        if self.is_pause_over(PAUSES) {
             lock(&self.queue).measure = true;
             self.bell.notify_one();
         }
@@ -70,9 +70,10 @@ impl Shared {
 
     /// Called after each compilation.
     pub(super) fn upkeep_if_due(&self) {
-        let compiles = self.upkeep.compiles.fetch_add(1, Ordering::Relaxed) + 1;
-        let held = lock(&self.cache).bytes() + self.shared_bytes.load(Ordering::Relaxed);
-        if compiles >= COMPILES || held > self.settings.budget / 16 * FULL || self.is_pause_over() {
+        let held = lock(&self.cache).bytes() + self.common_bytes.load(Ordering::Relaxed);
+        let is_full = held > self.settings.budget / 16 * FULL;
+        // Where everything is in use, being full leads to nothing, and must not take all the time.
+        if self.is_pause_over(if is_full { 1 } else { PAUSES }) {
             self.upkeep_unless_busy();
         }
     }
@@ -91,7 +92,7 @@ impl Shared {
     /// Measures, and lets go of what is too much.
     pub(super) fn upkeep(&self) {
         let _turn = lock(&self.upkeep.turn);
-        self.upkeep.compiles.store(0, Ordering::Relaxed);
+        let start = self.now();
         self.measure_grown();
         let (full, left) = (self.settings.budget / 16 * FULL, self.settings.budget / 16 * LEFT);
         loop {
@@ -100,7 +101,7 @@ impl Shared {
                 backend.renew(full / 2 / backends.len(), &self.counters);
             }
             let shared = backends.iter().map(|registered| registered.backend.shared_bytes()).sum::<usize>();
-            self.shared_bytes.store(shared, Ordering::Relaxed);
+            self.common_bytes.store(shared, Ordering::Relaxed);
             let generations: Vec<u64> = backends.iter().map(|backend| backend.generation()).collect();
             let mut cache = lock(&self.cache);
             let before = cache.bytes();
@@ -116,7 +117,10 @@ impl Shared {
                 break;
             }
         }
-        self.upkeep.last.store(self.now(), Ordering::Relaxed);
+        let end = self.now();
+        self.upkeep.last.store(end, Ordering::Relaxed);
+        self.upkeep.cost.store(end - start, Ordering::Relaxed);
+        self.counters.upkeep_nanos.fetch_add(end - start, Ordering::Relaxed);
     }
 
     fn measure_grown(&self) {
@@ -132,13 +136,15 @@ impl Shared {
         }
     }
 
-    fn is_pause_over(&self) -> bool {
-        let last = self.upkeep.last.load(Ordering::Relaxed);
-        self.now().saturating_sub(last) >= PAUSE.as_millis() as u64
+    /// Whether the last time is as long ago as it took, so many times, and as [`PAUSE`] unless the haste is greatest.
+    fn is_pause_over(&self, times: u64) -> bool {
+        let [last, cost] = [&self.upkeep.last, &self.upkeep.cost].map(|nanos| nanos.load(Ordering::Relaxed));
+        let least = if times == 1 { 0 } else { PAUSE.as_nanos() as u64 };
+        self.now().saturating_sub(last) >= cost.saturating_mul(times).max(least)
     }
 
-    /// Milliseconds since the service began.
+    /// Nanoseconds since the service began.
     fn now(&self) -> u64 {
-        self.upkeep.begin.elapsed().as_millis() as u64
+        self.upkeep.begin.elapsed().as_nanos() as u64
     }
 }

@@ -44,12 +44,13 @@ impl Shared {
             if queue.is_closed {
                 return None;
             }
-            if core::mem::take(&mut queue.measure) {
-                return Some(Task::Measure);
-            }
             if let Some(job) = queue.jobs.pop_front() {
+                queue.bytes -= job.key.constraint.bytes();
                 queue.running.push(job.flight.clone());
                 return Some(Task::Compile(job));
+            }
+            if core::mem::take(&mut queue.measure) {
+                return Some(Task::Measure);
             }
             queue = wait_timeout(&self.bell, queue, None);
         }
@@ -64,19 +65,14 @@ impl Shared {
         let is_closed = queue.is_closed;
         drop(queue);
         self.counters.running.fetch_sub(1, Ordering::Relaxed);
-        match outcome {
-            Some(outcome) => {
-                lock(&self.cache).settle(job.slot, &job.flight, &outcome, generation);
-                job.flight.land(&outcome);
-                // From here on it is in use only if somebody took it.
-                drop(outcome);
-            }
-            None => {
-                lock(&self.cache).forget(job.slot, &job.flight);
-                // Nobody waits, unless the service was closed under those who did.
-                if is_closed {
-                    job.flight.land(&Err(Error::Closed));
-                }
+        if let Some(outcome) = outcome {
+            lock(&self.cache).settle(job.slot, &job.flight, &outcome, generation);
+            job.flight.land(&outcome);
+        } else {
+            lock(&self.cache).forget(job.slot, &job.flight);
+            // Nobody waits, unless the service was closed under those who did.
+            if is_closed {
+                job.flight.land(&Err(Error::Closed));
             }
         }
         self.upkeep_if_due();

@@ -99,6 +99,8 @@ pub struct CacheStatistics {
     pub evictions: u64,
     /// How often what constraints share was begun anew.
     pub renewals: u64,
+    /// How long workers have measured and evicted.
+    pub upkeep: Duration,
     /// Requests that wait for a worker.
     pub queued: u64,
     /// Compiles that are running.
@@ -139,6 +141,11 @@ impl Histogram {
     }
 
     /// The bound that at least this share of them keeps to; `None` if there were none, or if some of that share took longer than the last.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "a share of a count is no less than 0, and nobody minds the last of 2⁵³"
+    )]
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let count = self.count();
         let mut left = (share.clamp(0.0, 1.0) * count as f64).ceil() as u64;

@@ -81,6 +81,8 @@ impl Statistics {
             "How often what is shared began anew.",
             cache.renewals,
         );
+        page.family("upkeep_seconds_total", "counter", "Time spent on measuring and evicting.");
+        page.sample("upkeep_seconds_total", &[], seconds(cache.upkeep));
         page.single("compiles_queued", "gauge", "Constraints that wait for a worker.", cache.queued);
         page.single("compiles_running", "gauge", "Compiles that are running.", cache.running);
     }
