@@ -31,10 +31,10 @@ impl Options {
     #[must_use]
     pub fn within(mut self, bytes: usize) -> Self {
         let lower = |limit: &mut usize, each: usize| *limit = (*limit).min(bytes / each);
-        // What one of each costs, with what is made of it on the way: measured, and rounded up.
+        // What one of each costs, with what is made of it on the way, on constraints that were written to be expensive.
         lower(&mut self.limits.exprs, 160);
         lower(&mut self.limits.nodes, 64);
-        lower(&mut self.limits.leaf_bytes, 2);
+        lower(&mut self.limits.leaf_bytes, 6);
         lower(&mut self.choice.bytes, 64);
         lower(&mut self.ebnf.limits.source_bytes, 32);
         lower(&mut self.json_schema.limits.schema_bytes, 16);

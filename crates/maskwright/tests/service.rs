@@ -305,17 +305,14 @@ fn a_compile_that_takes_too_long_ends_at_its_time() {
 
 #[test]
 fn a_compile_that_grows_too_large_ends_at_its_size() {
-    let (service, client) = service(Settings { memory: 1 << 19, budget: 1 << 20, ..Settings::default() });
-    // Texts that are short enough to be read, and too large to be compiled.
-    let words: Vec<String> = (0..700).map(|n| format!("{n} is a longer word")).collect();
+    let (service, client) = service(Settings { memory: 1 << 20, budget: 1 << 20, ..Settings::default() });
+    let properties: Vec<String> = (0..600).map(|n| format!(r#""{n:x}":{{}}"#)).collect();
     let large = [
-        Constraint::choice(words.clone()),
-        Constraint::ebnf(format!(
-            "root ::= {}",
-            words.iter().map(|w| format!("{w:?}")).collect::<Vec<_>>().join("|")
-        )),
-        Constraint::json_schema(format!(r#"{{"enum": {words:?}}}"#)),
-        Constraint::regex(words.join("|")),
+        Constraint::choice(["x".repeat(20_000)]),
+        Constraint::json_schema(format!(r#"{{"properties":{{{}}}}}"#, properties.join(","))),
+        Constraint::json_schema(r#"{"pattern": "^(a|b)*a(a|b){13}$"}"#),
+        Constraint::ebnf(format!("root ::= {}", "\"a\" ".repeat(4_000))),
+        Constraint::regex("a".repeat(6_000)),
     ];
     for constraint in &large {
         let error = client.compile(constraint).expect_err("it is too large");
@@ -324,7 +321,7 @@ fn a_compile_that_grows_too_large_ends_at_its_size() {
     }
     assert!(client.compile(&Constraint::regex("a")).is_ok());
     let long = client.compile(&Constraint::regex("a".repeat(1 << 16))).expect_err("it is too long");
-    assert!(long.to_string().contains("65536 bytes, more than the limit of 32768"), "{long}");
+    assert!(long.to_string().contains("65536 bytes, more than the limit of 5461"), "{long}");
     service.tidy();
     let cache = service.statistics().cache;
     assert!(cache.bytes + cache.shared_bytes <= cache.budget, "what was too large is not kept: {cache:?}");

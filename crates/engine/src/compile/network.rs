@@ -235,9 +235,6 @@ impl Builder<'_, '_> {
     }
 
     fn build_machine(&mut self, index: usize, is_root: bool) -> Result<(), CompileError> {
-        if must_stop() {
-            return Err(CompileError::Stopped);
-        }
         let expr = self.network.machines[index].expr;
         let first = self.network.nodes.len() as u32;
         let last = self.network.push(Node::Final);
@@ -283,6 +280,9 @@ impl Builder<'_, '_> {
     fn build_body(&mut self, id: ExprId, next: u32) -> Result<Option<u32>, CompileError> {
         if self.network.nodes.len() > self.limits.nodes {
             return Err(CompileError::TooBig { nodes: self.limits.nodes });
+        }
+        if must_stop() {
+            return Err(CompileError::Stopped);
         }
         let grammar = self.grammar;
         Ok(Some(match grammar.expr(id) {

@@ -22,7 +22,7 @@ pub enum Error {
         /// How many it may.
         limit: usize,
     },
-    /// The text of the constraint is longer than a sixteenth of [`Settings::memory`](super::Settings::memory).
+    /// The text of the constraint is too long to be compiled within [`Settings::memory`](super::Settings::memory).
     TooMuchText {
         /// How many bytes it has.
         bytes: usize,

@@ -79,10 +79,17 @@ pub use self::ticket::Ticket;
 use self::upkeep::Upkeep;
 use crate::backend::Backend;
 use crate::statistics::{CacheStatistics, Counters, Statistics};
-use crate::{Constraint, Options};
+use crate::{Constraint, Kind, Options};
 
-/// A text takes many times its size to compile, so it may be no longer than this part of [`Settings::memory`].
-const TEXT_SHARE: usize = 16;
+/// How many bytes it may take to compile a byte of text, as measured on constraints that were written to be expensive. A text may be no longer than this part of
+/// [`Settings::memory`].
+fn bytes_for_text(kind: Kind) -> usize {
+    match kind {
+        Kind::Choice => 32,
+        Kind::Ebnf => 96,
+        Kind::Regex | Kind::JsonSchema => 192,
+    }
+}
 
 /// What a request ends with.
 pub type Result<T = Arc<Handle>> = core::result::Result<T, Error>;
@@ -240,7 +247,7 @@ impl Client {
             return self.seat(cache, found, constraint);
         }
         drop(cache);
-        let (bytes, limit) = (constraint.bytes(), shared.settings.memory / TEXT_SHARE);
+        let (bytes, limit) = (constraint.bytes(), shared.settings.memory / bytes_for_text(constraint.kind()));
         if bytes > limit {
             return Ticket::refused(Error::TooMuchText { bytes, limit });
         }
