@@ -391,6 +391,7 @@ fn what_is_shared_counts_and_is_begun_anew() {
     service.tidy();
     let cache = service.statistics().cache;
     assert_eq!((cache.renewals, cache.shared_bytes), (1, 0));
+    until("only the cache and this test hold it", || Arc::strong_count(&old) == 2);
     drop(old);
     // There is room for both now. When there is not, the old generation goes first, though it was used last.
     for n in 0..6 {

@@ -2,7 +2,8 @@
 //!
 //! Constraints and what they share grow while texts are matched, far from here. So everything that was matched since the last time is
 //! measured again, now and then, by a worker; then constraints go until what is held fits. Measuring walks over tables, which takes
-//! up to some milliseconds, so it is not done for each request but as often as it takes no more than a tenth of a worker's time.
+//! up to some milliseconds, so it is not done for each request but after some compilations, and otherwise as often as it takes no more than a tenth of
+//! a worker's time.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -14,9 +15,11 @@ use super::sync::{Mutex, lock};
 use super::{Registered, Shared};
 use crate::statistics::Counters;
 
-/// How much time passes until the next time, at least, unless the budget is full.
+/// After so many compilations it is time, whatever it costs: what they and their first texts learn must fit into the room that is left.
+const COMPILES: u64 = 16;
+/// Otherwise so much time passes until the next time, at least, unless the budget is full.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How many times as long as it takes there is a pause: then upkeep takes no more than a tenth of a worker's time.
+/// How many times as long as it takes there is a pause: then texts alone cause no more than a tenth of a worker's time.
 const PAUSES: u64 = 10;
 /// The part of the budget that may be full, in sixteenths. The rest is room for what is learnt until the next time.
 const FULL: usize = 13;
@@ -32,6 +35,8 @@ pub(super) struct Upkeep {
     /// Nanoseconds from `begin` to the end of the last time, and what it took.
     last: AtomicU64,
     cost: AtomicU64,
+    /// Compilations since then.
+    compiles: AtomicU64,
     /// Constraints that were matched.
     grown: Mutex<Vec<SlotId>>,
 }
@@ -39,8 +44,8 @@ pub(super) struct Upkeep {
 impl Default for Upkeep {
     fn default() -> Self {
         let begin = Instant::now();
-        let [last, cost] = [const { AtomicU64::new(0) }; 2];
-        Self { turn: Mutex::default(), begin, last, cost, grown: Mutex::default() }
+        let [last, cost, compiles] = [const { AtomicU64::new(0) }; 3];
+        Self { turn: Mutex::default(), begin, last, cost, compiles, grown: Mutex::default() }
     }
 }
 
@@ -72,8 +77,9 @@ impl Shared {
     pub(super) fn upkeep_if_due(&self) {
         let held = lock(&self.cache).bytes() + self.common_bytes.load(Ordering::Relaxed);
         let is_full = held > self.settings.budget / 16 * FULL;
+        let compiles = self.upkeep.compiles.fetch_add(1, Ordering::Relaxed) + 1;
         // Where everything is in use, being full leads to nothing, and must not take all the time.
-        if self.is_pause_over(if is_full { 1 } else { PAUSES }) {
+        if compiles >= COMPILES || self.is_pause_over(if is_full { 1 } else { PAUSES }) {
             self.upkeep_unless_busy();
         }
     }
@@ -93,6 +99,7 @@ impl Shared {
     pub(super) fn upkeep(&self) {
         let _turn = lock(&self.upkeep.turn);
         let start = self.now();
+        self.upkeep.compiles.store(0, Ordering::Relaxed);
         self.measure_grown();
         let (full, left) = (self.settings.budget / 16 * FULL, self.settings.budget / 16 * LEFT);
         loop {

@@ -24,7 +24,12 @@ pub(super) fn start(shared: Arc<Shared>, number: usize) -> io::Result<JoinHandle
     Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
         while let Some(task) = shared.next() {
             match task {
-                Task::Compile(job) => shared.run(&job),
+                Task::Compile(job) => {
+                    shared.run(&job);
+                    // It holds its result, which would count as being in use.
+                    drop(job);
+                    shared.upkeep_if_due();
+                }
                 Task::Measure => shared.upkeep_unless_busy(),
             }
         }
@@ -75,7 +80,6 @@ impl Shared {
                 job.flight.land(&Err(Error::Closed));
             }
         }
-        self.upkeep_if_due();
     }
 
     /// Compiles; `None` if it was cancelled. Counts what happened.
