@@ -11,11 +11,11 @@ SAMPLE     ?= 300
 export ASSETS_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test assets bench soak lint fmt-check clippy doc-check cargo-is-there
+.PHONY: help demo test test-backends assets bench soak lint fmt-check clippy doc-check cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-15s %s\n", $$1, $$2 }'
 
 demo: cargo-is-there ## fetch a tokenizer and watch a text being accepted token by token
 	@scripts/assets.sh llama3_1
@@ -24,6 +24,9 @@ demo: cargo-is-there ## fetch a tokenizer and watch a text being accepted token 
 
 test: cargo-is-there assets ## fetch the tokenizers and run every test
 	$(CARGO) test --workspace
+
+test-backends: cargo-is-there ## run the tests of the backends with llguidance among them
+	$(CARGO) test -p maskwright --features llguidance --test backends
 
 assets: ## fetch the tokenizers and the test suite that the demo, the tests and the benchmarks use
 	@scripts/assets.sh

@@ -4,6 +4,7 @@
 //! mwbench maskbench   real schemas with valid and invalid instances
 //! mwbench tails       the cases that make engines slow
 //! mwbench regex       ten patterns against an index built ahead of time
+//! mwbench service     many threads, many constraints, one budget
 //! mwbench walk        random texts under the mask, judged by two validators
 //! mwbench instances   the texts of one schema file, as the engines read them
 //! ```
@@ -22,6 +23,7 @@ mod random;
 mod regex;
 mod replay;
 mod report;
+mod service;
 mod stats;
 mod table;
 mod tails;
@@ -52,6 +54,8 @@ enum Command {
     Tails(tails::Arguments),
     /// Ten patterns, ours against the index of outlines-core
     Regex(regex::Arguments),
+    /// The compile service under load: many threads, many constraints, one budget
+    Service(service::Arguments),
     /// Random texts under the mask, judged by two validators
     Walk(walk::Arguments),
     /// Print the instances of a schema file as the engines read them
@@ -84,6 +88,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Maskbench(arguments) => maskbench::run(&arguments),
         Command::Tails(arguments) => tails::run(&arguments),
         Command::Regex(arguments) => regex::run(&arguments),
+        Command::Service(arguments) => service::run(&arguments),
         Command::Walk(arguments) => walk::run(&arguments),
         Command::Instances { file } => {
             let (_, instances) = corpus::read(&file)?;

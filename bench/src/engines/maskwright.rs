@@ -1,17 +1,18 @@
-//! Our own engine, linked straight into the harness.
+//! Our own engine, linked straight into the harness, behind the traits that all our backends have.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use maskwright::{BoundProgram, Compiler, Constraint, Matcher, Options, TokenId, json_schema};
+use maskwright::backend::{self, Backend, Matching, Status};
+use maskwright::{Compiler, Constraint, Options, TokenId, json_schema};
 use mwbench_abi::{Kind, Session, Source, Vocabulary};
 
 use super::{Compiled, Engine, KeyOrder, reorder};
 
-/// A compiler over the vocabulary, and the vocabulary to make a new one from.
+/// A backend over the vocabulary, and the vocabulary to make a new one from.
 pub struct Maskwright {
     vocabulary: Arc<maskwright::Vocabulary>,
-    compiler: RefCell<Compiler>,
+    backend: RefCell<Arc<dyn Backend>>,
     options: Options,
 }
 
@@ -33,8 +34,12 @@ impl Maskwright {
         };
         let json_schema = json_schema::Options::default().with_key_order(key_order);
         let options = Options { json_schema, ..Options::default() };
-        let compiler = RefCell::new(Compiler::with_options(vocabulary.clone(), options.clone()));
-        Ok(Maskwright { vocabulary, compiler, options })
+        let backend: Arc<dyn Backend> = Arc::new(Compiler::new(vocabulary.clone()));
+        Ok(Maskwright { vocabulary, backend: RefCell::new(backend), options })
+    }
+
+    fn compile(&self, constraint: &Constraint) -> Result<Arc<dyn backend::Compiled>, maskwright::Error> {
+        self.backend.borrow().compile(constraint, &self.options)
     }
 }
 
@@ -52,7 +57,7 @@ impl Engine for Maskwright {
     }
 
     fn forget(&self) {
-        *self.compiler.borrow_mut() = Compiler::with_options(self.vocabulary.clone(), self.options.clone());
+        *self.backend.borrow_mut() = Arc::new(Compiler::new(self.vocabulary.clone()));
     }
 
     fn compile(&self, source: Source<'_>) -> Result<Box<dyn Compiled + '_>, String> {
@@ -60,15 +65,16 @@ impl Engine for Maskwright {
             Kind::JsonSchema => Constraint::json_schema(source.text),
             Kind::Regex => Constraint::regex(source.text),
         };
-        let compiled = self.compiler.borrow().compile(&constraint).map_err(|error| error.to_string())?;
+        let compiled = self.compile(&constraint).map_err(|error| error.to_string())?;
         Ok(Box::new(Program(compiled)))
     }
 
     fn admits_reordered(&self, source: Source<'_>, texts: &[&str]) -> Option<bool> {
         let constraint = Constraint::json_schema(source.text);
-        let compiled = self.compiler.borrow().compile(&constraint).ok()?;
+        let mut matcher = self.compile(&constraint).ok()?.start();
+        let matcher = matcher.as_engine()?;
         let orders = reorder::Orders::of(source.text);
-        Some(texts.iter().all(|text| reorder::admits(&compiled.matcher(), &orders, text)))
+        Some(texts.iter().all(|text| reorder::admits(matcher, &orders, text)))
     }
 
     fn live_bytes(&self) -> i64 {
@@ -76,15 +82,15 @@ impl Engine for Maskwright {
     }
 }
 
-struct Program(Arc<BoundProgram>);
+struct Program(Arc<dyn backend::Compiled>);
 
 impl Compiled for Program {
     fn start(&self) -> Result<Box<dyn Session + '_>, String> {
-        Ok(Box::new(Running(self.0.matcher())))
+        Ok(Box::new(Running(self.0.clone().start())))
     }
 }
 
-struct Running(Matcher);
+struct Running(Box<dyn Matching>);
 
 impl Session for Running {
     fn fill(&mut self, mask: &mut [u32]) -> bool {
@@ -96,7 +102,7 @@ impl Session for Running {
     }
 
     fn accepting(&mut self) -> bool {
-        self.0.is_accepting()
+        self.0.status() != Status::Open
     }
 }
 

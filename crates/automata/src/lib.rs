@@ -56,6 +56,7 @@ mod minimize;
 mod nfa;
 mod normalize;
 mod product;
+mod stop;
 pub mod utf8;
 
 pub use bytes::{ByteClasses, ByteSet};
@@ -66,3 +67,4 @@ pub use lazy::LazyDfa;
 pub use limits::{LimitError, Limits, Resource};
 pub use minimize::minimize;
 pub use nfa::{Nfa, NfaState};
+pub use stop::{Stop, must_stop, obeying};

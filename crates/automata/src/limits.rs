@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use crate::stop::must_stop_now;
+
 /// What a construction may use. Limits are counted, not timed, so that the answer is the same on
 /// every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub enum Resource {
     Steps,
     /// [`Limits::bytes`].
     Bytes,
+    /// The construction was told to [stop](crate::Stop).
+    Time,
 }
 
 /// An automaton would need more than its [`Limits`] allow.
@@ -56,6 +60,7 @@ impl LimitError {
 impl fmt::Display for LimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.resource {
+            Resource::Time => return f.write_str("the construction was told to stop"),
             Resource::States => "states",
             Resource::Steps => "steps of work",
             Resource::Bytes => "bytes of memory",
@@ -71,8 +76,11 @@ impl fmt::Display for LimitError {
 impl core::error::Error for LimitError {}
 
 impl Limits {
-    /// Refuses more states than allowed.
+    /// Refuses more states than allowed, and any state if the work has to stop.
     pub(crate) fn check_states(&self, states: usize) -> Result<(), LimitError> {
+        if states.is_multiple_of(BETWEEN_LOOKS / 4) && must_stop_now() {
+            return Err(STOPPED);
+        }
         Self::check(states, self.states, Resource::States)
     }
 
@@ -83,7 +91,7 @@ impl Limits {
 
     /// A meter for [`Limits::steps`].
     pub(crate) fn fuel(&self) -> Fuel {
-        Fuel { used: 0, limit: self.steps }
+        Fuel { used: 0, limit: self.steps, look: BETWEEN_LOOKS }
     }
 
     fn check(used: usize, limit: usize, resource: Resource) -> Result<(), LimitError> {
@@ -92,11 +100,18 @@ impl Limits {
     }
 }
 
+const STOPPED: LimitError = LimitError { resource: Resource::Time, limit: 0 };
+
+/// After so many steps a construction looks whether it has to stop: a few times in a millisecond.
+const BETWEEN_LOOKS: usize = 4_096;
+
 /// Counts steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fuel {
     used: usize,
     limit: usize,
+    /// When to look again whether the work has to stop.
+    look: usize,
 }
 
 impl Fuel {
@@ -104,10 +119,18 @@ impl Fuel {
     #[inline]
     pub(crate) fn spend(&mut self, steps: usize) -> Result<(), LimitError> {
         self.used = self.used.saturating_add(steps);
-        if self.used <= self.limit {
-            Ok(())
-        } else {
-            Err(LimitError { resource: Resource::Steps, limit: self.limit })
+        if self.used > self.limit {
+            return Err(LimitError { resource: Resource::Steps, limit: self.limit });
         }
+        if self.used > self.look {
+            return self.look();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn look(&mut self) -> Result<(), LimitError> {
+        self.look = self.used.saturating_add(BETWEEN_LOOKS);
+        if must_stop_now() { Err(STOPPED) } else { Ok(()) }
     }
 }

@@ -83,6 +83,18 @@ fn wrong_constraints_are_refused_with_their_place() {
 }
 
 #[test]
+fn a_schema_is_read_as_the_flags_say() {
+    let schema = ["check", "--schema-text", PERSON, "--text"];
+    let swapped = r#"{"age": 1, "name": "x"}"#;
+    check(&[&schema[..], &[swapped]].concat(), 1, "");
+    check(&[&schema[..], &[swapped, "--key-order", "any"]].concat(), 0, "accepted");
+    check(&[&schema[..], &[r#"{"name": "x"}"#, "--objects", "strict"]].concat(), 1, "");
+    check(&[&schema[..], &[r#"{"name": "x"}"#, "--whitespace", "compact"]].concat(), 1, "");
+    check(&[&schema[..], &[r#"{"name":"x"}"#, "--whitespace", "compact"]].concat(), 0, "accepted");
+    check(&["check", "--regex", "a", "--key-order", "any"], 2, "are about JSON Schemas");
+}
+
+#[test]
 fn unreachable_rules_are_warned_about() {
     check(&["check", "--ebnf-text", "root ::= \"a\"\nlost ::= \"b\""], 0, "ebnf:2:1: warning:");
 }

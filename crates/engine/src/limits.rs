@@ -2,7 +2,7 @@
 
 /// Limits on compiling and matching. They are counted in steps and bytes, never in time, so that a
 /// constraint that compiles on one machine compiles on all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Limits {
     /// Expressions in a grammar.
@@ -15,6 +15,8 @@ pub struct Limits {
     pub leaf_states: usize,
     /// Steps for building one leaf's table.
     pub leaf_steps: usize,
+    /// Bytes that building one leaf's table may take.
+    pub leaf_bytes: usize,
     /// Partial parses that a matcher follows at the same time.
     pub threads: usize,
     /// Entries of a matcher's stack.
@@ -32,6 +34,7 @@ impl Default for Limits {
             nodes: 8_000_000,
             leaf_states: 16_384,
             leaf_steps: 8_000_000,
+            leaf_bytes: 64 << 20,
             threads: 20_000,
             stack: 50_000_000,
             tried: 256,

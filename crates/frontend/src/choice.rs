@@ -17,7 +17,7 @@ use core::fmt;
 use maskwright_grammar::{Diagnostic, Grammar, GrammarBuilder, Span};
 
 /// How large a list may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// The number of choices; 1,000,000 unless told otherwise.
     pub choices: usize,

@@ -1,7 +1,7 @@
 //! From a constraint to something that can be matched.
 
 use core::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use maskwright_engine::{AutomatonCache, BoundProgram, CompileError, Library, Limits, Program, compile};
 use maskwright_frontend::{choice, ebnf, json_schema, regex};
@@ -11,7 +11,7 @@ use maskwright_vocab::Vocabulary;
 use crate::Constraint;
 
 /// How each language is read, and how much a constraint may cost.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
     /// For [`Constraint::Regex`].
     pub regex: regex::Options,
@@ -25,12 +25,53 @@ pub struct Options {
     pub limits: Limits,
 }
 
+impl Options {
+    /// The same options, with limits so low that compiling takes about this many bytes at the most. What is shared between
+    /// constraints is not part of it.
+    #[must_use]
+    pub fn within(mut self, bytes: usize) -> Self {
+        let lower = |limit: &mut usize, each: usize| *limit = (*limit).min(bytes / each);
+        // What one of each costs, with what is made of it on the way, on constraints that were written to be expensive.
+        lower(&mut self.limits.exprs, 160);
+        lower(&mut self.limits.nodes, 64);
+        lower(&mut self.limits.leaf_bytes, 6);
+        lower(&mut self.choice.bytes, 64);
+        lower(&mut self.ebnf.limits.source_bytes, 32);
+        lower(&mut self.json_schema.limits.schema_bytes, 16);
+        lower(&mut self.json_schema.limits.rules, 2_048);
+        lower(&mut self.json_schema.limits.literals, 512);
+        self
+    }
+}
+
 /// Compiles constraints for one vocabulary. What it learns about the vocabulary is shared by all of them.
 #[derive(Debug)]
 pub struct Compiler {
-    library: Arc<Library>,
-    cache: AutomatonCache,
+    vocabulary: Arc<Vocabulary>,
+    shared: RwLock<Arc<Shared>>,
+    /// Libraries of before, which some constraints may still use.
+    former: Mutex<Vec<Weak<Library>>>,
     options: Options,
+}
+
+/// What constraints share.
+#[derive(Debug)]
+struct Shared {
+    library: Arc<Library>,
+    tables: AutomatonCache,
+    /// Bytes of a library that has learnt nothing yet.
+    empty: usize,
+}
+
+impl Shared {
+    fn new(vocabulary: Arc<Vocabulary>) -> Arc<Self> {
+        let library = Arc::new(Library::new(vocabulary));
+        Arc::new(Self { empty: library.heap_bytes(), library, tables: AutomatonCache::default() })
+    }
+
+    fn bytes(&self) -> usize {
+        self.library.heap_bytes() + self.tables.heap_bytes()
+    }
 }
 
 impl Compiler {
@@ -41,55 +82,107 @@ impl Compiler {
 
     /// A compiler with these options.
     pub fn with_options(vocabulary: Arc<Vocabulary>, options: Options) -> Self {
-        Self { library: Arc::new(Library::new(vocabulary)), cache: AutomatonCache::default(), options }
+        let shared = RwLock::new(Shared::new(vocabulary.clone()));
+        Self { vocabulary, shared, former: Mutex::default(), options }
     }
 
     /// The vocabulary.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
-        self.library.vocabulary()
+        &self.vocabulary
     }
 
     /// What is shared between the constraints of this vocabulary.
-    pub fn library(&self) -> &Arc<Library> {
-        &self.library
+    pub fn library(&self) -> Arc<Library> {
+        self.shared().library.clone()
     }
 
     /// Compiles a constraint.
     pub fn compile(&self, constraint: &Constraint) -> Result<Arc<BoundProgram>, Error> {
-        let grammar = self.grammar(constraint)?;
-        self.compile_grammar(&grammar)
+        self.compile_with(constraint, &self.options)
+    }
+
+    /// Compiles a constraint with other options than those of this compiler.
+    pub fn compile_with(
+        &self,
+        constraint: &Constraint,
+        options: &Options,
+    ) -> Result<Arc<BoundProgram>, Error> {
+        let grammar = grammar(constraint, options)?;
+        self.bind(&grammar, &options.limits)
     }
 
     /// Compiles a grammar that was built by other means.
     pub fn compile_grammar(&self, grammar: &Grammar) -> Result<Arc<BoundProgram>, Error> {
-        let program = self.program(grammar)?;
-        Ok(BoundProgram::new(Arc::new(program), self.library.clone()))
+        self.bind(grammar, &self.options.limits)
     }
 
     /// The first stage alone: the constraint as a grammar.
     pub fn grammar(&self, constraint: &Constraint) -> Result<Grammar, Error> {
-        let options = &self.options;
-        match constraint {
-            Constraint::Regex(pattern) => {
-                regex::grammar(pattern, &options.regex).map_err(|error| Error::Source(vec![error]))
-            }
-            Constraint::Choice(choices) => {
-                choice::grammar(choices, &options.choice).map_err(|error| Error::Choice(error.to_string()))
-            }
-            Constraint::Ebnf(source) => match ebnf::grammar(source, &options.ebnf) {
-                Ok((grammar, _warnings)) => Ok(grammar),
-                Err(errors) => Err(Error::Source(errors)),
-            },
-            Constraint::JsonSchema(schema) => match json_schema::grammar(schema, &options.json_schema) {
-                Ok((grammar, _report)) => Ok(grammar),
-                Err(error) => Err(Error::Schema(error)),
-            },
-        }
+        grammar(constraint, &self.options)
     }
 
     /// The second stage alone: a grammar as a program.
     pub fn program(&self, grammar: &Grammar) -> Result<Program, Error> {
-        compile(grammar, &self.cache, &self.options.limits).map_err(Error::Compile)
+        compile(grammar, &self.shared().tables, &self.options.limits).map_err(Error::Compile)
+    }
+
+    /// Bytes that all constraints of this compiler share: its library, and those of before that are still in use.
+    pub fn shared_bytes(&self) -> usize {
+        let former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
+        let former =
+            former.iter().filter_map(Weak::upgrade).map(|library| library.heap_bytes()).sum::<usize>();
+        self.shared().bytes() + former
+    }
+
+    /// Begins a new library if the present one has learnt more than `share` bytes, or is nearly full. Constraints that
+    /// were compiled before keep theirs. Returns whether it did.
+    pub fn renew(&self, share: usize) -> bool {
+        let old = self.shared();
+        if old.bytes().saturating_sub(old.empty) <= share && !old.library.is_nearly_full() {
+            return false;
+        }
+        let new = Shared::new(self.vocabulary.clone());
+        let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&shared, &old) {
+            // Somebody else was faster.
+            return false;
+        }
+        *shared = new;
+        drop(shared);
+        let mut former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
+        former.retain(|library| library.strong_count() > 0);
+        former.push(Arc::downgrade(&old.library));
+        true
+    }
+
+    fn shared(&self) -> Arc<Shared> {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn bind(&self, grammar: &Grammar, limits: &Limits) -> Result<Arc<BoundProgram>, Error> {
+        let shared = self.shared();
+        let program = compile(grammar, &shared.tables, limits).map_err(Error::Compile)?;
+        Ok(BoundProgram::new(Arc::new(program), shared.library.clone()))
+    }
+}
+
+/// Reads a constraint.
+fn grammar(constraint: &Constraint, options: &Options) -> Result<Grammar, Error> {
+    match constraint {
+        Constraint::Regex(pattern) => {
+            regex::grammar(pattern, &options.regex).map_err(|error| Error::Source(vec![error]))
+        }
+        Constraint::Choice(choices) => {
+            choice::grammar(choices, &options.choice).map_err(|error| Error::Choice(error.to_string()))
+        }
+        Constraint::Ebnf(source) => match ebnf::grammar(source, &options.ebnf) {
+            Ok((grammar, _warnings)) => Ok(grammar),
+            Err(errors) => Err(Error::Source(errors)),
+        },
+        Constraint::JsonSchema(schema) => match json_schema::grammar(schema, &options.json_schema) {
+            Ok((grammar, _report)) => Ok(grammar),
+            Err(error) => Err(Error::Schema(error)),
+        },
     }
 }
 
@@ -105,6 +198,20 @@ pub enum Error {
     Schema(json_schema::SchemaError),
     /// The grammar could not be compiled.
     Compile(CompileError),
+    /// Another backend has no such thing.
+    Unsupported {
+        /// The backend's name.
+        backend: &'static str,
+        /// What it does not have, such as "EBNF grammars".
+        what: String,
+    },
+    /// Another backend refused the constraint.
+    Backend {
+        /// The backend's name.
+        backend: &'static str,
+        /// What it said.
+        message: String,
+    },
 }
 
 impl Error {
@@ -132,6 +239,10 @@ impl fmt::Display for Error {
             Self::Choice(message) => f.write_str(message),
             Self::Schema(error) => write!(f, "{error}"),
             Self::Compile(error) => write!(f, "{error}"),
+            Self::Unsupported { backend, what } => {
+                write!(f, "the backend {backend} has no {what}; use the backend maskwright, or leave it out")
+            }
+            Self::Backend { backend, message } => write!(f, "{backend}: {message}"),
         }
     }
 }

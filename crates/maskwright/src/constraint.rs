@@ -60,15 +60,88 @@ impl Constraint {
             Self::JsonSchema(_) => Kind::JsonSchema,
         }
     }
+
+    /// The same constraint in the form that stands for all that differ only in white space, if that is another: a schema
+    /// without the white space between its tokens. Keys keep their order, which matters.
+    pub fn canonical(&self) -> Option<Self> {
+        match self {
+            Self::JsonSchema(schema) => compact(schema).map(Self::JsonSchema),
+            _ => None,
+        }
+    }
+
+    /// Bytes of its text.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Regex(text) | Self::Ebnf(text) | Self::JsonSchema(text) => text.len(),
+            Self::Choice(choices) => choices.iter().map(|choice| choice.len() + size_of::<String>()).sum(),
+        }
+    }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+/// A JSON text without the white space outside of its strings; `None` if there is none. What is not JSON changes as well, but two texts become
+/// the same only if they differ in such white space; numbers and words stay apart.
+fn compact(text: &str) -> Option<String> {
+    let is_space = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let is_word = |byte: u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_') || !byte.is_ascii()
+    };
+    let mut kept = Vec::with_capacity(text.len());
+    let (mut in_string, mut is_escaped, mut is_behind_space) = (false, false, false);
+    for byte in text.bytes() {
+        if in_string {
+            in_string = is_escaped || byte != b'"';
+            is_escaped = !is_escaped && byte == b'\\';
+        } else if is_space(byte) {
+            is_behind_space = true;
+            continue;
+        } else {
+            in_string = byte == b'"';
+            // `1 2` must not become `12`.
+            if is_behind_space && is_word(byte) && kept.last().is_some_and(|last| is_word(*last)) {
+                kept.push(b' ');
+            }
+        }
+        is_behind_space = false;
+        kept.push(byte);
+    }
+    // Only ASCII characters were left out.
+    (kept.len() < text.len()).then(|| String::from_utf8_lossy(&kept).into_owned())
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Regex, Self::Choice, Self::Ebnf, Self::JsonSchema];
+
+    /// Its name, as programs write it.
+    pub fn name(self) -> &'static str {
+        match self {
             Self::Regex => "regex",
             Self::Choice => "choice",
             Self::Ebnf => "ebnf",
             Self::JsonSchema => "json_schema",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_lose_white_space_and_nothing_else() {
+        let compact = |text: &str| compact(text).unwrap_or_else(|| text.to_owned());
+        assert_eq!(compact("{ \"a b\\\" c\" :\t[1, 2 ]\n}"), r#"{"a b\" c":[1,2]}"#);
+        assert_eq!(compact(r#"{"a":"\\" , "b":1}"#), r#"{"a":"\\","b":1}"#);
+        // These are no JSON, and must not become it.
+        assert_eq!(compact("[1 2, tr  ue, 1 .5, é é]"), "[1 2,tr ue,1 .5,é é]");
+        assert_eq!(Constraint::json_schema("{}").canonical(), None);
+        assert_eq!(Constraint::regex(" a ").canonical(), None);
     }
 }

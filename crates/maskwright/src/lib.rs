@@ -29,9 +29,15 @@
 //!
 //! A [`Compiler`] belongs to one vocabulary and shares what it learns between constraints. A compiled constraint
 //! ([`BoundProgram`]) is frozen and shared between requests; a [`Matcher`] is the state of one request.
+//!
+//! That is enough for a program with a few constraints. A server with thousands wants a [`service`]: workers, a cache within a
+//! budget, timeouts, [`statistics`], and the choice of a [`backend`].
 
+pub mod backend;
 mod compiler;
 mod constraint;
+pub mod service;
+pub mod statistics;
 
 pub use compiler::{Compiler, Error, Options};
 pub use constraint::{Constraint, Kind};
@@ -42,3 +48,8 @@ pub use maskwright_engine::{
 pub use maskwright_frontend::{ebnf, json_schema, regex};
 pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
 pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder, apply};
+
+/// Runs the examples of the page about the service.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/service.md")]
+struct ServicePage;

@@ -406,6 +406,7 @@ impl Entry {
         let run = self.run.iter().map(|run| &run.words);
         let bitsets = self.bitsets.iter().chain([&self.unbounded]).filter_map(OnceLock::get).chain(run);
         (self.inner.len() + self.inner_ends.len()) * 4
+            + size_of_val(&*self.bitsets)
             + self.closing.len() * 8
             + bitsets.map(|words| words.len() * 4).sum::<usize>()
             + self.exits.heap_bytes()

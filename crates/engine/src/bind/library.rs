@@ -74,9 +74,19 @@ impl Library {
     pub fn heap_bytes(&self) -> usize {
         let automata = self.automata.read().unwrap_or_else(PoisonError::into_inner);
         let unions = self.unions.read().unwrap_or_else(PoisonError::into_inner);
+        let below = self.below.read().unwrap_or_else(PoisonError::into_inner);
         automata.values().map(|bound| bound.heap_bytes()).sum::<usize>()
-            + unions.values().map(|union| union.words.len() * 4).sum::<usize>()
+            + unions.values().map(|union| union.words.len() * 4 + size_of::<Union>()).sum::<usize>()
+            + below.values().map(|tokens| tokens.len() * 4 + size_of::<Words>()).sum::<usize>()
             + self.bytes.heap_bytes()
+            + self.whole.heap_bytes()
+    }
+
+    /// Whether the library is three quarters full of tables. A full one forgets all of them, and programs that still use some
+    /// hold them alone, where [`Self::heap_bytes`] does not see them.
+    pub fn is_nearly_full(&self) -> bool {
+        let automata = self.automata.read().unwrap_or_else(PoisonError::into_inner);
+        automata.len() >= KEPT / 4 * 3
     }
 
     /// The tokens at and below a node of the vocabulary's trie, ascending.
@@ -230,7 +240,8 @@ impl BoundAutomaton {
 
     fn heap_bytes(&self) -> usize {
         let entries = self.entries.iter().chain(&self.free).filter_map(OnceLock::get).map(Entry::heap_bytes);
-        self.automaton.heap_bytes()
+        size_of::<Self>()
+            + self.automaton.heap_bytes()
             + (self.entries.len() + self.free.len()) * size_of::<OnceLock<Entry>>()
             + entries.sum::<usize>()
             + self.alive.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()

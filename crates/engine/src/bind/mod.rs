@@ -68,7 +68,8 @@ impl BoundProgram {
 
     /// How much memory this constraint holds, what is shared with others not counted.
     pub fn heap_bytes(&self) -> usize {
-        self.program.heap_bytes() + self.memo.heap_bytes() + self.automata.len() * 8
+        let own = size_of::<Self>() + size_of::<Program>();
+        own + self.program.heap_bytes() + self.memo.heap_bytes() + size_of_val(&*self.automata)
     }
 
     /// How many masks, and steps towards masks, are remembered.

@@ -73,6 +73,20 @@ fn behind_quote(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 impl Whole {
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let by_text = |map: &FxHashMap<Box<[u8]>, Vec<u32>>| {
+            let entry = size_of::<(Box<[u8]>, Vec<u32>)>();
+            map.capacity() * entry
+                + map.iter().map(|(form, tokens)| form.len() + tokens.len() * 4).sum::<usize>()
+        };
+        let lists = [&self.several, &self.commas, &self.closers, &self.key_closers];
+        let lists = lists.iter().map(|tokens| tokens.outside.len() + tokens.in_string.len()).sum::<usize>();
+        let bits = self.several_bits.iter().map(|words| words.len()).sum::<usize>();
+        by_text(&self.by_form)
+            + by_text(&self.escaped)
+            + 4 * (lists + bits + self.number_ends.len() + self.spaces.len())
+    }
+
     pub(crate) fn of(vocabulary: &Vocabulary) -> Self {
         let mut whole = Self {
             by_form: FxHashMap::default(),

@@ -30,10 +30,25 @@ pub struct AutomatonCache {
 
 /// How many tables the cache keeps.
 const CACHED: usize = 4_096;
+/// What an entry takes beside its key and its table: two words of key, a pointer, and room to grow.
+const ENTRY_BYTES: usize = 48;
 /// An expression with a longer description is not cached.
 const KEY_BYTES: usize = 16_384;
 
 impl AutomatonCache {
+    /// How much memory the cache holds; tables that somebody else uses as well are counted there.
+    pub fn heap_bytes(&self) -> usize {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        let own = |automaton: &Arc<Automaton>| {
+            if Arc::strong_count(automaton) == 1 {
+                automaton.heap_bytes() + size_of::<Automaton>()
+            } else {
+                0
+            }
+        };
+        tables.iter().map(|(key, automaton)| key.len() + ENTRY_BYTES + own(automaton)).sum()
+    }
+
     fn get(&self, key: &[u8]) -> Option<Arc<Automaton>> {
         self.tables.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
@@ -80,7 +95,7 @@ impl<'g> Leaves<'g> {
         let limits = automata::Limits {
             states: limits.leaf_states,
             steps: limits.leaf_steps,
-            ..automata::Limits::default()
+            bytes: limits.leaf_bytes,
         };
         let mut leaves = Self {
             grammar,

@@ -15,6 +15,7 @@
 //! left calls to B. Recursion through an empty prefix (`a ::= b? a "x"`) needs nothing special: what can be
 //! reached from the start by splits, ways around calls included, is what counts as "before any byte".
 
+use maskwright_automata::must_stop;
 use smallvec::SmallVec;
 
 use super::CompileError;
@@ -41,6 +42,9 @@ pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) ->
         let old: Vec<_> = members.iter().map(|&m| network.machines[m as usize].clone()).collect();
         for at in 0..members.len() {
             rebuild(network, &members, &old, at)?;
+            if must_stop() {
+                return Err(CompileError::Stopped);
+            }
             if network.nodes.len() > max_nodes {
                 return Err(CompileError::TooBig { nodes: max_nodes });
             }

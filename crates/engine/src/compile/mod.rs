@@ -113,6 +113,8 @@ pub enum CompileError {
         /// The rule's name.
         rule: Box<str>,
     },
+    /// The work was told to [stop](maskwright_automata::Stop).
+    Stopped,
 }
 
 impl CompileError {
@@ -160,6 +162,7 @@ impl fmt::Display for CompileError {
             Self::NestedScope => f.write_str(
                 "values that must differ cannot stand inside an intersection, a complement or a JSON string",
             ),
+            Self::Stopped => f.write_str("the compilation was told to stop"),
             Self::LeftRecursionInRepeat { .. } => f.write_str(LEFT_RECURSION),
             Self::LeftRecursionInRule { rule } => write!(f, "rule `{rule}`: {LEFT_RECURSION}"),
         }

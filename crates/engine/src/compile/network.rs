@@ -13,7 +13,7 @@
 //! machine, so a match can never walk into a dead end. A machine matches no empty text; where a callee may
 //! be empty, the caller has a way around the call.
 
-use maskwright_automata::utf8;
+use maskwright_automata::{must_stop, utf8};
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -283,6 +283,9 @@ impl Builder<'_, '_> {
     fn build_body(&mut self, id: ExprId, next: u32) -> Result<Option<u32>, CompileError> {
         if self.network.nodes.len() > self.limits.nodes {
             return Err(CompileError::TooBig { nodes: self.limits.nodes });
+        }
+        if must_stop() {
+            return Err(CompileError::Stopped);
         }
         let grammar = self.grammar;
         Ok(Some(match grammar.expr(id) {

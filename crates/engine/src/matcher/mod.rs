@@ -89,6 +89,8 @@ pub enum MatchError {
     },
     /// The text is so ambiguous that following all its readings passes a limit.
     TooAmbiguous,
+    /// Another engine behind the same interface gave up, for this reason. It cannot go on.
+    GaveUp(Box<str>),
     /// The buffer for the mask is too small.
     MaskTooShort {
         /// How many words it needs.
@@ -108,6 +110,7 @@ impl fmt::Display for MatchError {
             Self::TooAmbiguous => {
                 f.write_str("the text has too many readings under this grammar; make it less ambiguous")
             }
+            Self::GaveUp(reason) => write!(f, "the engine gave up: {reason}"),
             Self::MaskTooShort { words } => write!(f, "the mask needs {words} words of 32 bits"),
         }
     }

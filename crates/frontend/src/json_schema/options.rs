@@ -1,12 +1,13 @@
 //! What the caller may choose.
 
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use serde_json::Value;
 
 /// How a schema is turned into a grammar. The default is what a server wants.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
     /// Which white space may stand between the tokens of the document.
@@ -23,7 +24,7 @@ pub struct Options {
 
 /// Which white space may stand between the tokens of the document. There is never any before or after the
 /// whole value, so that a finished document is known to be finished.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Whitespace {
     /// Any JSON white space, at most `max_run` characters in one place. The bound keeps a model from
@@ -47,7 +48,7 @@ pub enum Whitespace {
 }
 
 /// In which order the keys of an object may be written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyOrder {
     /// `properties` in the schema's order, then `required` keys that are not listed there, then other keys.
@@ -58,7 +59,7 @@ pub enum KeyOrder {
 }
 
 /// How closed objects are, and what happens to what cannot be enforced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strictness {
     /// Every object with `properties` allows no other keys, unless the schema says so, and requires all of them.
@@ -73,7 +74,8 @@ pub enum Strictness {
     Lenient,
 }
 
-/// Where other documents come from: given an address without its fragment, the document, if there is one.
+/// Where other documents come from: given an address without its fragment, the document, if there is one. Two resolvers are equal if
+/// one is a clone of the other.
 #[derive(Clone)]
 pub struct Resolver(Arc<Find>);
 
@@ -90,6 +92,20 @@ impl Resolver {
     }
 }
 
+impl PartialEq for Resolver {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Resolver {}
+
+impl Hash for Resolver {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).cast::<()>().hash(state);
+    }
+}
+
 impl fmt::Debug for Resolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Resolver")
@@ -97,7 +113,7 @@ impl fmt::Debug for Resolver {
 }
 
 /// How large a schema may be before it is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Limits {
     /// Bytes of schema text.

@@ -124,7 +124,7 @@ impl<'s> Lowerer<'s> {
     /// Works on a draft until it is finished, dead or has to fork.
     fn advance(&mut self, draft: &mut Draft, kind: TypeSet) -> Advance {
         while let Some(todo) = draft.todo.pop() {
-            if self.halted {
+            if self.is_halted() {
                 return Advance::Dead;
             }
             if !todo.own && todo.trail.contains(&todo.part.id) {
@@ -500,7 +500,7 @@ impl<'s> Lowerer<'s> {
         work.reverse();
         while let Some(mut draft) = work.pop() {
             steps += 1;
-            if steps > limit || self.halted {
+            if steps > limit || self.is_halted() {
                 done.push(draft);
                 done.append(&mut work);
                 break;

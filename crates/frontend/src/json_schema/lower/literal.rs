@@ -36,7 +36,7 @@ impl Lowerer<'_> {
             if fits {
                 kept.push(self.literal(value, path, keyword));
             }
-            if self.halted {
+            if self.is_halted() {
                 return self.grammar.never();
             }
         }

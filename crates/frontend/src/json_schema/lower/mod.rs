@@ -52,6 +52,7 @@ mod validate;
 use std::rc::Rc;
 
 use super::json::Value;
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Expr, ExprId, Grammar, GrammarBuilder, RuleId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -281,7 +282,7 @@ impl<'s> Lowerer<'s> {
 
     /// The values of a node: in place, or as a call of its rule.
     fn call(&mut self, node: NodeId) -> ExprId {
-        if node == NodeId::NEVER || self.halted {
+        if node == NodeId::NEVER || self.is_halted() {
             return self.grammar.never();
         }
         match node.as_single() {
@@ -342,7 +343,7 @@ impl<'s> Lowerer<'s> {
 
     /// The values of a node, written down.
     fn body(&mut self, node: NodeId) -> ExprId {
-        if self.halted || node == NodeId::NEVER {
+        if node == NodeId::NEVER || self.is_halted() {
             return self.grammar.never();
         }
         let around = self.here;
@@ -561,6 +562,14 @@ impl<'s> Lowerer<'s> {
         if self.rule_count > limit {
             self.halt(path, "", format!("the schema needs more than {limit} rules"));
         }
+    }
+
+    /// Whether lowering is over: a limit was passed, or the work was told to stop.
+    fn is_halted(&mut self) -> bool {
+        if must_stop() {
+            self.halt(self.here, "", "the work was told to stop".to_owned());
+        }
+        self.halted
     }
 
     /// Stops lowering because a limit is passed.

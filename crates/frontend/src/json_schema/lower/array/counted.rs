@@ -148,7 +148,7 @@ impl Lowerer<'_> {
             if self.state_count > limit.saturating_mul(10) {
                 self.halt(path, "", format!("counting the items takes more than {limit} states"));
             }
-            if self.halted {
+            if self.is_halted() {
                 return self.grammar.never();
             }
         }

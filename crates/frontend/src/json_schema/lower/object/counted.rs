@@ -95,7 +95,7 @@ impl<'s> Lowerer<'s> {
                     format!("the members of this object need more than {limit} states"),
                 );
             }
-            if self.halted {
+            if self.is_halted() {
                 return self.grammar.never();
             }
         }

@@ -117,7 +117,7 @@ impl<'s> Lowerer<'s> {
                 }
                 None => first = body,
             }
-            if self.halted {
+            if self.is_halted() {
                 return self.grammar.never();
             }
         }

@@ -1,0 +1,141 @@
+//! Being told to stop while something long is built.
+//!
+//! [`Limits`](crate::Limits) are counted, so that the same input has the same fate on every machine. Somebody who waits
+//! has another wish: to end *now*, because the time is over or because nobody waits any more. That wish is a [`Stop`]. It is
+//! shared between the one who may utter it and the thread that works, and it reaches the loops of the lowest layers
+//! without passing through the options of all others: the working thread carries it along while it is [`obeying`].
+//!
+//! ```
+//! use maskwright_automata::{Stop, must_stop, obeying};
+//!
+//! let stop = Stop::new();
+//! let rounds = obeying(&stop, || {
+//!     for round in 0.. {
+//!         if must_stop() {
+//!             return round;
+//!         }
+//!         if round == 5 {
+//!             stop.ask();          // normally another thread does this
+//!         }
+//!     }
+//!     0
+//! });
+//! assert!(rounds > 5 && stop.is_asked());
+//! ```
+//! A construction that must stop fails in whatever way it fails at a limit, and the one who told it to knows why. What came
+//! out is to be thrown away: some of it was cut short.
+
+use core::cell::{Cell, RefCell};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How many calls of [`must_stop`] look at the clock once.
+const PATIENCE: u32 = 32;
+
+/// The wish that a piece of work ends early.
+#[derive(Debug, Default)]
+pub struct Stop {
+    asked: AtomicBool,
+    deadline: OnceLock<Instant>,
+}
+
+impl Stop {
+    /// Nothing is wished for yet.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Asks for the work to end.
+    pub fn ask(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets the work last no longer than this from now on. Only the first call counts.
+    pub fn after(&self, time: Duration) {
+        if let Some(deadline) = Instant::now().checked_add(time) {
+            self.deadline.get_or_init(|| deadline);
+        }
+    }
+
+    /// Whether [`Self::ask`] was called.
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Whether the time is over.
+    pub fn is_late(&self) -> bool {
+        self.deadline.get().is_some_and(|deadline| Instant::now() >= *deadline)
+    }
+}
+
+thread_local! {
+    static OBEYED: RefCell<Option<Arc<Stop>>> = const { RefCell::new(None) };
+    static CALLS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Does some work on this thread that ends early if it is asked to. Such work may hold other such work.
+pub fn obeying<T>(stop: &Arc<Stop>, work: impl FnOnce() -> T) -> T {
+    /// Puts the one before back, also after a panic.
+    struct Before(Option<Arc<Stop>>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            OBEYED.set(self.0.take());
+        }
+    }
+    let _before = Before(OBEYED.replace(Some(stop.clone())));
+    work()
+}
+
+/// Whether what this thread works on should end. Call it often: it looks at the clock only now and then.
+#[inline]
+pub fn must_stop() -> bool {
+    let calls = CALLS.get();
+    CALLS.set(calls.wrapping_add(1));
+    calls.is_multiple_of(PATIENCE) && must_stop_now()
+}
+
+/// The same, for those who call it rarely.
+pub(crate) fn must_stop_now() -> bool {
+    OBEYED.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.is_asked() || stop.is_late()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Dfa, Exprs, Limits, Resource};
+
+    /// (a|b)*a(a|b){15} has 65,536 states.
+    fn build_something_long() -> Result<Dfa, crate::LimitError> {
+        let mut e = Exprs::new();
+        let (a, b) = (e.bytes(b"a"), e.bytes(b"b"));
+        let either = e.alt([a, b]);
+        let (before, behind) = (e.repeat(either, 0, None), e.repeat(either, 15, Some(15)));
+        let all = e.concat([before, a, behind]);
+        Dfa::build(&mut e, all, &Limits { states: 1 << 20, steps: usize::MAX, bytes: usize::MAX })
+    }
+
+    #[test]
+    fn a_construction_ends_when_it_is_asked_to() {
+        let stop = Stop::new();
+        stop.ask();
+        let error = obeying(&stop, build_something_long).expect_err("it was stopped");
+        assert_eq!(error.resource(), Resource::Time);
+        assert!(!must_stop_now(), "nobody is obeyed any more");
+    }
+
+    #[test]
+    fn a_construction_ends_when_its_time_is_over() {
+        let stop = Stop::new();
+        stop.after(Duration::ZERO);
+        assert!(obeying(&stop, build_something_long).is_err() && stop.is_late() && !stop.is_asked());
+    }
+
+    #[test]
+    fn nobody_is_obeyed_after_a_panic() {
+        let stop = Stop::new();
+        stop.ask();
+        let panicked = std::panic::catch_unwind(|| obeying(&stop, || panic!("as the test wants it")));
+        assert!(panicked.is_err() && !must_stop_now());
+    }
+}

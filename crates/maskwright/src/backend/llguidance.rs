@@ -1,0 +1,277 @@
+//! [llguidance](https://crates.io/crates/llguidance) as a backend.
+//!
+//! It is told our vocabulary, so that both backends mean the same tokens, and keeps to its own defaults and limits. Three things differ
+//! between its interface and ours, and are settled here:
+//!
+//! * It stops by itself where nothing but the end can follow, and takes nothing more. Here the end is a token like others, which
+//!   can be undone; so it is counted on our side, and the parser is never told.
+//! * A refused token breaks its matcher. So a token is tried before it is given.
+//! * Clones of its parser share caches behind a lock. A matcher gets its own, so that requests do not wait for each other.
+
+use core::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use llguidance::api::{StopReason, TopLevelGrammar};
+use llguidance::toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
+use llguidance::{Matcher as Parser, ParserFactory};
+use maskwright_engine::MatchError;
+use maskwright_vocab::{TokenId, Vocabulary};
+
+use super::{Backend, Compiled, Matching, Status};
+use crate::{Constraint, Error, Options};
+
+const NAME: &str = "llguidance";
+
+/// The backend.
+pub struct Llguidance {
+    vocabulary: Arc<Vocabulary>,
+    factory: ParserFactory,
+}
+
+impl Llguidance {
+    /// Prepares llguidance for a vocabulary, which takes some hundred milliseconds.
+    pub fn new(vocabulary: Arc<Vocabulary>) -> Result<Self, Error> {
+        let &[TokenId(end), ..] = vocabulary.eos() else {
+            return Err(unsupported("vocabularies without an end token"));
+        };
+        let words: Vec<Vec<u8>> =
+            (0..vocabulary.size() as u32).map(|id| word(&vocabulary, TokenId(id))).collect();
+        let trie = TokTrie::from(&TokRxInfo::new(words.len() as u32, end), &words);
+        let ends: Vec<u32> = vocabulary.eos().iter().map(|id| id.0).collect();
+        let environment: TokEnv = Arc::new(ApproximateTokEnv::new(trie.with_eos_tokens(&ends)));
+        let mut factory = ParserFactory::new_simple(&environment).map_err(refused)?;
+        factory.quiet();
+        factory.limits_mut().verbose_errors = false;
+        Ok(Self { vocabulary, factory })
+    }
+
+    fn read(constraint: &Constraint, options: &Options) -> Result<TopLevelGrammar, Error> {
+        check(constraint, options)?;
+        Ok(match constraint {
+            Constraint::JsonSchema(schema) if schema.trim() == "$$ANY$$" => {
+                TopLevelGrammar::from_json_schema(serde_json::Value::Bool(true))
+            }
+            Constraint::JsonSchema(schema) => {
+                TopLevelGrammar::from_json_schema(serde_json::from_str(schema).map_err(refused)?)
+            }
+            Constraint::Regex(pattern) => TopLevelGrammar::from_regex(pattern),
+            Constraint::Choice(choices) => TopLevelGrammar::from_regex(&one_of(choices)),
+            Constraint::Ebnf(_) => return Err(unsupported("EBNF grammars")),
+        })
+    }
+}
+
+impl Backend for Llguidance {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    fn compile(&self, constraint: &Constraint, options: &Options) -> Result<Arc<dyn Compiled>, Error> {
+        let grammar = Self::read(constraint, options)?;
+        let parser = Parser::new(self.factory.create_parser(grammar));
+        match parser.get_error() {
+            Some(message) => Err(refused(message)),
+            None => Ok(Arc::new(Program { parser: Mutex::new(parser), vocabulary: self.vocabulary.clone() })),
+        }
+    }
+}
+
+impl fmt::Debug for Llguidance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Llguidance").finish_non_exhaustive()
+    }
+}
+
+/// The bytes of a token as llguidance wants them: special tokens have a marker that no text holds.
+fn word(vocabulary: &Vocabulary, id: TokenId) -> Vec<u8> {
+    match vocabulary.special_name(id) {
+        Some(name) => [&[TokTrie::SPECIAL_TOKEN_MARKER], name.as_bytes()].concat(),
+        None => vocabulary.bytes(id).to_vec(),
+    }
+}
+
+/// Refuses options that llguidance does not have. Limits are its own.
+fn check(constraint: &Constraint, options: &Options) -> Result<(), Error> {
+    let default = Options::default();
+    match constraint {
+        Constraint::JsonSchema(_) => {
+            let limits = default.json_schema.limits.clone();
+            if options.json_schema.clone().with_limits(limits) != default.json_schema {
+                return Err(unsupported("choice of white space, key order, strictness or resolver"));
+            }
+        }
+        Constraint::Regex(_) if options.regex != default.regex => {
+            return Err(unsupported("options for regular expressions"));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A regular expression for a list of texts.
+fn one_of(choices: &[String]) -> String {
+    let mut pattern = String::from("(");
+    for (i, choice) in choices.iter().enumerate() {
+        if i > 0 {
+            pattern.push('|');
+        }
+        for char in choice.chars() {
+            if char.is_ascii_punctuation() {
+                pattern.push('\\');
+            }
+            pattern.push(char);
+        }
+    }
+    pattern.push(')');
+    pattern
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::Unsupported { backend: NAME, what: what.to_owned() }
+}
+
+fn refused(reason: impl fmt::Display) -> Error {
+    Error::Backend { backend: NAME, message: reason.to_string() }
+}
+
+/// A parser at the beginning, to be cloned for each text.
+struct Program {
+    parser: Mutex<Parser>,
+    vocabulary: Arc<Vocabulary>,
+}
+
+impl Compiled for Program {
+    fn start(self: Arc<Self>) -> Box<dyn Matching> {
+        let parser = self.parser.lock().unwrap_or_else(PoisonError::into_inner).deep_clone();
+        Box::new(Running { parser, vocabulary: self.vocabulary.clone(), tokens: 0, is_terminated: false })
+    }
+
+    /// llguidance does not tell. What its benchmarks show for typical schemas is the best that can be said.
+    fn bytes(&self) -> usize {
+        300_000
+    }
+
+    fn states(&self) -> usize {
+        0
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").finish_non_exhaustive()
+    }
+}
+
+struct Running {
+    parser: Parser,
+    vocabulary: Arc<Vocabulary>,
+    /// Tokens that the parser was given.
+    tokens: usize,
+    is_terminated: bool,
+}
+
+impl Running {
+    /// Whether nothing but the end can follow.
+    fn is_stopped(&self) -> bool {
+        self.parser.stop_reason() == StopReason::NoExtension
+    }
+
+    fn is_accepting(&mut self) -> Result<bool, MatchError> {
+        Ok(self.is_stopped() || self.parser.is_accepting().map_err(gave_up)?)
+    }
+}
+
+impl Matching for Running {
+    fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
+        let need = self.vocabulary.size().div_ceil(32);
+        if words.len() < need {
+            return Err(MatchError::MaskTooShort { words: need });
+        }
+        words.fill(0);
+        if !self.is_terminated {
+            let allowed = self.parser.compute_mask_or_eos().map_err(gave_up)?;
+            words.iter_mut().zip(allowed.as_slice()).for_each(|(word, allowed)| *word = *allowed);
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {
+        if self.is_terminated {
+            return Err(MatchError::Terminated);
+        }
+        if self.vocabulary.eos().contains(&token) {
+            self.is_terminated = self.is_accepting()?;
+            return if self.is_terminated { Ok(()) } else { Err(MatchError::NotComplete) };
+        }
+        if token.index() >= self.vocabulary.size() {
+            return Err(MatchError::UnknownToken);
+        }
+        if self.vocabulary.bytes(token).is_empty() {
+            return Err(MatchError::NoText);
+        }
+        match self.parser.try_consume_tokens(&[token.0]) {
+            Ok(1) => {
+                self.tokens += 1;
+                Ok(())
+            }
+            Ok(_) => Err(MatchError::NotAllowed { bytes: 0 }),
+            Err(error) => Err(gave_up(error)),
+        }
+    }
+
+    fn rollback(&mut self, tokens: usize) -> Result<(), MatchError> {
+        let steps = self.tokens + usize::from(self.is_terminated);
+        if tokens > steps {
+            return Err(MatchError::NothingToUndo { steps });
+        }
+        if tokens == 0 {
+            return Ok(());
+        }
+        let tokens = tokens - usize::from(self.is_terminated);
+        self.parser.rollback(tokens).map_err(gave_up)?;
+        self.is_terminated = false;
+        self.tokens -= tokens;
+        Ok(())
+    }
+
+    fn reset(&mut self) {
+        let steps = self.tokens + usize::from(self.is_terminated);
+        // A parser that cannot go back has given up before, and says so when it is asked for a mask.
+        drop(self.rollback(steps));
+    }
+
+    fn fork(&self) -> Box<dyn Matching> {
+        Box::new(Self {
+            parser: self.parser.deep_clone(),
+            vocabulary: self.vocabulary.clone(),
+            tokens: self.tokens,
+            is_terminated: self.is_terminated,
+        })
+    }
+
+    fn status(&mut self) -> Status {
+        if self.is_terminated {
+            Status::Terminated
+        } else if self.is_stopped() {
+            Status::Stopped
+        } else if self.is_accepting().unwrap_or(false) {
+            Status::Accepting
+        } else {
+            Status::Open
+        }
+    }
+}
+
+fn gave_up(reason: impl fmt::Display) -> MatchError {
+    MatchError::GaveUp(reason.to_string().into())
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("tokens", &self.tokens).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,214 @@
+//! One interface for engines that can say which tokens may come next.
+//!
+//! Three traits, one for each stage of a constraint's life:
+//!
+//! | trait | what it is | ours |
+//! |---|---|---|
+//! | [`Backend`] | an engine with its vocabulary | [`Compiler`] |
+//! | [`Compiled`] | a constraint, frozen and shared by all requests | [`BoundProgram`] |
+//! | [`Matching`] | one text being written | [`Matcher`] |
+//!
+//! ```
+//! use std::sync::Arc;
+//! use maskwright::{Compiler, Constraint, Options, TokenId, VocabularyBuilder};
+//! use maskwright::backend::{Backend, Compiled, Matching, Status};
+//!
+//! # let mut vocabulary = VocabularyBuilder::new();
+//! # for (id, token) in (0..).zip(["yes", "no"]) {
+//! #     vocabulary.token(TokenId(id), token.as_bytes())?;
+//! # }
+//! # vocabulary.special(TokenId(2), "<end>")?.eos(TokenId(2));
+//! # let vocabulary = Arc::new(vocabulary.finish()?);
+//! let backend: Arc<dyn Backend> = Arc::new(Compiler::new(vocabulary));
+//! let compiled = Backend::compile(&*backend, &Constraint::choice(["yes", "no"]), &Options::default())?;
+//! let mut matcher = compiled.start();
+//! let mut mask = [0; 1];
+//! matcher.fill_mask(&mut mask)?;
+//! assert_eq!(mask, [0b011]);
+//! matcher.accept(TokenId(0))?;
+//! assert_eq!(matcher.status(), Status::Stopped);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The traits hold what every engine can do, and what the [service](crate::service) needs. What only ours can do – bytes instead
+//! of tokens, the bytes that may come next, what the threads stand on – is behind [`Matching::as_engine`].
+//!
+//! The second backend is [llguidance](https://crates.io/crates/llguidance), in the module `llguidance` with the crate feature of
+//! that name. It reads JSON Schema, regular expressions and lists of choices, each with its own limits, and
+//! what it cannot do it refuses with [`Error::Unsupported`] or with its own message in [`Error::Backend`].
+
+#[cfg(feature = "llguidance")]
+mod llguidance;
+
+use core::fmt;
+use std::sync::Arc;
+
+use maskwright_engine::{BoundProgram, MatchError, Matcher};
+use maskwright_vocab::{TokenId, Vocabulary};
+
+#[cfg(feature = "llguidance")]
+pub use self::llguidance::Llguidance;
+use crate::{Compiler, Constraint, Error, Options};
+
+/// An engine together with a vocabulary.
+pub trait Backend: fmt::Debug + Send + Sync {
+    /// The engine's name, for people and for statistics.
+    fn name(&self) -> &'static str;
+
+    /// The vocabulary that it compiles for.
+    fn vocabulary(&self) -> &Arc<Vocabulary>;
+
+    /// Compiles a constraint, or says why it cannot.
+    fn compile(&self, constraint: &Constraint, options: &Options) -> Result<Arc<dyn Compiled>, Error>;
+
+    /// Bytes that are held for all constraints together, on top of the vocabulary and of what each of them
+    /// [holds](Compiled::bytes).
+    fn shared_bytes(&self) -> usize {
+        0
+    }
+
+    /// Called when [`Self::shared_bytes`] takes more than `share` bytes. A backend that can begin anew does so and returns
+    /// `true`: what is compiled from now on is independent of what was shared before, which goes with the last constraint that uses it.
+    fn renew(&self, share: usize) -> bool {
+        let _ = share;
+        false
+    }
+}
+
+/// A constraint, ready for any number of texts.
+pub trait Compiled: fmt::Debug + Send + Sync {
+    /// A matcher at the beginning of a text.
+    fn start(self: Arc<Self>) -> Box<dyn Matching>;
+
+    /// Bytes that this constraint holds now. They may become more while texts are matched.
+    fn bytes(&self) -> usize;
+
+    /// A measure of its size: the nodes of our network, or whatever an engine counts.
+    fn states(&self) -> usize;
+}
+
+/// One text being written.
+pub trait Matching: fmt::Debug + Send {
+    /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. End tokens are allowed where the text
+    /// is complete. Words beyond the vocabulary are cleared.
+    fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError>;
+
+    /// Takes a token. If it is refused, nothing has changed.
+    fn accept(&mut self, token: TokenId) -> Result<(), MatchError>;
+
+    /// Undoes the last tokens, the end included.
+    fn rollback(&mut self, tokens: usize) -> Result<(), MatchError>;
+
+    /// Back to the beginning of the text.
+    fn reset(&mut self);
+
+    /// An independent matcher at the same place.
+    fn fork(&self) -> Box<dyn Matching>;
+
+    /// Where the text stands.
+    fn status(&mut self) -> Status;
+
+    /// Whether one token may come next, without working out the whole mask.
+    fn allows(&mut self, token: TokenId) -> bool {
+        let accepted = self.accept(token).is_ok();
+        // What was accepted just now can be undone.
+        accepted && self.rollback(1).is_ok()
+    }
+
+    /// Our own matcher, if that is what this is.
+    fn as_engine(&mut self) -> Option<&mut Matcher> {
+        None
+    }
+}
+
+/// Where a text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Status {
+    /// It is not complete.
+    Open,
+    /// It is complete, and may go on.
+    Accepting,
+    /// It is complete, and nothing but the end can follow.
+    Stopped,
+    /// The end was accepted.
+    Terminated,
+}
+
+impl Backend for Compiler {
+    fn name(&self) -> &'static str {
+        "maskwright"
+    }
+
+    fn vocabulary(&self) -> &Arc<Vocabulary> {
+        self.vocabulary()
+    }
+
+    fn compile(&self, constraint: &Constraint, options: &Options) -> Result<Arc<dyn Compiled>, Error> {
+        let bound = self.compile_with(constraint, options)?;
+        Ok(bound)
+    }
+
+    fn shared_bytes(&self) -> usize {
+        self.shared_bytes()
+    }
+
+    fn renew(&self, share: usize) -> bool {
+        self.renew(share)
+    }
+}
+
+impl Compiled for BoundProgram {
+    fn start(self: Arc<Self>) -> Box<dyn Matching> {
+        Box::new(self.matcher())
+    }
+
+    fn bytes(&self) -> usize {
+        self.heap_bytes()
+    }
+
+    fn states(&self) -> usize {
+        self.program().node_count()
+    }
+}
+
+impl Matching for Matcher {
+    fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
+        self.fill_mask(words)
+    }
+
+    fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {
+        self.accept(token)
+    }
+
+    fn rollback(&mut self, tokens: usize) -> Result<(), MatchError> {
+        self.rollback(tokens)
+    }
+
+    fn reset(&mut self) {
+        self.reset();
+    }
+
+    fn fork(&self) -> Box<dyn Matching> {
+        Box::new(self.clone())
+    }
+
+    fn status(&mut self) -> Status {
+        if self.is_terminated() {
+            Status::Terminated
+        } else if !self.is_accepting() {
+            Status::Open
+        } else if self.is_stopped() {
+            Status::Stopped
+        } else {
+            Status::Accepting
+        }
+    }
+
+    fn allows(&mut self, token: TokenId) -> bool {
+        self.allows(token)
+    }
+
+    fn as_engine(&mut self) -> Option<&mut Matcher> {
+        Some(self)
+    }
+}

@@ -1,0 +1,300 @@
+//! What is compiled, what is on its way and what has failed, by key: a plain table under one lock.
+//!
+//! ```text
+//!   key (backend, options, constraint) ─┐
+//!   key (the same, other white space)  ─┴─▶ slot ─▶ flying │ ready │ failed
+//! ```
+//! A *slot* is one constraint. The key with which it was asked for leads to it, and so does the key of its canonical form, so that a schema
+//! is found however it is laid out. Finding it by the text that came costs a hash of the text and a comparison; the canonical
+//! form is worked out only when that finds nothing.
+//!
+//! Which slots go when there are too many bytes is decided here too ([`Cache::evict`]); when, is decided by the service.
+
+use core::hash::BuildHasher;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::flight::board;
+use super::handle::Handle;
+use super::sync::Arc;
+use super::{Error, Flight, Result, Seat};
+use crate::statistics::Lookup;
+use crate::{Constraint, Options};
+
+/// How many keys lead to one slot. Further ways to write a schema are still found, by its canonical form.
+const KEYS: usize = 8;
+/// What a slot and a key take besides their contents, roughly.
+const SLOT_BYTES: usize = 256;
+const KEY_BYTES: usize = 128;
+
+/// The number of a slot. Numbers are never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SlotId(u64);
+
+/// What a constraint is known by.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    /// The number of the backend, which stands for its vocabulary.
+    pub(crate) backend: usize,
+    pub(crate) options: Arc<Options>,
+    pub(crate) constraint: Constraint,
+}
+
+/// A key that is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyRef<'k> {
+    pub(crate) backend: usize,
+    pub(crate) options: &'k Arc<Options>,
+    pub(crate) constraint: &'k Constraint,
+}
+
+/// The table.
+pub(crate) struct Cache {
+    keys: HashTable<Entry>,
+    slots: HashMap<SlotId, Slot>,
+    /// Bytes of all slots, their keys included.
+    bytes: usize,
+    next: u64,
+    /// Counts uses.
+    clock: u64,
+    failures_for: Duration,
+}
+
+struct Entry {
+    hash: u64,
+    key: Key,
+    slot: SlotId,
+}
+
+struct Slot {
+    state: State,
+    /// The hashes of the keys that lead here.
+    keys: Vec<u64>,
+    key_bytes: usize,
+    /// Bytes of what is here, without the keys.
+    bytes: usize,
+    used: u64,
+}
+
+enum State {
+    /// Empty only while it changes hands.
+    Flying(Option<Arc<Flight>>),
+    Ready {
+        handle: Arc<Handle>,
+        /// How often the backend had begun anew when this was compiled.
+        generation: u64,
+    },
+    Failed {
+        error: Error,
+        since: Instant,
+    },
+}
+
+/// What the table says about a key.
+pub(crate) enum Found {
+    Ready(Arc<Handle>),
+    Failed(Error),
+    /// It is on its way. If the flight is new, somebody has to see to it that the work is done.
+    Flying {
+        seat: Seat,
+        slot: SlotId,
+        is_new: bool,
+    },
+}
+
+impl Found {
+    pub(crate) fn lookup(&self) -> Lookup {
+        match self {
+            Self::Ready(_) => Lookup::Hit,
+            Self::Failed(_) => Lookup::KnownFailure,
+            Self::Flying { is_new: false, .. } => Lookup::Joined,
+            Self::Flying { is_new: true, .. } => Lookup::Miss,
+        }
+    }
+}
+
+impl KeyRef<'_> {
+    /// The hash under which it is kept. The options were hashed before.
+    pub(crate) fn hash(&self, options: u64, hasher: &DefaultHashBuilder) -> u64 {
+        hasher.hash_one((self.backend, options, self.constraint))
+    }
+
+    fn is(&self, key: &Key) -> bool {
+        self.backend == key.backend
+            && self.constraint == &key.constraint
+            && (Arc::ptr_eq(self.options, &key.options) || self.options == &key.options)
+    }
+
+    fn to_key(self) -> Key {
+        Key { backend: self.backend, options: self.options.clone(), constraint: self.constraint.clone() }
+    }
+}
+
+impl Cache {
+    pub(crate) fn new(failures_for: Duration) -> Self {
+        Self { keys: HashTable::new(), slots: HashMap::new(), bytes: 0, next: 0, clock: 0, failures_for }
+    }
+
+    /// The slot that a key leads to.
+    pub(crate) fn find(&self, hash: u64, key: KeyRef<'_>) -> Option<SlotId> {
+        self.keys.find(hash, |entry| key.is(&entry.key)).map(|entry| entry.slot)
+    }
+
+    /// A new slot, without keys.
+    pub(crate) fn add(&mut self) -> SlotId {
+        let id = SlotId(self.next);
+        self.next += 1;
+        let state = State::Flying(None);
+        self.slots
+            .insert(id, Slot { state, keys: Vec::new(), key_bytes: 0, bytes: SLOT_BYTES, used: self.clock });
+        self.bytes += SLOT_BYTES;
+        id
+    }
+
+    /// Lets a key lead to a slot, unless it leads somewhere already.
+    pub(crate) fn lead(&mut self, hash: u64, key: KeyRef<'_>, id: SlotId) {
+        if self.find(hash, key).is_some() {
+            return;
+        }
+        let Some(slot) = self.slots.get_mut(&id).filter(|slot| slot.keys.len() < KEYS) else { return };
+        let bytes = key.constraint.bytes() + KEY_BYTES;
+        slot.keys.push(hash);
+        slot.key_bytes += bytes;
+        self.bytes += bytes;
+        self.keys.insert_unique(hash, Entry { hash, key: key.to_key(), slot: id }, |entry| entry.hash);
+    }
+
+    /// What is in a slot: something to use, or a seat in the flight that brings it. Does not fail for a slot that was found or
+    /// added under the same lock.
+    pub(crate) fn take(&mut self, id: SlotId) -> Option<Found> {
+        self.clock += 1;
+        let slot = self.slots.get_mut(&id)?;
+        slot.used = self.clock;
+        match &mut slot.state {
+            State::Ready { handle, .. } => return Some(Found::Ready(handle.clone())),
+            State::Failed { error, since } if since.elapsed() < self.failures_for => {
+                return Some(Found::Failed(error.clone()));
+            }
+            State::Failed { .. } => slot.state = State::Flying(None),
+            State::Flying(_) => {}
+        }
+        let State::Flying(flight) = &mut slot.state else { return None };
+        let (seat, is_new) = board(flight);
+        Some(Found::Flying { seat, slot: id, is_new })
+    }
+
+    /// Writes down how a flight ended, if the slot still waits for it. `generation` belongs to what was compiled.
+    pub(crate) fn settle(&mut self, id: SlotId, flight: &Arc<Flight>, outcome: &Result, generation: u64) {
+        let Some(slot) = self.waiting(id, flight) else { return };
+        let (state, bytes) = match outcome {
+            Ok(handle) => (State::Ready { handle: handle.clone(), generation }, handle.report().bytes),
+            Err(error) => (State::Failed { error: error.clone(), since: Instant::now() }, error.bytes()),
+        };
+        slot.state = state;
+        let before = core::mem::replace(&mut slot.bytes, SLOT_BYTES + bytes);
+        self.bytes = self.bytes - before + SLOT_BYTES + bytes;
+    }
+
+    /// Forgets a slot that waits for this flight, because it will not land.
+    pub(crate) fn forget(&mut self, id: SlotId, flight: &Arc<Flight>) {
+        if self.waiting(id, flight).is_some() {
+            self.remove(id);
+        }
+    }
+
+    fn waiting(&mut self, id: SlotId, flight: &Arc<Flight>) -> Option<&mut Slot> {
+        let is_it = |slot: &&mut Slot| match &slot.state {
+            State::Flying(Some(known)) => Arc::ptr_eq(known, flight),
+            _ => false,
+        };
+        self.slots.get_mut(&id).filter(is_it)
+    }
+
+    /// The compiled constraint in a slot.
+    pub(crate) fn handle(&self, id: SlotId) -> Option<Arc<Handle>> {
+        match &self.slots.get(&id)?.state {
+            State::Ready { handle, .. } => Some(handle.clone()),
+            _ => None,
+        }
+    }
+
+    /// Notes how many bytes a compiled constraint holds now.
+    pub(crate) fn measured(&mut self, id: SlotId, bytes: usize) {
+        if let Some(slot) = self.slots.get_mut(&id)
+            && matches!(slot.state, State::Ready { .. })
+        {
+            self.bytes = self.bytes + SLOT_BYTES + bytes - slot.bytes;
+            slot.bytes = SLOT_BYTES + bytes;
+        }
+    }
+
+    /// Takes out slots that nobody uses until at least `bytes` are free: those of backends that have begun anew since first, because they
+    /// keep more alive than themselves, then those that were not asked for the longest. `generations` has that of each backend.
+    /// What was taken out is for the caller to drop, without the lock.
+    pub(crate) fn evict(&mut self, bytes: usize, generations: &[u64]) -> Vec<Evicted> {
+        let mut idle: Vec<(bool, u64, SlotId)> = Vec::new();
+        #[expect(clippy::iter_over_hash_type, reason = "they are sorted below")]
+        for (&id, slot) in &self.slots {
+            let is_current = match &slot.state {
+                State::Ready { handle, .. } if Arc::strong_count(handle) > 1 => continue,
+                State::Ready { handle, generation } => generations.get(handle.backend()) == Some(generation),
+                State::Failed { since, .. } => since.elapsed() < self.failures_for,
+                State::Flying(_) => continue,
+            };
+            idle.push((is_current, slot.used, id));
+        }
+        idle.sort_unstable();
+        let target = self.bytes.saturating_sub(bytes);
+        let mut evicted = Vec::new();
+        for (is_current, _, id) in idle {
+            // All of an old generation go together: the last one frees what they share.
+            if is_current && self.bytes <= target {
+                break;
+            }
+            evicted.extend(self.remove(id));
+        }
+        evicted
+    }
+
+    /// Takes out everything but what is on its way.
+    pub(crate) fn clear(&mut self) -> Vec<Evicted> {
+        let is_settled =
+            |(id, slot): (&SlotId, &Slot)| (!matches!(slot.state, State::Flying(_))).then_some(*id);
+        let mut settled: Vec<SlotId> = self.slots.iter().filter_map(is_settled).collect();
+        settled.sort_unstable();
+        settled.into_iter().filter_map(|id| self.remove(id)).collect()
+    }
+
+    fn remove(&mut self, id: SlotId) -> Option<Evicted> {
+        let slot = self.slots.remove(&id)?;
+        for hash in slot.keys {
+            if let Ok(entry) = self.keys.find_entry(hash, |entry| entry.slot == id) {
+                entry.remove();
+            }
+        }
+        self.bytes -= slot.bytes + slot.key_bytes;
+        // A table that was large for a while would stay so.
+        if self.keys.capacity() > 1_024 && self.keys.len() * 8 < self.keys.capacity() {
+            self.keys.shrink_to(self.keys.len() * 2, |entry| entry.hash);
+        }
+        match slot.state {
+            State::Ready { handle, .. } => Some(Evicted { _handle: handle }),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// A constraint that is no longer in the cache. Dropping it frees its memory, unless somebody uses it.
+pub(crate) struct Evicted {
+    _handle: Arc<Handle>,
+}

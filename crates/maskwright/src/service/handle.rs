@@ -1,0 +1,193 @@
+//! A compiled constraint in use, and matchers that count what they do.
+
+use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::sync::Weak;
+use std::time::Instant;
+
+use maskwright_engine::MatchError;
+use maskwright_vocab::TokenId;
+
+use super::Shared;
+use super::cache::SlotId;
+use super::sync::Arc;
+use crate::Kind;
+use crate::backend::{Compiled, Matching, Status};
+use crate::statistics::{Counters, Tally};
+
+/// A compiled constraint. As long as somebody holds it, or one of its matchers, the cache keeps it.
+pub struct Handle {
+    compiled: Arc<dyn Compiled>,
+    report: Report,
+    backend: usize,
+    slot: SlotId,
+    counters: Arc<Counters>,
+    service: Weak<Shared>,
+    /// Whether it was matched since its bytes were measured.
+    has_grown: AtomicBool,
+}
+
+/// What is known about one compile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The language of the constraint.
+    pub kind: Kind,
+    /// How long it took, from the moment a worker took it up.
+    pub time: Duration,
+    /// See [`Compiled::states`].
+    pub states: usize,
+    /// Bytes that it held right after it was compiled.
+    pub bytes: usize,
+}
+
+impl Handle {
+    pub(crate) fn new(
+        compiled: Arc<dyn Compiled>,
+        report: Report,
+        backend: usize,
+        slot: SlotId,
+        service: &Arc<Shared>,
+    ) -> Self {
+        let (counters, service) = (service.counters.clone(), Arc::downgrade(service));
+        Self { compiled, report, backend, slot, counters, service, has_grown: AtomicBool::new(false) }
+    }
+
+    /// A matcher at the beginning of a text.
+    pub fn matcher(self: &Arc<Self>) -> Matcher {
+        Matcher {
+            inner: self.compiled.clone().start(),
+            tally: Tally::new(&self.counters),
+            handle: self.clone(),
+        }
+    }
+
+    /// What is known about its compile.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// What the backend made of the constraint.
+    pub fn compiled(&self) -> &Arc<dyn Compiled> {
+        &self.compiled
+    }
+
+    pub(crate) fn backend(&self) -> usize {
+        self.backend
+    }
+
+    /// Whether it has grown since the last time this was asked.
+    pub(crate) fn take_grown(&self) -> bool {
+        self.has_grown.swap(false, Ordering::Relaxed)
+    }
+
+    /// Tells the service that texts were matched, so that it measures again.
+    fn grown(&self) {
+        if !self.has_grown.swap(true, Ordering::Relaxed)
+            && let Some(service) = self.service.upgrade()
+        {
+            service.grown(self.slot);
+        }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+/// One text being written, counted in the service's [statistics](super::Service::statistics).
+pub struct Matcher {
+    inner: Box<dyn Matching>,
+    tally: Tally,
+    handle: Arc<Handle>,
+}
+
+impl Matcher {
+    /// Writes the mask; see [`Matching::fill_mask`].
+    pub fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
+        if !self.tally.mask() {
+            return self.inner.fill_mask(words);
+        }
+        let start = Instant::now();
+        let result = self.inner.fill_mask(words);
+        if self.tally.time(start.elapsed()) {
+            self.report();
+        }
+        result
+    }
+
+    /// Takes a token; see [`Matching::accept`].
+    pub fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {
+        let result = self.inner.accept(token);
+        if result.is_ok() {
+            self.tally.token();
+        }
+        result
+    }
+
+    /// Undoes the last tokens, the end included.
+    pub fn rollback(&mut self, tokens: usize) -> Result<(), MatchError> {
+        self.inner.rollback(tokens)
+    }
+
+    /// Back to the beginning of the text.
+    pub fn reset(&mut self) {
+        self.inner.reset();
+    }
+
+    /// An independent matcher at the same place.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self {
+            inner: self.inner.fork(),
+            tally: Tally::new(&self.handle.counters),
+            handle: self.handle.clone(),
+        }
+    }
+
+    /// Where the text stands.
+    pub fn status(&mut self) -> Status {
+        self.inner.status()
+    }
+
+    /// Whether one token may come next, without working out the whole mask.
+    pub fn allows(&mut self, token: TokenId) -> bool {
+        self.inner.allows(token)
+    }
+
+    /// Keeps of some candidates, such as the likeliest tokens of a model, those that may come next: for a short list much
+    /// less work than a mask.
+    pub fn retain_allowed(&mut self, candidates: &mut Vec<TokenId>) {
+        candidates.retain(|token| self.inner.allows(*token));
+    }
+
+    /// What the backend gave, for what only it can do; see [`Matching::as_engine`]. What is done there is not counted.
+    pub fn inner(&mut self) -> &mut dyn Matching {
+        &mut *self.inner
+    }
+
+    /// The constraint that is matched.
+    pub fn handle(&self) -> &Arc<Handle> {
+        &self.handle
+    }
+
+    fn report(&mut self) {
+        self.tally.report(&self.handle.counters);
+        self.handle.grown();
+    }
+}
+
+impl Drop for Matcher {
+    fn drop(&mut self) {
+        self.report();
+    }
+}
+
+impl fmt::Debug for Matcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Matcher").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,407 @@
+//! Constraints for a whole server: each compiled once, in time, within a memory budget, and counted.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use maskwright::service::{Service, Settings};
+//! use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+//!
+//! # let mut vocabulary = VocabularyBuilder::new();
+//! # for (id, token) in (0..).zip(["yes", "no"]) {
+//! #     vocabulary.token(TokenId(id), token.as_bytes())?;
+//! # }
+//! # vocabulary.special(TokenId(2), "<end>")?.eos(TokenId(2));
+//! # let vocabulary = Arc::new(vocabulary.finish()?);
+//! let service = Service::new(Settings { workers: 2, budget: 64 << 20, ..Settings::default() })?;
+//! let client = service.client(Arc::new(Compiler::new(vocabulary)));
+//!
+//! let ticket = client.request(&Constraint::regex("yes|no"));     // returns at once
+//! let handle = ticket.wait()?;                                   // or poll it, or await it
+//! let mut matcher = handle.matcher();
+//! let mut mask = [0; 1];
+//! matcher.fill_mask(&mut mask)?;
+//! assert_eq!(mask, [0b011]);
+//!
+//! client.request(&Constraint::regex("yes|no")).wait()?;
+//! assert_eq!(service.statistics().requests(maskwright::statistics::Lookup::Hit), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # How a request goes
+//!
+//! ```text
+//!   request ─▶ cache ─┬─ ready ──────────────▶ handle ─▶ matchers
+//!                     ├─ failed, lately ─────▶ error
+//!                     ├─ on its way ─▶ seat ─┐
+//!                     └─ unknown ─▶ seat ─▶ queue ─▶ worker ─▶ backend ─▶ lands
+//! ```
+//! The cache holds what is on its way as well as what is there, so equal requests share one compilation ([`flight`]). Equal means: the same
+//! kind, text, [`Options`] and backend, where schemas may differ in white space.
+//!
+//! # Memory
+//!
+//! [`Settings::budget`] bounds everything that is kept between requests: compiled constraints with the masks that they have learnt,
+//! what constraints of one vocabulary share, the texts by which they are found, remembered failures. All of it grows while texts are
+//! matched, so it is measured again after matching, by a worker. When there is too much, constraints go, least recently used first, but never one that
+//! is in use; and when what is shared takes more than half, the backend begins a new library, and constraints of the old one go
+//! first, because the last of them frees it. The vocabulary itself is not part of the budget.
+//!
+//! # What can go wrong
+//!
+//! A constraint that is wrong, too slow, too large or that makes a backend panic is an [`Error`] of those who asked for it, and of nobody else. It is
+//! remembered for [`Settings::failures_for`], so that asking again costs nothing.
+
+mod cache;
+mod error;
+pub(crate) mod flight;
+mod handle;
+mod sync;
+mod ticket;
+mod upkeep;
+mod worker;
+
+use core::hash::BuildHasher;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::time::Duration;
+use core::{fmt, mem};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::RwLock;
+use std::thread::JoinHandle;
+
+use hashbrown::DefaultHashBuilder;
+use maskwright_automata::Stop;
+
+use self::cache::{Cache, Found, Key, KeyRef, SlotId};
+pub use self::error::Error;
+pub use self::handle::{Handle, Matcher, Report};
+use self::sync::{Arc, Condvar, Mutex, lock};
+pub use self::ticket::Ticket;
+use self::upkeep::Upkeep;
+use crate::backend::Backend;
+use crate::statistics::{CacheStatistics, Counters, Statistics};
+use crate::{Constraint, Kind, Options};
+
+/// How many bytes it may take to compile a byte of text, as measured on constraints that were written to be expensive. A text may be no longer than this part of
+/// [`Settings::memory`].
+fn bytes_for_text(kind: Kind) -> usize {
+    match kind {
+        Kind::Choice => 32,
+        Kind::Ebnf => 96,
+        Kind::Regex | Kind::JsonSchema => 192,
+    }
+}
+
+/// What a request ends with.
+pub type Result<T = Arc<Handle>> = core::result::Result<T, Error>;
+
+type Flight = flight::Flight<Result, Arc<Stop>>;
+type Seat = flight::Seat<Result, Arc<Stop>>;
+
+/// How a service works.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Threads that compile. At least one is started.
+    pub workers: usize,
+    /// Bytes that may be kept between requests.
+    pub budget: usize,
+    /// How long one compilation may take.
+    pub timeout: Duration,
+    /// Bytes that one compilation may take, and its result hold.
+    pub memory: usize,
+    /// How long a failure is remembered.
+    pub failures_for: Duration,
+    /// How many constraints may wait for a worker.
+    pub queue: usize,
+}
+
+impl Default for Settings {
+    /// Two workers, 512 MiB, ten seconds and 256 MiB for one compilation, failures for ten seconds, a queue of 10,000.
+    fn default() -> Self {
+        Self {
+            workers: 2,
+            budget: 512 << 20,
+            timeout: Duration::from_secs(10),
+            memory: 256 << 20,
+            failures_for: Duration::from_secs(10),
+            queue: 10_000,
+        }
+    }
+}
+
+/// Workers, a cache and statistics. Clones are the same service; when the last of them and of its [clients](Client) is gone, the workers end, and who
+/// still waits gets [`Error::Closed`].
+#[derive(Clone, Debug)]
+pub struct Service {
+    owner: Arc<Owner>,
+}
+
+/// Requests for one vocabulary, with one set of options. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    owner: Arc<Owner>,
+    backend: usize,
+    options: Arc<Options>,
+    /// The hash of the options.
+    hash: u64,
+}
+
+impl Service {
+    /// Starts the workers.
+    pub fn new(settings: Settings) -> io::Result<Self> {
+        let workers = settings.workers.max(1);
+        let shared = Arc::new(Shared {
+            cache: Mutex::new(Cache::new(settings.failures_for)),
+            queue: Mutex::default(),
+            bell: Condvar::new(),
+            backends: RwLock::default(),
+            counters: Arc::new(Counters::new()),
+            upkeep: Upkeep::default(),
+            common_bytes: AtomicUsize::new(0),
+            hasher: DefaultHashBuilder::default(),
+            settings,
+        });
+        let mut owner = Owner { shared, workers: Vec::with_capacity(workers) };
+        for number in 0..workers {
+            // If one cannot be started, those that were end with their owner.
+            let worker = worker::start(owner.shared.clone(), number)?;
+            owner.workers.push(worker);
+        }
+        Ok(Self { owner: Arc::new(owner) })
+    }
+
+    /// A client of a backend. If a backend of the same name and vocabulary is known already, the client uses that one.
+    pub fn client(&self, backend: Arc<dyn Backend>) -> Client {
+        let is_same = |known: &Registered| {
+            known.backend.name() == backend.name()
+                && known.backend.vocabulary().fingerprint() == backend.vocabulary().fingerprint()
+        };
+        let mut backends =
+            self.owner.shared.backends.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let index = backends.iter().position(|known| is_same(known)).unwrap_or_else(|| {
+            backends.push(Arc::new(Registered { backend, generation: AtomicU64::new(0) }));
+            backends.len() - 1
+        });
+        drop(backends);
+        Client::new(self.owner.clone(), index, Options::default())
+    }
+
+    /// Forgets all constraints and failures, and what constraints shared. What is in use or on its way stays with those who use it or
+    /// wait for it; they lose nothing.
+    pub fn clear(&self) {
+        let shared = &self.owner.shared;
+        let cleared = lock(&shared.cache).clear();
+        drop(cleared);
+        for backend in shared.backends() {
+            backend.renew(0, &shared.counters);
+        }
+        shared.upkeep();
+    }
+
+    /// What has happened so far.
+    pub fn statistics(&self) -> Statistics {
+        let shared = &self.owner.shared;
+        let counters = &shared.counters;
+        let (entries, bytes) = {
+            let cache = lock(&shared.cache);
+            (cache.len() as u64, cache.bytes() as u64)
+        };
+        let cache = CacheStatistics {
+            entries,
+            bytes,
+            shared_bytes: shared.common_bytes.load(Ordering::Relaxed) as u64,
+            budget: shared.settings.budget as u64,
+            evictions: counters.evictions.load(Ordering::Relaxed),
+            renewals: counters.renewals.load(Ordering::Relaxed),
+            upkeep: Duration::from_nanos(counters.upkeep_nanos.load(Ordering::Relaxed)),
+            queued: lock(&shared.queue).jobs.len() as u64,
+            running: counters.running.load(Ordering::Relaxed),
+        };
+        Statistics { kinds: counters.kinds(), cache, matching: counters.matching() }
+    }
+
+    /// Measures everything now and lets go of what is too much. A worker does so by itself now and then.
+    pub fn tidy(&self) {
+        self.owner.shared.upkeep();
+    }
+}
+
+impl Client {
+    fn new(owner: Arc<Owner>, backend: usize, options: Options) -> Self {
+        let hash = owner.shared.hasher.hash_one(&options);
+        Self { owner, backend, options: Arc::new(options), hash }
+    }
+
+    /// A client of the same backend with other options.
+    #[must_use]
+    pub fn with_options(&self, options: Options) -> Self {
+        Self::new(self.owner.clone(), self.backend, options)
+    }
+
+    /// Asks for a constraint. Returns at once.
+    pub fn request(&self, constraint: &Constraint) -> Ticket {
+        let shared = &self.owner.shared;
+        let key = KeyRef { backend: self.backend, options: &self.options, constraint };
+        let hash = key.hash(self.hash, &shared.hasher);
+        let mut cache = lock(&shared.cache);
+        if let Some(found) = cache.find(hash, key).and_then(|slot| cache.take(slot)) {
+            return self.seat(cache, found, constraint);
+        }
+        drop(cache);
+        let (bytes, limit) = (constraint.bytes(), shared.settings.memory / bytes_for_text(constraint.kind()));
+        if bytes > limit {
+            return Ticket::refused(Error::TooMuchText { bytes, limit });
+        }
+        // The canonical form takes a while, so it is worked out without the lock.
+        let canonical = constraint.canonical();
+        let canonical = canonical.as_ref().map(|constraint| KeyRef { constraint, ..key });
+        let canonical = canonical.map(|key| (key.hash(self.hash, &shared.hasher), key));
+        let mut cache = lock(&shared.cache);
+        let known = cache.find(hash, key);
+        let known = known.or_else(|| canonical.and_then(|(hash, key)| cache.find(hash, key)));
+        let slot = known.unwrap_or_else(|| cache.add());
+        for (hash, key) in canonical.into_iter().chain([(hash, key)]) {
+            cache.lead(hash, key, slot);
+        }
+        match cache.take(slot) {
+            Some(found) => self.seat(cache, found, constraint),
+            // A slot that was found under this lock is there; if it were not, the service would be broken.
+            None => Ticket::refused(Error::Closed),
+        }
+    }
+
+    /// Asks for a constraint and waits for it.
+    pub fn compile(&self, constraint: &Constraint) -> Result {
+        self.request(constraint).wait()
+    }
+
+    /// The service.
+    pub fn service(&self) -> Service {
+        Service { owner: self.owner.clone() }
+    }
+
+    /// Makes a ticket of what was found. A new flight goes to the queue while the cache is locked, so that nobody can join one that is refused.
+    fn seat(&self, mut cache: sync::MutexGuard<'_, Cache>, found: Found, constraint: &Constraint) -> Ticket {
+        let shared = &self.owner.shared;
+        shared.counters.request(constraint.kind(), found.lookup());
+        if let Found::Flying { seat, slot, is_new: true } = &found {
+            let key =
+                Key { backend: self.backend, options: self.options.clone(), constraint: constraint.clone() };
+            let job = Job { flight: seat.flight().clone(), slot: *slot, key };
+            if let Err(error) = shared.enqueue(job) {
+                cache.forget(*slot, seat.flight());
+                return Ticket::refused(error);
+            }
+        }
+        drop(cache);
+        Ticket::new(found, Arc::downgrade(shared))
+    }
+}
+
+/// What all threads of a service share.
+pub(crate) struct Shared {
+    settings: Settings,
+    cache: Mutex<Cache>,
+    queue: Mutex<Queue>,
+    /// Rings when there is something in the queue.
+    bell: Condvar,
+    backends: RwLock<Vec<Arc<Registered>>>,
+    pub(crate) counters: Arc<Counters>,
+    upkeep: Upkeep,
+    /// Bytes of what constraints share, when they were last measured.
+    common_bytes: AtomicUsize,
+    hasher: DefaultHashBuilder,
+}
+
+/// A backend that the service works for.
+struct Registered {
+    backend: Arc<dyn Backend>,
+    /// How often it has begun anew.
+    generation: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// Bytes of their texts.
+    bytes: usize,
+    /// Whether a worker should measure.
+    measure: bool,
+    is_closed: bool,
+    /// What is being compiled.
+    running: Vec<Arc<Flight>>,
+}
+
+/// A compilation to be done.
+struct Job {
+    flight: Arc<Flight>,
+    slot: SlotId,
+    key: Key,
+}
+
+impl Shared {
+    fn backends(&self) -> Vec<Arc<Registered>> {
+        self.backends.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    fn enqueue(&self, job: Job) -> Result<()> {
+        let mut queue = lock(&self.queue);
+        if queue.is_closed {
+            return Err(Error::Closed);
+        }
+        let (limit, bytes) = (self.settings.queue, queue.bytes + job.key.constraint.bytes());
+        if queue.jobs.len() >= limit || bytes > self.settings.budget {
+            return Err(Error::Busy { limit });
+        }
+        queue.bytes = bytes;
+        queue.jobs.push_back(job);
+        drop(queue);
+        self.bell.notify_one();
+        Ok(())
+    }
+
+    /// Forgets a flight that nobody waits for.
+    fn abandon(&self, slot: SlotId, flight: &Arc<Flight>) {
+        lock(&self.cache).forget(slot, flight);
+        let mut queue = lock(&self.queue);
+        if let Some(at) = queue.jobs.iter().position(|job| Arc::ptr_eq(&job.flight, flight)) {
+            let job = queue.jobs.remove(at);
+            queue.bytes -= job.map_or(0, |job| job.key.constraint.bytes());
+        }
+    }
+}
+
+/// Ends the workers when it goes.
+struct Owner {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.shared.queue);
+        queue.is_closed = true;
+        let jobs = mem::take(&mut queue.jobs);
+        for flight in &queue.running {
+            flight.cargo().ask();
+        }
+        drop(queue);
+        self.shared.bell.notify_all();
+        for job in jobs {
+            job.flight.land(&Err(Error::Closed));
+        }
+        let here = std::thread::current().id();
+        for worker in self.workers.drain(..) {
+            // A function that runs on a worker may hold the last client; a thread cannot wait for itself.
+            if worker.thread().id() != here {
+                // Workers catch what backends throw, so there is nothing to hear from them.
+                drop(worker.join());
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").field("settings", &self.shared.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,142 @@
+//! What a request gets at once: the constraint, or a place among those who wait for it.
+
+use core::fmt;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use std::sync::Weak;
+use std::time::Instant;
+
+use super::cache::{Found, SlotId};
+use super::{Result, Seat, Shared};
+use crate::statistics::Lookup;
+
+/// A request under way. Wait for it, look whether it is done, have a function called, or `await` it: it is a [`Future`] that needs no
+/// particular runtime.
+///
+/// Whoever drops it no longer waits. When the last one who waits for a constraint leaves, its compilation is cancelled: it is
+/// taken from the queue, or told to stop.
+#[must_use = "whoever drops a ticket no longer waits"]
+pub struct Ticket {
+    place: Place,
+    lookup: Lookup,
+}
+
+enum Place {
+    Served(Result),
+    Waiting(Waiting),
+    /// A function waits in its place.
+    Gone,
+}
+
+/// A seat that is left when it is dropped.
+struct Waiting {
+    seat: Option<Seat>,
+    slot: SlotId,
+    service: Weak<Shared>,
+}
+
+impl Ticket {
+    pub(crate) fn new(found: Found, service: Weak<Shared>) -> Self {
+        let lookup = found.lookup();
+        let place = match found {
+            Found::Ready(handle) => Place::Served(Ok(handle)),
+            Found::Failed(error) => Place::Served(Err(error)),
+            Found::Flying { seat, slot, .. } => Place::Waiting(Waiting { seat: Some(seat), slot, service }),
+        };
+        Self { place, lookup }
+    }
+
+    pub(crate) fn refused(error: super::Error) -> Self {
+        Self { place: Place::Served(Err(error)), lookup: Lookup::Miss }
+    }
+
+    /// What the cache had to say.
+    pub fn lookup(&self) -> Lookup {
+        self.lookup
+    }
+
+    /// Waits for the constraint. Not for the functions of [`Self::on_ready`], which run on a worker: it might wait for itself.
+    pub fn wait(self) -> Result {
+        match self.wait_until(None) {
+            Some(result) => result,
+            // Only a deadline ends the wait without a result, and there is none.
+            None => Err(super::Error::Closed),
+        }
+    }
+
+    /// Waits for the constraint, but no longer than this. The ticket stays good.
+    pub fn wait_for(&self, time: Duration) -> Option<Result> {
+        // A time beyond all clocks is as good as for ever.
+        self.wait_until(Instant::now().checked_add(time))
+    }
+
+    /// The constraint, if it is there. Does not wait.
+    pub fn try_get(&self) -> Option<Result> {
+        match &self.place {
+            Place::Served(result) => Some(result.clone()),
+            Place::Waiting(waiting) => waiting.seat.as_ref()?.outcome(),
+            Place::Gone => None,
+        }
+    }
+
+    /// Has a function called with the result: here if it is there already, otherwise on the thread of the worker that compiles, so it
+    /// should be short. With this the request can no longer be cancelled.
+    pub fn on_ready(mut self, function: impl FnOnce(Result) + Send + 'static) {
+        match core::mem::replace(&mut self.place, Place::Gone) {
+            Place::Served(result) => function(result),
+            Place::Waiting(mut waiting) => {
+                if let Some(seat) = waiting.seat.take() {
+                    seat.call(Box::new(function));
+                }
+            }
+            Place::Gone => {}
+        }
+    }
+
+    fn wait_until(&self, until: Option<Instant>) -> Option<Result> {
+        match &self.place {
+            Place::Served(result) => Some(result.clone()),
+            Place::Waiting(waiting) => waiting.seat.as_ref()?.wait(until),
+            Place::Gone => None,
+        }
+    }
+}
+
+impl Future for Ticket {
+    type Output = Result;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result> {
+        let result = match &self.place {
+            Place::Served(result) => Some(result.clone()),
+            Place::Waiting(waiting) => {
+                waiting.seat.as_ref().and_then(|seat| seat.outcome_or_wake(context.waker()))
+            }
+            Place::Gone => None,
+        };
+        result.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(seat) = self.seat.take()
+            && seat.leave()
+        {
+            seat.flight().cargo().ask();
+            if let Some(service) = self.service.upgrade() {
+                service.abandon(self.slot, seat.flight());
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_ready = self.try_get().is_some();
+        f.debug_struct("Ticket")
+            .field("lookup", &self.lookup)
+            .field("is_ready", &is_ready)
+            .finish_non_exhaustive()
+    }
+}

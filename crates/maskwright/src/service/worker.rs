@@ -1,0 +1,146 @@
+//! The threads that compile.
+
+use core::any::Any;
+use core::sync::atomic::Ordering;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
+
+use maskwright_automata::obeying;
+
+use super::handle::{Handle, Report};
+use super::sync::{Arc, lock, wait_timeout};
+use super::{Error, Job, Result, Shared};
+use crate::backend::Compiled;
+use crate::statistics::Outcome;
+
+/// Frontends guard their depth, for stacks of this size and smaller ones.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Starts a worker.
+pub(super) fn start(shared: Arc<Shared>, number: usize) -> io::Result<JoinHandle<()>> {
+    let name = format!("maskwright-{number}");
+    Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
+        while let Some(task) = shared.next() {
+            match task {
+                Task::Compile(job) => {
+                    shared.run(&job);
+                    // It holds its result, which would count as being in use.
+                    drop(job);
+                    shared.upkeep_if_due();
+                }
+                Task::Measure => shared.upkeep_unless_busy(),
+            }
+        }
+    })
+}
+
+enum Task {
+    Compile(Job),
+    Measure,
+}
+
+impl Shared {
+    /// Waits for something to do; `None` when the service is closed.
+    fn next(&self) -> Option<Task> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if queue.is_closed {
+                return None;
+            }
+            if let Some(job) = queue.jobs.pop_front() {
+                queue.bytes -= job.key.constraint.bytes();
+                queue.running.push(job.flight.clone());
+                return Some(Task::Compile(job));
+            }
+            if core::mem::take(&mut queue.measure) {
+                return Some(Task::Measure);
+            }
+            queue = wait_timeout(&self.bell, queue, None);
+        }
+    }
+
+    fn run(self: &Arc<Self>, job: &Job) {
+        self.counters.running.fetch_add(1, Ordering::Relaxed);
+        let generation = self.backends().get(job.key.backend).map_or(0, |backend| backend.generation());
+        let outcome = self.compile(job);
+        let mut queue = lock(&self.queue);
+        queue.running.retain(|flight| !Arc::ptr_eq(flight, &job.flight));
+        let is_closed = queue.is_closed;
+        drop(queue);
+        self.counters.running.fetch_sub(1, Ordering::Relaxed);
+        if let Some(outcome) = outcome {
+            lock(&self.cache).settle(job.slot, &job.flight, &outcome, generation);
+            job.flight.land(&outcome);
+        } else {
+            lock(&self.cache).forget(job.slot, &job.flight);
+            // Nobody waits, unless the service was closed under those who did.
+            if is_closed {
+                job.flight.land(&Err(Error::Closed));
+            }
+        }
+    }
+
+    /// Compiles; `None` if it was cancelled. Counts what happened.
+    fn compile(self: &Arc<Self>, job: &Job) -> Option<Result> {
+        let (kind, settings, stop) = (job.key.constraint.kind(), &self.settings, job.flight.cargo());
+        let backend = self.backends().get(job.key.backend)?.backend.clone();
+        if job.flight.is_abandoned() {
+            self.counters.compile(kind, Outcome::Cancelled, core::time::Duration::ZERO);
+            return None;
+        }
+        let options = (*job.key.options).clone().within(settings.memory);
+        let start = Instant::now();
+        stop.after(settings.timeout);
+        let work = || obeying(stop, || backend.compile(&job.key.constraint, &options));
+        let compiled = catch_unwind(AssertUnwindSafe(work));
+        let time = start.elapsed();
+        let result = if stop.is_asked() {
+            self.counters.compile(kind, Outcome::Cancelled, time);
+            return None;
+        } else if stop.is_late() {
+            // Whatever came out was cut short.
+            Err((Outcome::TooLong, Error::TooLong { limit: settings.timeout }))
+        } else {
+            judge(compiled, settings.memory)
+        };
+        let (outcome, result) = match result {
+            Ok(compiled) => {
+                let report = Report { kind, time, states: compiled.states(), bytes: compiled.bytes() };
+                self.counters.compiled(kind, report.states, report.bytes);
+                let handle = Handle::new(compiled, report, job.key.backend, job.slot, self);
+                (Outcome::Compiled, Ok(Arc::new(handle)))
+            }
+            Err((outcome, error)) => (outcome, Err(error)),
+        };
+        self.counters.compile(kind, outcome, time);
+        Some(result)
+    }
+}
+
+type Thrown = Box<dyn Any + Send>;
+
+/// What came out of a compilation that ran to its end.
+fn judge(
+    compiled: core::result::Result<core::result::Result<Arc<dyn Compiled>, crate::Error>, Thrown>,
+    limit: usize,
+) -> core::result::Result<Arc<dyn Compiled>, (Outcome, Error)> {
+    match compiled {
+        Err(thrown) => {
+            let message = text(&*thrown).into();
+            Err((Outcome::Panicked, Error::Panicked { message }))
+        }
+        Ok(Err(error)) => Err((Outcome::Refused, Error::Refused(Arc::new(error)))),
+        Ok(Ok(compiled)) => match compiled.bytes() {
+            bytes if bytes > limit => Err((Outcome::TooLarge, Error::TooLarge { bytes, limit })),
+            _ => Ok(compiled),
+        },
+    }
+}
+
+/// What a panic said.
+fn text(thrown: &(dyn Any + Send)) -> &str {
+    let text = thrown.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| thrown.downcast_ref::<&str>().copied()).unwrap_or("(without a message)")
+}
