@@ -209,3 +209,29 @@ fn any_order_with_conditions() {
         &[r#"{"k1": 5, "k2": 1}"#, r#"{"k2": 1}"#, r#"{"k2": 1, "k1": 4}"#],
     );
 }
+
+#[test]
+fn no_comma_without_a_new_key() {
+    let schema = r#"{"type": "object", "patternProperties": {"^e$": {}}, "properties": {"d": {}}, "additionalProperties": false}"#;
+    for value in ["1", "\"x\"", "[]", "[1]", "{}", "true", "{\"a\": [1]}"] {
+        let text = format!("{{\"d\": 1, \"e\": {value}");
+        check(
+            schema,
+            KeyOrder::Schema,
+            &[&format!("{text}}}")],
+            &[&format!("{text},"), &format!("{text} ,")],
+        );
+        assert!(!reaches(schema, &format!("{text},")), "{text},");
+        assert!(!reaches(schema, &format!("{text} ,")), "{text} ,");
+    }
+}
+
+/// Whether every byte of a text is in the mask before it.
+fn reaches(schema: &str, text: &str) -> bool {
+    let bound = Compiler::new(vocabulary()).compile(&Constraint::json_schema(schema)).expect("it compiles");
+    let mut matcher = bound.matcher();
+    text.bytes().all(|byte| {
+        let token = TokenId(u32::from(byte));
+        matcher.mask().contains(token) && matcher.accept(token).is_ok()
+    })
+}

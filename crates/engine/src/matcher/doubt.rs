@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 
 use super::mask::is_in_string;
 use super::register::{Register, Registers, Remembering};
-use super::stack::{Arena, Resume, Top};
+use super::stack::{Arena, Frame, Resume, Top};
 use super::step::{self, Buffers, NETWORK, Thread};
 use crate::bind::{BoundProgram, ones};
 use crate::compile::network::Callee;
@@ -485,9 +485,15 @@ impl Doubt<'_> {
         self.goes_on(thread, SEEN) || self.is_free(thread)
     }
 
-    /// The bytes to try, the last first: what may end something comes before everything else.
+    /// The bytes to try, the last first: what may end something comes before everything else. White space between values leads
+    /// nowhere else than what can come without it.
     fn order(&mut self, threads: &[Thread]) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.live(threads).iter().collect();
+        let is_space = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+        let in_string = threads.iter().any(|thread| is_in_string(self.bound.program(), thread));
+        if !in_string && !bytes.iter().all(is_space) {
+            bytes.retain(|byte| !is_space(byte));
+        }
         bytes.sort_by_key(|byte| matches!(byte, b'"' | b'}' | b']' | b','));
         bytes
     }
@@ -505,6 +511,18 @@ impl Doubt<'_> {
             return false;
         }
         let (mut work, mut frames) = (vec![thread.stack], Vec::new());
+        if thread.leaf != NETWORK {
+            // White space, or a number: what comes next counts.
+            self.arena.frames(thread.stack, &mut frames);
+            let leads_to_check = |(frame, _): &(Frame, u32)| match frame.resume() {
+                Resume::At(state) => self.leads_to_check(state.raw()),
+                Resume::Loop { .. } | Resume::Scope { .. } | Resume::Finish => false,
+            };
+            if frames.iter().any(leads_to_check) {
+                return false;
+            }
+            frames.clear();
+        }
         let mut visited = crate::seen::Seen::default();
         while let Some(stack) = work.pop() {
             if !visited.insert(stack) {
@@ -535,6 +553,9 @@ impl Doubt<'_> {
             match program.place(state) {
                 program::Place::Node { next, .. } => work.push(program.behind(next)),
                 program::Place::Cell(cell) => {
+                    if matches!(cell.kind, Kind::Check { .. }) {
+                        return true;
+                    }
                     for call in &cell.calls {
                         match call.callee {
                             Callee::Check => return true,
