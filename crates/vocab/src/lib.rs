@@ -52,6 +52,7 @@ pub mod trie;
 mod utf8;
 mod vocabulary;
 
+pub use hash::checksum;
 pub use class::{ByteClasses, ClassTrie};
 pub use loops::{Loop, LoopClass, LoopLibrary};
 pub use mask::TokenMask;
