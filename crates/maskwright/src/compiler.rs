@@ -3,7 +3,9 @@
 use core::fmt;
 use std::sync::Arc;
 
-use maskwright_engine::{AutomatonCache, BoundProgram, CompileError, Library, Limits, Program, compile};
+use maskwright_engine::{
+    AutomatonCache, BoundProgram, CompileError, IndexError, Library, Limits, Program, compile,
+};
 use maskwright_frontend::{choice, ebnf, json_schema, regex};
 use maskwright_grammar::{Diagnostic, Grammar};
 use maskwright_vocab::Vocabulary;
@@ -52,6 +54,10 @@ impl Compiler {
     /// What is shared between the constraints of this vocabulary.
     pub fn library(&self) -> &Arc<Library> {
         &self.library
+    }
+
+    pub(crate) fn automata(&self) -> &AutomatonCache {
+        &self.cache
     }
 
     /// Compiles a constraint.
@@ -105,6 +111,8 @@ pub enum Error {
     Schema(json_schema::SchemaError),
     /// The grammar could not be compiled.
     Compile(CompileError),
+    /// The constraint has no index.
+    Index(IndexError),
 }
 
 impl Error {
@@ -132,6 +140,7 @@ impl fmt::Display for Error {
             Self::Choice(message) => f.write_str(message),
             Self::Schema(error) => write!(f, "{error}"),
             Self::Compile(error) => write!(f, "{error}"),
+            Self::Index(error) => write!(f, "{error}"),
         }
     }
 }

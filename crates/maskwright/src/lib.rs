@@ -32,11 +32,13 @@
 
 mod compiler;
 mod constraint;
+mod index;
 
 pub use compiler::{Compiler, Error, Options};
 pub use constraint::{Constraint, Kind};
 pub use maskwright_engine::{
-    BoundProgram, CompileError, Library, Limits, MatchError, Matcher, Program, StateInfo, ThreadInfo, Way,
+    BoundProgram, CompileError, Flaw, Index, IndexChecks, IndexError, IndexLimits, Library, Limits,
+    LoadError, MaskRef, MatchError, Matcher, NotAllowed, Program, StateId, StateInfo, ThreadInfo, Way,
     fill_masks,
 };
 pub use maskwright_frontend::{ebnf, json_schema, regex};

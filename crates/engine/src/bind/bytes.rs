@@ -114,6 +114,11 @@ impl Bytes {
         self.below[node as usize]
     }
 
+    /// The same for all nodes.
+    pub(crate) fn all_below(&self) -> &[u128] {
+        &self.below
+    }
+
     /// The tokens that consist of bytes of a class.
     pub(crate) fn run(&self, class: u128) -> Vec<u32> {
         let mut words = self.no_longer[self.longest()].to_vec();

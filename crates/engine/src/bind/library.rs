@@ -10,6 +10,7 @@ use super::bytes::{self, Bytes};
 use super::entry::{Entry, Tokens, Words, bitset};
 use super::near::{self, Distances};
 use super::whole::Whole;
+use crate::index::Tries;
 use crate::leaf::{Automaton, JSON_BODY, json_string};
 use crate::store::Store;
 
@@ -27,6 +28,7 @@ pub struct Library {
     bytes: Bytes,
     string_body: OnceLock<Words>,
     whole: Whole,
+    tries: Tries,
 }
 
 /// Two bitsets, kept so that their addresses stay theirs, and what is in either.
@@ -52,6 +54,7 @@ impl Library {
             below: RwLock::default(),
             unions: RwLock::default(),
             string_body: OnceLock::new(),
+            tries: Tries::default(),
         };
         let string = library.bind(json_string());
         for state in 1..json_string().len() as u32 {
@@ -75,6 +78,7 @@ impl Library {
         automata.values().map(|bound| bound.heap_bytes()).sum::<usize>()
             + unions.values().map(|union| union.words.len() * 4).sum::<usize>()
             + self.bytes.heap_bytes()
+            + self.tries.heap_bytes()
     }
 
     /// The tokens at and below a node of the vocabulary's trie, ascending.
@@ -111,6 +115,11 @@ impl Library {
 
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// What indexes share.
+    pub(crate) fn tries(&self) -> &Tries {
+        &self.tries
     }
 
     /// Whether some token below a node of the vocabulary's trie goes on with a quote.

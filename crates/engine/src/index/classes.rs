@@ -24,6 +24,9 @@ use super::walk::{Rows, Run};
 /// No class: the tokens are dead everywhere.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// Below so many pairs of atoms and rows, waking other threads takes longer than the work. Not measured closely.
+const ALONE: usize = 1 << 20;
+
 /// The classes of tokens and the rows in terms of them.
 #[derive(Debug)]
 pub(super) struct Classes {
@@ -105,7 +108,7 @@ impl Classes {
     /// Says all rows in terms of classes, or gives the classes back if some class does not lead one way.
     fn translate(mut self, rows: &Rows, borders: &Borders) -> Result<Self, Self> {
         let make = || Scratch { target: vec![0; self.len()], atoms: vec![0; self.len()], met: Vec::new() };
-        let translated: Option<Vec<_>> = if rows.rows.len() < 8 {
+        let translated: Option<Vec<_>> = if self.of_atom.len() * rows.rows.len() < ALONE {
             let mut scratch = make();
             rows.rows.iter().map(|row| self.translate_row(row, borders, &mut scratch)).collect()
         } else {

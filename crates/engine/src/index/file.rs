@@ -6,8 +6,8 @@
 //! words 5–6    how many words there are
 //! words 8–11   checksum of everything from word 12 on
 //! words 12–15  fingerprint of the vocabulary
-//! words 16–20  tokens, states, classes, whether rows are narrow, the common class
-//! words 21–33  where each section begins, and the end of the last
+//! words 16–21  tokens, states, classes, whether rows are narrow, the common class, its base
+//! words 22–33  where each section begins, and the end of the last
 //! ```
 //! All words are 32 bits, the lowest byte first.
 //!
@@ -20,11 +20,13 @@
 //! | masks | base, start of the patch, how many tokens of it are added (the rest are removed) |
 //! | patches | tokens |
 //! | bases | bitsets |
-//! | common | the tokens of the most common class, as a bitset; empty if no class is so common |
 //! | pages | for each 256 tokens, where their classes begin |
 //! | lows | the lowest byte of each token that has a class and not the common one, four to a word |
 //! | token classes | the class of each of them, two to a word if narrow |
 //! | end | the end tokens |
+//!
+//! A token that has no class of its own in these lists is of the *common* class if it is in the base that the header names: for a JSON
+//! document that is most of the vocabulary.
 //!
 //! A file is used where it lies: nothing is copied, unless its bytes begin at an odd address or the machine puts the highest
 //! byte first. The checksum is the one that saved vocabularies have: four lanes of multiplication and rotation, as fast as memory,
@@ -50,9 +52,9 @@ const HEADER: usize = 36;
 /// Where what the checksum covers begins.
 const COVERED: usize = 12;
 /// Where the table of sections begins.
-const TABLE: usize = 21;
-/// From so many tokens on, a bitset for the most common class takes less room than their numbers.
-const COMMON_FROM: u32 = 6_000;
+const TABLE: usize = 22;
+/// From so many tokens on, a class may be the common one. A class as large is in no patch, only in bases.
+const COMMON_FROM: u32 = 2_000;
 
 /// The parts of an index, in the order in which they lie.
 #[derive(Clone, Copy, Debug)]
@@ -64,14 +66,27 @@ pub(super) enum Section {
     Masks,
     Patches,
     Bases,
-    Common,
     Pages,
     Lows,
     TokenClasses,
     End,
 }
 
-const SECTIONS: usize = 12;
+const SECTIONS: usize = 11;
+
+const NAMES: [&str; SECTIONS] = [
+    "accepting",
+    "row starts",
+    "rows",
+    "state masks",
+    "masks",
+    "patches",
+    "bases",
+    "pages",
+    "lows",
+    "token classes",
+    "end",
+];
 
 /// What the header says, checked.
 #[derive(Clone, Debug)]
@@ -82,6 +97,8 @@ pub(super) struct Layout {
     pub(super) classes: usize,
     pub(super) narrow: bool,
     pub(super) common_class: u32,
+    /// The base that holds the tokens of the common class, and no others without a class of their own.
+    pub(super) common_base: usize,
     sections: [usize; SECTIONS + 1],
 }
 
@@ -124,6 +141,12 @@ impl Index {
     pub(super) fn section(&self, section: Section) -> &[u32] {
         let at = section as usize;
         self.words().get(self.layout.sections[at]..self.layout.sections[at + 1]).unwrap_or_default()
+    }
+
+    /// The parts of the index and how many bytes each takes, for people.
+    pub fn sections(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let ends = self.layout.sections.windows(2);
+        NAMES.into_iter().zip(ends.map(|ends| 4 * (ends[1] - ends[0])))
     }
 
     /// Writes the index as a file.
@@ -232,6 +255,7 @@ impl Layout {
             classes: word(18) as usize,
             narrow: word(19) == 1,
             common_class: word(20),
+            common_base: word(21) as usize,
             sections: core::array::from_fn(|at| word(TABLE + at) as usize),
         };
         layout.check(words.len()).map_err(LoadError::Inconsistent)?;
@@ -253,8 +277,7 @@ impl Layout {
             || len(Section::Pages) != self.vocabulary_size.div_ceil(256) + 1
             || len(Section::Masks) < 3
             || !len(Section::Masks).is_multiple_of(3)
-            || len(Section::Bases).checked_rem(mask).unwrap_or(0) != 0
-            || ![0, mask].contains(&len(Section::Common));
+            || len(Section::Bases).checked_rem(mask).unwrap_or(0) != 0;
         if wrong { Err("a part has the wrong length") } else { Ok(()) }
     }
 }
@@ -280,8 +303,7 @@ pub(super) fn write(
     out.masks(masks);
     out.section(&masks.patches);
     out.section(&masks.bases);
-    let map = TokenClasses::of(rows, classes, vocabulary.size());
-    out.section(&map.common);
+    let map = TokenClasses::of(rows, classes, masks, vocabulary.size());
     out.section(&map.pages);
     out.section(&pack::<4>(map.lows.iter().map(|&low| u32::from(low))));
     if narrow {
@@ -296,7 +318,8 @@ pub(super) fn write(
         states,
         classes: classes.len(),
         narrow,
-        common_class: map.common_class,
+        common_class: map.common.map_or(u32::MAX, |(class, _)| class),
+        common_base: map.common.map_or(u32::MAX, |(_, base)| base) as usize,
         sections: core::array::from_fn(|at| out.sections[at]),
     };
     Index { storage: Storage::Owned(seal(out.words, &layout).into()), layout }
@@ -317,6 +340,7 @@ fn seal(mut words: Vec<u32>, layout: &Layout) -> Vec<u32> {
     let counts = [layout.vocabulary_size, layout.states, layout.classes, usize::from(layout.narrow)];
     words[16..20].copy_from_slice(&counts.map(|count| count as u32));
     words[20] = layout.common_class;
+    words[21] = layout.common_base as u32;
     for (word, &section) in words[TABLE..].iter_mut().zip(&layout.sections) {
         *word = section as u32;
     }
@@ -370,27 +394,23 @@ impl Writer {
 
 /// Which class each token has.
 struct TokenClasses {
-    common_class: u32,
-    common: Vec<u32>,
+    /// The common class and a base that holds it.
+    common: Option<(u32, u32)>,
     pages: Vec<u32>,
     lows: Vec<u8>,
     classes: Vec<u32>,
 }
 
 impl TokenClasses {
-    fn of(rows: &Rows, classes: &Classes, size: usize) -> Self {
+    fn of(rows: &Rows, classes: &Classes, masks: &Masks, size: usize) -> Self {
         let largest = (0..classes.len() as u32).max_by_key(|&class| classes.size(class));
-        let common_class = largest.filter(|&class| classes.size(class) >= COMMON_FROM).unwrap_or(u32::MAX);
-        let mut common = Vec::new();
+        let common = largest
+            .filter(|&class| classes.size(class) >= COMMON_FROM)
+            .and_then(|class| masks.base_with(class).map(|base| (class, base)));
         let mut pairs: Vec<(u32, u32)> = Vec::new();
-        for class in 0..classes.len() as u32 {
+        for class in (0..classes.len() as u32).filter(|&class| Some(class) != common.map(|common| common.0)) {
             let tokens = classes.positions(class).flat_map(|positions| &rows.tokens[positions]);
-            if class == common_class {
-                common.resize(size.div_ceil(32), 0);
-                tokens.for_each(|&token| common[token as usize / 32] |= 1 << (token % 32));
-            } else {
-                pairs.extend(tokens.map(|&token| (token, class)));
-            }
+            pairs.extend(tokens.map(|&token| (token, class)));
         }
         let pairs = by_token(pairs, size);
         let mut pages = vec![0u32; size.div_ceil(256) + 1];
@@ -401,7 +421,6 @@ impl TokenClasses {
             pages[page] += pages[page - 1];
         }
         Self {
-            common_class,
             common,
             pages,
             lows: pairs.iter().map(|&(token, _)| token as u8).collect(),

@@ -155,7 +155,7 @@ impl Index {
 
     /// The class of a token: from the list of its page, or the common one.
     fn class(&self, token: TokenId) -> Option<u32> {
-        let (page, low) = (token.0 as usize / 256, token.0 % 256);
+        let (page, low) = (token.index() / 256, token.0 % 256);
         let pages = self.section(Section::Pages);
         let (mut first, end) = (*pages.get(page)? as usize, *pages.get(page + 1)? as usize);
         let mut behind = end;
@@ -172,7 +172,9 @@ impl Index {
             let classes = self.section(Section::TokenClasses);
             return if self.layout.narrow { packed_half(classes, first) } else { classes.get(first).copied() };
         }
-        let common = self.section(Section::Common).get(token.index() / 32)?;
+        // Everything else in the common base is of the common class.
+        let base = self.layout.common_base.checked_mul(self.mask_words())?;
+        let common = self.section(Section::Bases).get(base.checked_add(token.index() / 32)?)?;
         (common >> (token.0 % 32) & 1 == 1).then_some(self.layout.common_class)
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Masks {
     pub(super) bases: Vec<u32>,
     /// The tokens to add and to remove, mask by mask.
     pub(super) patches: Vec<u32>,
+    /// The classes of each base.
+    ranges: Vec<Ranges>,
 }
 
 /// A mask: a base, and how many tokens to add and to remove.
@@ -81,7 +83,14 @@ impl Masks {
             masks.masks.push(mask);
             masks.patches.extend(patch);
         }
+        masks.ranges = bases.into_iter().map(|(ranges, _)| ranges).collect();
         masks
+    }
+
+    /// A base that holds a class.
+    pub(super) fn base_with(&self, class: u32) -> Option<u32> {
+        let holds = |ranges: &Ranges| ranges.iter().any(|range| (range.0..range.1).contains(&class));
+        self.ranges.iter().position(holds).map(|base| base as u32)
     }
 }
 

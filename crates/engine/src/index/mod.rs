@@ -55,6 +55,7 @@ mod file;
 mod language;
 mod lookup;
 mod masks;
+mod tries;
 mod verify;
 mod walk;
 
@@ -67,6 +68,7 @@ use maskwright_vocab::TokenId;
 pub use self::file::LoadError;
 use self::file::{Layout, Storage};
 pub use self::lookup::MaskRef;
+pub(crate) use self::tries::Tries;
 pub use self::verify::{Flaw, IndexChecks};
 use crate::bind::Library;
 use crate::compile::{AutomatonCache, CompileError};

@@ -4,8 +4,8 @@
 //! them; three things make it a small part of that:
 //!
 //! * tokens are read along a trie, so a prefix is read once, and where it dies all tokens below it are dead;
-//! * if the automaton does not tell apart the bytes of a prepared class trie, that trie is read, in which `cat` and `dog` are
-//!   one path; and if there are many states, the bytes that *this* automaton does not tell apart are merged first;
+//! * the trie is the smallest that the automaton can read ([`super::tries`]), in which `cat` and `dog` may be one path; and if
+//!   there are many states, all bytes that *this* automaton does not tell apart are merged first;
 //! * if a state leads to itself by every byte that occurs below a node, then so does everything below it.
 //!
 //! Tokens are named by their *positions* in the trie, in whose order everything below a node is one range. So a row is a
@@ -15,11 +15,12 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use maskwright_automata::Dfa;
-use maskwright_vocab::{ByteClasses, ClassTrie, Trie, Vocabulary};
+use maskwright_vocab::{ByteClasses, ClassTrie, Trie};
 use rayon::prelude::*;
 
+use super::tries::{Prepared, prepared};
 use super::{FIRST, IndexError, IndexLimits, Resource};
-use crate::bind::{Bytes, Library, byte_bit};
+use crate::bind::Library;
 
 /// Positions `start..end` lead to `target`, a state of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,85 +41,79 @@ pub(super) struct Rows {
 
 /// Reads the rows of all states that the start can reach.
 pub(super) fn read_rows(dfa: &Dfa, library: &Library, limits: &IndexLimits) -> Result<Rows, IndexError> {
-    let vocabulary = library.vocabulary();
-    let own = own_trie(dfa, vocabulary);
-    let reader = Reader::new(dfa, library, own.as_ref());
-    let mut number = vec![u32::MAX; dfa.len()];
-    let (mut states, mut rows) = (vec![dfa.start()], Vec::<Box<[Run]>>::new());
-    number[dfa.start() as usize] = FIRST;
-    let (steps, mut runs) = (AtomicUsize::new(0), 0);
-    while rows.len() < states.len() {
-        let next = rows.len()..states.len().min(rows.len() + AT_ONCE);
-        let read = |&state: &u32| reader.row(state, &steps, limits.steps);
-        let found: Vec<Box<[Run]>> = match &states[next] {
-            [only] => vec![read(only)],
-            many => many.par_iter().map(read).collect(),
-        };
-        if steps.load(Ordering::Relaxed) > limits.steps {
-            return Err(IndexError::TooLarge { resource: Resource::Steps, limit: limits.steps });
-        }
-        for mut row in found {
-            for run in &mut row {
-                let known = &mut number[run.target as usize];
-                if *known == u32::MAX {
-                    *known = FIRST + states.len() as u32;
-                    states.push(run.target);
-                }
-                run.target = *known;
-            }
-            runs += row.len();
-            rows.push(row);
-        }
-        if runs * size_of::<Run>() > limits.bytes {
-            return Err(IndexError::TooLarge { resource: Resource::Bytes, limit: limits.bytes });
-        }
+    let prepared = prepared(dfa, library);
+    // Merging pays if much is read. How much, only reading shows: so when it has taken as long as merging would, begin again.
+    let trie = prepared.trie;
+    let before_merging = trie.len() * if prepared.skips.is_some() { 4 * MERGING } else { MERGING };
+    if let Some(rows) = (Reader { dfa, prepared }).rows(limits.steps.min(before_merging), limits.bytes)? {
+        return Ok(rows);
     }
-    Ok(Rows { states, rows, tokens: reader.trie.all_tokens().to_vec() })
+    let classes = ByteClasses::of(|byte| dfa.classes().class(byte));
+    let merged = ClassTrie::build(trie, classes);
+    let reader = Reader { dfa, prepared: Prepared { trie: merged.trie(), skips: None } };
+    let rows = reader.rows(limits.steps, limits.bytes)?;
+    rows.ok_or(IndexError::TooLarge { resource: Resource::Steps, limit: limits.steps })
 }
 
 /// So many states are read before limits are looked at again.
 const AT_ONCE: usize = 512;
 
-/// From this many states on, merging the bytes of a trie pays. See `mwbench regex`: `permissive_any` has thousands.
-const MERGE_FROM: usize = 96;
+/// So many steps are taken before other threads are asked to help. PERF: waking them takes longer than a small index.
+const ALONE: usize = 100_000;
 
-/// A trie in which bytes are merged that the automaton does not tell apart, if that is worth its price.
-fn own_trie(dfa: &Dfa, vocabulary: &Vocabulary) -> Option<ClassTrie> {
-    let classes = ByteClasses::of(|byte| dfa.classes().class(byte));
-    (dfa.len() >= MERGE_FROM).then(|| ClassTrie::build(prepared(dfa, vocabulary).0, classes))
-}
-
-/// The smallest trie of the vocabulary that this automaton can read, and whether it is the one of whole bytes.
-fn prepared<'v>(dfa: &Dfa, vocabulary: &'v Vocabulary) -> (&'v Trie, bool) {
-    let same = |a: u8, b: u8| dfa.classes().class(a) == dfa.classes().class(b);
-    let class_trie = vocabulary.class_tries().iter().find(|trie| trie.respects(same));
-    class_trie.map_or((vocabulary.trie(), true), |trie| (trie.trie(), false))
-}
+/// How many steps of reading take as long as merging one node of a trie. A trie that tells apart all of ASCII becomes little
+/// smaller by merging, and what is known of the bytes below its nodes is lost, so there it takes four times as many. PERF: about
+/// 100 and 6 nanoseconds on one machine.
+const MERGING: usize = 16;
 
 struct Reader<'a> {
     dfa: &'a Dfa,
-    trie: &'a Trie,
-    /// What is known of the bytes below each node, if the trie is the vocabulary's.
-    bytes: Option<&'a Bytes>,
-    /// For each state, the bytes by which it leads to itself, where that is of use.
-    loops: Vec<u128>,
+    prepared: Prepared<'a>,
 }
 
-impl<'a> Reader<'a> {
-    fn new(dfa: &'a Dfa, library: &'a Library, own: Option<&'a ClassTrie>) -> Self {
-        let (trie, whole_bytes) = match own {
-            Some(own) => (own.trie(), false),
-            None => prepared(dfa, library.vocabulary()),
-        };
-        let bytes = whole_bytes.then(|| library.bytes());
-        let loops = if whole_bytes { loops(dfa) } else { Vec::new() };
-        Self { dfa, trie, bytes, loops }
+impl Reader<'_> {
+    /// The rows of all states, or nothing if that takes too many steps.
+    fn rows(&self, limit: usize, bytes: usize) -> Result<Option<Rows>, IndexError> {
+        let mut number = vec![u32::MAX; self.dfa.len()];
+        let (mut states, mut rows) = (vec![self.dfa.start()], Vec::<Box<[Run]>>::new());
+        number[self.dfa.start() as usize] = FIRST;
+        let (steps, mut runs) = (AtomicUsize::new(0), 0);
+        while rows.len() < states.len() {
+            let most = if steps.load(Ordering::Relaxed) < ALONE { 8 } else { AT_ONCE };
+            let next = rows.len()..states.len().min(rows.len() + most);
+            let read = |&state: &u32| self.row(state, &steps, limit);
+            let found: Vec<Box<[Run]>> = match &states[next] {
+                few if few.len() <= 8 => few.iter().map(read).collect(),
+                many => many.par_iter().map(read).collect(),
+            };
+            if steps.load(Ordering::Relaxed) > limit {
+                return Ok(None);
+            }
+            for mut row in found {
+                for run in &mut row {
+                    let known = &mut number[run.target as usize];
+                    if *known == u32::MAX {
+                        *known = FIRST + states.len() as u32;
+                        states.push(run.target);
+                    }
+                    run.target = *known;
+                }
+                runs += row.len();
+                rows.push(row);
+            }
+            if runs * size_of::<Run>() > bytes {
+                return Err(IndexError::TooLarge { resource: Resource::Bytes, limit: bytes });
+            }
+        }
+        Ok(Some(Rows { states, rows, tokens: self.prepared.trie.all_tokens().to_vec() }))
     }
 
     /// The row of a state, whose targets are states of the automaton. Gives up when all rows together took too many steps.
     fn row(&self, state: u32, steps: &AtomicUsize, limit: usize) -> Box<[Run]> {
+        let Prepared { trie, skips } = &self.prepared;
+        let mut used = 0;
         let mut row = Row(Vec::new());
-        let mut work = vec![Below::Nodes(self.trie.children(Trie::ROOT), state)];
+        let mut work = vec![Below::Nodes(trie.children(Trie::ROOT), state)];
         while let Some(below) = work.pop() {
             let (siblings, state) = match below {
                 Below::Nodes(siblings, state) => (siblings, state),
@@ -127,36 +122,34 @@ impl<'a> Reader<'a> {
                     continue;
                 }
             };
-            let used = siblings.len();
-            if steps.fetch_add(used, Ordering::Relaxed) + used > limit {
-                return Box::default();
+            used += siblings.len();
+            if used > limit {
+                break;
             }
             // The tokens of siblings come before everything below them, and what is below the first before the rest.
             let waiting = work.len();
-            for (node, &byte) in siblings.clone().zip(self.trie.bytes(siblings)) {
+            for (node, &byte) in siblings.clone().zip(trie.bytes(siblings)) {
                 let next = self.dfa.next(state, byte);
                 if next == Dfa::DEAD {
                     continue;
                 }
-                row.add(self.trie.positions(node), next);
-                let children = self.trie.children(node);
+                row.add(trie.positions(node), next);
+                let children = trie.children(node);
                 if children.is_empty() {
                     continue;
                 }
-                work.push(if self.stays_below(next, node) {
-                    Below::All(self.trie.positions_below(node), next)
-                } else {
-                    Below::Nodes(children, next)
+                work.push(match skips {
+                    Some(skips) if skips.stays_below(next, node) => {
+                        Below::All(skips.positions_below(trie, node), next)
+                    }
+                    _ => Below::Nodes(children, next),
                 });
             }
             work[waiting..].reverse();
         }
+        // What was read beyond the limit is thrown away by whoever looks at the sum.
+        steps.fetch_add(used, Ordering::Relaxed);
         row.0.into()
-    }
-
-    #[inline]
-    fn stays_below(&self, state: u32, node: u32) -> bool {
-        self.bytes.is_some_and(|bytes| bytes.below(node) & !self.loops[state as usize] == 0)
     }
 }
 
@@ -166,21 +159,6 @@ enum Below {
     Nodes(Range<u32>, u32),
     /// All of these positions lead to a state.
     All(Range<u32>, u32),
-}
-
-/// For each state the ASCII bytes by which it leads to itself.
-fn loops(dfa: &Dfa) -> Vec<u128> {
-    let representatives = dfa.classes().representatives();
-    let mut members = vec![0u128; representatives.len()];
-    // Zero shares its bit with bytes beyond ASCII, so it is never part of a loop here.
-    for byte in 1..0x80 {
-        members[usize::from(dfa.classes().class(byte))] |= byte_bit(byte);
-    }
-    let of = |state: u32| {
-        let stay = representatives.iter().zip(&members).filter(|(byte, _)| dfa.next(state, **byte) == state);
-        stay.fold(0, |bits, (_, members)| bits | members)
-    };
-    (0..dfa.len() as u32).map(of).collect()
 }
 
 /// Runs, ascending.
