@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use maskwright_engine::{
-    AutomatonCache, BoundProgram, CompileError, Index, IndexError, IndexLimits, Library, Limits, LoadError, Matcher,
-    StateId, compile,
+    AutomatonCache, BoundProgram, CompileError, Index, IndexError, IndexLimits, Library, Limits, LoadError,
+    Matcher, StateId, compile,
 };
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::generate::{self, Rng, Shape};
@@ -104,8 +104,11 @@ fn random_grammars(seeds: core::ops::Range<u64>, shape: &Shape) {
         let index = match built(&grammar, &library) {
             Ok(index) => index,
             Err(
-                IndexError::Recursive { .. } | IndexError::Automaton(_) | IndexError::StringTooLarge
-                | IndexError::Compile(_) | IndexError::TooLarge { .. },
+                IndexError::Recursive { .. }
+                | IndexError::Automaton(_)
+                | IndexError::StringTooLarge
+                | IndexError::Compile(_)
+                | IndexError::TooLarge { .. },
             ) => {
                 tally.refused += 1;
                 continue;
@@ -121,12 +124,8 @@ fn random_grammars(seeds: core::ops::Range<u64>, shape: &Shape) {
         let matcher = BoundProgram::new(Arc::new(program), library.clone()).matcher();
         tally.states += compare(&index, &matcher, &format!("seed {seed}\n{grammar}\n"));
         tally.indexes += 1;
-        let checks = index.check_constraint(
-            &grammar,
-            library.vocabulary(),
-            &AutomatonCache::default(),
-            &small(),
-        );
+        let checks =
+            index.check_constraint(&grammar, library.vocabulary(), &AutomatonCache::default(), &small());
         assert_eq!(checks.map(|checks| checks.states), Ok(index.len()), "seed {seed}\n{grammar}");
     }
     eprintln!("{tally:?}");
@@ -146,7 +145,8 @@ fn random_json_strings() {
 
 #[test]
 fn counted_loops_have_an_index_or_a_limit() {
-    let list: Vec<Vec<u8>> = ["a", "b", "ab", "aaaa", "é", "\u{e9}\u{e9}"].iter().map(|t| t.as_bytes().to_vec()).collect();
+    let list: Vec<Vec<u8>> =
+        ["a", "b", "ab", "aaaa", "é", "\u{e9}\u{e9}"].iter().map(|t| t.as_bytes().to_vec()).collect();
     let library = Library::new(vocabulary(&list));
     let letters = |max| {
         grammar(|g| {
@@ -159,14 +159,25 @@ fn counted_loops_have_an_index_or_a_limit() {
     let error = built(&letters(65_535), &library).expect_err("too many states for these limits");
     assert!(error.to_string().contains("3000 states"), "{error}");
     let whole = Index::build(&letters(65_535), &library, &AutomatonCache::default(), &IndexLimits::default());
-    assert_eq!(whole.expect("within the usual limits").len(), 65_536);
+    let whole = whole.expect("within the usual limits");
+    assert_eq!(whole.len(), 65_536);
+    // More than a megabyte, which is summed in parts.
+    let mut file = Vec::new();
+    whole.save(&mut file).expect("memory is large enough");
+    assert!(file.len() > 1 << 20);
+    let last = file.len() - 1;
+    assert_eq!(Index::from_bytes(file.clone()).expect("as it was saved").len(), 65_536);
+    file[last] ^= 1;
+    assert_eq!(Index::from_bytes(file).map(|_| ()), Err(LoadError::Damaged));
     let mut few = IndexLimits::default();
     few.steps = 10_000;
-    let error = Index::build(&letters(20_000), &library, &AutomatonCache::default(), &few).expect_err("steps");
+    let error =
+        Index::build(&letters(20_000), &library, &AutomatonCache::default(), &few).expect_err("steps");
     assert!(error.to_string().contains("10000 steps"), "{error}");
     few = IndexLimits::default();
     few.bytes = 100_000;
-    let error = Index::build(&letters(20_000), &library, &AutomatonCache::default(), &few).expect_err("bytes");
+    let error =
+        Index::build(&letters(20_000), &library, &AutomatonCache::default(), &few).expect_err("bytes");
     assert!(error.to_string().contains("100000 bytes"), "{error}");
 }
 
@@ -273,7 +284,10 @@ fn what_is_loaded_equals_what_was_saved() {
         assert_eq!(again, file);
     }
     let loaded = Index::from_bytes(Arc::<[u8]>::from(file)).expect("as it was saved");
-    assert_eq!((loaded.len(), loaded.classes(), loaded.masks()), (index.len(), index.classes(), index.masks()));
+    assert_eq!(
+        (loaded.len(), loaded.classes(), loaded.masks()),
+        (index.len(), index.classes(), index.masks())
+    );
     let other = vocabulary(&[b"a".to_vec()]);
     assert_eq!(loaded.check_vocabulary(&other), Err(LoadError::OtherVocabulary));
 }

@@ -43,7 +43,12 @@ impl Compiler {
 
     /// A compiler with these options.
     pub fn with_options(vocabulary: Arc<Vocabulary>, options: Options) -> Self {
-        Self { library: Arc::new(Library::new(vocabulary)), cache: AutomatonCache::default(), options }
+        Self::with_library(Arc::new(Library::new(vocabulary)), options)
+    }
+
+    /// A compiler that shares a library with others and nothing else.
+    pub fn with_library(library: Arc<Library>, options: Options) -> Self {
+        Self { library, cache: AutomatonCache::default(), options }
     }
 
     /// The vocabulary.

@@ -33,9 +33,13 @@
 mod compiler;
 mod constraint;
 mod index;
+#[cfg(feature = "mmap")]
+mod map;
 
 pub use compiler::{Compiler, Error, Options};
 pub use constraint::{Constraint, Kind};
+#[cfg(feature = "mmap")]
+pub use map::{MapError, map_index};
 pub use maskwright_engine::{
     BoundProgram, CompileError, Flaw, Index, IndexChecks, IndexError, IndexLimits, Library, Limits,
     LoadError, MaskRef, MatchError, Matcher, NotAllowed, Program, StateId, StateInfo, ThreadInfo, Way,

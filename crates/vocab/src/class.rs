@@ -57,9 +57,8 @@ impl ByteClasses {
     /// ```
     pub fn of(class: impl Fn(u8) -> u8) -> Self {
         let mut least = [None; 256];
-        let representative = std::array::from_fn(|byte| {
-            *least[usize::from(class(byte as u8))].get_or_insert(byte as u8)
-        });
+        let representative =
+            std::array::from_fn(|byte| *least[usize::from(class(byte as u8))].get_or_insert(byte as u8));
         Self { representative }
     }
 

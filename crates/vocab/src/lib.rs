@@ -52,8 +52,8 @@ pub mod trie;
 mod utf8;
 mod vocabulary;
 
-pub use hash::checksum;
 pub use class::{ByteClasses, ClassTrie};
+pub use hash::checksum;
 pub use loops::{Loop, LoopClass, LoopLibrary};
 pub use mask::TokenMask;
 pub use save::LoadError;

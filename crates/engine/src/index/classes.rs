@@ -20,6 +20,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::walk::{Rows, Run};
+use super::{IndexError, IndexLimits};
 
 /// No class: the tokens are dead everywhere.
 pub(super) const NONE: u32 = u32::MAX;
@@ -44,15 +45,17 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    pub(super) fn of(rows: &Rows) -> Self {
+    pub(super) fn of(rows: &Rows, limits: &IndexLimits) -> Result<Self, IndexError> {
         let borders = Borders::of(rows);
+        let covered = |run: &Run| borders.atom(run.end) - borders.atom(run.start);
+        limits.check_steps(rows.rows.iter().flatten().map(covered).sum())?;
         let starts = borders.positions();
         let (sums, live) = sums(rows, &borders, starts.len());
         let classes = Self::number(starts, &live, |atom| sums[atom]);
-        classes.translate(rows, &borders).unwrap_or_else(|classes| {
+        Ok(classes.translate(rows, &borders).unwrap_or_else(|classes| {
             let apart = Self::number(classes.starts, &live, |atom| atom as u64);
             apart.translate(rows, &borders).unwrap_or_else(|classes| classes)
-        })
+        }))
     }
 
     /// How many there are.
@@ -126,7 +129,12 @@ impl Classes {
         }
     }
 
-    fn translate_row(&self, row: &[Run], borders: &Borders, scratch: &mut Scratch) -> Option<Box<[(u32, u32)]>> {
+    fn translate_row(
+        &self,
+        row: &[Run],
+        borders: &Borders,
+        scratch: &mut Scratch,
+    ) -> Option<Box<[(u32, u32)]>> {
         let Scratch { target, atoms, met } = scratch;
         let mut one_way = true;
         for run in row {

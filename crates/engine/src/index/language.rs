@@ -39,11 +39,7 @@ pub(super) fn automaton(
 }
 
 /// The JSON strings with a text, lengths included.
-fn string_table(
-    leaves: &mut Leaves<'_>,
-    text: ExprId,
-    limits: &automata::Limits,
-) -> Result<Dfa, IndexError> {
+fn string_table(leaves: &mut Leaves<'_>, text: ExprId, limits: &automata::Limits) -> Result<Dfa, IndexError> {
     let leaf = leaves.json_leaf(text)?;
     if let Leaf::Window { automaton, min, max } = &leaves.list[leaf as usize] {
         return counted(automaton, *min, *max, limits);
@@ -56,12 +52,7 @@ fn string_table(
 }
 
 /// A table with its counter moved inside: a state is a state of the table and a number of units.
-fn counted(
-    automaton: &Automaton,
-    min: u32,
-    max: u32,
-    limits: &automata::Limits,
-) -> Result<Dfa, IndexError> {
+fn counted(automaton: &Automaton, min: u32, max: u32, limits: &automata::Limits) -> Result<Dfa, IndexError> {
     let mut sets = vec![ByteSet::EMPTY; 256];
     for byte in 0..=255 {
         sets[usize::from(automaton.class(byte))].insert(byte);

@@ -58,14 +58,14 @@ impl Index {
         let none = MaskRef { end, ..MaskRef::default() };
         let Some(&number) = self.section(Section::StateMasks).get(row) else { return none };
         let masks = self.section(Section::Masks);
-        let at = number as usize * 3;
-        let Some(&[base, start, added, _, behind]) = masks.get(at..at + 5) else { return none };
+        let at = (number as usize).saturating_mul(3);
+        let Some(&[base, start, added, _, behind]) = masks.get(at..at.saturating_add(5)) else { return none };
         let patches = self.section(Section::Patches);
         let patch = patches.get(start as usize..behind as usize).unwrap_or_default();
         let (add, remove) = patch.split_at_checked(added as usize).unwrap_or_default();
         let words = self.mask_words();
-        let first = base as usize * words;
-        let dense = self.section(Section::Bases).get(first..first + words);
+        let first = (base as usize).saturating_mul(words);
+        let dense = self.section(Section::Bases).get(first..first.saturating_add(words));
         match dense {
             Some(dense) if base != NO_BASE => MaskRef { base: Some((base, dense)), add, remove, end },
             _ => MaskRef { base: None, add, remove: &[], end },
@@ -145,7 +145,9 @@ impl Index {
             let behind = row.partition_point(|entry| entry >> 16 <= class);
             row.get(behind.checked_sub(1)?)? & 0xFFFF
         } else {
-            let row = self.section(Section::Rows).get(2 * start as usize..2 * end as usize)?;
+            let row = self
+                .section(Section::Rows)
+                .get((start as usize).checked_mul(2)?..(end as usize).checked_mul(2)?)?;
             let row = row.as_chunks::<2>().0;
             let behind = row.partition_point(|entry| entry[0] <= class);
             row.get(behind.checked_sub(1)?)?[1]
@@ -170,7 +172,11 @@ impl Index {
         }
         if first < end && packed_byte(lows, first) == Some(low) {
             let classes = self.section(Section::TokenClasses);
-            return if self.layout.narrow { packed_half(classes, first) } else { classes.get(first).copied() };
+            return if self.layout.narrow {
+                packed_half(classes, first)
+            } else {
+                classes.get(first).copied()
+            };
         }
         // Everything else in the common base is of the common class.
         let base = self.layout.common_base.checked_mul(self.mask_words())?;

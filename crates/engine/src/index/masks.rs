@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::classes::Classes;
 use super::walk::Rows;
+use super::{IndexError, IndexLimits};
 
 /// Up to so many tokens are a list, or a difference to a base. PERF: setting a bit takes about a nanosecond, copying a base
 /// two hundred; and a base takes as much memory as 4,000 numbers.
@@ -47,7 +48,13 @@ pub(super) struct Mask {
 type Ranges = Box<[(u32, u32)]>;
 
 impl Masks {
-    pub(super) fn of(rows: &Rows, classes: &Classes, words: usize) -> Self {
+    pub(super) fn of(
+        rows: &Rows,
+        classes: &Classes,
+        words: usize,
+        limits: &IndexLimits,
+    ) -> Result<Self, IndexError> {
+        let mut steps = 0;
         let mut masks = Self::default();
         let mut known: FxHashMap<Ranges, u32> = FxHashMap::default();
         let mut bases: Vec<(Ranges, u32)> = Vec::new();
@@ -63,13 +70,14 @@ impl Masks {
         // The largest first: what is smaller is then near to something that is a base already.
         let mut order: Vec<u32> = (0..all.len() as u32).collect();
         order.sort_by_key(|&mask| core::cmp::Reverse(all[mask as usize].1));
-        let mut made: Vec<(Mask, Vec<u32>)> = vec![(Mask { base: NO_BASE, add: 0, remove: 0 }, Vec::new()); all.len()];
+        let mut made: Vec<(Mask, Vec<u32>)> =
+            vec![(Mask { base: NO_BASE, add: 0, remove: 0 }, Vec::new()); all.len()];
         for number in order {
             let (ranges, size) = &all[number as usize];
             let writer = Writer { rows, classes };
             made[number as usize] = if *size <= FEW {
                 (Mask { base: NO_BASE, add: *size, remove: 0 }, writer.tokens(ranges))
-            } else if let Some((base, difference)) = nearest(&bases, ranges, *size, classes) {
+            } else if let Some((base, difference)) = nearest(&bases, ranges, *size, classes, &mut steps) {
                 let (add, remove) = (writer.tokens(&difference.add), writer.tokens(&difference.remove));
                 let mask = Mask { base: base as u32, add: add.len() as u32, remove: remove.len() as u32 };
                 (mask, [add, remove].concat())
@@ -78,13 +86,15 @@ impl Masks {
                 writer.write_base(ranges, words, &mut masks.bases);
                 (Mask { base: bases.len() as u32 - 1, add: 0, remove: 0 }, Vec::new())
             };
+            limits.check_steps(steps)?;
+            limits.check_bytes(4 * masks.bases.len())?;
         }
         for (mask, patch) in made {
             masks.masks.push(mask);
             masks.patches.extend(patch);
         }
         masks.ranges = bases.into_iter().map(|(ranges, _)| ranges).collect();
-        masks
+        Ok(masks)
     }
 
     /// A base that holds a class.
@@ -125,13 +135,17 @@ fn nearest(
     ranges: &[(u32, u32)],
     size: u32,
     classes: &Classes,
+    steps: &mut usize,
 ) -> Option<(usize, Difference)> {
     let mut best: Option<(usize, Difference)> = None;
     let mut least = FEW + 1;
     for (number, (base, base_size)) in bases.iter().enumerate() {
-        if size.abs_diff(*base_size) < least
-            && let Some((distance, difference)) = difference(base, ranges, least, classes)
-        {
+        *steps += 1;
+        if size.abs_diff(*base_size) >= least {
+            continue;
+        }
+        *steps += base.len() + ranges.len();
+        if let Some((distance, difference)) = difference(base, ranges, least, classes) {
             least = distance;
             best = Some((number, difference));
         }

@@ -102,17 +102,16 @@ impl Index {
         cache: &AutomatonCache,
         limits: &IndexLimits,
     ) -> Result<Self, IndexError> {
-        let dfa = language::automaton(grammar, cache, limits)?;
-        let rows = walk::read_rows(&dfa, library, limits)?;
-        let classes = classes::Classes::of(&rows);
+        // Places in the file are 32-bit numbers.
+        let limits = IndexLimits { bytes: limits.bytes.min(u32::MAX as usize), ..*limits };
+        let dfa = language::automaton(grammar, cache, &limits)?;
+        let rows = walk::read_rows(&dfa, library, &limits)?;
+        let classes = classes::Classes::of(&rows, &limits)?;
         let vocabulary = library.vocabulary();
-        let masks = masks::Masks::of(&rows, &classes, vocabulary.size().div_ceil(32));
+        let masks = masks::Masks::of(&rows, &classes, vocabulary.size().div_ceil(32), &limits)?;
         let accepting = rows.states.iter().map(|&state| dfa.is_accepting(state));
         let index = file::write(vocabulary, &rows, &classes, &masks, accepting);
-        let bytes = index.byte_len();
-        if bytes > limits.bytes {
-            return Err(IndexError::TooLarge { resource: Resource::Bytes, limit: limits.bytes });
-        }
+        limits.check_bytes(index.byte_len())?;
         Ok(index)
     }
 }
@@ -123,10 +122,23 @@ impl Index {
 pub struct IndexLimits {
     /// States of the automaton, and of the nondeterministic one that it is made of.
     pub states: usize,
-    /// Steps of building the automaton, and steps of reading tokens with it.
+    /// Steps of building the automaton, of reading tokens with it, of finding out which behave alike, and of comparing masks: so many
+    /// of each.
     pub steps: usize,
     /// Bytes of the automaton's tables, of the rows while they are read, and of the index.
     pub bytes: usize,
+}
+
+impl IndexLimits {
+    fn check_steps(&self, steps: usize) -> Result<(), IndexError> {
+        let limit = self.steps;
+        if steps <= limit { Ok(()) } else { Err(IndexError::TooLarge { resource: Resource::Steps, limit }) }
+    }
+
+    fn check_bytes(&self, bytes: usize) -> Result<(), IndexError> {
+        let limit = self.bytes;
+        if bytes <= limit { Ok(()) } else { Err(IndexError::TooLarge { resource: Resource::Bytes, limit }) }
+    }
 }
 
 impl Default for IndexLimits {
@@ -197,7 +209,7 @@ impl fmt::Display for IndexError {
             Self::Automaton(error) => write!(f, "no index within the limits: {error}, or use a matcher"),
             Self::TooLarge { resource, limit } => {
                 let what = match resource {
-                    Resource::Steps => "steps of reading tokens",
+                    Resource::Steps => "steps of reading and comparing tokens",
                     Resource::Bytes => "bytes of memory",
                 };
                 write!(f, "the index needs more than {limit} {what}; lower a repetition bound, raise the limit, or use a matcher")

@@ -155,7 +155,11 @@ enum Inside {
     /// So many bytes are missing.
     Missing(u8),
     /// The first of them must be in this range.
-    Special { low: u8, high: u8, missing: u8 },
+    Special {
+        low: u8,
+        high: u8,
+        missing: u8,
+    },
     Broken,
 }
 
@@ -236,7 +240,8 @@ mod tests {
 
     #[test]
     fn characters_are_whole_or_in_doubt() {
-        let tokens: [&[u8]; 6] = ["xé".as_bytes(), b"x\xC3", "yé漢".as_bytes(), b"y\xFF", "z漢".as_bytes(), b"zq"];
+        let tokens: [&[u8]; 6] =
+            ["xé".as_bytes(), b"x\xC3", "yé漢".as_bytes(), b"y\xFF", "z漢".as_bytes(), b"zq"];
         let trie = Trie::build(tokens.iter().zip(0..));
         let below = below_text(&trie);
         let of = |byte: u8| below[trie.child(Trie::ROOT, byte).unwrap() as usize];

@@ -90,7 +90,8 @@ impl Index {
     pub fn check(&self, vocabulary: &Vocabulary) -> Result<IndexChecks, Flaw> {
         self.check_vocabulary(vocabulary).map_err(Flaw::Vocabulary)?;
         let states: Vec<StateId> = self.states().collect();
-        let targets = states.par_iter().map(|&state| self.check_mask(state)).collect::<Result<Vec<_>, _>>()?;
+        let targets =
+            states.par_iter().map(|&state| self.check_mask(state)).collect::<Result<Vec<_>, _>>()?;
         let mut reached = vec![false; states.len() + FIRST as usize];
         let mut work = vec![self.initial_state()];
         while let Some(state) = work.pop() {
@@ -102,10 +103,9 @@ impl Index {
         }
         match states.iter().find(|state| !reached[state.0 as usize]) {
             Some(&state) => Err(Flaw::Unreachable { state }),
-            None => Ok(IndexChecks {
-                states: states.len(),
-                transitions: states.len() * self.vocabulary_size(),
-            }),
+            None => {
+                Ok(IndexChecks { states: states.len(), transitions: states.len() * self.vocabulary_size() })
+            }
         }
     }
 

@@ -45,13 +45,13 @@ pub(super) fn read_rows(dfa: &Dfa, library: &Library, limits: &IndexLimits) -> R
     // Merging pays if much is read. How much, only reading shows: so when it has taken as long as merging would, begin again.
     let trie = prepared.trie;
     let before_merging = trie.len() * if prepared.skips.is_some() { 4 * MERGING } else { MERGING };
-    if let Some(rows) = (Reader { dfa, prepared }).rows(limits.steps.min(before_merging), limits.bytes)? {
+    if let Some(rows) = (Reader { dfa, prepared }).rows(limits.steps.min(before_merging), limits)? {
         return Ok(rows);
     }
     let classes = ByteClasses::of(|byte| dfa.classes().class(byte));
     let merged = ClassTrie::build(trie, classes);
     let reader = Reader { dfa, prepared: Prepared { trie: merged.trie(), skips: None } };
-    let rows = reader.rows(limits.steps, limits.bytes)?;
+    let rows = reader.rows(limits.steps, limits)?;
     rows.ok_or(IndexError::TooLarge { resource: Resource::Steps, limit: limits.steps })
 }
 
@@ -73,7 +73,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// The rows of all states, or nothing if that takes too many steps.
-    fn rows(&self, limit: usize, bytes: usize) -> Result<Option<Rows>, IndexError> {
+    fn rows(&self, limit: usize, limits: &IndexLimits) -> Result<Option<Rows>, IndexError> {
         let mut number = vec![u32::MAX; self.dfa.len()];
         let (mut states, mut rows) = (vec![self.dfa.start()], Vec::<Box<[Run]>>::new());
         number[self.dfa.start() as usize] = FIRST;
@@ -101,9 +101,7 @@ impl Reader<'_> {
                 runs += row.len();
                 rows.push(row);
             }
-            if runs * size_of::<Run>() > bytes {
-                return Err(IndexError::TooLarge { resource: Resource::Bytes, limit: bytes });
-            }
+            limits.check_bytes(runs * size_of::<Run>())?;
         }
         Ok(Some(Rows { states, rows, tokens: self.prepared.trie.all_tokens().to_vec() }))
     }
