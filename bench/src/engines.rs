@@ -29,6 +29,7 @@ pub trait Compiled {
 }
 
 /// One text being written; see [`mwbench_abi::Session`].
+pub use self::maskwright::Maskwright;
 pub use mwbench_abi::Session;
 
 /// The name of our own engine, against which ratios are formed.
@@ -69,7 +70,7 @@ fn open_one(
 ) -> Result<Opened, String> {
     let start = std::time::Instant::now();
     let engine: Box<dyn Engine> = match name {
-        OURS => Box::new(maskwright::Maskwright::open(vocabulary, key_order)?),
+        OURS => Box::new(Maskwright::open(vocabulary, key_order)?),
         _ => Box::new(peer::Library::open(name, peers, vocabulary)?),
     };
     let open_seconds = start.elapsed().as_secs_f64();

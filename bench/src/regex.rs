@@ -1,19 +1,26 @@
-//! `mwbench regex`: ten patterns that were proposed to measure outlines-core, ours against its `Index`.
+//! `mwbench regex`: ten patterns that were proposed to measure outlines-core, our index against its `Index`.
 //!
-//! An `Index` is built ahead of time: for every state of the automaton, every token that leads on. Ours compiles at
-//! once and finds masks while it runs, so beside build time and memory the table shows what a mask then costs, over
-//! random walks under the mask. The last four patterns are schemas: outlines-core turns them into a regex first
-//! (that is part of its build time), ours takes them as they are.
+//! Both are built ahead of time: for every state of the automaton, every token that leads on. The last four patterns are
+//! schemas. outlines-core turns them into a regex first, which is part of its build time; ours takes them as they are, with the white
+//! space that outlines-core allows, one optional space, so that both stand for documents of the same shape.
+//!
+//! What belongs to the vocabulary is built before: theirs, and our library with the trie that indexes share. Each of our builds starts
+//! without any table of another; the time is the median of three, theirs, which takes up to a minute, is taken once.
 
-use mwbench_abi::{Kind, Source, Vocabulary};
-use outlines_core::json_schema;
-use outlines_core::prelude::{Index, Vocabulary as OutlinesVocabulary};
+mod patterns;
+
+use std::sync::Arc;
+
+use maskwright::{Compiler, Constraint, Index, IndexLimits, Library, Options, StateId, TokenId, json_schema};
+use mwbench_abi::{Kind, Vocabulary};
+use outlines_core::json_schema as outlines_schema;
+use outlines_core::prelude::{Index as OutlinesIndex, Vocabulary as OutlinesVocabulary};
 use serde_json::{Map, Value, json};
 
+use self::patterns::{Pattern, patterns};
 use crate::clock::Clock;
-use crate::engines::{self, Compiled, Engine, KeyOrder, OURS};
+use crate::engines::Maskwright;
 use crate::machine;
-use crate::maskbench::Common;
 use crate::output;
 use crate::random::Random;
 use crate::replay::panic_text;
@@ -23,8 +30,15 @@ use crate::tokenizer::Tokenizer;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    #[command(flatten)]
-    common: Common,
+    /// The tokenizer.json
+    #[arg(long, value_name = "FILE")]
+    tokenizer: std::path::PathBuf,
+    /// Write the results to this file
+    #[arg(long, value_name = "OUT")]
+    json: Option<std::path::PathBuf>,
+    /// Do not count time that this thread waited for a processor
+    #[arg(long)]
+    shared_machine: bool,
     /// Run only patterns whose name holds this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
@@ -34,124 +48,113 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), String> {
-    let tokenizer = Tokenizer::load(&arguments.common.tokenizer)?;
+    let tokenizer = Tokenizer::load(&arguments.tokenizer)?;
     let vocabulary = tokenizer.vocabulary();
-    // By default ours alone: the other engines of the list are native, but build no index.
-    let names: Vec<String> = arguments
-        .common
-        .engines
-        .iter()
-        .filter(|name| *name == OURS || arguments.without_outlines)
-        .cloned()
-        .collect();
-    let opened = engines::open(&names, &arguments.common.peers, &vocabulary, KeyOrder::default())?;
+    let library = Arc::new(Library::new(Maskwright::vocabulary(&vocabulary)?));
     let outlines = if arguments.without_outlines { None } else { Some(outlines_vocabulary(&vocabulary)?) };
-    let clock = Clock::new(arguments.common.shared_machine)?;
-    let mut patterns = Map::new();
+    let clock = Clock::new(arguments.shared_machine)?;
+    // Makes the trie that all indexes of a vocabulary share.
+    compiler(&library)
+        .index(&Constraint::choice(["shared"]), &IndexLimits::default())
+        .map_err(|e| e.to_string())?;
+    let mut results = Map::new();
     print_heading();
-    for pattern in patterns_of_interest() {
+    for pattern in patterns() {
         if arguments.only.as_ref().is_some_and(|text| !pattern.name.contains(text.as_str())) {
             continue;
         }
+        let ours = measure(&pattern, &library, &clock);
         let theirs = outlines.as_ref().map(|vocabulary| build_index(&pattern, vocabulary, &clock));
-        for opened in &opened {
-            let ours = measure(opened.engine.as_ref(), &pattern, &vocabulary, &clock);
-            print_line(pattern.name, opened.engine.name(), &ours, theirs.as_ref());
-            if opened.engine.name() == OURS {
-                patterns.insert(pattern.name.to_owned(), to_json(&ours, theirs.as_ref()));
-            }
-        }
-        if opened.is_empty() {
-            let absent = Err("not in this run".to_owned());
-            print_line(pattern.name, OURS, &absent, theirs.as_ref());
-            patterns.insert(pattern.name.to_owned(), to_json(&absent, theirs.as_ref()));
-        }
+        print_line(pattern.name, &ours, theirs.as_ref());
+        results.insert(pattern.name.to_owned(), to_json(&ours, theirs.as_ref()));
         // Written after each pattern, because a later one may take minutes.
-        let report = json!({"patterns": patterns, "setting": {"machine": machine::describe()}});
-        output::write_json(arguments.common.json.as_deref(), &report)?;
+        let report = json!({"patterns": results, "setting": {"machine": machine::describe()}});
+        output::write_json(arguments.json.as_deref(), &report)?;
     }
     Ok(())
 }
 
-struct Pattern {
-    name: &'static str,
-    kind: Kind,
-    text: String,
-}
-
 /// What our side of a row shows.
-struct Lazy {
+struct Ours {
     build_s: f64,
     bytes: i64,
-    mask: Summary,
-    walks_finished: usize,
+    states: usize,
+    /// Into the caller's row.
+    fill: Summary,
+    /// By reference.
+    borrow: Summary,
+    next: Summary,
+    load_us: f64,
 }
 
 /// What the other side shows.
-struct Ahead {
+struct Theirs {
     build_s: f64,
     bytes: i64,
 }
 
-fn measure(
-    engine: &dyn Engine,
-    pattern: &Pattern,
-    vocabulary: &Vocabulary<'_>,
-    clock: &Clock,
-) -> Result<Lazy, String> {
-    engine.forget();
-    let before = engine.live_bytes();
-    let source = Source { kind: pattern.kind, text: &pattern.text };
-    let (compiled, build) = clock.time(|| engine.compile(source));
-    let compiled = compiled?;
-    let mut times = Times(Vec::with_capacity(MASKS + WALK));
-    let walks_finished = walk(engine, compiled.as_ref(), vocabulary, clock, &mut times)?;
-    let bytes = engine.live_bytes() - before - (times.0.capacity() * size_of::<u64>()) as i64;
-    Ok(Lazy { build_s: build as f64 / 1e9, bytes, mask: times.sorted().summary(), walks_finished })
-}
-
+const BUILDS: usize = 3;
 /// Masks to collect, and tokens per walk.
 const MASKS: usize = 5000;
 const WALK: usize = 400;
 
-/// Random walks under the mask until enough masks are timed; returns how many walks came to an end of the text.
-fn walk(
-    engine: &dyn Engine,
-    compiled: &dyn Compiled,
-    vocabulary: &Vocabulary<'_>,
-    clock: &Clock,
-    times: &mut Times,
-) -> Result<usize, String> {
+fn compiler(library: &Arc<Library>) -> Compiler {
+    let mut options = Options::default();
+    options.json_schema.whitespace = json_schema::Whitespace::Pattern("[ ]?".into());
+    Compiler::with_library(library.clone(), options)
+}
+
+fn measure(pattern: &Pattern, library: &Arc<Library>, clock: &Clock) -> Result<Ours, String> {
+    let constraint = match pattern.kind {
+        Kind::JsonSchema => Constraint::json_schema(&pattern.text),
+        Kind::Regex => Constraint::regex(&pattern.text),
+    };
+    let mut times = Vec::new();
+    for _ in 0..BUILDS {
+        let compiler = compiler(library);
+        let (index, nanos) = clock.time(|| compiler.index(&constraint, &IndexLimits::default()));
+        index.map_err(|error| error.to_string())?;
+        times.push(nanos);
+    }
+    times.sort_unstable();
+    let build_s = times[BUILDS / 2] as f64 / 1e9;
+    let compiler = compiler(library);
+    let before = mwbench_abi::memory::live_bytes();
+    let index = compiler.index(&constraint, &IndexLimits::default()).map_err(|error| error.to_string())?;
+    drop(compiler);
+    let bytes = mwbench_abi::memory::live_bytes() - before;
+    let mut file = Vec::new();
+    index.save(&mut file).map_err(|error| error.to_string())?;
+    let (loaded, load) = clock.time(|| Index::from_bytes(file));
+    let loaded = loaded.map_err(|error| error.to_string())?;
+    let [fill, borrow, next] = walk(&loaded, clock)?.map(|times| times.sorted().summary());
+    Ok(Ours { build_s, bytes, states: index.len(), fill, borrow, next, load_us: load as f64 / 1e3 })
+}
+
+/// Random walks under the mask until enough masks are timed: filled, borrowed, and the step to the next state.
+fn walk(index: &Index, clock: &Clock) -> Result<[Times; 3], String> {
     let mut random = Random::new(11);
-    let mut mask = vec![0; vocabulary.mask_words()];
-    let mut finished = 0;
-    while times.0.len() < MASKS {
-        let mut session = compiled.start()?;
+    let mut row = vec![0; index.mask_words()];
+    let [mut fill, mut borrow, mut next] = [const { Times(Vec::new()) }; 3];
+    while fill.0.len() < MASKS {
+        let mut state = index.initial_state();
         for _ in 0..WALK {
-            let (filled, nanos) = clock.time(|| session.fill(&mut mask));
-            times.0.push(nanos);
-            if !filled {
-                return Err("gave up while computing a mask".into());
-            }
-            for &token in vocabulary.end {
-                mask[token as usize / 32] &= !(1 << (token % 32));
-            }
-            let Some(token) = random_token(&mask, &mut random) else {
-                if !session.accepting() {
-                    return Err(format!(
-                        "{} is stuck: nothing is allowed and the text is incomplete",
-                        engine.name()
-                    ));
-                }
-                finished += 1;
-                break;
+            let (filled, nanos) = clock.time(|| index.fill_mask(state, &mut row));
+            filled.map_err(|error| error.to_string())?;
+            fill.0.push(nanos);
+            borrow.0.push(clock.time(|| std::hint::black_box(index.mask(state))).1);
+            let Some(token) = random_token(&row, &mut random) else {
+                return Err(format!("stuck: state {} allows nothing", state.0));
             };
-            if !session.accept(token) {
-                return Err(format!("{} refuses token {token}, which its mask allows", engine.name()));
+            let (after, nanos) = clock.time(|| index.next_state(state, TokenId(token)));
+            next.0.push(nanos);
+            state = after.map_err(|error| error.to_string())?;
+            if state == StateId::ENDED {
+                break;
             }
         }
     }
-    Ok(finished)
+    Ok([fill, borrow, next])
 }
 
 fn random_token(mask: &[u32], random: &mut Random) -> Option<u32> {
@@ -181,21 +184,21 @@ fn outlines_vocabulary(vocabulary: &Vocabulary<'_>) -> Result<OutlinesVocabulary
     Ok(theirs)
 }
 
-fn build_index(pattern: &Pattern, vocabulary: &OutlinesVocabulary, clock: &Clock) -> Result<Ahead, String> {
+fn build_index(pattern: &Pattern, vocabulary: &OutlinesVocabulary, clock: &Clock) -> Result<Theirs, String> {
     let build = || {
         let before = mwbench_abi::memory::live_bytes();
         let (index, nanos) = clock.time(|| {
             let regex = match pattern.kind {
                 Kind::Regex => pattern.text.clone(),
-                Kind::JsonSchema => json_schema::regex_from_str(&pattern.text, None, None)?,
+                Kind::JsonSchema => outlines_schema::regex_from_str(&pattern.text, None, None)?,
             };
-            Index::new(&regex, vocabulary)
+            OutlinesIndex::new(&regex, vocabulary)
         });
         let index = index.map_err(|error| error.to_string())?;
         let build_s = nanos as f64 / 1e9;
         let bytes = mwbench_abi::memory::live_bytes() - before;
         drop(index);
-        Ok(Ahead { build_s, bytes })
+        Ok(Theirs { build_s, bytes })
     };
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(build)) {
         Ok(result) => result,
@@ -205,64 +208,76 @@ fn build_index(pattern: &Pattern, vocabulary: &OutlinesVocabulary, clock: &Clock
 
 fn print_heading() {
     println!(
-        "{:20} {:11} {:>11} {:>10} {:>9} {:>9} {:>9} {:>14} {:>10} {:>9}",
+        "{:20} {:>9} {:>9} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12} {:>9} {:>8} {:>8}",
         "pattern",
-        "engine",
         "build ms",
         "bytes",
-        "mask p50",
-        "mask p99",
-        "finished",
+        "states",
+        "fill p50",
+        "p99",
+        "ref p50",
+        "next p50",
+        "load µs",
         "outlines ms",
         "bytes",
-        "× build"
+        "× build",
+        "× bytes"
     );
 }
 
-fn print_line(name: &str, engine: &str, ours: &Result<Lazy, String>, theirs: Option<&Result<Ahead, String>>) {
+fn print_line(name: &str, ours: &Result<Ours, String>, theirs: Option<&Result<Theirs, String>>) {
     let mut notes = String::new();
     let ours_text = match ours {
         Ok(ours) => format!(
-            "{:>11} {:>10} {:>9} {:>9} {:>9}",
+            "{:>9} {:>9} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8}",
             number(ours.build_s * 1e3),
             size(ours.bytes as f64),
-            number(ours.mask.p50),
-            number(ours.mask.p99),
-            ours.walks_finished
+            ours.states,
+            number(ours.fill.p50),
+            number(ours.fill.p99),
+            number(ours.borrow.p50),
+            number(ours.next.p50),
+            number(ours.load_us)
         ),
         Err(message) => {
-            notes = format!("  {engine}: {}", message.lines().next().unwrap_or_default());
-            format!("{:>11} {:>10} {:>9} {:>9} {:>9}", "–", "–", "–", "–", "–")
+            notes = format!("  {}", message.lines().next().unwrap_or_default());
+            format!("{:>72}", "–")
         }
     };
     let theirs_text = match theirs {
-        Some(Ok(theirs)) => format!("{:>14} {:>10}", number(theirs.build_s * 1e3), size(theirs.bytes as f64)),
+        Some(Ok(theirs)) => format!("{:>12} {:>9}", number(theirs.build_s * 1e3), size(theirs.bytes as f64)),
         Some(Err(message)) => {
             notes = format!("{notes}  outlines-core: {}", message.lines().next().unwrap_or_default());
-            format!("{:>14} {:>10}", "–", "–")
+            format!("{:>12} {:>9}", "–", "–")
         }
-        None => format!("{:>14} {:>10}", "", ""),
+        None => format!("{:>12} {:>9}", "", ""),
     };
-    let ratio = match (ours, theirs) {
-        (Ok(ours), Some(Ok(theirs))) => number(theirs.build_s / ours.build_s),
+    let ratios = match (ours, theirs) {
+        (Ok(ours), Some(Ok(theirs))) => {
+            let bytes = theirs.bytes as f64 / ours.bytes as f64;
+            format!("{:>8} {:>8}", number(theirs.build_s / ours.build_s), number(bytes))
+        }
         _ => String::new(),
     };
-    println!("{name:20} {engine:11} {ours_text} {theirs_text} {ratio:>9}{notes}");
+    println!("{name:20} {ours_text} {theirs_text} {ratios}{notes}");
 }
 
-fn to_json(ours: &Result<Lazy, String>, theirs: Option<&Result<Ahead, String>>) -> Value {
+fn to_json(ours: &Result<Ours, String>, theirs: Option<&Result<Theirs, String>>) -> Value {
     let mut value = json!({
         "ours_build_s": null, "outlines_build_s": null, "ours_bytes": null, "outlines_bytes": null,
         "mask_us_p50": null,
     });
     match ours {
         Ok(ours) => {
-            // A build of a few microseconds would vanish in three decimals.
+            // A build of some microseconds would vanish in three decimals.
             value["ours_build_s"] = json!(ours.build_s);
             value["ours_bytes"] = json!(ours.bytes);
-            value["mask_us_p50"] = json!(rounded(ours.mask.p50));
-            value["mask_us_p99"] = json!(rounded(ours.mask.p99));
-            value["mask_us_max"] = json!(rounded(ours.mask.max));
+            value["ours_states"] = json!(ours.states);
+            value["mask_us_p50"] = json!(rounded(ours.fill.p50));
+            value["mask_us_p99"] = json!(rounded(ours.fill.p99));
+            value["mask_by_reference_us_p50"] = json!(rounded(ours.borrow.p50));
+            value["next_state_us_p50"] = json!(rounded(ours.next.p50));
+            value["load_us"] = json!(rounded(ours.load_us));
         }
         Err(message) => value["ours_problem"] = json!(message),
     }
@@ -275,86 +290,4 @@ fn to_json(ours: &Result<Lazy, String>, theirs: Option<&Result<Ahead, String>>) 
         None => {}
     }
     value
-}
-
-const EMAIL: &str = concat!(
-    r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*",
-    r"@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
-);
-const SIMPLE_PHONE: &str = r"\+?[1-9][0-9]{7,14}";
-const COMPLEX_PHONE: &str = r"\+?\d{1,4}?[-.\s]?\(?\d{1,3}?\)?[-.\s]?\d{1,4}[-.\s]?\d{1,4}[-.\s]?\d{1,9}";
-const PERMISSIVE_ANY: &str = r".{255}$";
-const PERMISSIVE_WORDS: &str = r"[a-zA-Z]{100}";
-const HTTPS: &str = r"(https?:\/\/)?([\da-z\.-]+)\.([a-z\.]{2,6})([\/\w \.-]*)*\/?";
-const SCHEMA_PHONE: &str = r"\+?\d{1,4}?[-. ]?\(\d{1,3}\)?[-. ]?\d{1,4}[-. ]?\d{1,4}[-. ]?\d{1,9}";
-
-fn patterns_of_interest() -> Vec<Pattern> {
-    let regex = |name, text: &str| Pattern { name, kind: Kind::Regex, text: text.to_owned() };
-    let schema = |name, schema: Value| Pattern { name, kind: Kind::JsonSchema, text: schema.to_string() };
-    vec![
-        regex("email", EMAIL),
-        regex("simple_phone", SIMPLE_PHONE),
-        regex("complex_phone", COMPLEX_PHONE),
-        regex("permissive_any", PERMISSIVE_ANY),
-        regex("permissive_words", PERMISSIVE_WORDS),
-        regex("https", HTTPS),
-        schema("schema_simple", person(&[])),
-        schema(
-            "schema_simple_phone",
-            person(&[("complexe_phone", json!({"type": "string", "pattern": SCHEMA_PHONE}))]),
-        ),
-        schema("schema_complexe", recording()),
-        schema("schema_curriculum", curriculum()),
-    ]
-}
-
-fn person(more: &[(&str, Value)]) -> Value {
-    let mut members = vec![("name", json!({"type": "string"})), ("age", json!({"type": "integer"}))];
-    members.extend_from_slice(more);
-    object(&members)
-}
-
-fn recording() -> Value {
-    let artist = json!({"$ref": "#/$defs/artist"});
-    let mut schema = object(&[
-        ("id", json!({"type": "number"})),
-        (
-            "work",
-            object(&[
-                ("id", json!({"type": "number"})),
-                ("name", json!({"type": "string"})),
-                ("composer", artist.clone()),
-            ]),
-        ),
-        ("recording_artists", json!({"type": "array", "items": artist})),
-    ]);
-    schema["$defs"] = json!({"artist": object(&[
-        ("id", json!({"type": "number"})),
-        ("name", json!({"type": "string"})),
-        ("functions", json!({"type": "array", "items": {"type": "string"}})),
-    ])});
-    schema
-}
-
-fn curriculum() -> Value {
-    let entry = object(&[
-        ("date", json!({"type": "string", "format": "date"})),
-        ("position", json!({"type": "string"})),
-    ]);
-    object(&[
-        ("name", json!({"type": "string"})),
-        ("surname", json!({"type": "string"})),
-        ("email", json!({"type": "string", "pattern": EMAIL})),
-        ("phone", json!({"type": "string", "pattern": COMPLEX_PHONE})),
-        ("website", json!({"type": "string", "pattern": HTTPS})),
-        ("resume", json!({"type": "array", "items": entry})),
-    ])
-}
-
-/// An object of exactly these members, all required.
-fn object(members: &[(&str, Value)]) -> Value {
-    let names: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
-    let properties: Map<String, Value> =
-        members.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
-    json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
 }

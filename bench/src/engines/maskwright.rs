@@ -17,7 +17,8 @@ pub struct Maskwright {
 }
 
 impl Maskwright {
-    pub fn open(theirs: &Vocabulary<'_>, key_order: KeyOrder) -> Result<Maskwright, String> {
+    /// The vocabulary as our loader reads it.
+    pub fn vocabulary(theirs: &Vocabulary<'_>) -> Result<Arc<maskwright::Vocabulary>, String> {
         let end = theirs.end.iter().map(|&id| TokenId(id)).collect();
         let options = maskwright_tokenizers::Options {
             eos: Some(end),
@@ -28,6 +29,11 @@ impl Maskwright {
             maskwright_tokenizers::load_with(theirs.path, &options).map_err(|error| error.to_string())?;
         let vocabulary = tokenizer.vocabulary().clone();
         check_tokens(theirs, &vocabulary)?;
+        Ok(vocabulary)
+    }
+
+    pub fn open(theirs: &Vocabulary<'_>, key_order: KeyOrder) -> Result<Maskwright, String> {
+        let vocabulary = Self::vocabulary(theirs)?;
         let key_order = match key_order {
             KeyOrder::Schema => json_schema::KeyOrder::Schema,
             KeyOrder::Any => json_schema::KeyOrder::Any,

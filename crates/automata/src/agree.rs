@@ -21,6 +21,8 @@ enum Tree {
     Repeat(Box<Tree>, u32, Option<u32>),
     And(Vec<Tree>),
     Not(Box<Tree>),
+    /// An automaton that was built before.
+    Table(Box<Tree>),
 }
 
 /// A linear congruential generator: tests must fail the same way twice.
@@ -36,9 +38,9 @@ impl Random {
         let kinds = if depth == 0 {
             5
         } else if boolean {
-            14
+            16
         } else {
-            11
+            12
         };
         match self.below(kinds) {
             0 => [Tree::Never, Tree::Empty][usize::from(self.below(4) > 0)].clone(),
@@ -55,7 +57,8 @@ impl Random {
                 let max = (self.below(2) == 0).then(|| min + self.below(3) as u32);
                 Tree::Repeat(Box::new(self.tree(depth - 1, boolean)), min, max)
             }
-            11 | 12 => Tree::And(self.trees(depth, boolean)),
+            11 => Tree::Table(Box::new(self.tree(depth - 1, boolean))),
+            12 | 13 => Tree::And(self.trees(depth, boolean)),
             _ => Tree::Not(Box::new(self.tree(depth - 1, boolean))),
         }
     }
@@ -95,6 +98,11 @@ fn build(e: &mut Exprs, tree: &Tree) -> ExprId {
         Tree::Not(inner) => {
             let inner = build(e, inner);
             e.not(inner)
+        }
+        Tree::Table(inner) => {
+            let mut other = Exprs::new();
+            let inner = build(&mut other, inner);
+            e.table(Dfa::build(&mut other, inner, &Limits::default()).unwrap())
         }
     }
 }
@@ -147,6 +155,7 @@ fn meaning(tree: &Tree) -> Language {
         }
         Tree::And(parts) => parts.iter().map(meaning).fold(EVERYTHING, |a, b| a & b),
         Tree::Not(inner) => EVERYTHING & !meaning(inner),
+        Tree::Table(inner) => meaning(inner),
     }
 }
 

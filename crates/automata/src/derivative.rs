@@ -105,7 +105,7 @@ impl Derivatives {
             }
         };
         let needed = match exprs.get(id) {
-            Expr::Never | Expr::Empty | Expr::Set(_) => 0,
+            Expr::Never | Expr::Empty | Expr::Set(_) | Expr::Table { .. } => 0,
             Expr::Concat(head, tail) => {
                 push(*head);
                 if exprs.is_nullable(*head) {
@@ -132,6 +132,10 @@ impl Derivatives {
         let derived = |exprs: &Exprs, id| self.known(exprs, id, class).unwrap_or(ExprId::NEVER);
         match *exprs.get(id) {
             Expr::Never | Expr::Empty | Expr::Set(_) => derived(exprs, id),
+            Expr::Table { table, state } => {
+                let after = exprs.table_of(table).next(state, self.representative(class));
+                exprs.table_at(table, after)
+            }
             Expr::Concat(head, tail) => {
                 let after_head = derived(exprs, head);
                 let first = exprs.concat2(after_head, tail);

@@ -15,7 +15,7 @@ use core::hash::BuildHasher;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use crate::{ByteSet, utf8};
+use crate::{ByteSet, Dfa, utf8};
 
 /// The name of an expression in its arena. Equal expressions have equal ids.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,6 +69,13 @@ pub enum Expr {
     And(Box<[ExprId]>),
     /// Every byte string, well-formed UTF-8 or not, that is not in this set.
     Not(ExprId),
+    /// What an automaton that was built before accepts from one of its states, which is not the dead one.
+    Table {
+        /// A number in this arena.
+        table: u32,
+        /// A state of the automaton.
+        state: u32,
+    },
 }
 
 /// What is known about an expression from its construction.
@@ -94,7 +101,8 @@ pub struct Exprs {
     nodes: Vec<Expr>,
     facts: Vec<Facts>,
     index: HashTable<u32>,
-    /// Bytes held by the operand lists.
+    tables: Vec<Dfa>,
+    /// Bytes held by the operand lists and tables.
     lists: usize,
 }
 
@@ -107,7 +115,13 @@ impl Default for Exprs {
 impl Exprs {
     /// An arena that holds only the constants of [`ExprId`].
     pub fn new() -> Self {
-        let mut exprs = Self { nodes: Vec::new(), facts: Vec::new(), index: HashTable::new(), lists: 0 };
+        let mut exprs = Self {
+            nodes: Vec::new(),
+            facts: Vec::new(),
+            index: HashTable::new(),
+            tables: Vec::new(),
+            lists: 0,
+        };
         let never = exprs.intern(Expr::Never);
         let empty = exprs.intern(Expr::Empty);
         let any_byte = exprs.intern(Expr::Set(ByteSet::ALL));
@@ -229,6 +243,38 @@ impl Exprs {
         parts.into_iter().rev().fold(ExprId::EMPTY, |tail, head| self.concat2(head, tail))
     }
 
+    /// Matches what an automaton matches that was built before. It becomes a part of whatever is built around it.
+    ///
+    /// ```
+    /// use maskwright_automata::{Dfa, Exprs, Limits};
+    /// let mut e = Exprs::new();
+    /// let ab = e.bytes(b"ab");
+    /// let table = Dfa::build(&mut e, ab, &Limits::default()).unwrap();
+    /// let ab = e.table(table);
+    /// let abs = e.star(ab);
+    /// assert!(Dfa::build(&mut e, abs, &Limits::default()).unwrap().matches(b"abab"));
+    /// ```
+    pub fn table(&mut self, dfa: Dfa) -> ExprId {
+        let start = dfa.start();
+        let known = self.tables.iter().position(|table| *table == dfa);
+        let table = known.unwrap_or_else(|| {
+            self.lists += dfa.memory();
+            self.tables.push(dfa);
+            self.tables.len() - 1
+        });
+        self.table_at(table as u32, start)
+    }
+
+    /// What a table matches from one of its states on.
+    pub(crate) fn table_at(&mut self, table: u32, state: u32) -> ExprId {
+        if state == Dfa::DEAD { ExprId::NEVER } else { self.intern(Expr::Table { table, state }) }
+    }
+
+    /// The automaton behind [`Expr::Table`].
+    pub(crate) fn table_of(&self, table: u32) -> &Dfa {
+        &self.tables[table as usize]
+    }
+
     /// Matches any number of repetitions.
     pub fn star(&mut self, body: ExprId) -> ExprId {
         self.repeat(body, 0, None)
@@ -241,7 +287,9 @@ impl Exprs {
 
     /// All sets of bytes that occur in the arena.
     pub(crate) fn sets(&self) -> impl Iterator<Item = ByteSet> {
-        self.nodes.iter().filter_map(|expr| if let Expr::Set(set) = expr { Some(*set) } else { None })
+        let sets =
+            self.nodes.iter().filter_map(|expr| if let Expr::Set(set) = expr { Some(*set) } else { None });
+        sets.chain(self.tables.iter().flat_map(|dfa| dfa.classes().sets()))
     }
 
     /// All sets of bytes that occur in an expression.
@@ -250,8 +298,10 @@ impl Exprs {
         let (mut sets, mut work) = (Vec::new(), vec![id]);
         while let Some(id) = work.pop() {
             if seen.insert(id) {
-                if let Expr::Set(set) = self.get(id) {
-                    sets.push(*set);
+                match self.get(id) {
+                    Expr::Set(set) => sets.push(*set),
+                    Expr::Table { table, .. } => sets.extend(self.table_of(*table).classes().sets()),
+                    _ => {}
                 }
                 self.for_each_operand(id, |operand| work.push(operand));
             }
@@ -262,7 +312,7 @@ impl Exprs {
     /// Calls `visit` for the direct operands of an expression.
     pub(crate) fn for_each_operand(&self, id: ExprId, mut visit: impl FnMut(ExprId)) {
         match self.get(id) {
-            Expr::Never | Expr::Empty | Expr::Set(_) => {}
+            Expr::Never | Expr::Empty | Expr::Set(_) | Expr::Table { .. } => {}
             Expr::Concat(head, tail) => [*head, *tail].into_iter().for_each(visit),
             Expr::Alt(parts) | Expr::And(parts) => parts.iter().copied().for_each(visit),
             Expr::Repeat { body: inner, .. } | Expr::Not(inner) => visit(*inner),
@@ -302,6 +352,9 @@ impl Exprs {
             }
             Expr::And(parts) => Facts { nullable: parts.iter().all(nullable), plain: false },
             Expr::Not(inner) => Facts { nullable: !nullable(inner), plain: false },
+            Expr::Table { table, state } => {
+                Facts { nullable: self.table_of(*table).is_accepting(*state), plain: true }
+            }
         }
     }
 }

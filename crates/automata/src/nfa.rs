@@ -264,10 +264,15 @@ impl Compiler<'_> {
             Expr::And(_) | Expr::Not(_) => {
                 let built = self.built;
                 let entry = match built.get(&id) {
-                    Some(dfa) => self.embed(dfa, next)?,
+                    Some(dfa) => self.embed(dfa, dfa.start(), next)?,
                     // A caller that does not build them first has none of them.
                     None => self.push(NfaState::Fork(Box::default()))?,
                 };
+                self.memo.insert((id, next), entry);
+                return Ok(Some(entry));
+            }
+            Expr::Table { table, state } => {
+                let entry = self.embed(exprs.table_of(*table), *state, next)?;
                 self.memo.insert((id, next), entry);
                 return Ok(Some(entry));
             }
@@ -300,8 +305,8 @@ impl Compiler<'_> {
         Ok(None)
     }
 
-    /// The states of a deterministic automaton; its accepting ones go on at `next`.
-    fn embed(&mut self, dfa: &Dfa, next: u32) -> Result<u32, LimitError> {
+    /// The states of a deterministic automaton; its accepting ones go on at `next`. Returns where `start` is.
+    fn embed(&mut self, dfa: &Dfa, start: u32, next: u32) -> Result<u32, LimitError> {
         let first = self.states.len() as u32;
         for _ in 0..dfa.len() {
             self.push(NfaState::Fork(Box::default()))?;
@@ -314,7 +319,7 @@ impl Compiler<'_> {
             }
             self.states[(first + state) as usize] = NfaState::Fork(branches.into());
         }
-        Ok(first + dfa.start())
+        Ok(first + start)
     }
 
     fn set_number(&mut self, set: ByteSet) -> u32 {

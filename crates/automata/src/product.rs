@@ -1,5 +1,7 @@
 //! Boolean operations on frozen automata, by running two of them side by side.
 
+use core::hash::Hash;
+
 use rustc_hash::FxHashMap;
 
 use crate::{ByteClasses, Dfa, Draft, LimitError, Limits, minimize};
@@ -33,22 +35,45 @@ impl Dfa {
         accepts: fn(bool, bool) -> bool,
         limits: &Limits,
     ) -> Result<Self, LimitError> {
-        let sets = self.classes().sets().into_iter().chain(other.classes().sets());
-        let mut draft = Draft::new(ByteClasses::new(sets));
+        let classes = ByteClasses::new(self.classes().sets().into_iter().chain(other.classes().sets()));
+        let accepting = |&(a, b): &(u32, u32)| accepts(self.is_accepting(a), other.is_accepting(b));
+        let step = |&(a, b): &(u32, u32), byte| Some((self.next(a, byte), other.next(b, byte)));
+        Self::explore(classes, (self.start(), other.start()), accepting, step, limits)
+    }
+
+    /// The automaton of a transition function: states are built as they are reached from `start`. Bytes of one class must
+    /// lead the same way from every state, and `None` is a state from which nothing is accepted.
+    ///
+    /// ```
+    /// use maskwright_automata::{ByteClasses, ByteSet, Dfa, Limits};
+    /// // An even number of `a`.
+    /// let classes = ByteClasses::new([ByteSet::byte(b'a')]);
+    /// let step = |&odd: &bool, byte: u8| (byte == b'a').then_some(!odd);
+    /// let even = Dfa::explore(classes, false, |&odd| !odd, step, &Limits::default()).unwrap();
+    /// assert!(even.matches(b"aa") && !even.matches(b"a") && !even.matches(b"ab"));
+    /// ```
+    pub fn explore<S: Clone + Eq + Hash>(
+        classes: ByteClasses,
+        start: S,
+        accepting: impl Fn(&S) -> bool,
+        step: impl Fn(&S, u8) -> Option<S>,
+        limits: &Limits,
+    ) -> Result<Self, LimitError> {
+        let mut draft = Draft::new(classes);
         let bytes = draft.classes.representatives();
-        let accepting = |(a, b)| accepts(self.is_accepting(a), other.is_accepting(b));
-        let start = (self.start(), other.start());
-        let mut numbers = FxHashMap::from_iter([(start, draft.push(accepting(start), limits)?)]);
-        let (mut pairs, mut at) = (vec![start], 0);
-        while let Some(&(a, b)) = pairs.get(at) {
+        let mut fuel = limits.fuel();
+        let mut numbers = FxHashMap::from_iter([(start.clone(), draft.push(accepting(&start), limits)?)]);
+        let (mut states, mut at) = (vec![start], 0);
+        while at < states.len() {
+            fuel.spend(bytes.len())?;
             for (class, &byte) in bytes.iter().enumerate() {
-                let pair = (self.next(a, byte), other.next(b, byte));
-                let target = if let Some(&known) = numbers.get(&pair) {
+                let Some(state) = step(&states[at], byte) else { continue };
+                let target = if let Some(&known) = numbers.get(&state) {
                     known
                 } else {
-                    pairs.push(pair);
-                    let new = draft.push(accepting(pair), limits)?;
-                    numbers.insert(pair, new);
+                    let new = draft.push(accepting(&state), limits)?;
+                    states.push(state.clone());
+                    numbers.insert(state, new);
                     new
                 };
                 draft.set(at as u32, class, target);

@@ -313,3 +313,128 @@ fn a_schema_becomes_a_regular_expression() {
     let answer = check(&[&["schema-to-regex", "--schema-text", two][..], &order].concat(), 0, "");
     assert_eq!(answer.out.matches("\"b\"").count(), 2, "{}", answer.out);
 }
+
+/// A file of this test run that is removed at its end.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("maskwright-{}-{name}", std::process::id())))
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("a readable path")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn an_index_is_built_shown_and_verified() {
+    let file = Scratch::new("month.mwi");
+    let regex = ["--regex", "[0-9]{4}-[0-9]{2}", "--tokenizer", TINY];
+    let build = [&["index", "build", "--out", file.path(), "--json"], &regex[..]].concat();
+    let built = check(&build, 0, "\"states\"").json();
+    let info = check(&["index", "info", file.path(), "--json"], 0, "\"sections\"").json();
+    assert_eq!((&info["states"], &info["bytes"]), (&built["states"], &built["bytes"]));
+    check(&["index", "info", file.path()], 0, "classes of tokens");
+    let verify = |regex: &str, tokenizer: &str, code, says: &str| {
+        let args = ["index", "verify", file.path(), "--regex", regex, "--tokenizer", tokenizer];
+        check(&args, code, says);
+    };
+    verify("[0-9]{4}-[0-9]{2}", TINY, 0, "right, ");
+    verify("[0-9]{4}-[0-9]{3}", TINY, 1, "state ");
+    verify("[0-9]{4}-[0-9]{2}", LETTERS, 2, "another vocabulary");
+}
+
+#[test]
+fn what_has_no_index_is_said_in_one_sentence() {
+    let file = Scratch::new("none.mwi");
+    let build = |flags: &[&str], says: &str| {
+        let answer =
+            check(&[&["index", "build", "--out", file.path(), "--tokenizer", TINY], flags].concat(), 2, says);
+        assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+        assert!(!file.0.exists(), "nothing is written");
+    };
+    build(&["--ebnf-text", "root ::= \"a\" root \"b\" | \"c\""], "rule `root` contains itself");
+    build(&["--schema-text", r#"{"type": "object"}"#], "no index");
+    build(&["--regex", "[a-z]{0,65535}", "--max-states", "1000"], "1000 states");
+    let schema = r#"{"type": "object", "properties": {"a": {"type": "integer"}}}"#;
+    check(
+        &["index", "build", "--out", file.path(), "--tokenizer", TINY, "--closed", "--schema-text", schema],
+        0,
+        "states",
+    );
+}
+
+#[test]
+fn files_that_are_no_index_are_refused() {
+    let file = Scratch::new("damaged.mwi");
+    check(&["index", "info", file.path()], 2, "error: ");
+    check(&["index", "info", TINY], 2, "this is not an index");
+    check(
+        &["index", "build", "--out", file.path(), "--choice", "yes", "--choice", "no", "--tokenizer", TINY],
+        0,
+        "states",
+    );
+    let whole = std::fs::read(&file.0).expect("it was built");
+    std::fs::write(&file.0, &whole[..whole.len() / 2]).expect("it can be written");
+    check(&["index", "info", file.path()], 2, "cut off");
+    let mut damaged = whole.clone();
+    damaged[whole.len() - 9] ^= 4;
+    std::fs::write(&file.0, damaged).expect("it can be written");
+    check(&["index", "info", file.path()], 2, "checksum");
+    let mut old = whole;
+    old[16] = 77;
+    std::fs::write(&file.0, old).expect("it can be written");
+    check(&["index", "info", file.path()], 2, "format 77");
+    check(
+        &["index", "build", "--out", "/no/such/folder/x", "--choice", "a", "--tokenizer", TINY],
+        2,
+        "cannot write",
+    );
+}
+
+/// Every command of docs/index.md does what the page says.
+#[test]
+fn the_commands_of_the_page_about_indexes_run() {
+    let folder = Scratch::new("index-page");
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    std::fs::copy(TINY, folder.0.join("tokenizer.json")).expect("a tokenizer");
+    let page = include_str!("../../../docs/index.md");
+    let mut commands = 0;
+    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    for line in blocks.flat_map(str::lines) {
+        let (line, code) = match line.split_once("# exit code ") {
+            Some((line, code)) => (line, code.trim().parse().expect("a number")),
+            None => (line, 0),
+        };
+        let args: Vec<&str> = words(line);
+        assert_eq!(args[0], "maskwright", "{line}");
+        let output = command(&args[1..]).current_dir(&folder.0).output().expect("the command starts");
+        let answer = Answer::of(output);
+        assert_eq!(answer.code, Some(code), "{line}\n{}{}", answer.out, answer.err);
+        commands += 1;
+    }
+    let _ = std::fs::remove_dir_all(&folder.0);
+    assert!(commands >= 8, "only {commands} commands were found");
+}
+
+/// The words of a command line, as a shell would see them; single quotes are all it knows.
+fn words(line: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = line.trim();
+    while !rest.is_empty() {
+        let (word, behind) = match rest.strip_prefix('\'') {
+            Some(quoted) => quoted.split_once('\'').expect("a closing quote"),
+            None => rest.split_once(' ').unwrap_or((rest, "")),
+        };
+        words.push(word);
+        rest = behind.trim_start();
+    }
+    words
+}

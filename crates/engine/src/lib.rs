@@ -13,6 +13,7 @@
 
 mod bind;
 mod compile;
+mod index;
 mod leaf;
 mod limits;
 mod matcher;
@@ -23,6 +24,9 @@ mod value;
 
 pub use bind::{BoundProgram, Library};
 pub use compile::{AutomatonCache, CompileError, compile};
+pub use index::{
+    Flaw, Index, IndexChecks, IndexError, IndexLimits, LoadError, MaskRef, NotAllowed, Resource, StateId,
+};
 pub use limits::Limits;
 pub use matcher::{MatchError, Matcher, StateInfo, ThreadInfo, Way, fill_masks};
 pub use program::{Dot, Listing, Program};

@@ -3,7 +3,9 @@
 use core::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use maskwright_engine::{AutomatonCache, BoundProgram, CompileError, Library, Limits, Program, compile};
+use maskwright_engine::{
+    AutomatonCache, BoundProgram, CompileError, IndexError, Library, Limits, Program, compile,
+};
 use maskwright_frontend::{choice, ebnf, json_schema, regex};
 use maskwright_grammar::{Diagnostic, Grammar};
 use maskwright_vocab::Vocabulary;
@@ -56,16 +58,15 @@ pub struct Compiler {
 
 /// What constraints share.
 #[derive(Debug)]
-struct Shared {
-    library: Arc<Library>,
-    tables: AutomatonCache,
+pub(crate) struct Shared {
+    pub(crate) library: Arc<Library>,
+    pub(crate) tables: AutomatonCache,
     /// Bytes of a library that has learnt nothing yet.
     empty: usize,
 }
 
 impl Shared {
-    fn new(vocabulary: Arc<Vocabulary>) -> Arc<Self> {
-        let library = Arc::new(Library::new(vocabulary));
+    fn new(library: Arc<Library>) -> Arc<Self> {
         Arc::new(Self { empty: library.heap_bytes(), library, tables: AutomatonCache::default() })
     }
 
@@ -82,7 +83,13 @@ impl Compiler {
 
     /// A compiler with these options.
     pub fn with_options(vocabulary: Arc<Vocabulary>, options: Options) -> Self {
-        let shared = RwLock::new(Shared::new(vocabulary.clone()));
+        Self::with_library(Arc::new(Library::new(vocabulary)), options)
+    }
+
+    /// A compiler that shares a library with others and nothing else.
+    pub fn with_library(library: Arc<Library>, options: Options) -> Self {
+        let vocabulary = library.vocabulary().clone();
+        let shared = RwLock::new(Shared::new(library));
         Self { vocabulary, shared, former: Mutex::default(), options }
     }
 
@@ -141,7 +148,7 @@ impl Compiler {
         if old.bytes().saturating_sub(old.empty) <= share && !old.library.is_nearly_full() {
             return false;
         }
-        let new = Shared::new(self.vocabulary.clone());
+        let new = Shared::new(Arc::new(Library::new(self.vocabulary.clone())));
         let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&shared, &old) {
             // Somebody else was faster.
@@ -155,7 +162,7 @@ impl Compiler {
         true
     }
 
-    fn shared(&self) -> Arc<Shared> {
+    pub(crate) fn shared(&self) -> Arc<Shared> {
         self.shared.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -212,6 +219,8 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// The constraint has no index.
+    Index(IndexError),
 }
 
 impl Error {
@@ -243,6 +252,7 @@ impl fmt::Display for Error {
                 write!(f, "the backend {backend} has no {what}; use the backend maskwright, or leave it out")
             }
             Self::Backend { backend, message } => write!(f, "{backend}: {message}"),
+            Self::Index(error) => write!(f, "{error}"),
         }
     }
 }

@@ -36,13 +36,19 @@
 pub mod backend;
 mod compiler;
 mod constraint;
+mod index;
+#[cfg(feature = "mmap")]
+mod map;
 pub mod service;
 pub mod statistics;
 
 pub use compiler::{Compiler, Error, Options};
 pub use constraint::{Constraint, Kind};
+#[cfg(feature = "mmap")]
+pub use map::{MapError, map_index};
 pub use maskwright_engine::{
-    BoundProgram, CompileError, Library, Limits, MatchError, Matcher, Program, StateInfo, ThreadInfo, Way,
+    BoundProgram, CompileError, Flaw, Index, IndexChecks, IndexError, IndexLimits, Library, Limits,
+    LoadError, MaskRef, MatchError, Matcher, NotAllowed, Program, StateId, StateInfo, ThreadInfo, Way,
     fill_masks,
 };
 pub use maskwright_frontend::{ebnf, json_schema, regex};

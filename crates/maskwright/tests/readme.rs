@@ -1,4 +1,4 @@
-//! The example of README.md, executed, and the check that it is the same there and here.
+//! The examples of README.md and docs/index.md, executed, and the check that they are the same there and here.
 
 /// Between the two markers stands the example, word for word.
 #[test]
@@ -27,12 +27,42 @@ fn the_example_runs() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn the_readme_shows_it() {
-    let shown = between(include_str!("../../../README.md"), "```rust\n", "```\n");
-    let run = between(include_str!("readme.rs"), "    // example\n", "    // end of the example\n");
+fn the_example_of_indexes_runs() -> Result<(), Box<dyn std::error::Error>> {
+    // example of indexes
+    use maskwright::{Compiler, Constraint, Index, IndexLimits, TokenId, VocabularyBuilder};
+
+    let mut vocabulary = VocabularyBuilder::new();
+    vocabulary.token(TokenId(0), b"1")?.token(TokenId(1), b"22")?.token(TokenId(2), b"x")?;
+    let compiler = Compiler::new(vocabulary.finish()?.into());
+    let index = compiler.index(&Constraint::regex("[0-9]{2}"), &IndexLimits::default())?;
+
+    let state = index.initial_state();
+    let mut row = vec![0u32; index.mask_words()];
+    index.fill_mask(state, &mut row)?; // bit t % 32 of word t / 32
+    assert_eq!(row, [0b011]);
+    let state = index.next_state(state, TokenId(1))?; // an illegal token is an error
+    assert!(index.is_terminal(state));
+
+    let mut file = Vec::new();
+    index.save(&mut file)?;
+    let index = Index::from_bytes(file)?; // or maskwright::map_index(path), with the feature `mmap`
+    index.check_vocabulary(compiler.vocabulary())?;
+    // end of the example
+    Ok(())
+}
+
+#[test]
+fn the_pages_show_them() {
+    check(include_str!("../../../README.md"), "    // example\n");
+    check(include_str!("../../../docs/index.md"), "    // example of indexes\n");
+}
+
+fn check(page: &str, marker: &str) {
+    let shown = between(page, "```rust\n", "```\n");
+    let run = between(include_str!("readme.rs"), marker, "    // end of the example\n");
     let run: String =
         run.lines().flat_map(|line| [line.strip_prefix("    ").unwrap_or(line), "\n"]).collect();
-    assert_eq!(shown, run, "copy the example from tests/readme.rs to README.md");
+    assert_eq!(shown, run, "copy the example from tests/readme.rs to the page");
 }
 
 /// What stands between the first `from` and the next `to`.

@@ -48,6 +48,20 @@ impl ByteClasses {
         Self::from_ranges(&[(b'A', b'F'), (b'G', b'Z'), (b'a', b'f'), (b'g', b'z')])
     }
 
+    /// Any partition: two bytes are in one class if `class` gives them the same number.
+    ///
+    /// ```
+    /// use maskwright_vocab::ByteClasses;
+    /// let even = ByteClasses::of(|byte| byte % 2);
+    /// assert_eq!((even.representative(8), even.representative(9)), (0, 1));
+    /// ```
+    pub fn of(class: impl Fn(u8) -> u8) -> Self {
+        let mut least = [None; 256];
+        let representative =
+            std::array::from_fn(|byte| *least[usize::from(class(byte as u8))].get_or_insert(byte as u8));
+        Self { representative }
+    }
+
     /// The representative of the class of `byte`.
     #[inline]
     pub const fn representative(&self, byte: u8) -> u8 {

@@ -43,6 +43,29 @@ impl ContentHash {
     }
 }
 
+/// A checksum of a large body of bytes. It tells accidents – a flipped bit, a lost page, a cut – and is no defence against
+/// somebody who forges one.
+///
+/// PERF: four lanes side by side, so that it runs at the speed of memory and not of multiplications; `examples/measure.rs` of
+/// the tokenizers crate shows what loading a vocabulary takes.
+pub fn checksum(body: &[u8]) -> u128 {
+    let mut lanes = KEYS;
+    let (blocks, tail) = body.as_chunks::<32>();
+    for block in blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+            // A step that can be undone loses nothing, so that every single change arrives at the end.
+            *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(0x9FB2_1C65_1E98_DF25).rotate_left(29);
+        }
+    }
+    let mut hash = ContentHash::new();
+    for lane in lanes {
+        hash.word(lane);
+    }
+    hash.word(body.len() as u64);
+    hash.bytes(tail);
+    hash.finish()
+}
+
 fn fold(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right);
     (product >> 64) as u64 ^ product as u64

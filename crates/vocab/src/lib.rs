@@ -53,6 +53,7 @@ mod utf8;
 mod vocabulary;
 
 pub use class::{ByteClasses, ClassTrie};
+pub use hash::checksum;
 pub use loops::{Loop, LoopClass, LoopLibrary};
 pub use mask::TokenMask;
 pub use save::LoadError;

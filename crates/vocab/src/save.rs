@@ -28,7 +28,7 @@ use std::{
 use crate::{
     TokenId, Vocabulary,
     class::{ByteClasses, ClassTrie},
-    hash::ContentHash,
+    hash::checksum,
     loops::{Loop, LoopClass, LoopLibrary},
     mask::TokenMask,
     trie::Trie,
@@ -36,7 +36,7 @@ use crate::{
 };
 
 const MAGIC: &[u8; 16] = b"maskwright vocab";
-/// To be raised with every change of the format, of [`ContentHash`] or of the byte classes.
+/// To be raised with every change of the format, of the checksum, of the fingerprint or of the byte classes.
 const VERSION: u32 = 2;
 
 impl Vocabulary {
@@ -135,26 +135,6 @@ impl fmt::Display for LoadError {
 }
 
 impl Error for LoadError {}
-
-/// PERF: four lanes side by side; `examples/measure.rs` of the tokenizers crate shows what loading takes.
-fn checksum(body: &[u8]) -> u128 {
-    let mut lanes =
-        [0x9E37_79B9_7F4A_7C15_u64, 0xD1B5_4A32_D192_ED03, 0xA24B_AED4_963E_E407, 0x8EBC_6AF0_9C88_C6E3];
-    let (blocks, tail) = body.as_chunks::<32>();
-    for block in blocks {
-        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
-            // A step that can be undone loses nothing, so that every single change arrives at the end.
-            *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(0x9FB2_1C65_1E98_DF25).rotate_left(29);
-        }
-    }
-    let mut hash = ContentHash::new();
-    for lane in lanes {
-        hash.word(lane);
-    }
-    hash.word(body.len() as u64);
-    hash.bytes(tail);
-    hash.finish()
-}
 
 #[derive(Default)]
 struct Writer(Vec<u8>);

@@ -109,6 +109,12 @@ impl Trie {
         &self.bytes[start as usize..end as usize]
     }
 
+    /// The bytes on the edges into some nodes.
+    #[inline]
+    pub fn bytes(&self, nodes: Range<u32>) -> &[u8] {
+        &self.bytes[nodes.start as usize..nodes.end as usize]
+    }
+
     /// The byte on the edge into `node`; 0 for the root.
     #[inline]
     pub fn byte(&self, node: u32) -> u8 {
@@ -121,15 +127,29 @@ impl Trie {
         &self.ids[self.nodes[node as usize].post as usize..self.nodes[node as usize + 1].post as usize]
     }
 
+    /// Where in [`all_tokens`](Self::all_tokens) the tokens of `node` stand.
+    ///
+    /// Positions follow the nodes: those of siblings are one range, and those of all that is below a node are another.
+    #[inline]
+    pub fn positions(&self, node: u32) -> Range<u32> {
+        self.nodes[node as usize].post..self.nodes[node as usize + 1].post
+    }
+
     /// The tokens of all nodes below `node`, in the order of the nodes.
     pub fn tokens_below(&self, node: u32) -> &[u32] {
+        let Range { start, end } = self.positions_below(node);
+        &self.ids[start as usize..end as usize]
+    }
+
+    /// Where in [`all_tokens`](Self::all_tokens) they stand.
+    pub fn positions_below(&self, node: u32) -> Range<u32> {
         // The nodes below lie side by side, and behind the children comes last what is below the last that has any.
         let mut block = self.children(node);
         let first = block.start as usize;
         while let Some(last) = block.clone().rev().find(|&child| self.nodes[child as usize].children > 0) {
             block = self.children(last);
         }
-        &self.ids[self.nodes[first].post as usize..self.nodes[block.end as usize].post as usize]
+        self.nodes[first].post..self.nodes[block.end as usize].post
     }
 
     /// The node reached from `node` by `byte`.

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod debug;
 pub(crate) mod demo;
 pub(crate) mod explain;
+pub(crate) mod index;
 pub(crate) mod mask;
 pub(crate) mod schema_to_regex;
 pub(crate) mod vocab;

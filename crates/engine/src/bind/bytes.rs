@@ -169,6 +169,11 @@ impl Bytes {
         self.nodes[node as usize].bytes
     }
 
+    /// The same for all nodes.
+    pub(crate) fn all_below(&self) -> impl Iterator<Item = u128> {
+        self.nodes.iter().map(|below| below.bytes)
+    }
+
     /// The kinds of characters below a node, if what comes below is text from a place on ([`utf8`]).
     #[inline]
     pub(crate) fn kinds_below(&self, node: u32, place: u8) -> Option<Kinds> {

@@ -12,6 +12,7 @@ use super::entry::{Entry, Tokens, Words, bitset};
 use super::free;
 use super::near::{self, Distances};
 use super::whole::Whole;
+use crate::index::Tries;
 use crate::leaf::{Automaton, JSON_BODY, json_string};
 use crate::store::Store;
 
@@ -29,6 +30,7 @@ pub struct Library {
     bytes: Bytes,
     string_body: OnceLock<Words>,
     whole: Whole,
+    tries: Tries,
 }
 
 /// Two bitsets, kept so that their addresses stay theirs, and what is in either.
@@ -54,6 +56,7 @@ impl Library {
             below: RwLock::default(),
             unions: RwLock::default(),
             string_body: OnceLock::new(),
+            tries: Tries::default(),
         };
         let string = library.bind(json_string());
         for state in 1..json_string().len() as u32 {
@@ -80,6 +83,7 @@ impl Library {
             + below.values().map(|tokens| tokens.len() * 4 + size_of::<Words>()).sum::<usize>()
             + self.bytes.heap_bytes()
             + self.whole.heap_bytes()
+            + self.tries.heap_bytes()
     }
 
     /// Whether the library is three quarters full of tables. A full one forgets all of them, and programs that still use some
@@ -123,6 +127,11 @@ impl Library {
 
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// What indexes share.
+    pub(crate) fn tries(&self) -> &Tries {
+        &self.tries
     }
 
     /// Whether some token below a node of the vocabulary's trie goes on with a quote.

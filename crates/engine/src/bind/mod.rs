@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use maskwright_vocab::{Trie, Vocabulary};
 
+pub(crate) use self::bytes::class as byte_bit;
 pub(crate) use self::entry::{Entry, Exits, MANY, Tokens, Words, bitset, ones};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;

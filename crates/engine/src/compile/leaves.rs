@@ -92,20 +92,7 @@ impl<'g> Leaves<'g> {
         cache: &'g AutomatonCache,
         limits: &Limits,
     ) -> Result<Self, CompileError> {
-        let limits = automata::Limits {
-            states: limits.leaf_states,
-            steps: limits.leaf_steps,
-            bytes: limits.leaf_bytes,
-        };
-        let mut leaves = Self {
-            grammar,
-            cache,
-            limits,
-            list: Vec::new(),
-            by_expr: FxHashMap::default(),
-            windows: HashTable::new(),
-            empty: Vec::new(),
-        };
+        let mut leaves = Self::new(grammar, cache, limits);
         let entered = entered(grammar);
         for id in grammar.expr_ids().filter(|id| entered[id.index()]) {
             match grammar.expr(id) {
@@ -122,6 +109,24 @@ impl<'g> Leaves<'g> {
             }
         }
         Ok(leaves)
+    }
+
+    /// No leaves yet.
+    pub(crate) fn new(grammar: &'g Grammar, cache: &'g AutomatonCache, limits: &Limits) -> Self {
+        let limits = automata::Limits {
+            states: limits.leaf_states,
+            steps: limits.leaf_steps,
+            bytes: limits.leaf_bytes,
+        };
+        Self {
+            grammar,
+            cache,
+            limits,
+            list: Vec::new(),
+            by_expr: FxHashMap::default(),
+            windows: HashTable::new(),
+            empty: Vec::new(),
+        }
     }
 
     /// The leaf that stands for `And`, `Not` and `JsonString`.
@@ -168,7 +173,8 @@ impl<'g> Leaves<'g> {
         Some(self.window(automaton, min, max))
     }
 
-    fn json_leaf(&mut self, text: ExprId) -> Result<u32, CompileError> {
+    /// A leaf for the JSON strings whose text lies in a set.
+    pub(crate) fn json_leaf(&mut self, text: ExprId) -> Result<u32, CompileError> {
         if let Some((min, max)) = self.any_text(text) {
             return Ok(self.window(json_string().clone(), min, max));
         }
@@ -187,6 +193,14 @@ impl<'g> Leaves<'g> {
                 let empty = dfa.is_empty();
                 Ok(self.push(Leaf::Text(Box::new(Text::within(dfa))), empty))
             }
+        }
+    }
+
+    /// The same as a table with nothing counted outside; `None` if it would be too large.
+    pub(crate) fn json_table(&mut self, text: ExprId) -> Result<Option<Arc<Automaton>>, CompileError> {
+        match self.spelled(&[Part { set: text, star: false }], None)? {
+            Spelled::Table(automaton) => Ok(Some(automaton)),
+            Spelled::Set(_) => Ok(None),
         }
     }
 
@@ -386,13 +400,23 @@ fn is_text(grammar: &Grammar, root: ExprId) -> bool {
     true
 }
 
-/// Says the same of a regular expression in terms of the automata crate. Every expression is translated once;
-/// operands and rules are visited with an explicit stack, because rules may form long chains.
+/// Says the same of a regular expression without JSON strings in terms of the automata crate.
 fn translate(
     grammar: &Grammar,
     root: ExprId,
     exprs: &mut automata::Exprs,
 ) -> Result<automata::ExprId, CompileError> {
+    translate_with(grammar, root, exprs, |_, _| Err(CompileError::NestedJsonString))
+}
+
+/// The same; `string` says what stands for the JSON strings with a text. Every expression is translated once;
+/// operands and rules are visited with an explicit stack, because rules may form long chains. No rule may contain itself.
+pub(crate) fn translate_with<E: From<CompileError>>(
+    grammar: &Grammar,
+    root: ExprId,
+    exprs: &mut automata::Exprs,
+    mut string: impl FnMut(ExprId, &mut automata::Exprs) -> Result<automata::ExprId, E>,
+) -> Result<automata::ExprId, E> {
     let mut done: FxHashMap<ExprId, automata::ExprId> = FxHashMap::default();
     let mut work = vec![(root, false)];
     while let Some((id, ready)) = work.pop() {
@@ -402,9 +426,10 @@ fn translate(
         let expr = grammar.expr(id);
         if !ready {
             work.push((id, true));
-            work.extend(expr.operands().iter().map(|op| (*op, false)));
-            if let Expr::Rule(rule) = expr {
-                work.push((grammar.rule(*rule).expr(), false));
+            match expr {
+                Expr::JsonString(_) => {}
+                Expr::Rule(rule) => work.push((grammar.rule(*rule).expr(), false)),
+                _ => work.extend(expr.operands().iter().map(|op| (*op, false))),
             }
             continue;
         }
@@ -424,8 +449,8 @@ fn translate(
                 exprs.and([utf8, not])
             }
             Expr::Rule(rule) => done[&grammar.rule(*rule).expr()],
-            Expr::JsonString(_) => return Err(CompileError::NestedJsonString),
-            Expr::Scope { .. } | Expr::Distinct(_) => return Err(CompileError::NestedScope),
+            Expr::JsonString(text) => string(*text, exprs)?,
+            Expr::Scope { .. } | Expr::Distinct(_) => return Err(CompileError::NestedScope.into()),
         };
         done.insert(id, translated);
     }

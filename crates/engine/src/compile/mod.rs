@@ -22,7 +22,7 @@ use maskwright_automata::LimitError;
 use maskwright_grammar::{ExprId, Grammar};
 
 pub use self::leaves::AutomatonCache;
-use self::leaves::Leaves;
+pub(crate) use self::leaves::{Leaves, translate_with};
 use crate::limits::Limits;
 use crate::program::Program;
 
@@ -57,7 +57,7 @@ pub fn compile(grammar: &Grammar, cache: &AutomatonCache, limits: &Limits) -> Re
     Ok(Program::new(network, leaves.list, nullable, names(grammar), *limits))
 }
 
-fn check_size(grammar: &Grammar, limits: &Limits) -> Result<(), CompileError> {
+pub(crate) fn check_size(grammar: &Grammar, limits: &Limits) -> Result<(), CompileError> {
     if grammar.exprs().len() > limits.exprs {
         return Err(CompileError::TooManyExprs { exprs: grammar.exprs().len(), limit: limits.exprs });
     }

@@ -1,0 +1,260 @@
+//! Which tokens behave alike.
+//!
+//! Two tokens are of one *class* if they lead from every state to the same state. Then masks and transitions can speak of
+//! classes, of which there are few: for a phone number all tokens of three digits are one, for a JSON document the hundred
+//! thousand tokens that stay inside a string are one.
+//!
+//! Rows come as runs of positions. Where no row has a border, tokens cannot differ, so positions fall into *atoms*:
+//!
+//! ```text
+//! row of state 2     |───── 5 ─────|        |── 7 ──|
+//! row of state 3     |── 6 ──|── 8 ──|
+//! atoms              |   a   |  b  | c |    |   d   |
+//! ```
+//! Atoms with the same targets are then put together. They are found by a sum: every run adds a number made of its state
+//! and target to the atoms that it covers, which takes two additions for a run if the sum is formed from left to right at the
+//! end. Equal sums are only a guess. While rows are translated it is checked that all atoms of a class lead the same way, and
+//! should it ever fail, atoms are taken as classes, which is right as well, only larger.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::walk::{Rows, Run};
+use super::{IndexError, IndexLimits};
+
+/// No class: the tokens are dead everywhere.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Below so many pairs of atoms and rows, waking other threads takes longer than the work. Not measured closely.
+const ALONE: usize = 1 << 20;
+
+/// The classes of tokens and the rows in terms of them.
+#[derive(Debug)]
+pub(super) struct Classes {
+    /// Where each atom begins, and the end of the last.
+    starts: Vec<u32>,
+    /// The class of each atom.
+    of_atom: Vec<u32>,
+    /// The atoms of class `c` are `atoms[ends[c]..ends[c + 1]]`.
+    atoms: Vec<u32>,
+    ends: Vec<u32>,
+    /// How many tokens each class has.
+    sizes: Vec<u32>,
+    /// For each state, the classes from which on another target holds; 0 is the dead state.
+    pub(super) rows: Vec<Box<[(u32, u32)]>>,
+}
+
+impl Classes {
+    pub(super) fn of(rows: &Rows, limits: &IndexLimits) -> Result<Self, IndexError> {
+        let borders = Borders::of(rows);
+        let covered = |run: &Run| borders.atom(run.end) - borders.atom(run.start);
+        limits.check_steps(rows.rows.iter().flatten().map(covered).sum())?;
+        let starts = borders.positions();
+        let (sums, live) = sums(rows, &borders, starts.len());
+        let classes = Self::number(starts, &live, |atom| sums[atom]);
+        Ok(classes.translate(rows, &borders).unwrap_or_else(|classes| {
+            let apart = Self::number(classes.starts, &live, |atom| atom as u64);
+            apart.translate(rows, &borders).unwrap_or_else(|classes| classes)
+        }))
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// How many tokens a class has.
+    pub(super) fn size(&self, class: u32) -> u32 {
+        self.sizes[class as usize]
+    }
+
+    /// The ranges of positions that the tokens of a class have.
+    pub(super) fn positions(&self, class: u32) -> impl Iterator<Item = core::ops::Range<usize>> {
+        let atoms = self.ends[class as usize] as usize..self.ends[class as usize + 1] as usize;
+        self.atoms[atoms]
+            .iter()
+            .map(|&atom| self.starts[atom as usize] as usize..self.starts[atom as usize + 1] as usize)
+    }
+
+    /// Gives the same number to live atoms with the same key, in the order of their first positions.
+    fn number(starts: Vec<u32>, live: &[bool], key: impl Fn(usize) -> u64) -> Self {
+        let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
+        let mut sizes: Vec<u32> = Vec::new();
+        let mut of_atom = Vec::with_capacity(live.len());
+        let mut ends = vec![0u32];
+        for (atom, &live) in live.iter().enumerate() {
+            if !live {
+                of_atom.push(NONE);
+                continue;
+            }
+            let class = *numbers.entry(key(atom)).or_insert_with(|| {
+                sizes.push(0);
+                ends.push(0);
+                sizes.len() as u32 - 1
+            });
+            sizes[class as usize] += starts[atom + 1] - starts[atom];
+            ends[class as usize + 1] += 1;
+            of_atom.push(class);
+        }
+        for class in 0..sizes.len() {
+            ends[class + 1] += ends[class];
+        }
+        let mut next = ends.clone();
+        let mut atoms = vec![0; of_atom.iter().filter(|&&class| class != NONE).count()];
+        for (atom, &class) in of_atom.iter().enumerate().filter(|(_, class)| **class != NONE) {
+            atoms[next[class as usize] as usize] = atom as u32;
+            next[class as usize] += 1;
+        }
+        Self { starts, of_atom, atoms, ends, sizes, rows: Vec::new() }
+    }
+
+    /// Says all rows in terms of classes, or gives the classes back if some class does not lead one way.
+    fn translate(mut self, rows: &Rows, borders: &Borders) -> Result<Self, Self> {
+        let make = || Scratch { target: vec![0; self.len()], atoms: vec![0; self.len()], met: Vec::new() };
+        let translated: Option<Vec<_>> = if self.of_atom.len() * rows.rows.len() < ALONE {
+            let mut scratch = make();
+            rows.rows.iter().map(|row| self.translate_row(row, borders, &mut scratch)).collect()
+        } else {
+            rows.rows
+                .par_iter()
+                .map_init(make, |scratch, row| self.translate_row(row, borders, scratch))
+                .collect()
+        };
+        match translated {
+            Some(rows) => {
+                self.rows = rows;
+                Ok(self)
+            }
+            None => Err(self),
+        }
+    }
+
+    fn translate_row(
+        &self,
+        row: &[Run],
+        borders: &Borders,
+        scratch: &mut Scratch,
+    ) -> Option<Box<[(u32, u32)]>> {
+        let Scratch { target, atoms, met } = scratch;
+        let mut one_way = true;
+        for run in row {
+            for atom in borders.atom(run.start)..borders.atom(run.end) {
+                let class = self.of_atom[atom] as usize;
+                if atoms[class] == 0 {
+                    met.push(class as u32);
+                    target[class] = run.target;
+                }
+                atoms[class] += 1;
+                one_way &= target[class] == run.target;
+            }
+        }
+        met.sort_unstable();
+        let mut found: Vec<(u32, u32)> = Vec::new();
+        let mut behind = 0;
+        for &class in met.iter() {
+            let at = class as usize;
+            one_way &= atoms[at] == self.ends[at + 1] - self.ends[at];
+            atoms[at] = 0;
+            if class != behind {
+                // What lies between is dead.
+                if found.last().is_none_or(|last| last.1 != 0) {
+                    found.push((behind, 0));
+                }
+            }
+            if found.last().is_none_or(|last| last.1 != target[at]) {
+                found.push((class, target[at]));
+            }
+            behind = class + 1;
+        }
+        if behind < self.len() as u32 && found.last().is_some_and(|last| last.1 != 0) {
+            found.push((behind, 0));
+        }
+        met.clear();
+        one_way.then(|| found.into())
+    }
+}
+
+struct Scratch {
+    target: Vec<u32>,
+    /// How many atoms of each class were met in this row.
+    atoms: Vec<u32>,
+    met: Vec<u32>,
+}
+
+/// A number that stands for "this state leads there".
+fn mixed(state: usize, target: u32) -> u64 {
+    let both = (state as u64) << 32 | u64::from(target);
+    let once = (both ^ both >> 31).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (once ^ once >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
+}
+
+/// For each atom the sum over all rows, and whether any row has it.
+fn sums(rows: &Rows, borders: &Borders, atoms: usize) -> (Vec<u64>, Vec<bool>) {
+    let mut changes = vec![(0u64, 0i32); atoms];
+    for (state, row) in rows.rows.iter().enumerate() {
+        for run in row {
+            let number = mixed(state, run.target);
+            let (first, behind) = (borders.atom(run.start), borders.atom(run.end));
+            changes[first].0 = changes[first].0.wrapping_add(number);
+            changes[first].1 += 1;
+            changes[behind].0 = changes[behind].0.wrapping_sub(number);
+            changes[behind].1 -= 1;
+        }
+    }
+    let (mut sum, mut cover) = (0u64, 0);
+    // The last border is an end and no atom.
+    let sums = changes[..atoms - 1].iter().map(|change| {
+        sum = sum.wrapping_add(change.0);
+        cover += change.1;
+        (sum, cover > 0)
+    });
+    sums.unzip()
+}
+
+/// A set of positions, with the number of each.
+struct Borders {
+    words: Vec<u64>,
+    /// How many there are in the words before.
+    before: Vec<u32>,
+}
+
+impl Borders {
+    /// Where runs begin or end, and where everything does.
+    fn of(rows: &Rows) -> Self {
+        let len = rows.tokens.len();
+        let mut words = vec![0u64; len / 64 + 1];
+        let mut add = |position: usize| words[position / 64] |= 1 << (position % 64);
+        add(0);
+        add(len);
+        for run in rows.rows.iter().flatten() {
+            add(run.start as usize);
+            add(run.end as usize);
+        }
+        let mut count = 0;
+        let before = |word: &u64| {
+            count += word.count_ones();
+            count - word.count_ones()
+        };
+        let before = words.iter().map(before).collect();
+        Self { words, before }
+    }
+
+    fn positions(&self) -> Vec<u32> {
+        let mut positions = Vec::new();
+        for (index, &word) in self.words.iter().enumerate() {
+            let mut left = word;
+            while left != 0 {
+                positions.push(index as u32 * 64 + left.trailing_zeros());
+                left &= left - 1;
+            }
+        }
+        positions
+    }
+
+    /// The atom that begins at a border.
+    #[inline]
+    fn atom(&self, border: u32) -> usize {
+        let (word, bit) = (border as usize / 64, border % 64);
+        (self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones()) as usize
+    }
+}

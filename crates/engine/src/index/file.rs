@@ -1,0 +1,487 @@
+//! The words of an index, in memory and in a file.
+//!
+//! ```text
+//! words 0–3    "maskwright index"
+//! word  4      version of the format
+//! words 5–6    how many words there are
+//! word  7      zero
+//! words 8–11   checksum of everything from word 12 on
+//! words 12–15  fingerprint of the vocabulary
+//! words 16–21  tokens, states, classes, whether rows are narrow, the common class, its base
+//! words 22–33  where each section begins, and the end of the last
+//! ```
+//! All words are 32 bits, the lowest byte first.
+//!
+//! | section | what it holds |
+//! |---|---|
+//! | accepting | a bit for each state: the text is complete |
+//! | row starts | for each state, where its row begins |
+//! | rows | the classes from which on another target holds: class and target in one word if both fit in 16 bits, otherwise in two |
+//! | state masks | for each state the number of its mask |
+//! | masks | base, start of the patch, how many tokens of it are added (the rest are removed) |
+//! | patches | tokens |
+//! | bases | bitsets |
+//! | pages | for each 256 tokens, where their classes begin |
+//! | lows | the lowest byte of each token that has a class and not the common one, four to a word |
+//! | token classes | the class of each of them, two to a word if narrow |
+//! | end | the end tokens |
+//!
+//! A token that has no class of its own in these lists is of the *common* class if it is in the base that the header names: for a JSON
+//! document that is most of the vocabulary.
+//!
+//! A file is used where it lies: nothing is copied, unless its bytes begin at an odd address or the machine puts the highest
+//! byte first. The checksum is the one that saved vocabularies have, four lanes of multiplication and rotation, taken of each megabyte and
+//! then of these sums; checking it is nearly all that loading takes. It tells accidents. Against a file that was forged, each access is
+//! checked ([`super::lookup`]).
+
+use core::fmt;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use maskwright_vocab::{Vocabulary, checksum};
+use rayon::prelude::*;
+
+use super::classes::Classes;
+use super::masks::Masks;
+use super::walk::Rows;
+use super::{FIRST, Index};
+
+const MAGIC: &[u8; 16] = b"maskwright index";
+/// To be raised with every change of the format.
+const VERSION: u32 = 1;
+/// Words before the first section.
+const HEADER: usize = 36;
+/// Where what the checksum covers begins.
+const COVERED: usize = 12;
+/// Where the table of sections begins.
+const TABLE: usize = 22;
+/// From so many tokens on, a class may be the common one. A class as large is in no patch, only in bases.
+const COMMON_FROM: u32 = 2_000;
+
+/// The parts of an index, in the order in which they lie.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Section {
+    Accepting,
+    RowStarts,
+    Rows,
+    StateMasks,
+    Masks,
+    Patches,
+    Bases,
+    Pages,
+    Lows,
+    TokenClasses,
+    End,
+}
+
+const SECTIONS: usize = 11;
+
+const NAMES: [&str; SECTIONS] = [
+    "accepting",
+    "row starts",
+    "rows",
+    "state masks",
+    "masks",
+    "patches",
+    "bases",
+    "pages",
+    "lows",
+    "token classes",
+    "end",
+];
+
+/// What the header says, checked.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) fingerprint: u128,
+    pub(super) vocabulary_size: usize,
+    pub(super) states: usize,
+    pub(super) classes: usize,
+    pub(super) narrow: bool,
+    pub(super) common_class: u32,
+    /// The base that holds the tokens of the common class, and no others without a class of their own.
+    pub(super) common_base: usize,
+    sections: [usize; SECTIONS + 1],
+}
+
+/// Where the words are.
+#[derive(Clone)]
+pub(super) enum Storage {
+    Owned(Arc<[u32]>),
+    /// Bytes of somebody else, four to a word, at an even address.
+    Shared(Arc<dyn AsRef<[u8]> + Send + Sync>),
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            Self::Owned(_) => "owned",
+            Self::Shared(_) => "shared",
+        };
+        write!(f, "{kind}, {} words", self.words().len())
+    }
+}
+
+impl Storage {
+    #[inline]
+    fn words(&self) -> &[u32] {
+        match self {
+            Self::Owned(words) => words,
+            // What was cast when it was loaded can be cast again; if its owner lets it change, there is nothing in it.
+            Self::Shared(bytes) => bytemuck::try_cast_slice((**bytes).as_ref()).unwrap_or_default(),
+        }
+    }
+}
+
+impl Index {
+    #[inline]
+    pub(super) fn words(&self) -> &[u32] {
+        self.storage.words()
+    }
+
+    #[inline]
+    pub(super) fn section(&self, section: Section) -> &[u32] {
+        let at = section as usize;
+        self.words().get(self.layout.sections[at]..self.layout.sections[at + 1]).unwrap_or_default()
+    }
+
+    /// The parts of the index and how many bytes each takes, for people.
+    pub fn sections(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let ends = self.layout.sections.windows(2);
+        NAMES.into_iter().zip(ends.map(|ends| 4 * (ends[1] - ends[0])))
+    }
+
+    /// Writes the index as a file.
+    pub fn save(&self, mut target: impl Write) -> io::Result<()> {
+        if cfg!(target_endian = "little") {
+            return target.write_all(bytemuck::cast_slice(self.words()));
+        }
+        self.words().iter().try_for_each(|word| target.write_all(&word.to_le_bytes()))
+    }
+
+    /// An index from the bytes of a file: a mapped one, a buffer, anything that can be seen as bytes. They are not copied
+    /// if they begin at an address that is a multiple of four.
+    ///
+    /// The index belongs to a vocabulary; [`check_vocabulary`](Self::check_vocabulary) says whether it is yours.
+    pub fn from_bytes(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Result<Self, LoadError> {
+        let layout = Layout::read(bytes.as_ref())?;
+        let in_place =
+            cfg!(target_endian = "little") && bytemuck::try_cast_slice::<u8, u32>(bytes.as_ref()).is_ok();
+        let storage = if in_place {
+            Storage::Shared(Arc::new(bytes))
+        } else {
+            let words = bytes.as_ref().as_chunks::<4>().0;
+            Storage::Owned(words.iter().map(|&word| u32::from_le_bytes(word)).collect())
+        };
+        Ok(Self { storage, layout })
+    }
+
+    /// Refuses an index that was built for another vocabulary.
+    pub fn check_vocabulary(&self, vocabulary: &Vocabulary) -> Result<(), LoadError> {
+        if self.layout.fingerprint == vocabulary.fingerprint()
+            && self.layout.vocabulary_size == vocabulary.size()
+        {
+            Ok(())
+        } else {
+            Err(LoadError::OtherVocabulary)
+        }
+    }
+}
+
+/// Why a file is not taken as an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// It does not begin like an index.
+    Foreign,
+    /// It was written by another version.
+    Version {
+        /// The version found.
+        found: u32,
+    },
+    /// It is shorter or longer than it says.
+    Length,
+    /// Its checksum does not match.
+    Damaged,
+    /// Its checksum matches, but its parts do not fit together.
+    Inconsistent(&'static str),
+    /// It was built for another vocabulary.
+    OtherVocabulary,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign => f.write_str("this is not an index"),
+            Self::Version { found } => {
+                write!(f, "the index has format {found}, this program reads format {VERSION}; build it again")
+            }
+            Self::Length => {
+                f.write_str("the index is cut off, or something was added to it; build it again")
+            }
+            Self::Damaged => {
+                f.write_str("the index is damaged: its checksum does not match; build it again")
+            }
+            Self::Inconsistent(what) => write!(f, "the index is damaged: {what}; build it again"),
+            Self::OtherVocabulary => f.write_str(
+                "the index was built for another vocabulary; build it again with this tokenizer, or use the one it was built for",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for LoadError {}
+
+impl Layout {
+    /// Reads the header and checks the checksum and all sections.
+    fn read(bytes: &[u8]) -> Result<Self, LoadError> {
+        if !bytes.starts_with(MAGIC) {
+            return Err(LoadError::Foreign);
+        }
+        let (words, odd) = bytes.as_chunks::<4>();
+        let word = |at: usize| words.get(at).map_or(0, |&word| u32::from_le_bytes(word));
+        if words.len() > 4 && word(4) != VERSION {
+            return Err(LoadError::Version { found: word(4) });
+        }
+        let length = u64::from(word(5)) | u64::from(word(6)) << 32;
+        if words.len() < HEADER || length != words.len() as u64 || !odd.is_empty() {
+            return Err(LoadError::Length);
+        }
+        let wide = |at: usize| (0..4).fold(0, |wide, i| wide | u128::from(word(at + i)) << (32 * i));
+        if sum(&bytes[4 * COVERED..]) != wide(8) || word(7) != 0 {
+            return Err(LoadError::Damaged);
+        }
+        let layout = Self {
+            fingerprint: wide(12),
+            vocabulary_size: word(16) as usize,
+            states: word(17) as usize,
+            classes: word(18) as usize,
+            narrow: word(19) == 1,
+            common_class: word(20),
+            common_base: word(21) as usize,
+            sections: core::array::from_fn(|at| word(TABLE + at) as usize),
+        };
+        layout.check(words.len()).map_err(LoadError::Inconsistent)?;
+        Ok(layout)
+    }
+
+    /// Checks that the sections lie one behind the other and have the lengths that the counts ask for. What they hold is
+    /// checked whenever it is read.
+    fn check(&self, words: usize) -> Result<(), &'static str> {
+        let sections = &self.sections;
+        if sections[0] != HEADER || sections[SECTIONS] != words || !sections.is_sorted() {
+            return Err("its parts do not lie one behind the other");
+        }
+        let len = |section: Section| sections[section as usize + 1] - sections[section as usize];
+        let mask = self.vocabulary_size.div_ceil(32);
+        let wrong = len(Section::Accepting) != self.states.div_ceil(32)
+            || len(Section::RowStarts) != self.states + 1
+            || len(Section::StateMasks) != self.states
+            || len(Section::Pages) != self.vocabulary_size.div_ceil(256) + 1
+            || len(Section::Masks) < 3
+            || !len(Section::Masks).is_multiple_of(3)
+            || len(Section::Bases).checked_rem(mask).unwrap_or(0) != 0;
+        if wrong { Err("a part has the wrong length") } else { Ok(()) }
+    }
+}
+
+/// The checksum of an index: of its megabytes, each by itself, so that a large one is summed by all processors.
+fn sum(bytes: &[u8]) -> u128 {
+    if bytes.len() <= MEGABYTE {
+        return checksum(bytes);
+    }
+    let sums: Vec<u128> = bytes.par_chunks(MEGABYTE).map(checksum).collect();
+    checksum(&sums.iter().flat_map(|sum| sum.to_le_bytes()).collect::<Vec<u8>>())
+}
+
+const MEGABYTE: usize = 1 << 20;
+
+/// Puts an index together.
+pub(super) fn write(
+    vocabulary: &Vocabulary,
+    rows: &Rows,
+    classes: &Classes,
+    masks: &Masks,
+    accepting: impl Iterator<Item = bool>,
+) -> Index {
+    let states = rows.states.len();
+    let narrow = classes.len() <= usize::from(u16::MAX) && states + FIRST as usize <= usize::from(u16::MAX);
+    let mut out = Writer { words: vec![0; HEADER], sections: vec![HEADER] };
+    let mut bits = vec![0u32; states.div_ceil(32)];
+    for (state, _) in accepting.enumerate().filter(|(_, accepting)| *accepting) {
+        bits[state / 32] |= 1 << (state % 32);
+    }
+    out.section(&bits);
+    out.rows(classes, narrow);
+    out.section(&masks.of_state);
+    out.masks(masks);
+    out.section(&masks.patches);
+    out.section(&masks.bases);
+    let map = TokenClasses::of(rows, classes, masks, vocabulary.size());
+    out.section(&map.pages);
+    out.section(&pack::<4>(map.lows.iter().map(|&low| u32::from(low))));
+    if narrow {
+        out.section(&pack::<2>(map.classes.iter().copied()));
+    } else {
+        out.section(&map.classes);
+    }
+    out.section(&vocabulary.eos().iter().map(|token| token.0).collect::<Vec<_>>());
+    let layout = Layout {
+        fingerprint: vocabulary.fingerprint(),
+        vocabulary_size: vocabulary.size(),
+        states,
+        classes: classes.len(),
+        narrow,
+        common_class: map.common.map_or(u32::MAX, |(class, _)| class),
+        common_base: map.common.map_or(u32::MAX, |(_, base)| base) as usize,
+        sections: core::array::from_fn(|at| out.sections[at]),
+    };
+    Index { storage: Storage::Owned(seal(out.words, &layout).into()), layout }
+}
+
+/// Writes the header.
+fn seal(mut words: Vec<u32>, layout: &Layout) -> Vec<u32> {
+    let wide = |words: &mut [u32], wide: u128| {
+        words.iter_mut().enumerate().for_each(|(i, word)| *word = (wide >> (32 * i)) as u32);
+    };
+    for (word, bytes) in words.iter_mut().zip(MAGIC.as_chunks::<4>().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    words[4] = VERSION;
+    words[5] = words.len() as u32;
+    words[6] = (words.len() as u64 >> 32) as u32;
+    wide(&mut words[12..16], layout.fingerprint);
+    let counts = [layout.vocabulary_size, layout.states, layout.classes, usize::from(layout.narrow)];
+    words[16..20].copy_from_slice(&counts.map(|count| count as u32));
+    words[20] = layout.common_class;
+    words[21] = layout.common_base as u32;
+    for (word, &section) in words[TABLE..].iter_mut().zip(&layout.sections) {
+        *word = section as u32;
+    }
+    let total = if cfg!(target_endian = "little") {
+        sum(bytemuck::cast_slice(&words[COVERED..]))
+    } else {
+        sum(&words[COVERED..].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())
+    };
+    wide(&mut words[8..12], total);
+    words
+}
+
+struct Writer {
+    words: Vec<u32>,
+    /// Where sections begin, and the end of the last.
+    sections: Vec<usize>,
+}
+
+impl Writer {
+    fn section(&mut self, words: &[u32]) {
+        self.words.extend_from_slice(words);
+        self.sections.push(self.words.len());
+    }
+
+    fn rows(&mut self, classes: &Classes, narrow: bool) {
+        let mut starts = vec![0];
+        starts.extend(classes.rows.iter().scan(0, |sum, row| {
+            *sum += row.len() as u32;
+            Some(*sum)
+        }));
+        self.section(&starts);
+        let entries = classes.rows.iter().flatten();
+        if narrow {
+            self.words.extend(entries.map(|&(class, target)| class << 16 | target));
+        } else {
+            self.words.extend(entries.flat_map(|&(class, target)| [class, target]));
+        }
+        self.sections.push(self.words.len());
+    }
+
+    fn masks(&mut self, masks: &Masks) {
+        let mut start = 0;
+        for mask in &masks.masks {
+            self.words.extend([mask.base, start, mask.add]);
+            start += mask.add + mask.remove;
+        }
+        self.words.extend([0, start, 0]);
+        self.sections.push(self.words.len());
+    }
+}
+
+/// Which class each token has.
+struct TokenClasses {
+    /// The common class and a base that holds it.
+    common: Option<(u32, u32)>,
+    pages: Vec<u32>,
+    lows: Vec<u8>,
+    classes: Vec<u32>,
+}
+
+impl TokenClasses {
+    fn of(rows: &Rows, classes: &Classes, masks: &Masks, size: usize) -> Self {
+        let largest = (0..classes.len() as u32).max_by_key(|&class| classes.size(class));
+        let common = largest
+            .filter(|&class| classes.size(class) >= COMMON_FROM)
+            .and_then(|class| masks.base_with(class).map(|base| (class, base)));
+        let mut pairs: Vec<(u32, u32)> = Vec::new();
+        for class in (0..classes.len() as u32).filter(|&class| Some(class) != common.map(|common| common.0)) {
+            let tokens = classes.positions(class).flat_map(|positions| &rows.tokens[positions]);
+            pairs.extend(tokens.map(|&token| (token, class)));
+        }
+        let pairs = by_token(pairs, size);
+        let mut pages = vec![0u32; size.div_ceil(256) + 1];
+        for &(token, _) in &pairs {
+            pages[token as usize / 256 + 1] += 1;
+        }
+        for page in 1..pages.len() {
+            pages[page] += pages[page - 1];
+        }
+        Self {
+            common,
+            pages,
+            lows: pairs.iter().map(|&(token, _)| token as u8).collect(),
+            classes: pairs.iter().map(|&(_, class)| class).collect(),
+        }
+    }
+}
+
+/// The pairs in the order of their tokens, which are all different.
+fn by_token(mut pairs: Vec<(u32, u32)>, size: usize) -> Vec<(u32, u32)> {
+    // PERF: with many pairs it is faster to write them to their places and read these in order.
+    if pairs.len() < size / 16 {
+        pairs.sort_unstable();
+        return pairs;
+    }
+    let mut places = vec![u32::MAX; size];
+    for &(token, class) in &pairs {
+        places[token as usize] = class;
+    }
+    let placed = (0u32..).zip(places).filter(|&(_, class)| class != u32::MAX);
+    pairs.clear();
+    pairs.extend(placed);
+    pairs
+}
+
+/// `PER` numbers to a word, the first in its lowest bits.
+fn pack<const PER: usize>(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut words = Vec::new();
+    for (at, number) in numbers.enumerate() {
+        if at % PER == 0 {
+            words.push(0);
+        }
+        if let Some(word) = words.last_mut() {
+            *word |= number << (32 / PER * (at % PER));
+        }
+    }
+    words
+}
+
+/// The number at a place, four to a word.
+#[inline]
+pub(super) fn packed_byte(words: &[u32], at: usize) -> Option<u32> {
+    words.get(at / 4).map(|word| word >> (8 * (at % 4)) & 0xFF)
+}
+
+/// The number at a place, two to a word.
+#[inline]
+pub(super) fn packed_half(words: &[u32], at: usize) -> Option<u32> {
+    words.get(at / 2).map(|word| word >> (16 * (at % 2)) & 0xFFFF)
+}

@@ -1,0 +1,222 @@
+//! Questions to an index.
+//!
+//! The words of an index may come from a file that lies, so nothing here trusts a number that it reads: every access is
+//! checked, and what points nowhere is dead. Loading therefore has to check the sections and nothing in them.
+
+use maskwright_vocab::TokenId;
+
+use super::file::{Section, packed_byte, packed_half};
+use super::masks::NO_BASE;
+use super::{FIRST, Index, NotAllowed, StateId};
+use crate::matcher::MatchError;
+
+impl Index {
+    /// Where a text begins.
+    pub fn initial_state(&self) -> StateId {
+        if self.layout.states > 0 { StateId(FIRST) } else { StateId::DEAD }
+    }
+
+    /// Whether the text is complete in a state.
+    pub fn is_terminal(&self, state: StateId) -> bool {
+        state == StateId::ENDED || self.row(state).is_some_and(|row| self.accepts(row))
+    }
+
+    /// The state after a token; an end token leads from a terminal state to [`StateId::ENDED`].
+    pub fn next_state(&self, state: StateId, token: TokenId) -> Result<StateId, NotAllowed> {
+        self.target(state, token).ok_or(NotAllowed { state, token })
+    }
+
+    /// Whether a token may come next.
+    pub fn allows(&self, state: StateId, token: TokenId) -> bool {
+        self.target(state, token).is_some()
+    }
+
+    /// The tokens that may come next, ascending. Nothing in the dead state.
+    pub fn allowed_tokens(&self, state: StateId) -> Vec<TokenId> {
+        let mut words = vec![0; self.mask_words()];
+        self.mask(state).write(&mut words);
+        let bits = |(at, word): (usize, u32)| {
+            (0..32).filter(move |bit| word >> bit & 1 == 1).map(move |bit| TokenId(at as u32 * 32 + bit))
+        };
+        words.into_iter().enumerate().flat_map(bits).collect()
+    }
+
+    /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. Words beyond the vocabulary are
+    /// cleared. End tokens are allowed where the text is complete.
+    pub fn fill_mask(&self, state: StateId, words: &mut [u32]) -> Result<(), MatchError> {
+        if words.len() < self.mask_words() {
+            return Err(MatchError::MaskTooShort { words: self.mask_words() });
+        }
+        self.mask(state).write(words);
+        Ok(())
+    }
+
+    /// The mask as the index holds it, without a copy.
+    pub fn mask(&self, state: StateId) -> MaskRef<'_> {
+        let Some(row) = self.row(state) else { return MaskRef::default() };
+        let end = if self.accepts(row) { self.section(Section::End) } else { &[] };
+        let none = MaskRef { end, ..MaskRef::default() };
+        let Some(&number) = self.section(Section::StateMasks).get(row) else { return none };
+        let masks = self.section(Section::Masks);
+        let at = (number as usize).saturating_mul(3);
+        let Some(&[base, start, added, _, behind]) = masks.get(at..at.saturating_add(5)) else { return none };
+        let patches = self.section(Section::Patches);
+        let patch = patches.get(start as usize..behind as usize).unwrap_or_default();
+        let (add, remove) = patch.split_at_checked(added as usize).unwrap_or_default();
+        let words = self.mask_words();
+        let first = (base as usize).saturating_mul(words);
+        let dense = self.section(Section::Bases).get(first..first.saturating_add(words));
+        match dense {
+            Some(dense) if base != NO_BASE => MaskRef { base: Some((base, dense)), add, remove, end },
+            _ => MaskRef { base: None, add, remove: &[], end },
+        }
+    }
+
+    /// How many states there are, not counting the dead one and the one behind the end.
+    pub fn len(&self) -> usize {
+        self.layout.states
+    }
+
+    /// Whether there are none. The index of a constraint has at least one.
+    pub fn is_empty(&self) -> bool {
+        self.layout.states == 0
+    }
+
+    /// All states, the first one first.
+    pub fn states(&self) -> impl ExactSizeIterator<Item = StateId> + use<> {
+        (0..self.layout.states as u32).map(|row| StateId(FIRST + row))
+    }
+
+    /// How many classes of tokens lead different ways.
+    pub fn classes(&self) -> usize {
+        self.layout.classes
+    }
+
+    /// How many different masks there are.
+    pub fn masks(&self) -> usize {
+        (self.section(Section::Masks).len() / 3).saturating_sub(1)
+    }
+
+    /// How many of the masks are bitsets. [`MaskRef::base`] names them by numbers below this.
+    pub fn bases(&self) -> usize {
+        self.section(Section::Bases).len() / self.mask_words().max(1)
+    }
+
+    /// How many words a mask takes.
+    pub fn mask_words(&self) -> usize {
+        self.layout.vocabulary_size.div_ceil(32)
+    }
+
+    /// How many tokens the vocabulary has, unused ids included.
+    pub fn vocabulary_size(&self) -> usize {
+        self.layout.vocabulary_size
+    }
+
+    /// The [`fingerprint`](maskwright_vocab::Vocabulary::fingerprint) of the vocabulary that the index was built for.
+    pub fn vocabulary(&self) -> u128 {
+        self.layout.fingerprint
+    }
+
+    /// Bytes of the index, on disk as in memory.
+    pub fn byte_len(&self) -> usize {
+        4 * self.words().len()
+    }
+
+    /// The position of a state in the sections, if it is a state of the automaton.
+    fn row(&self, state: StateId) -> Option<usize> {
+        let row = state.0.checked_sub(FIRST)? as usize;
+        (row < self.layout.states).then_some(row)
+    }
+
+    fn accepts(&self, row: usize) -> bool {
+        self.section(Section::Accepting).get(row / 32).is_some_and(|word| word >> (row % 32) & 1 == 1)
+    }
+
+    fn target(&self, state: StateId, token: TokenId) -> Option<StateId> {
+        let row = self.row(state)?;
+        if self.section(Section::End).contains(&token.0) {
+            return self.accepts(row).then_some(StateId::ENDED);
+        }
+        let class = self.class(token)?;
+        let starts = self.section(Section::RowStarts);
+        let (&start, &end) = (starts.get(row)?, starts.get(row + 1)?);
+        let target = if self.layout.narrow {
+            let row = self.section(Section::Rows).get(start as usize..end as usize)?;
+            let behind = row.partition_point(|entry| entry >> 16 <= class);
+            row.get(behind.checked_sub(1)?)? & 0xFFFF
+        } else {
+            let row = self
+                .section(Section::Rows)
+                .get((start as usize).checked_mul(2)?..(end as usize).checked_mul(2)?)?;
+            let row = row.as_chunks::<2>().0;
+            let behind = row.partition_point(|entry| entry[0] <= class);
+            row.get(behind.checked_sub(1)?)?[1]
+        };
+        self.row(StateId(target)).map(|_| StateId(target))
+    }
+
+    /// The class of a token: from the list of its page, or the common one.
+    fn class(&self, token: TokenId) -> Option<u32> {
+        let (page, low) = (token.index() / 256, token.0 % 256);
+        let pages = self.section(Section::Pages);
+        let (mut first, end) = (*pages.get(page)? as usize, *pages.get(page + 1)? as usize);
+        let mut behind = end;
+        let lows = self.section(Section::Lows);
+        while first < behind {
+            let middle = first + (behind - first) / 2;
+            if packed_byte(lows, middle)? < low {
+                first = middle + 1;
+            } else {
+                behind = middle;
+            }
+        }
+        if first < end && packed_byte(lows, first) == Some(low) {
+            let classes = self.section(Section::TokenClasses);
+            return if self.layout.narrow {
+                packed_half(classes, first)
+            } else {
+                classes.get(first).copied()
+            };
+        }
+        // Everything else in the common base is of the common class.
+        let base = self.layout.common_base.checked_mul(self.mask_words())?;
+        let common = self.section(Section::Bases).get(base.checked_add(token.index() / 32)?)?;
+        (common >> (token.0 % 32) & 1 == 1).then_some(self.layout.common_class)
+    }
+}
+
+/// A mask as an [`Index`] holds it: a shared bitset and what differs from it, or a list.
+///
+/// A caller that keeps the bases somewhere – on a GPU, say – needs only the number of the base and the lists.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaskRef<'i> {
+    /// The number of a bitset and the bitset; empty if there is none.
+    pub base: Option<(u32, &'i [u32])>,
+    /// Tokens that are allowed besides.
+    pub add: &'i [u32],
+    /// Tokens of the base that are not allowed.
+    pub remove: &'i [u32],
+    /// The end tokens, if the text is complete.
+    pub end: &'i [u32],
+}
+
+impl MaskRef<'_> {
+    /// Writes the mask into a row; words that it does not reach are cleared. Tokens beyond the row are left out.
+    pub fn write(&self, words: &mut [u32]) {
+        let base = self.base.map_or(&[][..], |(_, base)| base);
+        let shared = base.len().min(words.len());
+        let (covered, beyond) = words.split_at_mut(shared);
+        covered.copy_from_slice(&base[..shared]);
+        beyond.fill(0);
+        for &token in self.add.iter().chain(self.end) {
+            if let Some(word) = words.get_mut(token as usize / 32) {
+                *word |= 1 << (token % 32);
+            }
+        }
+        for &token in self.remove {
+            if let Some(word) = words.get_mut(token as usize / 32) {
+                *word &= !(1 << (token % 32));
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Masks as a few bitsets and many small differences.
+//!
+//! A mask of 128,000 tokens takes 16 KB as a bitset. Most states of an index have the mask of another state, or nearly: one more
+//! character may follow, or one fewer. So a mask is kept in one of two ways,
+//!
+//! * few tokens: a list;
+//! * many: the *base* that is closest, which tokens to add, and which to remove.
+//!
+//! A base that is far from all others becomes a base itself. Bases are copied whole into the caller's row, so a few of
+//! them stay in the processor's cache.
+
+use rustc_hash::FxHashMap;
+
+use super::classes::Classes;
+use super::walk::Rows;
+use super::{IndexError, IndexLimits};
+
+/// Up to so many tokens are a list, or a difference to a base. PERF: setting a bit takes about a nanosecond, copying a base
+/// two hundred; and a base takes as much memory as 4,000 numbers.
+const FEW: u32 = 192;
+
+/// No base: a list.
+pub(super) const NO_BASE: u32 = u32::MAX;
+
+/// The masks of an index.
+#[derive(Debug, Default)]
+pub(super) struct Masks {
+    /// For each state, its mask.
+    pub(super) of_state: Vec<u32>,
+    pub(super) masks: Vec<Mask>,
+    /// Bitsets, one after the other.
+    pub(super) bases: Vec<u32>,
+    /// The tokens to add and to remove, mask by mask.
+    pub(super) patches: Vec<u32>,
+    /// The classes of each base.
+    ranges: Vec<Ranges>,
+}
+
+/// A mask: a base, and how many tokens to add and to remove.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mask {
+    pub(super) base: u32,
+    pub(super) add: u32,
+    pub(super) remove: u32,
+}
+
+/// The classes that a mask allows, as ranges.
+type Ranges = Box<[(u32, u32)]>;
+
+impl Masks {
+    pub(super) fn of(
+        rows: &Rows,
+        classes: &Classes,
+        words: usize,
+        limits: &IndexLimits,
+    ) -> Result<Self, IndexError> {
+        let mut steps = 0;
+        let mut masks = Self::default();
+        let mut known: FxHashMap<Ranges, u32> = FxHashMap::default();
+        let mut bases: Vec<(Ranges, u32)> = Vec::new();
+        let mut all: Vec<(Ranges, u32)> = Vec::new();
+        for row in &classes.rows {
+            let ranges = live(row, classes.len() as u32);
+            let number = *known.entry(ranges).or_insert_with_key(|ranges| {
+                all.push((ranges.clone(), count(ranges, classes)));
+                all.len() as u32 - 1
+            });
+            masks.of_state.push(number);
+        }
+        // The largest first: what is smaller is then near to something that is a base already.
+        let mut order: Vec<u32> = (0..all.len() as u32).collect();
+        order.sort_by_key(|&mask| core::cmp::Reverse(all[mask as usize].1));
+        let mut made: Vec<(Mask, Vec<u32>)> =
+            vec![(Mask { base: NO_BASE, add: 0, remove: 0 }, Vec::new()); all.len()];
+        for number in order {
+            let (ranges, size) = &all[number as usize];
+            let writer = Writer { rows, classes };
+            made[number as usize] = if *size <= FEW {
+                (Mask { base: NO_BASE, add: *size, remove: 0 }, writer.tokens(ranges))
+            } else if let Some((base, difference)) = nearest(&bases, ranges, *size, classes, &mut steps) {
+                let (add, remove) = (writer.tokens(&difference.add), writer.tokens(&difference.remove));
+                let mask = Mask { base: base as u32, add: add.len() as u32, remove: remove.len() as u32 };
+                (mask, [add, remove].concat())
+            } else {
+                bases.push((ranges.clone(), *size));
+                writer.write_base(ranges, words, &mut masks.bases);
+                (Mask { base: bases.len() as u32 - 1, add: 0, remove: 0 }, Vec::new())
+            };
+            limits.check_steps(steps)?;
+            limits.check_bytes(4 * masks.bases.len())?;
+        }
+        for (mask, patch) in made {
+            masks.masks.push(mask);
+            masks.patches.extend(patch);
+        }
+        masks.ranges = bases.into_iter().map(|(ranges, _)| ranges).collect();
+        Ok(masks)
+    }
+
+    /// A base that holds a class.
+    pub(super) fn base_with(&self, class: u32) -> Option<u32> {
+        let holds = |ranges: &Ranges| ranges.iter().any(|range| (range.0..range.1).contains(&class));
+        self.ranges.iter().position(holds).map(|base| base as u32)
+    }
+}
+
+/// The classes that a row leads on with.
+fn live(row: &[(u32, u32)], classes: u32) -> Ranges {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    let ends = row.iter().skip(1).map(|next| next.0).chain([classes]);
+    for (&(start, target), end) in row.iter().zip(ends) {
+        match ranges.last_mut() {
+            _ if target == 0 => {}
+            Some(last) if last.1 == start => last.1 = end,
+            _ => ranges.push((start, end)),
+        }
+    }
+    ranges.into()
+}
+
+fn count(ranges: &[(u32, u32)], classes: &Classes) -> u32 {
+    ranges.iter().flat_map(|&(start, end)| start..end).map(|class| classes.size(class)).sum()
+}
+
+/// Classes to add to a base and to remove from it.
+#[derive(Default)]
+struct Difference {
+    add: Vec<(u32, u32)>,
+    remove: Vec<(u32, u32)>,
+}
+
+/// The base that differs least, if it differs little.
+fn nearest(
+    bases: &[(Ranges, u32)],
+    ranges: &[(u32, u32)],
+    size: u32,
+    classes: &Classes,
+    steps: &mut usize,
+) -> Option<(usize, Difference)> {
+    let mut best: Option<(usize, Difference)> = None;
+    let mut least = FEW + 1;
+    for (number, (base, base_size)) in bases.iter().enumerate() {
+        *steps += 1;
+        if size.abs_diff(*base_size) >= least {
+            continue;
+        }
+        *steps += base.len() + ranges.len();
+        if let Some((distance, difference)) = difference(base, ranges, least, classes) {
+            least = distance;
+            best = Some((number, difference));
+        }
+    }
+    best
+}
+
+/// How two masks differ, if by fewer than `limit` tokens.
+fn difference(
+    base: &[(u32, u32)],
+    mask: &[(u32, u32)],
+    limit: u32,
+    classes: &Classes,
+) -> Option<(u32, Difference)> {
+    let mut found = Difference::default();
+    let mut distance = 0;
+    let (mut base, mut mask) = (base.iter().copied().peekable(), mask.iter().copied().peekable());
+    let mut at = 0;
+    loop {
+        // The part that begins at `at` and in which neither changes.
+        let part = |range: Option<&(u32, u32)>| match range {
+            Some(&(start, end)) if start <= at => (true, end),
+            Some(&(start, _)) => (false, start),
+            None => (false, u32::MAX),
+        };
+        let ((in_base, base_end), (in_mask, mask_end)) = (part(base.peek()), part(mask.peek()));
+        let end = base_end.min(mask_end);
+        if end == u32::MAX {
+            return Some((distance, found));
+        }
+        if in_base != in_mask {
+            distance += (at..end).map(|class| classes.size(class)).sum::<u32>();
+            if distance >= limit {
+                return None;
+            }
+            let list = if in_mask { &mut found.add } else { &mut found.remove };
+            list.push((at, end));
+        }
+        base.next_if(|range| range.1 <= end);
+        mask.next_if(|range| range.1 <= end);
+        at = end;
+    }
+}
+
+/// From classes to tokens.
+struct Writer<'a> {
+    rows: &'a Rows,
+    classes: &'a Classes,
+}
+
+impl Writer<'_> {
+    fn for_each(&self, ranges: &[(u32, u32)], mut visit: impl FnMut(u32)) {
+        for class in ranges.iter().flat_map(|&(start, end)| start..end) {
+            for positions in self.classes.positions(class) {
+                self.rows.tokens[positions].iter().for_each(|&token| visit(token));
+            }
+        }
+    }
+
+    fn tokens(&self, ranges: &[(u32, u32)]) -> Vec<u32> {
+        let mut tokens = Vec::new();
+        self.for_each(ranges, |token| tokens.push(token));
+        tokens.sort_unstable();
+        tokens
+    }
+
+    fn write_base(&self, ranges: &[(u32, u32)], words: usize, bases: &mut Vec<u32>) {
+        let first = bases.len();
+        bases.resize(first + words, 0);
+        let base = &mut bases[first..];
+        self.for_each(ranges, |token| base[token as usize / 32] |= 1 << (token % 32));
+    }
+}

@@ -1,0 +1,258 @@
+//! The trie that an automaton reads the vocabulary by.
+//!
+//! The fewer bytes a trie tells apart, the smaller it is, but no fewer than the automaton does. There are four, and the first that
+//! the automaton cannot tell from the vocabulary's own is taken:
+//!
+//! | trie | tells apart | nodes, Llama 3.1 | for |
+//! |---|---|---|---|
+//! | merged | kinds of characters | 22,000 | phone numbers, addresses, words |
+//! | split | these, and hexadecimal digits | 46,000 | identifiers such as UUIDs |
+//! | text | all of ASCII, and of the rest what UTF-8 depends on | 190,000 | literals, JSON |
+//! | whole | all bytes | 274,000 | letters beyond ASCII |
+//!
+//! The first two come with a [`Vocabulary`]; the third is made when the first index asks for it.
+
+//!
+//! # What stays
+//!
+//! For each node of the larger two there is the set of bytes below it. If the automaton comes to the node in a state that leads to itself
+//! by all of them, everything below leads there as well and need not be read. ASCII bytes have a bit each; zero has its bit in
+//! common with everything that is beyond ASCII and not sure to stay. In the third trie, *whole characters* beyond ASCII have the bit
+//! of DEL, so that the hundred thousand tokens that stay inside a string are not read whatever language they are in.
+
+use std::sync::OnceLock;
+
+use maskwright_automata::Dfa;
+use maskwright_vocab::{ByteClasses, ClassTrie, Trie, Vocabulary};
+
+use crate::bind::{Library, byte_bit};
+
+/// What indexes of one vocabulary share.
+#[derive(Debug, Default)]
+pub(crate) struct Tries {
+    text: OnceLock<Text>,
+    whole_ends: OnceLock<Box<[u32]>>,
+    /// The bytes below each node of the vocabulary's trie.
+    whole_below: OnceLock<Box<[u128]>>,
+}
+
+#[derive(Debug)]
+struct Text {
+    trie: ClassTrie,
+    below: Box<[u128]>,
+    ends: Box<[u32]>,
+}
+
+/// A trie, and what may be skipped in it.
+pub(super) struct Prepared<'l> {
+    pub(super) trie: &'l Trie,
+    pub(super) skips: Option<Skips<'l>>,
+}
+
+/// What is known of everything below a node.
+pub(super) struct Skips<'l> {
+    below: &'l [u128],
+    ends: &'l [u32],
+    /// For each state of the automaton, the bytes by which it leads to itself.
+    loops: Vec<u128>,
+}
+
+impl Skips<'_> {
+    /// Whether a state leads to itself by everything below a node.
+    #[inline]
+    pub(super) fn stays_below(&self, state: u32, node: u32) -> bool {
+        self.below[node as usize] & !self.loops[state as usize] == 0
+    }
+
+    /// The positions below a node that has children.
+    #[inline]
+    pub(super) fn positions_below(&self, trie: &Trie, node: u32) -> core::ops::Range<u32> {
+        trie.positions(trie.children(node).start).start..self.ends[node as usize]
+    }
+}
+
+impl Tries {
+    /// The bytes that this takes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let text = self.text.get().map_or(0, |text| {
+            text.trie.trie().heap_bytes() + size_of_val(&*text.below) + size_of_val(&*text.ends)
+        });
+        text + self.whole_ends.get().map_or(0, |ends| size_of_val(&**ends))
+            + self.whole_below.get().map_or(0, |below| size_of_val(&**below))
+    }
+
+    fn text(&self, vocabulary: &Vocabulary) -> &Text {
+        self.text.get_or_init(|| {
+            let trie = ClassTrie::build(vocabulary.trie(), text_classes());
+            Text { below: below_text(trie.trie()), ends: ends(trie.trie()), trie }
+        })
+    }
+}
+
+/// The smallest trie that this automaton can read.
+pub(super) fn prepared<'l>(dfa: &Dfa, library: &'l Library) -> Prepared<'l> {
+    let same = |a: u8, b: u8| dfa.classes().class(a) == dfa.classes().class(b);
+    let vocabulary = library.vocabulary();
+    if let Some(small) = vocabulary.class_tries().iter().find(|trie| trie.respects(same)) {
+        return Prepared { trie: small.trie(), skips: None };
+    }
+    let tries = library.tries();
+    if text_classes().respects(same) {
+        let text = tries.text(vocabulary);
+        let skips = Skips { below: &text.below, ends: &text.ends, loops: loops(dfa, true) };
+        return Prepared { trie: text.trie.trie(), skips: Some(skips) };
+    }
+    let ends = tries.whole_ends.get_or_init(|| ends(vocabulary.trie()));
+    let below = tries.whole_below.get_or_init(|| library.bytes().all_below().collect());
+    let skips = Skips { below, ends, loops: loops(dfa, false) };
+    Prepared { trie: vocabulary.trie(), skips: Some(skips) }
+}
+
+fn text_classes() -> ByteClasses {
+    let merged = ByteClasses::merged();
+    ByteClasses::of(|byte| if byte.is_ascii() { byte } else { merged.representative(byte) })
+}
+
+/// Whole characters beyond ASCII share this bit with DEL.
+const CHARACTERS: u128 = 1 << 0x7F;
+/// Not sure to stay.
+const DOUBT: u128 = 1;
+
+/// For each state the bytes by which it leads to itself; with `text`, characters beyond ASCII besides.
+fn loops(dfa: &Dfa, text: bool) -> Vec<u128> {
+    let representatives = dfa.classes().representatives();
+    let mut members = vec![0u128; representatives.len()];
+    for byte in 1..0x80 {
+        members[usize::from(dfa.classes().class(byte))] |= byte_bit(byte);
+    }
+    let of = |state: u32| {
+        let stay = representatives.iter().zip(&members).filter(|(byte, _)| dfa.next(state, **byte) == state);
+        let bytes = stay.fold(0, |bits, (_, members)| bits | members);
+        let stays = bytes & CHARACTERS != 0 && (!text || characters_stay(dfa, state));
+        if stays { bytes } else { bytes & !CHARACTERS }
+    };
+    (0..dfa.len() as u32).map(of).collect()
+}
+
+/// Whether every character beyond ASCII leads a state to itself.
+fn characters_stay(dfa: &Dfa, state: u32) -> bool {
+    let leads = [0xC2, 0xE0, 0xE1, 0xED, 0xF0, 0xF1, 0xF4];
+    let mut work: Vec<(u32, Inside)> =
+        leads.iter().map(|&byte| (dfa.next(state, byte), Inside::Between.after(byte))).collect();
+    while let Some((now, inside)) = work.pop() {
+        for byte in [0x80, 0x90, 0xA0] {
+            match inside.after(byte) {
+                Inside::Broken => {}
+                Inside::Between if dfa.next(now, byte) == state => {}
+                Inside::Between => return false,
+                further => work.push((dfa.next(now, byte), further)),
+            }
+        }
+    }
+    true
+}
+
+/// Where in a character a text of representatives is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inside {
+    Between,
+    /// So many bytes are missing.
+    Missing(u8),
+    /// The first of them must be in this range.
+    Special {
+        low: u8,
+        high: u8,
+        missing: u8,
+    },
+    Broken,
+}
+
+impl Inside {
+    fn after(self, byte: u8) -> Self {
+        let missing = |missing: u8| if missing == 1 { Self::Between } else { Self::Missing(missing - 1) };
+        match (self, byte) {
+            (Self::Between, 0..0x80) => Self::Between,
+            (Self::Between, 0xC2..=0xDF) => Self::Missing(1),
+            (Self::Between, 0xE0) => Self::Special { low: 0xA0, high: 0xBF, missing: 2 },
+            (Self::Between, 0xED) => Self::Special { low: 0x80, high: 0x9F, missing: 2 },
+            (Self::Between, 0xE1..=0xEF) => Self::Missing(2),
+            (Self::Between, 0xF0) => Self::Special { low: 0x90, high: 0xBF, missing: 3 },
+            (Self::Between, 0xF4) => Self::Special { low: 0x80, high: 0x8F, missing: 3 },
+            (Self::Between, 0xF1..=0xF3) => Self::Missing(3),
+            (Self::Missing(n), 0x80..=0xBF) => missing(n),
+            (Self::Special { low, high, missing: n }, _) if (low..=high).contains(&byte) => missing(n),
+            _ => Self::Broken,
+        }
+    }
+}
+
+/// The bytes below each node, whole characters as one. A node that does not stand between two characters is in doubt.
+fn below_text(trie: &Trie) -> Box<[u128]> {
+    let mut inside = vec![Inside::Between; trie.len()];
+    for node in 0..trie.len() as u32 {
+        for child in trie.children(node) {
+            inside[child as usize] = inside[node as usize].after(trie.byte(child));
+        }
+    }
+    let mut below = vec![0u128; trie.len()];
+    for node in (0..trie.len() as u32).rev() {
+        let bits = trie.children(node).map(|child| {
+            let bit = match (inside[child as usize], trie.byte(child)) {
+                (Inside::Broken, _) => DOUBT,
+                (Inside::Between, byte) if byte.is_ascii() => byte_bit(byte),
+                (Inside::Between, _) => CHARACTERS,
+                // A token that ends here leads elsewhere.
+                _ if !trie.tokens(child).is_empty() => DOUBT,
+                _ => CHARACTERS,
+            };
+            bit | below[child as usize]
+        });
+        below[node as usize] = bits.fold(0, |a, b| a | b);
+    }
+    for (bits, inside) in below.iter_mut().zip(inside) {
+        *bits |= if inside == Inside::Between { 0 } else { DOUBT };
+    }
+    below.into()
+}
+
+/// For each node with children, where the positions below it end.
+fn ends(trie: &Trie) -> Box<[u32]> {
+    let mut ends = vec![0; trie.len()];
+    for node in (0..trie.len() as u32).rev() {
+        let children = trie.children(node);
+        let Some(last) = children.clone().last() else { continue };
+        // What is below children comes behind them, and what is below the last of them comes last.
+        let inner = children.rev().find(|&child| !trie.children(child).is_empty());
+        ends[node as usize] = inner.map_or(trie.positions(last).end, |child| ends[child as usize]);
+    }
+    ends.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_below_are_those_of_the_trie() {
+        let texts = ["a", "ab", "abc", "b", "bcd", "bce", "é", "éa", "c", "cab", "ca"];
+        let trie = Trie::build(texts.iter().zip(0..));
+        let skips = Skips { below: &below_text(&trie), ends: &ends(&trie), loops: Vec::new() };
+        for node in (0..trie.len() as u32).filter(|&node| !trie.children(node).is_empty()) {
+            assert_eq!(skips.positions_below(&trie, node), trie.positions_below(node));
+        }
+    }
+
+    #[test]
+    fn characters_are_whole_or_in_doubt() {
+        let tokens: [&[u8]; 6] =
+            ["xé".as_bytes(), b"x\xC3", "yé漢".as_bytes(), b"y\xFF", "z漢".as_bytes(), b"zq"];
+        let trie = Trie::build(tokens.iter().zip(0..));
+        let below = below_text(&trie);
+        let of = |byte: u8| below[trie.child(Trie::ROOT, byte).unwrap() as usize];
+        assert_eq!(of(b'x'), CHARACTERS | DOUBT, "a token ends inside a character");
+        assert_eq!(of(b'y'), CHARACTERS | DOUBT, "a byte that is in no character");
+        assert_eq!(of(b'z'), CHARACTERS | byte_bit(b'q'));
+        let lead = trie.find(b"z\xE6").unwrap();
+        assert_eq!(below[lead as usize] & DOUBT, DOUBT, "inside a character");
+    }
+}
