@@ -200,7 +200,7 @@ fn what_has_no_finite_automaton_is_refused_by_name() {
         g.scope(distinct, [])
     });
     assert_eq!(built(&remembers, &library).expect_err("unbounded"), IndexError::Remembers);
-    let empty = grammar(|g| g.never());
+    let empty = grammar(GrammarBuilder::never);
     assert!(matches!(built(&empty, &library), Err(IndexError::Compile(CompileError::Empty { .. }))));
     let nested = grammar(|g| {
         let any = g.any_text();

@@ -28,6 +28,9 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Below so many pairs of atoms and rows, waking other threads takes longer than the work. Not measured closely.
 const ALONE: usize = 1 << 20;
 
+/// The classes from which on another target holds; 0 is the dead state.
+type ClassRow = Box<[(u32, u32)]>;
+
 /// The classes of tokens and the rows in terms of them.
 #[derive(Debug)]
 pub(super) struct Classes {
@@ -40,22 +43,26 @@ pub(super) struct Classes {
     ends: Vec<u32>,
     /// How many tokens each class has.
     sizes: Vec<u32>,
-    /// For each state, the classes from which on another target holds; 0 is the dead state.
-    pub(super) rows: Vec<Box<[(u32, u32)]>>,
+    /// One for each state.
+    pub(super) rows: Vec<ClassRow>,
 }
 
 impl Classes {
     pub(super) fn of(rows: &Rows, limits: &IndexLimits) -> Result<Self, IndexError> {
         let borders = Borders::of(rows);
         let covered = |run: &Run| borders.atom(run.end) - borders.atom(run.start);
-        limits.check_steps(rows.rows.iter().flatten().map(covered).sum())?;
+        limits.check_steps(rows.runs.iter().flatten().map(covered).sum())?;
         let starts = borders.positions();
         let (sums, live) = sums(rows, &borders, starts.len());
-        let classes = Self::number(starts, &live, |atom| sums[atom]);
-        Ok(classes.translate(rows, &borders).unwrap_or_else(|classes| {
-            let apart = Self::number(classes.starts, &live, |atom| atom as u64);
-            apart.translate(rows, &borders).unwrap_or_else(|classes| classes)
-        }))
+        let mut classes = Self::number(starts, &live, |atom| sums[atom]);
+        let rows = classes.translate(rows, &borders).or_else(|| {
+            let starts = core::mem::take(&mut classes.starts);
+            classes = Self::number(starts, &live, |atom| atom as u64);
+            classes.translate(rows, &borders)
+        });
+        // A single atom leads one way by its definition, so the second time there are rows.
+        classes.rows = rows.unwrap_or_default();
+        Ok(classes)
     }
 
     /// How many there are.
@@ -108,33 +115,18 @@ impl Classes {
         Self { starts, of_atom, atoms, ends, sizes, rows: Vec::new() }
     }
 
-    /// Says all rows in terms of classes, or gives the classes back if some class does not lead one way.
-    fn translate(mut self, rows: &Rows, borders: &Borders) -> Result<Self, Self> {
+    /// All rows in terms of classes, unless some class does not lead one way.
+    fn translate(&self, rows: &Rows, borders: &Borders) -> Option<Vec<ClassRow>> {
         let make = || Scratch { target: vec![0; self.len()], atoms: vec![0; self.len()], met: Vec::new() };
-        let translated: Option<Vec<_>> = if self.of_atom.len() * rows.rows.len() < ALONE {
+        if self.of_atom.len() * rows.runs.len() < ALONE {
             let mut scratch = make();
-            rows.rows.iter().map(|row| self.translate_row(row, borders, &mut scratch)).collect()
-        } else {
-            rows.rows
-                .par_iter()
-                .map_init(make, |scratch, row| self.translate_row(row, borders, scratch))
-                .collect()
-        };
-        match translated {
-            Some(rows) => {
-                self.rows = rows;
-                Ok(self)
-            }
-            None => Err(self),
+            return rows.runs.iter().map(|row| self.translate_row(row, borders, &mut scratch)).collect();
         }
+        let rows = rows.runs.par_iter();
+        rows.map_init(make, |scratch, row| self.translate_row(row, borders, scratch)).collect()
     }
 
-    fn translate_row(
-        &self,
-        row: &[Run],
-        borders: &Borders,
-        scratch: &mut Scratch,
-    ) -> Option<Box<[(u32, u32)]>> {
+    fn translate_row(&self, row: &[Run], borders: &Borders, scratch: &mut Scratch) -> Option<ClassRow> {
         let Scratch { target, atoms, met } = scratch;
         let mut one_way = true;
         for run in row {
@@ -191,7 +183,7 @@ fn mixed(state: usize, target: u32) -> u64 {
 /// For each atom the sum over all rows, and whether any row has it.
 fn sums(rows: &Rows, borders: &Borders, atoms: usize) -> (Vec<u64>, Vec<bool>) {
     let mut changes = vec![(0u64, 0i32); atoms];
-    for (state, row) in rows.rows.iter().enumerate() {
+    for (state, row) in rows.runs.iter().enumerate() {
         for run in row {
             let number = mixed(state, run.target);
             let (first, behind) = (borders.atom(run.start), borders.atom(run.end));
@@ -226,7 +218,7 @@ impl Borders {
         let mut add = |position: usize| words[position / 64] |= 1 << (position % 64);
         add(0);
         add(len);
-        for run in rows.rows.iter().flatten() {
+        for run in rows.runs.iter().flatten() {
             add(run.start as usize);
             add(run.end as usize);
         }

@@ -305,7 +305,7 @@ pub(super) fn write(
     accepting: impl Iterator<Item = bool>,
 ) -> Index {
     let states = rows.states.len();
-    let narrow = classes.len() <= usize::from(u16::MAX) && states + FIRST as usize <= usize::from(u16::MAX);
+    let narrow = u16::try_from(classes.len()).is_ok() && u16::try_from(states + FIRST as usize).is_ok();
     let mut out = Writer { words: vec![0; HEADER], sections: vec![HEADER] };
     let mut bits = vec![0u32; states.div_ceil(32)];
     for (state, _) in accepting.enumerate().filter(|(_, accepting)| *accepting) {
@@ -397,7 +397,7 @@ impl Writer {
 
     fn masks(&mut self, masks: &Masks) {
         let mut start = 0;
-        for mask in &masks.masks {
+        for mask in &masks.list {
             self.words.extend([mask.base, start, mask.add]);
             start += mask.add + mask.remove;
         }

@@ -111,7 +111,7 @@ fn check_finite(grammar: &Grammar) -> Result<(), IndexError> {
 }
 
 /// The rules that an expression calls, or why it has no automaton.
-fn calls(grammar: &Grammar, root: ExprId, visited: &mut Vec<bool>) -> Result<Vec<RuleId>, IndexError> {
+fn calls(grammar: &Grammar, root: ExprId, visited: &mut [bool]) -> Result<Vec<RuleId>, IndexError> {
     let mut calls = Vec::new();
     // An expression that two rules share is looked at for each of them.
     let mut touched = Vec::new();
@@ -134,6 +134,8 @@ fn calls(grammar: &Grammar, root: ExprId, visited: &mut Vec<bool>) -> Result<Vec
         };
         work.extend(expr.operands().iter().map(|&operand| (operand, inside)));
     }
-    touched.into_iter().for_each(|id| visited[id.index()] = false);
+    for id in touched {
+        visited[id.index()] = false;
+    }
     Ok(calls)
 }

@@ -27,7 +27,7 @@ pub(super) const NO_BASE: u32 = u32::MAX;
 pub(super) struct Masks {
     /// For each state, its mask.
     pub(super) of_state: Vec<u32>,
-    pub(super) masks: Vec<Mask>,
+    pub(super) list: Vec<Mask>,
     /// Bitsets, one after the other.
     pub(super) bases: Vec<u32>,
     /// The tokens to add and to remove, mask by mask.
@@ -90,7 +90,7 @@ impl Masks {
             limits.check_bytes(4 * masks.bases.len())?;
         }
         for (mask, patch) in made {
-            masks.masks.push(mask);
+            masks.list.push(mask);
             masks.patches.extend(patch);
         }
         masks.ranges = bases.into_iter().map(|(ranges, _)| ranges).collect();

@@ -34,7 +34,7 @@ pub(super) struct Run {
 pub(super) struct Rows {
     /// For each state, its state in the automaton.
     pub(super) states: Vec<u32>,
-    pub(super) rows: Vec<Box<[Run]>>,
+    pub(super) runs: Vec<Box<[Run]>>,
     /// Which token each position is.
     pub(super) tokens: Vec<u32>,
 }
@@ -103,7 +103,7 @@ impl Reader<'_> {
             }
             limits.check_bytes(runs * size_of::<Run>())?;
         }
-        Ok(Some(Rows { states, rows, tokens: self.prepared.trie.all_tokens().to_vec() }))
+        Ok(Some(Rows { states, runs: rows, tokens: self.prepared.trie.all_tokens().to_vec() }))
     }
 
     /// The row of a state, whose targets are states of the automaton. Gives up when all rows together took too many steps.
