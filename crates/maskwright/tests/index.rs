@@ -88,8 +88,8 @@ struct Case {
     #[serde(default)]
     accept: Vec<String>,
     /// Read with options that are not the default, which other tests do.
-    #[serde(default)]
-    ignore_case: bool,
+    #[serde(default, rename = "ignore_case")]
+    folded: bool,
     #[serde(default)]
     ascii: bool,
 }
@@ -110,7 +110,7 @@ fn the_patterns_of_the_test_data_have_indexes() {
         let text = fs::read_to_string(&path).expect("the test data is there");
         let cases: Cases = toml::from_str(&text).expect("the test data is sound");
         for case in cases.case {
-            let Some(pattern) = case.pattern.as_ref().filter(|_| !case.ignore_case && !case.ascii) else {
+            let Some(pattern) = case.pattern.as_ref().filter(|_| !case.folded && !case.ascii) else {
                 continue;
             };
             let constraint = Constraint::regex(pattern);
