@@ -145,14 +145,17 @@ impl<'s> Lowerer<'s> {
         } else if self.are_too_few(&members, &others, window.min) {
             return self.nothing(path, "minProperties", "fewer keys than `minProperties` are possible");
         } else if !demands.broken.is_empty() || !needs.is_empty() {
-            // Otherwise the engine finds out when there are none left, and they may come in any order.
+            // Otherwise the engine finds out when there are none left.
             self.name_others(&mut members, &mut others);
         }
+        // Other keys may come in any order, also if they have names now.
+        let is_free = members.iter().any(|member| matches!(member.name, Cow::Owned(_)));
         if others.is_empty() && window.max.is_some_and(|max| members.len() <= max as usize) {
             window.max = None;
         }
         let build = counted::Build { demands, window, needs, path };
-        if self.context.options.key_order == KeyOrder::Any && members.len() + others.len() > 1 {
+        let is_any = is_free || self.context.options.key_order == KeyOrder::Any;
+        if is_any && members.len() + others.len() > 1 {
             return self.unordered_object(&members, &others, &build);
         }
         let object = self.ordered_object(members, &others, &build);
