@@ -202,6 +202,7 @@ pub(crate) fn build(
         scope_of: FxHashMap::default(),
         values,
         repeated: Vec::new(),
+        wide: FxHashMap::default(),
     };
     let root = grammar.rule(grammar.root()).expr();
     builder.machine(root);
@@ -225,6 +226,8 @@ struct Builder<'g, 'l> {
     values: Vec<Values>,
     /// Repetitions that were looked at, and their leaves.
     repeated: Vec<((ExprId, u32, u32), Option<u32>)>,
+    /// The leaves of classes with many ranges.
+    wide: FxHashMap<ExprId, u32>,
 }
 
 impl Builder<'_, '_> {
@@ -292,7 +295,7 @@ impl Builder<'_, '_> {
             Expr::Never => return Ok(None),
             Expr::Empty => next,
             Expr::Bytes(bytes) => self.literal(bytes, next),
-            Expr::Class(set) => self.class(set, next),
+            Expr::Class(set) => self.class(id, set, next),
             Expr::Seq(parts) => {
                 let mut next = next;
                 for &part in parts.iter().rev() {
@@ -345,11 +348,16 @@ impl Builder<'_, '_> {
     }
 
     /// One character. A set with many ranges is a leaf: its UTF-8 would swamp the network.
-    fn class(&mut self, set: &CharSet, next: u32) -> u32 {
+    fn class(&mut self, expr: ExprId, set: &CharSet, next: u32) -> u32 {
+        // PERF: describing a class with hundreds of ranges takes longer than everything else about it.
+        if let Some(&leaf) = self.wide.get(&expr) {
+            return self.call(Callee::Leaf(leaf), false, next);
+        }
         let sequences: Vec<_> = set.ranges().iter().flat_map(|&(a, b)| utf8::sequences(a, b)).collect();
         if sequences.len() > 16
             && let Some(leaf) = self.leaves.characters(set, 1, 1)
         {
+            self.wide.insert(expr, leaf);
             return self.call(Callee::Leaf(leaf), false, next);
         }
         let mut entries = Vec::with_capacity(sequences.len());
