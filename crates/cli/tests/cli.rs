@@ -365,7 +365,18 @@ fn what_has_no_index_is_said_in_one_sentence() {
     build(&["--regex", "[a-z]{0,65535}", "--max-states", "1000"], "1000 states");
     let schema = r#"{"type": "object", "properties": {"a": {"type": "integer"}}}"#;
     check(
-        &["index", "build", "--out", file.path(), "--tokenizer", TINY, "--closed", "--schema-text", schema],
+        &[
+            "index",
+            "build",
+            "--out",
+            file.path(),
+            "--tokenizer",
+            TINY,
+            "--objects",
+            "closed",
+            "--schema-text",
+            schema,
+        ],
         0,
         "states",
     );

@@ -8,13 +8,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use maskwright::json_schema::Strictness;
-use maskwright::{Compiler, Error, Index, IndexLimits, Options, map_index};
+use maskwright::{Compiler, Error, Index, IndexLimits, map_index};
 use serde_json::{Value, json};
 
 use crate::args::{ConstraintArgs, TokenizerArgs};
 use crate::failure::{Failure, Verdict};
 use crate::readable;
+use crate::source::Source;
 
 /// Prepare a constraint with finitely many states once and for all, in a file
 #[derive(Debug, clap::Args)]
@@ -42,11 +42,7 @@ enum Command {
 #[command(after_help = BUILD_EXAMPLES)]
 struct BuildArgs {
     #[command(flatten)]
-    constraint: ConstraintArgs,
-    #[command(flatten)]
-    tokenizer: TokenizerArgs,
-    #[command(flatten)]
-    options: IndexArgs,
+    indexed: IndexArgs,
     /// The file to write. It is replaced as a whole or not at all
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -58,18 +54,18 @@ struct BuildArgs {
 const BUILD_EXAMPLES: &str = "\
 Examples:
   maskwright index build --choice yes --choice no --out answer.mwi
-  maskwright index build --schema person.json --closed --out person.mwi
+  maskwright index build --schema person.json --objects closed --out person.mwi
   maskwright index build --regex '[a-z]{0,65535}' --max-states 100000 --out letters.mwi
 
 A constraint whose nesting has no end, or that must remember what stood before, has no index: that is exit code 2.";
 
-/// How the constraint is read, and what an index may cost.
+/// What is indexed, and what that may cost.
 #[derive(Debug, clap::Args)]
 struct IndexArgs {
-    /// Objects of a schema allow no keys but their `properties`, unless the schema says so. An object that allows any key has
-    /// no index
-    #[arg(long)]
-    closed: bool,
+    #[command(flatten)]
+    constraint: ConstraintArgs,
+    #[command(flatten)]
+    tokenizer: TokenizerArgs,
     /// States of the automaton
     #[arg(long, value_name = "N", default_value_t = IndexLimits::default().states)]
     max_states: usize,
@@ -79,12 +75,12 @@ struct IndexArgs {
 }
 
 impl IndexArgs {
-    fn compiler(&self, tokenizer: &TokenizerArgs) -> Result<Compiler, Failure> {
-        let mut options = Options::default();
-        if self.closed {
-            options.json_schema.strictness = Strictness::Closed;
-        }
-        Ok(Compiler::with_options(tokenizer.load()?.vocabulary().clone(), options))
+    /// The constraint, and a compiler that reads it as the flags say.
+    fn load(&self) -> Result<(Source, Compiler), Failure> {
+        let source = self.constraint.source()?;
+        let vocabulary = self.tokenizer.load()?.vocabulary().clone();
+        let compiler = Compiler::with_options(vocabulary, source.options.clone());
+        Ok((source, compiler))
     }
 
     fn limits(&self) -> IndexLimits {
@@ -114,11 +110,7 @@ struct VerifyArgs {
     /// The index
     file: PathBuf,
     #[command(flatten)]
-    constraint: ConstraintArgs,
-    #[command(flatten)]
-    tokenizer: TokenizerArgs,
-    #[command(flatten)]
-    options: IndexArgs,
+    indexed: IndexArgs,
     /// Answer in JSON
     #[arg(long)]
     json: bool,
@@ -127,7 +119,7 @@ struct VerifyArgs {
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   maskwright index verify answer.mwi --choice yes --choice no
-  maskwright index verify person.mwi --schema person.json --closed
+  maskwright index verify person.mwi --schema person.json --objects closed
 
 Exit code 1 means that the index and the constraint differ, 2 that the file cannot be used at all.";
 
@@ -150,11 +142,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
 }
 
 fn build(args: &BuildArgs, out: &mut dyn Write) -> Result<Verdict, Failure> {
-    let source = args.constraint.source()?;
-    let compiler = args.options.compiler(&args.tokenizer)?;
+    let (source, compiler) = args.indexed.load()?;
     let begin = Instant::now();
     let index =
-        with_progress("building the index", || compiler.index(&source.constraint, &args.options.limits()))
+        with_progress("building the index", || compiler.index(&source.constraint, &args.indexed.limits()))
             .map_err(|error| match error {
                 Error::Index(error) => Failure::sentence(format!("{}: {error}", source.name)),
                 error => Failure::constraint(&source, &error),
@@ -194,12 +185,11 @@ fn info(args: &InfoArgs, out: &mut dyn Write) -> Result<Verdict, Failure> {
 
 fn verify(args: &VerifyArgs, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let index = open(&args.file)?;
-    let source = args.constraint.source()?;
-    let compiler = args.options.compiler(&args.tokenizer)?;
+    let (source, compiler) = args.indexed.load()?;
     let refuse = |text: String| Failure::sentence(format!("{}: {text}", args.file.display()));
     index.check_vocabulary(compiler.vocabulary()).map_err(|error| refuse(error.to_string()))?;
     let checked = with_progress("comparing", || {
-        compiler.verify_index(&index, &source.constraint, &args.options.limits())
+        compiler.verify_index(&index, &source.constraint, &args.indexed.limits())
     })
     .map_err(|error| Failure::constraint(&source, &error))?;
     match checked {
