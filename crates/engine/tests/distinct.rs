@@ -3,12 +3,14 @@
 
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
+mod support;
+
 use std::sync::Arc;
 
 use maskwright_engine::{AutomatonCache, BoundProgram, Library, Limits, Matcher, Way, compile};
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::generate::Rng;
-use maskwright_vocab::{TokenId, Vocabulary, VocabularyBuilder};
+use maskwright_vocab::{TokenId, Vocabulary};
 
 /// A value, as the indices of equal values say, and one way to write it.
 type Spelling = (usize, String);
@@ -79,14 +81,7 @@ fn vocabulary(rng: &mut Rng, texts: &[Vec<u8>], count: usize) -> Arc<Vocabulary>
         tokens.sort_unstable();
         tokens.dedup();
     }
-    let mut builder = VocabularyBuilder::new();
-    for (id, bytes) in (0..).zip(&tokens) {
-        builder.token(TokenId(id), bytes).expect("ids are distinct");
-    }
-    let eos = TokenId(tokens.len() as u32);
-    builder.special(eos, "<end>").expect("the id is free");
-    builder.eos(eos);
-    Arc::new(builder.finish().expect("there are tokens"))
+    support::vocabulary(&tokens)
 }
 
 fn is_prefix(texts: &[Vec<u8>], prefix: &[u8]) -> bool {
@@ -313,20 +308,25 @@ fn numbers_from_a_range() {
     judge("numbers", &finish(g, root), &texts(&items, ("[", "]"), (0, 4), &|_| true), 6);
 }
 
+/// One of these members, with a key that must be new.
+fn any_member(g: &mut GrammarBuilder, members: &[Spelling]) -> ExprId {
+    let mut ways = Vec::new();
+    for (_, text) in members {
+        let (key, value) = text.split_at(text.find(':').expect("a member has a colon"));
+        let (key, value) = (g.bytes(key.as_bytes()), g.bytes(value.as_bytes()));
+        let key = g.distinct(key);
+        ways.push(g.seq([key, value]));
+    }
+    g.alt(ways)
+}
+
 /// Named keys in any order, some of them required, each with a value of its own.
 #[test]
 fn members_in_any_order() {
     let members = spellings(&[&["\"a\":1"], &["\"ab\":\"\"", "\"ab\":\"x\""], &["\"b\":{}"], &["\"\":[1]"]]);
     let is_complete = |used: &[usize]| used.contains(&0) && used.contains(&1);
     let mut g = GrammarBuilder::new();
-    let mut ways = Vec::new();
-    for (_, text) in &members {
-        let (key, value) = text.split_at(text.find(':').expect("a member has a colon"));
-        let (key, value) = (g.bytes(key.as_bytes()), g.bytes(value.as_bytes()));
-        let key = g.distinct(key);
-        ways.push(g.seq([key, value]));
-    }
-    let member = g.alt(ways);
+    let member = any_member(&mut g, &members);
     let root = list(&mut g, member, ("{", "}"), (0, 4), &["a", "ab"]);
     judge("any order", &finish(g, root), &texts(&members, ("{", "}"), (0, 4), &is_complete), 7);
 }
@@ -337,14 +337,7 @@ fn either_of_two_keys() {
     let members = spellings(&[&["\"a\":1"], &["\"b\":2"], &["\"c\":3"], &["\"d\":4"]]);
     let is_complete = |used: &[usize]| used.contains(&0) || used.contains(&1) && used.contains(&3);
     let mut g = GrammarBuilder::new();
-    let mut ways = Vec::new();
-    for (_, text) in &members {
-        let (key, value) = text.split_at(text.find(':').expect("a member has a colon"));
-        let (key, value) = (g.bytes(key.as_bytes()), g.bytes(value.as_bytes()));
-        let key = g.distinct(key);
-        ways.push(g.seq([key, value]));
-    }
-    let member = g.alt(ways);
+    let member = any_member(&mut g, &members);
     let first = list(&mut g, member, ("{", "}"), (0, 4), &["a"]);
     let second = list(&mut g, member, ("{", "}"), (0, 4), &["b", "d"]);
     let root = g.alt([first, second]);

@@ -2,6 +2,8 @@
 
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
+mod support;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -11,18 +13,9 @@ use maskwright_engine::{
 };
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::generate::{self, Rng, Shape};
-use maskwright_vocab::{TokenId, Vocabulary, VocabularyBuilder};
+use maskwright_vocab::TokenId;
 
-fn vocabulary(tokens: &[Vec<u8>]) -> Arc<Vocabulary> {
-    let mut builder = VocabularyBuilder::new();
-    for (id, bytes) in (0..).zip(tokens) {
-        builder.token(TokenId(id), bytes).expect("ids are distinct");
-    }
-    let eos = TokenId(tokens.len() as u32);
-    builder.special(eos, "<end>").expect("the id is free");
-    builder.eos(eos);
-    Arc::new(builder.finish().expect("there are tokens"))
-}
+use support::vocabulary;
 
 /// Enough for small grammars; larger ones are refused, so that tests end.
 fn small() -> IndexLimits {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
+mod support;
+
 use std::sync::Arc;
 
 use maskwright_engine::{
@@ -10,7 +12,9 @@ use maskwright_engine::{
 use maskwright_oracle::generate::{self, Rng, Shape};
 use maskwright_oracle::laws::{self, Case, Effort, Subject, Tally};
 use maskwright_oracle::{Oracle, Tokens};
-use maskwright_vocab::{TokenId, Vocabulary, VocabularyBuilder};
+use maskwright_vocab::TokenId;
+
+use support::vocabulary;
 
 struct Engine(Matcher);
 
@@ -40,17 +44,6 @@ impl Subject for Engine {
     fn is_accepting(&mut self) -> bool {
         self.0.is_accepting()
     }
-}
-
-fn vocabulary(tokens: &[Vec<u8>]) -> Arc<Vocabulary> {
-    let mut builder = VocabularyBuilder::new();
-    for (id, bytes) in (0..).zip(tokens) {
-        builder.token(TokenId(id), bytes).expect("ids are distinct");
-    }
-    let eos = TokenId(tokens.len() as u32);
-    builder.special(eos, "<end>").expect("the id is free");
-    builder.eos(eos);
-    Arc::new(builder.finish().expect("there are tokens"))
 }
 
 /// Judges one random grammar, by the fast way or by the plain one.

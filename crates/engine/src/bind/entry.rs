@@ -118,7 +118,7 @@ struct Below {
     units: u32,
     /// A counted part has been closed.
     closed: bool,
-    /// Only characters of the loop have been read.
+    /// Only characters have been read that are known to be allowed.
     looping: bool,
     /// In UTF-8, if the token is text so far.
     place: Option<u8>,
@@ -127,38 +127,63 @@ struct Below {
 }
 
 /// What is found while tokens are read.
-trait Found {
+pub(super) trait Found {
     /// The tokens of a node, with the state there, the units begun, and whether a counted part was closed.
     fn at(&mut self, tokens: &[u32], state: u32, units: u32, closed: bool);
-    /// All tokens below a node of the vocabulary, before which so many characters begin: none of them leaves the state.
+    /// All tokens below a node of the vocabulary, before which so many characters begin: none of them leaves the leaf.
     fn below(&mut self, tokens: &[u32], state: u32, units: u32, characters: u32);
 }
 
-/// What is known of a whole vocabulary and of the loops of an automaton.
-struct Loops<'b> {
-    bytes: &'b Bytes,
-    alive: &'b mut Alive,
-    /// What the characters of loops do.
-    unit: Action,
-    /// The characters by which the first state leads to itself, if they are many.
-    first: Option<Kinds>,
+/// What is known of a whole vocabulary, so that it need not be read.
+pub(super) struct Known<'b> {
+    pub(super) bytes: &'b Bytes,
+    pub(super) alive: &'b mut Alive,
+    /// Tokens of these characters are inner, up to so many characters, and not to be found.
+    pub(super) kinds: Kinds,
+    pub(super) longest: usize,
+    /// Characters on which they die without leaving anything behind.
+    pub(super) dead: Kinds,
+    pub(super) below: Stays,
+}
+
+/// Which subtrees are taken as a whole.
+pub(super) enum Stays {
+    /// Those that stay in one state. Its loops do this to the units.
+    Loop(Action),
+    /// Those that keep the leaf alive, where nothing is counted.
+    Alive,
+}
+
+/// Finding out about a state is not worth it for fewer tokens.
+const LARGE: u32 = 64;
+
+impl Known<'_> {
+    /// Whether no token below a node leaves the leaf, if these are the kinds of characters there.
+    fn stays(&mut self, automaton: &Automaton, state: u32, node: u32, kinds: Kinds) -> bool {
+        match self.below {
+            Stays::Loop(unit) => kinds.without(self.alive.loops(automaton, state, unit)).is_empty(),
+            Stays::Alive => {
+                self.bytes.tokens_below(node) >= LARGE
+                    && self.alive.takes(automaton, state, kinds, self.bytes.height(node))
+            }
+        }
+    }
 }
 
 /// Reads every token below a node of a trie, from `state`: one walk over the part where the leaf is alive. For the trie of
-/// the vocabulary, subtrees that stay in one state are not walked through, and neither are tokens that stay in the first state.
-fn read(
+/// the vocabulary, what is known is not walked through.
+pub(super) fn read(
     automaton: &Automaton,
     state: u32,
     trie: &Trie,
     from: u32,
-    mut loops: Option<Loops<'_>>,
+    mut known: Option<Known<'_>>,
     found: &mut impl Found,
 ) -> Exits {
     let mut exits = Exits::default();
-    let first = loops.as_ref().and_then(|loops| loops.first).unwrap_or_default();
-    // Inside a string nothing can end, so tokens with control characters leave nothing behind.
-    let dead = if automaton.is_string() { Kinds::CONTROLS } else { Kinds::default() };
-    let place = loops.is_some().then_some(0);
+    let (first, longest) = known.as_ref().map_or((Kinds::default(), 0), |known| (known.kinds, known.longest));
+    let counts = !matches!(known, Some(Known { below: Stays::Alive, .. }));
+    let place = known.is_some().then_some(0);
     let children = trie.children(from);
     let looping = !first.is_empty();
     let root = Below { children, state, units: 0, closed: false, looping, place, characters: 0 };
@@ -175,12 +200,12 @@ fn read(
             continue;
         }
         let next = step.target();
-        let units = below.units + u32::from(step.action() == Action::Unit);
+        let units = below.units + u32::from(counts && step.action() == Action::Unit);
         let closed = below.closed || step.action() == Action::Close;
         let place = below.place.and_then(|place| utf8(place, byte));
         let characters = below.characters + u32::from(begins_character(byte));
         let is_kind = below.place != Some(0) || !Kinds::of(byte).and(first).is_empty();
-        let looping = below.looping && place.is_some() && is_kind;
+        let looping = below.looping && place.is_some() && is_kind && characters as usize <= longest;
         if !looping {
             found.at(trie.tokens(node), next, units, closed);
         }
@@ -189,17 +214,15 @@ fn read(
             continue;
         }
         if !closed
-            && let Some(loops) = &mut loops
+            && let Some(known) = &mut known
             && let Some(place) = place
-            && let Some(kinds) = loops.bytes.kinds_below(node, place)
+            && let Some(kinds) = known.bytes.kinds_below(node, place)
         {
-            if looping && kinds.without(first).without(dead).is_empty() {
+            let fits = || characters as usize + usize::from(known.bytes.height(node)) <= longest;
+            if looping && kinds.without(first).without(known.dead).is_empty() && fits() {
                 continue;
             }
-            if !looping
-                && place == 0
-                && kinds.without(loops.alive.loops(automaton, next, loops.unit)).is_empty()
-            {
+            if !looping && place == 0 && known.stays(automaton, next, node, kinds) {
                 found.below(trie.tokens_below(node), next, units, characters);
                 continue;
             }
@@ -241,7 +264,7 @@ impl Found for Sorter<'_> {
 }
 
 /// A loop over fewer characters is not worth asking the vocabulary about.
-const WIDE: u32 = 16;
+pub(super) const WIDE: u32 = 16;
 
 impl Entry {
     /// Reads a whole vocabulary. What stays in the state's loop is known without reading it.
@@ -255,9 +278,14 @@ impl Entry {
         let counts = automaton.counts();
         let unit = if counts { Action::Unit } else { Action::Pass };
         let kinds = alive.loops(automaton, state, unit);
-        let first = (kinds.len() >= WIDE).then_some(kinds);
-        let mut entry = Self::read(automaton, state, trie, 0, Some(Loops { bytes, alive, unit, first }));
-        let Some(kinds) = first else { return entry };
+        let kinds = if kinds.len() >= WIDE { kinds } else { Kinds::default() };
+        // Inside a string nothing can end, so tokens with control characters leave nothing behind.
+        let dead = if automaton.is_string() { Kinds::CONTROLS } else { Kinds::default() };
+        let known = Known { bytes, alive, kinds, longest: usize::MAX, dead, below: Stays::Loop(unit) };
+        let mut entry = Self::read(automaton, state, trie, 0, Some(known));
+        if kinds.is_empty() {
+            return entry;
+        }
         let tail = automaton.tail(state);
         entry.run = Some(Run { words: bytes.of_kinds(kinds).into(), counts, tail });
         // A bitset for each number of units that tells tokens apart.
@@ -275,11 +303,10 @@ impl Entry {
         Self::read(automaton, state, trie, from, None)
     }
 
-    fn read(automaton: &Automaton, state: u32, trie: &Trie, from: u32, loops: Option<Loops<'_>>) -> Self {
-        let counting = loops.as_ref().filter(|loops| loops.unit == Action::Unit);
-        let bytes = counting.map(|loops| loops.bytes);
+    fn read(automaton: &Automaton, state: u32, trie: &Trie, from: u32, known: Option<Known<'_>>) -> Self {
+        let bytes = known.as_ref().map(|known| known.bytes).filter(|_| automaton.counts());
         let mut found = Sorter { automaton, bytes, inner: Vec::new(), closing: Vec::new() };
-        let exits = read(automaton, state, trie, from, loops, &mut found);
+        let exits = read(automaton, state, trie, from, known, &mut found);
         let Sorter { inner: found, mut closing, .. } = found;
         closing.sort_unstable();
         let buckets = found.iter().map(|&(units, _)| units as usize + 1).max().unwrap_or(1);

@@ -4,32 +4,30 @@
 //! their order, come from sets that the vocabulary has by kinds of characters ([`super::bytes`]), and subtrees of
 //! such tokens are passed by ([`super::alive`]).
 
-use core::ops::Range;
-
 use maskwright_vocab::{TokenId, Trie, Vocabulary};
 
 use super::alive::{Alive, LONGEST};
-use super::bytes::{Bytes, Kinds, utf8};
-use super::entry::{Entry, Exits, ones};
-use crate::leaf::{Action, Automaton};
+use super::bytes::{Bytes, Kinds};
+use super::entry::{self, Entry, Found, Known, Stays, WIDE, ones};
+use crate::leaf::Automaton;
 
-/// Fewer kinds of characters are not worth a bitset.
-const WIDE: u32 = 16;
+/// Tokens, and those of them that close a string.
+#[derive(Default)]
+struct Tokens {
+    inner: Vec<u32>,
+    closing: Vec<u32>,
+}
 
-/// Finding out about a state is not worth it for fewer tokens.
-const LARGE: u32 = 64;
+impl Found for Tokens {
+    #[inline]
+    fn at(&mut self, tokens: &[u32], _state: u32, _units: u32, closed: bool) {
+        let list = if closed { &mut self.closing } else { &mut self.inner };
+        list.extend_from_slice(tokens);
+    }
 
-/// Nodes that have yet to be read, and how the leaf stands before them.
-struct Below {
-    children: Range<u32>,
-    depth: usize,
-    state: u32,
-    /// In UTF-8, if the token is text so far.
-    place: Option<u8>,
-    /// The string has been closed.
-    closed: bool,
-    /// All that has been read is of the kinds that are known to be allowed.
-    known: bool,
+    fn below(&mut self, tokens: &[u32], _state: u32, _units: u32, _characters: u32) {
+        self.inner.extend_from_slice(tokens);
+    }
 }
 
 /// What the vocabulary does in a state.
@@ -40,7 +38,6 @@ pub(crate) fn read(
     vocabulary: &Vocabulary,
     bytes: &Bytes,
 ) -> Entry {
-    let trie = vocabulary.trie();
     let is_wide = alive.kinds(automaton, state, 1).len() >= WIDE;
     let endless = if is_wide { alive.endless(automaton, state) } else { None };
     let kinds = match endless {
@@ -56,70 +53,21 @@ pub(crate) fn read(
         None if in_string => Kinds::CONTROLS,
         _ => Kinds::default(),
     };
+    let kinds = if kinds.len() >= WIDE { kinds } else { Kinds::default() };
     let limit = if endless.is_some() { usize::MAX } else { usize::from(LONGEST) };
     let longest = if in_string { usize::MAX } else { limit };
-    let (mut inner, mut closing) = (Vec::new(), Vec::new());
-    let run = (kinds.len() >= WIDE).then(|| {
+    let mut found = Tokens::default();
+    let run = (!kinds.is_empty()).then(|| {
         let run = bytes.of_kinds(kinds);
         let short = bytes.no_longer(&run, limit);
         if in_string && limit < bytes.longest() {
             let long = run.iter().zip(&short).map(|(run, short)| run & !short);
-            inner.extend(ones(long).filter(|&token| {
-                let bytes = vocabulary.bytes(TokenId(token));
-                automaton.after(state, bytes) != 0
-            }));
+            let is_alive = |token: &u32| automaton.after(state, vocabulary.bytes(TokenId(*token))) != 0;
+            found.inner.extend(ones(long).filter(is_alive));
         }
         short
     });
-    let mut exits = Exits::default();
-    let children = trie.children(Trie::ROOT);
-    let mut work =
-        vec![Below { children, depth: 0, state, place: Some(0), closed: false, known: run.is_some() }];
-    while let Some(below) = work.last_mut() {
-        let Some(node) = below.children.next() else {
-            work.pop();
-            continue;
-        };
-        let byte = trie.byte(node);
-        let step = automaton.step(below.state, byte);
-        if step.is_dead() {
-            continue;
-        }
-        let next = step.target();
-        let place = below.place.and_then(|place| utf8(place, byte));
-        let closed = below.closed || step.action() == Action::Close;
-        let is_kind = below.place != Some(0) || !Kinds::of(byte).and(kinds).is_empty();
-        let depth = below.depth + 1;
-        let known = below.known && place.is_some() && is_kind && depth <= longest;
-        match closed {
-            _ if known => {}
-            true => closing.extend_from_slice(trie.tokens(node)),
-            false => inner.extend_from_slice(trie.tokens(node)),
-        }
-        let children = trie.children(node);
-        if children.is_empty() {
-            continue;
-        }
-        let height = bytes.height(node);
-        if !closed
-            && let Some(place) = place
-            && let Some(found) = bytes.kinds_below(node, place)
-        {
-            let fits = depth + usize::from(height) <= longest;
-            if known && fits && found.without(kinds).without(dead).is_empty() {
-                continue;
-            }
-            let is_asked = !known && place == 0 && bytes.tokens_below(node) >= LARGE;
-            if is_asked && alive.takes(automaton, next, found, height) {
-                inner.extend_from_slice(trie.tokens_below(node));
-                continue;
-            }
-        }
-        if automaton.is_accepting(next) {
-            let dead = trie.child_bytes(node).iter().filter(|&&byte| automaton.step(next, byte).is_dead());
-            exits.add(node, 0, dead);
-        }
-        work.push(Below { children, depth, state: next, place, closed, known });
-    }
-    Entry::free(run, inner, closing, exits, bytes)
+    let known = Known { bytes, alive, kinds, longest, dead, below: Stays::Alive };
+    let exits = entry::read(automaton, state, vocabulary.trie(), Trie::ROOT, Some(known), &mut found);
+    Entry::free(run, found.inner, found.closing, exits, bytes)
 }

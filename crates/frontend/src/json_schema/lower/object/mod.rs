@@ -142,11 +142,15 @@ impl<'s> Lowerer<'s> {
         let Some(mut others) = self.others(facts, &members, demands) else { return self.grammar.never() };
         if window.min as usize <= required {
             window.min = 0;
-        } else if self.are_too_few(&members, &others, window.min) {
-            return self.nothing(path, "minProperties", "fewer keys than `minProperties` are possible");
-        } else if !demands.broken.is_empty() || !needs.is_empty() {
-            // Otherwise the engine finds out when there are none left.
-            self.name_others(&mut members, &mut others);
+        } else {
+            let names = self.names_of_others(&others);
+            if self.are_too_few(&members, &names, window.min) {
+                return self.nothing(path, "minProperties", "fewer keys than `minProperties` are possible");
+            }
+            // Without dependencies the engine finds out when there are none left.
+            if !demands.broken.is_empty() || !needs.is_empty() {
+                self.name_others(&mut members, &mut others, names);
+            }
         }
         // Other keys may come in any order, also if they have names now.
         let is_free = members.iter().any(|member| matches!(member.name, Cow::Owned(_)));
@@ -162,20 +166,28 @@ impl<'s> Lowerer<'s> {
         self.with_different_keys(object, &others)
     }
 
+    /// The other keys of each kind, where they are only a few.
+    fn names_of_others(&self, others: &[Others]) -> Vec<Option<Vec<String>>> {
+        others.iter().map(|other| Languages::texts(&self.grammar, other.key, NAMED)).collect()
+    }
+
     /// Whether there are fewer keys than an object must have.
-    fn are_too_few(&self, members: &[Member<'s>], others: &[Others], least: u32) -> bool {
-        let mut count = members.iter().filter(|member| !self.is_never(member.value)).count();
-        for other in others {
-            let Some(names) = Languages::texts(&self.grammar, other.key, NAMED) else { return false };
-            count += names.len();
-        }
-        count < least as usize
+    fn are_too_few(&self, members: &[Member<'s>], others: &[Option<Vec<String>>], least: u32) -> bool {
+        let members = members.iter().filter(|member| !self.is_never(member.value)).count();
+        let others = others.iter().map(|names| names.as_ref().map(Vec::len)).sum::<Option<usize>>();
+        others.is_some_and(|others| members + others < least as usize)
     }
 
     /// Makes members of other keys if there are only a few of them, because a count must not wait for more.
-    fn name_others(&mut self, members: &mut Vec<Member<'s>>, others: &mut Vec<Others>) {
+    fn name_others(
+        &mut self,
+        members: &mut Vec<Member<'s>>,
+        others: &mut Vec<Others>,
+        names: Vec<Option<Vec<String>>>,
+    ) {
+        let mut names = names.into_iter();
         others.retain(|other| {
-            let Some(names) = Languages::texts(&self.grammar, other.key, NAMED) else { return true };
+            let Some(names) = names.next().flatten() else { return true };
             let value = self.value_with(&other.parts, &[]);
             let member = |name: String| Member {
                 name: name.into(),

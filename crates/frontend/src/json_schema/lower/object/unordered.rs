@@ -35,12 +35,9 @@ impl<'s> Lowerer<'s> {
             return self.remembered_object(members, others, build);
         }
         let breaks = self.member_breaks(members, build);
-        let bits = kept(members, build, &breaks);
+        let bits = kept(members, build, &breaks).filter(|_| build.demands.broken.len() <= 60);
+        let Some(bits) = bits else { return self.too_many(members, others, build) };
         let limit = self.context.options.limits.states;
-        if bits.is_none() || build.demands.broken.len() > 60 {
-            return self.too_many(members, others, build);
-        }
-        let bits = bits.unwrap_or_default();
         let layout = self.layout();
         let other = self.other_members(others);
         let mut rules: FxHashMap<State, RuleId> = FxHashMap::default();
