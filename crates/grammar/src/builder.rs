@@ -266,7 +266,7 @@ impl GrammarBuilder {
         Ok(grammar)
     }
 
-    fn intern(&mut self, expr: Expr) -> ExprId {
+    pub(crate) fn intern(&mut self, expr: Expr) -> ExprId {
         let hash = hash_of(&expr);
         let exprs = &self.exprs;
         if let Some(&found) = self.index.find(hash, |&id| exprs[id as usize] == expr) {

@@ -34,6 +34,7 @@
 mod builder;
 mod charset;
 mod diagnostic;
+mod embed;
 mod expr;
 mod print;
 

@@ -1,0 +1,148 @@
+//! A finished grammar as one expression of another.
+//!
+//! This is how one constraint language quotes another: a Lark rule that holds a JSON Schema, a tag whose content is a regular
+//! expression. The rules come along under the names they had, because names are for people and need not differ.
+//!
+//! ```
+//! use maskwright_grammar::GrammarBuilder;
+//!
+//! // inner: nest ::= "(" nest ")" | "x"
+//! let mut inner = GrammarBuilder::new();
+//! let nest = inner.declare("nest");
+//! let (open, close, x) = (inner.bytes(b"("), inner.bytes(b")"), inner.bytes(b"x"));
+//! let again = inner.rule(nest);
+//! let deeper = inner.seq([open, again, close]);
+//! let body = inner.alt([deeper, x]);
+//! inner.define(nest, body);
+//! let inner = inner.finish(nest).unwrap();
+//!
+//! let mut outer = GrammarBuilder::new();
+//! let quoted = outer.embed(&inner);
+//! let end = outer.bytes(b";");
+//! let body = outer.seq([quoted, end]);
+//! let root = outer.declare("root");
+//! outer.define(root, body);
+//! assert_eq!(outer.finish(root).unwrap().to_string(), "root ::= nest \";\"\nnest ::= \"(\" nest \")\" | \"x\"");
+//! ```
+
+use crate::{Expr, ExprId, Grammar, GrammarBuilder, RuleId};
+
+impl GrammarBuilder {
+    /// Copies what the root of another grammar reaches, and returns the expression that matches what that grammar matches.
+    ///
+    /// A root that nobody calls is put in place, so that a grammar of one rule stays usable where no rule may stand. Whoever uses
+    /// the result more than once may want to give it a rule of its own. Embedding a grammar twice copies its rules twice.
+    pub fn embed(&mut self, grammar: &Grammar) -> ExprId {
+        let reached = Reached::of(grammar);
+        let rules: Vec<Option<RuleId>> = grammar
+            .rule_ids()
+            .map(|id| {
+                let is_wanted = reached.called[id.index()];
+                is_wanted.then(|| self.declare(grammar.rule(id).name()))
+            })
+            .collect();
+        // Operands come first, so one pass is enough. What is not reached stands for nothing and is not looked at.
+        let mut copies: Vec<Option<ExprId>> = vec![None; grammar.exprs().len()];
+        for id in grammar.expr_ids().filter(|id| reached.exprs[id.index()]) {
+            let copy = self.copy(grammar.expr(id), &copies, &rules);
+            copies[id.index()] = Some(copy);
+        }
+        let mut copy_of = |id: ExprId| match copies[id.index()] {
+            Some(copy) => copy,
+            None => self.never(),
+        };
+        let root = copy_of(grammar.rule(grammar.root()).expr());
+        let bodies: Vec<ExprId> = grammar.rules().iter().map(|rule| copy_of(rule.expr())).collect();
+        for (rule, body) in rules.iter().zip(bodies) {
+            if let Some(rule) = rule {
+                self.define(*rule, body);
+            }
+        }
+        match rules[grammar.root().index()] {
+            Some(rule) => self.rule(rule),
+            None => root,
+        }
+    }
+
+    /// One expression, with the copies of its operands.
+    fn copy(&mut self, expr: &Expr, copies: &[Option<ExprId>], rules: &[Option<RuleId>]) -> ExprId {
+        let never = self.never();
+        let of = |id: &ExprId| copies[id.index()].unwrap_or(never);
+        match expr {
+            Expr::Seq(parts) => self.seq(parts.iter().map(of)),
+            Expr::Alt(parts) => self.alt(parts.iter().map(of)),
+            Expr::And(parts) => self.and(parts.iter().map(of)),
+            Expr::Repeat { body, min, max } => self.repeat(of(body), *min, *max),
+            Expr::Not(inner) => self.not(of(inner)),
+            Expr::Rule(rule) => rules[rule.index()].map_or(never, |rule| self.rule(rule)),
+            Expr::JsonString(text) => self.json_string(of(text)),
+            Expr::Scope { body, required } => self.scope(of(body), required.iter().cloned()),
+            Expr::Distinct(value) => self.distinct(of(value)),
+            Expr::Never | Expr::Empty | Expr::Bytes(_) | Expr::Class(_) => self.intern(expr.clone()),
+        }
+    }
+}
+
+/// What the root reaches.
+struct Reached {
+    exprs: Vec<bool>,
+    /// The rules that are called from somewhere.
+    called: Vec<bool>,
+}
+
+impl Reached {
+    fn of(grammar: &Grammar) -> Self {
+        let mut reached =
+            Self { exprs: vec![false; grammar.exprs().len()], called: vec![false; grammar.rules().len()] };
+        let mut work = vec![grammar.rule(grammar.root()).expr()];
+        while let Some(id) = work.pop() {
+            if core::mem::replace(&mut reached.exprs[id.index()], true) {
+                continue;
+            }
+            let expr = grammar.expr(id);
+            if let Expr::Rule(rule) = expr
+                && !core::mem::replace(&mut reached.called[rule.index()], true)
+            {
+                work.push(grammar.rule(*rule).expr());
+            }
+            work.extend_from_slice(expr.operands());
+        }
+        reached
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CharSet;
+
+    #[test]
+    fn every_kind_of_expression_comes_along() {
+        let mut g = GrammarBuilder::new();
+        let digit = g.class(CharSet::from_ranges([('0', '9')]));
+        let digits = g.repeat(digit, 1, Some(3));
+        let (nine, word) = (g.bytes(b"999"), g.bytes(b"word"));
+        let other = g.not(nine);
+        let number = g.and([digits, other]);
+        let string = g.json_string(word);
+        let distinct = g.distinct(string);
+        let list = g.star(distinct);
+        let scope = g.scope(list, ["word".into()]);
+        let (used, unused, root) = (g.declare("used"), g.declare("unused"), g.declare("root"));
+        g.define(used, scope);
+        g.define(unused, number);
+        let call = g.rule(used);
+        let body = g.alt([number, call]);
+        g.define(root, body);
+        let inner = g.finish(root).unwrap();
+
+        let mut outer = GrammarBuilder::new();
+        let body = outer.embed(&inner);
+        let root = outer.declare("root");
+        outer.define(root, body);
+        let outer = outer.finish(root).unwrap();
+        let mut rules: Vec<String> = inner.to_string().lines().map(str::to_owned).collect();
+        rules.retain(|rule| !rule.starts_with("unused"));
+        assert_eq!(outer.to_string().lines().collect::<Vec<_>>(), rules);
+    }
+}
