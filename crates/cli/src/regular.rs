@@ -86,6 +86,12 @@ fn one(
                  look at `debug network`",
             ));
         }
+        Expr::Token(_) => {
+            return Err(Failure::sentence(
+                "the constraint asks for tokens that stand for no text, so it is no automaton over text; \
+                 look at `debug network`",
+            ));
+        }
         Expr::JsonString(_) => {
             return Err(Failure::sentence(
                 "the constraint has JSON strings, whose many spellings make no readable automaton; \

@@ -23,7 +23,7 @@ mod store;
 mod value;
 
 pub use bind::{BoundProgram, Library};
-pub use compile::{AutomatonCache, CompileError, compile};
+pub use compile::{AutomatonCache, CompileError, Resolved, compile, resolve};
 pub use index::{
     Flaw, Index, IndexChecks, IndexError, IndexLimits, LoadError, MaskRef, NotAllowed, Resource, StateId,
 };

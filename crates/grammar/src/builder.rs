@@ -10,7 +10,7 @@ use core::hash::BuildHasher;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use crate::{CharSet, Expr, ExprId, Grammar, Rule, RuleId};
+use crate::{CharSet, Expr, ExprId, Grammar, Rule, RuleId, TokenBase, TokenSet};
 
 /// Builds a [`Grammar`].
 #[derive(Debug, Default)]
@@ -233,6 +233,14 @@ impl GrammarBuilder {
     /// Matches what the rule matches.
     pub fn rule(&mut self, rule: RuleId) -> ExprId {
         self.intern(Expr::Rule(rule))
+    }
+
+    /// Matches one token of the set.
+    pub fn token(&mut self, set: TokenSet) -> ExprId {
+        if set.base() == TokenBase::Nothing && set.listed().is_empty() {
+            return self.never();
+        }
+        self.intern(Expr::Token(set))
     }
 
     /// Matches every JSON spelling of every text that `text` matches.

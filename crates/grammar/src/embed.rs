@@ -33,6 +33,16 @@ impl GrammarBuilder {
     /// A root that nobody calls is put in place, so that a grammar of one rule stays usable where no rule may stand. Whoever uses
     /// the result more than once may want to give it a rule of its own. Embedding a grammar twice copies its rules twice.
     pub fn embed(&mut self, grammar: &Grammar) -> ExprId {
+        self.embed_replacing(grammar, |_, _| None)
+    }
+
+    /// The same, with other expressions in place of those for which `replace` gives one. It sees the expressions as they
+    /// stand in the other grammar.
+    pub fn embed_replacing(
+        &mut self,
+        grammar: &Grammar,
+        mut replace: impl FnMut(&mut Self, &Expr) -> Option<ExprId>,
+    ) -> ExprId {
         let reached = Reached::of(grammar);
         let rules: Vec<Option<RuleId>> = grammar
             .rule_ids()
@@ -44,7 +54,8 @@ impl GrammarBuilder {
         // Operands come first, so one pass is enough. What is not reached stands for nothing and is not looked at.
         let mut copies: Vec<Option<ExprId>> = vec![None; grammar.exprs().len()];
         for id in grammar.expr_ids().filter(|id| reached.exprs[id.index()]) {
-            let copy = self.copy(grammar.expr(id), &copies, &rules);
+            let expr = grammar.expr(id);
+            let copy = replace(self, expr).unwrap_or_else(|| self.copy(expr, &copies, &rules));
             copies[id.index()] = Some(copy);
         }
         let mut copy_of = |id: ExprId| match copies[id.index()] {
@@ -78,7 +89,9 @@ impl GrammarBuilder {
             Expr::JsonString(text) => self.json_string(of(text)),
             Expr::Scope { body, required } => self.scope(of(body), required.iter().cloned()),
             Expr::Distinct(value) => self.distinct(of(value)),
-            Expr::Never | Expr::Empty | Expr::Bytes(_) | Expr::Class(_) => self.intern(expr.clone()),
+            Expr::Never | Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Token(_) => {
+                self.intern(expr.clone())
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::CharSet;
+use crate::{CharSet, TokenSet};
 
 /// The name of an expression inside one grammar. Equal expressions have equal ids.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,6 +73,8 @@ pub enum Expr {
     Not(ExprId),
     /// Whatever the rule matches.
     Rule(RuleId),
+    /// One token of the set, as a whole. It stands for no text, so nothing regular contains it.
+    Token(TokenSet),
     /// A JSON string, from the opening to the closing quote, whose *decoded* text lies in the set.
     ///
     /// All spellings count: `"a"`, `"\u0061"`. A character outside the basic plane may be written as a
@@ -150,6 +152,11 @@ impl Grammar {
         (0..self.exprs.len() as u32).map(ExprId)
     }
 
+    /// Whether some expression asks for a token, so that the vocabulary has a say.
+    pub fn has_tokens(&self) -> bool {
+        self.exprs.iter().any(|expr| matches!(expr, Expr::Token(_)))
+    }
+
     /// All expressions. Operands come before the expressions that use them.
     pub fn exprs(&self) -> &[Expr] {
         &self.exprs
@@ -165,7 +172,9 @@ impl Expr {
             Self::Not(inner) | Self::JsonString(inner) | Self::Distinct(inner) => {
                 core::slice::from_ref(inner)
             }
-            Self::Never | Self::Empty | Self::Bytes(_) | Self::Class(_) | Self::Rule(_) => &[],
+            Self::Never | Self::Empty | Self::Bytes(_) | Self::Class(_) | Self::Rule(_) | Self::Token(_) => {
+                &[]
+            }
         }
     }
 }

@@ -29,7 +29,8 @@
 //! checks it). [`Expr::JsonString`] is the one member that knows a data format: it denotes all JSON
 //! spellings, quotes and escapes included, of a set of texts. It is here, and not in the JSON
 //! frontend, because "the decoded text lies in L" cannot be said by concatenation alone. [`Expr::Scope`] and
-//! [`Expr::Distinct`] say what no grammar can say: that the keys of an object, or the items of an array, differ.
+//! [`Expr::Distinct`] say what no grammar can say: that the keys of an object, or the items of an array, differ. [`Expr::Token`] asks for
+//! a token that no text spells; it is replaced as soon as the vocabulary is known.
 
 mod builder;
 mod charset;
@@ -37,8 +38,10 @@ mod diagnostic;
 mod embed;
 mod expr;
 mod print;
+mod tokens;
 
 pub use builder::{GrammarBuilder, GrammarError};
 pub use charset::CharSet;
 pub use diagnostic::{Diagnostic, Severity, Span};
 pub use expr::{Expr, ExprId, Grammar, Rule, RuleId};
+pub use tokens::{TokenBase, TokenRef, TokenSet};

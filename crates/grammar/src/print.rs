@@ -83,6 +83,7 @@ fn write_expr(
             f.write_str(">")?;
         }
         Expr::Rule(rule) => f.write_str(g.rule(*rule).name())?,
+        Expr::Token(set) => write!(f, "{set}")?,
         Expr::Repeat { body, min, max } => {
             write_expr(g, *body, Level::Atom, depth, f)?;
             match (min, max) {

@@ -1,10 +1,11 @@
 //! From a constraint to something that can be matched.
 
 use core::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use maskwright_engine::{
-    AutomatonCache, BoundProgram, CompileError, IndexError, Library, Limits, Program, compile,
+    AutomatonCache, BoundProgram, CompileError, IndexError, Library, Limits, Program, Resolved, compile,
+    resolve,
 };
 use maskwright_frontend::{choice, ebnf, json_schema, regex};
 use maskwright_grammar::{Diagnostic, Grammar};
@@ -61,17 +62,30 @@ pub struct Compiler {
 pub(crate) struct Shared {
     pub(crate) library: Arc<Library>,
     pub(crate) tables: AutomatonCache,
+    /// The same for grammars that ask for ordinary tokens by number.
+    numbered: OnceLock<Arc<Library>>,
     /// Bytes of a library that has learnt nothing yet.
     empty: usize,
 }
 
 impl Shared {
     fn new(library: Arc<Library>) -> Arc<Self> {
-        Arc::new(Self { empty: library.heap_bytes(), library, tables: AutomatonCache::default() })
+        Arc::new(Self {
+            empty: library.heap_bytes(),
+            library,
+            tables: AutomatonCache::default(),
+            numbered: OnceLock::new(),
+        })
     }
 
     fn bytes(&self) -> usize {
-        self.library.heap_bytes() + self.tables.heap_bytes()
+        let numbered = self.numbered.get().map_or(0, |library| library.heap_bytes());
+        self.library.heap_bytes() + self.tables.heap_bytes() + numbered
+    }
+
+    fn numbered(&self) -> &Arc<Library> {
+        let vocabulary = self.library.vocabulary();
+        self.numbered.get_or_init(|| Arc::new(Library::new(Arc::new(vocabulary.numbered()))))
     }
 }
 
@@ -130,6 +144,8 @@ impl Compiler {
 
     /// The second stage alone: a grammar as a program.
     pub fn program(&self, grammar: &Grammar) -> Result<Program, Error> {
+        let resolved = self.resolve(grammar)?;
+        let grammar = resolved.as_ref().map_or(grammar, |resolved| &resolved.grammar);
         compile(grammar, &self.shared().tables, &self.options.limits).map_err(Error::Compile)
     }
 
@@ -168,8 +184,20 @@ impl Compiler {
 
     fn bind(&self, grammar: &Grammar, limits: &Limits) -> Result<Arc<BoundProgram>, Error> {
         let shared = self.shared();
+        let resolved = self.resolve(grammar)?;
+        let grammar = resolved.as_ref().map_or(grammar, |resolved| &resolved.grammar);
         let program = compile(grammar, &shared.tables, limits).map_err(Error::Compile)?;
-        Ok(BoundProgram::new(Arc::new(program), shared.library.clone()))
+        let needs_numbers = resolved.as_ref().is_some_and(|resolved| resolved.needs_numbers);
+        let library = if needs_numbers { shared.numbered() } else { &shared.library };
+        Ok(BoundProgram::new(Arc::new(program), library.clone()))
+    }
+
+    /// Puts in the tokens that a grammar asks for, if it does.
+    pub(crate) fn resolve(&self, grammar: &Grammar) -> Result<Option<Resolved>, Error> {
+        if !grammar.has_tokens() {
+            return Ok(None);
+        }
+        resolve(grammar, &self.vocabulary).map(Some).map_err(Error::Compile)
     }
 }
 

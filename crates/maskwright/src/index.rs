@@ -1,6 +1,6 @@
 //! Indexes from constraints.
 
-use maskwright_engine::{Flaw, Index, IndexChecks, IndexLimits};
+use maskwright_engine::{CompileError, Flaw, Index, IndexChecks, IndexLimits};
 use maskwright_grammar::Grammar;
 
 use crate::{Compiler, Constraint, Error};
@@ -36,6 +36,13 @@ impl Compiler {
     /// The same for a grammar that was built by other means.
     pub fn index_of_grammar(&self, grammar: &Grammar, limits: &IndexLimits) -> Result<Index, Error> {
         let shared = self.shared();
+        let resolved = self.resolve(grammar)?;
+        if resolved.as_ref().is_some_and(|resolved| resolved.needs_numbers || resolved.asks_for_end) {
+            let message =
+                "the constraint asks for ordinary tokens by number, or for the end token, and has no index";
+            return Err(Error::Compile(CompileError::Tokens(message.into())));
+        }
+        let grammar = resolved.as_ref().map_or(grammar, |resolved| &resolved.grammar);
         Index::build(grammar, &shared.library, &shared.tables, limits).map_err(Error::Index)
     }
 
@@ -47,6 +54,8 @@ impl Compiler {
         limits: &IndexLimits,
     ) -> Result<Result<IndexChecks, Flaw>, Error> {
         let grammar = self.grammar(constraint)?;
+        let resolved = self.resolve(&grammar)?;
+        let grammar = resolved.map_or(grammar, |resolved| resolved.grammar);
         Ok(index.check_constraint(&grammar, self.vocabulary(), &self.shared().tables, limits))
     }
 }

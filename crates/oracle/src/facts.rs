@@ -118,6 +118,7 @@ fn is_atom(expr: &Expr) -> bool {
         | Expr::Empty
         | Expr::Bytes(_)
         | Expr::Class(_)
+        | Expr::Token(_)
         | Expr::And(_)
         | Expr::Not(_)
         | Expr::JsonString(_) => true,

@@ -223,6 +223,7 @@ fn doubly_complemented(grammar: &Grammar) -> Option<Grammar> {
             Expr::Empty => g.empty(),
             Expr::Bytes(bytes) => g.bytes(bytes),
             Expr::Class(set) => g.class(set.clone()),
+            Expr::Token(set) => g.token(set.clone()),
             Expr::Seq(_) => g.seq(operands),
             Expr::Alt(_) => g.alt(operands),
             Expr::Repeat { min, max, .. } => g.repeat(operands[0], *min, *max),

@@ -85,6 +85,7 @@ impl<'a> Naive<'a> {
                 };
                 (all().filter(is_member).collect(), true)
             }
+            Expr::Token(_) => (Pieces::default(), false),
             Expr::Seq(parts) => {
                 let first: Pieces = all().filter(|(from, to)| from == to).collect();
                 (parts.iter().fold(first, |before, part| join(&before, of(part))), false)

@@ -35,7 +35,9 @@
 //!
 //! # Rules that hold everywhere
 //!
-//! - A *special* token has a name and no bytes: text never spells it, so it is on no trie.
+//! - A *special* token has a name and no bytes: text never spells it. On the tries it is spelled by its number, behind a
+//!   byte that UTF-8 does not have ([`MARK`]), so that a grammar can ask for it like for a literal.
+//! - An ordinary token that contains that byte is on no trie: it is part of no text.
 //! - An ordinary token with *no bytes* is on no trie either: it makes no progress, so no mask allows it.
 //! - Several tokens with the same bytes (*aliases*) stand at the same trie node and are always
 //!   allowed or forbidden together.
@@ -58,4 +60,4 @@ pub use loops::{Loop, LoopClass, LoopLibrary};
 pub use mask::TokenMask;
 pub use save::LoadError;
 pub use trie::Trie;
-pub use vocabulary::{TokenId, Vocabulary, VocabularyBuilder, VocabularyError};
+pub use vocabulary::{MARK, TokenId, Vocabulary, VocabularyBuilder, VocabularyError, number_spelling};

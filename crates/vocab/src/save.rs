@@ -8,7 +8,7 @@
 //! version              u32
 //! length of the rest   u64
 //! checksum of the rest u128
-//! text, start, kinds, specials, EOS, chars      the tokens
+//! numbered, text, start, kinds, specials, EOS, chars      the tokens
 //! trie                                   bytes, first, children, post, ids
 //! class trie, class trie                 a trie each; the partitions are fixed
 //! number of loops, then for each         class, run, outside, trie
@@ -43,6 +43,7 @@ impl Vocabulary {
     /// Writes the vocabulary with all its tries and the loops built so far.
     pub fn save(&self, mut target: impl Write) -> io::Result<()> {
         let mut out = Writer::default();
+        out.word(u32::from(self.is_numbered));
         out.bytes(&self.text);
         out.words(&self.start);
         out.bytes(&self.kinds.iter().map(|&kind| kind as u8).collect::<Vec<u8>>());
@@ -177,6 +178,7 @@ struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn vocabulary(&mut self) -> Read<Vocabulary> {
+        let is_numbered = self.word()? != 0;
         let tokens = self.tokens()?;
         let size = tokens.kinds.len();
         let chars = self.chars(size)?;
@@ -190,7 +192,9 @@ impl<'a> Reader<'a> {
         if !self.0.is_empty() {
             return Err("there is something after its last loop");
         }
-        Ok(Vocabulary::from_parts(tokens, trie, class_tries, loops))
+        let mut vocabulary = Vocabulary::from_parts(tokens, trie, class_tries, loops);
+        vocabulary.is_numbered = is_numbered;
+        Ok(vocabulary)
     }
 
     fn tokens(&mut self) -> Read<Tokens> {
@@ -281,10 +285,12 @@ fn kind_from(kind: u8) -> Read<Kind> {
     const UNUSED: u8 = Kind::Unused as u8;
     const ORDINARY: u8 = Kind::Ordinary as u8;
     const SPECIAL: u8 = Kind::Special as u8;
+    const RAW: u8 = Kind::Raw as u8;
     match kind {
         UNUSED => Ok(Kind::Unused),
         ORDINARY => Ok(Kind::Ordinary),
         SPECIAL => Ok(Kind::Special),
+        RAW => Ok(Kind::Raw),
         _ => Err("a token is of an unknown kind"),
     }
 }

@@ -36,6 +36,15 @@ impl fmt::Display for TokenId {
     }
 }
 
+/// The byte that begins the spelling of a token that no text spells. It occurs nowhere in UTF-8.
+pub const MARK: u8 = 0xFF;
+
+/// How a token is spelled by its number: [`MARK`], then the number in bytes of seven bits.
+pub fn number_spelling(token: TokenId) -> [u8; 5] {
+    let seven = |shift: u32| (token.0 >> shift & 0x7F) as u8;
+    [MARK, seven(21), seven(14), seven(7), seven(0)]
+}
+
 /// A tokenizer's tokens, frozen and shared; see the [crate](crate).
 #[derive(Debug)]
 pub struct Vocabulary {
@@ -50,6 +59,7 @@ pub struct Vocabulary {
     pub(crate) class_tries: [ClassTrie; 2],
     pub(crate) loops: LoopLibrary,
     pub(crate) fingerprint: u128,
+    pub(crate) is_numbered: bool,
     len: usize,
     max_token_bytes: usize,
 }
@@ -60,6 +70,8 @@ pub(crate) enum Kind {
     Unused,
     Ordinary,
     Special,
+    /// An ordinary token that contains [`MARK`], so that no text contains it.
+    Raw,
 }
 
 impl Vocabulary {
@@ -85,6 +97,18 @@ impl Vocabulary {
     /// The bytes that a token adds to the text; empty for special tokens and unused ids.
     #[inline]
     pub fn bytes(&self, token: TokenId) -> &[u8] {
+        if self.is_special(token) { &[] } else { self.slice(token) }
+    }
+
+    /// The bytes by which the token stands on the tries: what it adds to the text, or for a special token its
+    /// [number](number_spelling). Empty if it stands on none.
+    #[inline]
+    pub fn spelling(&self, token: TokenId) -> &[u8] {
+        if self.kinds.get(token.index()) == Some(&Kind::Raw) { &[] } else { self.slice(token) }
+    }
+
+    #[inline]
+    fn slice(&self, token: TokenId) -> &[u8] {
         let index = token.index();
         match (self.start.get(index), self.start.get(index + 1)) {
             (Some(&low), Some(&high)) => &self.text[low as usize..high as usize],
@@ -126,7 +150,14 @@ impl Vocabulary {
     /// All ordinary tokens with their bytes, by id.
     pub fn ordinary(&self) -> impl Iterator<Item = (TokenId, &[u8])> {
         let ids = (0..self.size() as u32).map(TokenId);
-        ids.filter(|id| self.kinds[id.index()] == Kind::Ordinary).map(|id| (id, self.bytes(id)))
+        let is_ordinary = |id: &TokenId| matches!(self.kinds[id.index()], Kind::Ordinary | Kind::Raw);
+        ids.filter(is_ordinary).map(|id| (id, self.bytes(id)))
+    }
+
+    /// All tokens that stand on the tries, with their [spelling](Self::spelling), by id.
+    pub fn spelled(&self) -> impl Iterator<Item = (TokenId, &[u8])> {
+        let ids = (0..self.size() as u32).map(TokenId);
+        ids.map(|id| (id, self.spelling(id))).filter(|(_, spelling)| !spelling.is_empty())
     }
 
     /// Number of characters that begin in the token: its bytes that are no UTF-8 continuation.
@@ -135,7 +166,7 @@ impl Vocabulary {
         self.loops.chars().get(token.index()).copied().unwrap_or(0)
     }
 
-    /// The length of the longest token.
+    /// The length of the longest token, as it is spelled on the tries.
     pub fn max_token_bytes(&self) -> usize {
         self.max_token_bytes
     }
@@ -145,7 +176,7 @@ impl Vocabulary {
         self.fingerprint
     }
 
-    /// All ordinary tokens with at least one byte, by prefixes.
+    /// All tokens with a [spelling](Self::spelling), by prefixes.
     #[inline]
     pub fn trie(&self) -> &Trie {
         &self.trie
@@ -155,6 +186,32 @@ impl Vocabulary {
     /// [respects](ClassTrie::respects) is the one to walk.
     pub fn class_tries(&self) -> &[ClassTrie; 2] {
         &self.class_tries
+    }
+
+    /// The same tokens, with tries on which every ordinary token stands a second time, by its
+    /// [number](number_spelling). This is for grammars that ask for such tokens as a whole; it takes as long as building a
+    /// vocabulary does.
+    #[must_use]
+    pub fn numbered(&self) -> Self {
+        let tokens = Tokens {
+            text: self.text.clone(),
+            start: self.start.clone(),
+            kinds: self.kinds.clone(),
+            specials: self.specials.clone(),
+            eos: self.eos.clone(),
+        };
+        let numbers: Vec<(TokenId, [u8; 5])> =
+            self.ordinary().map(|(token, _)| (token, number_spelling(token))).collect();
+        let numbered = numbers.iter().map(|(token, spelling)| (&spelling[..], token.0));
+        let spelled = self.spelled().map(|(token, spelling)| (spelling, token.0));
+        let trie = Trie::build(spelled.chain(numbered));
+        Self { is_numbered: true, ..tokens.with_trie(trie) }
+    }
+
+    /// Do ordinary tokens stand on the tries by their numbers, too?
+    #[inline]
+    pub fn is_numbered(&self) -> bool {
+        self.is_numbered
     }
 
     /// What is known about loops such as `[a-z]*` in this vocabulary.
@@ -190,6 +247,7 @@ impl Vocabulary {
             len: kinds.iter().filter(|&&kind| kind != Kind::Unused).count(),
             max_token_bytes: start.windows(2).map(|w| (w[1] - w[0]) as usize).max().unwrap_or(0),
             fingerprint: 0,
+            is_numbered: false,
             text,
             start,
             kinds,
@@ -236,17 +294,29 @@ impl Tokens {
         &self.text[self.start[id as usize] as usize..self.start[id as usize + 1] as usize]
     }
 
-    /// The byte trie: ordinary tokens that have bytes.
+    /// The byte trie: the tokens that have a spelling.
     pub(crate) fn trie(&self) -> Trie {
         let ids = 0..self.kinds.len() as u32;
-        let ordinary = ids.filter(|&id| self.kinds[id as usize] == Kind::Ordinary);
-        Trie::build(ordinary.map(|id| (self.bytes(id), id)).filter(|(bytes, _)| !bytes.is_empty()))
+        let spelled = ids.filter(|&id| self.kinds[id as usize] != Kind::Raw);
+        Trie::build(spelled.map(|id| (self.bytes(id), id)).filter(|(bytes, _)| !bytes.is_empty()))
+    }
+
+    /// A vocabulary with this trie, and what follows from it.
+    fn with_trie(self, trie: Trie) -> Vocabulary {
+        let trie = Arc::new(trie);
+        let class_tries =
+            [ByteClasses::merged(), ByteClasses::split()].map(|classes| ClassTrie::build(&trie, classes));
+        let loops = LoopLibrary::new(Arc::clone(&trie), self.chars());
+        loops.build_common();
+        Vocabulary::from_parts(self, trie, class_tries, loops)
     }
 
     /// For each token the number of characters that begin in it.
     pub(crate) fn chars(&self) -> Arc<[u16]> {
         let begins = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u16;
-        (0..self.kinds.len() as u32).map(|id| begins(self.bytes(id))).collect()
+        let is_special = |id: u32| self.kinds[id as usize] == Kind::Special;
+        let chars = |id: u32| if is_special(id) { 0 } else { begins(self.bytes(id)) };
+        (0..self.kinds.len() as u32).map(chars).collect()
     }
 }
 
@@ -310,12 +380,8 @@ impl VocabularyBuilder {
     /// Checks everything and builds the vocabulary. Takes about a tenth of a second for 128,000 tokens.
     pub fn finish(self) -> Result<Vocabulary, VocabularyError> {
         let tokens = self.tokens()?;
-        let trie = Arc::new(tokens.trie());
-        let class_tries =
-            [ByteClasses::merged(), ByteClasses::split()].map(|classes| ClassTrie::build(&trie, classes));
-        let loops = LoopLibrary::new(Arc::clone(&trie), tokens.chars());
-        loops.build_common();
-        Ok(Vocabulary::from_parts(tokens, trie, class_tries, loops))
+        let trie = tokens.trie();
+        Ok(tokens.with_trie(trie))
     }
 
     fn add(&mut self, id: TokenId, entry: Entry) -> Result<(), VocabularyError> {
@@ -357,10 +423,12 @@ impl VocabularyBuilder {
             tokens.kinds.push(match self.tokens.remove(&id) {
                 None => Kind::Unused,
                 Some(Entry::Ordinary(low, high)) => {
-                    tokens.text.extend_from_slice(&self.text[low..high]);
-                    Kind::Ordinary
+                    let bytes = &self.text[low..high];
+                    tokens.text.extend_from_slice(bytes);
+                    if bytes.contains(&MARK) { Kind::Raw } else { Kind::Ordinary }
                 }
                 Some(Entry::Special(name)) => {
+                    tokens.text.extend_from_slice(&number_spelling(TokenId(id)));
                     tokens.specials.push((TokenId(id), name));
                     Kind::Special
                 }
@@ -460,7 +528,7 @@ mod tests {
     #[test]
     fn tokens_keep_what_they_were_given() {
         let vocabulary = sample().finish().unwrap();
-        assert_eq!((vocabulary.size(), vocabulary.len(), vocabulary.max_token_bytes()), (16, 7, 2));
+        assert_eq!((vocabulary.size(), vocabulary.len(), vocabulary.max_token_bytes()), (16, 7, 5));
         assert_eq!(vocabulary.bytes(TokenId(4)), b"ab");
         assert_eq!(vocabulary.bytes(TokenId(9)), b"");
         assert_eq!(vocabulary.bytes(TokenId(u32::MAX)), b"");
@@ -481,10 +549,35 @@ mod tests {
         assert_eq!(trie.tokens(trie.find(b"ab").unwrap()), [1, 4]);
         let mut ids = trie.all_tokens().to_vec();
         ids.sort_unstable();
-        assert_eq!(ids, [0, 1, 3, 4]);
+        assert_eq!(ids, [0, 1, 3, 4, 8, 9]);
         for class_trie in vocabulary.class_tries() {
-            assert_eq!(class_trie.trie().all_tokens().len(), 4);
+            assert_eq!(class_trie.trie().all_tokens().len(), 6);
         }
+    }
+
+    #[test]
+    fn special_tokens_are_spelled_by_their_number() {
+        let mut builder = sample();
+        builder.token(TokenId(7), b"\xFF").unwrap();
+        let vocabulary = builder.finish().unwrap();
+        assert_eq!(vocabulary.spelling(TokenId(9)), [MARK, 0, 0, 0, 9]);
+        assert_eq!(number_spelling(TokenId(0x0020_4081)), [MARK, 1, 1, 1, 1]);
+        // A token with that byte is part of no text, and a mark alone must not pass for the beginning of a number.
+        assert_eq!((vocabulary.bytes(TokenId(7)), vocabulary.spelling(TokenId(7))), (&b"\xFF"[..], &b""[..]));
+        let find = |vocabulary: &Vocabulary, token| vocabulary.trie().find(&number_spelling(TokenId(token)));
+        let mark = vocabulary.trie().find(&[MARK]).unwrap();
+        assert!(vocabulary.trie().tokens(mark).is_empty());
+        assert_eq!(vocabulary.trie().tokens(find(&vocabulary, 8).unwrap()), [8]);
+        assert_eq!(find(&vocabulary, 4), None);
+        let numbered = vocabulary.numbered();
+        assert!(numbered.is_numbered() && !vocabulary.is_numbered());
+        for token in [2, 4, 7, 8] {
+            assert_eq!(numbered.trie().tokens(find(&numbered, token).unwrap()), [token]);
+        }
+        assert_eq!(numbered.trie().tokens(numbered.trie().find(b"ab").unwrap()), [1, 4]);
+        let mut saved = Vec::new();
+        numbered.save(&mut saved).unwrap();
+        assert!(Vocabulary::load(&saved).unwrap().is_numbered());
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn rests(entry: &Loop, trie: &Trie) -> BTreeMap<Vec<u8>, Vec<u32>> {
 fn check(vocabulary: &Vocabulary, class: LoopClass) {
     let entry = vocabulary.loops().get(class);
     let mut expected: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
-    for (id, bytes) in vocabulary.ordinary().filter(|(_, bytes)| !bytes.is_empty()) {
+    for (id, bytes) in vocabulary.spelled().filter(|(_, bytes)| !bytes.is_empty()) {
         let fate = fate(class, bytes);
         assert_eq!(entry.run().contains(id), fate == Fate::Stays, "{class:?} {id} {bytes:x?}");
         if let Fate::Leaves(rest) = fate {

@@ -62,7 +62,7 @@ pub(crate) fn read(
         let short = bytes.no_longer(&run, limit);
         if in_string && limit < bytes.longest() {
             let long = run.iter().zip(&short).map(|(run, short)| run & !short);
-            let is_alive = |token: &u32| automaton.after(state, vocabulary.bytes(TokenId(*token))) != 0;
+            let is_alive = |token: &u32| automaton.after(state, vocabulary.spelling(TokenId(*token))) != 0;
             found.inner.extend(ones(long).filter(is_alive));
         }
         short

@@ -76,7 +76,7 @@ fn facts_of(grammar: &Grammar, known: &impl Known, id: ExprId, bits: &[u8]) -> u
         (if productive { PRODUCTIVE } else { 0 }) | (if nullable { NULLABLE } else { 0 })
     };
     match grammar.expr(id) {
-        Expr::Never => PLAIN,
+        Expr::Never | Expr::Token(_) => PLAIN,
         Expr::Empty => PRODUCTIVE | NULLABLE | PLAIN,
         Expr::Bytes(_) | Expr::Class(_) => PRODUCTIVE | PLAIN,
         Expr::Seq(parts) => all(parts),
@@ -97,7 +97,7 @@ fn facts_of(grammar: &Grammar, known: &impl Known, id: ExprId, bits: &[u8]) -> u
 fn measure(grammar: &Grammar, expr: &Expr, size: &[u32]) -> u32 {
     let of = |id: &ExprId| size[id.index()];
     match expr {
-        Expr::Never | Expr::Empty | Expr::JsonString(_) => 1,
+        Expr::Never | Expr::Empty | Expr::Token(_) | Expr::JsonString(_) => 1,
         Expr::Bytes(bytes) => bytes.len() as u32,
         Expr::Class(set) => set.ranges().len() as u32,
         Expr::Seq(parts) | Expr::Alt(parts) | Expr::And(parts) => {

@@ -435,7 +435,7 @@ pub(crate) fn translate_with<E: From<CompileError>>(
         }
         let many = |parts: &[ExprId]| parts.iter().map(|p| done[p]).collect::<Vec<_>>();
         let translated = match expr {
-            Expr::Never => exprs.never(),
+            Expr::Never | Expr::Token(_) => exprs.never(),
             Expr::Empty => exprs.empty(),
             Expr::Bytes(bytes) => exprs.bytes(bytes),
             Expr::Class(set) => exprs.chars(set.ranges().iter().copied()),
@@ -482,7 +482,7 @@ fn describe(grammar: &Grammar, root: ExprId) -> Option<Vec<u8>> {
             }
         }
         match expr {
-            Expr::Never => key.push(0),
+            Expr::Never | Expr::Token(_) => key.push(0),
             Expr::Empty => key.push(1),
             Expr::Bytes(bytes) => {
                 key.push(2);

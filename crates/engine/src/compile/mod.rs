@@ -2,18 +2,20 @@
 //!
 //! | pass | what it finds out or builds |
 //! |---|---|
+//! | [`tokens`] | bytes in place of the tokens that a grammar asks for; the only pass that knows a vocabulary |
 //! | [`leaves`] | tables for intersections, complements and JSON strings |
 //! | [`facts`] | what can match, what may be empty, what is regular and small |
 //! | [`network`] | a small NFA for each rule that the root can reach |
 //! | [`left`] | the same language without left recursion |
 //!
-//! Nothing here knows a vocabulary, and nothing is determinised: that happens while a matcher runs, for the
+//! Nothing else here knows a vocabulary, and nothing is determinised: that happens while a matcher runs, for the
 //! states that it visits ([`crate::program`]).
 
 mod facts;
 mod leaves;
 mod left;
 pub(crate) mod network;
+mod tokens;
 pub(crate) mod values;
 
 use core::fmt;
@@ -23,6 +25,7 @@ use maskwright_grammar::{ExprId, Grammar};
 
 pub use self::leaves::AutomatonCache;
 pub(crate) use self::leaves::{Leaves, translate_with};
+pub use self::tokens::{Resolved, resolve};
 use crate::limits::Limits;
 use crate::program::Program;
 
@@ -41,7 +44,7 @@ use crate::program::Program;
 /// # let _ = program;
 /// ```
 pub fn compile(grammar: &Grammar, cache: &AutomatonCache, limits: &Limits) -> Result<Program, CompileError> {
-    check_size(grammar, limits)?;
+    check(grammar, limits)?;
     let mut leaves = Leaves::build(grammar, cache, limits)?;
     let facts = facts::gather(grammar, &leaves);
     let root = grammar.rule(grammar.root());
@@ -57,9 +60,15 @@ pub fn compile(grammar: &Grammar, cache: &AutomatonCache, limits: &Limits) -> Re
     Ok(Program::new(network, leaves.list, nullable, names(grammar), *limits))
 }
 
-pub(crate) fn check_size(grammar: &Grammar, limits: &Limits) -> Result<(), CompileError> {
+/// What later passes rely on.
+pub(crate) fn check(grammar: &Grammar, limits: &Limits) -> Result<(), CompileError> {
     if grammar.exprs().len() > limits.exprs {
         return Err(CompileError::TooManyExprs { exprs: grammar.exprs().len(), limit: limits.exprs });
+    }
+    if grammar.has_tokens() {
+        let message =
+            "the grammar asks for tokens, and nothing says what their numbers are; `resolve` it first";
+        return Err(CompileError::Tokens(message.into()));
     }
     Ok(())
 }
@@ -101,6 +110,10 @@ pub enum CompileError {
     Leaf(LimitError),
     /// A JSON string stands inside an intersection, a complement or another JSON string.
     NestedJsonString,
+    /// The vocabulary has no token that the grammar asks for.
+    UnknownToken(String),
+    /// The tokens that the grammar asks for could not be put in.
+    Tokens(String),
     /// Values that are told apart stand inside an intersection or a complement.
     NestedScope,
     /// A rule begins with a counted repetition of itself.
@@ -162,6 +175,7 @@ impl fmt::Display for CompileError {
             Self::NestedScope => f.write_str(
                 "values that must differ cannot stand inside an intersection, a complement or a JSON string",
             ),
+            Self::UnknownToken(message) | Self::Tokens(message) => f.write_str(message),
             Self::Stopped => f.write_str("the compilation was told to stop"),
             Self::LeftRecursionInRepeat { .. } => f.write_str(LEFT_RECURSION),
             Self::LeftRecursionInRule { rule } => write!(f, "rule `{rule}`: {LEFT_RECURSION}"),

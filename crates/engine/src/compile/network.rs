@@ -292,7 +292,7 @@ impl Builder<'_, '_> {
         }
         let grammar = self.grammar;
         Ok(Some(match grammar.expr(id) {
-            Expr::Never => return Ok(None),
+            Expr::Never | Expr::Token(_) => return Ok(None),
             Expr::Empty => next,
             Expr::Bytes(bytes) => self.literal(bytes, next),
             Expr::Class(set) => self.class(id, set, next),

@@ -11,7 +11,7 @@ use maskwright_automata::{self as automata, ByteClasses, ByteSet, Dfa};
 use maskwright_grammar::{Expr, ExprId, Grammar, RuleId};
 
 use super::{IndexError, IndexLimits};
-use crate::compile::{AutomatonCache, CompileError, Leaves, check_size, translate_with};
+use crate::compile::{AutomatonCache, CompileError, Leaves, check, translate_with};
 use crate::leaf::{Action, Automaton, Leaf};
 use crate::limits::Limits;
 
@@ -22,7 +22,7 @@ pub(super) fn automaton(
     limits: &IndexLimits,
 ) -> Result<Dfa, IndexError> {
     let engine_limits = Limits::default();
-    check_size(grammar, &engine_limits)?;
+    check(grammar, &engine_limits)?;
     check_finite(grammar)?;
     let limits = automata::Limits { states: limits.states, steps: limits.steps, bytes: limits.bytes };
     let mut leaves = Leaves::new(grammar, cache, &engine_limits);

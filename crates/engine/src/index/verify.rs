@@ -128,7 +128,8 @@ impl Index {
             if self.is_terminal(state) != dfa.is_accepting(slow) {
                 return Err(Flaw::Terminal { state });
             }
-            for (token, bytes) in vocabulary.ordinary().filter(|(_, bytes)| !bytes.is_empty()) {
+            let is_end = |token: &TokenId| vocabulary.eos().contains(token);
+            for (token, bytes) in vocabulary.spelled().filter(|(token, _)| !is_end(token)) {
                 let expected = dfa.run(slow, bytes);
                 let wrong = Flaw::Transition { state, token };
                 match self.next_state(state, token) {

@@ -22,7 +22,7 @@
 use core::cmp::Reverse;
 
 use maskwright_automata::ByteSet;
-use maskwright_vocab::{TokenId, Trie};
+use maskwright_vocab::{TokenId, Trie, number_spelling};
 use smallvec::SmallVec;
 
 use super::mask::is_in_string;
@@ -152,11 +152,14 @@ impl Doubt<'_> {
     /// The same for every token, for comparison. If only endless strings have to differ, nothing can happen before a quote.
     pub(super) fn try_all(&mut self) {
         let may_run_out = self.bound.program().may_run_out();
-        for (token, bytes) in self.bound.vocabulary().ordinary() {
-            if bytes.is_empty() || !may_run_out && !bytes.contains(&b'"') {
+        let is_numbered = self.bound.vocabulary().is_numbered();
+        for (token, bytes) in self.bound.vocabulary().spelled() {
+            if !may_run_out && !bytes.contains(&b'"') {
                 continue;
             }
-            let is_right = if may_run_out { self.leads_on(bytes) } else { self.is_alive_after(bytes) };
+            let mut is_right =
+                |bytes: &[u8]| if may_run_out { self.leads_on(bytes) } else { self.is_alive_after(bytes) };
+            let is_right = is_right(bytes) || is_numbered && is_right(&number_spelling(token));
             if is_right {
                 self.allow(token.0);
             } else {
@@ -285,7 +288,7 @@ impl Doubt<'_> {
     /// Tries the tokens that would write exactly this value and its quote.
     fn keep_unless_equal(&mut self, quote: usize, form: &[u8], tokens: &[u32]) {
         for &token in tokens.iter().filter(|token| self.allows(**token)).collect::<Vec<_>>() {
-            let bytes = self.bound.vocabulary().bytes(TokenId(token));
+            let bytes = self.bound.vocabulary().spelling(TokenId(token));
             let (mut written, _) = value::prefix(&[&self.text[quote + 1..], bytes].concat());
             written.push(b'"');
             if written == form {
@@ -367,7 +370,7 @@ impl Doubt<'_> {
         let bound = self.bound;
         let live = self.attempt(|this, threads| this.live(threads));
         for &token in bound.library().whole().key_closers.at(in_string) {
-            let bytes = bound.vocabulary().bytes(TokenId(token));
+            let bytes = bound.vocabulary().spelling(TokenId(token));
             let may_come = bytes.first().is_some_and(|&byte| live.contains(byte)) && !self.allows(token);
             if may_come && self.is_alive_after(bytes) {
                 self.allow(token);
@@ -385,7 +388,7 @@ impl Doubt<'_> {
     /// Takes out the tokens that lead to a dead end.
     fn keep_leading(&mut self, tokens: &[u32]) {
         for &token in tokens {
-            if self.allows(token) && !self.leads_on(self.bound.vocabulary().bytes(TokenId(token))) {
+            if self.allows(token) && !self.leads_on(self.bound.vocabulary().spelling(TokenId(token))) {
                 self.forbid(token);
             }
         }
@@ -405,7 +408,7 @@ impl Doubt<'_> {
 
     /// Takes a token out of the mask if no thread survives it.
     fn keep_if_alive(&mut self, token: u32) {
-        if self.allows(token) && !self.is_alive_after(self.bound.vocabulary().bytes(TokenId(token))) {
+        if self.allows(token) && !self.is_alive_after(self.bound.vocabulary().spelling(TokenId(token))) {
             self.forbid(token);
         }
     }

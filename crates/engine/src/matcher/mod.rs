@@ -17,7 +17,7 @@ mod walk;
 use core::fmt;
 use std::sync::Arc;
 
-use maskwright_vocab::{TokenId, TokenMask};
+use maskwright_vocab::{MARK, TokenId, TokenMask, number_spelling};
 
 use self::doubt::Doubt;
 pub use self::info::{StateInfo, ThreadInfo};
@@ -78,7 +78,7 @@ pub enum MatchError {
     NotComplete,
     /// The end was accepted before.
     Terminated,
-    /// The token is special or unused: it stands for no text.
+    /// The token is unused, or stands for no text.
     NoText,
     /// There is no such token in the vocabulary.
     UnknownToken,
@@ -104,7 +104,7 @@ impl fmt::Display for MatchError {
             Self::NotAllowed { bytes } => write!(f, "not allowed here: it fails after {bytes} of its bytes"),
             Self::NotComplete => f.write_str("the text is not complete, so it cannot end here"),
             Self::Terminated => f.write_str("the end was accepted before; roll back or reset first"),
-            Self::NoText => f.write_str("a special or unused token stands for no text"),
+            Self::NoText => f.write_str("the token is unused, or stands for no text"),
             Self::UnknownToken => f.write_str("there is no such token in the vocabulary"),
             Self::NothingToUndo { steps } => write!(f, "only {steps} steps can be undone"),
             Self::TooAmbiguous => {
@@ -287,9 +287,9 @@ impl Matcher {
         }
         self.several = several;
         for &TokenId(eos) in self.bound.vocabulary().eos() {
-            let bit = 1 << (eos % 32);
-            let word = &mut words[eos as usize / 32];
-            *word = if accepting && self.eos_in_mask { *word | bit } else { *word & !bit };
+            if accepting && self.eos_in_mask {
+                words[eos as usize / 32] |= 1 << (eos % 32);
+            }
         }
         Ok(())
     }
@@ -308,8 +308,8 @@ impl Matcher {
             words,
         };
         match self.way {
-            Way::Fast => doubt.settle(several),
-            Way::Plain => doubt.try_all(),
+            Way::Fast if !self.bound.vocabulary().is_numbered() => doubt.settle(several),
+            _ => doubt.try_all(),
         }
     }
 
@@ -332,28 +332,67 @@ impl Matcher {
         accepted
     }
 
-    /// Takes the next token. An end-of-text token ends the text, if it is complete.
+    /// Takes the next token. An end-of-text token ends the text if it is complete, unless the grammar asks for that
+    /// very token here.
     pub fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {
         let vocabulary = self.bound.vocabulary();
         if self.now().terminated {
             return Err(MatchError::Terminated);
         }
         if vocabulary.eos().contains(&token) {
-            return self.terminate();
+            return self.accept_spelling(&number_spelling(token)).or_else(|_| self.terminate());
         }
         if token.0 as usize >= vocabulary.size() {
             return Err(MatchError::UnknownToken);
         }
-        if vocabulary.bytes(token).is_empty() {
+        if vocabulary.is_numbered() && !vocabulary.is_special(token) && vocabulary.is_used(token) {
+            return self.accept_either(token);
+        }
+        if vocabulary.spelling(token).is_empty() {
             return Err(MatchError::NoText);
         }
         // PERF: a copy of a few bytes; holding on to the vocabulary would cost two atomic operations.
         let mut bytes = core::mem::take(&mut self.token);
         bytes.clear();
-        bytes.extend_from_slice(vocabulary.bytes(token));
-        let result = self.accept_bytes(&bytes);
+        bytes.extend_from_slice(vocabulary.spelling(token));
+        let result = self.accept_spelling(&bytes);
         self.token = bytes;
         result
+    }
+
+    /// Takes an ordinary token of a numbered vocabulary, which the grammar may ask for by its text and by its number.
+    fn accept_either(&mut self, token: TokenId) -> Result<(), MatchError> {
+        let before = self.now();
+        let bytes = self.bound.vocabulary().spelling(token).to_vec();
+        let by_text = if bytes.is_empty() { Err(MatchError::NoText) } else { self.accept_spelling(&bytes) };
+        let Ok(()) = by_text else {
+            return self.accept_spelling(&number_spelling(token)).map_err(|_| by_text.unwrap_err());
+        };
+        // From the same threads once more, behind the stacks of the first reading.
+        let now = self.now();
+        let mut by_number = self.trail[before.start as usize..now.start as usize].to_vec();
+        let mut next = Vec::new();
+        let is_alive = number_spelling(token).iter().all(|&byte| {
+            self.step_byte(byte, &by_number, &mut next);
+            core::mem::swap(&mut by_number, &mut next);
+            !by_number.is_empty()
+        });
+        self.text.truncate(now.bytes as usize);
+        if !is_alive {
+            self.restore(&now);
+            return Ok(());
+        }
+        if self.bound.program().has_scopes() {
+            // What is remembered belongs to one text, and these are two.
+            self.undo(1);
+            return Err(MatchError::TooAmbiguous);
+        }
+        self.trail.extend_from_slice(&by_number);
+        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        if let Some(moment) = self.moments.last_mut() {
+            (moment.mark, moment.registers) = (mark, registers);
+        }
+        Ok(())
     }
 
     /// Ends the text.
@@ -370,6 +409,16 @@ impl Matcher {
 
     /// Takes some bytes, as one step.
     pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
+        let Some(at) = bytes.iter().position(|&byte| byte == MARK) else {
+            return self.accept_spelling(bytes);
+        };
+        // No text has this byte, and nobody but a token may write it.
+        self.accept_spelling(&bytes[..at])?;
+        self.undo(1);
+        Err(MatchError::NotAllowed { bytes: at })
+    }
+
+    fn accept_spelling(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
         let now = self.now();
         if now.terminated {
             return Err(MatchError::Terminated);
@@ -380,19 +429,7 @@ impl Matcher {
         current.extend_from_slice(&self.trail[now.start as usize..]);
         let mut result = Ok(());
         for (at, &byte) in bytes.iter().enumerate() {
-            next.clear();
-            self.arena.next_byte();
-            let program = self.bound.program();
-            if program.has_scopes() {
-                let before = self.text.len();
-                self.text.push(byte);
-                self.registers.next_byte();
-                let (arena, registers) = (&mut self.arena, &mut self.registers);
-                let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
-                step::step_all(program, &mut stacks, &mut self.buffers, &current, byte, &mut next);
-            } else {
-                step::step_all(program, &mut self.arena, &mut self.buffers, &current, byte, &mut next);
-            }
+            self.step_byte(byte, &current, &mut next);
             core::mem::swap(&mut current, &mut next);
             if current.is_empty() {
                 result = Err(MatchError::NotAllowed { bytes: at });
@@ -415,6 +452,24 @@ impl Matcher {
         }
         (self.current, self.next) = (current, next);
         result
+    }
+
+    /// The threads behind one more byte.
+    #[inline]
+    fn step_byte(&mut self, byte: u8, current: &[Thread], next: &mut Vec<Thread>) {
+        next.clear();
+        self.arena.next_byte();
+        let program = self.bound.program();
+        if program.has_scopes() {
+            let before = self.text.len();
+            self.text.push(byte);
+            self.registers.next_byte();
+            let (arena, registers) = (&mut self.arena, &mut self.registers);
+            let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
+            step::step_all(program, &mut stacks, &mut self.buffers, current, byte, next);
+        } else {
+            step::step_all(program, &mut self.arena, &mut self.buffers, current, byte, next);
+        }
     }
 
     /// How many of these tokens, from the first on, could be accepted one after the other. The matcher is unchanged.

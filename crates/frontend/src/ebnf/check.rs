@@ -48,7 +48,7 @@ pub(super) fn find_living(grammar: &Grammar) -> Life<'_> {
 fn operands_needed(expr: &Expr) -> usize {
     match expr {
         Expr::Never => usize::MAX,
-        Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Repeat { min: 0, .. }
+        Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Token(_) | Expr::Repeat { min: 0, .. }
         // This notation has none of these; whether they match something, automata must tell.
         | Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) => 0,
         Expr::Seq(parts) => parts.len(),

@@ -142,6 +142,7 @@ fn rebuild(grammar: &Grammar, idle: &[bool]) -> Result<Grammar, GrammarError> {
             Expr::JsonString(inner) => g.json_string(new[inner.index()]),
             Expr::Scope { body, required } => g.scope(new[body.index()], required.iter().cloned()),
             Expr::Distinct(inner) => g.distinct(new[inner.index()]),
+            Expr::Token(set) => g.token(set.clone()),
             Expr::Rule(rule) => match rules[rule.index()] {
                 Some(rule) => g.rule(rule),
                 None => g.never(),

@@ -27,7 +27,8 @@ pub(crate) fn lower(grammar: &Grammar, arena: &mut Arena) -> Vec<Option<NodeId>>
 fn lower_expr(grammar: &Grammar, expr: &Expr, known: &[Option<NodeId>], arena: &mut Arena) -> Option<NodeId> {
     let operands: Vec<NodeId> = expr.operands().iter().map(|op| known[op.index()]).collect::<Option<_>>()?;
     Some(match expr {
-        Expr::Never => arena.never(),
+        // A token is no text; whoever compares masks puts its spelling in its place first.
+        Expr::Never | Expr::Token(_) => arena.never(),
         Expr::Empty => arena.empty(),
         Expr::Bytes(bytes) => arena.sequence(bytes.iter().map(|&b| (b, b))),
         Expr::Class(set) => arena.class(set),

@@ -82,6 +82,8 @@ pub enum WriteErrorKind {
     NestedString,
     /// Values must differ, which takes a memory of those before.
     Differ,
+    /// A token is asked for that stands for no text.
+    Token,
 }
 
 impl WriteError {
@@ -122,6 +124,7 @@ impl fmt::Display for WriteErrorKind {
             Self::Differ => {
                 f.write_str("keys or items must differ here, and no regular expression can remember them")
             }
+            Self::Token => f.write_str("a token is asked for here, and no text spells it"),
             Self::NestedString => f.write_str("a JSON string stands inside an intersection or a complement"),
         }
     }
@@ -233,6 +236,7 @@ impl Writer<'_> {
             Expr::Rule(rule) => self.part(grammar.rule(*rule).expr()),
             Expr::And(_) | Expr::Not(_) => self.regular(id)?,
             Expr::Scope { .. } | Expr::Distinct(_) => return Err(WriteErrorKind::Differ),
+            Expr::Token(_) => return Err(WriteErrorKind::Token),
             Expr::JsonString(text) => {
                 let text = self.regular(*text)?;
                 spell::json_string(&mut self.parts, text)
@@ -303,6 +307,7 @@ impl Writer<'_> {
         let translated =
             translate(|id| grammar.expr(id), rule, root, &mut exprs).map_err(|refused| match refused {
                 Expr::JsonString(_) => WriteErrorKind::NestedString,
+                Expr::Token(_) => WriteErrorKind::Token,
                 _ => WriteErrorKind::Differ,
             })?;
         // A character has up to four bytes, each with a state between it and the next.

@@ -1,0 +1,103 @@
+//! Tokens of a vocabulary, named before the vocabulary is known.
+//!
+//! A grammar describes text, and how a tokenizer cuts text into tokens is none of its business. The exception is a token
+//! that stands for no text, such as `<|tool_call_begin|>`: it can only be asked for by name or by number.
+//!
+//! ```
+//! use maskwright_grammar::{GrammarBuilder, TokenRef, TokenSet};
+//!
+//! // call ::= <|call|> "{}" <|end|>
+//! let mut g = GrammarBuilder::new();
+//! let [call, end] = ["<|call|>", "<|end|>"].map(|name| g.token(TokenSet::these([TokenRef::name(name)])));
+//! let braces = g.bytes(b"{}");
+//! let body = g.seq([call, braces, end]);
+//! let root = g.declare("call");
+//! g.define(root, body);
+//! assert!(g.finish(root).unwrap().has_tokens());
+//! ```
+
+use core::fmt;
+
+/// One token, or a range of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum TokenRef {
+    /// The special token of this name, or, if there is none, the ordinary token with this text.
+    Name(Box<str>),
+    /// The tokens with these numbers, the last included.
+    Ids(u32, u32),
+}
+
+impl TokenRef {
+    /// The token of this name.
+    pub fn name(name: &str) -> Self {
+        Self::Name(name.into())
+    }
+
+    /// The token with this number.
+    pub fn id(id: u32) -> Self {
+        Self::Ids(id, id)
+    }
+}
+
+/// What a [`TokenSet`] begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TokenBase {
+    /// With nothing: the listed tokens are those of the set.
+    Nothing,
+    /// With all special tokens but those that end the text; the listed tokens are taken away.
+    Specials,
+    /// With all tokens but those that end the text; the listed tokens are taken away.
+    Everything,
+}
+
+/// Some tokens of a vocabulary.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TokenSet {
+    base: TokenBase,
+    listed: Box<[TokenRef]>,
+}
+
+impl TokenSet {
+    /// Exactly these tokens. Each must exist in the vocabulary.
+    pub fn these(tokens: impl IntoIterator<Item = TokenRef>) -> Self {
+        Self { base: TokenBase::Nothing, listed: tokens.into_iter().collect() }
+    }
+
+    /// All special tokens but these and those that end the text.
+    pub fn specials_but(tokens: impl IntoIterator<Item = TokenRef>) -> Self {
+        Self { base: TokenBase::Specials, listed: tokens.into_iter().collect() }
+    }
+
+    /// All tokens but these and those that end the text.
+    pub fn all_but(tokens: impl IntoIterator<Item = TokenRef>) -> Self {
+        Self { base: TokenBase::Everything, listed: tokens.into_iter().collect() }
+    }
+
+    /// What the set begins with.
+    pub fn base(&self) -> TokenBase {
+        self.base
+    }
+
+    /// The tokens that are added to the base, or taken away from it.
+    pub fn listed(&self) -> &[TokenRef] {
+        &self.listed
+    }
+}
+
+impl fmt::Display for TokenSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.base {
+            TokenBase::Nothing => "<token",
+            TokenBase::Specials => "<special token but",
+            TokenBase::Everything => "<token but",
+        })?;
+        for token in &self.listed {
+            match token {
+                TokenRef::Name(name) => write!(f, " {name:?}")?,
+                TokenRef::Ids(first, last) if first == last => write!(f, " {first}")?,
+                TokenRef::Ids(first, last) => write!(f, " {first}-{last}")?,
+            }
+        }
+        f.write_str(">")
+    }
+}
