@@ -92,9 +92,10 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     drop(client);
     let flight = bench.flight()?;
     let count = bench.count()?;
+    let warm = bench.warm()?;
     let numbers = json!({
         "machine": machine::describe(),
-        "budget": budget, "mix": mix, "hit": hit, "flight": flight, "count": count,
+        "budget": budget, "mix": mix, "hit": hit, "flight": flight, "count": count, "warm": warm,
     });
     output::write_json(arguments.json.as_deref(), &numbers)
 }
@@ -322,6 +323,58 @@ impl Bench<'_> {
             self.cases[..rounds].iter().map(canonical).collect::<std::collections::HashSet<_>>().len();
         println!("flight   {distinct} cold schemas, {THREADS} threads at once for each: {compiles} compiles");
         Ok(json!({ "threads": THREADS, "distinct": distinct, "compiles": compiles }))
+    }
+
+    /// Every schema of the mix with its text: by a service that knows nothing, and by one that loaded what the first has saved.
+    fn warm(&self) -> Result<Value, String> {
+        let cases = &self.cases[..self.arguments.mix];
+        let mut mask = self.mask();
+        let mut all = |client: &Client| {
+            let (mut first, mut text) = (Times::default(), Times::default());
+            for case in cases {
+                let start = Instant::now();
+                let Ok(handle) = client.compile(&case.constraint) else { continue };
+                let mut matcher = handle.matcher();
+                // Whether there is a mask is of no interest here, only how long it takes.
+                drop(matcher.fill_mask(&mut mask));
+                first.0.push(start.elapsed().as_nanos() as u64);
+                write(&mut matcher, &case.tokens, &mut mask);
+                text.0.push(start.elapsed().as_nanos() as u64);
+            }
+            (first.sorted().summary(), text.sorted().summary())
+        };
+        let (_service, cold) = self.service()?;
+        let (cold_first, cold_text) = all(&cold);
+        let mut file = Vec::new();
+        let start = Instant::now();
+        let saved = cold.save(&mut file).map_err(|error| error.to_string())?;
+        let save = start.elapsed().as_secs_f64();
+        drop(cold);
+        let (_service, warm) = self.service()?;
+        let start = Instant::now();
+        warm.load(&file).map_err(|error| error.to_string())?;
+        let load = start.elapsed().as_secs_f64();
+        let (warm_first, warm_text) = all(&warm);
+        println!(
+            "warm     {} constraints and what they share: {} saved in {:.0} ms, loaded in {:.0} ms",
+            saved.constraints,
+            size(file.len() as f64),
+            save * 1e3,
+            load * 1e3
+        );
+        for (name, summary) in [
+            ("cold 1st", cold_first),
+            ("warm 1st", warm_first),
+            ("cold txt", cold_text),
+            ("warm txt", warm_text),
+        ] {
+            print_waits(name, summary);
+        }
+        Ok(json!({
+            "constraints": saved.constraints, "bytes": file.len(), "save_s": save, "load_s": load,
+            "cold_first": cold_first.to_json(), "warm_first": warm_first.to_json(),
+            "cold_text": cold_text.to_json(), "warm_text": warm_text.to_json(),
+        }))
     }
 
     /// What counting adds to a mask: the service's matcher over one that does nothing, against that one alone; beside it what masks cost.

@@ -22,7 +22,7 @@ mod seen;
 mod store;
 mod value;
 
-pub use bind::{BoundProgram, Library};
+pub use bind::{BoundProgram, Library, LibraryLoadError};
 pub use compile::{AutomatonCache, CompileError, Resolved, compile, resolve};
 pub use index::{
     Flaw, Index, IndexChecks, IndexError, IndexLimits, LoadError, MaskRef, NotAllowed, Resource, StateId,

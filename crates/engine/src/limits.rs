@@ -2,7 +2,8 @@
 
 /// Limits on compiling and matching. They are counted in steps and bytes, never in time, so that a
 /// constraint that compiles on one machine compiles on all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Limits {
     /// Expressions in a grammar.

@@ -17,7 +17,8 @@ use core::fmt;
 use maskwright_grammar::{Diagnostic, Grammar, GrammarBuilder, Span};
 
 /// How large a list may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Limits {
     /// The number of choices; 1,000,000 unless told otherwise.
     pub choices: usize,

@@ -1,11 +1,12 @@
 //! From a constraint to something that can be matched.
 
 use core::fmt;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use maskwright_engine::{
-    AutomatonCache, BoundProgram, CompileError, IndexError, Library, Limits, Program, Resolved, compile,
-    resolve,
+    AutomatonCache, BoundProgram, CompileError, IndexError, Library, LibraryLoadError, Limits, Program,
+    Resolved, compile, resolve,
 };
 use maskwright_frontend::{choice, ebnf, json_schema, regex};
 use maskwright_grammar::{Diagnostic, Grammar};
@@ -14,7 +15,8 @@ use maskwright_vocab::Vocabulary;
 use crate::Constraint;
 
 /// How each language is read, and how much a constraint may cost.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Options {
     /// For [`Constraint::Regex`].
     pub regex: regex::Options,
@@ -69,13 +71,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(library: Arc<Library>) -> Arc<Self> {
-        Arc::new(Self {
-            empty: library.heap_bytes(),
-            library,
-            tables: AutomatonCache::default(),
-            numbered: OnceLock::new(),
-        })
+    fn new(library: Arc<Library>, tables: AutomatonCache) -> Arc<Self> {
+        Arc::new(Self { empty: library.heap_bytes(), library, tables, numbered: OnceLock::new() })
     }
 
     fn bytes(&self) -> usize {
@@ -103,7 +100,7 @@ impl Compiler {
     /// A compiler that shares a library with others and nothing else.
     pub fn with_library(library: Arc<Library>, options: Options) -> Self {
         let vocabulary = library.vocabulary().clone();
-        let shared = RwLock::new(Shared::new(library));
+        let shared = RwLock::new(Shared::new(library, AutomatonCache::default()));
         Self { vocabulary, shared, former: Mutex::default(), options }
     }
 
@@ -164,10 +161,29 @@ impl Compiler {
         if old.bytes().saturating_sub(old.empty) <= share && !old.library.is_nearly_full() {
             return false;
         }
-        let new = Shared::new(Arc::new(Library::new(self.vocabulary.clone())));
+        let library = Arc::new(Library::new(self.vocabulary.clone()));
+        self.replace(&old, Shared::new(library, AutomatonCache::default()))
+    }
+
+    /// Writes what all constraints of this compiler share, so that [`load_learnt`](Self::load_learnt) can begin with it.
+    pub fn save_learnt(&self, target: impl Write) -> io::Result<()> {
+        let shared = self.shared();
+        shared.library.save(&shared.tables, target)
+    }
+
+    /// Takes over what a compiler for the same vocabulary has saved, in place of what this one has learnt so far. Constraints that were
+    /// compiled before keep theirs. If the file is refused, nothing has changed.
+    pub fn load_learnt(&self, file: &[u8]) -> Result<(), LibraryLoadError> {
+        let (library, tables) = Library::load(self.vocabulary.clone(), file)?;
+        let new = Shared::new(Arc::new(library), tables);
+        while !self.replace(&self.shared(), new.clone()) {}
+        Ok(())
+    }
+
+    /// Puts something else in the place of what is shared, unless somebody was faster.
+    fn replace(&self, old: &Arc<Shared>, new: Arc<Shared>) -> bool {
         let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
-        if !Arc::ptr_eq(&shared, &old) {
-            // Somebody else was faster.
+        if !Arc::ptr_eq(&shared, old) {
             return false;
         }
         *shared = new;

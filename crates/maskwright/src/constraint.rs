@@ -3,7 +3,8 @@
 use core::fmt;
 
 /// A constraint in one of the languages that we read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Constraint {
     /// The whole text matches a regular expression.

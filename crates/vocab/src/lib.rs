@@ -49,6 +49,7 @@ mod hash;
 pub mod loops;
 pub mod mask;
 mod merge;
+pub mod pack;
 mod save;
 pub mod trie;
 mod utf8;

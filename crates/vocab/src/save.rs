@@ -1,21 +1,16 @@
 //! A vocabulary on disk.
 //!
 //! Everything that takes time to build – tries, class tries, the loops built so far – is stored as plain
-//! arrays, so that loading is reading. All numbers are little-endian.
+//! arrays, so that loading is reading. The body of the file ([`crate::pack`]):
 //!
 //! ```text
-//! "maskwright vocab"   16 bytes
-//! version              u32
-//! length of the rest   u64
-//! checksum of the rest u128
 //! numbered, text, start, kinds, specials, EOS, chars      the tokens
 //! trie                                   bytes, first, children, post, ids
 //! class trie, class trie                 a trie each; the partitions are fixed
 //! number of loops, then for each         class, run, outside, trie
 //! ```
 //!
-//! An array is its length as u32 and its elements. The checksum guards against accidents, the
-//! checks of every array against panics: a file made with ill intent can describe wrong tries, but
+//! The checks of every array guard against panics: a file made with ill intent can describe wrong tries, but
 //! it can do no more than a tokenizer file that lies about its tokens.
 
 use std::{
@@ -28,9 +23,9 @@ use std::{
 use crate::{
     TokenId, Vocabulary,
     class::{ByteClasses, ClassTrie},
-    hash::checksum,
     loops::{Loop, LoopClass, LoopLibrary},
     mask::TokenMask,
+    pack::{self, OpenError, Read, Reader, Writer},
     trie::Trie,
     vocabulary::{Kind, Tokens},
 };
@@ -54,9 +49,9 @@ impl Vocabulary {
         }
         out.words(&self.eos.iter().map(|id| id.0).collect::<Vec<u32>>());
         out.bytes(&self.loops.chars().iter().flat_map(|chars| chars.to_le_bytes()).collect::<Vec<u8>>());
-        out.trie(&self.trie);
+        write_trie(&mut out, &self.trie);
         for class_trie in &self.class_tries {
-            out.trie(class_trie.trie());
+            write_trie(&mut out, class_trie.trie());
         }
         let mut loops: Vec<_> = self.loops.entries().collect();
         loops.sort_unstable_by_key(|entry| entry.class());
@@ -66,37 +61,20 @@ impl Vocabulary {
             out.word(u32::from(entry.class().utf8));
             out.words(entry.run().words());
             entry.outside().into_iter().for_each(|half| out.wide(half));
-            out.trie(entry.rest());
+            write_trie(&mut out, entry.rest());
         }
-        target.write_all(MAGIC)?;
-        target.write_all(&VERSION.to_le_bytes())?;
-        target.write_all(&(out.0.len() as u64).to_le_bytes())?;
-        target.write_all(&checksum(&out.0).to_le_bytes())?;
-        target.write_all(&out.0)
+        target.write_all(&pack::seal(MAGIC, VERSION, &out.finish()))
     }
 
     /// Reads a vocabulary that [`save`](Self::save) wrote.
     pub fn load(file: &[u8]) -> Result<Self, LoadError> {
-        let rest = file.strip_prefix(MAGIC).ok_or(LoadError::Foreign)?;
-        let mut header = Reader(rest);
-        let version = header.word().map_err(|_| LoadError::Truncated)?;
-        if version != VERSION {
-            return Err(LoadError::Version { found: version });
-        }
-        let len = header.take::<8>().map(u64::from_le_bytes).ok_or(LoadError::Truncated)?;
-        let sum = header.take::<16>().map(u128::from_le_bytes).ok_or(LoadError::Truncated)?;
-        let body = header.0;
-        match (body.len() as u64).cmp(&len) {
-            std::cmp::Ordering::Less => return Err(LoadError::Truncated),
-            std::cmp::Ordering::Greater => {
-                return Err(LoadError::Corrupt("there is something after its end"));
-            }
-            std::cmp::Ordering::Equal => {}
-        }
-        if checksum(body) != sum {
-            return Err(LoadError::Corrupt("its checksum does not match"));
-        }
-        Reader(body).vocabulary().map_err(LoadError::Corrupt)
+        let body = pack::open(MAGIC, VERSION, file).map_err(|error| match error {
+            OpenError::Foreign => LoadError::Foreign,
+            OpenError::Version { found } => LoadError::Version { found },
+            OpenError::Truncated => LoadError::Truncated,
+            OpenError::Corrupt(how) => LoadError::Corrupt(how),
+        })?;
+        vocabulary(&mut Reader::new(body)).map_err(LoadError::Corrupt)
     }
 }
 
@@ -137,148 +115,84 @@ impl fmt::Display for LoadError {
 
 impl Error for LoadError {}
 
-#[derive(Default)]
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn word(&mut self, word: u32) {
-        self.0.extend_from_slice(&word.to_le_bytes());
+fn write_trie(out: &mut Writer, trie: &Trie) {
+    out.bytes(&trie.bytes);
+    for array in trie.arrays() {
+        out.words(&array);
     }
-
-    fn wide(&mut self, wide: u128) {
-        self.0.extend_from_slice(&wide.to_le_bytes());
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.word(bytes.len() as u32);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn words(&mut self, words: &[u32]) {
-        self.word(words.len() as u32);
-        self.0.reserve(4 * words.len());
-        for word in words {
-            self.0.extend_from_slice(&word.to_le_bytes());
-        }
-    }
-
-    fn trie(&mut self, trie: &Trie) {
-        self.bytes(&trie.bytes);
-        for array in trie.arrays() {
-            self.words(&array);
-        }
-        self.words(&trie.ids);
-    }
+    out.words(&trie.ids);
 }
 
-type Read<T> = Result<T, &'static str>;
-const SHORT: &str = "an array is longer than the file";
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn vocabulary(&mut self) -> Read<Vocabulary> {
-        let is_numbered = self.word()? != 0;
-        let tokens = self.tokens()?;
-        let size = tokens.kinds.len();
-        let chars = self.chars(size)?;
-        let trie = Arc::new(self.trie(size)?);
-        let mut class_trie = |classes| Ok(ClassTrie { trie: self.trie(size)?, classes });
-        let class_tries = [class_trie(ByteClasses::merged())?, class_trie(ByteClasses::split())?];
-        let loops = LoopLibrary::new(Arc::clone(&trie), chars);
-        for _ in 0..self.word()? {
-            loops.put(self.entry(&loops, size)?);
-        }
-        if !self.0.is_empty() {
-            return Err("there is something after its last loop");
-        }
-        let mut vocabulary = Vocabulary::from_parts(tokens, trie, class_tries, loops);
-        vocabulary.is_numbered = is_numbered;
-        Ok(vocabulary)
+fn vocabulary(file: &mut Reader<'_>) -> Read<Vocabulary> {
+    let is_numbered = file.word()? != 0;
+    let tokens = tokens(file)?;
+    let size = tokens.kinds.len();
+    let chars = chars(file, size)?;
+    let trie = Arc::new(read_trie(file, size)?);
+    let mut class_trie = |classes| Ok(ClassTrie { trie: read_trie(file, size)?, classes });
+    let class_tries = [class_trie(ByteClasses::merged())?, class_trie(ByteClasses::split())?];
+    let loops = LoopLibrary::new(Arc::clone(&trie), chars);
+    for _ in 0..file.word()? {
+        loops.put(entry(file, &loops, size)?);
     }
-
-    fn tokens(&mut self) -> Read<Tokens> {
-        let text = self.bytes()?.to_vec();
-        let start = self.words()?;
-        let kinds: Vec<Kind> = self.bytes()?.iter().map(|&kind| kind_from(kind)).collect::<Read<_>>()?;
-        if kinds.is_empty() || kinds.len() > Vocabulary::MAX_SIZE || start.len() != kinds.len() + 1 {
-            return Err("the number of its tokens is wrong");
-        }
-        let token = |w: &[u32]| w[0] <= w[1] && (w[1] - w[0]) as usize <= Vocabulary::MAX_TOKEN_BYTES;
-        if start[0] != 0 || start[kinds.len()] as usize != text.len() || !start.windows(2).all(token) {
-            return Err("the bytes of its tokens are out of order");
-        }
-        let mut specials: Vec<(TokenId, Box<str>)> = Vec::new();
-        for _ in 0..self.word()? {
-            let id = TokenId(self.word()?);
-            let name =
-                std::str::from_utf8(self.bytes()?).map_err(|_| "the name of a special token is no text")?;
-            specials.push((id, name.into()));
-        }
-        if !specials.is_sorted_by(|left, right| left.0 < right.0) {
-            return Err("its special tokens are out of order");
-        }
-        let eos: Vec<TokenId> = self.words()?.into_iter().map(TokenId).collect();
-        let special = |id: &TokenId| kinds.get(id.index()) == Some(&Kind::Special);
-        let named = kinds.iter().filter(|&&kind| kind == Kind::Special).count() == specials.len();
-        if !named || !specials.iter().all(|(id, _)| special(id)) || !eos.iter().all(special) {
-            return Err("its special tokens do not match their list");
-        }
-        Ok(Tokens { text, start, kinds, specials, eos })
+    if !file.is_empty() {
+        return Err("there is something after its last loop");
     }
+    let mut vocabulary = Vocabulary::from_parts(tokens, trie, class_tries, loops);
+    vocabulary.is_numbered = is_numbered;
+    Ok(vocabulary)
+}
 
-    fn chars(&mut self, size: usize) -> Read<Arc<[u16]>> {
-        let (chars, rest) = self.bytes()?.as_chunks::<2>();
-        if chars.len() != size || !rest.is_empty() {
-            return Err("the lengths of its tokens are incomplete");
-        }
-        Ok(chars.iter().map(|&chars| u16::from_le_bytes(chars)).collect())
+fn tokens(file: &mut Reader<'_>) -> Read<Tokens> {
+    let text = file.bytes()?.to_vec();
+    let start = file.words()?;
+    let kinds: Vec<Kind> = file.bytes()?.iter().map(|&kind| kind_from(kind)).collect::<Read<_>>()?;
+    if kinds.is_empty() || kinds.len() > Vocabulary::MAX_SIZE || start.len() != kinds.len() + 1 {
+        return Err("the number of its tokens is wrong");
     }
+    let token = |w: &[u32]| w[0] <= w[1] && (w[1] - w[0]) as usize <= Vocabulary::MAX_TOKEN_BYTES;
+    if start[0] != 0 || start[kinds.len()] as usize != text.len() || !start.windows(2).all(token) {
+        return Err("the bytes of its tokens are out of order");
+    }
+    let mut specials: Vec<(TokenId, Box<str>)> = Vec::new();
+    for _ in 0..file.word()? {
+        let id = TokenId(file.word()?);
+        let name =
+            std::str::from_utf8(file.bytes()?).map_err(|_| "the name of a special token is no text")?;
+        specials.push((id, name.into()));
+    }
+    if !specials.is_sorted_by(|left, right| left.0 < right.0) {
+        return Err("its special tokens are out of order");
+    }
+    let eos: Vec<TokenId> = file.words()?.into_iter().map(TokenId).collect();
+    let special = |id: &TokenId| kinds.get(id.index()) == Some(&Kind::Special);
+    let named = kinds.iter().filter(|&&kind| kind == Kind::Special).count() == specials.len();
+    if !named || !specials.iter().all(|(id, _)| special(id)) || !eos.iter().all(special) {
+        return Err("its special tokens do not match their list");
+    }
+    Ok(Tokens { text, start, kinds, specials, eos })
+}
 
-    fn entry(&mut self, loops: &LoopLibrary, size: usize) -> Read<Loop> {
-        let class = LoopClass { ascii: self.wide()?, utf8: self.word()? != 0 };
-        let run = TokenMask::from_words(&self.words()?, size);
-        let outside = [self.wide()?, self.wide()?];
-        let rest = self.trie(size)?;
-        Ok(Loop::from_parts(class, run, rest, outside, Arc::clone(loops.chars())))
+fn chars(file: &mut Reader<'_>, size: usize) -> Read<Arc<[u16]>> {
+    let (chars, rest) = file.bytes()?.as_chunks::<2>();
+    if chars.len() != size || !rest.is_empty() {
+        return Err("the lengths of its tokens are incomplete");
     }
+    Ok(chars.iter().map(|&chars| u16::from_le_bytes(chars)).collect())
+}
 
-    fn trie(&mut self, size: usize) -> Read<Trie> {
-        let bytes = self.bytes()?.to_vec();
-        let (first, children, post) = (self.words()?, self.words()?, self.words()?);
-        Trie::from_arrays(bytes, [&first, &children, &post], self.words()?, size as u32)
-    }
+fn entry(file: &mut Reader<'_>, loops: &LoopLibrary, size: usize) -> Read<Loop> {
+    let class = LoopClass { ascii: file.wide()?, utf8: file.word()? != 0 };
+    let run = TokenMask::from_words(&file.words()?, size);
+    let outside = [file.wide()?, file.wide()?];
+    let rest = read_trie(file, size)?;
+    Ok(Loop::from_parts(class, run, rest, outside, Arc::clone(loops.chars())))
+}
 
-    fn words(&mut self) -> Read<Vec<u32>> {
-        let len = self.word()? as usize;
-        let bytes = self.split(len.checked_mul(4).ok_or(SHORT)?)?;
-        Ok(bytes.as_chunks::<4>().0.iter().map(|&word| u32::from_le_bytes(word)).collect())
-    }
-
-    fn bytes(&mut self) -> Read<&'a [u8]> {
-        let len = self.word()? as usize;
-        self.split(len)
-    }
-
-    fn word(&mut self) -> Read<u32> {
-        self.take().map(u32::from_le_bytes).ok_or(SHORT)
-    }
-
-    fn wide(&mut self) -> Read<u128> {
-        self.take().map(u128::from_le_bytes).ok_or(SHORT)
-    }
-
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, tail) = self.0.split_first_chunk()?;
-        self.0 = tail;
-        Some(*head)
-    }
-
-    fn split(&mut self, len: usize) -> Read<&'a [u8]> {
-        let (head, tail) = self.0.split_at_checked(len).ok_or(SHORT)?;
-        self.0 = tail;
-        Ok(head)
-    }
+fn read_trie(file: &mut Reader<'_>, size: usize) -> Read<Trie> {
+    let bytes = file.bytes()?.to_vec();
+    let (first, children, post) = (file.words()?, file.words()?, file.words()?);
+    Trie::from_arrays(bytes, [&first, &children, &post], file.words()?, size as u32)
 }
 
 fn kind_from(kind: u8) -> Read<Kind> {
@@ -299,6 +213,7 @@ fn kind_from(kind: u8) -> Read<Kind> {
 mod tests {
     use super::*;
     use crate::VocabularyBuilder;
+    use crate::hash::checksum;
 
     fn sample() -> Vocabulary {
         let mut builder = VocabularyBuilder::new();
@@ -318,8 +233,7 @@ mod tests {
 
     /// A file with a right checksum over any body.
     fn sealed(body: &[u8]) -> Vec<u8> {
-        let length = (body.len() as u64).to_le_bytes();
-        [&MAGIC[..], &VERSION.to_le_bytes(), &length, &checksum(body).to_le_bytes(), body].concat()
+        pack::seal(MAGIC, VERSION, body)
     }
 
     const HEADER: usize = 16 + 4 + 8 + 16;

@@ -34,28 +34,28 @@ pub(crate) type Words = Arc<[u32]>;
 #[derive(Debug)]
 pub(crate) struct Entry {
     /// The tokens that stay in the state's loop, if it is a wide one.
-    run: Option<Run>,
+    pub(super) run: Option<Run>,
     /// The other inner tokens, ascending by the number of units that they begin and that must begin after them.
-    inner: Box<[u32]>,
+    pub(super) inner: Box<[u32]>,
     /// Where the tokens with at most `k` units end in `inner`.
-    inner_ends: Box<[u32]>,
+    pub(super) inner_ends: Box<[u32]>,
     /// All inner tokens with at most `k` units, as a bitset; the last is all of them.
-    bitsets: Box<[OnceLock<Words>]>,
+    pub(super) bitsets: Box<[OnceLock<Words>]>,
     /// The tokens that end exactly where a counted part is closed, with their units, ascending by units.
-    closing: Box<[(u32, u32)]>,
+    pub(super) closing: Box<[(u32, u32)]>,
     /// All inner and all closing tokens: what is allowed whatever follows, if nothing is counted.
-    unbounded: OnceLock<Words>,
+    pub(super) unbounded: OnceLock<Words>,
     pub(crate) exits: Exits,
 }
 
 /// Tokens that consist of characters by which a state leads to itself.
 #[derive(Debug)]
-struct Run {
-    words: Words,
+pub(super) struct Run {
+    pub(super) words: Words,
     /// Whether each character is a unit.
-    counts: bool,
+    pub(super) counts: bool,
     /// The units that must begin after them.
-    tail: u32,
+    pub(super) tail: u32,
 }
 
 /// Some tokens, in the form that suits their number.
@@ -441,6 +441,15 @@ impl Entry {
 }
 
 impl Exits {
+    /// The nodes and the bytes behind them, from which everything else follows.
+    pub(super) fn parts(&self) -> (&[(u32, u32)], &ByteSet) {
+        (&self.nodes, &self.bytes)
+    }
+
+    pub(super) fn from_parts(nodes: Vec<(u32, u32)>, bytes: ByteSet) -> Self {
+        Self { nodes, bytes, rests: OnceLock::new() }
+    }
+
     /// A node at which the leaf ends, and the bytes behind it, if there are any.
     pub(crate) fn add<'b>(&mut self, node: u32, units: u32, bytes: impl IntoIterator<Item = &'b u8>) {
         let mut bytes = bytes.into_iter().peekable();

@@ -48,11 +48,17 @@ const UNIONS: usize = 512;
 impl Library {
     /// An empty library, but for what every JSON document needs.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        Self::with_automata(vocabulary, Vec::new())
+    }
+
+    /// A library that knows these automata.
+    pub(super) fn with_automata(vocabulary: Arc<Vocabulary>, known: Vec<BoundAutomaton>) -> Self {
+        let by_address = |bound: BoundAutomaton| (Arc::as_ptr(&bound.automaton).addr(), Arc::new(bound));
         let library = Self {
             bytes: Bytes::of(&vocabulary),
             whole: Whole::of(&vocabulary),
             vocabulary,
-            automata: RwLock::default(),
+            automata: RwLock::new(known.into_iter().map(by_address).collect()),
             below: RwLock::default(),
             unions: RwLock::default(),
             string_body: OnceLock::new(),
@@ -91,6 +97,11 @@ impl Library {
     pub fn is_nearly_full(&self) -> bool {
         let automata = self.automata.read().unwrap_or_else(PoisonError::into_inner);
         automata.len() >= KEPT / 4 * 3
+    }
+
+    /// All automata with what is known of them.
+    pub(super) fn bound_automata(&self) -> Vec<Arc<BoundAutomaton>> {
+        self.automata.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// The tokens at and below a node of the vocabulary's trie, ascending.
@@ -190,8 +201,17 @@ pub(crate) struct BoundAutomaton {
 
 impl BoundAutomaton {
     fn new(automaton: Arc<Automaton>) -> Self {
-        let entries = (0..automaton.len()).map(|_| OnceLock::new()).collect();
-        let free = (0..automaton.len()).map(|_| OnceLock::new()).collect();
+        let unknown = || (0..automaton.len()).map(|_| OnceLock::new()).collect();
+        let (entries, free) = (unknown(), unknown());
+        Self::with_entries(automaton, entries, free)
+    }
+
+    /// An automaton of which these entries are known; there is a place for each state.
+    pub(super) fn with_entries(
+        automaton: Arc<Automaton>,
+        entries: Box<[OnceLock<Entry>]>,
+        free: Box<[OnceLock<Entry>]>,
+    ) -> Self {
         Self {
             automaton,
             entries,
@@ -201,6 +221,18 @@ impl BoundAutomaton {
             endless: OnceLock::new(),
             parts: Store::new(),
         }
+    }
+
+    pub(super) fn automaton(&self) -> &Arc<Automaton> {
+        &self.automaton
+    }
+
+    pub(super) fn entries(&self) -> &[OnceLock<Entry>] {
+        &self.entries
+    }
+
+    pub(super) fn free_entries(&self) -> &[OnceLock<Entry>] {
+        &self.free
     }
 
     /// Whether infinitely many texts lead on from a state.

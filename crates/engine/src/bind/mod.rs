@@ -7,6 +7,7 @@ mod free;
 mod library;
 mod memo;
 mod near;
+mod save;
 mod whole;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ pub(crate) use self::entry::{Entry, Exits, MANY, Tokens, Words, bitset, ones};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;
 pub(crate) use self::memo::{Answer, Key, Memo, Part};
+pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::whole::Whole;
 use crate::leaf::{Leaf, json_string};
 use crate::matcher::Matcher;

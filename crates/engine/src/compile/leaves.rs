@@ -49,6 +49,17 @@ impl AutomatonCache {
         tables.iter().map(|(key, automaton)| key.len() + ENTRY_BYTES + own(automaton)).sum()
     }
 
+    /// All tables with what they were made of.
+    pub(crate) fn entries(&self) -> Vec<(Box<[u8]>, Arc<Automaton>)> {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        tables.iter().map(|(key, table)| (key.clone(), table.clone())).collect()
+    }
+
+    /// A cache of these tables.
+    pub(crate) fn with_entries(tables: Vec<(Box<[u8]>, Arc<Automaton>)>) -> Self {
+        Self { tables: RwLock::new(tables.into_iter().collect()) }
+    }
+
     fn get(&self, key: &[u8]) -> Option<Arc<Automaton>> {
         self.tables.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }

@@ -8,6 +8,7 @@
 use core::hash::{Hash, Hasher};
 
 use maskwright_automata::{ByteSet, Dfa};
+use maskwright_vocab::pack::{Read, Reader, Writer};
 
 /// What a transition does to the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -367,6 +368,63 @@ impl Automaton {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of_val(&*self.steps) + size_of_val(&*self.states) + 256
+    }
+}
+
+/// On disk ([`crate::bind`]): what cannot be read off the rest.
+impl Automaton {
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.bytes(&self.classes[..]);
+        out.words(&self.steps.iter().map(|step| step.0).collect::<Vec<u32>>());
+        out.words(&self.states.iter().map(|state| state.tail).collect::<Vec<u32>>());
+        out.bytes(&self.states.iter().map(|state| u8::from(state.accepting)).collect::<Vec<u8>>());
+        out.word(self.start);
+        out.word(u32::from(self.is_string) | u32::from(self.grows) << 1);
+    }
+
+    pub(crate) fn read(file: &mut Reader<'_>) -> Read<Self> {
+        let classes: Box<[u8; 256]> =
+            file.bytes()?.to_vec().try_into().map_err(|_| "a table has too few or too many bytes")?;
+        let steps: Box<[Step]> = file.words()?.into_iter().map(Step).collect();
+        let (tails, accepting, start) = (file.words()?, file.bytes()?, file.word()?);
+        let flags = file.word()?;
+        let stride = classes.iter().max().map_or(1, |class| usize::from(*class) + 1);
+        let fits = steps.len() == stride * tails.len() && accepting.len() == tails.len();
+        let is_state = |state: u32| (state as usize) < tails.len();
+        if !fits || !is_state(start) || !steps.iter().all(|step| is_state(step.target()) && step.0 & 3 != 3) {
+            return Err("the states of a table do not fit together");
+        }
+        if !steps[..stride].iter().all(|step| step.is_dead()) || accepting[0] != 0 {
+            return Err("the dead state of a table is alive");
+        }
+        let mut open = ByteSet::EMPTY;
+        let mut states = Vec::with_capacity(tails.len());
+        for ((row, &tail), &accepting) in steps.chunks(stride).zip(&tails).zip(accepting) {
+            let mut live = ByteSet::EMPTY;
+            for (byte, &class) in (0..=255).zip(classes.iter()) {
+                if !row[usize::from(class)].is_dead() {
+                    live.insert(byte);
+                }
+            }
+            let accepting = accepting != 0;
+            if accepting {
+                open = open.union(live);
+            }
+            let counts_only = row.iter().all(|step| step.is_dead() || step.action() == Action::Unit);
+            states.push(State { live, accepting, counts_only, tail });
+        }
+        Ok(Self {
+            stride,
+            start,
+            open,
+            longest_tail: tails.iter().copied().filter(|&tail| tail != NEVER).max().unwrap_or(0),
+            is_string: flags & 1 != 0,
+            grows: flags & 2 != 0,
+            counts: any_counts(&steps),
+            classes,
+            steps,
+            states: states.into(),
+        })
     }
 }
 

@@ -65,7 +65,8 @@ pub use parse::parse;
 pub use remarks::MAX_REMARKS;
 
 /// How a source is read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Options {
     /// The rule that a whole text must match; `root` unless told otherwise.
     pub root: String,
@@ -74,7 +75,8 @@ pub struct Options {
 }
 
 /// How large a source may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Limits {
     /// The length of the source in bytes; 16 MiB unless told otherwise.
     pub source_bytes: usize,

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 /// How a schema is turned into a grammar. The default is what a server wants.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Options {
     /// Which white space may stand between the tokens of the document.
@@ -17,6 +18,7 @@ pub struct Options {
     /// How closed objects are, and what happens to what cannot be enforced.
     pub strictness: Strictness,
     /// Where other documents come from that a `$ref` names.
+    #[serde(skip)]
     pub resolver: Option<Resolver>,
     /// How large a schema may be.
     pub limits: Limits,
@@ -24,7 +26,8 @@ pub struct Options {
 
 /// Which white space may stand between the tokens of the document. There is never any before or after the
 /// whole value, so that a finished document is known to be finished.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Whitespace {
     /// Any JSON white space, at most `max_run` characters in one place. The bound keeps a model from
@@ -48,7 +51,8 @@ pub enum Whitespace {
 }
 
 /// In which order the keys of an object may be written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum KeyOrder {
     /// `properties` in the schema's order, then `required` keys that are not listed there, then other keys.
@@ -59,7 +63,8 @@ pub enum KeyOrder {
 }
 
 /// How closed objects are, and what happens to what cannot be enforced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Strictness {
     /// Every object with `properties` allows no other keys, unless the schema says so, and requires all of them.
@@ -113,7 +118,8 @@ impl fmt::Debug for Resolver {
 }
 
 /// How large a schema may be before it is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Limits {
     /// Bytes of schema text.

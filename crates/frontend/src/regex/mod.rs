@@ -49,7 +49,8 @@ pub use ast::{Ast, Kind, Look, Place};
 pub use write::{WriteError, WriteErrorKind, WriteLimits, write};
 
 /// How a pattern is read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Options {
     /// The syntax, and what the classes mean.
     pub dialect: Dialect,
@@ -78,7 +79,8 @@ impl Options {
 }
 
 /// A family of regular expressions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// As the Rust `regex` crate reads it, plus look-around, `\uXXXX`, `(?#…)` and `(?a)`: Unicode classes, nested
     /// classes with set operations, POSIX classes, `\A` and `\z`.

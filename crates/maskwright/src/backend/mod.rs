@@ -73,6 +73,18 @@ pub trait Backend: fmt::Debug + Send + Sync {
         let _ = share;
         false
     }
+
+    /// What is held for all constraints together, for another process; `None` if there is nothing to save.
+    fn save_shared(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Takes over what [`save_shared`](Self::save_shared) gave, in place of what is held now. If it is refused, with a sentence that says
+    /// why, nothing has changed.
+    fn load_shared(&self, saved: &[u8]) -> Result<(), String> {
+        let _ = saved;
+        Err(format!("the backend {} has nothing to load", self.name()))
+    }
 }
 
 /// A constraint, ready for any number of texts.
@@ -154,6 +166,16 @@ impl Backend for Compiler {
 
     fn renew(&self, share: usize) -> bool {
         self.renew(share)
+    }
+
+    fn save_shared(&self) -> Option<Vec<u8>> {
+        let mut saved = Vec::new();
+        // Writing to memory does not fail.
+        self.save_learnt(&mut saved).is_ok().then_some(saved)
+    }
+
+    fn load_shared(&self, saved: &[u8]) -> Result<(), String> {
+        self.load_learnt(saved).map_err(|error| error.to_string())
     }
 }
 

@@ -142,6 +142,20 @@ impl Cache {
         self.keys.find(hash, |entry| key.is(&entry.key)).map(|entry| entry.slot)
     }
 
+    /// The first key of everything that is ready, least recently used first.
+    pub(crate) fn ready(&self, backend: usize) -> Vec<Key> {
+        let mut first: HashMap<SlotId, &Key> = HashMap::new();
+        for entry in self.keys.iter().filter(|entry| entry.key.backend == backend) {
+            first.entry(entry.slot).or_insert(&entry.key);
+        }
+        let is_ready =
+            |id: &SlotId| self.slots.get(id).filter(|slot| matches!(slot.state, State::Ready { .. }));
+        let mut ready: Vec<(u64, &Key)> =
+            first.into_iter().filter_map(|(id, key)| Some((is_ready(&id)?.used, key))).collect();
+        ready.sort_unstable_by_key(|(used, _)| *used);
+        ready.into_iter().map(|(_, key)| key.clone()).collect()
+    }
+
     /// A new slot, without keys.
     pub(crate) fn add(&mut self) -> SlotId {
         let id = SlotId(self.next);

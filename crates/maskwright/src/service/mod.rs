@@ -57,6 +57,7 @@ mod handle;
 mod sync;
 mod ticket;
 mod upkeep;
+mod warm;
 mod worker;
 
 use core::hash::BuildHasher;
@@ -77,6 +78,7 @@ pub use self::handle::{Handle, Matcher, Report};
 use self::sync::{Arc, Condvar, Mutex, lock};
 pub use self::ticket::Ticket;
 use self::upkeep::Upkeep;
+pub use self::warm::{LoadError, Saved, Warm};
 use crate::backend::Backend;
 use crate::statistics::{CacheStatistics, Counters, Statistics};
 use crate::{Constraint, Kind, Options};

@@ -54,10 +54,15 @@ impl Registered {
         self.generation.load(Ordering::Relaxed)
     }
 
+    /// What is compiled from now on shares nothing with what was compiled before.
+    pub(super) fn began_anew(&self) {
+        self.generation.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Lets the backend begin anew if what it shares takes more than this.
     pub(super) fn renew(&self, share: usize, counters: &Counters) {
         if self.backend.renew(share) {
-            self.generation.fetch_add(1, Ordering::Relaxed);
+            self.began_anew();
             counters.renewals.fetch_add(1, Ordering::Relaxed);
         }
     }

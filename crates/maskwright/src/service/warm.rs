@@ -1,0 +1,169 @@
+//! A service that begins where another one ended.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use maskwright::service::{Service, Settings};
+//! use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+//!
+//! # let mut vocabulary = VocabularyBuilder::new();
+//! # for (id, token) in (0..).zip(["yes", "no"]) {
+//! #     vocabulary.token(TokenId(id), token.as_bytes())?;
+//! # }
+//! # vocabulary.special(TokenId(2), "<end>")?.eos(TokenId(2));
+//! # let vocabulary = Arc::new(vocabulary.finish()?);
+//! let before = Service::new(Settings::default())?.client(Arc::new(Compiler::new(vocabulary.clone())));
+//! before.compile(&Constraint::regex("yes|no"))?;
+//! let mut file = Vec::new();
+//! before.save(&mut file)?;
+//!
+//! let after = Service::new(Settings::default())?.client(Arc::new(Compiler::new(vocabulary)));
+//! let warm = after.load(&file)?;
+//! assert_eq!(warm.ready, 1);
+//! assert_eq!(after.request(&Constraint::regex("yes|no")).lookup(), maskwright::statistics::Lookup::Hit);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The file holds what the constraints of a vocabulary share – tables, and what the vocabulary does in their states
+//! ([`Library::save`](maskwright_engine::Library::save)) – and the texts of the constraints with their options. They are compiled again while the file is
+//! loaded, which with their tables at hand takes about as long as reading them would, and cannot give anything but what their texts say. A constraint whose
+//! schema asks a [resolver](crate::json_schema::Resolver) for other documents is left out: a function cannot be saved.
+
+use core::fmt;
+use std::io::{self, Write};
+
+use maskwright_vocab::pack::{self, OpenError, Reader, Writer};
+
+use super::sync::lock;
+use super::{Client, Error};
+use crate::{Constraint, Options};
+
+const MAGIC: &[u8; 16] = b"maskwright warm\0";
+/// To be raised with every change of the format.
+const VERSION: u32 = 1;
+
+/// What was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// Constraints in the file.
+    pub constraints: usize,
+    /// Constraints that could not be saved.
+    pub left_out: usize,
+}
+
+/// What was loaded.
+#[derive(Debug)]
+pub struct Warm {
+    /// Constraints that are ready.
+    pub ready: usize,
+    /// Constraints that are not, and why: limits may have changed since they were saved.
+    pub refused: Vec<(Constraint, Error)>,
+}
+
+impl Client {
+    /// Writes all constraints of this client's backend that are ready, whatever their options, and what they share.
+    pub fn save(&self, mut target: impl Write) -> io::Result<Saved> {
+        let shared = &self.owner.shared;
+        let keys = lock(&shared.cache).ready(self.backend);
+        let (kept, left_out): (Vec<_>, Vec<_>) =
+            keys.iter().partition(|key| key.options.json_schema.resolver.is_none());
+        let texts: Vec<(&Options, &Constraint)> =
+            kept.iter().map(|key| (&*key.options, &key.constraint)).collect();
+        let mut body = Writer::default();
+        let backend = shared.backends()[self.backend].backend.clone();
+        body.bytes(backend.name().as_bytes());
+        body.wide(backend.vocabulary().fingerprint());
+        body.bytes(&backend.save_shared().unwrap_or_default());
+        body.bytes(&serde_json::to_vec(&texts)?);
+        target.write_all(&pack::seal(MAGIC, VERSION, &body.finish()))?;
+        Ok(Saved { constraints: kept.len(), left_out: left_out.len() })
+    }
+
+    /// Loads what [`save`](Self::save) wrote for the same backend and vocabulary, and waits until its constraints are ready. If the
+    /// file is refused, nothing has changed.
+    pub fn load(&self, file: &[u8]) -> Result<Warm, LoadError> {
+        let registered = self.owner.shared.backends()[self.backend].clone();
+        let backend = &registered.backend;
+        let corrupt = |how| LoadError::Open(OpenError::Corrupt(how));
+        let mut body = Reader::new(pack::open(MAGIC, VERSION, file).map_err(LoadError::Open)?);
+        if body.bytes().map_err(corrupt)? != backend.name().as_bytes() {
+            return Err(LoadError::OtherBackend);
+        }
+        if body.wide().map_err(corrupt)? != backend.vocabulary().fingerprint() {
+            return Err(LoadError::OtherVocabulary);
+        }
+        let (learnt, texts) = (body.bytes().map_err(corrupt)?, body.bytes().map_err(corrupt)?);
+        let texts: Vec<(Options, Constraint)> =
+            serde_json::from_slice(texts).map_err(|_| corrupt("its constraints cannot be read"))?;
+        if !body.is_empty() {
+            return Err(corrupt("there is something after its constraints"));
+        }
+        if !learnt.is_empty() {
+            backend.load_shared(learnt).map_err(LoadError::Learnt)?;
+            registered.began_anew();
+        }
+        Ok(self.request_all(texts))
+    }
+
+    /// Requests constraints and waits, a few at a time: the queue must not overflow because of them.
+    fn request_all(&self, texts: Vec<(Options, Constraint)>) -> Warm {
+        let mut warm = Warm { ready: 0, refused: Vec::new() };
+        let mut client = self.clone();
+        for some in texts.chunks(self.owner.shared.settings.queue.clamp(1, 64)) {
+            let tickets: Vec<_> = some
+                .iter()
+                .map(|(options, constraint)| {
+                    if *client.options != *options {
+                        client = self.with_options(options.clone());
+                    }
+                    client.request(constraint)
+                })
+                .collect();
+            for (ticket, (_, constraint)) in tickets.into_iter().zip(some) {
+                match ticket.wait() {
+                    Ok(_) => warm.ready += 1,
+                    Err(error) => warm.refused.push((constraint.clone(), error)),
+                }
+            }
+        }
+        warm
+    }
+}
+
+/// Why a saved service cannot be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The file is of another kind or version, or damaged.
+    Open(OpenError),
+    /// It was saved by another backend.
+    OtherBackend,
+    /// It was saved with another vocabulary.
+    OtherVocabulary,
+    /// What the constraints share was refused by the backend.
+    Learnt(String),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const AGAIN: &str = "start without it and save again";
+        match self {
+            Self::Open(OpenError::Foreign) => f.write_str("this is not a saved service"),
+            Self::Open(OpenError::Version { found }) => {
+                write!(
+                    f,
+                    "the saved service has format {found}, this program reads format {VERSION}; {AGAIN}"
+                )
+            }
+            Self::Open(OpenError::Corrupt(how)) => write!(f, "the saved service is damaged: {how}; {AGAIN}"),
+            Self::Open(_) => write!(f, "the saved service ends too early; {AGAIN}"),
+            Self::OtherBackend => write!(f, "the service was saved with another backend; {AGAIN}"),
+            Self::OtherVocabulary => write!(
+                f,
+                "the service was saved with another vocabulary; use the tokenizer it was saved with, or {AGAIN}"
+            ),
+            Self::Learnt(message) => f.write_str(message),
+        }
+    }
+}
+
+impl core::error::Error for LoadError {}
