@@ -110,6 +110,33 @@ fn the_fast_way_equals_the_plain_walk() {
     assert!(bits > 100_000_000, "only {bits} bits were compared");
 }
 
+/// What was learnt goes to a file and comes back; masks with it equal masks without it.
+#[test]
+fn a_loaded_library_gives_the_same_masks() {
+    let vocabulary = vocabulary();
+    let schemas = || STRINGS.iter().map(|(schema, texts)| (Constraint::json_schema(*schema), *texts));
+    let masks = |compiler: &Compiler| -> Vec<TokenMask> {
+        let mut masks = Vec::new();
+        for (constraint, texts) in schemas() {
+            let compiled = compiler.compile(&constraint).expect("the constraint compiles");
+            for text in texts {
+                let mut matcher = compiled.matcher();
+                matcher.accept_bytes(text.as_bytes()).expect("the text begins a valid one");
+                masks.push(matcher.mask().clone());
+            }
+        }
+        masks
+    };
+    let first = Compiler::new(vocabulary.clone());
+    let expected = masks(&first);
+    let mut file = Vec::new();
+    first.save_learnt(&mut file).expect("memory");
+    let second = Compiler::new(vocabulary);
+    second.load_learnt(&file).expect("the file is right");
+    assert!(second.library().heap_bytes() * 2 > first.library().heap_bytes(), "little was loaded");
+    assert!(masks(&second) == expected);
+}
+
 /// Strings with conditions, and texts that lead into states of all kinds: loops, nearly any string, windows that run out.
 const STRINGS: [(&str, &[&str]); 14] = [
     (

@@ -233,9 +233,10 @@ impl In<'_> {
         if !inner.iter().chain(closing.iter().map(|(_, token)| token)).all(|token| *token < size) {
             return Err("an entry has a token that does not exist");
         }
-        if !closing.is_sorted()
-            || !nodes.iter().all(|(node, _)| (*node as usize) < self.vocabulary.trie().len())
-        {
+        if !closing.is_sorted_by_key(|(units, _)| *units) {
+            return Err("the closing tokens of an entry are out of order");
+        }
+        if !nodes.iter().all(|(node, _)| (*node as usize) < self.vocabulary.trie().len()) {
             return Err("an entry has a node that does not exist");
         }
         Ok(Entry {
