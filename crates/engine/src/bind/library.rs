@@ -1,6 +1,7 @@
 //! Everything that grammars share about one vocabulary.
 
 use core::hash::BuildHasher;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use maskwright_vocab::{Trie, Vocabulary};
@@ -197,6 +198,32 @@ pub(crate) struct BoundAutomaton {
     endless: OnceLock<Box<[bool]>>,
     /// Entries for parts of tries: by the number of the trie, the node, and the state.
     parts: Store<((u32, u32, u32), Entry)>,
+    measured: Measured,
+}
+
+/// What an automaton held when it was last measured, and whether it was used since. PERF: a library has thousands of automata, few of
+/// which grow between two measurements, and measuring one walks over all its entries.
+#[derive(Debug)]
+struct Measured {
+    bytes: AtomicUsize,
+    is_old: AtomicBool,
+}
+
+impl Measured {
+    #[inline]
+    fn used(&self) {
+        // A store by every matcher at every step would move the line from core to core.
+        if !self.is_old.load(Ordering::Relaxed) {
+            self.is_old.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn get(&self, measure: impl FnOnce() -> usize) -> usize {
+        if self.is_old.swap(false, Ordering::Relaxed) {
+            self.bytes.store(measure(), Ordering::Relaxed);
+        }
+        self.bytes.load(Ordering::Relaxed)
+    }
 }
 
 impl BoundAutomaton {
@@ -220,6 +247,7 @@ impl BoundAutomaton {
             alive: Mutex::default(),
             endless: OnceLock::new(),
             parts: Store::new(),
+            measured: Measured { bytes: AtomicUsize::new(0), is_old: AtomicBool::new(true) },
         }
     }
 
@@ -242,6 +270,7 @@ impl BoundAutomaton {
 
     /// The tokens below a node of a trie with this number.
     pub(crate) fn entry_below(&self, state: u32, trie: &Trie, number: u32, node: u32) -> &Entry {
+        self.measured.used();
         let key = (number, node, state);
         let hash = |key: &(u32, u32, u32)| FxBuildHasher.hash_one(key);
         let make = || (key, Entry::below(&self.automaton, state, trie, node));
@@ -251,6 +280,7 @@ impl BoundAutomaton {
 
     /// The whole vocabulary in a state.
     pub(crate) fn entry(&self, state: u32, library: &Library) -> &Entry {
+        self.measured.used();
         self.entries[state as usize].get_or_init(|| {
             let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
             Entry::new(&self.automaton, &mut alive, state, library.vocabulary.trie(), &library.bytes)
@@ -259,6 +289,7 @@ impl BoundAutomaton {
 
     /// The same where nothing is counted.
     pub(crate) fn free(&self, state: u32, library: &Library) -> &Entry {
+        self.measured.used();
         let automaton = &*self.automaton;
         if self.entries[state as usize].get().is_some() {
             return self.entry(state, library);
@@ -280,6 +311,10 @@ impl BoundAutomaton {
     }
 
     fn heap_bytes(&self) -> usize {
+        self.measured.get(|| self.measure())
+    }
+
+    fn measure(&self) -> usize {
         let entries = self.entries.iter().chain(&self.free).filter_map(OnceLock::get).map(Entry::heap_bytes);
         size_of::<Self>()
             + self.automaton.heap_bytes()

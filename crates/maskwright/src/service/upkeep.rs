@@ -22,9 +22,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How many times as long as it takes there is a pause: then texts alone cause no more than a tenth of a worker's time.
 const PAUSES: u64 = 10;
 /// The part of the budget that may be full, in sixteenths. The rest is room for what is learnt until the next time.
-const FULL: usize = 13;
+const FULL: usize = 12;
 /// The part that is left when something has to go, so that the next constraint does not bring us here again.
-const LEFT: usize = 12;
+const LEFT: usize = 11;
 
 /// What has happened since the last time.
 #[derive(Debug)]
