@@ -2,6 +2,8 @@
 
 pub mod choice;
 pub mod ebnf;
+pub mod gbnf;
 pub mod json_schema;
+mod notation;
 pub mod regex;
 mod translate;

@@ -9,8 +9,8 @@
 
 use maskwright_grammar::{CharSet, Diagnostic, Span};
 
-use super::{
-    Limits,
+use super::{Limits, Notation};
+use crate::notation::{
     escape::{self, Escape, show},
     remarks::Remarks,
 };
@@ -47,8 +47,8 @@ pub(super) enum Kind {
 }
 
 /// Splits a source into tokens.
-pub(super) fn lex(source: &str, limits: &Limits, errors: &mut Remarks) -> Vec<Token> {
-    let mut lexer = Lexer { source, at: 0, limits, errors };
+pub(super) fn lex(source: &str, notation: Notation, limits: &Limits, errors: &mut Remarks) -> Vec<Token> {
+    let mut lexer = Lexer { source, at: 0, notation, limits, errors };
     // Some editors put a byte order mark in front.
     lexer.eat("\u{FEFF}");
     let mut tokens: Vec<Token> = Vec::new();
@@ -66,6 +66,7 @@ pub(super) fn lex(source: &str, limits: &Limits, errors: &mut Remarks) -> Vec<To
 struct Lexer<'a> {
     source: &'a str,
     at: usize,
+    notation: Notation,
     limits: &'a Limits,
     errors: &'a mut Remarks,
 }
@@ -73,11 +74,12 @@ struct Lexer<'a> {
 impl Lexer<'_> {
     fn token(&mut self, first: char) -> Kind {
         match first {
-            '"' | '\'' => self.literal(first),
+            '"' => self.literal(first),
+            '\'' if self.notation == Notation::Ebnf => self.literal(first),
             '[' => self.class(),
             '{' => self.bounds(),
             ':' if self.eat("::=") => Kind::Define,
-            c if is_name_start(c) => self.name(),
+            c if self.notation.is_name_start(c) => self.name(),
             '(' => self.single(Kind::Open),
             ')' => self.single(Kind::Close),
             '|' => self.single(Kind::Bar),
@@ -105,11 +107,12 @@ impl Lexer<'_> {
         }
     }
 
-    /// A name. A dot belongs to it only between two of its other characters.
+    /// A name. A dot belongs to it only between two of its other characters, and in GBNF never.
     fn name(&mut self) -> Kind {
         let start = self.at;
+        let has_dots = self.notation == Notation::Ebnf;
         while let Some(c) = self.peek() {
-            let inner_dot = c == '.' && self.rest()[1..].starts_with(is_name_part);
+            let inner_dot = has_dots && c == '.' && self.rest()[1..].starts_with(is_name_part);
             if !is_name_part(c) && !inner_dot {
                 break;
             }
@@ -129,9 +132,9 @@ impl Lexer<'_> {
         let mut text = String::new();
         loop {
             match self.peek() {
+                Some('\n') if self.notation == Notation::Gbnf => self.line_break(&mut text),
                 None | Some('\n') => {
-                    self.error(start, "this literal is not closed on its line")
-                        .help(format!("close it with `{quote}`; a line break inside is written `\\n`"));
+                    self.not_closed(start, "literal", quote);
                     break;
                 }
                 Some(c) if c == quote => {
@@ -146,6 +149,27 @@ impl Lexer<'_> {
             }
         }
         Kind::Literal(text.into())
+    }
+
+    /// A line break of the source that belongs to a literal.
+    fn line_break(&mut self, text: &mut String) {
+        self.at += 1;
+        text.push('\n');
+    }
+
+    fn not_closed(&mut self, start: usize, what: &str, close: char) {
+        let (line, help) = match self.notation {
+            Notation::Ebnf => (" on its line", "; a line break inside is written `\\n`"),
+            Notation::Gbnf => ("", ""),
+        };
+        let end = self.at;
+        if self.notation == Notation::Gbnf {
+            // This went on to the end of the source; the place where it begins is what counts.
+            self.at = start + 1;
+        }
+        let complaint = self.error(start, format!("this {what} is not closed{line}"));
+        complaint.help(format!("close it with `{close}`{help}"));
+        self.at = end;
     }
 
     /// An escape in a literal; `None` if it was no good.
@@ -178,9 +202,12 @@ impl Lexer<'_> {
         let mut ranges: Vec<(char, char)> = Vec::new();
         loop {
             match self.peek() {
-                None | Some('\n') => {
-                    self.error(start, "this class is not closed on its line")
-                        .help("close it with `]`; a line break inside is written `\\n`");
+                None => {
+                    self.not_closed(start, "class", ']');
+                    break;
+                }
+                Some('\n') if self.notation == Notation::Ebnf => {
+                    self.not_closed(start, "class", ']');
                     break;
                 }
                 Some(']') => {
@@ -216,7 +243,12 @@ impl Lexer<'_> {
     /// Whether a `-` stands here that is not the last of its class.
     fn range_follows(&self) -> bool {
         let mut next = self.rest().chars();
-        next.next() == Some('-') && !matches!(next.next(), None | Some(']' | '\n'))
+        next.next() == Some('-')
+            && match next.next() {
+                None | Some(']') => false,
+                Some('\n') => self.notation == Notation::Gbnf,
+                Some(_) => true,
+            }
     }
 
     /// The second half of a range that began at `start` with `low`.
@@ -285,7 +317,7 @@ impl Lexer<'_> {
         self.at += first.len_utf8();
         while let Some(c) = self.peek()
             && !c.is_ascii_whitespace()
-            && !starts_token(self.rest(), c)
+            && !starts_token(self.notation, self.rest(), c)
         {
             self.at += c.len_utf8();
         }
@@ -396,16 +428,18 @@ fn stray_help(c: char) -> &'static str {
     }
 }
 
-fn starts_token(rest: &str, c: char) -> bool {
-    is_name_start(c)
+fn starts_token(notation: Notation, rest: &str, c: char) -> bool {
+    notation.is_name_start(c)
         || matches!(c, '"' | '\'' | '[' | '{' | '(' | ')' | '|' | '.' | '*' | '+' | '?' | '#')
         || rest.starts_with("::=")
 }
 
-fn is_name_start(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
+impl Notation {
+    fn is_name_start(self, c: char) -> bool {
+        c.is_alphanumeric() || c == '_' || (c == '-' && self == Self::Gbnf)
+    }
 }
 
 fn is_name_part(c: char) -> bool {
-    is_name_start(c) || c == '-'
+    c.is_alphanumeric() || matches!(c, '_' | '-')
 }

@@ -12,14 +12,14 @@ use maskwright_grammar::{Expr, Grammar, RuleId};
 
 /// Which expressions of a grammar match some text.
 #[derive(Debug)]
-pub(super) struct Life<'a> {
+pub(crate) struct Life<'a> {
     grammar: &'a Grammar,
     /// By the index of the expression.
     living: Vec<bool>,
 }
 
 /// Finds out which expressions match some text.
-pub(super) fn find_living(grammar: &Grammar) -> Life<'_> {
+pub(crate) fn find_living(grammar: &Grammar) -> Life<'_> {
     let exprs = grammar.exprs();
     let mut waits_for: Vec<usize> = exprs.iter().map(operands_needed).collect();
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); exprs.len()];
@@ -75,7 +75,7 @@ enum End {
 
 impl Life<'_> {
     /// The rules that match no text.
-    pub(super) fn dead_rules(&self) -> Vec<RuleId> {
+    pub(crate) fn dead_rules(&self) -> Vec<RuleId> {
         let is_dead = |id: &RuleId| !self.living[self.grammar.rule(*id).expr().index()];
         self.grammar.rule_ids().filter(is_dead).collect()
     }
@@ -84,7 +84,7 @@ impl Life<'_> {
     ///
     /// Follows one way that the rule must take, such as "it needs `a`, which needs `b`, which needs
     /// `a` again, without end".
-    pub(super) fn explain(&self, dead: RuleId) -> String {
+    pub(crate) fn explain(&self, dead: RuleId) -> String {
         let (way, end) = self.follow(dead);
         let mut reason = String::new();
         for (i, name) in shorten(&way).into_iter().enumerate() {
