@@ -1,9 +1,10 @@
-//! Constraint languages (regex, choice, EBNF, JSON Schema) lowered to the grammar representation.
+//! Constraint languages (regex, choice, EBNF, GBNF, Lark, JSON Schema) lowered to the grammar representation.
 
 pub mod choice;
 pub mod ebnf;
 pub mod gbnf;
 pub mod json_schema;
+pub mod lark;
 mod notation;
 pub mod regex;
 mod translate;

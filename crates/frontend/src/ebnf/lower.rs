@@ -24,7 +24,7 @@ pub fn lower(document: &Document, options: &Options) -> Result<(Grammar, Vec<Dia
     let life = find_living(&grammar);
     let dead = life.dead_rules();
     if dead.contains(&grammar.root()) {
-        return Err(vec![empty_language(document, &scope, &life.explain(grammar.root()))]);
+        return Err(vec![empty_language(document, &scope, &life.explain(grammar.root(), NOTHING))]);
     }
     if dead.is_empty() {
         return Ok((grammar, warnings.into_vec()));
@@ -32,12 +32,15 @@ pub fn lower(document: &Document, options: &Options) -> Result<(Grammar, Vec<Dia
     for &rule in &dead {
         let place = reachable.places[rule.index()];
         // Of thousands of dead rules only a few are shown, and explaining may take a walk over all.
-        let reason = if warnings.is_full() { String::new() } else { life.explain(rule) };
+        let reason = if warnings.is_full() { String::new() } else { life.explain(rule, NOTHING) };
         warnings.push(never_matches(&document.rules[place], &reason));
     }
     let grammar = build(document, &scope, &reachable.without(&dead))?;
     Ok((grammar, warnings.into_vec()))
 }
+
+/// Nothing else matches nothing in this notation.
+const NOTHING: &str = "a character from a class that has none";
 
 fn warn_unreachable(document: &Document, scope: &Scope<'_>, warnings: &mut Remarks) {
     let root = &document.rules[scope.root].name;

@@ -15,6 +15,9 @@ pub(crate) struct Remarks {
 
 impl Remarks {
     pub(crate) fn push(&mut self, remark: Diagnostic) {
+        if self.kept.contains(&remark) {
+            return;
+        }
         if self.kept.len() < MAX_REMARKS {
             self.kept.push(remark);
             return;
