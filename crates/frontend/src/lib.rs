@@ -1,6 +1,7 @@
 //! Constraint languages (regex, choice, EBNF, GBNF, Lark, JSON Schema) lowered to the grammar representation.
 
 pub mod choice;
+mod dialect;
 pub mod ebnf;
 pub mod gbnf;
 pub mod json_schema;
@@ -8,3 +9,5 @@ pub mod lark;
 mod notation;
 pub mod regex;
 mod translate;
+
+pub use dialect::Dialect;

@@ -7,12 +7,13 @@
 //! What cannot be read is reported, and leaves a token in its place, so that the parser does not stumble
 //! over the same thing again.
 
-use maskwright_grammar::{CharSet, Diagnostic, Span};
+use maskwright_grammar::{CharSet, Diagnostic, Span, TokenSet};
 
 use super::{Limits, Notation};
 use crate::notation::{
     escape::{self, Escape, show},
     remarks::Remarks,
+    tokens,
 };
 
 /// The greatest length of a name in bytes. Names are repeated in messages and tables.
@@ -35,6 +36,8 @@ pub(super) enum Kind {
     Literal(Box<str>),
     Class(CharSet),
     Any,
+    /// `<name>` and its kin, in GBNF.
+    Token(TokenSet),
     Open,
     Close,
     Bar,
@@ -63,6 +66,12 @@ pub(super) fn lex(source: &str, notation: Notation, limits: &Limits, errors: &mu
     tokens
 }
 
+/// Whether a text, read as GBNF, names tokens.
+pub(crate) fn has_tokens(source: &str) -> bool {
+    let tokens = lex(source, Notation::Gbnf, &Limits::default(), &mut Remarks::default());
+    tokens.iter().any(|token| matches!(token.kind, Kind::Token(_)))
+}
+
 struct Lexer<'a> {
     source: &'a str,
     at: usize,
@@ -80,6 +89,7 @@ impl Lexer<'_> {
             '{' => self.bounds(),
             ':' if self.eat("::=") => Kind::Define,
             c if self.notation.is_name_start(c) => self.name(),
+            '<' | '!' if self.notation == Notation::Gbnf => self.special(first == '!'),
             '(' => self.single(Kind::Open),
             ')' => self.single(Kind::Close),
             '|' => self.single(Kind::Bar),
@@ -281,6 +291,27 @@ impl Lexer<'_> {
         }
     }
 
+    /// `<name>`, `<[numbers]>`, or all tokens but those: `!<…>`.
+    fn special(&mut self, negated: bool) -> Kind {
+        let start = self.at;
+        self.at += usize::from(negated);
+        let len = if self.rest().starts_with('<') { tokens::length(self.rest()) } else { None };
+        let read = if let Some(len) = len {
+            self.at += len;
+            tokens::read(&self.source[self.at - len..self.at], negated)
+        } else {
+            self.at = start + 1;
+            Err("a token was begun here, but none follows".into())
+        };
+        match read {
+            Ok(set) => Kind::Token(set),
+            Err(message) => {
+                self.error(start, message).help(tokens::FORMS);
+                Kind::Stray
+            }
+        }
+    }
+
     /// `{n}`, `{n,}` or `{n,m}`.
     fn bounds(&mut self) -> Kind {
         let start = self.at;
@@ -415,7 +446,7 @@ fn stray_help(c: char) -> &'static str {
     match c {
         ':' | '=' => "a rule is written `name ::= …`; there is no lookahead `(= …)`",
         ';' | ',' => "leave it out: parts stand side by side, and the next `name ::=` ends a rule",
-        '<' | '>' => "write the name of a rule without `<` and `>`",
+        '<' | '>' => "write the name of a rule without `<` and `>`; GBNF has tokens in them",
         '-' => "a name begins with a letter, a digit or `_`; there is no exclusion",
         '/' => "a comment begins with `#`; a regular expression is written with classes and repetitions",
         ']' => "a class begins with `[`; for the character itself, write `\"]\"`",
@@ -432,6 +463,7 @@ fn starts_token(notation: Notation, rest: &str, c: char) -> bool {
     notation.is_name_start(c)
         || matches!(c, '"' | '\'' | '[' | '{' | '(' | ')' | '|' | '.' | '*' | '+' | '?' | '#')
         || rest.starts_with("::=")
+        || (notation == Notation::Gbnf && matches!(c, '<' | '!'))
 }
 
 impl Notation {

@@ -134,6 +134,7 @@ impl Lowering<'_> {
             Atom::Literal(text) => self.builder.bytes(text.as_bytes()),
             Atom::Class(set) => self.builder.class(set.clone()),
             Atom::Any => self.builder.class(CharSet::all()),
+            Atom::Token(set) => self.builder.token(set.clone()),
             Atom::Rule(name) => self.mention(name),
             Atom::Group(inner) => return self.alternation(inner),
         })

@@ -57,6 +57,7 @@ mod resolve;
 use maskwright_grammar::{Diagnostic, Grammar};
 
 pub use crate::notation::remarks::MAX_REMARKS;
+pub(crate) use lex::has_tokens;
 pub use lower::lower;
 pub use parse::parse;
 pub(crate) use parse::parse_as;

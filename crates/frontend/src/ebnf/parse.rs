@@ -86,6 +86,7 @@ impl Parser<'_> {
                 Kind::Literal(text) => group.push(Atom::Literal(text), span),
                 Kind::Class(set) => group.push(Atom::Class(set), span),
                 Kind::Any => group.push(Atom::Any, span),
+                Kind::Token(set) => group.push(Atom::Token(set), span),
                 Kind::Name => group.push(Atom::Rule(self.text(span)), span),
                 Kind::Stray => group.push(Atom::Literal(Box::default()), span),
                 Kind::Bar => group.next_alternative(span.end),

@@ -11,7 +11,7 @@
 //! Aliases (`-> pair`), priorities (`.2`) and the marks `?` and `!` shape Lark's trees and not its language; the parser reads and
 //! forgets them. Only groups and complements nest, and the parser bounds how deep: code that calls itself once per level is safe.
 
-use maskwright_grammar::{CharSet, Span};
+use maskwright_grammar::{CharSet, Span, TokenSet};
 
 use super::params::{Condition, Update};
 
@@ -164,6 +164,8 @@ pub enum Atom {
     Call(Box<str>, Update),
     /// `name{a, b}`.
     Template(Box<str>, Vec<Item>),
+    /// `<name>` and its kin: one token of the vocabulary.
+    Token(TokenSet),
     /// `%json { … }`, as text.
     Json(Box<str>),
     /// `%lark { … }`: its place in [`Source::documents`].

@@ -8,6 +8,7 @@ use maskwright_grammar::{Diagnostic, Span};
 use crate::notation::{
     escape::{self, Escape, show},
     remarks::Remarks,
+    tokens,
 };
 
 /// The greatest length of a name in bytes. Names are repeated in messages and tables.
@@ -268,18 +269,12 @@ impl Lexer<'_> {
 
     fn special(&mut self) -> Kind {
         let start = self.at;
-        self.at += 1;
-        let len = self.rest().find(|c: char| c == '<' || c == '>' || c.is_whitespace());
-        let len = len.unwrap_or(self.rest().len());
-        self.at += len;
-        if len > 0 && self.eat(">") {
+        if let Some(len) = tokens::length(self.rest()) {
+            self.at += len;
             return Kind::Special;
         }
-        self.error(
-            start,
-            "`<` begins a token, but none follows",
-            "write `<name>`, `<[12]>`, `<[3-5,7]>`, `<[^9]>` or `<[*]>`",
-        );
+        self.at += 1;
+        self.error(start, "`<` begins a token, but none follows", tokens::FORMS);
         Kind::Stray
     }
 

@@ -213,9 +213,10 @@ impl<'a> Lowering<'a> {
         definition.body.walk(false, |visit| {
             only &= match visit {
                 Visit::Item(Item { atom: Atom::Name(name), .. }, _) => is_terminal(name),
-                Visit::Item(Item { atom, .. }, _) => {
-                    !matches!(atom, Atom::Call(..) | Atom::Template(..) | Atom::Json(_) | Atom::Nested(_))
-                }
+                Visit::Item(Item { atom, .. }, _) => !matches!(
+                    atom,
+                    Atom::Call(..) | Atom::Template(..) | Atom::Token(_) | Atom::Json(_) | Atom::Nested(_)
+                ),
                 Visit::Condition(..) => false,
             };
         });
@@ -392,6 +393,7 @@ impl<'a> Lowering<'a> {
             Atom::Literal { text, ignore_case: false } => self.builder.bytes(text.as_bytes()),
             Atom::Literal { text, ignore_case: true } => terminal::any_case(text, span, self),
             Atom::Range(set) => self.builder.class(set.clone()),
+            Atom::Token(set) => self.builder.token(set.clone()),
             Atom::Regex { .. } | Atom::Substring(_) | Atom::Json(_) => self.quote(atom, span),
         };
         self.as_terminal(terminal, place)

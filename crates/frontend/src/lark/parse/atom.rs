@@ -5,6 +5,7 @@ use maskwright_grammar::{CharSet, Span};
 use super::super::ast::{Alternation, Atom, Item};
 use super::super::lex::Kind;
 use super::{Parser, Read, once};
+use crate::notation::tokens;
 
 impl Parser<'_> {
     /// An atom, perhaps repeated.
@@ -213,6 +214,10 @@ impl Parser<'_> {
     /// `<name>` or `<[numbers]>`.
     fn special(&mut self) -> Read<Atom> {
         let place = self.here();
-        self.fail(place, "tokens are not supported yet", "leave it out")
+        self.at += 1;
+        match tokens::read(self.text(place), false) {
+            Ok(set) => Ok(Atom::Token(set)),
+            Err(message) => self.fail(place, message, tokens::FORMS),
+        }
     }
 }
