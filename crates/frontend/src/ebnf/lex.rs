@@ -357,7 +357,10 @@ impl Lexer<'_> {
             None => format!("unexpected {}", show(first)),
             Some(_) => format!("unexpected characters, beginning with {}", show(first)),
         };
-        let help = stray_help(first);
+        let help = match first {
+            '\'' => "in GBNF a literal stands between double quotes, `\"…\"`",
+            _ => stray_help(first),
+        };
         self.error(start, message).help(help);
         Kind::Stray
     }

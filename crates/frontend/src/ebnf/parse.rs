@@ -124,7 +124,9 @@ impl Parser<'_> {
     fn repeat(&mut self, group: &mut Group, depth: usize, repeat: Repeat) {
         if self.notation == Notation::Gbnf && group.items.last().is_some_and(|item| item.repeat.is_some()) {
             if depth + group.last_height >= self.limits.depth {
-                return self.too_deep(repeat.span);
+                self.too_deep(repeat.span);
+                while self.next_in_rule().is_some() {}
+                return;
             }
             group.enclose_last();
         }

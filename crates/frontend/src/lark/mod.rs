@@ -68,7 +68,7 @@ pub struct Limits {
     pub depth: usize,
     /// The greatest number in a repetition; 1,000,000 unless told otherwise.
     pub repetition: u32,
-    /// How many parts may be built for the values of parameters and the arguments of templates; 1,000,000 unless told otherwise.
+    /// How many parts may be built for the values of parameters and the arguments of templates; 500,000 unless told otherwise.
     pub expansion: usize,
     /// The number of chunks in `%regex`; 10,000 unless told otherwise.
     pub chunks: usize,
@@ -87,7 +87,7 @@ impl Default for Limits {
             definitions: 200_000,
             depth: 100,
             repetition: 1_000_000,
-            expansion: 1_000_000,
+            expansion: 500_000,
             chunks: 10_000,
         }
     }

@@ -65,7 +65,7 @@ impl Parser<'_> {
             if self.peek().is_none() || (is_nested && self.is_sign("}")) {
                 break;
             }
-            if self.definitions > self.limits.definitions {
+            if self.definitions >= self.limits.definitions {
                 let message = format!("the grammar has more than {} definitions", self.limits.definitions);
                 let _ = self.fail::<()>(self.here(), message, "make it smaller, or raise the limit");
                 self.at = self.tokens.len();

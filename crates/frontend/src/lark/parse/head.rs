@@ -48,6 +48,14 @@ impl Parser<'_> {
             attributes: Attributes::default(),
             body: Alternation { alternatives: Vec::new(), span },
         };
+        let is_ebnf = self.is_sign("::") && self.peek_at(1) == Some(&Kind::Sign("="));
+        if is_ebnf || self.is_sign("=") {
+            return self.fail(
+                self.here(),
+                "a definition is written with a colon",
+                "write `name: …`; grammars with `::=` are another language, EBNF or GBNF",
+            );
+        }
         if self.eat("::") {
             definition.is_parametric = true;
             let place = self.here();
@@ -66,13 +74,6 @@ impl Parser<'_> {
             definition.attributes = self.attributes()?;
         }
         self.refuse_for_terminals(&definition)?;
-        if self.is_sign("::") || self.is_sign("=") {
-            return self.fail(
-                self.here(),
-                "a definition is written with a colon",
-                "write `name: …`; grammars with `::=` are another language, EBNF or GBNF",
-            );
-        }
         self.expect(":", " behind the name")?;
         self.skip_newlines_before_body();
         definition.body = self.alternation(false)?;

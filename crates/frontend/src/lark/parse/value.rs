@@ -7,7 +7,7 @@ use super::super::ast::{Atom, Document};
 use super::super::lex::Kind;
 use super::super::params::{Bits, Comparison, Condition, Update};
 use super::super::substring;
-use super::{Parser, Read};
+use super::{Parser, Read, Stop};
 use crate::notation::nearest;
 
 /// What can be computed from a parameter.
@@ -209,7 +209,7 @@ impl Parser<'_> {
                     if self.errors.is_empty() {
                         return self.fail(place, "this nested grammar is not closed", "close it with `}`");
                     }
-                    return self.unexpected("`}`");
+                    return Err(Stop);
                 }
                 self.documents.push(document);
                 Ok(Atom::Nested(self.documents.len() - 1))
