@@ -40,6 +40,12 @@ fn gbnf_cases() {
     GBNF.cases(20);
 }
 
+#[test]
+fn the_documentation_tells_the_truth() {
+    LARK.documentation(35);
+    GBNF.documentation(12);
+}
+
 fn lark_errors(source: &str) -> Vec<Diagnostic> {
     read_lark(source, None).expect_err("this must be refused")
 }

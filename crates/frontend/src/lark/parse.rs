@@ -109,7 +109,7 @@ impl Parser<'_> {
         let mut alternatives = Vec::new();
         loop {
             alternatives.push(self.alternative(is_inside)?);
-            if !self.bar(is_inside) {
+            if !self.bar() {
                 break;
             }
         }
@@ -117,13 +117,11 @@ impl Parser<'_> {
     }
 
     /// Reads a `|`, on this line or at the start of the next.
-    fn bar(&mut self, is_inside: bool) -> bool {
+    fn bar(&mut self) -> bool {
         let before = self.at;
         self.skip_newlines();
         if !self.eat("|") {
-            if !is_inside {
-                self.at = before;
-            }
+            self.at = before;
             return false;
         }
         self.skip_newlines();
@@ -157,7 +155,7 @@ impl Parser<'_> {
         let mut items = Vec::new();
         loop {
             if is_inside {
-                self.skip_newlines();
+                self.skip_newlines_inside();
             }
             match self.peek() {
                 None | Some(Kind::Newline | Kind::Sign("|" | "&" | "->" | ")" | "]" | "}" | ",")) => break,
@@ -166,6 +164,20 @@ impl Parser<'_> {
             }
         }
         Ok(items)
+    }
+
+    /// Line breaks in a group mean nothing, unless a definition or a directive begins behind them: then the group was not closed.
+    fn skip_newlines_inside(&mut self) {
+        let before = self.at;
+        self.skip_newlines();
+        let begins_definition = match self.peek() {
+            Some(Kind::Name) => matches!(self.peek_at(1), Some(Kind::Sign(":"))),
+            Some(Kind::Directive) => !matches!(self.text(self.here()), "%json" | "%regex" | "%lark" | "%if"),
+            _ => false,
+        };
+        if begins_definition {
+            self.at = before;
+        }
     }
 
     /// One level deeper.
