@@ -52,6 +52,15 @@ struct OneConstraint {
     /// An EBNF grammar, given here
     #[arg(long, value_name = "GRAMMAR", help_heading = "Constraint (exactly one)")]
     ebnf_text: Option<String>,
+    /// A file with a GBNF grammar, as llama.cpp reads it (`root ::= …`); `-` is standard input
+    #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
+    gbnf: Option<PathBuf>,
+    /// A file with a Lark grammar (`start: …`); `-` is standard input
+    #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
+    lark: Option<PathBuf>,
+    /// A Lark grammar, given here
+    #[arg(long, value_name = "GRAMMAR", help_heading = "Constraint (exactly one)")]
+    lark_text: Option<String>,
     /// A file with a JSON Schema; `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
     schema: Option<PathBuf>,
@@ -64,7 +73,8 @@ impl ConstraintArgs {
     /// The constraint with the text it was read from.
     pub(crate) fn source(&self) -> Result<Source, Failure> {
         let mut source = self.one.read()?;
-        if self.reading.is_given() && !matches!(source.constraint, Constraint::JsonSchema(_)) {
+        let has_schemas = matches!(source.constraint, Constraint::JsonSchema(_) | Constraint::Lark(_));
+        if self.reading.is_given() && !has_schemas {
             let sentence =
                 "--whitespace, --whitespace-pattern, --key-order and --objects are about JSON Schemas";
             return Err(Failure::sentence(sentence));
@@ -75,8 +85,8 @@ impl ConstraintArgs {
 
     /// Whether the constraint comes from standard input, which can be read only once.
     pub(crate) fn reads_stdin(&self) -> bool {
-        let OneConstraint { regex_file, choices, ebnf, schema, .. } = &self.one;
-        [regex_file, choices, ebnf, schema].into_iter().flatten().any(|path| is_stdin(path))
+        let OneConstraint { regex_file, choices, ebnf, gbnf, lark, schema, .. } = &self.one;
+        [regex_file, choices, ebnf, gbnf, lark, schema].into_iter().flatten().any(|path| is_stdin(path))
     }
 }
 
@@ -105,6 +115,17 @@ impl OneConstraint {
             let text = read_text(path)?;
             return Ok(Source::new(&file_name(path), &text, Constraint::ebnf(&text)));
         }
+        if let Some(path) = &self.gbnf {
+            let text = read_text(path)?;
+            return Ok(Source::new(&file_name(path), &text, Constraint::gbnf(&text)));
+        }
+        if let Some(source) = &self.lark_text {
+            return Ok(Source::new("lark", source, Constraint::lark(source)));
+        }
+        if let Some(path) = &self.lark {
+            let text = read_text(path)?;
+            return Ok(Source::new(&file_name(path), &text, Constraint::lark(&text)));
+        }
         if let Some(schema) = &self.schema_text {
             return Ok(Source::new("schema", schema, Constraint::json_schema(schema)));
         }
@@ -112,7 +133,9 @@ impl OneConstraint {
             let text = read_text(path)?;
             return Ok(Source::new(&file_name(path), &text, Constraint::json_schema(&text)));
         }
-        Err(Failure::sentence("no constraint was given; use --regex, --choice, --ebnf or --schema"))
+        Err(Failure::sentence(
+            "no constraint was given; use --regex, --choice, --ebnf, --gbnf, --lark or --schema",
+        ))
     }
 }
 

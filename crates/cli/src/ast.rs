@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use maskwright::{Constraint, Error, ebnf, json_schema, regex};
+use maskwright::{Constraint, Error, ebnf, gbnf, json_schema, regex};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -29,6 +29,10 @@ pub(crate) fn read(source: &Source) -> Result<Tree, Failure> {
             Err(error) => Err(wrong(Error::Source(vec![error]))),
         },
         Constraint::Ebnf(text) => match ebnf::parse(text, &options.ebnf) {
+            Ok(document) => Ok(document_tree(&document)),
+            Err(errors) => Err(wrong(Error::Source(errors))),
+        },
+        Constraint::Gbnf(text) => match gbnf::parse(text, &options.ebnf) {
             Ok(document) => Ok(document_tree(&document)),
             Err(errors) => Err(wrong(Error::Source(errors))),
         },
@@ -159,6 +163,7 @@ fn item_tree(item: &ebnf::ast::Item) -> Tree {
         }
         ebnf::ast::Atom::Class(set) => Tree::leaf(format!("class {set:?}")),
         ebnf::ast::Atom::Any => Tree::leaf("any character"),
+        ebnf::ast::Atom::Token(set) => Tree::leaf(set.to_string()),
         ebnf::ast::Atom::Rule(name) => Tree::leaf(format!("call {name}")),
         ebnf::ast::Atom::Group(group) => alternation_tree(group),
     };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use maskwright::json_schema::Report;
 use maskwright::{
     BoundProgram, Compiler, Constraint, Diagnostic, Error, Grammar, Options, TokenId, Vocabulary,
-    VocabularyBuilder, ebnf, json_schema,
+    VocabularyBuilder, ebnf, gbnf, json_schema, lark,
 };
 
 use crate::failure::Failure;
@@ -50,12 +50,11 @@ impl Source {
         let options = &self.options;
         let mut remarks = Remarks::default();
         let grammar = match &self.constraint {
-            Constraint::Ebnf(source) => ebnf::grammar(source, &options.ebnf)
-                .map(|(grammar, warnings)| {
-                    remarks.warnings = warnings;
-                    grammar
-                })
-                .map_err(Error::Source),
+            Constraint::Ebnf(source) => with_warnings(ebnf::grammar(source, &options.ebnf), &mut remarks),
+            Constraint::Gbnf(source) => with_warnings(gbnf::grammar(source, &options.ebnf), &mut remarks),
+            Constraint::Lark(source) => {
+                with_warnings(lark::grammar(source, &options.lark, &options.json_schema), &mut remarks)
+            }
             Constraint::JsonSchema(schema) => json_schema::grammar(schema, &options.json_schema)
                 .map(|(grammar, report)| {
                     remarks.coverage = Some(report);
@@ -76,6 +75,16 @@ impl Source {
         let bound = compiler.compile_grammar(&grammar).map_err(|error| Failure::constraint(self, &error))?;
         Ok(Compiled { bound, grammar, remarks, time: begin.elapsed() })
     }
+}
+
+/// Keeps the warnings of a grammar.
+fn with_warnings(
+    result: Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>,
+    remarks: &mut Remarks,
+) -> Result<Grammar, Error> {
+    let (grammar, warnings) = result.map_err(Error::Source)?;
+    remarks.warnings = warnings;
+    Ok(grammar)
 }
 
 /// The vocabulary whose tokens are the 256 bytes: enough to match texts, without a tokenizer.

@@ -1,7 +1,13 @@
-//! Constraint languages (regex, choice, EBNF, JSON Schema) lowered to the grammar representation.
+//! Constraint languages (regex, choice, EBNF, GBNF, Lark, JSON Schema) lowered to the grammar representation.
 
 pub mod choice;
+mod dialect;
 pub mod ebnf;
+pub mod gbnf;
 pub mod json_schema;
+pub mod lark;
+mod notation;
 pub mod regex;
 mod translate;
+
+pub use dialect::Dialect;

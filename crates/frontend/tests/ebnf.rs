@@ -1,175 +1,32 @@
 //! Runs the cases in `testdata/ebnf/*.toml` and the examples in `docs/ebnf.md`, and asks the hostile questions
 //! that are too large for a file.
 
+mod grammar_cases;
 mod recognise;
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
 
+use grammar_cases::{Notation, Read, render};
 use maskwright_frontend::ebnf::{self, MAX_REMARKS, Options};
 use maskwright_grammar::{Diagnostic, Expr, Grammar};
-use serde::Deserialize;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    case: Vec<Case>,
-}
+/// The notation under test.
+const EBNF: Notation = Notation { name: "ebnf", read, matches: recognise::matches };
 
-/// One case. A source with neither `error` nor `warning` must give a grammar and not one remark.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Case {
-    name: String,
-    source: String,
-    /// The rule to begin with, if not `root`.
-    root: Option<String>,
-    #[serde(default)]
-    accept: Vec<String>,
-    #[serde(default)]
-    reject: Vec<String>,
-    /// Part of a rendered error.
-    error: Option<String>,
-    /// Part of a rendered warning.
-    warning: Option<String>,
-    /// Line and column of that error or warning.
-    at: Option<String>,
-    /// How many remarks there are in all; one unless told otherwise.
-    count: Option<usize>,
-    /// Why the case is here.
-    #[expect(dead_code, reason = "for the reader of the file; deserialising checks that it is there")]
-    why: String,
+fn read(source: &str, root: Option<&str>) -> Read {
+    let mut options = Options::default();
+    options.root = root.map_or(options.root, str::to_owned);
+    ebnf::grammar(source, &options)
 }
 
 #[test]
 fn cases() {
-    let (mut run, mut failures) = (0, Vec::new());
-    for entry in fs::read_dir(repository().join("testdata/ebnf")).expect("testdata/ebnf is there") {
-        let path = entry.expect("the folder can be read").path();
-        let text = fs::read_to_string(&path).expect("a case file is UTF-8");
-        let file: File = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        for case in file.case {
-            run += 1;
-            if let Err(failure) = check(&case) {
-                failures.push(format!("{}: {}: {failure}", path.display(), case.name));
-            }
-        }
-    }
-    assert!(failures.is_empty(), "{} of {run} cases failed\n{}", failures.len(), failures.join("\n"));
-    assert!(run > 120, "only {run} cases were found");
+    EBNF.cases(120);
 }
 
-fn check(case: &Case) -> Result<(), String> {
-    let mut options = Options::default();
-    options.root = case.root.clone().unwrap_or(options.root);
-    match ebnf::grammar(&case.source, &options) {
-        Ok((grammar, _)) if case.error.is_some() => Err(format!("an error was expected\n{grammar}")),
-        Err(errors) if case.error.is_none() => Err(format!("refused\n{}", render(&errors, &case.source))),
-        Err(errors) => check_remarks(&errors, case),
-        Ok((grammar, warnings)) => {
-            check_texts(&grammar, case)?;
-            check_remarks(&warnings, case)
-        }
-    }
-}
-
-fn check_texts(grammar: &Grammar, case: &Case) -> Result<(), String> {
-    let wrongly = |text: &&String, expected| recognise::matches(grammar, text.as_bytes()) != expected;
-    if let Some(text) = case.accept.iter().find(|text| wrongly(text, true)) {
-        return Err(format!("should accept {text:?}\n{grammar}"));
-    }
-    if let Some(text) = case.reject.iter().find(|text| wrongly(text, false)) {
-        return Err(format!("should reject {text:?}\n{grammar}"));
-    }
-    Ok(())
-}
-
-fn check_remarks(remarks: &[Diagnostic], case: &Case) -> Result<(), String> {
-    let all = render(remarks, &case.source);
-    let Some(expected) = case.error.as_ref().or(case.warning.as_ref()) else {
-        return if remarks.is_empty() { Ok(()) } else { Err(format!("unexpected remarks\n{all}")) };
-    };
-    let says_it = |remark: &&Diagnostic| remark.render("g.ebnf", &case.source).contains(expected);
-    let Some(found) = remarks.iter().find(says_it) else {
-        return Err(format!("{expected:?} was not said\n{all}"));
-    };
-    let (line, column) = found.line_column(&case.source);
-    let at = format!("{line}:{column}");
-    if case.at.as_ref().is_some_and(|expected| *expected != at) {
-        return Err(format!("said at {at}\n{all}"));
-    }
-    if remarks.len() != case.count.unwrap_or(1) {
-        return Err(format!("{} remarks\n{all}", remarks.len()));
-    }
-    let helpless = remarks.iter().any(|remark| remark.help.is_none());
-    if helpless { Err(format!("a remark has no way out\n{all}")) } else { Ok(()) }
-}
-
-fn render(remarks: &[Diagnostic], source: &str) -> String {
-    remarks.iter().map(|remark| remark.render("g.ebnf", source)).collect()
-}
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// The fenced blocks of the page: `ebnf` is a grammar; `accept` and `reject` hold texts, one a line, for the
-/// grammar before; `remarks` is exactly what is said about it.
 #[test]
 fn the_documentation_tells_the_truth() {
-    let page = fs::read_to_string(repository().join("docs/ebnf.md")).expect("docs/ebnf.md is there");
-    let (mut source, mut said, mut checked) = (String::new(), String::new(), 0);
-    for (kind, block) in fenced_blocks(&page) {
-        match &*kind {
-            "ebnf" => {
-                assert_eq!(said, "", "a remark about this grammar is not on the page:\n{source}");
-                said = remarks_about(&block);
-                source = block;
-            }
-            "remarks" => {
-                assert_eq!(said, block);
-                said.clear();
-            }
-            "accept" | "reject" => {
-                let (grammar, _) = ebnf::grammar(&source, &Options::default()).expect("the grammar is good");
-                for text in block.lines() {
-                    let matches = recognise::matches(&grammar, text.as_bytes());
-                    assert_eq!(matches, kind == "accept", "{kind} {text:?}\n{source}");
-                    checked += 1;
-                }
-            }
-            other => panic!("what is a block of {other:?}?"),
-        }
-    }
-    assert_eq!(said, "", "a remark about this grammar is not on the page:\n{source}");
-    assert!(checked > 30, "only {checked} texts were checked");
-}
-
-fn remarks_about(source: &str) -> String {
-    let remarks = match ebnf::grammar(source, &Options::default()) {
-        Ok((_, warnings)) => warnings,
-        Err(errors) => errors,
-    };
-    render(&remarks, source)
-}
-
-/// Kind and content of every fenced block.
-fn fenced_blocks(page: &str) -> Vec<(String, String)> {
-    let mut blocks: Vec<(String, String)> = Vec::new();
-    let mut inside = false;
-    for line in page.lines() {
-        if let Some(kind) = line.strip_prefix("```") {
-            inside = !inside;
-            if inside {
-                blocks.push((kind.to_owned(), String::new()));
-            }
-        } else if let (true, Some((_, content))) = (inside, blocks.last_mut()) {
-            content.push_str(line);
-            content.push('\n');
-        }
-    }
-    blocks
+    EBNF.documentation(30);
 }
 
 fn errors_in(source: &str) -> Vec<Diagnostic> {

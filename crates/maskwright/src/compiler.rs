@@ -8,7 +8,7 @@ use maskwright_engine::{
     AutomatonCache, BoundProgram, CompileError, IndexError, Library, LibraryLoadError, Limits, Program,
     Resolved, compile, resolve,
 };
-use maskwright_frontend::{choice, ebnf, json_schema, regex};
+use maskwright_frontend::{choice, ebnf, gbnf, json_schema, lark, regex};
 use maskwright_grammar::{Diagnostic, Grammar};
 use maskwright_vocab::Vocabulary;
 
@@ -22,9 +22,11 @@ pub struct Options {
     pub regex: regex::Options,
     /// For [`Constraint::Choice`].
     pub choice: choice::Limits,
-    /// For [`Constraint::Ebnf`].
+    /// For [`Constraint::Ebnf`] and [`Constraint::Gbnf`].
     pub ebnf: ebnf::Options,
-    /// For [`Constraint::JsonSchema`].
+    /// For [`Constraint::Lark`].
+    pub lark: lark::Options,
+    /// For [`Constraint::JsonSchema`], and for schemas in a Lark grammar.
     pub json_schema: json_schema::Options,
     /// For everything after the frontend.
     pub limits: Limits,
@@ -42,6 +44,8 @@ impl Options {
         lower(&mut self.limits.leaf_bytes, 6);
         lower(&mut self.choice.bytes, 64);
         lower(&mut self.ebnf.limits.source_bytes, 32);
+        lower(&mut self.lark.limits.source_bytes, 64);
+        lower(&mut self.lark.limits.expansion, 512);
         lower(&mut self.json_schema.limits.schema_bytes, 16);
         lower(&mut self.json_schema.limits.rules, 2_048);
         lower(&mut self.json_schema.limits.literals, 512);
@@ -226,15 +230,19 @@ fn grammar(constraint: &Constraint, options: &Options) -> Result<Grammar, Error>
         Constraint::Choice(choices) => {
             choice::grammar(choices, &options.choice).map_err(|error| Error::Choice(error.to_string()))
         }
-        Constraint::Ebnf(source) => match ebnf::grammar(source, &options.ebnf) {
-            Ok((grammar, _warnings)) => Ok(grammar),
-            Err(errors) => Err(Error::Source(errors)),
-        },
+        Constraint::Ebnf(source) => read(ebnf::grammar(source, &options.ebnf)),
+        Constraint::Gbnf(source) => read(gbnf::grammar(source, &options.ebnf)),
+        Constraint::Lark(source) => read(lark::grammar(source, &options.lark, &options.json_schema)),
         Constraint::JsonSchema(schema) => match json_schema::grammar(schema, &options.json_schema) {
             Ok((grammar, _report)) => Ok(grammar),
             Err(error) => Err(Error::Schema(error)),
         },
     }
+}
+
+/// A grammar without its warnings.
+fn read(result: Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>) -> Result<Grammar, Error> {
+    result.map(|(grammar, _warnings)| grammar).map_err(Error::Source)
 }
 
 /// Why a constraint was refused.

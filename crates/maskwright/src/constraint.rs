@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use maskwright_frontend::Dialect;
+
 /// A constraint in one of the languages that we read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -13,6 +15,10 @@ pub enum Constraint {
     Choice(Vec<String>),
     /// The text is in the language of an EBNF grammar (`root ::= …`).
     Ebnf(String),
+    /// The text is in the language of a grammar that is written as for llama.cpp (`root ::= …`).
+    Gbnf(String),
+    /// The text is in the language of a Lark grammar (`start: …`).
+    Lark(String),
     /// The text is a JSON document that satisfies a schema, given as JSON text.
     JsonSchema(String),
 }
@@ -27,6 +33,10 @@ pub enum Kind {
     Choice,
     /// [`Constraint::Ebnf`].
     Ebnf,
+    /// [`Constraint::Gbnf`].
+    Gbnf,
+    /// [`Constraint::Lark`].
+    Lark,
     /// [`Constraint::JsonSchema`].
     JsonSchema,
 }
@@ -47,6 +57,26 @@ impl Constraint {
         Self::Ebnf(source.into())
     }
 
+    /// A GBNF grammar.
+    pub fn gbnf(source: impl Into<String>) -> Self {
+        Self::Gbnf(source.into())
+    }
+
+    /// A Lark grammar.
+    pub fn lark(source: impl Into<String>) -> Self {
+        Self::Lark(source.into())
+    }
+
+    /// A grammar in the notation that it seems to be written in, for servers that cannot ask: see [`Dialect::guess`].
+    pub fn guess_grammar(source: impl Into<String>) -> Option<Self> {
+        let source = source.into();
+        Some(match Dialect::guess(&source)? {
+            Dialect::Ebnf => Self::Ebnf(source),
+            Dialect::Gbnf => Self::Gbnf(source),
+            Dialect::Lark => Self::Lark(source),
+        })
+    }
+
     /// A JSON Schema, as JSON text.
     pub fn json_schema(schema: impl Into<String>) -> Self {
         Self::JsonSchema(schema.into())
@@ -58,6 +88,8 @@ impl Constraint {
             Self::Regex(_) => Kind::Regex,
             Self::Choice(_) => Kind::Choice,
             Self::Ebnf(_) => Kind::Ebnf,
+            Self::Gbnf(_) => Kind::Gbnf,
+            Self::Lark(_) => Kind::Lark,
             Self::JsonSchema(_) => Kind::JsonSchema,
         }
     }
@@ -74,7 +106,11 @@ impl Constraint {
     /// Bytes of its text.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Regex(text) | Self::Ebnf(text) | Self::JsonSchema(text) => text.len(),
+            Self::Regex(text)
+            | Self::Ebnf(text)
+            | Self::Gbnf(text)
+            | Self::Lark(text)
+            | Self::JsonSchema(text) => text.len(),
             Self::Choice(choices) => choices.iter().map(|choice| choice.len() + size_of::<String>()).sum(),
         }
     }
@@ -112,7 +148,8 @@ fn compact(text: &str) -> Option<String> {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Regex, Self::Choice, Self::Ebnf, Self::JsonSchema];
+    pub const ALL: [Self; 6] =
+        [Self::Regex, Self::Choice, Self::Ebnf, Self::Gbnf, Self::Lark, Self::JsonSchema];
 
     /// Its name, as programs write it.
     pub fn name(self) -> &'static str {
@@ -120,6 +157,8 @@ impl Kind {
             Self::Regex => "regex",
             Self::Choice => "choice",
             Self::Ebnf => "ebnf",
+            Self::Gbnf => "gbnf",
+            Self::Lark => "lark",
             Self::JsonSchema => "json_schema",
         }
     }

@@ -51,7 +51,7 @@ pub use maskwright_engine::{
     Limits, LoadError, MaskRef, MatchError, Matcher, NotAllowed, Program, StateId, StateInfo, ThreadInfo,
     Way, fill_masks,
 };
-pub use maskwright_frontend::{ebnf, json_schema, regex};
+pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex};
 pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
 pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder, apply};
 

@@ -499,6 +499,8 @@ fn garbage_is_refused_and_nothing_breaks() {
         let constraint = match &sound[rng.below(sound.len())] {
             Constraint::Regex(text) => Constraint::regex(damage(text, &pieces, &mut rng)),
             Constraint::Ebnf(text) => Constraint::ebnf(damage(text, &pieces, &mut rng)),
+            Constraint::Gbnf(text) => Constraint::gbnf(damage(text, &pieces, &mut rng)),
+            Constraint::Lark(text) => Constraint::lark(damage(text, &pieces, &mut rng)),
             Constraint::JsonSchema(text) => Constraint::json_schema(damage(text, &pieces, &mut rng)),
             _ => Constraint::choice(
                 (0..rng.below(4)).map(|_| damage("yes", &pieces, &mut rng)).collect::<Vec<_>>(),

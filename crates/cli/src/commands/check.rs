@@ -37,6 +37,8 @@ const EXAMPLES: &str = "\
 Examples:
   maskwright check --regex '[0-9]{4}-[0-9]{2}' --text 2031-1x
   maskwright check --ebnf grammar.ebnf
+  maskwright check --lark sql.lark --text 'select a from b'
+  maskwright check --gbnf json.gbnf
   maskwright check --schema schema.json --text-file answer.json
   maskwright check --schema schema.json --key-order any --whitespace natural --text-file answer.json
   echo '{\"type\": \"integer\"}' | maskwright check --schema - --json

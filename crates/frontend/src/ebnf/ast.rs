@@ -11,7 +11,7 @@
 //! Only groups nest, and the parser bounds how deep: code that calls itself once per
 //! [`Atom::Group`] is safe.
 
-use maskwright_grammar::{CharSet, Span};
+use maskwright_grammar::{CharSet, Span, TokenSet};
 
 /// A whole source: its rules in the order in which they were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub enum Atom {
     Class(CharSet),
     /// `.`: any character, line breaks included.
     Any,
+    /// `<name>` and its kin, in GBNF: one token of the vocabulary.
+    Token(TokenSet),
     /// The name of a rule.
     Rule(Box<str>),
     /// `( … )`.
@@ -95,7 +97,7 @@ impl Alternation {
                 match &item.atom {
                     Atom::Rule(name) => found.push((&**name, item.span)),
                     Atom::Group(inner) => groups.push(inner),
-                    Atom::Literal(_) | Atom::Class(_) | Atom::Any => {}
+                    Atom::Literal(_) | Atom::Class(_) | Atom::Any | Atom::Token(_) => {}
                 }
             }
         }

@@ -7,12 +7,13 @@
 //! What cannot be read is reported, and leaves a token in its place, so that the parser does not stumble
 //! over the same thing again.
 
-use maskwright_grammar::{CharSet, Diagnostic, Span};
+use maskwright_grammar::{CharSet, Diagnostic, Span, TokenSet};
 
-use super::{
-    Limits,
+use super::{Limits, Notation};
+use crate::notation::{
     escape::{self, Escape, show},
     remarks::Remarks,
+    tokens,
 };
 
 /// The greatest length of a name in bytes. Names are repeated in messages and tables.
@@ -35,6 +36,8 @@ pub(super) enum Kind {
     Literal(Box<str>),
     Class(CharSet),
     Any,
+    /// `<name>` and its kin, in GBNF.
+    Token(TokenSet),
     Open,
     Close,
     Bar,
@@ -47,8 +50,8 @@ pub(super) enum Kind {
 }
 
 /// Splits a source into tokens.
-pub(super) fn lex(source: &str, limits: &Limits, errors: &mut Remarks) -> Vec<Token> {
-    let mut lexer = Lexer { source, at: 0, limits, errors };
+pub(super) fn lex(source: &str, notation: Notation, limits: &Limits, errors: &mut Remarks) -> Vec<Token> {
+    let mut lexer = Lexer { source, at: 0, notation, limits, errors };
     // Some editors put a byte order mark in front.
     lexer.eat("\u{FEFF}");
     let mut tokens: Vec<Token> = Vec::new();
@@ -63,9 +66,16 @@ pub(super) fn lex(source: &str, limits: &Limits, errors: &mut Remarks) -> Vec<To
     tokens
 }
 
+/// Whether a text, read as GBNF, names tokens.
+pub(crate) fn has_tokens(source: &str) -> bool {
+    let tokens = lex(source, Notation::Gbnf, &Limits::default(), &mut Remarks::default());
+    tokens.iter().any(|token| matches!(token.kind, Kind::Token(_)))
+}
+
 struct Lexer<'a> {
     source: &'a str,
     at: usize,
+    notation: Notation,
     limits: &'a Limits,
     errors: &'a mut Remarks,
 }
@@ -73,11 +83,13 @@ struct Lexer<'a> {
 impl Lexer<'_> {
     fn token(&mut self, first: char) -> Kind {
         match first {
-            '"' | '\'' => self.literal(first),
+            '"' => self.literal(first),
+            '\'' if self.notation == Notation::Ebnf => self.literal(first),
             '[' => self.class(),
             '{' => self.bounds(),
             ':' if self.eat("::=") => Kind::Define,
-            c if is_name_start(c) => self.name(),
+            c if self.notation.is_name_start(c) => self.name(),
+            '<' | '!' if self.notation == Notation::Gbnf => self.special(first == '!'),
             '(' => self.single(Kind::Open),
             ')' => self.single(Kind::Close),
             '|' => self.single(Kind::Bar),
@@ -105,11 +117,12 @@ impl Lexer<'_> {
         }
     }
 
-    /// A name. A dot belongs to it only between two of its other characters.
+    /// A name. A dot belongs to it only between two of its other characters, and in GBNF never.
     fn name(&mut self) -> Kind {
         let start = self.at;
+        let has_dots = self.notation == Notation::Ebnf;
         while let Some(c) = self.peek() {
-            let inner_dot = c == '.' && self.rest()[1..].starts_with(is_name_part);
+            let inner_dot = has_dots && c == '.' && self.rest()[1..].starts_with(is_name_part);
             if !is_name_part(c) && !inner_dot {
                 break;
             }
@@ -129,9 +142,9 @@ impl Lexer<'_> {
         let mut text = String::new();
         loop {
             match self.peek() {
+                Some('\n') if self.notation == Notation::Gbnf => self.line_break(&mut text),
                 None | Some('\n') => {
-                    self.error(start, "this literal is not closed on its line")
-                        .help(format!("close it with `{quote}`; a line break inside is written `\\n`"));
+                    self.not_closed(start, "literal", quote);
                     break;
                 }
                 Some(c) if c == quote => {
@@ -146,6 +159,27 @@ impl Lexer<'_> {
             }
         }
         Kind::Literal(text.into())
+    }
+
+    /// A line break of the source that belongs to a literal.
+    fn line_break(&mut self, text: &mut String) {
+        self.at += 1;
+        text.push('\n');
+    }
+
+    fn not_closed(&mut self, start: usize, what: &str, close: char) {
+        let (line, help) = match self.notation {
+            Notation::Ebnf => (" on its line", "; a line break inside is written `\\n`"),
+            Notation::Gbnf => ("", ""),
+        };
+        let end = self.at;
+        if self.notation == Notation::Gbnf {
+            // This went on to the end of the source; the place where it begins is what counts.
+            self.at = start + 1;
+        }
+        let complaint = self.error(start, format!("this {what} is not closed{line}"));
+        complaint.help(format!("close it with `{close}`{help}"));
+        self.at = end;
     }
 
     /// An escape in a literal; `None` if it was no good.
@@ -178,9 +212,12 @@ impl Lexer<'_> {
         let mut ranges: Vec<(char, char)> = Vec::new();
         loop {
             match self.peek() {
-                None | Some('\n') => {
-                    self.error(start, "this class is not closed on its line")
-                        .help("close it with `]`; a line break inside is written `\\n`");
+                None => {
+                    self.not_closed(start, "class", ']');
+                    break;
+                }
+                Some('\n') if self.notation == Notation::Ebnf => {
+                    self.not_closed(start, "class", ']');
                     break;
                 }
                 Some(']') => {
@@ -216,7 +253,12 @@ impl Lexer<'_> {
     /// Whether a `-` stands here that is not the last of its class.
     fn range_follows(&self) -> bool {
         let mut next = self.rest().chars();
-        next.next() == Some('-') && !matches!(next.next(), None | Some(']' | '\n'))
+        next.next() == Some('-')
+            && match next.next() {
+                None | Some(']') => false,
+                Some('\n') => self.notation == Notation::Gbnf,
+                Some(_) => true,
+            }
     }
 
     /// The second half of a range that began at `start` with `low`.
@@ -245,6 +287,27 @@ impl Lexer<'_> {
             c => {
                 self.at += c.len_utf8();
                 Some(Escape::Char(c))
+            }
+        }
+    }
+
+    /// `<name>`, `<[numbers]>`, or all tokens but those: `!<…>`.
+    fn special(&mut self, negated: bool) -> Kind {
+        let start = self.at;
+        self.at += usize::from(negated);
+        let len = if self.rest().starts_with('<') { tokens::length(self.rest()) } else { None };
+        let read = if let Some(len) = len {
+            self.at += len;
+            tokens::read(&self.source[self.at - len..self.at], negated)
+        } else {
+            self.at = start + 1;
+            Err("a token was begun here, but none follows".into())
+        };
+        match read {
+            Ok(set) => Kind::Token(set),
+            Err(message) => {
+                self.error(start, message).help(tokens::FORMS);
+                Kind::Stray
             }
         }
     }
@@ -285,7 +348,7 @@ impl Lexer<'_> {
         self.at += first.len_utf8();
         while let Some(c) = self.peek()
             && !c.is_ascii_whitespace()
-            && !starts_token(self.rest(), c)
+            && !starts_token(self.notation, self.rest(), c)
         {
             self.at += c.len_utf8();
         }
@@ -294,7 +357,10 @@ impl Lexer<'_> {
             None => format!("unexpected {}", show(first)),
             Some(_) => format!("unexpected characters, beginning with {}", show(first)),
         };
-        let help = stray_help(first);
+        let help = match first {
+            '\'' => "in GBNF a literal stands between double quotes, `\"…\"`",
+            _ => stray_help(first),
+        };
         self.error(start, message).help(help);
         Kind::Stray
     }
@@ -383,7 +449,7 @@ fn stray_help(c: char) -> &'static str {
     match c {
         ':' | '=' => "a rule is written `name ::= …`; there is no lookahead `(= …)`",
         ';' | ',' => "leave it out: parts stand side by side, and the next `name ::=` ends a rule",
-        '<' | '>' => "write the name of a rule without `<` and `>`",
+        '<' | '>' => "write the name of a rule without `<` and `>`; GBNF has tokens in them",
         '-' => "a name begins with a letter, a digit or `_`; there is no exclusion",
         '/' => "a comment begins with `#`; a regular expression is written with classes and repetitions",
         ']' => "a class begins with `[`; for the character itself, write `\"]\"`",
@@ -396,16 +462,19 @@ fn stray_help(c: char) -> &'static str {
     }
 }
 
-fn starts_token(rest: &str, c: char) -> bool {
-    is_name_start(c)
+fn starts_token(notation: Notation, rest: &str, c: char) -> bool {
+    notation.is_name_start(c)
         || matches!(c, '"' | '\'' | '[' | '{' | '(' | ')' | '|' | '.' | '*' | '+' | '?' | '#')
         || rest.starts_with("::=")
+        || (notation == Notation::Gbnf && matches!(c, '<' | '!'))
 }
 
-fn is_name_start(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
+impl Notation {
+    fn is_name_start(self, c: char) -> bool {
+        c.is_alphanumeric() || c == '_' || (c == '-' && self == Self::Gbnf)
+    }
 }
 
 fn is_name_part(c: char) -> bool {
-    is_name_start(c) || c == '-'
+    c.is_alphanumeric() || matches!(c, '_' | '-')
 }

@@ -1,4 +1,4 @@
-//! Grammars in the `root ::= …` notation that users of `XGrammar` and GBNF know.
+//! Grammars in the `root ::= …` notation that users of `XGrammar` know. [GBNF](crate::gbnf) is read by the same code.
 //!
 //! ```
 //! use maskwright_frontend::ebnf;
@@ -18,11 +18,10 @@
 //!
 //! | file      | from → to                                                                         |
 //! |-----------|-----------------------------------------------------------------------------------|
-//! | `lex`     | text → tokens; literals, classes and bounds are read here, with `escape`          |
+//! | `lex`     | text → tokens; literals, classes and bounds are read here                         |
 //! | `parse`   | tokens → [`ast::Document`], with spans                                            |
 //! | `resolve` | names → rules: undefined, defined twice, no root, not reachable                   |
 //! | `lower`   | rules → [`Grammar`], without the rules that `root` does not reach                 |
-//! | `check`   | which rules can match at all, and why the others cannot                           |
 //!
 //! # Errors and warnings
 //!
@@ -50,19 +49,27 @@
 //! passes take time and memory in proportion to the source.
 
 pub mod ast;
-mod check;
-mod escape;
 mod lex;
 mod lower;
 mod parse;
-mod remarks;
 mod resolve;
 
 use maskwright_grammar::{Diagnostic, Grammar};
 
+pub use crate::notation::remarks::MAX_REMARKS;
+pub(crate) use lex::has_tokens;
 pub use lower::lower;
 pub use parse::parse;
-pub use remarks::MAX_REMARKS;
+pub(crate) use parse::parse_as;
+
+/// The two notations that are read here; they differ in little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notation {
+    /// The one of this module.
+    Ebnf,
+    /// The one of [`crate::gbnf`].
+    Gbnf,
+}
 
 /// How a source is read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]

@@ -6,22 +6,31 @@
 use maskwright_grammar::{Diagnostic, Span};
 
 use super::{
-    Limits, Options,
+    Limits, Notation, Options,
     ast::{Alternation, Atom, Document, Item, Repeat, Rule, Sequence},
     lex::{Kind, Token, lex},
-    remarks::Remarks,
 };
+use crate::notation::remarks::Remarks;
 
 /// Reads a source. On failure gives all errors that were found, in the order of their places.
 pub fn parse(source: &str, options: &Options) -> Result<Document, Vec<Diagnostic>> {
+    parse_as(Notation::Ebnf, source, options)
+}
+
+/// Reads a source in either notation.
+pub(crate) fn parse_as(
+    notation: Notation,
+    source: &str,
+    options: &Options,
+) -> Result<Document, Vec<Diagnostic>> {
     let mut errors = Remarks::default();
     let limits = &options.limits;
     if source.len() > limits.source_bytes {
         errors.push(too_long(source, limits));
         return Err(errors.into_vec());
     }
-    let tokens = lex(source, limits, &mut errors).into_iter().peekable();
-    let mut parser = Parser { source, tokens, limits, errors };
+    let tokens = lex(source, notation, limits, &mut errors).into_iter().peekable();
+    let mut parser = Parser { source, notation, tokens, limits, errors };
     let document = parser.document();
     if parser.errors.is_empty() { Ok(document) } else { Err(parser.errors.into_vec()) }
 }
@@ -34,6 +43,7 @@ fn too_long(source: &str, limits: &Limits) -> Diagnostic {
 
 struct Parser<'a> {
     source: &'a str,
+    notation: Notation,
     tokens: core::iter::Peekable<std::vec::IntoIter<Token>>,
     limits: &'a Limits,
     errors: Remarks,
@@ -76,10 +86,11 @@ impl Parser<'_> {
                 Kind::Literal(text) => group.push(Atom::Literal(text), span),
                 Kind::Class(set) => group.push(Atom::Class(set), span),
                 Kind::Any => group.push(Atom::Any, span),
+                Kind::Token(set) => group.push(Atom::Token(set), span),
                 Kind::Name => group.push(Atom::Rule(self.text(span)), span),
                 Kind::Stray => group.push(Atom::Literal(Box::default()), span),
                 Kind::Bar => group.next_alternative(span.end),
-                Kind::Repeat { min, max } => self.repeat(&mut group, Repeat { min, max, span }),
+                Kind::Repeat { min, max } => self.repeat(&mut group, outer.len(), Repeat { min, max, span }),
                 Kind::Open if outer.len() >= self.limits.depth => {
                     self.too_deep(span);
                     while self.next_in_rule().is_some() {}
@@ -109,7 +120,16 @@ impl Parser<'_> {
         self.tokens.next_if(|token| token.kind != Kind::Head)
     }
 
-    fn repeat(&mut self, group: &mut Group, repeat: Repeat) {
+    /// A repetition of what was read last, `depth` groups deep. GBNF repeats a repetition without parentheses.
+    fn repeat(&mut self, group: &mut Group, depth: usize, repeat: Repeat) {
+        if self.notation == Notation::Gbnf && group.items.last().is_some_and(|item| item.repeat.is_some()) {
+            if depth + group.last_height >= self.limits.depth {
+                self.too_deep(repeat.span);
+                while self.next_in_rule().is_some() {}
+                return;
+            }
+            group.enclose_last();
+        }
         let (message, help) = match group.items.last_mut() {
             Some(Item { repeat: slot @ None, .. }) => {
                 *slot = Some(repeat);
@@ -170,15 +190,29 @@ struct Group {
     items: Vec<Item>,
     /// Where that alternative begins.
     start: usize,
+    /// How deep groups nest in its items, and in the one that was read last.
+    height: usize,
+    last_height: usize,
 }
 
 impl Group {
     fn new(open: Span) -> Self {
-        Self { open, alternatives: Vec::new(), items: Vec::new(), start: open.end }
+        Self { open, alternatives: Vec::new(), items: Vec::new(), start: open.end, height: 0, last_height: 0 }
     }
 
     fn push(&mut self, atom: Atom, span: Span) {
         self.items.push(Item { atom, span, repeat: None });
+        self.last_height = 0;
+    }
+
+    /// Puts the last item, with its repetition, into a group of its own.
+    fn enclose_last(&mut self) {
+        let Some(item) = self.items.pop() else { return };
+        let span = Span::new(item.span.start, item.end());
+        let inner = Alternation { alternatives: vec![Sequence { items: vec![item], span }], span };
+        self.items.push(Item { atom: Atom::Group(inner), span, repeat: None });
+        self.last_height += 1;
+        self.height = self.height.max(self.last_height);
     }
 
     fn next_alternative(&mut self, next_start: usize) {
@@ -200,8 +234,11 @@ impl Group {
 
     fn close_into(self, parent: &mut Group, end: usize) {
         let span = Span::new(self.open.start, end.max(self.open.end));
+        let height = self.height + 1;
         let body = Alternation { span, ..self.finish() };
         parent.push(Atom::Group(body), span);
+        parent.last_height = height;
+        parent.height = parent.height.max(height);
     }
 }
 

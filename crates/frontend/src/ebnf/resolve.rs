@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use maskwright_grammar::{Diagnostic, Span};
 
-use super::{Options, ast::Document, remarks::Remarks};
+use super::{Options, ast::Document};
+use crate::notation::{nearest, remarks::Remarks};
 
 /// The names of a document, all of them known.
 pub(super) struct Scope<'a> {
@@ -64,7 +65,7 @@ fn undefined_help(name: &str, document: &Document, rules: &HashMap<&str, usize>)
         let spaced = name.replace('.', " . ");
         return format!("for any character between two rules, put spaces around the dot: `{spaced}`");
     }
-    match nearest(name, document) {
+    match nearest(name, names(document)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("define it with `{name} ::= …`, or write `\"{name}\"` for the text itself"),
     }
@@ -75,7 +76,7 @@ fn missing_root(document: &Document, root: &str) -> Diagnostic {
         let remark = Diagnostic::error(Span::at(0), "the grammar has no rules");
         return remark.with_help(format!("write at least `{root} ::= …`"));
     };
-    let candidate = nearest(root, document).unwrap_or(&first.name);
+    let candidate = nearest(root, names(document)).unwrap_or(&first.name);
     Diagnostic::error(first.name_span, format!("no rule is called `{root}`, which is where a text begins"))
         .with_help(format!("add `{root} ::= {candidate}`, or name another rule to begin with"))
 }
@@ -93,54 +94,6 @@ fn find_reachable(document: &Document, rules: &HashMap<&str, usize>, root: usize
     reachable
 }
 
-/// The name that is most like `name`, if one is like it at all.
-fn nearest<'a>(name: &str, document: &'a Document) -> Option<&'a str> {
-    // Comparing costs the product of the lengths, for every rule: long names and huge grammars go without.
-    const LONGEST: usize = 64;
-    const MOST: usize = 10_000;
-    let near_enough = (name.chars().count() / 3).max(1);
-    let names = document.rules.iter().take(MOST).map(|rule| &*rule.name);
-    names
-        .filter(|other| name.len().max(other.len()) <= LONGEST)
-        .map(|other| (distance(name, other), other))
-        .filter(|(distance, _)| *distance <= near_enough)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, other)| other)
-}
-
-/// How many characters must be put in, taken out or changed to make `b` of `a`, in which a change of
-/// case or of two neighbours counts as one.
-fn distance(a: &str, b: &str) -> usize {
-    let fold = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
-    let (a, b) = (fold(a), fold(b));
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for i in 0..a.len() {
-        let mut row = vec![i + 1];
-        for j in 0..b.len() {
-            let change = above[j] + usize::from(a[i] != b[j]);
-            let mut least = change.min(above[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
-                least = least.min(before[j - 1] + 1);
-            }
-            row.push(least);
-        }
-        before = core::mem::replace(&mut above, row);
-    }
-    above[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::distance;
-
-    #[test]
-    fn distance_counts_edits() {
-        assert_eq!(distance("digit", "digit"), 0);
-        assert_eq!(distance("digit", "digits"), 1);
-        assert_eq!(distance("digit", "dgiit"), 1);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("Expr", "expr"), 0);
-    }
+fn names(document: &Document) -> impl Iterator<Item = &str> {
+    document.rules.iter().map(|rule| &*rule.name)
 }

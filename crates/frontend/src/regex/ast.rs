@@ -104,7 +104,7 @@ impl Ast {
     }
 
     /// Whether no property of a place stands in it, so that what it matches depends on nothing outside.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.plain
     }
 

@@ -56,7 +56,9 @@ impl Llguidance {
             }
             Constraint::Regex(pattern) => TopLevelGrammar::from_regex(pattern),
             Constraint::Choice(choices) => TopLevelGrammar::from_regex(&one_of(choices)),
+            Constraint::Lark(source) => TopLevelGrammar::from_lark(source.clone()),
             Constraint::Ebnf(_) => return Err(unsupported("EBNF grammars")),
+            Constraint::Gbnf(_) => return Err(unsupported("GBNF grammars")),
         })
     }
 }
@@ -98,7 +100,10 @@ fn word(vocabulary: &Vocabulary, id: TokenId) -> Vec<u8> {
 fn check(constraint: &Constraint, options: &Options) -> Result<(), Error> {
     let default = Options::default();
     match constraint {
-        Constraint::JsonSchema(_) => {
+        Constraint::Lark(_) if options.lark.start != default.lark.start => {
+            return Err(unsupported("choice of the rule to begin with"));
+        }
+        Constraint::JsonSchema(_) | Constraint::Lark(_) => {
             let limits = default.json_schema.limits.clone();
             if options.json_schema.clone().with_limits(limits) != default.json_schema {
                 return Err(unsupported("choice of white space, key order, strictness or resolver"));

@@ -88,8 +88,8 @@ use crate::{Constraint, Kind, Options};
 fn bytes_for_text(kind: Kind) -> usize {
     match kind {
         Kind::Choice => 32,
-        Kind::Ebnf => 96,
-        Kind::Regex | Kind::JsonSchema => 192,
+        Kind::Ebnf | Kind::Gbnf => 96,
+        Kind::Regex | Kind::Lark | Kind::JsonSchema => 192,
     }
 }
 

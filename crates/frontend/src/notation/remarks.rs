@@ -7,14 +7,17 @@ pub const MAX_REMARKS: usize = 20;
 
 /// Errors, or warnings, in the order in which they were found.
 #[derive(Debug, Default)]
-pub(super) struct Remarks {
+pub(crate) struct Remarks {
     kept: Vec<Diagnostic>,
     dropped: usize,
     first_dropped: Span,
 }
 
 impl Remarks {
-    pub(super) fn push(&mut self, remark: Diagnostic) {
+    pub(crate) fn push(&mut self, remark: Diagnostic) {
+        if self.kept.contains(&remark) {
+            return;
+        }
         if self.kept.len() < MAX_REMARKS {
             self.kept.push(remark);
             return;
@@ -26,21 +29,21 @@ impl Remarks {
     }
 
     /// Whether another remark would be left out, so that it need not be worked out.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.kept.len() >= MAX_REMARKS
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
     /// Whether a remark was made about a place from `start` on and before `end`.
-    pub(super) fn any_within(&self, start: usize, end: usize) -> bool {
+    pub(crate) fn any_within(&self, start: usize, end: usize) -> bool {
         self.kept.iter().any(|remark| (start..end).contains(&remark.span.start))
     }
 
     /// The remarks, from the first place to the last.
-    pub(super) fn into_vec(mut self) -> Vec<Diagnostic> {
+    pub(crate) fn into_vec(mut self) -> Vec<Diagnostic> {
         self.kept.sort_by_key(|remark| remark.span.start);
         if let (true, Some(last)) = (self.dropped > 0, self.kept.last()) {
             let severity = last.severity;

@@ -12,14 +12,14 @@ use maskwright_grammar::{Expr, Grammar, RuleId};
 
 /// Which expressions of a grammar match some text.
 #[derive(Debug)]
-pub(super) struct Life<'a> {
+pub(crate) struct Life<'a> {
     grammar: &'a Grammar,
     /// By the index of the expression.
     living: Vec<bool>,
 }
 
 /// Finds out which expressions match some text.
-pub(super) fn find_living(grammar: &Grammar) -> Life<'_> {
+pub(crate) fn find_living(grammar: &Grammar) -> Life<'_> {
     let exprs = grammar.exprs();
     let mut waits_for: Vec<usize> = exprs.iter().map(operands_needed).collect();
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); exprs.len()];
@@ -49,7 +49,7 @@ fn operands_needed(expr: &Expr) -> usize {
     match expr {
         Expr::Never => usize::MAX,
         Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Token(_) | Expr::Repeat { min: 0, .. }
-        // This notation has none of these; whether they match something, automata must tell.
+        // EBNF has none of these; whether they match something, automata must tell.
         | Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) => 0,
         Expr::Seq(parts) => parts.len(),
         Expr::Alt(_) | Expr::Repeat { .. } | Expr::Rule(_) | Expr::Scope { .. } | Expr::Distinct(_) => 1,
@@ -69,13 +69,13 @@ fn operands<'a>(grammar: &'a Grammar, expr: &'a Expr) -> impl Iterator<Item = us
 enum End {
     /// It came back to this rule.
     Again(RuleId),
-    /// It came to a class without members.
-    EmptyClass,
+    /// It came to something that matches nothing.
+    Nothing,
 }
 
 impl Life<'_> {
     /// The rules that match no text.
-    pub(super) fn dead_rules(&self) -> Vec<RuleId> {
+    pub(crate) fn dead_rules(&self) -> Vec<RuleId> {
         let is_dead = |id: &RuleId| !self.living[self.grammar.rule(*id).expr().index()];
         self.grammar.rule_ids().filter(is_dead).collect()
     }
@@ -84,7 +84,9 @@ impl Life<'_> {
     ///
     /// Follows one way that the rule must take, such as "it needs `a`, which needs `b`, which needs
     /// `a` again, without end".
-    pub(super) fn explain(&self, dead: RuleId) -> String {
+    ///
+    /// `nothing` is what a way ends in that comes to no rule.
+    pub(crate) fn explain(&self, dead: RuleId, nothing: &str) -> String {
         let (way, end) = self.follow(dead);
         let mut reason = String::new();
         for (i, name) in shorten(&way).into_iter().enumerate() {
@@ -96,7 +98,7 @@ impl Life<'_> {
             End::Again(rule) => {
                 reason + &format!("{needs} `{}` again, without end", self.grammar.rule(rule).name())
             }
-            End::EmptyClass => reason + &format!("{needs} a character from a class that has none"),
+            End::Nothing => reason + &format!("{needs} {nothing}"),
         }
     }
 
@@ -106,7 +108,7 @@ impl Life<'_> {
         let (mut way, mut rule) = (Vec::new(), dead);
         loop {
             match self.first_dead_mention(rule) {
-                None => return (way, End::EmptyClass),
+                None => return (way, End::Nothing),
                 Some(next) if !seen.insert(next) => return (way, End::Again(next)),
                 Some(next) => {
                     way.push(self.grammar.rule(next).name());
@@ -116,7 +118,7 @@ impl Life<'_> {
         }
     }
 
-    /// The first mention of a dead rule in a dead rule; `None` if an empty class is what kills it.
+    /// The first mention of a dead rule in a dead rule; `None` if what kills it is no rule.
     fn first_dead_mention(&self, rule: RuleId) -> Option<RuleId> {
         let mut id = self.grammar.rule(rule).expr();
         loop {

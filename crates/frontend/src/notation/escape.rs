@@ -4,7 +4,7 @@ use maskwright_grammar::CharSet;
 
 /// What an escape stands for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Escape {
+pub(crate) enum Escape {
     /// One character.
     Char(char),
     /// A set of characters: `\d` and its kin, which only a class can hold.
@@ -13,14 +13,14 @@ pub(super) enum Escape {
 
 /// Why an escape means nothing.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct BadEscape {
-    pub(super) message: String,
-    pub(super) help: String,
+pub(crate) struct BadEscape {
+    pub(crate) message: String,
+    pub(crate) help: String,
 }
 
 /// Reads the escape at the start of `text`, which is a backslash. Gives what it stands for, and how
 /// many bytes belong to it either way.
-pub(super) fn read(text: &str) -> (Result<Escape, BadEscape>, usize) {
+pub(crate) fn read(text: &str) -> (Result<Escape, BadEscape>, usize) {
     let Some(letter) = text.chars().nth(1).filter(|c| *c != '\n') else {
         return (Err(at_line_end()), 1);
     };
@@ -142,7 +142,7 @@ fn scalar(code: u32, rest: &str) -> Result<Escape, BadEscape> {
 }
 
 /// A character as people can read it in a message.
-pub(super) fn show(c: char) -> String {
+pub(crate) fn show(c: char) -> String {
     if c.is_control() || (c.is_whitespace() && c != ' ') {
         format!("U+{:04X}", u32::from(c))
     } else {

@@ -1,0 +1,224 @@
+//! The grammar as it was written, with spans.
+//!
+//! ```text
+//! list[lazy]: "a" x~2 | B & ~C -> pair
+//! │   └─┬──┘  └┬┘ └┬┘   └──┬─┘            Attributes; Items; conjuncts
+//! │           └──┬──┘ | └──┬───────┘      Alternative
+//! │           └────────────┬───────┘      Alternation
+//! └─────────────┬──────────────────┘      Definition
+//! ```
+//!
+//! Aliases (`-> pair`), priorities (`.2`) and the marks `?` and `!` shape Lark's trees and not its language; the parser reads and
+//! forgets them. Only groups and complements nest, and the parser bounds how deep: code that calls itself once per level is safe.
+
+use maskwright_grammar::{CharSet, Span, TokenSet};
+
+use super::params::{Condition, Update};
+
+/// A whole source: its outermost document and those inside of `%lark { … }`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The documents. The outermost is the last one.
+    pub documents: Vec<Document>,
+}
+
+/// A list of definitions and directives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Document {
+    /// Rules and terminals, imported ones included, in the order in which they were written.
+    pub definitions: Vec<Definition>,
+    /// What each `%ignore` names.
+    pub ignored: Vec<Alternation>,
+    /// What `%llguidance` says.
+    pub settings: Settings,
+    /// From the first character to the last.
+    pub span: Span,
+}
+
+/// The options of `%llguidance` that have a meaning here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether ignored text may stand before everything else.
+    pub ignored_first: bool,
+    /// Whether a match of `%ignore` is all the text that is ignored at a place, and not one of several.
+    pub ignored_once: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { ignored_first: true, ignored_once: false }
+    }
+}
+
+/// `name: body`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// What it is called.
+    pub name: Box<str>,
+    /// Where the name stands.
+    pub span: Span,
+    /// A rule or a terminal.
+    pub sort: Sort,
+    /// Whether it has a 64-bit parameter: `name::_`.
+    pub is_parametric: bool,
+    /// Whether it comes from `%import`.
+    pub is_imported: bool,
+    /// The names in `name{x, y}`.
+    pub template: Vec<Box<str>>,
+    /// What stands in brackets behind the name.
+    pub attributes: Attributes,
+    /// What it matches.
+    pub body: Alternation,
+}
+
+/// The two sorts of definitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// Lower case: may call itself, and ignored text may stand between its parts.
+    Rule,
+    /// Upper case: a regular expression, in which nothing is ignored.
+    Terminal,
+}
+
+/// `[lazy, max_tokens=10, …]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Where a match ends.
+    pub ending: Option<(Ending, Span)>,
+    /// `max_tokens=…`, with its place.
+    pub max_tokens: Option<(u64, Span)>,
+    /// `temperature=…`, with its place.
+    pub temperature: Option<Span>,
+    /// `capture` and `stop_capture`, with their places.
+    pub captures: Vec<Span>,
+}
+
+/// Where a match ends, if that is not decided by what follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// `lazy`: as soon as the body matches.
+    Lazy,
+    /// `suffix=x`: with the first `x`.
+    Suffix(Atom),
+    /// `stop=x`: before the first `x`.
+    Stop(Atom),
+}
+
+/// Alternatives between `|`; at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alternation {
+    /// The alternatives.
+    pub alternatives: Vec<Alternative>,
+    /// From the first alternative to the last.
+    pub span: Span,
+}
+
+/// Sequences between `&`; at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alternative {
+    /// The sequences, all of which must match.
+    pub conjuncts: Vec<Vec<Item>>,
+    /// `%if …`, with its place.
+    pub condition: Option<(Condition, Span)>,
+    /// From the first item to the last.
+    pub span: Span,
+}
+
+/// An atom, perhaps repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// What stands here.
+    pub atom: Atom,
+    /// Where the atom stands.
+    pub span: Span,
+    /// How often, if that was said: at least and, where there is a bound, at most.
+    pub repeat: Option<(u32, Option<u32>)>,
+}
+
+/// The smallest parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Atom {
+    /// `"text"`, with the escapes resolved.
+    Literal {
+        /// The text.
+        text: Box<str>,
+        /// `"text"i`.
+        ignore_case: bool,
+    },
+    /// `"a".."z"`.
+    Range(CharSet),
+    /// `/pattern/flags`.
+    Regex {
+        /// The pattern, as it was written.
+        pattern: Box<str>,
+        /// The flags.
+        flags: Box<str>,
+        /// Where the pattern begins; `None` if it stands elsewhere, as that of an import does.
+        at: Option<usize>,
+    },
+    /// `%regex { "substring_chars": … }`: any run of neighbouring chunks.
+    Substring(Vec<Box<str>>),
+    /// A name.
+    Name(Box<str>),
+    /// `name::value`.
+    Call(Box<str>, Update),
+    /// `name{a, b}`.
+    Template(Box<str>, Vec<Item>),
+    /// `<name>` and its kin: one token of the vocabulary.
+    Token(TokenSet),
+    /// `%json { … }`, as text.
+    Json(Box<str>),
+    /// `%lark { … }`: its place in [`Source::documents`].
+    Nested(usize),
+    /// `( … )`.
+    Group(Alternation),
+    /// `[ … ]`.
+    Maybe(Alternation),
+    /// `~x`.
+    Not(Box<Item>),
+}
+
+/// Something that [`Alternation::walk`] comes by.
+#[derive(Clone, Copy, Debug)]
+pub enum Visit<'a> {
+    /// An item, and whether it is part of a terminal.
+    Item(&'a Item, bool),
+    /// A condition, with its place, and whether it is part of a terminal.
+    Condition(Span, bool),
+}
+
+impl Alternation {
+    /// Calls `visit` for everything inside, in no particular order, but not for what stands in nested documents. An intersection
+    /// and a complement are terminals, wherever they stand.
+    pub fn walk<'a>(&'a self, in_terminal: bool, mut visit: impl FnMut(Visit<'a>)) {
+        let mut groups = vec![(self, in_terminal)];
+        let mut items: Vec<(&Item, bool)> = Vec::new();
+        while let Some((group, in_terminal)) = groups.pop() {
+            for alternative in &group.alternatives {
+                if let Some((_, place)) = alternative.condition {
+                    visit(Visit::Condition(place, in_terminal));
+                }
+                let in_terminal = in_terminal || alternative.conjuncts.len() > 1;
+                items.extend(alternative.conjuncts.iter().flatten().map(|item| (item, in_terminal)));
+            }
+            while let Some((item, in_terminal)) = items.pop() {
+                visit(Visit::Item(item, in_terminal));
+                match &item.atom {
+                    Atom::Group(inner) | Atom::Maybe(inner) => groups.push((inner, in_terminal)),
+                    Atom::Not(inner) => items.push((inner, true)),
+                    Atom::Template(_, arguments) => {
+                        items.extend(arguments.iter().map(|item| (item, in_terminal)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+impl Definition {
+    /// Whether the whole of it is a terminal, in which nothing is ignored: by its name, or by its attributes.
+    pub fn is_terminal(&self) -> bool {
+        self.sort == Sort::Terminal || self.attributes.ending.is_some()
+    }
+}

@@ -1,0 +1,518 @@
+//! From the source to the [`Grammar`].
+//!
+//! # Without a lexer
+//!
+//! Lark and llguidance cut a text into terminals first, the longest match winning, and parse what comes out. Here terminals are parts of
+//! the grammar like all others, and a text is accepted if it can be cut in *some* way. `docs/lark.md` says what follows from that.
+//!
+//! # Ignored text
+//!
+//! may stand before everything, and behind every terminal of a rule: `a: X Y` becomes `X ignored Y ignored`, where `ignored` is the rule
+//! `(everything ignored)*`. That it is one small regular rule, and stands only behind terminals and never behind rules, keeps it from
+//! being ambiguous: between two terminals there is one place for it.
+//!
+//! # Instances
+//!
+//! A rule is built once for each value of its parameter, and each list of arguments of its template, that is asked for; a queue and a
+//! table see to it. Parameters can take 2⁶⁴ values, so [`Limits::expansion`](super::Limits::expansion) bounds what is built this way.
+
+use std::collections::HashMap;
+
+use maskwright_grammar::{Diagnostic, Expr, ExprId, Grammar, GrammarBuilder, RuleId, Span};
+
+use super::Options;
+use super::ast::{Alternation, Alternative, Atom, Definition, Item, Sort, Source, Visit};
+use super::resolve::{Scope, resolve};
+use super::{ending, substring, terminal};
+use crate::json_schema;
+use crate::notation::{check::find_living, parts::Part, remarks::Remarks};
+
+/// Lowers a source: the grammar with its warnings, or the errors.
+pub fn lower(
+    source: &Source,
+    options: &Options,
+    schemas: &json_schema::Options,
+) -> Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let scopes = resolve(source, options)?;
+    let mut warnings = Remarks::default();
+    for scope in &scopes {
+        warn_unused(scope, &mut warnings);
+        warn_annotations(scope, &mut warnings);
+    }
+    let mut lowering = Lowering {
+        scopes: &scopes,
+        options,
+        schemas,
+        builder: GrammarBuilder::new(),
+        errors: Remarks::default(),
+        warnings,
+        prepared: scopes.iter().map(|_| None).collect(),
+        instances: HashMap::new(),
+        built: Vec::new(),
+        quoted: HashMap::new(),
+        expanded: 0,
+    };
+    let outermost = scopes.len() - 1;
+    let root = lowering.root(outermost);
+    lowering.build_instances();
+    lowering.finish(root, outermost)
+}
+
+fn warn_unused(scope: &Scope<'_>, warnings: &mut Remarks) {
+    let start = &scope.document.definitions[scope.start].name;
+    for (definition, _) in scope.document.definitions.iter().zip(&scope.reachable).filter(|(_, used)| !**used)
+    {
+        if !definition.is_imported {
+            let message = format!("`{}` is not used: nothing leads to it from `{start}`", definition.name);
+            warnings.push(Diagnostic::warning(definition.span, message).with_help("use it, or remove it"));
+        }
+    }
+}
+
+/// Attributes that say nothing about which texts match.
+fn warn_annotations(scope: &Scope<'_>, warnings: &mut Remarks) {
+    for definition in &scope.document.definitions {
+        let attributes = &definition.attributes;
+        let captures = attributes.captures.iter().map(|place| ("a capture", *place));
+        for (what, place) in captures.chain(attributes.temperature.map(|place| ("a temperature", place))) {
+            let message =
+                format!("{what} does not change which texts match, and nothing else is done with it");
+            warnings.push(
+                Diagnostic::warning(place, message)
+                    .with_help("leave it out, or see to it where tokens are sampled"),
+            );
+        }
+    }
+}
+
+/// What a definition may need that no text matches, beside rules without end.
+const NOTHING: &str = "something that no text matches";
+
+/// A rule with what its parameters stand for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Instance {
+    document: usize,
+    definition: usize,
+    value: Option<u64>,
+    arguments: Box<[ExprId]>,
+}
+
+/// What a document needs before its rules can be built.
+#[derive(Clone, Debug)]
+struct Prepared {
+    /// What stands for each terminal that is used.
+    terminals: HashMap<usize, ExprId>,
+    /// What is ignored, any number of times; `None` if nothing is.
+    ignored: Option<ExprId>,
+}
+
+pub(super) struct Lowering<'a> {
+    scopes: &'a [Scope<'a>],
+    options: &'a Options,
+    schemas: &'a json_schema::Options,
+    pub(super) builder: GrammarBuilder,
+    pub(super) errors: Remarks,
+    pub(super) warnings: Remarks,
+    prepared: Vec<Option<Prepared>>,
+    instances: HashMap<Instance, RuleId>,
+    /// Every instance, in the order in which it was asked for.
+    built: Vec<(Instance, RuleId)>,
+    /// Patterns, substrings and schemas, by the place where they stand.
+    quoted: HashMap<Span, ExprId>,
+    /// How much was built for parameters and templates.
+    expanded: usize,
+}
+
+/// Where lowering stands.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'k> {
+    document: usize,
+    value: Option<u64>,
+    template: &'k [Box<str>],
+    arguments: &'k [ExprId],
+    in_terminal: bool,
+}
+
+impl<'a> Lowering<'a> {
+    /// The rule of a whole text: the start, and what may be ignored before it.
+    fn root(&mut self, document: usize) -> RuleId {
+        let start = self.instance(document, self.scopes[document].start, None, Box::default());
+        match self.ignored_first(document) {
+            None => start,
+            Some(ignored) => {
+                let root = self.builder.declare("text");
+                let start = self.builder.rule(start);
+                let body = self.builder.seq([ignored, start]);
+                self.builder.define(root, body);
+                root
+            }
+        }
+    }
+
+    fn ignored_first(&mut self, document: usize) -> Option<ExprId> {
+        let ignored = self.prepared(document).ignored;
+        ignored.filter(|_| self.scopes[document].document.settings.ignored_first)
+    }
+
+    /// Builds everything that was asked for, and what that asks for in turn.
+    fn build_instances(&mut self) {
+        let mut next = 0;
+        while let Some((instance, rule)) = self.built.get(next).cloned() {
+            next += 1;
+            let scopes = self.scopes;
+            let definition = &scopes[instance.document].document.definitions[instance.definition];
+            let place = Place {
+                document: instance.document,
+                value: instance.value,
+                template: &definition.template,
+                arguments: &instance.arguments,
+                in_terminal: false,
+            };
+            let body = self.rule_body(definition, place);
+            self.builder.define(rule, body);
+            if self.expanded > self.options.limits.expansion {
+                let message = format!(
+                    "with its parameters written out, the grammar has more than {} parts",
+                    self.options.limits.expansion
+                );
+                let help = "use fewer bits, or count with `{n,m}`; or raise the limit";
+                self.errors.push(Diagnostic::error(definition.span, message).with_help(help));
+                break;
+            }
+        }
+    }
+
+    fn rule_body(&mut self, definition: &'a Definition, place: Place<'_>) -> ExprId {
+        let attributes = &definition.attributes;
+        if let Some((_, span)) = attributes.max_tokens {
+            // The one place where budgets enter: the body is to be given at most so many tokens.
+            let message = "`max_tokens` is not supported yet";
+            let help = "limit the text instead, as in `/(.|\\n){0,500}/`";
+            self.errors.push(Diagnostic::error(span, message).with_help(help));
+        }
+        // As with llguidance, a rule with one of these attributes is a terminal if it can be.
+        let is_terminal = definition.is_terminal()
+            || (attributes.temperature.is_some() && self.has_only_terminals(definition, place.document));
+        let inner = Place { in_terminal: is_terminal, ..place };
+        let mut body = self.alternation(&definition.body, inner).build(&mut self.builder);
+        if let Some((ending, span)) = &attributes.ending {
+            body = ending::lower(body, ending, *span, inner, self);
+        }
+        if is_terminal { self.and_ignored(body, place).build(&mut self.builder) } else { body }
+    }
+
+    fn has_only_terminals(&self, definition: &Definition, document: usize) -> bool {
+        let scope = &self.scopes[document];
+        let is_terminal = |name: &str| {
+            scope
+                .names
+                .get(name)
+                .is_some_and(|&place| scope.document.definitions[place].sort == Sort::Terminal)
+        };
+        let mut only = true;
+        definition.body.walk(false, |visit| {
+            only &= match visit {
+                Visit::Item(Item { atom: Atom::Name(name), .. }, _) => is_terminal(name),
+                Visit::Item(Item { atom, .. }, _) => !matches!(
+                    atom,
+                    Atom::Call(..) | Atom::Template(..) | Atom::Token(_) | Atom::Json(_) | Atom::Nested(_)
+                ),
+                Visit::Condition(..) => false,
+            };
+        });
+        only
+    }
+
+    /// The rule that stands for an instance; it is built later.
+    fn instance(
+        &mut self,
+        document: usize,
+        definition: usize,
+        value: Option<u64>,
+        arguments: Box<[ExprId]>,
+    ) -> RuleId {
+        let instance = Instance { document, definition, value, arguments };
+        if let Some(&known) = self.instances.get(&instance) {
+            return known;
+        }
+        let name = &self.scopes[document].document.definitions[definition].name;
+        let rule = match value {
+            Some(value) => self.builder.declare(&format!("{name}::{value}")),
+            None => self.builder.declare(name),
+        };
+        self.instances.insert(instance.clone(), rule);
+        self.built.push((instance, rule));
+        rule
+    }
+
+    /// The terminals of a document and what it ignores, built when its first rule is.
+    fn prepared(&mut self, document: usize) -> &Prepared {
+        if self.prepared[document].is_none() {
+            self.prepared[document] = Some(Prepared { terminals: HashMap::new(), ignored: None });
+            let scope = &self.scopes[document];
+            let place = Place { document, value: None, template: &[], arguments: &[], in_terminal: true };
+            for &at in &scope.terminals {
+                let definition = &scope.document.definitions[at];
+                let body = self.alternation(&definition.body, place).build(&mut self.builder);
+                let expr = self.named_terminal(&definition.name, body);
+                if let Some(prepared) = &mut self.prepared[document] {
+                    prepared.terminals.insert(at, expr);
+                }
+            }
+            let ignored = self.ignored_rule(scope, place);
+            if let Some(prepared) = &mut self.prepared[document] {
+                prepared.ignored = ignored;
+            }
+        }
+        match &self.prepared[document] {
+            Some(prepared) => prepared,
+            None => unreachable!("it was prepared above"),
+        }
+    }
+
+    /// `ignored: (everything ignored)*`.
+    fn ignored_rule(&mut self, scope: &Scope<'a>, place: Place<'_>) -> Option<ExprId> {
+        if scope.document.ignored.is_empty() {
+            return None;
+        }
+        let parts: Vec<Part> =
+            scope.document.ignored.iter().map(|body| self.alternation(body, place)).collect();
+        let one = Part::alt(parts, &mut self.builder).build(&mut self.builder);
+        let max = scope.document.settings.ignored_once.then_some(1);
+        let body = self.builder.repeat(one, 0, max);
+        let rule = self.builder.declare("ignored");
+        self.builder.define(rule, body);
+        Some(self.builder.rule(rule))
+    }
+
+    /// A terminal has a rule of its own, so that mentioning it does not copy it; the smallest are put in place.
+    fn named_terminal(&mut self, name: &str, body: ExprId) -> ExprId {
+        const SMALL: usize = 32;
+        let is_class =
+            |id: ExprId| matches!(self.builder.expr(id), Expr::Class(_) | Expr::Empty | Expr::Never);
+        let is_small = match self.builder.expr(body) {
+            Expr::Bytes(bytes) => bytes.len() <= SMALL,
+            Expr::Repeat { body, .. } => is_class(*body),
+            _ => is_class(body),
+        };
+        if is_small {
+            return body;
+        }
+        let rule = self.builder.declare(name);
+        self.builder.define(rule, body);
+        self.builder.rule(rule)
+    }
+
+    fn alternation(&mut self, alternation: &'a Alternation, place: Place<'_>) -> Part {
+        let mut parts = Vec::with_capacity(alternation.alternatives.len());
+        for alternative in &alternation.alternatives {
+            let value = place.value.unwrap_or(0);
+            if alternative.condition.as_ref().is_none_or(|(condition, _)| condition.holds(value)) {
+                parts.push(self.alternative(alternative, place));
+            }
+        }
+        if parts.is_empty() {
+            return Part::One(self.builder.never());
+        }
+        Part::alt(parts, &mut self.builder)
+    }
+
+    fn alternative(&mut self, alternative: &'a Alternative, place: Place<'_>) -> Part {
+        if let [only] = &*alternative.conjuncts {
+            return self.sequence(only, place);
+        }
+        let inner = Place { in_terminal: true, ..place };
+        let mut all = Vec::with_capacity(alternative.conjuncts.len());
+        for conjunct in &alternative.conjuncts {
+            let part = self.sequence(conjunct, inner);
+            all.push(part.build(&mut self.builder));
+        }
+        let both = self.builder.and(all);
+        self.as_terminal(both, place)
+    }
+
+    fn sequence(&mut self, items: &'a [Item], place: Place<'_>) -> Part {
+        let parts: Vec<Part> = items.iter().map(|item| self.item(item, place)).collect();
+        Part::seq(parts, &mut self.builder)
+    }
+
+    fn item(&mut self, item: &'a Item, place: Place<'_>) -> Part {
+        if place.value.is_some() || !place.template.is_empty() {
+            // A long text counts as several parts, because it is copied.
+            self.expanded += 1 + (item.span.end - item.span.start) / 64;
+            if self.expanded > self.options.limits.expansion {
+                return Part::One(self.builder.never());
+            }
+        }
+        let part = self.atom(&item.atom, item.span, place);
+        match item.repeat {
+            None => part,
+            Some((min, max)) => part.repeat(min, max, &mut self.builder),
+        }
+    }
+
+    pub(super) fn atom(&mut self, atom: &'a Atom, span: Span, place: Place<'_>) -> Part {
+        let scopes = self.scopes;
+        let names = &scopes[place.document].names;
+        let terminal = match atom {
+            Atom::Group(inner) => return self.alternation(inner, place),
+            Atom::Maybe(inner) => {
+                let inner = self.alternation(inner, place);
+                return inner.optional(&mut self.builder);
+            }
+            Atom::Name(name) => match place.template.iter().position(|parameter| parameter == name) {
+                Some(at) => return Part::One(place.arguments[at]),
+                None => match names.get(&**name) {
+                    Some(&at) => return self.mention(at, place),
+                    None => self.builder.never(),
+                },
+            },
+            Atom::Call(name, update) => {
+                let value = update.apply(place.value.unwrap_or(0));
+                return self.call(names.get(&**name), Some(value), Box::default(), place);
+            }
+            Atom::Template(name, arguments) => {
+                let mut lowered = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    let part = self.item(argument, place);
+                    lowered.push(part.build(&mut self.builder));
+                }
+                return self.call(names.get(&**name), None, lowered.into(), place);
+            }
+            Atom::Nested(document) => {
+                let first = self.ignored_first(*document);
+                let start = self.instance(*document, scopes[*document].start, None, Box::default());
+                let start = self.builder.rule(start);
+                self.builder.seq(first.into_iter().chain([start]))
+            }
+            Atom::Not(inner) => {
+                let inner = self.item(inner, Place { in_terminal: true, ..place }).build(&mut self.builder);
+                self.builder.not(inner)
+            }
+            Atom::Literal { text, .. } if text.is_empty() => return Part::One(self.builder.empty()),
+            Atom::Literal { text, ignore_case: false } => self.builder.bytes(text.as_bytes()),
+            Atom::Literal { text, ignore_case: true } => terminal::any_case(text, span, self),
+            Atom::Range(set) => self.builder.class(set.clone()),
+            Atom::Token(set) => self.builder.token(set.clone()),
+            Atom::Regex { .. } | Atom::Substring(_) | Atom::Json(_) => self.quote(atom, span),
+        };
+        self.as_terminal(terminal, place)
+    }
+
+    /// What a name stands for that is no parameter.
+    fn mention(&mut self, definition: usize, place: Place<'_>) -> Part {
+        if self.scopes[place.document].document.definitions[definition].sort == Sort::Rule {
+            return self.call(Some(&definition), None, Box::default(), place);
+        }
+        match self.prepared(place.document).terminals.get(&definition).copied() {
+            Some(terminal) => self.as_terminal(terminal, place),
+            None => Part::One(self.builder.never()),
+        }
+    }
+
+    fn call(
+        &mut self,
+        definition: Option<&usize>,
+        value: Option<u64>,
+        arguments: Box<[ExprId]>,
+        place: Place<'_>,
+    ) -> Part {
+        Part::One(match definition {
+            Some(&definition) => {
+                let rule = self.instance(place.document, definition, value, arguments);
+                self.builder.rule(rule)
+            }
+            None => self.builder.never(),
+        })
+    }
+
+    /// In a rule, text may be ignored behind a terminal.
+    fn as_terminal(&mut self, terminal: ExprId, place: Place<'_>) -> Part {
+        if place.in_terminal { Part::One(terminal) } else { self.and_ignored(terminal, place) }
+    }
+
+    fn and_ignored(&mut self, terminal: ExprId, place: Place<'_>) -> Part {
+        match self.prepared(place.document).ignored {
+            Some(ignored) => Part::Seq(vec![terminal, ignored]),
+            None => Part::One(terminal),
+        }
+    }
+
+    /// What is written in another language, which is read once however often it is built.
+    fn quote(&mut self, atom: &Atom, span: Span) -> ExprId {
+        if let Some(&known) = self.quoted.get(&span) {
+            return known;
+        }
+        let quoted = match atom {
+            Atom::Regex { pattern, flags, at } => terminal::regex(pattern, flags, *at, span, self),
+            Atom::Substring(chunks) => substring::lower(chunks, &mut self.builder),
+            Atom::Json(text) => self.schema(text, span),
+            _ => self.builder.never(),
+        };
+        self.quoted.insert(span, quoted);
+        quoted
+    }
+
+    /// The grammar of a schema, as a rule of its own.
+    fn schema(&mut self, text: &str, span: Span) -> ExprId {
+        match json_schema::grammar(text, self.schemas) {
+            Ok((grammar, _report)) => {
+                let body = self.builder.embed(&grammar);
+                let rule = self.builder.declare("json");
+                self.builder.define(rule, body);
+                self.builder.rule(rule)
+            }
+            Err(error) => {
+                for problem in error.problems() {
+                    let at = if problem.pointer.is_empty() {
+                        String::new()
+                    } else {
+                        format!(" at {}", problem.pointer)
+                    };
+                    let message = format!("in this schema{at}: {}", problem.message);
+                    self.errors.push(Diagnostic::error(span, message).with_help(&*problem.help));
+                }
+                self.builder.never()
+            }
+        }
+    }
+
+    /// Checks that something can match, and closes the grammar.
+    fn finish(
+        mut self,
+        root: RuleId,
+        document: usize,
+    ) -> Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>> {
+        if !self.errors.is_empty() {
+            return Err(self.errors.into_vec());
+        }
+        let place = self.scopes[document].document.definitions[self.scopes[document].start].span;
+        let grammar = self.builder.finish(root).map_err(|error| {
+            vec![
+                Diagnostic::error(place, error.to_string())
+                    .with_help("make the terminals of this grammar simpler"),
+            ]
+        })?;
+        let life = find_living(&grammar);
+        let dead = life.dead_rules();
+        if dead.contains(&root) {
+            let start = &self.scopes[document].document.definitions[self.scopes[document].start].name;
+            let dead = self.built.first().map_or(root, |(_, rule)| *rule);
+            let message = format!("no text can match `{start}`, because {}", life.explain(dead, NOTHING));
+            return Err(vec![Diagnostic::error(place, message).with_help("add an alternative that ends")]);
+        }
+        for (instance, rule) in &self.built {
+            // That some values of a parameter lead nowhere is what conditions are for.
+            if instance.value.is_none() && instance.arguments.is_empty() && dead.binary_search(rule).is_ok() {
+                let definition = &self.scopes[instance.document].document.definitions[instance.definition];
+                let reason =
+                    if self.warnings.is_full() { String::new() } else { life.explain(*rule, NOTHING) };
+                let message = format!("`{}` can never match, because {reason}", definition.name);
+                let help = "what needs it is left out; add an alternative that ends";
+                self.warnings.push(Diagnostic::warning(definition.span, message).with_help(help));
+            }
+        }
+        drop(life);
+        Ok((grammar, self.warnings.into_vec()))
+    }
+}

@@ -1,0 +1,294 @@
+//! From tokens to the [`Source`].
+//!
+//! A recursive descent. Whatever nests goes one level deeper in one counter, and too deep is an error with its place. After an error the
+//! reader goes on with the next definition, so that one reading shows them all.
+
+mod atom;
+mod head;
+mod value;
+
+use maskwright_grammar::{Diagnostic, Span};
+
+use super::ast::{Alternation, Alternative, Atom, Document, Item, Sort, Source};
+use super::lex::{Kind, Token, lex};
+use super::{Limits, Options};
+use crate::notation::remarks::Remarks;
+
+/// Reads a source. On failure gives all errors that were found, in the order of their places.
+pub fn parse(source: &str, options: &Options) -> Result<Source, Vec<Diagnostic>> {
+    let limits = &options.limits;
+    let mut errors = Remarks::default();
+    if source.len() > limits.source_bytes {
+        let message =
+            format!("the grammar has {} bytes, more than the limit of {}", source.len(), limits.source_bytes);
+        let remark = Diagnostic::error(Span::at(limits.source_bytes), message);
+        return Err(vec![remark.with_help("make it smaller, or raise the limit")]);
+    }
+    let tokens = lex(source, &mut errors);
+    let mut parser =
+        Parser { source, tokens, at: 0, depth: 0, definitions: 0, limits, errors, documents: Vec::new() };
+    let document = parser.document(false);
+    parser.documents.push(document);
+    if parser.errors.is_empty() {
+        Ok(Source { documents: parser.documents })
+    } else {
+        Err(parser.errors.into_vec())
+    }
+}
+
+/// The error has been reported, and this definition cannot be read on.
+struct Stop;
+
+type Read<T> = Result<T, Stop>;
+
+struct Parser<'a> {
+    source: &'a str,
+    tokens: Vec<Token>,
+    at: usize,
+    /// How many groups, complements, conditions and documents are open.
+    depth: usize,
+    /// How many definitions were read, in all documents.
+    definitions: usize,
+    limits: &'a Limits,
+    errors: Remarks,
+    /// Nested documents, complete.
+    documents: Vec<Document>,
+}
+
+impl Parser<'_> {
+    /// Definitions and directives, up to the end or, in a nested document, to its brace.
+    fn document(&mut self, is_nested: bool) -> Document {
+        let mut document = Document::default();
+        let start = self.here().start;
+        loop {
+            self.skip_newlines();
+            if self.peek().is_none() || (is_nested && self.is_sign("}")) {
+                break;
+            }
+            if self.definitions >= self.limits.definitions {
+                let message = format!("the grammar has more than {} definitions", self.limits.definitions);
+                let _ = self.fail::<()>(self.here(), message, "make it smaller, or raise the limit");
+                self.at = self.tokens.len();
+                break;
+            }
+            if self.entry(&mut document).is_err() {
+                self.recover(is_nested);
+            }
+        }
+        document.span = Span::new(start, self.here().start.max(start));
+        document
+    }
+
+    /// Goes to the next line on which something begins. An error in a nested document ends the whole of it: where its brace is,
+    /// nobody knows any more.
+    fn recover(&mut self, is_nested: bool) {
+        if is_nested {
+            self.at = self.tokens.len();
+        }
+        while self.at < self.tokens.len() {
+            let is_newline = self.tokens[self.at].kind == Kind::Newline;
+            self.at += 1;
+            if is_newline && self.begins_entry() {
+                break;
+            }
+        }
+    }
+
+    /// Whether a definition or a directive begins here.
+    fn begins_entry(&self) -> bool {
+        match self.peek() {
+            Some(Kind::Name | Kind::Directive) => true,
+            Some(Kind::Sign("?" | "!")) => matches!(self.peek_at(1), Some(Kind::Name)),
+            _ => false,
+        }
+    }
+
+    /// Alternatives. Inside of parentheses line breaks mean nothing; outside one that no `|` follows ends the alternation.
+    fn alternation(&mut self, is_inside: bool) -> Read<Alternation> {
+        let start = self.here().start;
+        let mut alternatives = Vec::new();
+        loop {
+            alternatives.push(self.alternative(is_inside)?);
+            if !self.bar() {
+                break;
+            }
+        }
+        Ok(Alternation { alternatives, span: Span::new(start, self.end_before().max(start)) })
+    }
+
+    /// Reads a `|`, on this line or at the start of the next.
+    fn bar(&mut self) -> bool {
+        let before = self.at;
+        self.skip_newlines();
+        if !self.eat("|") {
+            self.at = before;
+            return false;
+        }
+        self.skip_newlines();
+        true
+    }
+
+    fn alternative(&mut self, is_inside: bool) -> Read<Alternative> {
+        let start = self.here().start;
+        let mut conjuncts = vec![self.sequence(is_inside)?];
+        while self.eat("&") {
+            self.skip_newlines();
+            conjuncts.push(self.sequence(is_inside)?);
+        }
+        if self.eat("->") {
+            // An alias names a branch of Lark's tree.
+            self.expect_name()?;
+        }
+        let condition = match self.peek() {
+            Some(Kind::Directive) if self.text(self.here()) == "%if" => {
+                let place = self.here();
+                self.at += 1;
+                let condition = self.condition()?;
+                Some((condition, Span::new(place.start, self.end_before())))
+            }
+            _ => None,
+        };
+        Ok(Alternative { conjuncts, condition, span: Span::new(start, self.end_before().max(start)) })
+    }
+
+    fn sequence(&mut self, is_inside: bool) -> Read<Vec<Item>> {
+        let mut items = Vec::new();
+        loop {
+            if is_inside {
+                self.skip_newlines_inside();
+            }
+            match self.peek() {
+                None | Some(Kind::Newline | Kind::Sign("|" | "&" | "->" | ")" | "]" | "}" | ",")) => break,
+                Some(Kind::Directive) if self.text(self.here()) == "%if" => break,
+                _ => items.push(self.item()?),
+            }
+        }
+        Ok(items)
+    }
+
+    /// Line breaks in a group mean nothing, unless a definition or a directive begins behind them: then the group was not closed.
+    fn skip_newlines_inside(&mut self) {
+        let before = self.at;
+        self.skip_newlines();
+        let begins_definition = match self.peek() {
+            Some(Kind::Name) => matches!(self.peek_at(1), Some(Kind::Sign(":"))),
+            Some(Kind::Directive) => !matches!(self.text(self.here()), "%json" | "%regex" | "%lark" | "%if"),
+            _ => false,
+        };
+        if begins_definition {
+            self.at = before;
+        }
+    }
+
+    /// One level deeper.
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+        if self.depth >= self.limits.depth {
+            let message = format!("this is nested more than {} levels deep", self.limits.depth);
+            return self.fail(
+                self.here(),
+                message,
+                "give inner parts names of their own, as rules or terminals",
+            );
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// A sign that must stand here.
+    fn expect(&mut self, sign: &'static str, why: &str) -> Read<()> {
+        if self.eat(sign) {
+            return Ok(());
+        }
+        self.unexpected(&format!("`{sign}`{why}"))
+    }
+
+    fn expect_name(&mut self) -> Read<Box<str>> {
+        match self.peek() {
+            Some(Kind::Name) => {
+                let name = self.text(self.here()).into();
+                self.at += 1;
+                Ok(name)
+            }
+            _ => self.unexpected("a name"),
+        }
+    }
+
+    /// An error about the token that stands here.
+    fn unexpected<T>(&mut self, wanted: &str) -> Read<T> {
+        let place = self.here();
+        let found = match self.peek() {
+            // What cannot be read was reported.
+            Some(Kind::Stray) => return Err(Stop),
+            None => "the grammar ends".to_owned(),
+            Some(Kind::Newline) => "the line ends".to_owned(),
+            Some(Kind::Json | Kind::String { .. } | Kind::Regex { .. }) => "something else stands".to_owned(),
+            Some(_) => format!("`{}` stands", self.text(place)),
+        };
+        self.fail(place, format!("{wanted} is needed, but {found} here"), "see docs/lark.md for the notation")
+    }
+
+    fn fail<T>(&mut self, place: Span, message: impl Into<String>, help: impl Into<String>) -> Read<T> {
+        self.errors.push(Diagnostic::error(place, message).with_help(help));
+        Err(Stop)
+    }
+
+    fn skip_newlines(&mut self) {
+        while self.peek() == Some(&Kind::Newline) {
+            self.at += 1;
+        }
+    }
+
+    fn eat(&mut self, sign: &'static str) -> bool {
+        let found = self.is_sign(sign);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn is_sign(&self, sign: &'static str) -> bool {
+        self.peek() == Some(&Kind::Sign(sign))
+    }
+
+    fn peek(&self) -> Option<&Kind> {
+        self.peek_at(0)
+    }
+
+    fn peek_at(&self, ahead: usize) -> Option<&Kind> {
+        self.tokens.get(self.at + ahead).map(|token| &token.kind)
+    }
+
+    /// Where the next token stands.
+    fn here(&self) -> Span {
+        self.tokens.get(self.at).map_or(Span::at(self.source.len()), |token| token.span)
+    }
+
+    /// Where the token before ends.
+    fn end_before(&self) -> usize {
+        self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.span.end)
+    }
+
+    fn text(&self, span: Span) -> &str {
+        &self.source[span.start..span.end]
+    }
+}
+
+/// The sort of a definition: that of the first letter of its name.
+fn sort_of(name: &str) -> Sort {
+    match name.trim_start_matches('_').chars().next() {
+        Some(c) if c.is_ascii_uppercase() => Sort::Terminal,
+        _ => Sort::Rule,
+    }
+}
+
+/// An item without repetition.
+fn once(atom: Atom, span: Span) -> Item {
+    Item { atom, span, repeat: None }
+}
+
+/// A body of one item.
+fn body_of(item: Item) -> Alternation {
+    let span = item.span;
+    let alternative = Alternative { conjuncts: vec![vec![item]], condition: None, span };
+    Alternation { alternatives: vec![alternative], span }
+}

@@ -1,0 +1,62 @@
+//! Patterns and texts in any case, by way of the regex frontend.
+
+use maskwright_grammar::{Diagnostic, ExprId, Span};
+
+use super::lower::Lowering;
+use crate::regex;
+
+/// A pattern. It sees its own text and nothing around it, so that anchors and look-around mean what they do in a text that is nothing
+/// but this terminal; a warning says so.
+pub(super) fn regex(
+    pattern: &str,
+    flags: &str,
+    at: Option<usize>,
+    span: Span,
+    lowering: &mut Lowering<'_>,
+) -> ExprId {
+    if let Some(unknown) = flags.chars().find(|flag| !"imsux".contains(*flag)) {
+        let remark = Diagnostic::error(span, format!("a pattern has no flag `{unknown}`"));
+        lowering.errors.push(remark.with_help("there are i, m, s, u and x"));
+        return lowering.builder.never();
+    }
+    // Unicode is what patterns know anyway.
+    let flags: String = flags.chars().filter(|flag| *flag != 'u').collect();
+    let prefix = if flags.is_empty() { String::new() } else { format!("(?{flags})") };
+    let whole = format!("{prefix}{pattern}");
+    let options = regex::Options::default();
+    let lowered = regex::parse(&whole, &options).and_then(|ast| {
+        if !ast.is_plain() {
+            let message = "anchors, word boundaries and look-around see the text of their terminal alone";
+            let help =
+                "nothing to do if that is what is meant; the text before and behind it is not looked at";
+            lowering.warnings.push(Diagnostic::warning(span, message).with_help(help));
+        }
+        regex::lower_ast(&ast, &options, &mut lowering.builder)
+    });
+    lowered.unwrap_or_else(|remark| {
+        lowering.errors.push(moved(remark, at, prefix.len(), span));
+        lowering.builder.never()
+    })
+}
+
+/// A remark about a pattern as one about the source.
+fn moved(mut remark: Diagnostic, at: Option<usize>, prefix: usize, span: Span) -> Diagnostic {
+    let place = |offset: usize| at.map_or(span.start, |at| at + offset.saturating_sub(prefix));
+    remark.span = Span::new(place(remark.span.start), place(remark.span.end));
+    if remark.help.is_none() {
+        remark = remark.with_help("mend the pattern; docs/regex.md describes what can stand in it");
+    }
+    remark
+}
+
+/// A text whose letters may have either case.
+pub(super) fn any_case(text: &str, span: Span, lowering: &mut Lowering<'_>) -> ExprId {
+    let options = regex::Options { ignore_case: true, ..regex::Options::default() };
+    let pattern: Vec<String> = text.chars().map(|c| format!("\\u{{{:x}}}", u32::from(c))).collect();
+    let pattern = pattern.concat();
+    regex::lower(&pattern, &options, &mut lowering.builder).unwrap_or_else(|mut remark| {
+        remark.span = span;
+        lowering.errors.push(remark.with_help("write the text without the flag `i`"));
+        lowering.builder.never()
+    })
+}

@@ -1,0 +1,10 @@
+//! What the grammar notations share: escapes, the list of remarks, names that were meant, tokens, building, rules that can never match.
+
+pub(crate) mod check;
+pub(crate) mod escape;
+mod nearest;
+pub(crate) mod parts;
+pub(crate) mod remarks;
+pub(crate) mod tokens;
+
+pub(crate) use nearest::nearest;

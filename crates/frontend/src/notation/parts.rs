@@ -1,0 +1,118 @@
+//! Building sequences and alternations in linear time, whatever the nesting.
+//!
+//! The builder flattens a sequence in a sequence and an alternation in an alternation by copying. Over
+//! `((((… a b) c) d) e)` that would cost the square of the source, so the operands travel upwards in a
+//! [`Part`], unbuilt, and are built once, at the outermost level to which they belong. For the same reason
+//! neighbouring literals are joined here, in one go.
+
+use maskwright_grammar::{Expr, ExprId, GrammarBuilder};
+
+/// An expression, or the operands of one that is not built yet because it may become part of a larger one.
+#[derive(Debug)]
+pub(crate) enum Part {
+    One(ExprId),
+    Seq(Vec<ExprId>),
+    Alt(Vec<ExprId>),
+}
+
+impl Part {
+    /// One of these.
+    pub(crate) fn alt(mut parts: Vec<Self>, builder: &mut GrammarBuilder) -> Self {
+        if parts.len() == 1
+            && let Some(only) = parts.pop()
+        {
+            return only;
+        }
+        let mut operands = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Self::Alt(inner) => append(&mut operands, inner),
+                part => operands.push(part.build(builder)),
+            }
+        }
+        Self::Alt(operands)
+    }
+
+    /// One after the other.
+    pub(crate) fn seq(mut parts: Vec<Self>, builder: &mut GrammarBuilder) -> Self {
+        parts.retain(|part| !matches!(part, Self::One(id) if matches!(builder.expr(*id), Expr::Empty)));
+        if parts.len() == 1
+            && let Some(only) = parts.pop()
+        {
+            return only;
+        }
+        let mut operands = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Self::Seq(inner) => append(&mut operands, inner),
+                part => operands.push(part.build(builder)),
+            }
+        }
+        Self::Seq(operands)
+    }
+
+    /// The part, several times.
+    pub(crate) fn repeat(self, min: u32, max: Option<u32>, builder: &mut GrammarBuilder) -> Self {
+        match (min, max) {
+            (1, Some(1)) => self,
+            (0, Some(1)) => self.optional(builder),
+            (min, max) => {
+                let body = self.build(builder);
+                Self::One(builder.repeat(body, min, max))
+            }
+        }
+    }
+
+    /// The part, or nothing.
+    pub(crate) fn optional(self, builder: &mut GrammarBuilder) -> Self {
+        let mut operands = match self {
+            Self::Alt(operands) => operands,
+            part => vec![part.build(builder)],
+        };
+        operands.push(builder.empty());
+        Self::Alt(operands)
+    }
+
+    /// The expression.
+    pub(crate) fn build(self, builder: &mut GrammarBuilder) -> ExprId {
+        match self {
+            Self::One(id) => id,
+            Self::Alt(operands) => builder.alt(operands),
+            Self::Seq(operands) => {
+                let joined = join_literals(operands, builder);
+                builder.seq(joined)
+            }
+        }
+    }
+}
+
+/// Makes one literal of every run of literals.
+fn join_literals(operands: Vec<ExprId>, builder: &mut GrammarBuilder) -> Vec<ExprId> {
+    let mut joined = Vec::with_capacity(operands.len());
+    let mut run: Vec<u8> = Vec::new();
+    let end_run = |run: &mut Vec<u8>, joined: &mut Vec<ExprId>, builder: &mut GrammarBuilder| {
+        if !run.is_empty() {
+            joined.push(builder.bytes(run));
+            run.clear();
+        }
+    };
+    for id in operands {
+        if let Expr::Bytes(more) = builder.expr(id) {
+            run.extend_from_slice(more);
+            continue;
+        }
+        end_run(&mut run, &mut joined, builder);
+        joined.push(id);
+    }
+    end_run(&mut run, &mut joined, builder);
+    joined
+}
+
+/// Appends, but keeps the longer vector where it can.
+fn append(operands: &mut Vec<ExprId>, mut more: Vec<ExprId>) {
+    if operands.is_empty() {
+        *operands = more;
+    } else {
+        operands.append(&mut more);
+    }
+}
