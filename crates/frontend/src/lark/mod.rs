@@ -48,7 +48,8 @@ pub use parse::parse;
 use crate::json_schema;
 
 /// How a source is read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Options {
     /// The rule that a whole text must match; `start` unless told otherwise.
     pub start: String,
@@ -57,7 +58,8 @@ pub struct Options {
 }
 
 /// How large a source may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Limits {
     /// The length of the source in bytes; 16 MiB unless told otherwise.
     pub source_bytes: usize,
