@@ -1,0 +1,3 @@
+//! Runtime.
+pub mod model;
+pub mod sampler;
