@@ -29,6 +29,11 @@
 //!
 //! It prints nothing and reads no environment. It does start threads: those of the model, and two of the scheduler.
 
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "models compute in floats; sizes and positions are far below 2^24"
+)]
+
 pub mod guide;
 mod loaded;
 pub mod model;

@@ -15,7 +15,7 @@ use maskwright_tokenizers::gguf::{Header, Metadata, TensorEntry};
 
 use super::{
     config::{Config, Pairs, Rope, Scaling},
-    weights::{LoadError, Role, Tensor, Tensors, Weights, floats},
+    weights::{Floats, LoadError, Role, Tensor, Tensors, Weights, floats},
 };
 
 /// Reads a model.
@@ -154,7 +154,7 @@ impl FileTensors {
         rows.ok_or_else(|| LoadError::malformed(format!("it has no tensor {name:?} with rows")))
     }
 
-    fn read(&mut self, name: &str) -> Result<Option<(Vec<usize>, Vec<f32>)>, LoadError> {
+    fn read(&mut self, name: &str) -> Result<Option<Floats>, LoadError> {
         let Some(entry) = self.entries.remove(name) else { return Ok(None) };
         let broken = |what: &str| LoadError::malformed(format!("tensor {name:?} {what}"));
         let format = format(entry.kind).ok_or_else(|| {
@@ -191,7 +191,7 @@ impl FileTensors {
 }
 
 impl Tensors for FileTensors {
-    fn take(&mut self, tensor: Tensor) -> Result<Option<(Vec<usize>, Vec<f32>)>, LoadError> {
+    fn take(&mut self, tensor: Tensor) -> Result<Option<Floats>, LoadError> {
         self.read(&name(tensor))
     }
 

@@ -22,7 +22,7 @@ use super::{
     kernel::{Angles, Quantised, Spread, add, dot, gated, norm, product, softmax},
     kv::{Cache, Layout, Part},
     safetensors,
-    weights::{Layer, LoadError, Weights},
+    weights::{Layer, LoadError, Matrix, Weights},
 };
 
 /// A model of the Llama family.
@@ -88,7 +88,7 @@ impl Llama {
                 + layer.down.heap_bytes()
         };
         let outer = [Some(&self.weights.embedding), self.weights.output.as_ref()];
-        let outer: usize = outer.into_iter().flatten().map(|matrix| matrix.heap_bytes()).sum();
+        let outer: usize = outer.into_iter().flatten().map(Matrix::heap_bytes).sum();
         outer + self.weights.layers.iter().map(layer).sum::<usize>()
     }
 

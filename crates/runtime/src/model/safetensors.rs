@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{
     config::{Config, Pairs, Rope, Scaling},
-    weights::{LoadError, Role, Tensor, Tensors, Weights, floats},
+    weights::{Floats, LoadError, Role, Tensor, Tensors, Weights, floats},
 };
 
 /// The most bytes of a config.json.
@@ -183,7 +183,7 @@ impl<'c> FolderTensors<'c> {
 }
 
 impl Tensors for FolderTensors<'_> {
-    fn take(&mut self, tensor: Tensor) -> Result<Option<(Vec<usize>, Vec<f32>)>, LoadError> {
+    fn take(&mut self, tensor: Tensor) -> Result<Option<Floats>, LoadError> {
         let name = name(tensor);
         let Some(file) = self.places.remove(&name) else { return Ok(None) };
         let broken = |what: String| LoadError::malformed(format!("tensor {name:?} {what}"));

@@ -89,10 +89,13 @@ pub(crate) struct Layer {
     pub(crate) down: Matrix,
 }
 
+/// The sizes of a tensor, slowest first, and its numbers.
+pub(crate) type Floats = (Vec<usize>, Vec<f32>);
+
 /// Where tensors come from. Each is asked for at most once.
 pub(crate) trait Tensors {
-    /// The floats of a tensor and its sizes, slowest first; `None` if there is no such tensor.
-    fn take(&mut self, tensor: Tensor) -> Result<Option<(Vec<usize>, Vec<f32>)>, LoadError>;
+    /// A tensor; `None` if there is no such tensor.
+    fn take(&mut self, tensor: Tensor) -> Result<Option<Floats>, LoadError>;
 
     /// What was not asked for.
     fn left(&self) -> Vec<String>;

@@ -155,12 +155,13 @@ struct Candidate {
 
 impl Candidate {
     /// The better one first.
-    fn order(&self, other: &Self) -> Ordering {
-        other.logit.total_cmp(&self.logit).then(self.token.cmp(&other.token))
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "sorts call it with references")]
+    fn order(left: &Self, right: &Self) -> Ordering {
+        right.logit.total_cmp(&left.logit).then(left.token.cmp(&right.token))
     }
 
     /// Its weight beside one of weight 1.
-    fn weight(&self, best: f32) -> f64 {
+    fn weight(self, best: f32) -> f64 {
         f64::from(self.logit - best).exp()
     }
 }

@@ -82,7 +82,8 @@ impl Sampling {
 
     /// Whether it matters which tokens were written before.
     pub(super) fn repeats_matter(&self) -> bool {
-        [self.repetition_penalty - 1.0, self.frequency_penalty, self.presence_penalty] != [0.0; 3]
+        let deviations = [self.repetition_penalty - 1.0, self.frequency_penalty, self.presence_penalty];
+        deviations.iter().any(|&deviation| deviation != 0.0)
     }
 }
 

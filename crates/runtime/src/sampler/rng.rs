@@ -43,6 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::cast_sign_loss, reason = "no number is negative")]
     fn numbers_are_spread_evenly_and_do_not_repeat() {
         let mut boxes = [0_u32; 16];
         let mut all = std::collections::BTreeSet::new();

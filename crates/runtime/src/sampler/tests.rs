@@ -1,5 +1,7 @@
 //! The sampler against a twin that sorts everything, and against what the steps promise.
 
+#![allow(clippy::cast_sign_loss, clippy::float_cmp, reason = "positive and exact numbers")]
+
 use super::*;
 
 /// A small generator for the tests: numbers of a position.

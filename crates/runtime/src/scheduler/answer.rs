@@ -130,7 +130,7 @@ impl Answer {
     }
 
     /// Ends it, and the others to the same prompt that have not begun.
-    pub(super) fn fail(&mut self, failure: Failure) {
+    pub(super) fn fail(&mut self, failure: &Failure) {
         let others = std::mem::take(&mut self.others);
         self.send(What::Failed(failure.clone()));
         for number in 1..=others.len() {

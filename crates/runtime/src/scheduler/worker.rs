@@ -381,7 +381,7 @@ impl Worker {
             match outcome {
                 Ok(None) => continue,
                 Ok(Some(reason)) => answer.finish(reason),
-                Err(failure) => answer.fail(failure),
+                Err(failure) => answer.fail(&failure),
             }
             self.leave(index);
         }

@@ -192,8 +192,8 @@ fn date(format: &str, days: u64) -> Option<String> {
         }
         match rest.next()? {
             'Y' => out += &year.to_string(),
-            'm' => out += &format!("{month:02}"),
-            'd' => out += &format!("{day:02}"),
+            'm' => out += &two_digits(month),
+            'd' => out += &two_digits(day),
             'b' => out += &name[..3],
             'B' => out += name,
             '-' if rest.next()? == 'd' => out += &day.to_string(),
@@ -201,6 +201,10 @@ fn date(format: &str, days: u64) -> Option<String> {
         }
     }
     Some(out)
+}
+
+fn two_digits(number: u64) -> String {
+    format!("{number:02}")
 }
 
 /// Year, month and day of a day since the first of January 1970, by counting.

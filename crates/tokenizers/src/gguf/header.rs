@@ -64,6 +64,7 @@ impl Header {
         if !(1.0..=65536.0).contains(&alignment) {
             return Err(malformed(format!("{ALIGNMENT} is {alignment}; it must be between 1 and 65536")));
         }
+        #[expect(clippy::cast_sign_loss, reason = "the range was checked")]
         let data = reader.position.next_multiple_of(alignment as u64);
         Ok(Self { metadata, tensors, data })
     }
