@@ -15,7 +15,7 @@ fn says(result: Result<(), LoadError>, text: &str) {
 }
 
 fn tiny() -> Tiny {
-    Tiny::random(Shape { layers: 1, ..Shape::of("llama") }, 1)
+    Tiny::random(&Shape { layers: 1, ..Shape::of("llama") }, 1)
 }
 
 #[test]

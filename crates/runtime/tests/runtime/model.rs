@@ -64,7 +64,7 @@ const NEAR: f64 = 0.25;
 fn check(family: &'static str, load: impl Fn(&Tiny) -> Llama) {
     let mut closest = f64::INFINITY;
     for seed in 1..=8 {
-        let tiny = Tiny::random(Shape::of(family), seed);
+        let tiny = Tiny::random(&Shape::of(family), seed);
         let mut model = load(&tiny);
         let ids = text(3, 70);
         let expected = reference::logits(&tiny, &ids);
@@ -98,7 +98,7 @@ fn gguf_files_agree_with_the_reference() {
 #[test]
 fn a_batch_changes_no_bit() {
     for threads in [1, 3] {
-        let tiny = Tiny::random(Shape::of("llama"), 3);
+        let tiny = Tiny::random(&Shape::of("llama"), 3);
         let mut model = load(&tiny, &format!("batch-{threads}"), threads);
         let texts: Vec<Vec<u32>> = (0..5).map(|seed| text(seed, 3 + 17 * seed as usize)).collect();
         let expected: Vec<Vec<Vec<f32>>> = texts.iter().map(|ids| alone(&mut model, ids)).collect();
@@ -139,7 +139,7 @@ fn a_batch_changes_no_bit() {
 
 #[test]
 fn threads_change_no_bit() {
-    let tiny = Tiny::random(Shape::of("qwen3"), 4);
+    let tiny = Tiny::random(&Shape::of("qwen3"), 4);
     let ids = text(1, 60);
     let one = alone(&mut load(&tiny, "one", 1), &ids);
     assert!(alone(&mut load(&tiny, "four", 4), &ids) == one);
@@ -147,7 +147,7 @@ fn threads_change_no_bit() {
 
 #[test]
 fn only_wanted_rows_are_written() {
-    let tiny = Tiny::random(Shape::of("llama"), 5);
+    let tiny = Tiny::random(&Shape::of("llama"), 5);
     let mut model = load(&tiny, "wanted", 1);
     let all = alone(&mut model, &text(2, 9));
     let (first, second, third) = (model.open(), model.open(), model.open());
@@ -167,7 +167,7 @@ fn only_wanted_rows_are_written() {
 
 #[test]
 fn forks_and_truncations_equal_computing_anew() {
-    let tiny = Tiny::random(Shape::of("llama"), 6);
+    let tiny = Tiny::random(&Shape::of("llama"), 6);
     let mut model = load(&tiny, "fork", 1);
     let (left, right) = (text(1, 80), text(4, 30));
     // Within a page, at its border, and beyond.
@@ -193,7 +193,7 @@ fn forks_and_truncations_equal_computing_anew() {
 
 #[test]
 fn forks_share_their_pages() {
-    let tiny = Tiny::random(Shape::of("llama"), 7);
+    let tiny = Tiny::random(&Shape::of("llama"), 7);
     let mut model = load(&tiny, "share", 1);
     let origin = model.open();
     feed(&mut model, origin, &text(1, 64));
@@ -206,7 +206,7 @@ fn forks_share_their_pages() {
 
 #[test]
 fn wrong_steps_are_refused_and_change_nothing() {
-    let tiny = Tiny::random(Shape::of("llama"), 8);
+    let tiny = Tiny::random(&Shape::of("llama"), 8);
     let mut model = load(&tiny, "wrong", 1);
     let (one, two) = (model.open(), model.open());
     let (good, bad) = (tokens(&[1, 2]), tokens(&[1, 50]));

@@ -2,6 +2,7 @@
 //!
 //! It rounds what goes into a matrix to eight-bit blocks, as the model does, so that what is left to differ is the order of
 //! sums.
+#![allow(clippy::needless_range_loop, reason = "sums as on a board, by their indices")]
 
 use half::f16;
 

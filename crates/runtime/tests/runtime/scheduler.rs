@@ -272,6 +272,8 @@ fn an_answer_ends_where_the_context_does() {
     );
 }
 
+type Check<'c> = &'c dyn Fn(&Failure) -> bool;
+
 /// A guide that dictates, gives alternatives on the way, forces what it is told to, and breaks where it is told to.
 #[derive(Debug, Clone)]
 struct Script {
@@ -394,7 +396,7 @@ fn what_breaks_in_one_request_breaks_no_other() {
         |end: &Failure| matches!(end, Failure::Internal(text) if text.contains("a guide that panics"));
     let gave_up = |end: &Failure| matches!(end, Failure::Guide(text) if text.contains("a guide that fails"));
     let no_token = |end: &Failure| *end == Failure::NoToken;
-    let cases: [(Break, &dyn Fn(&Failure) -> bool); 6] = [
+    let cases: [(Break, Check<'_>); 6] = [
         (Break::FillPanics(0), &internal),
         (Break::FillPanics(3), &internal),
         (Break::AcceptPanics(2), &internal),

@@ -50,10 +50,10 @@ pub(crate) struct Tiny {
 }
 
 impl Tiny {
-    pub(crate) fn random(shape: Shape, seed: u64) -> Self {
+    pub(crate) fn random(shape: &Shape, seed: u64) -> Self {
         let mut tiny = Self { shape: shape.clone(), tensors: BTreeMap::new() };
         let mut rng = Numbers { rng: Rng::new(Some(seed), 0), position: 0 };
-        let Shape { hidden, inner, head_size, .. } = shape;
+        let &Shape { hidden, inner, head_size, .. } = shape;
         let (query, kv) = (shape.heads * head_size, shape.kv_heads * head_size);
         tiny.add("model.embed_tokens.weight", &[shape.tokens, hidden], rng.exact(shape.tokens * hidden, 7));
         tiny.add("model.norm.weight", &[hidden], rng.near_one(hidden));
