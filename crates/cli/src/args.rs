@@ -72,15 +72,7 @@ struct OneConstraint {
 impl ConstraintArgs {
     /// The constraint with the text it was read from.
     pub(crate) fn source(&self) -> Result<Source, Failure> {
-        let mut source = self.one.read()?;
-        let has_schemas = matches!(source.constraint, Constraint::JsonSchema(_) | Constraint::Lark(_));
-        if self.reading.is_given() && !has_schemas {
-            let sentence =
-                "--whitespace, --whitespace-pattern, --key-order and --objects are about JSON Schemas";
-            return Err(Failure::sentence(sentence));
-        }
-        source.options.json_schema = self.reading.options();
-        Ok(source)
+        read_by(&self.one, &self.reading)
     }
 
     /// Whether the constraint comes from standard input, which can be read only once.
@@ -88,6 +80,41 @@ impl ConstraintArgs {
         let OneConstraint { regex_file, choices, ebnf, gbnf, lark, schema, .. } = &self.one;
         [regex_file, choices, ebnf, gbnf, lark, schema].into_iter().flatten().any(|path| is_stdin(path))
     }
+}
+
+/// One constraint or none, and how it is read.
+#[cfg(feature = "runtime")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct MaybeConstraintArgs {
+    #[command(flatten)]
+    one: Option<OneConstraint>,
+    #[command(flatten)]
+    reading: SchemaArgs,
+}
+
+#[cfg(feature = "runtime")]
+impl MaybeConstraintArgs {
+    /// The constraint, if there is one, with the text it was read from.
+    pub(crate) fn source(&self) -> Result<Option<Source>, Failure> {
+        match &self.one {
+            Some(one) => read_by(one, &self.reading).map(Some),
+            None if self.reading.is_given() => Err(Failure::sentence(ABOUT_SCHEMAS)),
+            None => Ok(None),
+        }
+    }
+}
+
+const ABOUT_SCHEMAS: &str =
+    "--whitespace, --whitespace-pattern, --key-order and --objects are about JSON Schemas";
+
+fn read_by(one: &OneConstraint, reading: &SchemaArgs) -> Result<Source, Failure> {
+    let mut source = one.read()?;
+    let has_schemas = matches!(source.constraint, Constraint::JsonSchema(_) | Constraint::Lark(_));
+    if reading.is_given() && !has_schemas {
+        return Err(Failure::sentence(ABOUT_SCHEMAS));
+    }
+    source.options.json_schema = reading.options();
+    Ok(source)
 }
 
 impl OneConstraint {

@@ -7,6 +7,7 @@
 //! maskwright index build --regex '[0-9]{4}' --out year.mwi       all masks ahead of time, in a file
 //! maskwright debug network --ebnf sum.ebnf --dot | dot -Tsvg  what the compiler made of it
 //! maskwright schema-to-regex --schema person.json             one regular expression for the same texts
+//! maskwright generate --schema person.json --prompt 'Who was Ada Lovelace?'   let a model write under a constraint
 //! maskwright vocab   --tokenizer tokenizer.json               what is in a tokenizer
 //! maskwright demo                                             all of it at a glance
 //! ```
@@ -31,6 +32,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(feature = "runtime")]
+use crate::commands::generate;
 use crate::commands::{check, debug, demo, explain, index, mask, schema_to_regex, vocab};
 use crate::failure::{Failure, Verdict};
 
@@ -59,6 +62,8 @@ enum Command {
     Debug(debug::Args),
     SchemaToRegex(schema_to_regex::Args),
     Vocab(vocab::Args),
+    #[cfg(feature = "runtime")]
+    Generate(generate::Args),
     Demo(demo::Args),
 }
 
@@ -72,6 +77,8 @@ impl Command {
             Self::Debug(args) => debug::run(args, out),
             Self::SchemaToRegex(args) => schema_to_regex::run(args, out),
             Self::Vocab(args) => vocab::run(args, out),
+            #[cfg(feature = "runtime")]
+            Self::Generate(args) => generate::run(args, out),
             Self::Demo(args) => demo::run(args, out),
         }
     }
@@ -86,6 +93,8 @@ impl Command {
             Self::Debug(args) => args.json,
             Self::SchemaToRegex(args) => args.json,
             Self::Vocab(args) => args.json,
+            #[cfg(feature = "runtime")]
+            Self::Generate(args) => args.json,
             Self::Demo(_) => false,
         }
     }

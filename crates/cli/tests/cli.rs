@@ -464,3 +464,39 @@ fn words(line: &str) -> Vec<&str> {
     }
     words
 }
+
+#[cfg(feature = "runtime")]
+#[test]
+fn generate_says_what_is_wrong_before_it_writes() {
+    check(&["generate", "--model", "nothing.gguf", "--prompt", "x"], 2, "cannot read nothing.gguf");
+    check(&["generate", "--model", TINY, "--prompt", "x"], 2, "it does not begin with GGUF");
+    check(&["generate"], 2, "--prompt");
+    check(&["generate", "--prompt", "x", "--regex", "a", "--choice", "b"], 2, "cannot be used with");
+    check(&["generate", "--prompt", "x", "--whitespace", "compact"], 2, "about JSON Schemas");
+    check(&["generate", "--prompt", "x", "--regex", "a{2,1}"], 2, "at least 2 but at most 1");
+}
+
+/// With the small model that `make assets` fetches; without it, this says so and passes.
+#[cfg(feature = "runtime")]
+#[test]
+fn generate_writes_what_it_must() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/assets/smollm2");
+    if !std::path::Path::new(model).is_dir() {
+        // Not by a macro, because the test harness would hide it.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: smollm2 is not there; run scripts/assets.sh smollm2");
+        return;
+    }
+    let question = "In which year did the Second World War end? Answer with the year only.";
+    let year = check(
+        &["generate", "--model", model, "--prompt", question, "--regex", "19[0-9]{2}"],
+        0,
+        "ended by stop",
+    );
+    assert_eq!(year.out, "1945\n");
+    assert!(year.err.contains("tokens") && year.err.contains("mask"), "{}", year.err);
+    let cut = ["--raw", "--prompt", "A year:", "--regex", " 19[0-9]{2}", "--max-tokens", "2", "--json"];
+    let cut = run(&[&["generate", "--model", model][..], &cut].concat());
+    assert_eq!((cut.code, &cut.json()["answers"][0]["finish_reason"]), (Some(1), &Value::from("length")));
+    check(&["generate", "--model", model, "--prompt", "x", "--temperature", "-1"], 2, "temperature");
+    check(&["generate", "--model", model, "--prompt", "x", "--stop", ""], 2, "stop string is empty");
+}

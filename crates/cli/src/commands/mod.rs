@@ -4,6 +4,8 @@ pub(crate) mod check;
 pub(crate) mod debug;
 pub(crate) mod demo;
 pub(crate) mod explain;
+#[cfg(feature = "runtime")]
+pub(crate) mod generate;
 pub(crate) mod index;
 pub(crate) mod mask;
 pub(crate) mod schema_to_regex;

@@ -1,0 +1,356 @@
+//! `maskwright generate`: a model writes, under a constraint or without, and shows what it costs.
+
+use std::io::{self, Write};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use maskwright_runtime::model::LoadOptions;
+use maskwright_runtime::scheduler::{Options, Written};
+use maskwright_runtime::text::{Pieces, chat::Conversation};
+use maskwright_runtime::{EngineGuide, Loaded, Reason, Request, Sampling, Usage, What};
+use maskwright_tokenizers::Tokenizer;
+use serde_json::{Value, json};
+
+use crate::args::{MaybeConstraintArgs, read_text};
+use crate::failure::{Failure, Verdict};
+use crate::paint::{Ink, Paint};
+use crate::readable;
+
+/// Let a model write, under a constraint or without one
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A GGUF file, a folder with a model, or `smollm2`, the small model that `make assets` fetches
+    #[arg(long, value_name = "PATH", default_value = "smollm2", help_heading = "Model")]
+    model: PathBuf,
+    /// Threads that compute; by default one less than there are processors
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    threads: Option<NonZero<usize>>,
+    /// What the model is asked
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, required_unless_present = "prompt_file")]
+    prompt: Option<String>,
+    /// A file with the prompt; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
+    prompt_file: Option<PathBuf>,
+    /// What the model is told first
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "raw")]
+    system: Option<String>,
+    /// Continue the prompt as it stands, instead of answering it in a conversation
+    #[arg(long)]
+    raw: bool,
+    #[command(flatten)]
+    constraint: MaybeConstraintArgs,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    /// Ask the model for every token, also where the constraint leaves no choice
+    #[arg(long)]
+    no_jump_forward: bool,
+    /// Print without colour, as `NO_COLOR` in the environment does
+    #[arg(long)]
+    no_color: bool,
+    /// Print the answers and what they cost as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct SamplingArgs {
+    /// The most tokens of an answer
+    #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Sampling")]
+    max_tokens: usize,
+    /// A string that ends the answer; give the flag once for each
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Sampling")]
+    stop: Vec<String>,
+    /// How many answers
+    #[arg(short = 'n', long = "answers", value_name = "N", default_value_t = 1, help_heading = "Sampling")]
+    answers: usize,
+    /// 0 takes the best token each time, 1 leaves chance as the model says
+    #[arg(long, value_name = "X", default_value_t = 0.0, help_heading = "Sampling")]
+    temperature: f32,
+    /// Keep the K best tokens; 0 keeps all
+    #[arg(long, value_name = "K", default_value_t = 0, help_heading = "Sampling")]
+    top_k: u32,
+    /// Keep the fewest best tokens that have this share together
+    #[arg(long, value_name = "P", default_value_t = 1.0, help_heading = "Sampling")]
+    top_p: f32,
+    /// Keep tokens that have this share of the best one
+    #[arg(long, value_name = "P", default_value_t = 0.0, help_heading = "Sampling")]
+    min_p: f32,
+    /// Above 1, tokens of prompt and answer become less likely
+    #[arg(long, value_name = "X", default_value_t = 1.0, help_heading = "Sampling")]
+    repetition_penalty: f32,
+    /// Taken from tokens for each time they stand in the answer
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 0.0,
+        allow_hyphen_values = true,
+        help_heading = "Sampling"
+    )]
+    frequency_penalty: f32,
+    /// Taken from tokens that stand in the answer
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 0.0,
+        allow_hyphen_values = true,
+        help_heading = "Sampling"
+    )]
+    presence_penalty: f32,
+    /// The same seed gives the same answer
+    #[arg(long, value_name = "N", help_heading = "Sampling")]
+    seed: Option<u64>,
+}
+
+const EXAMPLES: &str = "\
+Text that the model chose is shown plain, text that the constraint left no choice about is dimmed. What it cost goes to
+standard error, so that the answer alone can be sent to a file. Exit code 1 says that a constrained answer is incomplete,
+because it reached --max-tokens.
+
+Examples:
+  maskwright generate --prompt 'What is the capital of France?'
+  maskwright generate --prompt 'When did the Second World War end?' --regex '19[0-9]{2}'
+  maskwright generate --prompt 'Describe a cat.' --schema cat.json --temperature 1 --seed 7 > cat.txt
+  maskwright generate --model model.gguf --raw --prompt 'Once upon a time' --max-tokens 50 --stop '.'";
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
+    let source = args.constraint.source()?;
+    let options = LoadOptions { threads: args.threads, context: None };
+    let loaded = Loaded::open(find(&args.model)?, &options).map_err(sentence)?;
+    let mut request = args.sampling.request(args.tokens(&loaded)?);
+    if let Some(source) = &source {
+        let compiled = source.compile(loaded.tokenizer.vocabulary().clone())?;
+        request.guide = Some(Box::new(EngineGuide::new(compiled.bound.matcher())));
+    }
+    let tokenizer = loaded.tokenizer.clone();
+    let scheduler = loaded.schedule(Options { jump_forward: !args.no_jump_forward, ..Options::default() });
+    let answers = request.answers;
+    let events = scheduler.stream(request).map_err(sentence)?;
+    let mut show = Show {
+        live: answers == 1 && !args.json,
+        // Text that is held back because of a stop string cannot be told token by token.
+        painter: if args.sampling.stop.is_empty() { Painter::new(args.no_color, &tokenizer) } else { None },
+        answers: vec![Answer::default(); answers],
+    };
+    for event in events {
+        show.take(event.answer, event.what, out)?;
+    }
+    show.end(args.json, out)?;
+    let is_incomplete =
+        source.is_some() && show.answers.iter().any(|answer| answer.reason == Some(Reason::Length));
+    Ok(if is_incomplete { Verdict::No } else { Verdict::Yes })
+}
+
+fn sentence(error: impl std::fmt::Display) -> Failure {
+    Failure::sentence(error.to_string())
+}
+
+/// Where `make assets` puts the model that is used by default.
+const FETCHED: &str = "target/assets/smollm2";
+
+fn find(model: &Path) -> Result<PathBuf, Failure> {
+    if model.as_os_str() != "smollm2" || model.exists() {
+        return Ok(model.to_owned());
+    }
+    let fetched = PathBuf::from(FETCHED);
+    if fetched.is_dir() {
+        return Ok(fetched);
+    }
+    Err(Failure::sentence(format!("{FETCHED} is not there; run `make assets`, or give --model PATH")))
+}
+
+impl Args {
+    /// The tokens of the prompt.
+    fn tokens(&self, loaded: &Loaded) -> Result<Vec<maskwright::TokenId>, Failure> {
+        let read;
+        let text = match (&self.prompt, &self.prompt_file) {
+            (Some(text), _) => text,
+            (None, Some(path)) => {
+                read = read_text(path)?;
+                &read
+            }
+            (None, None) => return Err(Failure::sentence("no prompt was given; use --prompt TEXT")),
+        };
+        if self.raw || loaded.template.is_none() {
+            return loaded.prompt(text).map_err(sentence);
+        }
+        let mut messages: Vec<Value> = Vec::new();
+        messages.extend(self.system.as_ref().map(|text| json!({"role": "system", "content": text})));
+        messages.push(json!({"role": "user", "content": text}));
+        loaded.chat(&Conversation::new(&Value::from(messages))).map_err(sentence)
+    }
+}
+
+impl SamplingArgs {
+    fn request(&self, prompt: Vec<maskwright::TokenId>) -> Request {
+        let mut request = Request::new(prompt);
+        request.sampling = Sampling {
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            repetition_penalty: self.repetition_penalty,
+            frequency_penalty: self.frequency_penalty,
+            presence_penalty: self.presence_penalty,
+            seed: self.seed,
+            ..Sampling::default()
+        };
+        request.max_tokens = Some(self.max_tokens);
+        request.stop.clone_from(&self.stop);
+        request.answers = self.answers;
+        request
+    }
+}
+
+/// An answer as far as it is known.
+#[derive(Clone, Debug, Default)]
+struct Answer {
+    text: String,
+    reason: Option<Reason>,
+    usage: Usage,
+}
+
+/// Shows answers: one while it is written, several when they are there.
+struct Show {
+    live: bool,
+    painter: Option<Painter>,
+    answers: Vec<Answer>,
+}
+
+impl Show {
+    fn take(&mut self, number: usize, what: What, out: &mut dyn Write) -> Result<(), Failure> {
+        let Some(answer) = self.answers.get_mut(number) else { return Ok(()) };
+        let shown = match what {
+            What::More { tokens, text } => {
+                answer.text += &text;
+                match &mut self.painter {
+                    Some(painter) => painter.paint(&tokens),
+                    None => text,
+                }
+            }
+            What::Finished { text, reason, usage } => {
+                answer.text += &text;
+                (answer.reason, answer.usage) = (Some(reason), usage);
+                self.painter.as_mut().map_or(text, Painter::finish)
+            }
+            What::Failed(failure) => return Err(sentence(failure)),
+        };
+        if self.live {
+            out.write_all(shown.as_bytes())?;
+            out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn end(&self, as_json: bool, out: &mut dyn Write) -> Result<(), Failure> {
+        if as_json {
+            let answers: Vec<Value> = self.answers.iter().map(Answer::data).collect();
+            writeln!(out, "{:#}", json!({"ok": true, "answers": answers}))?;
+            return Ok(());
+        }
+        if self.live {
+            writeln!(out)?;
+        } else {
+            for (number, answer) in self.answers.iter().enumerate() {
+                writeln!(out, "[{number}] {}", answer.text)?;
+            }
+        }
+        out.flush()?;
+        for answer in &self.answers {
+            writeln!(io::stderr().lock(), "{}", answer.summary())?;
+        }
+        Ok(())
+    }
+}
+
+impl Answer {
+    fn data(&self) -> Value {
+        let usage = &self.usage;
+        json!({
+            "text": self.text,
+            "finish_reason": self.reason.map(reason_name),
+            "prompt_tokens": usage.prompt_tokens,
+            "answer_tokens": usage.answer_tokens,
+            "forced_tokens": usage.forced_tokens,
+            "prefill_ms": milliseconds(usage.prefill),
+            "decode_ms": milliseconds(usage.decode),
+            "masks": usage.masks,
+            "mask_us": milliseconds(usage.mask) * 1000.0,
+        })
+    }
+
+    /// One line: how many tokens, how fast, and what the constraint added.
+    fn summary(&self) -> String {
+        let usage = &self.usage;
+        // The first token comes with the end of the prompt.
+        let later = usage.answer_tokens.saturating_sub(1);
+        let mut line = format!(
+            "{} tokens, {} a second, after {} tokens of prompt in {}; ended by {}",
+            usage.answer_tokens,
+            rate(later, usage.decode),
+            usage.prompt_tokens,
+            readable::time(usage.prefill),
+            self.reason.map_or("nothing", reason_name),
+        );
+        if usage.masks > 0 {
+            let each = usage.mask / u32::try_from(usage.masks).unwrap_or(u32::MAX);
+            line += &format!("; mask {} a token", readable::time(each));
+        }
+        if usage.forced_tokens > 0 {
+            line += &format!(
+                "; {} tokens forced ({})",
+                usage.forced_tokens,
+                share(usage.forced_tokens, usage.answer_tokens)
+            );
+        }
+        line
+    }
+}
+
+fn reason_name(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Stop => "stop",
+        Reason::Length => "length",
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with a few digits")]
+fn rate(count: usize, time: Duration) -> String {
+    if count == 0 { "–".into() } else { format!("{:.1}", count as f64 / time.as_secs_f64()) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with a few digits")]
+fn share(part: usize, whole: usize) -> String {
+    format!("{:.0} %", 100.0 * part as f64 / whole as f64)
+}
+
+/// Dims what was forced.
+struct Painter {
+    paint: Paint,
+    tokenizer: std::sync::Arc<Tokenizer>,
+    pieces: Pieces,
+}
+
+impl Painter {
+    fn new(no_color: bool, tokenizer: &std::sync::Arc<Tokenizer>) -> Option<Self> {
+        let pieces = Pieces::new(&[]).ok()?;
+        Some(Self { paint: Paint::detect(no_color), tokenizer: tokenizer.clone(), pieces })
+    }
+
+    fn paint(&mut self, tokens: &[Written]) -> String {
+        let one = |written: &Written| {
+            let text = self.pieces.push(self.tokenizer.vocabulary().bytes(written.token));
+            if written.is_forced && !text.is_empty() { self.paint.text(Ink::Dim, text) } else { text }
+        };
+        tokens.iter().map(one).collect()
+    }
+
+    fn finish(&mut self) -> String {
+        self.pieces.finish()
+    }
+}

@@ -1,0 +1,166 @@
+//! How fast a model is here: reading a prompt, writing in batches, and writing under a constraint.
+//!
+//! ```sh
+//! cargo run --release -p maskwright-runtime --example speed -- target/assets/smollm2 [threads]
+//! ```
+//!
+//! Constrained and free runs take turns, and the best of three rounds counts, because machines are shared.
+
+use std::error::Error;
+use std::io::{Write, stdout};
+use std::num::NonZero;
+use std::time::{Duration, Instant};
+
+use maskwright::{BoundProgram, Compiler, Constraint};
+use maskwright_runtime::model::{Feed, Llama, LoadOptions, Logits, Model, SequenceId, Wanted};
+use maskwright_runtime::scheduler::{Options, Stream};
+use maskwright_runtime::{EngineGuide, Loaded, Request, Sampling, Scheduler, Usage, What};
+use maskwright_vocab::TokenId;
+
+const SCHEMA: &str = r#"{"type": "object", "properties": {
+    "name": {"type": "string", "minLength": 60, "maxLength": 80}, "tags": {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 5},
+    "price": {"type": "number"}, "size": {"enum": ["small", "medium", "large"]}},
+    "required": ["name", "tags", "price", "size"], "additionalProperties": false}"#;
+const ROUNDS: usize = 3;
+const CONTEXT: usize = 128;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().unwrap_or_else(|| "target/assets/smollm2".into());
+    let threads = arguments.next().and_then(|number| number.parse().ok()).and_then(NonZero::new);
+    let begin = Instant::now();
+    let mut loaded = Loaded::open(path, &LoadOptions { threads, context: None })?;
+    let mut out = stdout();
+    writeln!(
+        out,
+        "loaded in {:.1?}, {} MB of weights, {} threads",
+        begin.elapsed(),
+        loaded.model.weight_bytes() >> 20,
+        loaded.model.threads()
+    )?;
+    let text: Vec<TokenId> = (0..256).map(|at| TokenId(at * 37 % 40_000 + 100)).collect();
+    writeln!(out, "reading 256 tokens: {:.0} tokens/s", best(|| Ok(read(&mut loaded.model, &text)))?)?;
+    for batch in [1, 4, 16] {
+        let rate = best(|| Ok(write_batch(&mut loaded.model, &text[..CONTEXT], batch)))?;
+        writeln!(out, "writing, {batch:2} at once, behind {CONTEXT} tokens: {rate:.1} tokens/s")?;
+    }
+    let compiler = Compiler::new(loaded.tokenizer.vocabulary().clone());
+    let schema = compiler.compile(&Constraint::json_schema(SCHEMA))?;
+    let prompt = loaded.prompt("A product of our shop as JSON:\n")?;
+    let scheduler = loaded.schedule(Options::default());
+    for batch in [1, 16] {
+        compare(&scheduler, &prompt, &schema, batch, &mut out)?;
+    }
+    Ok(())
+}
+
+/// The best of a few rounds.
+fn best(mut round: impl FnMut() -> Result<f64, Box<dyn Error>>) -> Result<f64, Box<dyn Error>> {
+    let mut best = 0.0;
+    for _ in 0..ROUNDS {
+        best = f64::max(best, round()?);
+    }
+    Ok(best)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with a few digits")]
+fn rate(count: usize, time: Duration) -> f64 {
+    count as f64 / time.as_secs_f64()
+}
+
+fn read(model: &mut Llama, text: &[TokenId]) -> f64 {
+    let sequence = model.open();
+    let begin = Instant::now();
+    step(model, &[sequence], text);
+    model.close(sequence);
+    rate(text.len(), begin.elapsed())
+}
+
+fn write_batch(model: &mut Llama, text: &[TokenId], batch: usize) -> f64 {
+    let first = model.open();
+    step(model, &[first], text);
+    let mut all = vec![first];
+    for _ in 1..batch {
+        all.extend(model.fork(first, text.len()));
+    }
+    let steps = 32 / batch.isqrt();
+    let begin = Instant::now();
+    for at in 0..steps {
+        step(model, &all, &text[at..=at]);
+    }
+    let time = begin.elapsed();
+    for sequence in all {
+        model.close(sequence);
+    }
+    rate(steps * batch, time)
+}
+
+fn step(model: &mut Llama, sequences: &[SequenceId], tokens: &[TokenId]) {
+    let feeds: Vec<Feed<'_>> =
+        sequences.iter().map(|&sequence| Feed { sequence, tokens, wanted: Wanted::Last }).collect();
+    // What is fed here fits.
+    let _ = model.step(&feeds, &mut Logits::new());
+}
+
+/// Constrained and free answers of the same length, in turn.
+fn compare(
+    scheduler: &Scheduler,
+    prompt: &[TokenId],
+    schema: &std::sync::Arc<BoundProgram>,
+    batch: usize,
+    out: &mut impl Write,
+) -> Result<(), Box<dyn Error>> {
+    let (mut free, mut constrained, mut masks) = (0.0_f64, 0.0_f64, Duration::ZERO);
+    for _ in 0..ROUNDS {
+        free = free.max(answers(scheduler, prompt, None, batch)?.0);
+        let (rate, usage) = answers(scheduler, prompt, Some(schema), batch)?;
+        constrained = constrained.max(rate);
+        masks = usage.mask / u32::try_from(usage.masks.max(1))?;
+    }
+    let waited = scheduler.statistics().mask_wait;
+    writeln!(
+        out,
+        "{batch:2} requests: free {free:.1} tokens/s, constrained {constrained:.1} tokens/s, ratio {:.3}; mask {masks:.1?}, waited for masks {waited:.1?} in all",
+        constrained / free,
+    )?;
+    Ok(())
+}
+
+fn answers(
+    scheduler: &Scheduler,
+    prompt: &[TokenId],
+    schema: Option<&std::sync::Arc<BoundProgram>>,
+    batch: usize,
+) -> Result<(f64, Usage), Box<dyn Error>> {
+    let before = scheduler.statistics();
+    let mut streams: Vec<Stream> = Vec::new();
+    for seed in 0..batch as u64 {
+        let mut request = Request::new(prompt.to_vec());
+        // Free text must not end early, or the two would differ in length.
+        request.sampling = Sampling {
+            seed: Some(seed),
+            logit_bias: vec![(TokenId(2), -100.0), (TokenId(0), -100.0)],
+            ..Sampling::default()
+        };
+        request.max_tokens = Some(24);
+        if let Some(schema) = schema {
+            request.guide = Some(Box::new(EngineGuide::new(schema.matcher())));
+        }
+        streams.push(scheduler.stream(request)?);
+    }
+    let mut last = Usage::default();
+    for stream in streams {
+        for event in stream {
+            match event.what {
+                What::Finished { usage, .. } => last = usage,
+                What::Failed(failure) => return Err(failure.into()),
+                What::More { .. } => {}
+            }
+        }
+    }
+    // The time of the model and of choosing, without the prompt, which is the same text each time and is read once.
+    let after = scheduler.statistics();
+    let time =
+        (after.model + after.sample + after.mask_wait) - (before.model + before.sample + before.mask_wait);
+    Ok((rate((after.answer_tokens - before.answer_tokens) as usize, time), last))
+}

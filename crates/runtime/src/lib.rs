@@ -1,0 +1,47 @@
+//! A small language-model runtime: many sequences at once, each under its own constraint.
+//!
+//! ```no_run
+//! use maskwright::{Compiler, Constraint};
+//! use maskwright_runtime::{EngineGuide, Loaded, Request, What, model::LoadOptions, scheduler::Options};
+//!
+//! let loaded = Loaded::open("model.gguf", &LoadOptions::default())?;
+//! let compiler = Compiler::new(loaded.tokenizer.vocabulary().clone());
+//! let year = compiler.compile(&Constraint::regex("1[0-9]{3}"))?;
+//!
+//! let mut request = Request::new(loaded.prompt("Ada Lovelace was born in the year ")?);
+//! request.guide = Some(Box::new(EngineGuide::new(year.matcher())));
+//! let scheduler = loaded.schedule(Options::default());
+//! for event in scheduler.stream(request)? {
+//!     if let What::More { text, .. } = event.what {
+//!         print!("{text}");
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | what it is about |
+//! |---|---|
+//! | [`model`] | tokens in, logits out, for many sequences in one step |
+//! | [`sampler`] | from logits to a token: mask first, then everything else |
+//! | [`scheduler`] | requests that join and leave between steps |
+//! | [`guide`] | what a constraint is to the scheduler |
+//! | [`text`] | prompts, chat templates, and pieces of text that never have to be taken back |
+//!
+//! It prints nothing and reads no environment. It does start threads: those of the model, and two of the scheduler.
+
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "models compute in floats; sizes and positions are far below 2^24"
+)]
+
+pub mod guide;
+mod loaded;
+pub mod model;
+pub mod sampler;
+pub mod scheduler;
+pub mod text;
+
+pub use guide::{EngineGuide, Guide, GuideError};
+pub use loaded::Loaded;
+pub use sampler::Sampling;
+pub use scheduler::{Event, Failure, Reason, Request, Scheduler, SubmitError, Usage, What};

@@ -1,0 +1,173 @@
+//! The shape of a model: how wide, how deep, how it turns positions into angles.
+//!
+//! Two kinds of files say it, with different names ([`gguf`](super::gguf) and [`safetensors`](super::safetensors) translate). What is
+//! checked is the same: [`Config::check`] refuses whatever the forward pass could not do exactly or could not do at all.
+
+use std::f32::consts::PI;
+
+use super::weights::LoadError;
+
+/// The shape of a model of the Llama family.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Which family: `llama`, `qwen2`, `qwen3`.
+    pub architecture: String,
+    /// Numbers of a token between the layers.
+    pub hidden: usize,
+    /// How many layers there are.
+    pub layers: usize,
+    /// Numbers of a token inside the feed-forward part.
+    pub inner: usize,
+    /// Heads that ask.
+    pub heads: usize,
+    /// Heads that are asked; each answers `heads / kv_heads` of them.
+    pub kv_heads: usize,
+    /// Numbers of a head.
+    pub head_size: usize,
+    /// Tokens, which are the width of a row of logits.
+    pub tokens: usize,
+    /// The most tokens of a text.
+    pub context: usize,
+    /// What keeps the root mean square from being zero.
+    pub epsilon: f32,
+    /// How positions become angles.
+    pub rope: Rope,
+}
+
+/// How positions become angles: pair j of a head is turned by `position · frequencies[j]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rope {
+    /// One frequency for each pair of numbers.
+    pub frequencies: Vec<f32>,
+    /// Which numbers make a pair.
+    pub pairs: Pairs,
+}
+
+/// Which numbers of a head are turned together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pairs {
+    /// 2j and 2j + 1.
+    Neighbours,
+    /// j and j + half.
+    Halves,
+}
+
+/// How the frequencies of a longer context are made from those of a shorter one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Scaling {
+    /// They are not.
+    None,
+    /// All are divided.
+    Linear(f32),
+    /// Those of long waves are divided, those of short waves kept, with a ramp between: Llama 3.1's way.
+    Llama3 { factor: f32, low: f32, high: f32, context: f32 },
+}
+
+impl Rope {
+    /// Frequencies of a base, for heads of a size.
+    pub(crate) fn new(base: f32, head_size: usize, pairs: Pairs, scaling: Scaling) -> Self {
+        let frequency = |pair: usize| base.powf(-(2.0 * pair as f32) / head_size as f32);
+        let frequencies = (0..head_size / 2).map(frequency).map(|one| scaling.of(one)).collect();
+        Self { frequencies, pairs }
+    }
+
+    /// Divides each frequency by its own factor, as a GGUF file may ask for.
+    pub(crate) fn divide(&mut self, factors: &[f32]) -> Result<(), LoadError> {
+        if factors.len() != self.frequencies.len()
+            || factors.iter().any(|&one| !one.is_finite() || one <= 0.0)
+        {
+            let reason = format!(
+                "its rope factors must be {} positive numbers, one for each pair of a head",
+                self.frequencies.len()
+            );
+            return Err(LoadError::malformed(reason));
+        }
+        for (frequency, factor) in self.frequencies.iter_mut().zip(factors) {
+            *frequency /= factor;
+        }
+        Ok(())
+    }
+}
+
+impl Scaling {
+    fn of(self, frequency: f32) -> f32 {
+        match self {
+            Self::None => frequency,
+            Self::Linear(factor) => frequency / factor,
+            Self::Llama3 { factor, low, high, context } => {
+                let wave = 2.0 * PI / frequency;
+                let smooth = ((context / wave - low) / (high - low)).clamp(0.0, 1.0);
+                (1.0 - smooth) * frequency / factor + smooth * frequency
+            }
+        }
+    }
+}
+
+/// Weights are kept in blocks of this many.
+pub(crate) const BLOCK: usize = 32;
+/// Limits beyond which a file is broken rather than large.
+const MAX_SIZE: usize = 1 << 20;
+const MAX_LAYERS: usize = 1 << 10;
+
+impl Config {
+    /// Numbers of all heads that ask.
+    pub fn query_size(&self) -> usize {
+        self.heads * self.head_size
+    }
+
+    /// Numbers of all heads that are asked.
+    pub fn kv_size(&self) -> usize {
+        self.kv_heads * self.head_size
+    }
+
+    /// Whether the model can be computed.
+    pub(crate) fn check(&self) -> Result<(), LoadError> {
+        let sizes = [
+            ("hidden size", self.hidden),
+            ("feed-forward size", self.inner),
+            ("number of heads", self.heads),
+            ("number of key-value heads", self.kv_heads),
+            ("head size", self.head_size),
+            ("number of tokens", self.tokens),
+        ];
+        for (name, size) in sizes {
+            if size == 0 || size > MAX_SIZE {
+                return Err(LoadError::malformed(format!(
+                    "its {name} is {size}; it must be between 1 and {MAX_SIZE}"
+                )));
+            }
+        }
+        if self.layers == 0 || self.layers > MAX_LAYERS {
+            let reason = format!("it has {} layers; there must be between 1 and {MAX_LAYERS}", self.layers);
+            return Err(LoadError::malformed(reason));
+        }
+        if self.context == 0 {
+            return Err(LoadError::malformed("its context is 0 tokens"));
+        }
+        if !self.heads.is_multiple_of(self.kv_heads) {
+            let reason =
+                format!("its {} heads cannot share {} key-value heads evenly", self.heads, self.kv_heads);
+            return Err(LoadError::malformed(reason));
+        }
+        if !self.head_size.is_multiple_of(2) {
+            return Err(LoadError::malformed(format!("its head size {} is odd", self.head_size)));
+        }
+        for (name, size) in
+            [("hidden", self.hidden), ("feed-forward", self.inner), ("query", self.query_size())]
+        {
+            if !size.is_multiple_of(BLOCK) {
+                let reason = format!(
+                    "its {name} size {size} is no multiple of {BLOCK}, the size of a block of weights"
+                );
+                return Err(LoadError::unsupported(reason));
+            }
+        }
+        if !(self.epsilon > 0.0 && self.epsilon < 1.0) {
+            return Err(LoadError::malformed(format!("the epsilon of its norms is {}", self.epsilon)));
+        }
+        if self.rope.frequencies.iter().any(|one| !one.is_finite()) {
+            return Err(LoadError::malformed("its rope frequencies are not finite; look at its rope base"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! The loops that take the time.
+//!
+//! Products of matrices are made of dot products of eight-bit blocks, which candle has for every processor. Who asks for
+//! which dot product, and on which thread, is decided here: the rows of a matrix are cut into pieces, and a piece
+//! is multiplied with *all* inputs while it is in the cache.
+//!
+//! Every number of a result is computed by the same operations in the same order, whatever else is in the batch and however many
+//! threads there are.
+
+use candle_core::quantized::k_quants::{BlockQ8_0, GgmlType};
+use rayon::prelude::*;
+
+use super::{
+    config::{BLOCK, Pairs, Rope},
+    weights::Matrix,
+};
+
+/// Rows of a matrix that one piece of work takes. 64 rows of a small model are 40 KB, which stay in the cache of a core.
+const PIECE: usize = 64;
+/// Inputs that are multiplied with one row of the matrix before the next row.
+const TILE: usize = 16;
+
+/// Rows of floats as eight-bit blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Quantised {
+    blocks: Vec<BlockQ8_0>,
+    /// Blocks of a row.
+    width: usize,
+}
+
+impl Quantised {
+    /// Takes in rows of this many floats, a multiple of the block.
+    pub(crate) fn fill(&mut self, rows: &[f32], columns: usize) {
+        self.width = columns / BLOCK;
+        self.blocks.resize(rows.len() / BLOCK, BlockQ8_0::zeros());
+        BlockQ8_0::from_float(rows, &mut self.blocks);
+    }
+
+    fn rows(&self) -> usize {
+        self.blocks.len() / self.width.max(1)
+    }
+}
+
+/// Whether work is spread over the threads of the pool that runs this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spread {
+    One,
+    All,
+}
+
+impl Spread {
+    /// Does something with each piece of this length.
+    pub(crate) fn pieces(self, all: &mut [f32], length: usize, work: impl Fn(usize, &mut [f32]) + Sync) {
+        if self == Self::All && all.len() > length {
+            all.par_chunks_mut(length).enumerate().for_each(|(index, piece)| work(index, piece));
+        } else {
+            all.chunks_mut(length).enumerate().for_each(|(index, piece)| work(index, piece));
+        }
+    }
+}
+
+/// Multiplies each input with a matrix: `out` gets a row of `matrix.rows` floats for each of them.
+pub(crate) fn product(
+    matrix: &Matrix,
+    inputs: &Quantised,
+    out: &mut Vec<f32>,
+    turned: &mut Vec<f32>,
+    spread: Spread,
+) {
+    let (count, columns) = (inputs.rows(), matrix.columns);
+    debug_assert_eq!(inputs.width * BLOCK, columns);
+    out.resize(count * matrix.rows, 0.0);
+    let dot = |row: usize, input: usize| {
+        let width = inputs.width;
+        let (row, input) = (row * width..(row + 1) * width, input * width..(input + 1) * width);
+        BlockQ8_0::vec_dot(columns, &matrix.blocks[row], &inputs.blocks[input])
+    };
+    if count == 1 {
+        return spread.pieces(out, PIECE, |piece, numbers| {
+            for (at, number) in numbers.iter_mut().enumerate() {
+                *number = dot(piece * PIECE + at, 0);
+            }
+        });
+    }
+    // One row of the matrix gives a number for each input, so the result comes out turned.
+    turned.resize(count * matrix.rows, 0.0);
+    spread.pieces(turned, PIECE * count, |piece, numbers| {
+        for tile in (0..count).step_by(TILE) {
+            for (at, numbers) in numbers.chunks_exact_mut(count).enumerate() {
+                for (input, number) in numbers.iter_mut().enumerate().skip(tile).take(TILE) {
+                    *number = dot(piece * PIECE + at, input);
+                }
+            }
+        }
+    });
+    let rows = matrix.rows;
+    spread.pieces(out, rows, |input, numbers| {
+        for (row, number) in numbers.iter_mut().enumerate() {
+            *number = turned[row * count + input];
+        }
+    });
+}
+
+/// Divides each row by its root mean square, and weighs its numbers.
+pub(crate) fn norm(rows: &mut [f32], weights: &[f32], epsilon: f32) {
+    for row in rows.chunks_exact_mut(weights.len()) {
+        let scale = 1.0 / (dot(row, row) / row.len() as f32 + epsilon).sqrt();
+        for (number, weight) in row.iter_mut().zip(weights) {
+            *number *= scale * weight;
+        }
+    }
+}
+
+/// Cosines and sines of the angles of some positions, one row of pairs for each.
+#[derive(Debug, Default)]
+pub(crate) struct Angles {
+    pairs: Vec<(f32, f32)>,
+}
+
+impl Angles {
+    pub(crate) fn fill(&mut self, rope: &Rope, positions: impl Iterator<Item = usize>) {
+        self.pairs.clear();
+        for position in positions {
+            let turn = |frequency: &f32| {
+                let (sine, cosine) = (position as f32 * frequency).sin_cos();
+                (cosine, sine)
+            };
+            self.pairs.extend(rope.frequencies.iter().map(turn));
+        }
+    }
+
+    /// Turns the heads of a row by the angles of its position.
+    pub(crate) fn turn(&self, row: usize, heads: &mut [f32], rope: &Rope) {
+        let half = rope.frequencies.len();
+        let angles = &self.pairs[row * half..(row + 1) * half];
+        for head in heads.chunks_exact_mut(2 * half) {
+            match rope.pairs {
+                Pairs::Neighbours => {
+                    for (pair, &(cosine, sine)) in head.chunks_exact_mut(2).zip(angles) {
+                        (pair[0], pair[1]) = rotated(pair[0], pair[1], cosine, sine);
+                    }
+                }
+                Pairs::Halves => {
+                    let (left, right) = head.split_at_mut(half);
+                    for ((left, right), &(cosine, sine)) in left.iter_mut().zip(right).zip(angles) {
+                        (*left, *right) = rotated(*left, *right, cosine, sine);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn rotated(x: f32, y: f32, cosine: f32, sine: f32) -> (f32, f32) {
+    (x * cosine - y * sine, x * sine + y * cosine)
+}
+
+/// `silu(gate) · up`, where each row holds all gates and then all ups.
+pub(crate) fn gated(gate_up: &[f32], inner: usize, out: &mut Vec<f32>) {
+    out.clear();
+    for row in gate_up.chunks_exact(2 * inner) {
+        let (gates, ups) = row.split_at(inner);
+        out.extend(gates.iter().zip(ups).map(|(gate, up)| gate / (1.0 + (-gate).exp()) * up));
+    }
+}
+
+/// Scores become shares of 1.
+pub(crate) fn softmax(scores: &mut [f32]) {
+    let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    for score in &mut *scores {
+        *score = (*score - most).exp();
+        sum += *score;
+    }
+    for score in scores {
+        *score /= sum;
+    }
+}
+
+/// PERF: eight sums side by side, because the compiler may not reorder one sum of floats by itself.
+pub(crate) fn dot(left: &[f32], right: &[f32]) -> f32 {
+    let mut sums = [0.0_f32; 8];
+    let (lefts, rights) = (left.chunks_exact(8), right.chunks_exact(8));
+    let rest: f32 = lefts.remainder().iter().zip(rights.remainder()).map(|(x, y)| x * y).sum();
+    for (x, y) in lefts.zip(rights) {
+        for (sum, (x, y)) in sums.iter_mut().zip(x.iter().zip(y)) {
+            *sum += x * y;
+        }
+    }
+    sums.iter().sum::<f32>() + rest
+}
+
+/// Adds a multiple of one row to another.
+pub(crate) fn add(row: &mut [f32], factor: f32, other: &[f32]) {
+    for (number, other) in row.iter_mut().zip(other) {
+        *number += factor * other;
+    }
+}

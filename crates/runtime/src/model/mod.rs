@@ -1,0 +1,224 @@
+//! A language model that feeds many sequences in one step.
+//!
+//! A model holds *sequences*: texts as it has read them so far, each with its keys and values (its KV cache). One
+//! [`step`](Model::step) feeds any number of tokens to any number of sequences – a whole prompt to one, a single token to
+//! fifteen others – and gives back rows of raw logits, one number for each token of the vocabulary:
+//!
+//! ```text
+//!   feeds                         what the matrices see            logits
+//!   A: [12 7 99 3]  Last  ─┐      12 7 99 3 5 8   (six rows,  ┌─▶  row 0: after 3, in A
+//!   B: [5]          Last  ─┼──▶   read once for all of them) ─┼─▶  row 1: after 5, in B
+//!   C: [8]          None  ─┘                                  └    (C wants none)
+//! ```
+//!
+//! That is why batching pays: at one token a step nearly all the time goes into reading the weights from memory, and they
+//! are read once for everybody. Each row is computed as if it were alone, so **a batch changes no bit of the result**.
+//!
+//! A sequence can be [forked](Model::fork) at any length, which shares what was computed, and
+//! [truncated](Model::truncate), which forgets its end. [`llama`] is the one model here; tests have a fake.
+
+pub mod config;
+mod gguf;
+mod kernel;
+mod kv;
+pub mod llama;
+mod safetensors;
+pub mod weights;
+
+use std::fmt;
+
+use maskwright_vocab::TokenId;
+
+pub use config::Config;
+pub use llama::{Llama, LoadOptions};
+
+/// A sequence of a model. Numbers are not used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SequenceId(pub u64);
+
+/// Tokens for one sequence in a step.
+#[derive(Debug, Clone, Copy)]
+pub struct Feed<'t> {
+    /// Which sequence.
+    pub sequence: SequenceId,
+    /// What is appended to it; at least one token.
+    pub tokens: &'t [TokenId],
+    /// Which rows of logits are wanted.
+    pub wanted: Wanted,
+}
+
+/// Which of the fed tokens get a row of logits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// None, as for the first part of a long prompt.
+    None,
+    /// The last one: what comes next?
+    Last,
+    /// Every one of them, in order.
+    All,
+}
+
+impl Wanted {
+    /// How many rows that makes for so many tokens.
+    pub fn rows(self, tokens: usize) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Last => 1,
+            Self::All => tokens,
+        }
+    }
+}
+
+/// Rows of raw logits, in the order in which they were wanted. Reused from step to step.
+#[derive(Debug, Clone, Default)]
+pub struct Logits {
+    width: usize,
+    values: Vec<f32>,
+}
+
+impl Logits {
+    /// No rows yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.values.len().checked_div(self.width).unwrap_or(0)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// A row, if it is there.
+    pub fn row(&self, index: usize) -> Option<&[f32]> {
+        self.values.chunks_exact(self.width.max(1)).nth(index)
+    }
+
+    /// A row that may be changed, if it is there.
+    pub fn row_mut(&mut self, index: usize) -> Option<&mut [f32]> {
+        self.values.chunks_exact_mut(self.width.max(1)).nth(index)
+    }
+
+    /// All rows to be changed, each on its own.
+    pub fn rows_mut(&mut self) -> impl ExactSizeIterator<Item = &mut [f32]> {
+        self.values.chunks_exact_mut(self.width.max(1))
+    }
+
+    /// Makes room for rows of zeros; models write into what is returned.
+    pub fn reset(&mut self, rows: usize, width: usize) -> &mut [f32] {
+        self.width = width;
+        self.values.clear();
+        self.values.resize(rows * width, 0.0);
+        &mut self.values
+    }
+}
+
+/// What a model does; see the [module](self).
+///
+/// A call that fails has changed nothing.
+pub trait Model: Send {
+    /// How many logits a row has. At least as many as the vocabulary has tokens.
+    fn width(&self) -> usize;
+
+    /// The most tokens of a sequence.
+    fn context(&self) -> usize;
+
+    /// A new, empty sequence.
+    fn open(&mut self) -> SequenceId;
+
+    /// A new sequence that begins like another: its first `length` tokens, which must be there.
+    fn fork(&mut self, of: SequenceId, length: usize) -> Result<SequenceId, ModelError>;
+
+    /// Forgets the tokens of a sequence from `length` on.
+    fn truncate(&mut self, sequence: SequenceId, length: usize) -> Result<(), ModelError>;
+
+    /// Forgets a sequence. One that is not there is no error.
+    fn close(&mut self, sequence: SequenceId);
+
+    /// How many tokens a sequence has.
+    fn length(&self, sequence: SequenceId) -> Result<usize, ModelError>;
+
+    /// Feeds tokens to sequences, each at most once in a step, and writes the wanted logits.
+    fn step(&mut self, feeds: &[Feed<'_>], logits: &mut Logits) -> Result<(), ModelError>;
+
+    /// Bytes that the keys and values of all sequences hold. Shared parts are counted once.
+    fn cache_bytes(&self) -> usize;
+}
+
+/// Why a step was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The sequence was never opened, or was closed.
+    NoSequence(SequenceId),
+    /// A sequence stands in a step twice.
+    Twice(SequenceId),
+    /// A sequence was fed nothing.
+    NoTokens(SequenceId),
+    /// The tokens do not fit into the model's context.
+    Full {
+        /// How many tokens the sequence would have.
+        length: usize,
+        /// How many it may have.
+        context: usize,
+    },
+    /// The model has no such token.
+    NoToken {
+        /// The token.
+        token: TokenId,
+        /// How many tokens there are.
+        tokens: usize,
+    },
+    /// A fork or a truncation beyond the end of a sequence.
+    TooShort {
+        /// How many tokens were asked for.
+        asked: usize,
+        /// How many there are.
+        length: usize,
+    },
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSequence(id) => write!(f, "sequence {} is not open", id.0),
+            Self::Twice(id) => write!(f, "sequence {} is fed twice in one step; join its tokens", id.0),
+            Self::NoTokens(id) => write!(f, "sequence {} is fed no tokens; leave it out of the step", id.0),
+            Self::Full { length, context } => write!(
+                f,
+                "the text has {length} tokens, but the model's context is {context}; shorten the prompt or ask for fewer tokens"
+            ),
+            Self::NoToken { token, tokens } => {
+                write!(
+                    f,
+                    "token {} is not one of the model's {tokens}; is the tokenizer of another model?",
+                    token.0
+                )
+            }
+            Self::TooShort { asked, length } => {
+                write!(f, "{asked} tokens were asked for, but the sequence has {length}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ModelError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_cut_by_the_width() {
+        let mut logits = Logits::new();
+        assert_eq!((logits.len(), logits.row(0)), (0, None));
+        logits.reset(2, 3).copy_from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!((logits.len(), logits.row(1)), (2, Some(&[4.0, 5.0, 6.0][..])));
+        assert_eq!(logits.row(2), None);
+        logits.reset(0, 3);
+        assert!(logits.is_empty());
+    }
+}

@@ -1,0 +1,111 @@
+//! What a request says about sampling, and which numbers make sense.
+
+use std::fmt;
+
+use maskwright_vocab::TokenId;
+
+/// How many alternatives may be asked for.
+pub const MAX_TOP_LOGPROBS: u8 = 20;
+/// How many tokens may have a bias.
+const MAX_BIASES: usize = 4096;
+
+/// What a request says about sampling. The default changes nothing: temperature 1, and every token has its chance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sampling {
+    /// 0 takes the best token; 1 leaves the shares as they are; more makes them more equal. At most 100.
+    pub temperature: f32,
+    /// How many tokens are kept; 0 keeps all.
+    pub top_k: u32,
+    /// The share that the kept tokens have together, from 0 to 1.
+    pub top_p: f32,
+    /// The share of the best token that others must have, from 0 to 1.
+    pub min_p: f32,
+    /// Above 1 makes tokens of prompt and answer less likely. More than 0, at most 10.
+    pub repetition_penalty: f32,
+    /// Taken from a logit for each time the token stands in the answer. From −2 to 2.
+    pub frequency_penalty: f32,
+    /// Taken from a logit if the token stands in the answer. From −2 to 2.
+    pub presence_penalty: f32,
+    /// Added to logits. From −100 to 100.
+    pub logit_bias: Vec<(TokenId, f32)>,
+    /// What chance begins with. Without one, it is different each time.
+    pub seed: Option<u64>,
+    /// Log-probabilities: how many alternatives besides the chosen token. `None` if they are not wanted.
+    pub logprobs: Option<u8>,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self {
+            temperature: 1.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+            repetition_penalty: 1.0,
+            frequency_penalty: 0.0,
+            presence_penalty: 0.0,
+            logit_bias: Vec::new(),
+            seed: None,
+            logprobs: None,
+        }
+    }
+}
+
+impl Sampling {
+    /// Always the best token.
+    pub fn greedy() -> Self {
+        Self { temperature: 0.0, ..Self::default() }
+    }
+
+    /// Whether every number is in its range.
+    pub fn check(&self) -> Result<(), SamplingError> {
+        within("temperature", self.temperature, 0.0, 100.0)?;
+        within("top_p", self.top_p, 0.0, 1.0)?;
+        within("min_p", self.min_p, 0.0, 1.0)?;
+        within("repetition_penalty", self.repetition_penalty, 0.01, 10.0)?;
+        within("frequency_penalty", self.frequency_penalty, -2.0, 2.0)?;
+        within("presence_penalty", self.presence_penalty, -2.0, 2.0)?;
+        if self.logit_bias.len() > MAX_BIASES {
+            let problem =
+                format!("has {} entries, but at most {MAX_BIASES} are allowed", self.logit_bias.len());
+            return Err(SamplingError { field: "logit_bias", problem });
+        }
+        for (_, bias) in &self.logit_bias {
+            within("logit_bias", *bias, -100.0, 100.0)?;
+        }
+        if let Some(top) = self.logprobs.filter(|top| *top > MAX_TOP_LOGPROBS) {
+            let problem = format!("is {top}, but at most {MAX_TOP_LOGPROBS} are allowed");
+            return Err(SamplingError { field: "top_logprobs", problem });
+        }
+        Ok(())
+    }
+
+    /// Whether it matters which tokens were written before.
+    pub(super) fn repeats_matter(&self) -> bool {
+        let deviations = [self.repetition_penalty - 1.0, self.frequency_penalty, self.presence_penalty];
+        deviations.iter().any(|&deviation| deviation != 0.0)
+    }
+}
+
+fn within(field: &'static str, number: f32, least: f32, most: f32) -> Result<(), SamplingError> {
+    if number >= least && number <= most {
+        return Ok(());
+    }
+    Err(SamplingError { field, problem: format!("is {number}, but must be between {least} and {most}") })
+}
+
+/// A number that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SamplingError {
+    /// The field, as APIs call it.
+    pub field: &'static str,
+    problem: String,
+}
+
+impl fmt::Display for SamplingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.field, self.problem)
+    }
+}
+
+impl std::error::Error for SamplingError {}

@@ -1,0 +1,268 @@
+//! Many requests, one model: continuous batching.
+//!
+//! A worker thread owns the model and repeats one step for ever. Requests join and leave *between* steps, so a long answer
+//! keeps nobody waiting and a free place is taken at once:
+//!
+//! ```text
+//!        ┌──────────────── a step ─────────────────┐
+//! queue ─▶ admit ─▶ feed all answers to the model ─▶ choose a token for each ─▶ send ─▶ (next step)
+//!                   meanwhile: fill their masks
+//! ```
+//!
+//! * **Feeding.** An answer has tokens that the model has not read: a prompt, the token chosen last, forced tokens behind it. All of
+//!   them are one thing here, so a prompt is a long feed, and jump-forward is a feed of several. Long prompts are cut, so that
+//!   others go on meanwhile.
+//! * **Masks.** The mask for the next token depends on the last one and not on the model. So it is filled by a second thread while the
+//!   model reads that last token, and costs an answer nothing as long as it is the faster of the two.
+//! * **Beginnings.** A prompt that begins like a text which the model has read – a running one, or one of the last that
+//!   ended – starts from a fork of it ([`prefix`]). Several answers to one prompt read it once.
+//! * **Leaving.** Whoever drops the receiving end has left by the next step. What goes wrong in one request – a constraint
+//!   that gives up, a panic in a guide – ends that request alone.
+//!
+//! ```no_run
+//! use maskwright_runtime::{Loaded, Request, What, model::LoadOptions, scheduler::Options};
+//!
+//! let loaded = Loaded::open("model.gguf", &LoadOptions::default())?;
+//! let prompt = loaded.tokenizer.encode("The capital of France is")?;
+//! let scheduler = loaded.schedule(Options::default());
+//! for event in scheduler.stream(Request::new(prompt))? {
+//!     if let What::More { text, .. } = event.what {
+//!         print!("{text}");
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod answer;
+mod masks;
+mod prefix;
+mod request;
+mod worker;
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use maskwright_vocab::Vocabulary;
+
+pub use request::{Event, Failure, Reason, Request, Sink, Stream, SubmitError, Usage, What, Written};
+use worker::Worker;
+
+use crate::{model::Model, text::Pieces};
+
+/// How a scheduler works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The most answers that are written at the same time.
+    pub max_batch: usize,
+    /// The most requests that wait.
+    pub max_queue: usize,
+    /// The most tokens of prompts in a step, if nobody else is writing.
+    pub prefill: usize,
+    /// The same, if others are: they wait for so many tokens.
+    pub prefill_beside: usize,
+    /// How many texts are kept after their end, in case that a prompt begins like one of them.
+    pub kept_texts: usize,
+    /// The most tokens that these texts have together.
+    pub kept_tokens: usize,
+    /// Whether forced tokens are written without asking the model.
+    pub jump_forward: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            max_batch: 16,
+            max_queue: 256,
+            prefill: 512,
+            prefill_beside: 64,
+            kept_texts: 16,
+            kept_tokens: 16_384,
+            jump_forward: true,
+        }
+    }
+}
+
+/// What a scheduler has done so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Requests that wait.
+    pub waiting: usize,
+    /// Answers being written.
+    pub running: usize,
+    /// Steps of the model.
+    pub steps: u64,
+    /// Tokens of prompts that were computed.
+    pub prompt_tokens: u64,
+    /// Tokens of prompts that need not be.
+    pub reused_tokens: u64,
+    /// Tokens of answers.
+    pub answer_tokens: u64,
+    /// Those of them that were forced.
+    pub forced_tokens: u64,
+    /// Time of the model.
+    pub model: Duration,
+    /// Time spent on masks.
+    pub mask: Duration,
+    /// Time that the model's thread waited for masks.
+    pub mask_wait: Duration,
+    /// Time spent on choosing tokens.
+    pub sample: Duration,
+    /// Bytes of keys and values.
+    pub cache_bytes: usize,
+}
+
+/// Runs requests on a model; see the [module](self). Dropping it ends all of them.
+#[derive(Debug)]
+pub struct Scheduler {
+    inbox: Option<mpsc::Sender<Job>>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    limits: Limits,
+}
+
+/// What the worker and its clients both see.
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: AtomicUsize,
+    is_stopped: AtomicBool,
+    statistics: Mutex<Statistics>,
+}
+
+/// What requests are checked against.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    width: usize,
+    context: usize,
+    max_batch: usize,
+    max_queue: usize,
+}
+
+/// A request on its way.
+struct Job {
+    request: Request,
+    sink: Box<dyn Sink>,
+    since: Instant,
+}
+
+impl Scheduler {
+    /// Starts a worker for a model and the vocabulary of its tokenizer.
+    pub fn start(model: Box<dyn Model>, vocabulary: Arc<Vocabulary>, options: Options) -> Self {
+        let limits = Limits {
+            width: model.width(),
+            context: model.context(),
+            max_batch: options.max_batch.max(1),
+            max_queue: options.max_queue,
+        };
+        let shared = Arc::new(Shared::default());
+        let (inbox, jobs) = mpsc::channel();
+        let for_worker = shared.clone();
+        let run = move || Worker::new(model, vocabulary, options, for_worker, jobs).run();
+        let thread = std::thread::Builder::new().name("scheduler".into()).spawn(run);
+        // Without a thread the inbox is closed, and every request is told so.
+        Self { inbox: Some(inbox), shared, thread: thread.ok(), limits }
+    }
+
+    /// Takes a request; its events go to the sink, in order.
+    pub fn submit(&self, request: Request, sink: Box<dyn Sink>) -> Result<(), SubmitError> {
+        self.limits.check(&request)?;
+        let inbox = self.inbox.as_ref().ok_or(SubmitError::Closed)?;
+        let limit = self.limits.max_queue;
+        if self.shared.waiting.fetch_add(1, Ordering::Relaxed) >= limit {
+            self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+            return Err(SubmitError::Busy { limit });
+        }
+        inbox.send(Job { request, sink, since: Instant::now() }).map_err(|_| {
+            self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+            SubmitError::Closed
+        })
+    }
+
+    /// Takes a request; its events can be waited for.
+    pub fn stream(&self, request: Request) -> Result<Stream, SubmitError> {
+        let (stream, sink) = Stream::new();
+        self.submit(request, Box::new(sink))?;
+        Ok(stream)
+    }
+
+    /// What was done so far.
+    pub fn statistics(&self) -> Statistics {
+        let mut statistics =
+            *self.shared.statistics.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        statistics.waiting = self.shared.waiting.load(Ordering::Relaxed);
+        statistics
+    }
+
+    /// Takes no more requests, and waits until those that were taken are answered.
+    pub fn finish(mut self) {
+        self.inbox = None;
+        self.join();
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A panic of the worker was printed where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        if self.inbox.take().is_some() {
+            self.shared.is_stopped.store(true, Ordering::Relaxed);
+        }
+        self.join();
+    }
+}
+
+impl Limits {
+    fn check(&self, request: &Request) -> Result<(), SubmitError> {
+        let invalid = |field: &'static str, problem: String| Err(SubmitError::Invalid { field, problem });
+        if let Err(error) = request.sampling.check() {
+            return invalid(error.field, error.to_string());
+        }
+        if let Err(error) = Pieces::new(&request.stop) {
+            return invalid("stop", error.to_string());
+        }
+        let length = request.prompt.len();
+        if length == 0 {
+            return invalid(
+                "prompt",
+                "the prompt is empty; a model needs at least one token to continue".into(),
+            );
+        }
+        if length >= self.context {
+            let problem = format!(
+                "the prompt has {length} tokens, which leaves no room for an answer in the model's context of {}; shorten it",
+                self.context
+            );
+            return invalid("prompt", problem);
+        }
+        let biased = request.sampling.logit_bias.iter().map(|(token, _)| ("logit_bias", token));
+        let prompt = request.prompt.iter().map(|token| ("prompt", token));
+        let stops = request.stop_tokens.iter().map(|token| ("stop_token_ids", token));
+        for (field, token) in biased.chain(prompt).chain(stops) {
+            if token.index() >= self.width {
+                return invalid(
+                    field,
+                    format!("{field} has the token {}, but the model has {} tokens", token.0, self.width),
+                );
+            }
+        }
+        if request.max_tokens == Some(0) {
+            return invalid("max_tokens", "max_tokens is 0, but must be at least 1".into());
+        }
+        if request.answers == 0 || request.answers > self.max_batch {
+            let problem = format!("n is {}, but must be between 1 and {}", request.answers, self.max_batch);
+            return invalid("n", problem);
+        }
+        Ok(())
+    }
+}

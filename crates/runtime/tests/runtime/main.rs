@@ -1,0 +1,16 @@
+//! The runtime from outside: models against a slow reference, the scheduler with a fake model, a real model.
+
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    clippy::float_cmp,
+    reason = "small, positive and exact numbers"
+)]
+
+mod fake;
+mod files;
+mod model;
+mod reference;
+mod scheduler;
+mod smollm2;
+mod tiny;
