@@ -116,6 +116,8 @@ pub enum CompileError {
     Tokens(String),
     /// Values that are told apart stand inside an intersection or a complement.
     NestedScope,
+    /// A limit on tokens stands inside an intersection, a complement or a JSON string.
+    NestedLimit,
     /// A rule begins with a counted repetition of itself.
     LeftRecursionInRepeat {
         #[doc(hidden)]
@@ -176,6 +178,9 @@ impl fmt::Display for CompileError {
                 "values that must differ cannot stand inside an intersection, a complement or a JSON string",
             ),
             Self::UnknownToken(message) | Self::Tokens(message) => f.write_str(message),
+            Self::NestedLimit => f.write_str(
+                "a limit on tokens cannot stand inside an intersection, a complement or a JSON string; put it around the whole",
+            ),
             Self::Stopped => f.write_str("the compilation was told to stop"),
             Self::LeftRecursionInRepeat { .. } => f.write_str(LEFT_RECURSION),
             Self::LeftRecursionInRule { rule } => write!(f, "rule `{rule}`: {LEFT_RECURSION}"),

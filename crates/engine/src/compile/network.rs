@@ -332,6 +332,8 @@ impl Builder<'_, '_> {
                 });
                 self.call(Callee::Scope(index), self.facts.nullable[id.index()], next)
             }
+            // The matcher does not count tokens yet.
+            Expr::Limit { .. } => return Err(CompileError::NestedLimit),
             Expr::Distinct(value) => {
                 let check = self.network.push(Node::Call { callee: Callee::Check, next });
                 return self.build(*value, check);
