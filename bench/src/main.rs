@@ -6,6 +6,7 @@
 //! mwbench regex       ten patterns against an index built ahead of time
 //! mwbench service     many threads, many constraints, one budget
 //! mwbench walk        random texts under the mask, judged by two validators
+//! mwbench forced      forced tokens, compared with those of the tokenizer
 //! mwbench instances   the texts of one schema file, as the engines read them
 //! ```
 //! See README.md for the method and its biases.
@@ -13,6 +14,7 @@
 mod clock;
 mod corpus;
 mod engines;
+mod forced;
 mod machine;
 mod maskbench;
 mod output;
@@ -58,6 +60,8 @@ enum Command {
     Service(service::Arguments),
     /// Random texts under the mask, judged by two validators
     Walk(walk::Arguments),
+    /// Forced tokens, compared with those of the tokenizer
+    Forced(forced::Arguments),
     /// Print the instances of a schema file as the engines read them
     Instances { file: PathBuf },
 }
@@ -90,6 +94,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Regex(arguments) => regex::run(&arguments),
         Command::Service(arguments) => service::run(&arguments),
         Command::Walk(arguments) => walk::run(&arguments),
+        Command::Forced(arguments) => forced::run(&arguments),
         Command::Instances { file } => {
             let (_, instances) = corpus::read(&file)?;
             for (valid, text) in instances {

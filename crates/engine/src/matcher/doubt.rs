@@ -418,7 +418,7 @@ impl Doubt<'_> {
     }
 
     /// Whether everything that has to be new after these bytes can be.
-    fn leads_on(&mut self, bytes: &[u8]) -> bool {
+    pub(super) fn leads_on(&mut self, bytes: &[u8]) -> bool {
         self.attempt(|this, threads| this.steps(bytes, threads) && this.leads_out(threads))
     }
 

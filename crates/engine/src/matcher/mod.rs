@@ -7,6 +7,7 @@
 //! follow; *terminated* – the end was accepted.
 
 mod doubt;
+mod forced;
 mod info;
 mod mask;
 mod register;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use maskwright_vocab::{MARK, TokenId, TokenMask, number_spelling};
 
 use self::doubt::Doubt;
+pub use self::forced::{Encode, ForcedText, ForcedTokens, Seam};
 pub use self::info::{StateInfo, ThreadInfo};
 pub use self::mask::Way;
 use self::mask::{MaskBuffers, Masker, Sink};
@@ -296,8 +298,19 @@ impl Matcher {
 
     /// Corrects a mask by what the scopes remember.
     fn settle(&mut self, several: &[u32], words: &mut [u32]) {
+        let is_fast = self.way == Way::Fast && !self.bound.vocabulary().is_numbered();
+        let mut doubt = self.doubt(words);
+        if is_fast {
+            doubt.settle(several);
+        } else {
+            doubt.try_all();
+        }
+    }
+
+    /// Room to try tokens in, with the registers that they would meet.
+    fn doubt<'m>(&'m mut self, words: &'m mut [u32]) -> Doubt<'m> {
         let start = self.now().start as usize;
-        let mut doubt = Doubt {
+        Doubt {
             bound: &self.bound,
             arena: &mut self.arena,
             registers: &mut self.registers,
@@ -306,10 +319,6 @@ impl Matcher {
             threads: &self.trail[start..],
             budget: if self.way == Way::Fast { doubt::SEARCHES } else { usize::MAX },
             words,
-        };
-        match self.way {
-            Way::Fast if !self.bound.vocabulary().is_numbered() => doubt.settle(several),
-            _ => doubt.try_all(),
         }
     }
 
