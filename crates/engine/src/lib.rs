@@ -29,6 +29,7 @@ pub use index::{
 };
 pub use limits::Limits;
 pub use matcher::{
-    Encode, ForcedText, ForcedTokens, MatchError, Matcher, Seam, StateInfo, ThreadInfo, Way, fill_masks,
+    DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, MatchError, Matcher, Seam,
+    StateInfo, ThreadInfo, Way, fill_masks,
 };
 pub use program::{Dot, Listing, Program};

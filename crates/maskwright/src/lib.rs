@@ -47,9 +47,9 @@ pub use constraint::{Constraint, Kind};
 #[cfg(feature = "mmap")]
 pub use map::{MapError, map_index};
 pub use maskwright_engine::{
-    BoundProgram, CompileError, Encode, Flaw, ForcedText, ForcedTokens, Index, IndexChecks, IndexError,
-    IndexLimits, Library, Limits, LoadError, MaskRef, MatchError, Matcher, NotAllowed, Program, Seam,
-    StateId, StateInfo, ThreadInfo, Way, fill_masks,
+    BoundProgram, CompileError, DRAFT_ROOT, DraftError, DraftTree, Encode, Flaw, ForcedText, ForcedTokens,
+    Index, IndexChecks, IndexError, IndexLimits, Library, Limits, LoadError, MaskRef, MatchError, Matcher,
+    NotAllowed, Program, Seam, StateId, StateInfo, ThreadInfo, Way, fill_masks,
 };
 pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex};
 pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};

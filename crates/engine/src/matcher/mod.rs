@@ -7,6 +7,7 @@
 //! follow; *terminated* – the end was accepted.
 
 mod doubt;
+mod draft;
 mod forced;
 mod info;
 mod mask;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use maskwright_vocab::{MARK, TokenId, TokenMask, number_spelling};
 
 use self::doubt::Doubt;
+pub use self::draft::{DRAFT_ROOT, DraftError, DraftTree};
 pub use self::forced::{Encode, ForcedText, ForcedTokens, Seam};
 pub use self::info::{StateInfo, ThreadInfo};
 pub use self::mask::Way;
