@@ -29,7 +29,7 @@ pub use index::{
 };
 pub use limits::Limits;
 pub use matcher::{
-    DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, MatchError, Matcher, Seam,
-    StateInfo, ThreadInfo, Way, fill_masks,
+    Budget, BudgetError, DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, MatchError,
+    Matcher, Seam, StateInfo, ThreadInfo, Way, fill_masks,
 };
 pub use program::{Dot, Listing, Program};

@@ -28,6 +28,7 @@ use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, Vocabulary};
 
 use super::Matcher;
+use super::budget::Count;
 
 /// How a text is cut into tokens by the tokenizer itself; `None` if it cannot say.
 pub type Encode<'e> = dyn Fn(&str) -> Option<Vec<TokenId>> + 'e;
@@ -141,7 +142,7 @@ impl Matcher {
         let mut bytes = Vec::new();
         while bytes.len() < limit {
             let Some(byte) = self.only_byte() else { break };
-            if self.accept_bytes(&[byte]).is_err() {
+            if self.advance(&[byte], Count::Nothing).is_err() {
                 break;
             }
             bytes.push(byte);
@@ -177,7 +178,7 @@ impl Matcher {
         if self.bound.program().may_run_out() {
             return self.doubt(&mut []).leads_on(&[byte]);
         }
-        let taken = self.accept_bytes(&[byte]).is_ok();
+        let taken = self.advance(&[byte], Count::Nothing).is_ok();
         if taken {
             self.undo(1);
         }

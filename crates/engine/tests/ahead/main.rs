@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
+mod budget;
 mod drafts;
 mod forced;
 #[path = "../support/mod.rs"]
