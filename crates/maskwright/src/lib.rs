@@ -63,3 +63,13 @@ pub use stop::{StopError, StopStream, StopStrings};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/service.md")]
 struct ServicePage;
+
+/// Runs the examples of the page about what is forced.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/jump-forward.md")]
+struct JumpForwardPage;
+
+/// Runs the examples of the page about budgets, stop strings and drafts.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/budgets.md")]
+struct BudgetsPage;

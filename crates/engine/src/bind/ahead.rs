@@ -69,7 +69,7 @@ impl Ahead {
         (0..=u8::MAX).filter(is_token).for_each(|byte| singles.insert(byte));
         let lacks = !UTF8.iter().all(|(low, high)| ByteSet::range(*low, *high).is_subset(&singles));
         let tokens = (lacks && vocabulary.len() <= SMALL)
-            .then(|| vocabulary.ordinary().map(|(_, bytes)| bytes.into()).collect::<Box<[Box<[u8]>]>>());
+            .then(|| vocabulary.spelled().map(|(_, bytes)| bytes.into()).collect::<Box<[Box<[u8]>]>>());
         let mut known: FxHashMap<*const Automaton, usize> = FxHashMap::default();
         let mut leaves: Vec<Option<Table>> = Vec::new();
         for leaf in program.leaves() {
@@ -427,7 +427,7 @@ impl<'n> Settling<'n> {
             match *node {
                 Node::Byte { .. } => spellings(network, trie, at, |to| before.push((to, at))),
                 Node::Split { start, len } => {
-                    before.extend(network.targets(start, len).iter().map(|to| (*to, at)))
+                    before.extend(network.targets(start, len).iter().map(|to| (*to, at)));
                 }
                 Node::Call { callee, next } => {
                     before.push((next, at));

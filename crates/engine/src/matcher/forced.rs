@@ -22,10 +22,10 @@
 //!
 //! Tokenizers first cut text into words, by a regular expression in which one thing looks ahead: a run of white space leaves its last character
 //! to the word that follows. Hence tokens of white space at the end of a part do not count. For good measure the text is also cut with a few
-//! characters behind it that the grammar allows there. `mwbench forced` compares the result with real tokenizers on real texts.
+//! characters behind it that the grammar allows there. A special token ends the text before it, and may be forced itself. `mwbench forced` compares the result with real tokenizers on real texts.
 
 use maskwright_automata::ByteSet;
-use maskwright_vocab::{TokenId, Vocabulary};
+use maskwright_vocab::{MARK, TokenId, Vocabulary, number_spelling};
 
 use super::Matcher;
 use super::budget::Count;
@@ -70,10 +70,13 @@ struct Run {
     next: ByteSet,
     /// Whether the text may end there.
     ends: bool,
+    /// The special token that must come behind it.
+    special: Option<TokenId>,
 }
 
 impl Matcher {
-    /// The bytes that every complete text must go on with, at most `limit` of them. None where the text is complete.
+    /// The bytes that every complete text must go on with, at most `limit` of them. None where the text is complete, and none
+    /// beyond a special token.
     /// The matcher is unchanged.
     pub fn forced_bytes(&mut self, limit: usize) -> Vec<u8> {
         self.run(limit, false).bytes
@@ -101,7 +104,7 @@ impl Matcher {
     ) -> ForcedTokens {
         let run = self.run(limit, true);
         if run.bytes.is_empty() {
-            return ForcedTokens::default();
+            return ForcedTokens { taken_back: 0, tokens: run.special.into_iter().collect() };
         }
         let vocabulary = self.bound.vocabulary().clone();
         let before = &before[before.len().saturating_sub(LOOK_BACK)..];
@@ -111,7 +114,9 @@ impl Matcher {
         let length = known.len();
         known.extend_from_slice(&run.bytes);
         let cut = Cut { vocabulary: &vocabulary, encode };
-        let Some(stable) = cut.stable(&known, run.next, run.ends) else { return ForcedTokens::default() };
+        let Some(mut stable) = cut.stable(&known, run.next, run.ends) else { return ForcedTokens::default() };
+        let is_all = spell(&vocabulary, &stable).len() == known.len();
+        stable.extend(run.special.filter(|_| is_all));
         let same = stable.iter().zip(before).take_while(|(a, b)| a == b).count();
         let forced = ForcedTokens { taken_back: before.len() - same, tokens: stable[same..].to_vec() };
         let is_whole = spell(&vocabulary, &stable).len() > length;
@@ -139,18 +144,36 @@ impl Matcher {
 
     /// Follows the forced bytes, and comes back. What may come behind them is only looked at if it is wanted.
     fn run(&mut self, limit: usize, behind: bool) -> Run {
+        let bytes = self.follow(limit, |byte| byte != MARK);
+        let mut run = Run { bytes, next: ByteSet::EMPTY, ends: false, special: None };
+        let mut steps = run.bytes.len();
+        if behind {
+            (run.next, run.ends) = (self.next_bytes(), self.is_accepting());
+            if !run.ends && self.only_byte() == Some(MARK) {
+                // The text comes to an end before a special token.
+                (run.next, run.ends) = (ByteSet::EMPTY, true);
+                let spelling = self.follow(number_spelling(TokenId(0)).len(), |_| true);
+                steps += spelling.len();
+                let trie = self.bound.vocabulary().trie();
+                run.special =
+                    trie.find(&spelling).and_then(|node| trie.tokens(node).first()).copied().map(TokenId);
+            }
+        }
+        self.undo(steps);
+        run
+    }
+
+    /// Takes the bytes that must come, as long as they are wanted, without counting them as tokens.
+    fn follow(&mut self, limit: usize, is_wanted: impl Fn(u8) -> bool) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < limit {
-            let Some(byte) = self.only_byte() else { break };
+            let Some(byte) = self.only_byte().filter(|byte| is_wanted(*byte)) else { break };
             if self.advance(&[byte], Count::Nothing).is_err() {
                 break;
             }
             bytes.push(byte);
         }
-        let (next, ends) =
-            if behind { (self.next_bytes(), self.is_accepting()) } else { (ByteSet::EMPTY, false) };
-        self.undo(bytes.len());
-        Run { bytes, next, ends }
+        bytes
     }
 
     /// The byte that must come next, if there is only one and the text cannot end.

@@ -8,6 +8,9 @@
 //! leaf there are too many tokens for that; but they lead to states of the same leaf, and what the worst of
 //! them needs is known. Only when even that is too much are they read one by one.
 
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+
 use super::gauge::{Below, Bound, ENDLESS, Gauge};
 use super::mask::{Masker, frame_key, state_key};
 use super::stack::{Frame, Top};
@@ -24,13 +27,15 @@ pub(crate) struct Judge<'j> {
     base: i64,
     /// By how much the end has moved away, at most.
     growth: i64,
+    /// What is known of the matcher's stacks.
+    latest: FxHashMap<u32, i64>,
     /// What is allowed; nothing is written if only the growth is wanted.
     words: Option<&'j mut [u32]>,
 }
 
 impl<'j> Judge<'j> {
     pub(crate) fn new(gauge: Gauge<'j>, words: Option<&'j mut [u32]>) -> Self {
-        Self { gauge, base: 0, growth: -ENDLESS, words }
+        Self { gauge, base: 0, growth: -ENDLESS, latest: FxHashMap::default(), words }
     }
 
     /// The number of the token that comes.
@@ -54,7 +59,7 @@ impl<'j> Judge<'j> {
     /// What is known of tokens after which so much is needed, and then what this stack returns to.
     fn verdict(&mut self, needs: i64, stack: u32, line: &Line) -> Verdict {
         let mut best = Verdict::WORST;
-        let mut work = vec![(stack, needs, ENDLESS)];
+        let mut work: SmallVec<[(u32, i64, i64); 4]> = smallvec![(stack, needs, ENDLESS)];
         let mut left = 4_096;
         while let Some((stack, needs, latest)) = work.pop().filter(|_| left > 0) {
             left -= 1;
@@ -70,12 +75,12 @@ impl<'j> Judge<'j> {
                 }
                 Spot::OnLine { level, frames, below } => {
                     let passed: i64 = frames[..level].iter().map(|frame| self.needs_of(*frame)).sum();
-                    let latest_below = self.gauge.latest_of(below);
+                    let latest_below = self.latest_of(below);
                     best = best.or(self.at(needs, latest, latest_below, Some(passed)));
                     continue;
                 }
                 Spot::OfMatcher(stack) => {
-                    let latest_below = self.gauge.latest_of(stack);
+                    let latest_below = self.latest_of(stack);
                     best = best.or(self.at(needs, latest, latest_below, None));
                     continue;
                 }
@@ -87,6 +92,16 @@ impl<'j> Judge<'j> {
             });
         }
         best
+    }
+
+    /// The latest token before which what is on one of the matcher's stacks must go on.
+    fn latest_of(&mut self, stack: u32) -> i64 {
+        if let Some(known) = self.latest.get(&stack) {
+            return *known;
+        }
+        let latest = self.gauge.latest_of(stack);
+        self.latest.insert(stack, latest);
+        latest
     }
 
     fn needs_of(&mut self, frame: Frame) -> i64 {
@@ -138,6 +153,11 @@ struct Verdict {
 
 impl Verdict {
     const WORST: Self = Self { latest: -ENDLESS, growth: ENDLESS };
+
+    /// The same if so many tokens come before.
+    fn after(self, needs: i64) -> Self {
+        Self { latest: self.latest - needs, growth: (self.growth + needs).min(ENDLESS) }
+    }
 
     fn or(self, other: Self) -> Self {
         Self { latest: self.latest.max(other.latest), growth: self.growth.min(other.growth) }
@@ -239,7 +259,7 @@ impl Masker<'_> {
             judge.settle(verdict, |words| {
                 match entry.inner(room, bytes) {
                     Tokens::Many(inner) => {
-                        words.iter_mut().zip(inner.iter()).for_each(|(word, inner)| *word |= inner)
+                        words.iter_mut().zip(inner.iter()).for_each(|(word, inner)| *word |= inner);
                     }
                     Tokens::Few(list) => set(words, list),
                 }
@@ -265,6 +285,8 @@ impl Masker<'_> {
         judge: &mut Judge<'_>,
     ) {
         let trie = self.bound.vocabulary().trie();
+        // All of them have the same stack.
+        let behind = judge.verdict(0, item.stack, &self.scratch.line);
         let mut work = vec![(0u32, item.state, item.count)];
         while let Some((node, state, count)) = work.pop() {
             for child in trie.children(node) {
@@ -273,7 +295,10 @@ impl Masker<'_> {
                     continue;
                 };
                 let thread = Thread { state: step.target(), count, ..item };
-                judge.found(trie.tokens(child), &[thread], &self.scratch.line);
+                if !trie.tokens(child).is_empty() {
+                    let verdict = behind.after(judge.gauge.needs(&thread));
+                    judge.settle(verdict, |words| set(words, trie.tokens(child)));
+                }
                 work.push((child, thread.state, count));
             }
         }

@@ -72,7 +72,7 @@ impl Draft {
         for node in (0..self.tokens.len()).rev() {
             let parent = if self.parents[node] == DRAFT_ROOT { 0 } else { self.parents[node] as usize + 1 };
             sibling[node + 1] = child[parent];
-            child[parent] = node as i64 + 1;
+            child[parent] = i64::try_from(node).expect("a small tree") + 1;
         }
         (tokens, child, sibling)
     }

@@ -1,10 +1,12 @@
 //! Forced bytes against the oracle, forced tokens against a tokenizer.
 
-use maskwright_engine::{ForcedText, ForcedTokens, Matcher, Seam};
-use maskwright_grammar::CharSet;
+use std::sync::Arc;
+
+use maskwright_engine::{ForcedText, ForcedTokens, Matcher, Seam, resolve};
+use maskwright_grammar::{CharSet, TokenRef, TokenSet};
 use maskwright_oracle::generate;
 use maskwright_oracle::{Oracle, State};
-use maskwright_vocab::TokenId;
+use maskwright_vocab::{TokenId, VocabularyBuilder};
 
 use crate::toy::Toy;
 use crate::{bind, grammar, random_grammars, support};
@@ -187,4 +189,39 @@ fn values_that_must_differ_force_what_is_left() {
     assert_eq!(matcher.forced_bytes(99), b",\"off\"]");
     matcher.accept_bytes(b",\"off\"]").expect("a text of the grammar");
     assert_eq!(matcher.forced_bytes(99), b"");
+}
+
+#[test]
+fn a_special_token_ends_the_text_before_it() {
+    let mut builder = VocabularyBuilder::new();
+    let tokens = ["a", "b", "ab", " "];
+    for (id, token) in (0..).zip(tokens) {
+        builder.token(TokenId(id), token.as_bytes()).expect("ids are distinct");
+    }
+    builder.special(TokenId(7), "<|call|>").expect("the id is free");
+    builder.special(TokenId(9), "<end>").expect("the id is free").eos(TokenId(9));
+    let vocabulary = Arc::new(builder.finish().expect("there are tokens"));
+    let grammar = grammar(|g| {
+        let (a, b) = (g.bytes(b"a"), g.bytes(b"b"));
+        let call = g.token(TokenSet::these([TokenRef::name("<|call|>")]));
+        let end = g.alt([a, b]);
+        g.seq([a, call, end])
+    });
+    let resolved = resolve(&grammar, &vocabulary).expect("the token is there");
+    let mut matcher = bind(&resolved.grammar, vocabulary).expect("a small grammar").matcher();
+    let encode = |text: &str| Some(text.chars().map(|c| TokenId(u32::from(c == 'b'))).collect());
+    assert_eq!(matcher.forced_bytes(99), b"a");
+    // `ab` is a token, but it cannot come here.
+    let forced = matcher.forced_tokens(&[], 99, Seam::Keep, &encode).tokens;
+    assert_eq!(forced, [TokenId(0), TokenId(7)]);
+    assert_eq!(matcher.shortest_completion(), Some(3));
+    matcher.accept(TokenId(0)).expect("it is forced");
+    assert_eq!(matcher.forced_bytes(99), b"");
+    let forced = matcher.forced_tokens(&[TokenId(0)], 99, Seam::Keep, &encode).tokens;
+    assert_eq!(forced, [TokenId(7)]);
+    matcher.accept(TokenId(7)).expect("it is forced");
+    assert_eq!(
+        matcher.forced_tokens(&[TokenId(0), TokenId(7)], 99, Seam::Keep, &encode),
+        ForcedTokens::default()
+    );
 }
