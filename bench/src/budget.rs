@@ -5,11 +5,12 @@
 //! matcher knows of. Besides it is measured what a budget costs: masks with a budget that is far away, compared with masks without.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use maskwright::{Budget, BudgetError, Compiler, Constraint, Matcher, TokenId};
 use serde_json::{Value, json};
 
+use crate::clock::Clock;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::walk::pick;
@@ -38,6 +39,9 @@ pub struct Arguments {
     /// Budgets have up to so many tokens more than are needed
     #[arg(long, value_name = "N", default_value_t = 40)]
     more: usize,
+    /// Do not count the time that this process waits for a processor, on a machine with other work (Linux)
+    #[arg(long)]
+    shared_machine: bool,
     /// Print every walk that was cut off or got stuck
     #[arg(long)]
     verbose: bool,
@@ -69,6 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     corpus::draw(&mut files, arguments.sample, arguments.seed);
     let tokenizer = maskwright_tokenizers::load(&arguments.tokenizer).map_err(|error| error.to_string())?;
     let compiler = Compiler::new(tokenizer.vocabulary().clone());
+    let clock = Clock::new(arguments.shared_machine)?;
     let mut counts = Counts::default();
     let mut progress = Progress::new(files.len());
     for (number, file) in (0u64..).zip(&files) {
@@ -78,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         match compiler.compile(&Constraint::json_schema(schema.as_str())) {
             Ok(compiled) => {
                 if let Some(trouble) =
-                    walk_schema(arguments, &mut compiled.matcher(), &mut random, &mut counts)
+                    walk_schema(arguments, &clock, &mut compiled.matcher(), &mut random, &mut counts)
                     && arguments.verbose
                 {
                     println!("{}: {trouble}", file.display());
@@ -138,13 +143,13 @@ fn report(arguments: &Arguments, mut counts: Counts) -> Result<(), String> {
 /// Walks of one schema. Returns what went wrong last.
 fn walk_schema(
     arguments: &Arguments,
+    clock: &Clock,
     matcher: &mut Matcher,
     random: &mut Random,
     counts: &mut Counts,
 ) -> Option<String> {
-    let begin = Instant::now();
-    let need = matcher.shortest_completion();
-    counts.prepared.push(begin.elapsed());
+    let (need, time) = clock.time(|| matcher.shortest_completion());
+    counts.prepared.push(Duration::from_nanos(time));
     let mut trouble = None;
     for _ in 0..arguments.walks {
         matcher.reset();
@@ -163,7 +168,7 @@ fn walk_schema(
         }
         counts.needs.push(need);
         counts.walks += 1;
-        match walk(matcher, random, counts) {
+        match walk(clock, matcher, random, counts) {
             Ok(text) => {
                 counts.finished += 1;
                 counts.not_json += usize::from(serde_json::from_slice::<Value>(&text).is_err());
@@ -178,16 +183,21 @@ fn walk_schema(
 }
 
 /// One walk, until nothing but the end is allowed.
-fn walk(matcher: &mut Matcher, random: &mut Random, counts: &mut Counts) -> Result<Vec<u8>, String> {
+fn walk(
+    clock: &Clock,
+    matcher: &mut Matcher,
+    random: &mut Random,
+    counts: &mut Counts,
+) -> Result<Vec<u8>, String> {
     let vocabulary = matcher.bound().vocabulary().clone();
     let mut words = vec![0u32; vocabulary.size().div_ceil(32)];
     let mut text = Vec::new();
     loop {
         let show = |text: &[u8]| text.escape_ascii().to_string();
-        let begin = Instant::now();
-        matcher.fill_mask(&mut words).map_err(|error| error.to_string())?;
-        counts.near.push(begin.elapsed());
-        compare(matcher, &mut words.clone(), counts);
+        let (filled, time) = clock.time(|| matcher.fill_mask(&mut words));
+        filled.map_err(|error| error.to_string())?;
+        counts.near.push(Duration::from_nanos(time));
+        compare(clock, matcher, &mut words.clone(), counts);
         for eos in vocabulary.eos() {
             words[eos.index() / 32] &= !(1 << (eos.index() % 32));
         }
@@ -218,7 +228,7 @@ fn likely(words: &[u32], matcher: &Matcher, random: &mut Random) -> Option<Token
 }
 
 /// Times a mask with a budget that is far away and one without.
-fn compare(matcher: &mut Matcher, words: &mut [u32], counts: &mut Counts) {
+fn compare(clock: &Clock, matcher: &mut Matcher, words: &mut [u32], counts: &mut Counts) {
     let mut far = matcher.fork();
     let mut without = matcher.fork();
     if far.set_budget(Some(Budget::new(1_000_000))).is_err() || without.set_budget(None).is_err() {
@@ -227,9 +237,8 @@ fn compare(matcher: &mut Matcher, words: &mut [u32], counts: &mut Counts) {
     // The first mask of each may have to be worked out.
     for (matcher, times) in [(&mut far, &mut counts.far), (&mut without, &mut counts.without)] {
         if matcher.fill_mask(words).is_ok() {
-            let begin = Instant::now();
-            let filled = matcher.fill_mask(words);
-            times.extend(filled.is_ok().then(|| begin.elapsed()));
+            let (filled, time) = clock.time(|| matcher.fill_mask(words));
+            times.extend(filled.is_ok().then(|| Duration::from_nanos(time)));
         }
     }
 }

@@ -5,12 +5,13 @@
 //! a server would by itself. Both run once before they are timed. The time of a mask alone is that of the second without the accepting.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use maskwright::{Compiler, Constraint, DRAFT_ROOT, DraftTree, Matcher, TokenId};
 use maskwright_tokenizers::Tokenizer;
 use serde_json::json;
 
+use crate::clock::Clock;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::walk::pick;
@@ -39,6 +40,10 @@ pub struct Arguments {
     /// For the sample and for the trees
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+    /// Do not count the time that this process waits for a processor, on a machine with other work (Linux). What runs in
+    /// parallel still does.
+    #[arg(long)]
+    shared_machine: bool,
     /// Write the numbers as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -57,11 +62,19 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     corpus::draw(&mut files, arguments.sample, arguments.seed);
     let tokenizer = maskwright_tokenizers::load(&arguments.tokenizer).map_err(|error| error.to_string())?;
     let compiler = Compiler::new(tokenizer.vocabulary().clone());
+    let clock = Clock::new(arguments.shared_machine)?;
     let mut times = Times::default();
     let mut progress = Progress::new(files.len());
     for (number, file) in (0u64..).zip(&files) {
         let mut random = Random::new(arguments.seed.wrapping_mul(0x1_0001).wrapping_add(number));
-        measure(arguments, file, &compiler, &tokenizer, &mut random, &mut times)?;
+        measure(
+            arguments,
+            &clock,
+            file,
+            &Tools { compiler: &compiler, tokenizer: &tokenizer },
+            &mut random,
+            &mut times,
+        )?;
         progress.step(&file.file_stem().unwrap_or_default().to_string_lossy());
     }
     drop(progress);
@@ -86,18 +99,25 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     output::write_json(arguments.json.as_deref(), &report)
 }
 
+struct Tools<'t> {
+    compiler: &'t Compiler,
+    tokenizer: &'t Tokenizer,
+}
+
 fn measure(
     arguments: &Arguments,
+    clock: &Clock,
     file: &Path,
-    compiler: &Compiler,
-    tokenizer: &Tokenizer,
+    tools: &Tools<'_>,
     random: &mut Random,
     times: &mut Times,
 ) -> Result<(), String> {
     let (schema, instances) = corpus::read(file)?;
-    let Ok(compiled) = compiler.compile(&Constraint::json_schema(schema.as_str())) else { return Ok(()) };
+    let Ok(compiled) = tools.compiler.compile(&Constraint::json_schema(schema.as_str())) else {
+        return Ok(());
+    };
     for (_, text) in instances.iter().filter(|(valid, _)| *valid).take(1) {
-        let Ok(tokens) = tokenizer.encode(text) else { continue };
+        let Ok(tokens) = tools.tokenizer.encode(text) else { continue };
         if compiled.matcher().validate(&tokens) < tokens.len() {
             continue;
         }
@@ -108,7 +128,7 @@ fn measure(
                 matcher.accept(*token).map_err(|error| error.to_string())?;
             }
             let draft = Draft::draw(&mut matcher, &tokens[at..], arguments.nodes, random);
-            draft.time(&mut matcher, times).map_err(|error| error.to_string())?;
+            draft.time(clock, &mut matcher, times).map_err(|error| error.to_string())?;
         }
     }
     Ok(())
@@ -151,18 +171,21 @@ impl Draft {
         draft
     }
 
-    fn time(&self, matcher: &mut Matcher, times: &mut Times) -> Result<(), Box<dyn std::error::Error>> {
+    fn time(
+        &self,
+        clock: &Clock,
+        matcher: &mut Matcher,
+        times: &mut Times,
+    ) -> Result<(), Box<dyn std::error::Error>> {
         let tree = DraftTree::from_parents(&self.tokens, &self.parents)?;
         let stride = matcher.bound().vocabulary().size().div_ceil(32);
         let mut together = vec![0u32; tree.rows() * stride];
         let mut one_by_one = together.clone();
         let mut spent = [Duration::ZERO; 3];
         for _ in 0..2 {
-            let begin = Instant::now();
-            matcher.fill_masks_for_tree(&tree, &mut together, stride)?;
-            spent[0] = begin.elapsed();
-            let begin = Instant::now();
-            spent[2] = Duration::ZERO;
+            let (filled, time) = clock.time(|| matcher.fill_masks_for_tree(&tree, &mut together, stride));
+            filled?;
+            spent = [Duration::from_nanos(time), Duration::ZERO, Duration::ZERO];
             for node in 0..tree.rows() {
                 let mut path = Vec::new();
                 let mut up = node.checked_sub(1);
@@ -172,15 +195,17 @@ impl Draft {
                         .filter(|parent| *parent != DRAFT_ROOT)
                         .map(|parent| parent as usize);
                 }
-                for token in path.iter().rev() {
-                    matcher.accept(*token)?;
-                }
-                let mask = Instant::now();
-                matcher.fill_mask(&mut one_by_one[node * stride..][..stride])?;
-                spent[2] += mask.elapsed();
-                matcher.rollback(path.len())?;
+                let (taken, accepting) =
+                    clock.time(|| path.iter().rev().try_for_each(|token| matcher.accept(*token)));
+                taken?;
+                let (filled, filling) =
+                    clock.time(|| matcher.fill_mask(&mut one_by_one[node * stride..][..stride]));
+                filled?;
+                let (undone, undoing) = clock.time(|| matcher.rollback(path.len()));
+                undone?;
+                spent[1] += Duration::from_nanos(accepting + filling + undoing);
+                spent[2] += Duration::from_nanos(filling);
             }
-            spent[1] = begin.elapsed();
         }
         times.different += usize::from(together != one_by_one);
         let us = |time: Duration| time.as_secs_f64() * 1e6;

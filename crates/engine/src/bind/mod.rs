@@ -23,6 +23,7 @@ pub use self::library::Library;
 pub(crate) use self::memo::{Answer, Key, Memo, Part};
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::whole::Whole;
+use crate::compile::CompileError;
 use crate::leaf::{Leaf, json_string};
 use crate::matcher::Matcher;
 use crate::program::Program;
@@ -60,6 +61,14 @@ impl BoundProgram {
             program,
             library,
         })
+    }
+
+    /// Says so if limits on tokens leave nothing that could be written with this vocabulary.
+    pub fn check_limits(self: &Arc<Self>) -> Result<(), CompileError> {
+        if self.program.has_limits() && self.matcher().shortest_completion().is_none() {
+            return Err(CompileError::LimitTooSmall);
+        }
+        Ok(())
     }
 
     /// A matcher at the beginning of the text.

@@ -124,6 +124,8 @@ pub enum CompileError {
     /// Tokens are limited somewhere, and somewhere keys are required in any order, or different values are required of which there
     /// are finitely many.
     LimitedValues,
+    /// No text can be written within the limits on tokens, as far as is known.
+    LimitTooSmall,
     /// A rule begins with a counted repetition of itself.
     LeftRecursionInRepeat {
         #[doc(hidden)]
@@ -190,6 +192,9 @@ impl fmt::Display for CompileError {
             Self::LimitedValues => f.write_str(
                 "tokens cannot be limited together with keys that are required in any order, or with different values out of finitely many; \
                  fix the order of keys, or do without the limit",
+            ),
+            Self::LimitTooSmall => f.write_str(
+                "with this vocabulary no text is known that keeps the limits on tokens; raise them",
             ),
             Self::Stopped => f.write_str("the compilation was told to stop"),
             Self::LeftRecursionInRepeat { .. } => f.write_str(LEFT_RECURSION),

@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use maskwright_engine::{BoundProgram, Budget, BudgetError, MatchError, Matcher, Way};
+use maskwright_engine::{BoundProgram, Budget, BudgetError, CompileError, MatchError, Matcher, Way};
 use maskwright_grammar::{CharSet, Grammar};
 use maskwright_oracle::generate::{self, Rng};
 use maskwright_oracle::{Oracle, State};
@@ -371,4 +371,18 @@ fn limits_on_characters_are_counted_repetitions() {
     assert!(matcher.is_accepting());
     matcher.accept_bytes(b"x").expect("four");
     assert!(matcher.is_stopped());
+}
+
+#[test]
+fn limits_that_leave_nothing_are_told() {
+    let words = |tokens: u32| {
+        grammar(|g| {
+            let words = g.bytes(b"four");
+            g.limit(words, tokens)
+        })
+    };
+    let bound = |tokens: u32| bind(&words(tokens), bytes()).expect("a small grammar");
+    assert_eq!(bound(4).check_limits(), Ok(()));
+    assert_eq!(bound(3).check_limits(), Err(CompileError::LimitTooSmall));
+    assert!(bound(3).matcher().mask().is_empty());
 }
