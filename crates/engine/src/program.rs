@@ -20,7 +20,7 @@ use maskwright_grammar::ExprId;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-use crate::compile::network::{Callee, Loop, Network, Node, Scope};
+use crate::compile::network::{Callee, Limit, Loop, Network, Node, Scope};
 use crate::compile::values::Values;
 use crate::leaf::{Leaf, json_string};
 use crate::limits::Limits;
@@ -55,6 +55,7 @@ const IS_NODE: u32 = 1 << 31;
 /// Frames use these bits, see [`crate::matcher`].
 pub(crate) const IS_LOOP: u32 = 1 << 30;
 pub(crate) const IS_SCOPE: u32 = 3 << 29;
+pub(crate) const IS_LIMIT: u32 = 7 << 28;
 
 /// What a [`NetState`] is.
 pub(crate) enum Place<'p> {
@@ -67,6 +68,11 @@ impl NetState {
         self.0
     }
 
+    /// The node, if the state is one.
+    pub(crate) fn node(self) -> Option<u32> {
+        (self.0 & IS_NODE != 0).then_some(self.0 & !IS_NODE)
+    }
+
     pub(crate) fn from_raw(raw: u32) -> Self {
         Self(raw)
     }
@@ -75,7 +81,7 @@ impl NetState {
 /// A set of nodes of one machine, ready to be stepped.
 #[derive(Debug)]
 pub(crate) struct Cell {
-    nodes: Box<[u32]>,
+    pub(crate) nodes: Box<[u32]>,
     /// Disjoint ranges of bytes, ascending.
     edges: Box<[Edge]>,
     pub(crate) calls: Box<[Call]>,
@@ -193,8 +199,7 @@ impl Program {
             starts: unknown(network.machines.len()),
             behind: unknown(network.nodes.len()),
             firsts: (0..network.machines.len()).map(|_| OnceLock::new()).collect(),
-            plain_scopes: (network.scopes.iter())
-                .all(|scope| scope.required.is_empty() && scope.values == Values::Endless),
+            plain_scopes: network.has_plain_scopes(),
             network,
             leaves,
             plain_string,
@@ -219,6 +224,19 @@ impl Program {
 
     pub(crate) fn scope(&self, index: u32) -> &Scope {
         &self.network.scopes[index as usize]
+    }
+
+    pub(crate) fn limit(&self, index: u32) -> &Limit {
+        &self.network.limits[index as usize]
+    }
+
+    /// Whether tokens are counted somewhere.
+    pub(crate) fn has_limits(&self) -> bool {
+        !self.network.limits.is_empty()
+    }
+
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
     }
 
     /// Whether scopes can change a mask only by what they have seen.
@@ -377,6 +395,7 @@ impl Program {
             Callee::Machine(machine) => self.first(machine),
             Callee::Loop(index) => self.first(self.network.loops[index as usize].body),
             Callee::Scope(index) => self.first(self.network.scopes[index as usize].body),
+            Callee::Limit(index) => self.first(self.network.limits[index as usize].body),
             Callee::Check => ByteSet::EMPTY,
         }
     }
@@ -421,6 +440,9 @@ impl Program {
                     Node::Call { callee: Callee::Loop(index), .. } => self.network.loops[index as usize].body,
                     Node::Call { callee: Callee::Scope(index), .. } => {
                         self.network.scopes[index as usize].body
+                    }
+                    Node::Call { callee: Callee::Limit(index), .. } => {
+                        self.network.limits[index as usize].body
                     }
                     // A value is not empty, so that none ends where a machine starts.
                     Node::Call { callee: Callee::Check, .. } => continue,

@@ -209,7 +209,9 @@ impl Compiler {
         let program = compile(grammar, &shared.tables, limits).map_err(Error::Compile)?;
         let needs_numbers = resolved.as_ref().is_some_and(|resolved| resolved.needs_numbers);
         let library = if needs_numbers { shared.numbered() } else { &shared.library };
-        Ok(BoundProgram::new(Arc::new(program), library.clone()))
+        let bound = BoundProgram::new(Arc::new(program), library.clone());
+        bound.check_limits().map_err(Error::Compile)?;
+        Ok(bound)
     }
 
     /// Puts in the tokens that a grammar asks for, if it does.

@@ -381,7 +381,7 @@ fn entered(grammar: &Grammar) -> Vec<bool> {
     let mut entered = vec![false; grammar.exprs().len()];
     for expr in grammar.exprs() {
         let is_compound = matches!(expr, Expr::Seq(_) | Expr::Alt(_) | Expr::Repeat { .. });
-        if is_compound || matches!(expr, Expr::Scope { .. } | Expr::Distinct(_)) {
+        if is_compound || matches!(expr, Expr::Scope { .. } | Expr::Distinct(_) | Expr::Limit { .. }) {
             expr.operands().iter().for_each(|op| entered[op.index()] = true);
         }
     }
@@ -462,6 +462,7 @@ pub(crate) fn translate_with<E: From<CompileError>>(
             Expr::Rule(rule) => done[&grammar.rule(*rule).expr()],
             Expr::JsonString(text) => string(*text, exprs)?,
             Expr::Scope { .. } | Expr::Distinct(_) => return Err(CompileError::NestedScope.into()),
+            Expr::Limit { .. } => return Err(CompileError::NestedLimit.into()),
         };
         done.insert(id, translated);
     }
@@ -520,7 +521,7 @@ fn describe(grammar: &Grammar, root: ExprId) -> Option<Vec<u8>> {
                 work.push(grammar.rule(*rule).expr());
                 continue;
             }
-            Expr::JsonString(_) | Expr::Scope { .. } | Expr::Distinct(_) => return None,
+            Expr::JsonString(_) | Expr::Scope { .. } | Expr::Distinct(_) | Expr::Limit { .. } => return None,
         }
         work.extend(expr.operands());
     }

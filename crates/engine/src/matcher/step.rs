@@ -320,7 +320,7 @@ fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
 
 /// The units that a leaf has begun after a step; `None` if the step cannot be made.
 #[inline]
-fn count_step(automaton: &Automaton, step: Step, count: u32, min: u32, max: u32) -> Option<u32> {
+pub(crate) fn count_step(automaton: &Automaton, step: Step, count: u32, min: u32, max: u32) -> Option<u32> {
     if step.is_dead() {
         return None;
     }
@@ -392,6 +392,11 @@ fn enter<S: Stacks>(program: &Program, stacks: &mut S, callee: Callee, stack: u3
             let register = stacks.fresh(scope);
             Work::At(program.start(scope.body), stacks.push(Frame::scope(index, register), stack))
         }
+        Callee::Limit(index) => {
+            let limit = program.limit(index);
+            let deadline = stacks.token().saturating_add(limit.tokens);
+            Work::At(program.start(limit.body), stacks.push(Frame::limit(index, deadline), stack))
+        }
         // Whoever comes to a check passes it at once; nobody waits there.
         Callee::Check => Work::Done,
     }
@@ -420,6 +425,11 @@ fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, s
             }
             Resume::Scope { register, .. } => {
                 if register.may_close() {
+                    buffers.work.push(Work::Return(below));
+                }
+            }
+            Resume::Limit { deadline } => {
+                if stacks.token() < deadline {
                     buffers.work.push(Work::Return(below));
                 }
             }
@@ -577,6 +587,11 @@ fn settle<S: Stacks>(
                 }
                 Resume::Scope { register, .. } => {
                     if register.may_close() {
+                        buffers.ended.push(below);
+                    }
+                }
+                Resume::Limit { deadline } => {
+                    if stacks.token() < deadline {
                         buffers.ended.push(below);
                     }
                 }
