@@ -36,6 +36,7 @@
 pub mod backend;
 mod compiler;
 mod constraint;
+pub mod formats;
 mod index;
 #[cfg(feature = "mmap")]
 mod map;
@@ -59,6 +60,11 @@ pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
 pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder, apply};
 
 pub use stop::{StopError, StopStream, StopStrings};
+
+/// Runs the examples of the page about structural tags.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/structural-tags.md")]
+struct TagPage;
 
 /// Runs the examples of the page about the service.
 #[cfg(doctest)]

@@ -1,10 +1,12 @@
 //! Structural tags: the cases of `testdata/tag`, run through the engine.
 
-use std::path::Path;
-use std::sync::Arc;
+mod tag_support;
 
-use maskwright::{Compiler, Constraint, Error, TokenId, Vocabulary, VocabularyBuilder, Way};
+use std::path::Path;
+
+use maskwright::{Compiler, Constraint, Error, Way};
 use serde::Deserialize;
+use tag_support::{tokens, vocabulary};
 
 /// A file of cases.
 #[derive(Deserialize)]
@@ -37,41 +39,8 @@ struct Case {
     error: Vec<String>,
 }
 
-fn vocabulary(case: &Case) -> Arc<Vocabulary> {
-    let mut builder = VocabularyBuilder::new();
-    for byte in 0..=u8::MAX {
-        builder.token(TokenId(byte.into()), &[byte]).unwrap();
-    }
-    // Tokens that reach over the seams of markers.
-    for (id, text) in (256..).zip(["</", "<t", "a<", "{\"", "\"}", "><", "aa", "ab", "\n<"]) {
-        builder.token(TokenId(id), text.as_bytes()).unwrap();
-    }
-    builder.special(TokenId(399), "<eos>").unwrap().eos(TokenId(399));
-    for (id, name) in (400..).zip(case.specials.iter().chain(&case.ends)) {
-        builder.special(TokenId(id), name).unwrap();
-        if case.ends.contains(name) {
-            builder.eos(TokenId(id));
-        }
-    }
-    Arc::new(builder.finish().unwrap())
-}
-
-/// The tokens of a text, a byte each but for special tokens.
-fn tokens(text: &str, vocabulary: &Vocabulary) -> Vec<TokenId> {
-    let mut tokens = Vec::new();
-    let mut rest = text;
-    while let Some((plain, behind)) = rest.split_once('⟦') {
-        let (name, behind) = behind.split_once('⟧').unwrap();
-        tokens.extend(plain.bytes().map(|byte| TokenId(byte.into())));
-        tokens.push(vocabulary.special(name).unwrap_or_else(|| panic!("{name} is no token")));
-        rest = behind;
-    }
-    tokens.extend(rest.bytes().map(|byte| TokenId(byte.into())));
-    tokens
-}
-
 fn check(case: &Case) -> Result<(), String> {
-    let vocabulary = vocabulary(case);
+    let vocabulary = vocabulary(&case.specials, &case.ends);
     let compiler = Compiler::new(vocabulary.clone());
     let bound = match compiler.compile(&Constraint::structural_tag(&case.tag)) {
         Ok(bound) if case.error.is_empty() => bound,

@@ -155,6 +155,8 @@ pub enum Role {
 pub struct Separated {
     /// The tags.
     pub tags: Vec<Tag>,
+    /// More tags, behind which the list is over.
+    pub last: Vec<Tag>,
     /// What stands between two of them.
     pub separator: String,
     /// Whether there must be one.

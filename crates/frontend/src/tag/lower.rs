@@ -232,8 +232,9 @@ impl<'o> Lower<'o> {
     fn separated(&mut self, separated: &Separated, at: &str, next: &Next, depth: usize) -> Lowered<Next> {
         let behind = self.g.declare("tags");
         let after = if separated.stop_after_first { next.clone() } else { self.opaque(behind) };
-        let tags = separated.tags.iter().map(|tag| self.tag(tag, &after, depth));
-        let tags = tags.collect::<Lowered<Vec<_>>>()?;
+        let tags = separated.tags.iter().map(|tag| (tag, &after));
+        let tags = tags.chain(separated.last.iter().map(|tag| (tag, next)));
+        let tags = tags.map(|(tag, after)| self.tag(tag, after, depth)).collect::<Lowered<Vec<_>>>()?;
         let first = self.either(tags);
         // Behind a tag: the separator and another one, or what follows.
         let separator = Marker::Text(separated.separator.clone());

@@ -28,6 +28,7 @@
 //! | `lower` | tree → grammar, from the back to the front |
 //! | `free` | free text and its markers → rules |
 //! | `spelling` | the ways to write a marker: with special tokens and without |
+//! | `write` | tree → JSON |
 //! | `xml` | documents as lists of parameters |
 //! | `contains` | can the end of a tag occur inside its content? |
 //!
@@ -62,6 +63,7 @@ mod free;
 mod lower;
 mod read;
 mod spelling;
+mod write;
 mod xml;
 
 use maskwright_grammar::Grammar;

@@ -151,7 +151,12 @@ fn kind(name: &str, fields: &mut Fields<'_>, depth: usize) -> Read<Kind> {
         "tag" => Kind::Tag(tag(fields, depth)?),
         "triggered_tags" => triggered(fields, depth)?,
         "tags_with_separator" => Kind::Separated(Separated {
-            tags: fields.tags(depth)?,
+            tags: fields.tags("tags", depth)?,
+            last: if fields.optional("last_tags").is_some() {
+                fields.tags("last_tags", depth)?
+            } else {
+                Vec::new()
+            },
             separator: fields.text("separator")?,
             at_least_one: fields.flag("at_least_one", false)?,
             stop_after_first: fields.flag("stop_after_first", false)?,
@@ -268,7 +273,7 @@ fn role(fields: &mut Fields<'_>) -> Read<Role> {
 
 fn triggered(fields: &mut Fields<'_>, depth: usize) -> Read<Kind> {
     let triggers = fields.texts("triggers", true)?;
-    let tags = fields.tags(depth)?;
+    let tags = fields.tags("tags", depth)?;
     let arms = arms_of(&triggers, tags, &fields.at_field("triggers"))?;
     let excludes = fields.texts("excludes", false)?;
     Ok(Kind::Dispatch(Dispatch {
@@ -338,7 +343,7 @@ fn token_triggered(fields: &mut Fields<'_>, depth: usize) -> Read<Kind> {
     let mut arms: Vec<(Vec<Tag>, TokenRef)> =
         triggers.into_iter().map(|trigger| (Vec::new(), trigger)).collect();
     let mut error = TagError::default();
-    for tag in fields.tags(depth)? {
+    for tag in fields.tags("tags", depth)? {
         let arm = match &tag.begin {
             Marker::Token(token) => arms.iter_mut().find(|(_, trigger)| trigger == token),
             Marker::Text(_) => None,
@@ -573,9 +578,9 @@ impl<'v> Fields<'v> {
         Ok(Kind::Repeat { content, min, max })
     }
 
-    fn tags(&mut self, depth: usize) -> Read<Vec<Tag>> {
-        let items = self.list("tags")?;
-        let at = self.at_field("tags");
+    fn tags(&mut self, name: &'static str, depth: usize) -> Read<Vec<Tag>> {
+        let items = self.list(name)?;
+        let at = self.at_field(name);
         if items.is_empty() {
             return Err(malformed(&at, "there are no tags", "give at least one, or use \"any_text\""));
         }

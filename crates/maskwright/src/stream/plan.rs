@@ -280,7 +280,8 @@ impl Planner {
         let after = Follow { arms: Vec::new(), otherwise: Some(behind) };
         let after = if separated.stop_after_first { next.clone() } else { after };
         let mut first = Follow::default();
-        for tag in &separated.tags {
+        let tags = separated.tags.iter().map(|tag| (tag, &after));
+        for (tag, after) in tags.chain(separated.last.iter().map(|tag| (tag, &next))) {
             let one = self.tag(tag, after.clone(), resume)?;
             first = merged(first, one, &tag.at)?;
         }

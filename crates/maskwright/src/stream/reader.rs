@@ -334,7 +334,8 @@ impl Reader {
                 let found = self.expected(arms, is_last);
                 match (found, otherwise, fallback) {
                     (Expected::Wait, ..) => return Went::Waiting,
-                    (Expected::Way(next, length), ..) => {
+                    (Expected::Way { next, length, exact }, ..) => {
+                        self.strayed |= !exact;
                         self.skip(length);
                         self.step = next;
                     }
@@ -381,6 +382,7 @@ impl Reader {
         } else {
             // No grammar allows white space here, but models do without one.
             let blanks = self.rest().len() - self.rest().trim_start().len();
+            self.strayed |= blanks > 0;
             self.skip(blanks);
             if self.rest().is_empty() {
                 return Went::Waiting;
@@ -472,7 +474,11 @@ impl Reader {
                 return Expected::Wait;
             }
         }
-        longest.map_or(Expected::None, |way| Expected::Way(way.next, skipped + way.marker.len()))
+        longest.map_or(Expected::None, |way| Expected::Way {
+            next: way.next,
+            length: skipped + way.marker.len(),
+            exact: skipped == 0,
+        })
     }
 
     fn begin(
@@ -594,7 +600,12 @@ impl Reader {
 
 /// What a place that expects a marker sees.
 enum Expected {
-    Way(StepId, usize),
+    /// A marker, so long with the white space in front of it.
+    Way {
+        next: StepId,
+        length: usize,
+        exact: bool,
+    },
     Wait,
     None,
 }
