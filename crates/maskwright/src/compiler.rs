@@ -35,7 +35,7 @@ pub struct Options {
 }
 
 /// How structural tags are read, besides what is said about the languages in them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct TagOptions {
     /// Whether markers may be written with special tokens, and whether free text may contain them. Otherwise the text is characters alone, and only what
     /// asks for a token gets one.
@@ -62,6 +62,7 @@ impl Options {
             json_schema: self.json_schema.clone(),
             regex: self.regex.clone(),
             ebnf: self.ebnf.clone(),
+            lark: self.lark.clone(),
             specials,
             source_bytes: self.structural_tag.source_bytes,
         }

@@ -74,6 +74,11 @@ pub(super) fn free_text(
     Ok(g.rule(rules[0]))
 }
 
+/// Whether markers get in each other's way.
+pub(super) fn check(patterns: Vec<Pattern>, g: &mut GrammarBuilder) -> Result<(), TagError> {
+    independent(patterns, g).map(|_| ())
+}
+
 /// Merges equal patterns and drops those that cannot matter; a marker that contains another one is an error.
 fn independent(patterns: Vec<Pattern>, g: &mut GrammarBuilder) -> Result<Vec<Pattern>, TagError> {
     let mut kept: Vec<Pattern> = Vec::with_capacity(patterns.len());
@@ -97,12 +102,13 @@ fn independent(patterns: Vec<Pattern>, g: &mut GrammarBuilder) -> Result<Vec<Pat
     let find = Contained::of(&kept);
     for (i, long) in kept.iter().enumerate() {
         let Some(short) = find.inside(i).map(|at| &kept[at]) else { continue };
-        if !long.counts {
+        let together = long.symbols.ends_with(&short.symbols) && short.exit.is_some();
+        if !long.counts && !together {
             // What must not be there cannot be there: the shorter one ends the text before, or must not be there either.
             useless[i] = true;
             continue;
         }
-        let (message, help) = overlap(long, short);
+        let (message, help) = if long.counts { overlap(long, short) } else { tie(long, short) };
         error.push(Reason::Conflict, &long.at, message, help);
     }
     let mut useless = useless.into_iter();
@@ -123,6 +129,14 @@ fn overlap(long: &Pattern, short: &Pattern) -> (String, String) {
         "make them differ, or leave one of them out".into()
     };
     (format!("{a} {how} {b}{place}, {what}, so it could never be completed"), help)
+}
+
+fn tie(excluded: &Pattern, marker: &Pattern) -> (String, String) {
+    let (a, b) = (&excluded.shown, &marker.shown);
+    let message = format!(
+        "{a}, which the free text must not contain, is complete at the same time as {b}, which ends it"
+    );
+    (message, format!("leave {a} out, or exclude what stands in front of {b}"))
 }
 
 /// Which patterns contain another one, found with one automaton for all.

@@ -5,7 +5,7 @@
 //! lowering a part is again something that another part can stand in front of. Whatever follows is a rule, so nothing is copied, and what
 //! comes last is called last: the engine's stack does not grow with the number of tags.
 
-use maskwright_grammar::{ExprId, Grammar, GrammarBuilder, TokenRef, TokenSet};
+use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder, TokenRef, TokenSet};
 use rustc_hash::FxHashMap;
 
 use super::contains;
@@ -13,13 +13,20 @@ use super::error::{Reason, TagError};
 use super::format::{
     AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Separated, Style, Syntax, Tag, Then,
 };
-use super::free::{Around, Pattern, free_text};
+use super::free::{Around, Pattern, check, free_text};
 use super::read::DEPTH;
-use super::spelling::{Spelling, Symbol, spellings, symbols_expr};
+use super::spelling::{Names, Spelling, Symbol, spellings, symbols_expr};
 use super::{Options, xml};
-use crate::{ebnf, json_schema, regex};
+use crate::{ebnf, json_schema, lark, regex};
 
 type Lowered<T> = Result<T, TagError>;
+
+/// Whether a text can end with the beginning of a marker that is then completed inside `end`, before its last character.
+fn meets(mark: &str, end: &str) -> bool {
+    (1..mark.len().min(end.len())).any(|length| {
+        mark.is_char_boundary(mark.len() - length) && end.starts_with(&mark[mark.len() - length..])
+    })
+}
 
 /// What follows a part.
 #[derive(Clone, Debug)]
@@ -64,13 +71,14 @@ pub(super) fn lower(format: &Format, options: &Options) -> Lowered<Grammar> {
 pub(super) struct Lower<'o> {
     pub(super) g: GrammarBuilder,
     pub(super) options: &'o Options,
+    names: Names<'o>,
     /// Schemas that were lowered before, by their text and how they are read.
     schemas: FxHashMap<String, ExprId>,
 }
 
 impl<'o> Lower<'o> {
     fn new(options: &'o Options) -> Self {
-        Self { g: GrammarBuilder::new(), options, schemas: FxHashMap::default() }
+        Self { g: GrammarBuilder::new(), options, names: Names::of(options), schemas: FxHashMap::default() }
     }
 
     /// The end of the text.
@@ -171,7 +179,7 @@ impl<'o> Lower<'o> {
     }
 
     fn spellings(&self, marker: &Marker, at: &str) -> Lowered<Vec<Spelling>> {
-        spellings(marker, self.options).ok_or_else(|| {
+        spellings(marker, &self.names).ok_or_else(|| {
             let message = format!("{} contains the names of more than four special tokens", marker.shown());
             TagError::of(Reason::Limit, at, message, "write it as a sequence of shorter texts")
         })
@@ -351,25 +359,21 @@ impl<'o> Lower<'o> {
             return Err(TagError::of(Reason::Unsupported, &format!("{at}/max_tokens"), message, help));
         }
         let excludes: Vec<Marker> = text.excludes.iter().cloned().map(Marker::Text).collect();
+        let mut patterns = Vec::new();
+        self.excluded(&excludes, &format!("{at}/excludes"), &mut patterns)?;
         if let Some(max) = text.max_chars {
+            self.exits(next, &mut patterns)?;
+            check(patterns, &mut self.g)?;
             let body = self.short_text(max, &excludes, at, next)?;
             return Ok(Next { expr: body, exits: Vec::new(), leave: Some(body) });
         }
-        let mut patterns = Vec::new();
-        self.excluded(&excludes, &format!("{at}/excludes"), &mut patterns)?;
         let expr = self.free(patterns, next, &excludes)?;
         Ok(Next { expr, exits: Vec::new(), leave: Some(expr) })
     }
 
     /// Free text in front of what follows.
     fn free(&mut self, mut patterns: Vec<Pattern>, next: &Next, excludes: &[Marker]) -> Lowered<ExprId> {
-        for exit in &next.exits {
-            for spelling in self.spellings(&exit.marker, &exit.at)? {
-                let (at, shown) = (exit.at.clone(), exit.marker.shown());
-                let (symbols, exit) = (spelling.symbols, Some(exit.then));
-                patterns.push(Pattern { symbols, exit, counts: true, at, shown });
-            }
-        }
+        self.exits(next, &mut patterns)?;
         let without = excludes.iter().filter_map(|marker| match marker {
             Marker::Text(text) if self.options.specials.contains(text) => Some(TokenRef::name(text)),
             Marker::Token(token) => Some(token.clone()),
@@ -380,47 +384,59 @@ impl<'o> Lower<'o> {
         free_text(patterns, &Around { leave: next.leave, specials, without: &without }, &mut self.g)
     }
 
-    /// Text of at most so many characters, in front of what follows. It is regular, so the engine makes a table of it.
+    /// The markers of what follows.
+    fn exits(&mut self, next: &Next, patterns: &mut Vec<Pattern>) -> Lowered<()> {
+        for exit in &next.exits {
+            for spelling in self.spellings(&exit.marker, &exit.at)? {
+                let (at, shown) = (exit.at.clone(), exit.marker.shown());
+                let (symbols, exit) = (spelling.symbols, Some(exit.then));
+                patterns.push(Pattern { symbols, exit, counts: true, at, shown });
+            }
+        }
+        Ok(())
+    }
+
+    /// Text of at most so many characters, in front of what follows. It is regular, so the engine makes a table of it, with the characters
+    /// counted outside where it can.
     fn short_text(&mut self, max: u32, excludes: &[Marker], at: &str, next: &Next) -> Lowered<ExprId> {
-        let g = &mut self.g;
-        let any = g.class(maskwright_grammar::CharSet::all());
-        let (some, all) = (g.repeat(any, 0, Some(max)), g.any_text());
-        let texts = |markers: &[&Marker]| -> Vec<String> {
-            let text = |marker: &&Marker| match marker {
-                Marker::Text(text) => Some(text.clone()),
+        let texts: Vec<&str> = excludes
+            .iter()
+            .chain(next.exits.iter().map(|exit| &exit.marker))
+            .filter_map(|marker| match marker {
+                Marker::Text(text) => Some(&**text),
                 Marker::Token(_) => None,
-            };
-            markers.iter().filter_map(text).collect()
-        };
-        let mut marks = texts(&excludes.iter().collect::<Vec<_>>());
-        marks.extend(texts(&next.exits.iter().map(|exit| &exit.marker).collect::<Vec<_>>()));
-        let marks: Vec<ExprId> = marks.iter().map(|mark| g.bytes(mark.as_bytes())).collect();
+            })
+            .collect();
+        let g = &mut self.g;
+        let any = g.class(CharSet::all());
+        let (some, all) = (g.repeat(any, 0, Some(max)), g.any_text());
+        let marks: Vec<ExprId> = texts.iter().map(|text| g.bytes(text.as_bytes())).collect();
         let mark = g.alt(marks);
         let marked = g.seq([all, mark, all]);
         let clean = g.not(marked);
-        let mut ways = Vec::new();
-        if let Some(leave) = next.leave {
-            let text = g.and([some, clean]);
-            ways.push(g.seq([text, leave]));
-        }
-        // A marker must not have been complete before its own last character.
+        let text = g.and([some, clean]);
+        // A marker must not have been complete before the last character of the one that ends the text.
         let early = g.seq([all, mark, any, all]);
         let first = g.not(early);
+        let mut ways = Vec::new();
+        if let Some(leave) = next.leave {
+            ways.push(g.seq([text, leave]));
+        }
         for exit in &next.exits {
-            let g = &mut self.g;
-            if let Marker::Text(text) = &exit.marker {
-                let end = g.bytes(text.as_bytes());
-                let up_to = g.seq([some, end]);
-                let text = g.and([up_to, first]);
-                ways.push(g.seq([text, exit.then]));
-            }
             for spelling in self.spellings(&exit.marker, at)? {
-                if !spelling.symbols.iter().any(|symbol| matches!(symbol, Symbol::Token(_))) {
-                    continue;
-                }
                 let symbols = symbols_expr(&spelling.symbols, &mut self.g);
-                let text = self.g.and([some, clean]);
-                ways.push(self.g.seq([text, symbols, exit.then]));
+                let is_text = spelling.symbols.iter().all(|symbol| matches!(symbol, Symbol::Char(_)));
+                let seam = match &exit.marker {
+                    Marker::Text(end) if is_text => texts.iter().any(|mark| meets(mark, end)),
+                    _ => false,
+                };
+                let body = if seam {
+                    let up_to = self.g.seq([some, symbols]);
+                    self.g.and([up_to, first])
+                } else {
+                    self.g.seq([text, symbols])
+                };
+                ways.push(self.g.seq([body, exit.then]));
             }
         }
         Ok(self.g.alt(ways))
@@ -479,30 +495,21 @@ impl<'o> Lower<'o> {
     }
 
     fn grammar(&self, syntax: Syntax, source: &str, at: &str) -> Lowered<Grammar> {
-        let at = format!("{at}/grammar");
-        match syntax {
-            Syntax::Ebnf => match ebnf::grammar(source, &self.options.ebnf) {
-                Ok((grammar, _warnings)) => Ok(grammar),
-                Err(remarks) => {
-                    let mut error = TagError::default();
-                    for remark in remarks {
-                        let (line, column) = remark.line_column(source);
-                        let help = remark.help.clone().unwrap_or_else(|| "mend the grammar".into());
-                        error.push(
-                            Reason::Content,
-                            &at,
-                            format!("line {line}, column {column}: {}", remark.message),
-                            help,
-                        );
-                    }
-                    Err(error)
-                }
-            },
-            Syntax::Lark => {
-                let message = "grammars in the Lark notation cannot be quoted yet";
-                Err(TagError::of(Reason::Unsupported, &at, message, "write it as EBNF"))
+        let options = self.options;
+        let grammar = match syntax {
+            Syntax::Ebnf => ebnf::grammar(source, &options.ebnf),
+            Syntax::Lark => lark::grammar(source, &options.lark, &options.json_schema),
+        };
+        grammar.map(|(grammar, _warnings)| grammar).map_err(|remarks| {
+            let mut error = TagError::default();
+            for remark in remarks {
+                let (line, column) = remark.line_column(source);
+                let help = remark.help.clone().unwrap_or_else(|| "mend the grammar".into());
+                let message = format!("line {line}, column {column}: {}", remark.message);
+                error.push(Reason::Content, &format!("{at}/grammar"), message, help);
             }
-        }
+            error
+        })
     }
 
     /// A document, as a rule: the same schema may stand in several tags.

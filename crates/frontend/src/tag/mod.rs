@@ -68,7 +68,7 @@ mod xml;
 
 use maskwright_grammar::Grammar;
 
-use crate::{ebnf, json_schema, regex};
+use crate::{ebnf, json_schema, lark, regex};
 
 pub use error::{Problem, Reason, TagError};
 pub use format::{
@@ -85,6 +85,8 @@ pub struct Options {
     pub regex: regex::Options,
     /// For the grammars in it.
     pub ebnf: ebnf::Options,
+    /// For the grammars in it that are written in Lark.
+    pub lark: lark::Options,
     /// The names of the special tokens of the vocabulary. Where a marker contains such a name, the token may be written in its place; and
     /// free text may contain special tokens, but for those that end the text. Empty, and texts are made of characters alone.
     pub specials: Vec<String>,
@@ -98,6 +100,7 @@ impl Default for Options {
             json_schema: json_schema::Options::default(),
             regex: regex::Options::default(),
             ebnf: ebnf::Options::default(),
+            lark: lark::Options::default(),
             specials: Vec::new(),
             source_bytes: 64 << 20,
         }

@@ -35,18 +35,46 @@ pub(super) struct Spelling {
     reach: Vec<usize>,
 }
 
+/// The names of special tokens, to be found in markers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names<'o> {
+    /// By their first byte.
+    by_first: Vec<(u8, Vec<&'o str>)>,
+}
+
+impl<'o> Names<'o> {
+    pub(super) fn of(options: &'o Options) -> Self {
+        let mut by_first: Vec<(u8, Vec<&'o str>)> = Vec::new();
+        for name in &options.specials {
+            let Some(first) = name.bytes().next() else { continue };
+            match by_first.iter_mut().find(|(byte, _)| *byte == first) {
+                Some((_, names)) => names.push(name),
+                None => by_first.push((first, vec![name])),
+            }
+        }
+        Self { by_first }
+    }
+
+    /// How long the longest name is that a text begins with.
+    fn at(&self, text: &str) -> Option<usize> {
+        let first = text.bytes().next()?;
+        let (_, names) = self.by_first.iter().find(|(byte, _)| *byte == first)?;
+        names.iter().filter(|name| text.starts_with(**name)).map(|name| name.len()).max()
+    }
+}
+
 /// More names in one marker than this are not told apart.
 const NAMES: usize = 4;
 
 /// All ways to write a marker; `None` if it contains too many names.
-pub(super) fn spellings(marker: &Marker, options: &Options) -> Option<Vec<Spelling>> {
+pub(super) fn spellings(marker: &Marker, names: &Names<'_>) -> Option<Vec<Spelling>> {
     let text = match marker {
         Marker::Text(text) => text,
         Marker::Token(token) => {
             return Some(vec![Spelling { symbols: vec![Symbol::Token(token.clone())], reach: vec![0] }]);
         }
     };
-    let pieces = pieces(text, options);
+    let pieces = pieces(text, names);
     if pieces.iter().filter(|piece| piece.is_name).count() > NAMES {
         return None;
     }
@@ -87,13 +115,11 @@ struct Piece<'t> {
 }
 
 /// Cuts a text at the names in it, from the left, the longest first.
-fn pieces<'t>(text: &'t str, options: &Options) -> Vec<Piece<'t>> {
+fn pieces<'t>(text: &'t str, names: &Names<'_>) -> Vec<Piece<'t>> {
     let mut pieces = Vec::new();
     let (mut plain, mut at) = (0, 0);
     while at < text.len() {
-        let names = options.specials.iter();
-        let names = names.filter(|name| !name.is_empty() && text[at..].starts_with(name.as_str()));
-        if let Some(len) = names.map(String::len).max() {
+        if let Some(len) = names.at(&text[at..]) {
             if plain < at {
                 pieces.push(Piece { start: plain, text: &text[plain..at], is_name: false });
             }

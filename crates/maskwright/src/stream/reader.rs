@@ -119,6 +119,8 @@ pub struct Reader {
     calls: usize,
     tags: usize,
     strayed: bool,
+    /// A line break may stand here: the one behind the last parameter.
+    may_break: bool,
     /// Steps since something was read. A plan could go in circles without reading.
     idle: usize,
 }
@@ -174,6 +176,7 @@ impl Reader {
             calls: 0,
             tags: 0,
             strayed: false,
+            may_break: false,
             idle: 0,
         })
     }
@@ -192,6 +195,7 @@ impl Reader {
             calls: 0,
             tags: 0,
             strayed: false,
+            may_break: false,
             idle: 0,
         }
     }
@@ -336,6 +340,7 @@ impl Reader {
                     (Expected::Wait, ..) => return Went::Waiting,
                     (Expected::Way { next, length, exact }, ..) => {
                         self.strayed |= !exact;
+                        self.may_break = false;
                         self.skip(length);
                         self.step = next;
                     }
@@ -366,6 +371,7 @@ impl Reader {
                     Progress::Wait => return Went::Waiting,
                     Progress::Over => {
                         self.document = Document::None;
+                        self.may_break = true;
                         self.step = *next;
                     }
                     Progress::Broken if is_last => return Went::Waiting,
@@ -477,7 +483,7 @@ impl Reader {
         longest.map_or(Expected::None, |way| Expected::Way {
             next: way.next,
             length: skipped + way.marker.len(),
-            exact: skipped == 0,
+            exact: skipped == 0 || self.may_break && &self.rest()[..skipped] == "\n",
         })
     }
 
