@@ -3,6 +3,7 @@
 //! ```text
 //! mwbench maskbench   real schemas with valid and invalid instances
 //! mwbench tails       the cases that make engines slow
+//! mwbench tags        structural tags: hundreds of tools, twenty triggers, reasoning
 //! mwbench regex       ten patterns against an index built ahead of time
 //! mwbench service     many threads, many constraints, one budget
 //! mwbench walk        random texts under the mask, judged by two validators
@@ -32,6 +33,7 @@ mod report;
 mod service;
 mod stats;
 mod table;
+mod tags;
 mod tails;
 mod tokenizer;
 mod walk;
@@ -58,6 +60,8 @@ enum Command {
     Maskbench(maskbench::Arguments),
     /// The cases that make engines slow
     Tails(tails::Arguments),
+    /// Structural tags: hundreds of tools, twenty triggers, reasoning
+    Tags(tags::Arguments),
     /// Ten patterns, ours against the index of outlines-core
     Regex(regex::Arguments),
     /// The compile service under load: many threads, many constraints, one budget
@@ -99,6 +103,7 @@ fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Maskbench(arguments) => maskbench::run(&arguments),
         Command::Tails(arguments) => tails::run(&arguments),
+        Command::Tags(arguments) => tags::run(&arguments),
         Command::Regex(arguments) => regex::run(&arguments),
         Command::Service(arguments) => service::run(&arguments),
         Command::Walk(arguments) => walk::run(&arguments),

@@ -91,6 +91,8 @@ pub(crate) struct Cell {
     pub(crate) first: ByteSet,
     pub(crate) kind: Kind,
     apart: OnceLock<Apart>,
+    /// The same if nothing but the end of the text follows the machine.
+    apart_last: OnceLock<Apart>,
 }
 
 /// What must happen at once when a text comes to a cell.
@@ -354,29 +356,44 @@ impl Program {
     /// See [`Apart`].
     #[inline]
     pub(crate) fn apart(&self, cell: &Cell) -> Apart {
-        *cell.apart.get_or_init(|| {
-            let mut apart = Apart { calls: 0, others: ByteSet::EMPTY };
-            for edge in &cell.edges {
-                apart.others.insert_range(edge.low, edge.high);
-            }
-            for (at, call) in cell.calls.iter().enumerate() {
-                if at < 64 && self.ends_where_it_dies(call) {
-                    apart.calls |= 1 << at;
-                } else {
-                    apart.others = apart.others.union(call.first);
-                }
-            }
-            apart
-        })
+        *cell.apart.get_or_init(|| self.find_apart(cell, |state| self.follow(state)))
     }
 
-    fn ends_where_it_dies(&self, call: &Call) -> bool {
+    /// See [`Apart`]; for a cell of a machine behind which the text can only end, as free text does.
+    pub(crate) fn apart_last(&self, cell: &Cell) -> Apart {
+        *cell.apart_last.get_or_init(|| self.find_apart(cell, |state| Some(self.follow_last(state))))
+    }
+
+    fn find_apart(&self, cell: &Cell, follow: impl Fn(NetState) -> Option<ByteSet>) -> Apart {
+        let mut apart = Apart { calls: 0, others: ByteSet::EMPTY };
+        for edge in &cell.edges {
+            apart.others.insert_range(edge.low, edge.high);
+        }
+        for (at, call) in cell.calls.iter().enumerate() {
+            if at < 64 && self.ends_where_it_dies(call, &follow) {
+                apart.calls |= 1 << at;
+            } else {
+                apart.others = apart.others.union(call.first);
+            }
+        }
+        apart
+    }
+
+    fn ends_where_it_dies(&self, call: &Call, follow: impl Fn(NetState) -> Option<ByteSet>) -> bool {
         let Callee::Leaf(leaf) = call.callee else { return false };
         let Leaf::Window { automaton, .. } = self.leaf(leaf) else { return false };
         // What follows a tail call depends on the stack.
         let behind = if call.tail { None } else { self.unchecked(self.returning(call)) };
-        let follow = behind.and_then(|behind| self.follow(behind));
+        let follow = behind.and_then(follow);
         follow.is_some_and(|follow| follow.intersection(*automaton.open()).is_empty())
+    }
+
+    /// The bytes that a state can begin with, if nothing follows where it returns.
+    pub(crate) fn follow_last(&self, state: NetState) -> ByteSet {
+        match self.place(state) {
+            Place::Node { low, high, .. } => ByteSet::range(low, high),
+            Place::Cell(cell) => cell.first,
+        }
     }
 
     /// The bytes that a state can begin with, if it cannot return before the first.
@@ -523,6 +540,7 @@ impl Program {
             first,
             kind,
             apart: OnceLock::new(),
+            apart_last: OnceLock::new(),
         }
     }
 

@@ -36,14 +36,16 @@
 pub mod backend;
 mod compiler;
 mod constraint;
+pub mod formats;
 mod index;
 #[cfg(feature = "mmap")]
 mod map;
 pub mod service;
 pub mod statistics;
 mod stop;
+pub mod stream;
 
-pub use compiler::{Compiler, Error, Options};
+pub use compiler::{Compiler, Error, Options, TagOptions};
 pub use constraint::{Constraint, Kind};
 #[cfg(feature = "mmap")]
 pub use map::{MapError, map_index};
@@ -53,11 +55,16 @@ pub use maskwright_engine::{
     LoadError, MaskRef, MatchError, Matcher, NotAllowed, Program, Seam, StateId, StateInfo, ThreadInfo, Way,
     fill_masks,
 };
-pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex};
+pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex, tag};
 pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
 pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder, apply};
 
 pub use stop::{StopError, StopStream, StopStrings};
+
+/// Runs the examples of the page about structural tags.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/structural-tags.md")]
+struct TagPage;
 
 /// Runs the examples of the page about the service.
 #[cfg(doctest)]

@@ -28,6 +28,8 @@ pub struct AutomatonCache {
     tables: RwLock<HashMap<Box<[u8]>, Arc<Automaton>, rustc_hash::FxBuildHasher>>,
 }
 
+/// A limit on the number of characters up to this one is part of the table.
+const TABULATED: u32 = 64;
 /// How many tables the cache keeps.
 const CACHED: usize = 4_096;
 /// What an entry takes beside its key and its table: two words of key, a pointer, and room to grow.
@@ -112,8 +114,12 @@ impl<'g> Leaves<'g> {
                     leaves.by_expr.insert(id, leaf);
                 }
                 Expr::And(_) | Expr::Not(_) => {
-                    let automaton = leaves.table(id)?;
-                    let leaf = leaves.window(automaton, 0, u32::MAX);
+                    let leaf = if let Some(leaf) = leaves.short_text(id)? {
+                        leaf
+                    } else {
+                        let automaton = leaves.table(id)?;
+                        leaves.window(automaton, 0, u32::MAX)
+                    };
                     leaves.by_expr.insert(id, leaf);
                 }
                 _ => {}
@@ -182,6 +188,35 @@ impl<'g> Leaves<'g> {
             automaton
         };
         Some(self.window(automaton, min, max))
+    }
+
+    /// A leaf for texts of a set with at most so many characters, counted outside the table, if the set allows it.
+    fn short_text(&mut self, id: ExprId) -> Result<Option<u32>, CompileError> {
+        let Expr::And(parts) = self.grammar.expr(id) else { return Ok(None) };
+        let [a, b] = **parts else { return Ok(None) };
+        let limit = |part: ExprId| self.any_text(part).filter(|(min, max)| *min == 0 && *max > TABULATED);
+        let (set, max) = match (limit(a), limit(b)) {
+            (Some((_, max)), None) => (b, max),
+            (None, Some((_, max))) => (a, max),
+            _ => return Ok(None),
+        };
+        if max == u32::MAX {
+            return Ok(None);
+        }
+        let key = describe(self.grammar, set).map(|text| [b"characters", &*text].concat());
+        if let Some(key) = &key
+            && let Some(found) = self.cache.get(key)
+        {
+            return Ok(Some(self.window(found, 0, max)));
+        }
+        let mut exprs = automata::Exprs::new();
+        let expr = translate(self.grammar, set, &mut exprs)?;
+        let Ok(dfa) = automata::Dfa::build(&mut exprs, expr, &self.limits) else { return Ok(None) };
+        let Some(automaton) = Automaton::characters(&dfa).map(Arc::new) else { return Ok(None) };
+        if let Some(key) = key {
+            self.cache.put(key, &automaton);
+        }
+        Ok(Some(self.window(automaton, 0, max)))
     }
 
     /// A leaf for the JSON strings whose text lies in a set.

@@ -212,10 +212,22 @@ pub(crate) fn step_others<S: Stacks>(
 ) {
     buffers.begin();
     if let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) {
-        let apart = program.apart(cell);
+        let apart = if cell.returns { program.apart_last(cell) } else { program.apart(cell) };
         step_cell(program, stacks, buffers, cell, |call| !apart.contains(call), thread.stack, byte, next);
     }
     finish_step(program, stacks, buffers, byte, next);
+}
+
+/// Whether nothing but the end of the text is below a stack.
+pub(crate) fn is_last<S: Stacks>(stacks: &mut S, buffers: &mut Buffers, stack: u32) -> bool {
+    let mut frames = core::mem::take(&mut buffers.frames);
+    frames.clear();
+    stacks.pop(stack, &mut frames);
+    let is_end = |(frame, _): &(Frame, u32)| matches!(frame.resume(), Resume::Finish);
+    let is_last = !frames.is_empty() && frames.iter().all(is_end);
+    frames.clear();
+    buffers.frames = frames;
+    is_last
 }
 
 /// Lets everything that waits take the byte.

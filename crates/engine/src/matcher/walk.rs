@@ -17,7 +17,7 @@ use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 
 use super::stack::{Arena, Frame, Mark, Stacks, Top};
-use super::step::{Buffers, NETWORK, Thread, leave, literal_byte, live, step_all, step_others};
+use super::step::{Buffers, NETWORK, Thread, is_last, leave, literal_byte, live, step_all, step_others};
 use crate::bind::{BoundProgram, Exits};
 use crate::compile::network::Callee;
 use crate::leaf::{Leaf, Text, TextNext, json_string};
@@ -410,8 +410,9 @@ impl Walker {
             return None;
         }
         let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) else { return None };
-        let apart = program.apart(cell);
-        if apart.is_empty() || cell.returns {
+        // A cell that may return does so to somewhere, or, as free text does, only to the end of the text.
+        let apart = if cell.returns { program.apart_last(cell) } else { program.apart(cell) };
+        if apart.is_empty() || cell.returns && !is_last(walk.stacks, walk.buffers, thread.stack) {
             return None;
         }
         for call in apart.iter().map(|at| &cell.calls[at]) {
@@ -422,7 +423,9 @@ impl Walker {
             walk.found.extend(entry.closing(*min, *max));
             let exits = &entry.exits;
             let Some(returning) = program.unchecked(program.returning(call)) else { continue };
-            let follow = program.follow(returning).unwrap_or(ByteSet::EMPTY).intersection(*exits.bytes());
+            let follow =
+                if cell.returns { Some(program.follow_last(returning)) } else { program.follow(returning) };
+            let follow = follow.unwrap_or(ByteSet::EMPTY).intersection(*exits.bytes());
             if !follow.is_empty() {
                 let behind = Thread::network(returning, thread.stack);
                 shortcuts.push(Shortcut::Rests { exits, min: *min, max: *max, follow, behind });
