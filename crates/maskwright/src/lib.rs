@@ -36,6 +36,7 @@
 pub mod backend;
 mod compiler;
 mod constraint;
+pub mod explain;
 mod index;
 #[cfg(feature = "mmap")]
 mod map;
