@@ -1,5 +1,7 @@
 //! What a constraint looks like after reading, as a tree.
 
+mod lark;
+
 use std::fmt::Write as _;
 
 use maskwright::{Constraint, Error, ebnf, gbnf, json_schema, regex};
@@ -34,6 +36,10 @@ pub(crate) fn read(source: &Source) -> Result<Tree, Failure> {
         },
         Constraint::Gbnf(text) => match gbnf::parse(text, &options.ebnf) {
             Ok(document) => Ok(document_tree(&document)),
+            Err(errors) => Err(wrong(Error::Source(errors))),
+        },
+        Constraint::Lark(text) => match maskwright::lark::parse(text, &options.lark) {
+            Ok(source) => Ok(lark::source_tree(&source)),
             Err(errors) => Err(wrong(Error::Source(errors))),
         },
         Constraint::Choice(choices) => {

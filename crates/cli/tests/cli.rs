@@ -63,6 +63,12 @@ fn sound_constraints_are_said_to_be_sound() {
     check(&["check", "--regex", "[a-z]+"], 0, "a sound regex constraint");
     check(&["check", "--choice", "yes", "--choice", "no"], 0, "a sound choice constraint");
     check(&["check", "--ebnf-text", "root ::= \"a\" root | \"b\""], 0, "a sound ebnf constraint");
+    check(&["check", "--lark-text", "start: \"a\" start | \"b\""], 0, "a sound lark constraint");
+    let gbnf = run_with_input(&["check", "--gbnf", "-", "--text", "a-b"], "root ::= \"a\".\"b\"");
+    assert!(gbnf.out.contains("a sound gbnf constraint") && gbnf.out.contains("accepted"), "{}", gbnf.out);
+    let sum = "start: N (\"+\" N)*\nN: /[0-9]/\n%ignore \" \"";
+    let lark = run_with_input(&["check", "--lark", "-", "--text", "1 + 2 +"], sum);
+    assert!(lark.out.contains("not accepted"), "{}", lark.out);
     check(&["check", "--schema-text", PERSON], 0, "/title: annotation");
 }
 
@@ -77,6 +83,13 @@ fn wrong_constraints_are_refused_with_their_place() {
     );
     assert!(ebnf.err.contains("1 | root ::= digits\n  |          ^^^^^^"), "{}", ebnf.err);
     check(&["check", "--ebnf-text", "root ::= root \"a\""], 2, "error:");
+    let lark =
+        check(&["check", "--lark-text", "start: \"a\" nubmer\nnumber: \"1\""], 2, "did you mean `number`?");
+    assert!(
+        lark.err.contains("lark:1:12: error:") && lark.err.contains("  |            ^^^^^^"),
+        "{}",
+        lark.err
+    );
     check(&["check", "--schema-text", r#"{"type": "strin"}"#], 2, "/type");
     check(&["check", "--schema-text", "{"], 2, "not JSON");
     check(&["check", "--choices", "/nonexistent/file"], 2, "cannot read /nonexistent/file");
@@ -235,6 +248,8 @@ fn a_vocabulary_has_statistics() {
 fn stages_can_be_looked_at() {
     check(&["debug", "ast", "--regex", "(a|b)+c"], 0, "repeat 1 or more times");
     check(&["debug", "ast", "--ebnf-text", "root ::= \"a\" root?"], 0, "call root");
+    let lark = "start: A & ~/b/i | %lark { start: \"x\" }\nA: \"a\"~2";
+    check(&["debug", "ast", "--lark-text", lark], 0, "pattern /b/i");
     check(&["debug", "grammar", "--schema-text", PERSON], 0, "root ::= ");
     check(&["debug", "network", "--ebnf-text", "root ::= \"(\" root \")\" | \"x\""], 0, "machine 0 `root`");
     check(&["debug", "automaton", "--regex", "(a|b)*abb"], 0, "4 states");

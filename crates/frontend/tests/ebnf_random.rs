@@ -2,7 +2,7 @@
 //!
 //! The plain twin takes the document apart into productions of the simplest kind, one for every node, and
 //! never touches the builder: `x{2,3}` becomes `x x | x x x`, `x*` becomes `s ::= "" | x s`. Both judge every
-//! text over two letters up to a small length.
+//! text over two letters up to a small length. GBNF and Lark must say the same of the same grammars.
 
 mod recognise;
 
@@ -12,6 +12,8 @@ use maskwright_frontend::ebnf::{
     self, Options,
     ast::{Alternation, Atom, Document},
 };
+use maskwright_frontend::{gbnf, json_schema, lark};
+use maskwright_grammar::Grammar;
 
 const LETTERS: [u8; 2] = *b"ab";
 const LONGEST: usize = 4;
@@ -25,24 +27,29 @@ fn lowering_keeps_the_language() {
         let document =
             ebnf::parse(&source, &Options::default()).unwrap_or_else(|e| panic!("{source}\n{e:?}"));
         let twin = Twin::new(&document);
+        let others = [as_gbnf(&source), as_lark(&source)];
         match ebnf::lower(&document, &Options::default()) {
             Ok((grammar, warnings)) => {
                 good += 1;
+                assert!(others.iter().all(Option::is_some), "{source}");
                 warned += usize::from(!warnings.is_empty());
                 for text in all_texts() {
                     let expected = twin.matches(&text);
                     accepted += usize::from(expected);
                     let shown = String::from_utf8_lossy(&text);
-                    assert_eq!(
-                        recognise::matches(&grammar, &text),
-                        expected,
-                        "{shown:?}\n{source}\n{grammar}"
-                    );
+                    for grammar in [&grammar].into_iter().chain(others.iter().flatten()) {
+                        assert_eq!(
+                            recognise::matches(grammar, &text),
+                            expected,
+                            "{shown:?}\n{source}\n{grammar}"
+                        );
+                    }
                 }
             }
             // Nothing else can be wrong with these grammars.
             Err(errors) => {
                 empty += 1;
+                assert!(others.iter().all(Option::is_none), "{source}");
                 assert!(
                     errors[0].message.starts_with("no text can match rule `root`"),
                     "{source}\n{errors:?}"
@@ -53,6 +60,19 @@ fn lowering_keeps_the_language() {
     }
     // The mixture must exercise every way out, or the test says little.
     assert!(good > 150 && warned > 25 && empty > 5 && accepted > 1000, "{good} {warned} {empty} {accepted}");
+}
+
+/// The same grammar in the notation of llama.cpp; `None` if nothing can match it.
+fn as_gbnf(source: &str) -> Option<Grammar> {
+    let source = source.replace('\'', "\"");
+    gbnf::grammar(&source, &Options::default()).ok().map(|(grammar, _)| grammar)
+}
+
+/// The same grammar in Lark, where classes are patterns; `None` if nothing can match it.
+fn as_lark(source: &str) -> Option<Grammar> {
+    let source = source.replace('\'', "\"").replace("::=", ":").replace('[', "/[").replace(']', "]/");
+    let options = lark::Options { start: "root".into(), ..lark::Options::default() };
+    lark::grammar(&source, &options, &json_schema::Options::default()).ok().map(|(grammar, _)| grammar)
 }
 
 fn all_texts() -> Vec<Vec<u8>> {
@@ -163,6 +183,7 @@ impl Twin {
                 LETTERS.into_iter().filter(|letter| set.contains(char::from(*letter))).collect(),
             ),
             Atom::Any => Symbol::Letter(LETTERS.into()),
+            Atom::Token(_) => unreachable!("the dice know no tokens"),
             Atom::Rule(name) => Symbol::Defined(
                 names.iter().position(|other| *other == &**name).expect("the dice know the names"),
             ),

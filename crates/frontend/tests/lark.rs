@@ -10,6 +10,7 @@ use maskwright_frontend::ebnf::{self, MAX_REMARKS};
 use maskwright_frontend::{gbnf, json_schema, lark};
 use maskwright_grammar::{Diagnostic, Grammar};
 use maskwright_oracle::Oracle;
+use maskwright_oracle::generate::Rng;
 
 const LARK: Notation = Notation { name: "lark", read: read_lark, matches };
 const GBNF: Notation = Notation { name: "gbnf", read: read_gbnf, matches };
@@ -137,7 +138,7 @@ fn expansion_is_bounded_by_work() {
 
 #[test]
 fn many_errors_are_cut_and_counted() {
-    let names: String = (0..1000).map(|i| format!(" gone{i}")).collect();
+    let names = (0..1000).map(|i| format!(" gone{i}")).collect::<Vec<_>>().concat();
     assert_eq!(lark_errors(&format!("start:{names}")).len(), MAX_REMARKS + 1);
     assert_eq!(lark_errors(&"a: (\n%x\n".repeat(1000)).len(), MAX_REMARKS + 1);
 }
@@ -272,4 +273,46 @@ fn spans_in_the_source_lead_back_to_the_text() {
     assert_eq!(at(group.alternatives[0].conjuncts[0][1].span), "/[x-z]/i");
     let (_, ending) = document.definitions[1].attributes.ending.as_ref().expect("a suffix");
     assert_eq!(at(*ending), "suffix=\"x\"");
+}
+
+/// Pieces of the cases are cut out and others put in. Whatever comes of it, there is an answer, and its places lie in the text.
+#[test]
+fn damaged_grammars_are_answered() {
+    let sources = LARK.sources().into_iter().map(|source| (source, LARK));
+    let sources: Vec<_> = sources.chain(GBNF.sources().into_iter().map(|source| (source, GBNF))).collect();
+    let pieces = [
+        "(", ")", "[", "]", "{", "}", "\"", "/", "\\", "*", "~", "~2..1", "{9}", "::", ":", "::=", "%if",
+        "%json", "%lark {", "%ignore", "<", "<[1]>", "&", "|", "->", "é", "\0", "\n", "#", "_", "..", "i",
+        "start", "A",
+    ];
+    let (mut rng, mut good) = (Rng::new(9), 0);
+    for round in 0..4_000 {
+        let (source, notation) = &sources[rng.below(sources.len())];
+        let mut chars: Vec<char> = source.chars().collect();
+        for _ in 0..=rng.below(3) {
+            let at = rng.below(chars.len() + 1);
+            let end = (at + rng.below(6)).min(chars.len());
+            let piece = pieces[rng.below(pieces.len())].chars();
+            chars.splice(at..end, piece.take(rng.below(2) * 9));
+        }
+        let damaged: String = chars.into_iter().collect();
+        let remarks = match (notation.read)(&damaged, None) {
+            Ok((_, warnings)) => {
+                good += 1;
+                warnings
+            }
+            Err(errors) => {
+                assert!(!errors.is_empty(), "{damaged}");
+                errors
+            }
+        };
+        for remark in remarks {
+            assert!(
+                remark.span.start <= remark.span.end && remark.span.end <= damaged.len(),
+                "{round}: {remark:?}\n{damaged}"
+            );
+            assert!(!remark.render("g", &damaged).is_empty());
+        }
+    }
+    assert!((150..3_700).contains(&good), "{good} of them are grammars");
 }

@@ -472,6 +472,10 @@ fn garbage_is_refused_and_nothing_breaks() {
     let sound = [
         Constraint::regex(r"(?i)[a-z]+@\p{L}{2,5}(?=x)\bé*|\x41[^\d]"),
         Constraint::ebnf("root ::= \"a\" item* | [b-d]{2,3}\nitem ::= \"(\" root \")\" # why"),
+        Constraint::gbnf("root ::= (\"a\" item){2}? | [^b-d]+\nitem ::= . <end> # why"),
+        Constraint::lark(
+            "start: A b{A, \"x\"i} [c]\nA: /[a-z]+/ & ~\"if\"\nb{x, y}: x (y x)~1..3\nc[lazy]: /.*;/\n%ignore \" \"",
+        ),
         Constraint::json_schema(
             r##"{"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"pattern": "^x+$", "maxLength": 3}}, "anyOf": [{"required": ["a"]}, {"not": {"minProperties": 1e1}}]}"##,
         ),

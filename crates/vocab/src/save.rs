@@ -213,7 +213,6 @@ fn kind_from(kind: u8) -> Read<Kind> {
 mod tests {
     use super::*;
     use crate::VocabularyBuilder;
-    use crate::hash::checksum;
 
     fn sample() -> Vocabulary {
         let mut builder = VocabularyBuilder::new();

@@ -23,9 +23,9 @@ use maskwright_grammar::{Diagnostic, Expr, ExprId, Grammar, GrammarBuilder, Rule
 use super::Options;
 use super::ast::{Alternation, Alternative, Atom, Definition, Item, Sort, Source, Visit};
 use super::resolve::{Scope, resolve};
-use super::{ending, substring, terminal};
+use super::{ending, substring, terminal, warn};
 use crate::json_schema;
-use crate::notation::{check::find_living, parts::Part, remarks::Remarks};
+use crate::notation::{parts::Part, remarks::Remarks};
 
 /// Lowers a source: the grammar with its warnings, or the errors.
 pub fn lower(
@@ -36,8 +36,8 @@ pub fn lower(
     let scopes = resolve(source, options)?;
     let mut warnings = Remarks::default();
     for scope in &scopes {
-        warn_unused(scope, &mut warnings);
-        warn_annotations(scope, &mut warnings);
+        warn::unused(scope, &mut warnings);
+        warn::annotations(scope, &mut warnings);
     }
     let mut lowering = Lowering {
         scopes: &scopes,
@@ -58,36 +58,6 @@ pub fn lower(
     lowering.finish(root, outermost)
 }
 
-fn warn_unused(scope: &Scope<'_>, warnings: &mut Remarks) {
-    let start = &scope.document.definitions[scope.start].name;
-    for (definition, _) in scope.document.definitions.iter().zip(&scope.reachable).filter(|(_, used)| !**used)
-    {
-        if !definition.is_imported {
-            let message = format!("`{}` is not used: nothing leads to it from `{start}`", definition.name);
-            warnings.push(Diagnostic::warning(definition.span, message).with_help("use it, or remove it"));
-        }
-    }
-}
-
-/// Attributes that say nothing about which texts match.
-fn warn_annotations(scope: &Scope<'_>, warnings: &mut Remarks) {
-    for definition in &scope.document.definitions {
-        let attributes = &definition.attributes;
-        let captures = attributes.captures.iter().map(|place| ("a capture", *place));
-        for (what, place) in captures.chain(attributes.temperature.map(|place| ("a temperature", place))) {
-            let message =
-                format!("{what} does not change which texts match, and nothing else is done with it");
-            warnings.push(
-                Diagnostic::warning(place, message)
-                    .with_help("leave it out, or see to it where tokens are sampled"),
-            );
-        }
-    }
-}
-
-/// What a definition may need that no text matches, beside rules without end.
-const NOTHING: &str = "something that no text matches";
-
 /// A rule with what its parameters stand for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Instance {
@@ -98,7 +68,7 @@ struct Instance {
 }
 
 /// What a document needs before its rules can be built.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Prepared {
     /// What stands for each terminal that is used.
     terminals: HashMap<usize, ExprId>,
@@ -248,7 +218,7 @@ impl<'a> Lowering<'a> {
     /// The terminals of a document and what it ignores, built when its first rule is.
     fn prepared(&mut self, document: usize) -> &Prepared {
         if self.prepared[document].is_none() {
-            self.prepared[document] = Some(Prepared { terminals: HashMap::new(), ignored: None });
+            self.prepared[document] = Some(Prepared::default());
             let scope = &self.scopes[document];
             let place = Place { document, value: None, template: &[], arguments: &[], in_terminal: true };
             for &at in &scope.terminals {
@@ -264,10 +234,7 @@ impl<'a> Lowering<'a> {
                 prepared.ignored = ignored;
             }
         }
-        match &self.prepared[document] {
-            Some(prepared) => prepared,
-            None => unreachable!("it was prepared above"),
-        }
+        self.prepared[document].get_or_insert_default()
     }
 
     /// `ignored: (everything ignored)*`.
@@ -486,33 +453,23 @@ impl<'a> Lowering<'a> {
         if !self.errors.is_empty() {
             return Err(self.errors.into_vec());
         }
-        let place = self.scopes[document].document.definitions[self.scopes[document].start].span;
+        let scope = &self.scopes[document];
+        let start = &scope.document.definitions[scope.start];
         let grammar = self.builder.finish(root).map_err(|error| {
-            vec![
-                Diagnostic::error(place, error.to_string())
-                    .with_help("make the terminals of this grammar simpler"),
-            ]
+            let remark = Diagnostic::error(start.span, error.to_string());
+            vec![remark.with_help("make the terminals of this grammar simpler")]
         })?;
-        let life = find_living(&grammar);
-        let dead = life.dead_rules();
-        if dead.contains(&root) {
-            let start = &self.scopes[document].document.definitions[self.scopes[document].start].name;
-            let dead = self.built.first().map_or(root, |(_, rule)| *rule);
-            let message = format!("no text can match `{start}`, because {}", life.explain(dead, NOTHING));
-            return Err(vec![Diagnostic::error(place, message).with_help("add an alternative that ends")]);
-        }
-        for (instance, rule) in &self.built {
-            // That some values of a parameter lead nowhere is what conditions are for.
-            if instance.value.is_none() && instance.arguments.is_empty() && dead.binary_search(rule).is_ok() {
-                let definition = &self.scopes[instance.document].document.definitions[instance.definition];
-                let reason =
-                    if self.warnings.is_full() { String::new() } else { life.explain(*rule, NOTHING) };
-                let message = format!("`{}` can never match, because {reason}", definition.name);
-                let help = "what needs it is left out; add an alternative that ends";
-                self.warnings.push(Diagnostic::warning(definition.span, message).with_help(help));
-            }
-        }
-        drop(life);
+        // That some values of a parameter lead nowhere is what conditions are for.
+        let plain = self
+            .built
+            .iter()
+            .filter(|(instance, _)| instance.value.is_none() && instance.arguments.is_empty());
+        let rules: Vec<(&Definition, RuleId)> = plain
+            .map(|(instance, rule)| {
+                (&self.scopes[instance.document].document.definitions[instance.definition], *rule)
+            })
+            .collect();
+        warn::dead(&grammar, start, &rules, &mut self.warnings).map_err(|error| vec![error])?;
         Ok((grammar, self.warnings.into_vec()))
     }
 }

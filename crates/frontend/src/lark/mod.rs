@@ -26,6 +26,7 @@
 //! | `params`    | the 64-bit parameter of parametric rules                                                    |
 //! | `resolve`   | names → definitions: undefined, defined twice, unused, a rule where a terminal must stand     |
 //! | `lower`     | definitions → [`Grammar`]; `terminal` patterns, `ending` lazy matches, `substring` `%regex`   |
+//! | `warn`      | what is right, but perhaps not meant                                                        |
 //!
 //! Errors and warnings are [`Diagnostic`]s, as in [`ebnf`](crate::ebnf).
 
@@ -39,6 +40,7 @@ mod parse;
 mod resolve;
 mod substring;
 mod terminal;
+mod warn;
 
 use maskwright_grammar::{Diagnostic, Grammar};
 

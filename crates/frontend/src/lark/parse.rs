@@ -94,15 +94,6 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a definition or a directive begins here.
-    fn begins_entry(&self) -> bool {
-        match self.peek() {
-            Some(Kind::Name | Kind::Directive) => true,
-            Some(Kind::Sign("?" | "!")) => matches!(self.peek_at(1), Some(Kind::Name)),
-            _ => false,
-        }
-    }
-
     /// Alternatives. Inside of parentheses line breaks mean nothing; outside one that no `|` follows ends the alternation.
     fn alternation(&mut self, is_inside: bool) -> Read<Alternation> {
         let start = self.here().start;
@@ -124,7 +115,7 @@ impl Parser<'_> {
             self.at = before;
             return false;
         }
-        self.skip_newlines();
+        self.skip_newlines_within();
         true
     }
 
@@ -155,7 +146,7 @@ impl Parser<'_> {
         let mut items = Vec::new();
         loop {
             if is_inside {
-                self.skip_newlines_inside();
+                self.skip_newlines_within();
             }
             match self.peek() {
                 None | Some(Kind::Newline | Kind::Sign("|" | "&" | "->" | ")" | "]" | "}" | ",")) => break,
@@ -166,18 +157,47 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// Line breaks in a group mean nothing, unless a definition or a directive begins behind them: then the group was not closed.
-    fn skip_newlines_inside(&mut self) {
+    /// Goes over line breaks that mean nothing: in a group, behind a `|` and behind the colon. If a definition or a directive begins behind
+    /// them, they do mean something.
+    fn skip_newlines_within(&mut self) {
         let before = self.at;
         self.skip_newlines();
-        let begins_definition = match self.peek() {
-            Some(Kind::Name) => matches!(self.peek_at(1), Some(Kind::Sign(":"))),
-            Some(Kind::Directive) => !matches!(self.text(self.here()), "%json" | "%regex" | "%lark" | "%if"),
-            _ => false,
-        };
-        if begins_definition {
+        if self.at > before && self.begins_entry() {
             self.at = before;
         }
+    }
+
+    /// Whether a definition or a directive begins here.
+    fn begins_entry(&self) -> bool {
+        match self.peek() {
+            Some(Kind::Directive) => !matches!(self.text(self.here()), "%json" | "%regex" | "%lark" | "%if"),
+            _ => self.begins_definition(),
+        }
+    }
+
+    /// Whether everything that stands before the colon of a definition stands here. How far this looks is bounded.
+    fn begins_definition(&self) -> bool {
+        const FAR: usize = 64;
+        let mut signs = (0..FAR)
+            .map_while(|ahead| self.peek_at(ahead))
+            .skip_while(|kind| matches!(kind, Kind::Sign("?" | "!")));
+        if signs.next() != Some(&Kind::Name) {
+            return false;
+        }
+        let mut inside = false;
+        for kind in signs {
+            match kind {
+                Kind::Sign(":") if !inside => return true,
+                Kind::Newline => return false,
+                Kind::Sign("{" | "[") => inside = true,
+                Kind::Sign("}" | "]") => inside = false,
+                _ if inside => {}
+                // A parameter, and a priority.
+                Kind::Sign("::" | ".") | Kind::Name | Kind::Number => {}
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// One level deeper.

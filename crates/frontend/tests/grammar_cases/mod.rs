@@ -53,21 +53,33 @@ impl Notation {
     /// Runs all cases, of which there must be more than so many.
     pub(crate) fn cases(&self, least: usize) {
         let (mut run, mut failures) = (0, Vec::new());
+        for (path, case) in self.read_cases() {
+            run += 1;
+            if let Err(failure) = self.check(&case) {
+                failures.push(format!("{}: {}: {failure}", path.display(), case.name));
+            }
+        }
+        assert!(failures.is_empty(), "{} of {run} cases failed\n{}", failures.len(), failures.join("\n"));
+        assert!(run > least, "only {run} cases were found");
+    }
+
+    /// The sources of all cases, sound or not.
+    pub(crate) fn sources(&self) -> Vec<String> {
+        self.read_cases().into_iter().map(|(_, case)| case.source).collect()
+    }
+
+    fn read_cases(&self) -> Vec<(PathBuf, Case)> {
+        let mut cases = Vec::new();
         let folder = repository().join("testdata").join(self.name);
         for entry in fs::read_dir(folder).expect("the folder of the cases is there") {
             let path = entry.expect("the folder can be read").path();
             let text = fs::read_to_string(&path).expect("a case file is UTF-8");
             let file: File =
                 toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            for case in file.case {
-                run += 1;
-                if let Err(failure) = self.check(&case) {
-                    failures.push(format!("{}: {}: {failure}", path.display(), case.name));
-                }
-            }
+            cases.extend(file.case.into_iter().map(|case| (path.clone(), case)));
         }
-        assert!(failures.is_empty(), "{} of {run} cases failed\n{}", failures.len(), failures.join("\n"));
-        assert!(run > least, "only {run} cases were found");
+        cases.sort_by(|(a, _), (b, _)| a.cmp(b));
+        cases
     }
 
     fn check(&self, case: &Case) -> Result<(), String> {

@@ -133,7 +133,7 @@ impl Parser<'_> {
     fn group(&mut self, open: Span, close: &'static str) -> Read<Alternation> {
         self.at += 1;
         let inner = self.deeper(|parser| parser.alternation(true))?;
-        self.skip_newlines_inside();
+        self.skip_newlines_within();
         if self.eat(close) {
             return Ok(inner);
         }

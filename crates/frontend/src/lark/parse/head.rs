@@ -75,7 +75,12 @@ impl Parser<'_> {
         }
         self.refuse_for_terminals(&definition)?;
         self.expect(":", " behind the name")?;
-        self.skip_newlines_before_body();
+        let before = self.at;
+        self.skip_newlines_within();
+        // A bar in front of the first alternative is for the eye, if it has a line of its own.
+        if self.at > before {
+            self.eat("|");
+        }
         definition.body = self.alternation(false)?;
         Ok(definition)
     }
@@ -100,19 +105,6 @@ impl Parser<'_> {
         let lower = definition.name.to_ascii_lowercase();
         let message = format!("a terminal has no {}", wrong.trim_start_matches("a "));
         self.fail(definition.span, message, format!("make it a rule: `{lower}`"))
-    }
-
-    /// The body may begin on the next line, unless that begins something else.
-    fn skip_newlines_before_body(&mut self) {
-        let before = self.at;
-        self.skip_newlines();
-        if self.at > before && (self.peek().is_none() || self.begins_entry() || self.is_sign("}")) {
-            self.at = before;
-        }
-        // A bar in front of the first alternative is for the eye.
-        if self.at > before && self.is_sign("|") {
-            self.at += 1;
-        }
     }
 
     fn template_names(&mut self) -> Read<Vec<Box<str>>> {
