@@ -2,7 +2,7 @@
 
 use mwbench_abi::{Source, Vocabulary};
 
-mod maskwright;
+pub mod maskwright;
 mod peer;
 mod reorder;
 

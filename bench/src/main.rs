@@ -3,16 +3,23 @@
 //! ```text
 //! mwbench maskbench   real schemas with valid and invalid instances
 //! mwbench tails       the cases that make engines slow
+//! mwbench tags        structural tags: hundreds of tools, twenty triggers, reasoning
 //! mwbench regex       ten patterns against an index built ahead of time
 //! mwbench service     many threads, many constraints, one budget
 //! mwbench walk        random texts under the mask, judged by two validators
+//! mwbench forced      forced tokens, compared with those of the tokenizer
+//! mwbench budget      random walks within random budgets
+//! mwbench drafts      masks of draft trees, in one call and one by one
 //! mwbench instances   the texts of one schema file, as the engines read them
 //! ```
 //! See README.md for the method and its biases.
 
+mod budget;
 mod clock;
 mod corpus;
+mod drafts;
 mod engines;
+mod forced;
 mod machine;
 mod maskbench;
 mod output;
@@ -26,6 +33,7 @@ mod report;
 mod service;
 mod stats;
 mod table;
+mod tags;
 mod tails;
 mod tokenizer;
 mod walk;
@@ -52,12 +60,20 @@ enum Command {
     Maskbench(maskbench::Arguments),
     /// The cases that make engines slow
     Tails(tails::Arguments),
+    /// Structural tags: hundreds of tools, twenty triggers, reasoning
+    Tags(tags::Arguments),
     /// Ten patterns, ours against the index of outlines-core
     Regex(regex::Arguments),
     /// The compile service under load: many threads, many constraints, one budget
     Service(service::Arguments),
     /// Random texts under the mask, judged by two validators
     Walk(walk::Arguments),
+    /// Forced tokens, compared with those of the tokenizer
+    Forced(forced::Arguments),
+    /// Random walks within random budgets
+    Budget(budget::Arguments),
+    /// Masks of draft trees, in one call and one by one
+    Drafts(drafts::Arguments),
     /// Print the instances of a schema file as the engines read them
     Instances { file: PathBuf },
 }
@@ -87,9 +103,13 @@ fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Maskbench(arguments) => maskbench::run(&arguments),
         Command::Tails(arguments) => tails::run(&arguments),
+        Command::Tags(arguments) => tags::run(&arguments),
         Command::Regex(arguments) => regex::run(&arguments),
         Command::Service(arguments) => service::run(&arguments),
         Command::Walk(arguments) => walk::run(&arguments),
+        Command::Forced(arguments) => forced::run(&arguments),
+        Command::Budget(arguments) => budget::run(&arguments),
+        Command::Drafts(arguments) => drafts::run(&arguments),
         Command::Instances { file } => {
             let (_, instances) = corpus::read(&file)?;
             for (valid, text) in instances {

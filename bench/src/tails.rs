@@ -290,10 +290,15 @@ const WORDS: [&str; 24] = [
     "roofs",
 ];
 
-fn english(words: usize) -> String {
+pub fn english(words: usize) -> String {
     let mut random = Random::new(words as u64);
     let chosen: Vec<&str> = (0..words).map(|_| WORDS[random.below(WORDS.len())]).collect();
     chosen.join(" ")
+}
+
+/// A word.
+pub fn word(random: &mut Random) -> &'static str {
+    WORDS[random.below(WORDS.len())]
 }
 
 fn slug(random: &mut Random) -> String {

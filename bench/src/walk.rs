@@ -235,7 +235,7 @@ fn walk(matcher: &mut Matcher, closers: &Closers, random: &mut Random, budget: u
 }
 
 /// One of the tokens of a mask.
-fn pick(words: &[u32], count: usize, random: &mut Random) -> Option<TokenId> {
+pub fn pick(words: &[u32], count: usize, random: &mut Random) -> Option<TokenId> {
     if count == 0 {
         return None;
     }

@@ -67,6 +67,12 @@ struct OneConstraint {
     /// A JSON Schema, given here
     #[arg(long, value_name = "SCHEMA", help_heading = "Constraint (exactly one)")]
     schema_text: Option<String>,
+    /// A file with a structural tag, as JSON; `-` is standard input
+    #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
+    tag: Option<PathBuf>,
+    /// A structural tag, given here
+    #[arg(long, value_name = "TAG", help_heading = "Constraint (exactly one)")]
+    tag_text: Option<String>,
 }
 
 impl ConstraintArgs {
@@ -77,8 +83,9 @@ impl ConstraintArgs {
 
     /// Whether the constraint comes from standard input, which can be read only once.
     pub(crate) fn reads_stdin(&self) -> bool {
-        let OneConstraint { regex_file, choices, ebnf, gbnf, lark, schema, .. } = &self.one;
-        [regex_file, choices, ebnf, gbnf, lark, schema].into_iter().flatten().any(|path| is_stdin(path))
+        let OneConstraint { regex_file, choices, ebnf, gbnf, lark, schema, tag, .. } = &self.one;
+        let files = [regex_file, choices, ebnf, gbnf, lark, schema, tag];
+        files.into_iter().flatten().any(|path| is_stdin(path))
     }
 }
 
@@ -109,7 +116,10 @@ const ABOUT_SCHEMAS: &str =
 
 fn read_by(one: &OneConstraint, reading: &SchemaArgs) -> Result<Source, Failure> {
     let mut source = one.read()?;
-    let has_schemas = matches!(source.constraint, Constraint::JsonSchema(_) | Constraint::Lark(_));
+    let has_schemas = matches!(
+        source.constraint,
+        Constraint::JsonSchema(_) | Constraint::Lark(_) | Constraint::StructuralTag(_)
+    );
     if reading.is_given() && !has_schemas {
         return Err(Failure::sentence(ABOUT_SCHEMAS));
     }
@@ -160,8 +170,15 @@ impl OneConstraint {
             let text = read_text(path)?;
             return Ok(Source::new(&file_name(path), &text, Constraint::json_schema(&text)));
         }
+        if let Some(tag) = &self.tag_text {
+            return Ok(Source::new("tag", tag, Constraint::structural_tag(tag)));
+        }
+        if let Some(path) = &self.tag {
+            let text = read_text(path)?;
+            return Ok(Source::new(&file_name(path), &text, Constraint::structural_tag(&text)));
+        }
         Err(Failure::sentence(
-            "no constraint was given; use --regex, --choice, --ebnf, --gbnf, --lark or --schema",
+            "no constraint was given; use --regex, --choice, --ebnf, --gbnf, --lark, --schema or --tag",
         ))
     }
 }

@@ -4,7 +4,7 @@ mod lark;
 
 use std::fmt::Write as _;
 
-use maskwright::{Constraint, Error, ebnf, gbnf, json_schema, regex};
+use maskwright::{Constraint, Error, ebnf, gbnf, json_schema, regex, tag};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -53,6 +53,12 @@ pub(crate) fn read(source: &Source) -> Result<Tree, Failure> {
             let value: Value =
                 serde_json::from_str(text).map_err(|error| Failure::sentence(error.to_string()))?;
             Ok(value_tree("schema", &value))
+        }
+        Constraint::StructuralTag(text) => {
+            tag::parse(text, &tag::Options::default()).map_err(|error| wrong(Error::Tag(error)))?;
+            let value: Value =
+                serde_json::from_str(text).map_err(|error| Failure::sentence(error.to_string()))?;
+            Ok(value_tree("tag", &value))
         }
         other => Err(Failure::sentence(format!("there is no picture of a {} constraint yet", other.kind()))),
     }

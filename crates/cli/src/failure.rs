@@ -51,6 +51,11 @@ impl Failure {
                 .iter()
                 .map(|p| json!({"pointer": p.pointer, "keyword": p.keyword, "message": p.message, "help": p.help}))
                 .collect(),
+            Error::Tag(error) => error
+                .problems()
+                .iter()
+                .map(|p| json!({"pointer": p.pointer, "message": p.message, "help": p.help}))
+                .collect(),
             _ => vec![json!({"message": error.to_string()})],
         };
         Self::Constraint {

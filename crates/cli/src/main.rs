@@ -4,6 +4,7 @@
 //! maskwright check   --regex '[a-z]+@[a-z]+' --text 'ada@'    is it right, does the text fit, where does it not
 //! maskwright mask    --schema person.json --after '{"name'    which tokens may come next
 //! maskwright explain --choice yes --choice no --token-text 'yeah'
+//! maskwright forced  --schema person.json --after '{"n'       what must come next anyway
 //! maskwright index build --regex '[0-9]{4}' --out year.mwi       all masks ahead of time, in a file
 //! maskwright debug network --ebnf sum.ebnf --dot | dot -Tsvg  what the compiler made of it
 //! maskwright schema-to-regex --schema person.json             one regular expression for the same texts
@@ -37,7 +38,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::generate;
 #[cfg(feature = "server")]
 use crate::commands::serve;
-use crate::commands::{check, debug, demo, explain, index, mask, schema_to_regex, vocab};
+use crate::commands::{check, debug, demo, explain, forced, index, mask, schema_to_regex, vocab};
 use crate::failure::{Failure, Verdict};
 
 /// Compiling is many small allocations: with this allocator the first mask comes in two thirds of the time.
@@ -61,6 +62,7 @@ enum Command {
     Check(check::Args),
     Mask(mask::Args),
     Explain(explain::Args),
+    Forced(forced::Args),
     Index(index::Args),
     Debug(debug::Args),
     SchemaToRegex(schema_to_regex::Args),
@@ -78,6 +80,7 @@ impl Command {
             Self::Check(args) => check::run(args, out),
             Self::Mask(args) => mask::run(args, out),
             Self::Explain(args) => explain::run(args, out),
+            Self::Forced(args) => forced::run(args, out),
             Self::Index(args) => index::run(args, out),
             Self::Debug(args) => debug::run(args, out),
             Self::SchemaToRegex(args) => schema_to_regex::run(args, out),
@@ -96,6 +99,7 @@ impl Command {
             Self::Check(args) => args.json,
             Self::Mask(args) => args.json,
             Self::Explain(args) => args.json,
+            Self::Forced(args) => args.json,
             Self::Index(args) => args.wants_json(),
             Self::Debug(args) => args.json,
             Self::SchemaToRegex(args) => args.json,

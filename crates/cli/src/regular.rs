@@ -92,6 +92,12 @@ fn one(
                  look at `debug network`",
             ));
         }
+        Expr::Limit { .. } => {
+            return Err(Failure::sentence(
+                "the constraint limits a number of tokens, which no automaton over bytes can tell; \
+                 look at `debug network`",
+            ));
+        }
         Expr::JsonString(_) => {
             return Err(Failure::sentence(
                 "the constraint has JSON strings, whose many spellings make no readable automaton; \

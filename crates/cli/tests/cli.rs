@@ -500,3 +500,14 @@ fn generate_writes_what_it_must() {
     check(&["generate", "--model", model, "--prompt", "x", "--temperature", "-1"], 2, "temperature");
     check(&["generate", "--model", model, "--prompt", "x", "--stop", ""], 2, "stop string is empty");
 }
+
+#[test]
+fn forced_text_is_shown() {
+    let args = ["forced", "--tokenizer", LETTERS, "--choice", "abba", "--choice", "abab"];
+    let answer = check(&args, 0, "forced text    ab");
+    assert!(answer.out.contains("the text can be completed in"), "{}", answer.out);
+    let json = check(&[&args[..], &["--after", "abb", "--json"]].concat(), 0, "").json();
+    assert_eq!((&json["text"], &json["shortest_completion"]), (&"a".into(), &1.into()));
+    check(&[&args[..], &["--after", "abba"]].concat(), 0, "no text is forced\nthe text is complete");
+    check(&[&args[..], &["--after", "ac"]].concat(), 1, "");
+}

@@ -28,5 +28,8 @@ pub use index::{
     Flaw, Index, IndexChecks, IndexError, IndexLimits, LoadError, MaskRef, NotAllowed, Resource, StateId,
 };
 pub use limits::Limits;
-pub use matcher::{MatchError, Matcher, StateInfo, ThreadInfo, Way, fill_masks};
+pub use matcher::{
+    Budget, BudgetError, DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, MatchError,
+    Matcher, Seam, StateInfo, ThreadInfo, Way, fill_masks,
+};
 pub use program::{Dot, Listing, Program};

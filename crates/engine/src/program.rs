@@ -20,7 +20,7 @@ use maskwright_grammar::ExprId;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-use crate::compile::network::{Callee, Loop, Network, Node, Scope};
+use crate::compile::network::{Callee, Limit, Loop, Network, Node, Scope};
 use crate::compile::values::Values;
 use crate::leaf::{Leaf, json_string};
 use crate::limits::Limits;
@@ -55,6 +55,7 @@ const IS_NODE: u32 = 1 << 31;
 /// Frames use these bits, see [`crate::matcher`].
 pub(crate) const IS_LOOP: u32 = 1 << 30;
 pub(crate) const IS_SCOPE: u32 = 3 << 29;
+pub(crate) const IS_LIMIT: u32 = 7 << 28;
 
 /// What a [`NetState`] is.
 pub(crate) enum Place<'p> {
@@ -67,6 +68,11 @@ impl NetState {
         self.0
     }
 
+    /// The node, if the state is one.
+    pub(crate) fn node(self) -> Option<u32> {
+        (self.0 & IS_NODE != 0).then_some(self.0 & !IS_NODE)
+    }
+
     pub(crate) fn from_raw(raw: u32) -> Self {
         Self(raw)
     }
@@ -75,7 +81,7 @@ impl NetState {
 /// A set of nodes of one machine, ready to be stepped.
 #[derive(Debug)]
 pub(crate) struct Cell {
-    nodes: Box<[u32]>,
+    pub(crate) nodes: Box<[u32]>,
     /// Disjoint ranges of bytes, ascending.
     edges: Box<[Edge]>,
     pub(crate) calls: Box<[Call]>,
@@ -85,6 +91,8 @@ pub(crate) struct Cell {
     pub(crate) first: ByteSet,
     pub(crate) kind: Kind,
     apart: OnceLock<Apart>,
+    /// The same if nothing but the end of the text follows the machine.
+    apart_last: OnceLock<Apart>,
 }
 
 /// What must happen at once when a text comes to a cell.
@@ -193,8 +201,7 @@ impl Program {
             starts: unknown(network.machines.len()),
             behind: unknown(network.nodes.len()),
             firsts: (0..network.machines.len()).map(|_| OnceLock::new()).collect(),
-            plain_scopes: (network.scopes.iter())
-                .all(|scope| scope.required.is_empty() && scope.values == Values::Endless),
+            plain_scopes: network.has_plain_scopes(),
             network,
             leaves,
             plain_string,
@@ -219,6 +226,19 @@ impl Program {
 
     pub(crate) fn scope(&self, index: u32) -> &Scope {
         &self.network.scopes[index as usize]
+    }
+
+    pub(crate) fn limit(&self, index: u32) -> &Limit {
+        &self.network.limits[index as usize]
+    }
+
+    /// Whether tokens are counted somewhere.
+    pub(crate) fn has_limits(&self) -> bool {
+        !self.network.limits.is_empty()
+    }
+
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
     }
 
     /// Whether scopes can change a mask only by what they have seen.
@@ -336,29 +356,44 @@ impl Program {
     /// See [`Apart`].
     #[inline]
     pub(crate) fn apart(&self, cell: &Cell) -> Apart {
-        *cell.apart.get_or_init(|| {
-            let mut apart = Apart { calls: 0, others: ByteSet::EMPTY };
-            for edge in &cell.edges {
-                apart.others.insert_range(edge.low, edge.high);
-            }
-            for (at, call) in cell.calls.iter().enumerate() {
-                if at < 64 && self.ends_where_it_dies(call) {
-                    apart.calls |= 1 << at;
-                } else {
-                    apart.others = apart.others.union(call.first);
-                }
-            }
-            apart
-        })
+        *cell.apart.get_or_init(|| self.find_apart(cell, |state| self.follow(state)))
     }
 
-    fn ends_where_it_dies(&self, call: &Call) -> bool {
+    /// See [`Apart`]; for a cell of a machine behind which the text can only end, as free text does.
+    pub(crate) fn apart_last(&self, cell: &Cell) -> Apart {
+        *cell.apart_last.get_or_init(|| self.find_apart(cell, |state| Some(self.follow_last(state))))
+    }
+
+    fn find_apart(&self, cell: &Cell, follow: impl Fn(NetState) -> Option<ByteSet>) -> Apart {
+        let mut apart = Apart { calls: 0, others: ByteSet::EMPTY };
+        for edge in &cell.edges {
+            apart.others.insert_range(edge.low, edge.high);
+        }
+        for (at, call) in cell.calls.iter().enumerate() {
+            if at < 64 && self.ends_where_it_dies(call, &follow) {
+                apart.calls |= 1 << at;
+            } else {
+                apart.others = apart.others.union(call.first);
+            }
+        }
+        apart
+    }
+
+    fn ends_where_it_dies(&self, call: &Call, follow: impl Fn(NetState) -> Option<ByteSet>) -> bool {
         let Callee::Leaf(leaf) = call.callee else { return false };
         let Leaf::Window { automaton, .. } = self.leaf(leaf) else { return false };
         // What follows a tail call depends on the stack.
         let behind = if call.tail { None } else { self.unchecked(self.returning(call)) };
-        let follow = behind.and_then(|behind| self.follow(behind));
+        let follow = behind.and_then(follow);
         follow.is_some_and(|follow| follow.intersection(*automaton.open()).is_empty())
+    }
+
+    /// The bytes that a state can begin with, if nothing follows where it returns.
+    pub(crate) fn follow_last(&self, state: NetState) -> ByteSet {
+        match self.place(state) {
+            Place::Node { low, high, .. } => ByteSet::range(low, high),
+            Place::Cell(cell) => cell.first,
+        }
     }
 
     /// The bytes that a state can begin with, if it cannot return before the first.
@@ -377,6 +412,7 @@ impl Program {
             Callee::Machine(machine) => self.first(machine),
             Callee::Loop(index) => self.first(self.network.loops[index as usize].body),
             Callee::Scope(index) => self.first(self.network.scopes[index as usize].body),
+            Callee::Limit(index) => self.first(self.network.limits[index as usize].body),
             Callee::Check => ByteSet::EMPTY,
         }
     }
@@ -421,6 +457,9 @@ impl Program {
                     Node::Call { callee: Callee::Loop(index), .. } => self.network.loops[index as usize].body,
                     Node::Call { callee: Callee::Scope(index), .. } => {
                         self.network.scopes[index as usize].body
+                    }
+                    Node::Call { callee: Callee::Limit(index), .. } => {
+                        self.network.limits[index as usize].body
                     }
                     // A value is not empty, so that none ends where a machine starts.
                     Node::Call { callee: Callee::Check, .. } => continue,
@@ -501,6 +540,7 @@ impl Program {
             first,
             kind,
             apart: OnceLock::new(),
+            apart_last: OnceLock::new(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Constraint languages (regex, choice, EBNF, GBNF, Lark, JSON Schema) lowered to the grammar representation.
+//! Constraint languages (regex, choice, EBNF, GBNF, Lark, JSON Schema, structural tags) lowered to the grammar representation.
 
 pub mod choice;
 mod dialect;
@@ -8,6 +8,7 @@ pub mod json_schema;
 pub mod lark;
 mod notation;
 pub mod regex;
+pub mod tag;
 mod translate;
 
 pub use dialect::Dialect;

@@ -44,7 +44,11 @@ pub(crate) fn translate<'g>(
                 exprs.and([utf8, not])
             }
             Expr::Rule(_) => called.map_or(automata::ExprId::NEVER, |called| get(&called)),
-            Expr::JsonString(_) | Expr::Scope { .. } | Expr::Distinct(_) | Expr::Token(_) => return Err(one),
+            Expr::JsonString(_)
+            | Expr::Scope { .. }
+            | Expr::Distinct(_)
+            | Expr::Token(_)
+            | Expr::Limit { .. } => return Err(one),
         };
         done.insert(id, translated);
     }

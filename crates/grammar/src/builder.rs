@@ -262,6 +262,14 @@ impl GrammarBuilder {
         if matches!(self.expr(value), Expr::Never) { value } else { self.intern(Expr::Distinct(value)) }
     }
 
+    /// Matches what `body` matches, written in at most so many tokens. With no token only the empty text is left.
+    pub fn limit(&mut self, body: ExprId, tokens: u32) -> ExprId {
+        if matches!(self.expr(body), Expr::Never | Expr::Empty) {
+            return body;
+        }
+        self.intern(Expr::Limit { body, tokens })
+    }
+
     /// Checks the rules and closes the grammar.
     pub fn finish(self, root: RuleId) -> Result<Grammar, GrammarError> {
         let mut rules = Vec::with_capacity(self.rules.len());

@@ -89,6 +89,7 @@ impl GrammarBuilder {
             Expr::JsonString(text) => self.json_string(of(text)),
             Expr::Scope { body, required } => self.scope(of(body), required.iter().cloned()),
             Expr::Distinct(value) => self.distinct(of(value)),
+            Expr::Limit { body, tokens } => self.limit(of(body), *tokens),
             Expr::Never | Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Token(_) => {
                 self.intern(expr.clone())
             }
@@ -142,7 +143,8 @@ mod tests {
         let list = g.star(distinct);
         let scope = g.scope(list, ["word".into()]);
         let (used, unused, root) = (g.declare("used"), g.declare("unused"), g.declare("root"));
-        g.define(used, scope);
+        let limited = g.limit(scope, 7);
+        g.define(used, limited);
         g.define(unused, number);
         let call = g.rule(used);
         let body = g.alt([number, call]);

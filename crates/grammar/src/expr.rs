@@ -91,6 +91,16 @@ pub enum Expr {
     /// A JSON value that differs from all that stood before it in a `Distinct` of the innermost [`Scope`](Self::Scope).
     /// Values are compared and not texts: `1.0` is `1`, `"\u0061"` is `"a"`, and members have no order.
     Distinct(ExprId),
+    /// `body`, in at most so many tokens. A token counts if one of its bytes belongs to the body, so a token that also holds
+    /// what comes before or behind counts in full.
+    ///
+    /// This is about how a text is written and not about which text it is; where nothing is cut into tokens it means `body`.
+    Limit {
+        /// What is limited.
+        body: ExprId,
+        /// The greatest number of tokens.
+        tokens: u32,
+    },
 }
 
 /// A named expression.
@@ -168,7 +178,9 @@ impl Expr {
     pub fn operands(&self) -> &[ExprId] {
         match self {
             Self::Seq(parts) | Self::Alt(parts) | Self::And(parts) => parts,
-            Self::Repeat { body, .. } | Self::Scope { body, .. } => core::slice::from_ref(body),
+            Self::Repeat { body, .. } | Self::Scope { body, .. } | Self::Limit { body, .. } => {
+                core::slice::from_ref(body)
+            }
             Self::Not(inner) | Self::JsonString(inner) | Self::Distinct(inner) => {
                 core::slice::from_ref(inner)
             }

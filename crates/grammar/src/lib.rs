@@ -31,6 +31,7 @@
 //! frontend, because "the decoded text lies in L" cannot be said by concatenation alone. [`Expr::Scope`] and
 //! [`Expr::Distinct`] say what no grammar can say: that the keys of an object, or the items of an array, differ. [`Expr::Token`] asks for
 //! a token that no text spells; it is replaced as soon as the vocabulary is known.
+//! [`Expr::Limit`] is about how a text is written: in at most so many tokens.
 
 mod builder;
 mod charset;

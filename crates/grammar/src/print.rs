@@ -82,6 +82,11 @@ fn write_expr(
             write_expr(g, *value, Level::Alt, depth, f)?;
             f.write_str(">")?;
         }
+        Expr::Limit { body, tokens } => {
+            write!(f, "<at most {tokens} tokens ")?;
+            write_expr(g, *body, Level::Alt, depth, f)?;
+            f.write_str(">")?;
+        }
         Expr::Rule(rule) => f.write_str(g.rule(*rule).name())?,
         Expr::Token(set) => write!(f, "{set}")?,
         Expr::Repeat { body, min, max } => {

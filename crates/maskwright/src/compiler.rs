@@ -8,7 +8,7 @@ use maskwright_engine::{
     AutomatonCache, BoundProgram, CompileError, IndexError, Library, LibraryLoadError, Limits, Program,
     Resolved, compile, resolve,
 };
-use maskwright_frontend::{choice, ebnf, gbnf, json_schema, lark, regex};
+use maskwright_frontend::{choice, ebnf, gbnf, json_schema, lark, regex, tag};
 use maskwright_grammar::{Diagnostic, Grammar};
 use maskwright_vocab::Vocabulary;
 
@@ -28,11 +28,46 @@ pub struct Options {
     pub lark: lark::Options,
     /// For [`Constraint::JsonSchema`], and for schemas in a Lark grammar.
     pub json_schema: json_schema::Options,
+    /// For [`Constraint::StructuralTag`], as far as the other fields do not say it.
+    pub structural_tag: TagOptions,
     /// For everything after the frontend.
     pub limits: Limits,
 }
 
+/// How structural tags are read, besides what is said about the languages in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct TagOptions {
+    /// Whether markers may be written with special tokens, and whether free text may contain them. Otherwise the text is characters alone, and only what
+    /// asks for a token gets one.
+    pub specials: bool,
+    /// How many bytes of JSON are read; 64 MiB unless told otherwise.
+    pub source_bytes: usize,
+}
+
+impl Default for TagOptions {
+    fn default() -> Self {
+        Self { specials: true, source_bytes: 64 << 20 }
+    }
+}
+
 impl Options {
+    /// How structural tags are read for a vocabulary: with the names of its special tokens.
+    pub fn tag(&self, vocabulary: &Vocabulary) -> tag::Options {
+        let specials = if self.structural_tag.specials {
+            vocabulary.specials().map(|(_, name)| name.to_owned()).collect()
+        } else {
+            Vec::new()
+        };
+        tag::Options {
+            json_schema: self.json_schema.clone(),
+            regex: self.regex.clone(),
+            ebnf: self.ebnf.clone(),
+            lark: self.lark.clone(),
+            specials,
+            source_bytes: self.structural_tag.source_bytes,
+        }
+    }
+
     /// The same options, with limits so low that compiling takes about this many bytes at the most. What is shared between
     /// constraints is not part of it.
     #[must_use]
@@ -47,6 +82,7 @@ impl Options {
         lower(&mut self.lark.limits.source_bytes, 64);
         lower(&mut self.lark.limits.expansion, 512);
         lower(&mut self.json_schema.limits.schema_bytes, 16);
+        lower(&mut self.structural_tag.source_bytes, 16);
         lower(&mut self.json_schema.limits.rules, 2_048);
         lower(&mut self.json_schema.limits.literals, 512);
         self
@@ -129,7 +165,7 @@ impl Compiler {
         constraint: &Constraint,
         options: &Options,
     ) -> Result<Arc<BoundProgram>, Error> {
-        let grammar = grammar(constraint, options)?;
+        let grammar = grammar(constraint, options, &self.vocabulary)?;
         self.bind(&grammar, &options.limits)
     }
 
@@ -140,7 +176,7 @@ impl Compiler {
 
     /// The first stage alone: the constraint as a grammar.
     pub fn grammar(&self, constraint: &Constraint) -> Result<Grammar, Error> {
-        grammar(constraint, &self.options)
+        grammar(constraint, &self.options, &self.vocabulary)
     }
 
     /// The second stage alone: a grammar as a program.
@@ -209,7 +245,9 @@ impl Compiler {
         let program = compile(grammar, &shared.tables, limits).map_err(Error::Compile)?;
         let needs_numbers = resolved.as_ref().is_some_and(|resolved| resolved.needs_numbers);
         let library = if needs_numbers { shared.numbered() } else { &shared.library };
-        Ok(BoundProgram::new(Arc::new(program), library.clone()))
+        let bound = BoundProgram::new(Arc::new(program), library.clone());
+        bound.check_limits().map_err(Error::Compile)?;
+        Ok(bound)
     }
 
     /// Puts in the tokens that a grammar asks for, if it does.
@@ -222,7 +260,7 @@ impl Compiler {
 }
 
 /// Reads a constraint.
-fn grammar(constraint: &Constraint, options: &Options) -> Result<Grammar, Error> {
+fn grammar(constraint: &Constraint, options: &Options, vocabulary: &Vocabulary) -> Result<Grammar, Error> {
     match constraint {
         Constraint::Regex(pattern) => {
             regex::grammar(pattern, &options.regex).map_err(|error| Error::Source(vec![error]))
@@ -237,6 +275,9 @@ fn grammar(constraint: &Constraint, options: &Options) -> Result<Grammar, Error>
             Ok((grammar, _report)) => Ok(grammar),
             Err(error) => Err(Error::Schema(error)),
         },
+        Constraint::StructuralTag(source) => {
+            tag::grammar(source, &options.tag(vocabulary)).map_err(Error::Tag)
+        }
     }
 }
 
@@ -255,6 +296,8 @@ pub enum Error {
     Choice(String),
     /// The schema is wrong, or uses what we cannot enforce.
     Schema(json_schema::SchemaError),
+    /// The structural tag is wrong, or uses what we cannot enforce.
+    Tag(tag::TagError),
     /// The grammar could not be compiled.
     Compile(CompileError),
     /// Another backend has no such thing.
@@ -299,6 +342,7 @@ impl fmt::Display for Error {
             }
             Self::Choice(message) => f.write_str(message),
             Self::Schema(error) => write!(f, "{error}"),
+            Self::Tag(error) => write!(f, "{error}"),
             Self::Compile(error) => write!(f, "{error}"),
             Self::Unsupported { backend, what } => {
                 write!(f, "the backend {backend} has no {what}; use the backend maskwright, or leave it out")

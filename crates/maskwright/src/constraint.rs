@@ -21,6 +21,8 @@ pub enum Constraint {
     Lark(String),
     /// The text is a JSON document that satisfies a schema, given as JSON text.
     JsonSchema(String),
+    /// The text is free in some places and constrained in others, as a structural tag says, given as JSON text.
+    StructuralTag(String),
 }
 
 /// The language of a constraint.
@@ -39,6 +41,8 @@ pub enum Kind {
     Lark,
     /// [`Constraint::JsonSchema`].
     JsonSchema,
+    /// [`Constraint::StructuralTag`].
+    StructuralTag,
 }
 
 impl Constraint {
@@ -82,6 +86,11 @@ impl Constraint {
         Self::JsonSchema(schema.into())
     }
 
+    /// A structural tag, as JSON text.
+    pub fn structural_tag(tag: impl Into<String>) -> Self {
+        Self::StructuralTag(tag.into())
+    }
+
     /// The language it is written in.
     pub fn kind(&self) -> Kind {
         match self {
@@ -91,14 +100,16 @@ impl Constraint {
             Self::Gbnf(_) => Kind::Gbnf,
             Self::Lark(_) => Kind::Lark,
             Self::JsonSchema(_) => Kind::JsonSchema,
+            Self::StructuralTag(_) => Kind::StructuralTag,
         }
     }
 
     /// The same constraint in the form that stands for all that differ only in white space, if that is another: a schema
-    /// without the white space between its tokens. Keys keep their order, which matters.
+    /// or a tag without the white space between its tokens. Keys keep their order, which matters.
     pub fn canonical(&self) -> Option<Self> {
         match self {
             Self::JsonSchema(schema) => compact(schema).map(Self::JsonSchema),
+            Self::StructuralTag(tag) => compact(tag).map(Self::StructuralTag),
             _ => None,
         }
     }
@@ -110,7 +121,8 @@ impl Constraint {
             | Self::Ebnf(text)
             | Self::Gbnf(text)
             | Self::Lark(text)
-            | Self::JsonSchema(text) => text.len(),
+            | Self::JsonSchema(text)
+            | Self::StructuralTag(text) => text.len(),
             Self::Choice(choices) => choices.iter().map(|choice| choice.len() + size_of::<String>()).sum(),
         }
     }
@@ -148,8 +160,15 @@ fn compact(text: &str) -> Option<String> {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Regex, Self::Choice, Self::Ebnf, Self::Gbnf, Self::Lark, Self::JsonSchema];
+    pub const ALL: [Self; 7] = [
+        Self::Regex,
+        Self::Choice,
+        Self::Ebnf,
+        Self::Gbnf,
+        Self::Lark,
+        Self::JsonSchema,
+        Self::StructuralTag,
+    ];
 
     /// Its name, as programs write it.
     pub fn name(self) -> &'static str {
@@ -160,6 +179,7 @@ impl Kind {
             Self::Gbnf => "gbnf",
             Self::Lark => "lark",
             Self::JsonSchema => "json_schema",
+            Self::StructuralTag => "structural_tag",
         }
     }
 }

@@ -37,26 +37,47 @@ pub mod backend;
 mod compiler;
 mod constraint;
 pub mod explain;
+pub mod formats;
 mod index;
 #[cfg(feature = "mmap")]
 mod map;
 pub mod service;
 pub mod statistics;
+mod stop;
+pub mod stream;
 
-pub use compiler::{Compiler, Error, Options};
+pub use compiler::{Compiler, Error, Options, TagOptions};
 pub use constraint::{Constraint, Kind};
 #[cfg(feature = "mmap")]
 pub use map::{MapError, map_index};
 pub use maskwright_engine::{
-    BoundProgram, CompileError, Flaw, Index, IndexChecks, IndexError, IndexLimits, Library, LibraryLoadError,
-    Limits, LoadError, MaskRef, MatchError, Matcher, NotAllowed, Program, StateId, StateInfo, ThreadInfo,
-    Way, fill_masks,
+    BoundProgram, Budget, BudgetError, CompileError, DRAFT_ROOT, DraftError, DraftTree, Encode, Flaw,
+    ForcedText, ForcedTokens, Index, IndexChecks, IndexError, IndexLimits, Library, LibraryLoadError, Limits,
+    LoadError, MaskRef, MatchError, Matcher, NotAllowed, Program, Seam, StateId, StateInfo, ThreadInfo, Way,
+    fill_masks,
 };
-pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex};
+pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex, tag};
 pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
 pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder, apply};
+
+pub use stop::{StopError, StopStream, StopStrings};
+
+/// Runs the examples of the page about structural tags.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/structural-tags.md")]
+struct TagPage;
 
 /// Runs the examples of the page about the service.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/service.md")]
 struct ServicePage;
+
+/// Runs the examples of the page about what is forced.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/jump-forward.md")]
+struct JumpForwardPage;
+
+/// Runs the examples of the page about budgets, stop strings and drafts.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/budgets.md")]
+struct BudgetsPage;

@@ -163,7 +163,9 @@ impl<'a> Closure<'a> {
             Expr::Seq(parts) => self.agenda.push(wait(parts[0])),
             Expr::Alt(branches) => self.agenda.extend(branches.iter().copied().map(wait)),
             Expr::Rule(rule) => self.agenda.push(wait(self.facts.rule(*rule))),
-            Expr::Scope { body, .. } | Expr::Distinct(body) => self.agenda.push(wait(*body)),
+            Expr::Scope { body, .. } | Expr::Distinct(body) | Expr::Limit { body, .. } => {
+                self.agenda.push(wait(*body));
+            }
             Expr::Repeat { .. } => self.after_rounds(expr, origin, 0),
             _ => {
                 if let Some(rest) = self.facts.node(expr) {

@@ -65,7 +65,9 @@ impl Facts {
                 self.distance(*body).map(|once| once.saturating_mul(u64::from(*min)))
             }
             Expr::Rule(rule) => self.distance(self.rule(*rule)),
-            Expr::Scope { body, .. } | Expr::Distinct(body) => self.distance(*body),
+            Expr::Scope { body, .. } | Expr::Distinct(body) | Expr::Limit { body, .. } => {
+                self.distance(*body)
+            }
             _ => None,
         }
     }
@@ -127,6 +129,7 @@ fn is_atom(expr: &Expr) -> bool {
         | Expr::Repeat { .. }
         | Expr::Rule(_)
         | Expr::Scope { .. }
-        | Expr::Distinct(_) => false,
+        | Expr::Distinct(_)
+        | Expr::Limit { .. } => false,
     }
 }

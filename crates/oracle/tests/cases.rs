@@ -233,6 +233,7 @@ fn doubly_complemented(grammar: &Grammar) -> Option<Grammar> {
             Expr::JsonString(_) => g.json_string(operands[0]),
             Expr::Scope { required, .. } => g.scope(operands[0], required.iter().cloned()),
             Expr::Distinct(_) => g.distinct(operands[0]),
+            Expr::Limit { tokens, .. } => g.limit(operands[0], *tokens),
         });
     }
     for (&rule, old) in rules.iter().zip(grammar.rules()) {

@@ -93,7 +93,9 @@ impl<'a> Naive<'a> {
             Expr::Alt(parts) => (parts.iter().flat_map(|part| of(part).iter().copied()).collect(), false),
             Expr::Repeat { body, min, max } => (rounds(of(body), *min, *max, text.len()), false),
             Expr::Rule(rule) => (of(&grammar.rule(*rule).expr()).clone(), false),
-            Expr::Scope { body, .. } | Expr::Distinct(body) => (of(body).clone(), false),
+            Expr::Scope { body, .. } | Expr::Distinct(body) | Expr::Limit { body, .. } => {
+                (of(body).clone(), false)
+            }
             Expr::And(parts) => {
                 let in_all = |&(from, to): &(usize, usize)| {
                     parts.iter().all(|&part| self.matches(part, &text[from..to]))

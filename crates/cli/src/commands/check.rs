@@ -40,6 +40,7 @@ Examples:
   maskwright check --lark sql.lark --text 'select a from b'
   maskwright check --gbnf json.gbnf
   maskwright check --schema schema.json --text-file answer.json
+  maskwright check --tag tag.json --text 'Let me see: <call=add>[1, 2]</call>'
   maskwright check --schema schema.json --key-order any --whitespace natural --text-file answer.json
   echo '{\"type\": \"integer\"}' | maskwright check --schema - --json
 

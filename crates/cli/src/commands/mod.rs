@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod debug;
 pub(crate) mod demo;
 pub(crate) mod explain;
+pub(crate) mod forced;
 #[cfg(feature = "runtime")]
 pub(crate) mod generate;
 pub(crate) mod index;

@@ -60,17 +60,20 @@ struct Numbers {
 impl Numbers {
     fn of(vocabulary: &Vocabulary) -> Self {
         let trie = vocabulary.trie();
+        let mut single = [false; 256];
         let mut numbers = Self { ordinary: 0, text: 0, without_text: 0, aliases: 0, bytes: 0, longest: None };
         for (token, bytes) in vocabulary.ordinary() {
             numbers.ordinary += 1;
             numbers.text += bytes.len();
             numbers.without_text += usize::from(bytes.is_empty());
+            if let &[byte] = bytes {
+                single[usize::from(byte)] = true;
+            }
             if numbers.longest.is_none_or(|longest| vocabulary.bytes(longest).len() < bytes.len()) {
                 numbers.longest = Some(token);
             }
         }
-        numbers.bytes =
-            (0..=u8::MAX).filter(|&b| trie.find(&[b]).is_some_and(|n| !trie.tokens(n).is_empty())).count();
+        numbers.bytes = single.iter().filter(|is_there| **is_there).count();
         let nodes = 0..trie.len() as u32;
         numbers.aliases = nodes.map(|node| trie.tokens(node).len().saturating_sub(1)).sum();
         numbers

@@ -50,6 +50,8 @@ pub(crate) enum Answer {
     Mask(Part, Box<[u32]>),
     /// For a string that must not be one of some words: the tokens that its mask lacks, compared with a plain string.
     Less(Box<[Words]>),
+    /// By how many tokens the end moves away, at most, by one token; never, if that is not known.
+    Growth(i64),
     /// It depends on the next frame.
     Look,
 }
@@ -89,7 +91,7 @@ impl Memo {
             Answer::Mask(part, several) => part.heap_bytes() + several.len() * 4,
             // The lists themselves are shared.
             Answer::Less(less) => size_of_val(&**less),
-            Answer::Look => 0,
+            Answer::Look | Answer::Growth(_) => 0,
         });
         self.nodes.heap_bytes() + parts.sum::<usize>()
     }

@@ -1,5 +1,6 @@
 //! A program together with a vocabulary: what matchers run on.
 
+mod ahead;
 mod alive;
 mod bytes;
 mod entry;
@@ -10,10 +11,11 @@ mod near;
 mod save;
 mod whole;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use maskwright_vocab::{Trie, Vocabulary};
 
+pub(crate) use self::ahead::{Ahead, NEVER};
 pub(crate) use self::bytes::class as byte_bit;
 pub(crate) use self::entry::{Entry, Exits, MANY, Tokens, Words, bitset, ones};
 pub(crate) use self::library::BoundAutomaton;
@@ -21,6 +23,7 @@ pub use self::library::Library;
 pub(crate) use self::memo::{Answer, Key, Memo, Part};
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::whole::Whole;
+use crate::compile::CompileError;
 use crate::leaf::{Leaf, json_string};
 use crate::matcher::Matcher;
 use crate::program::Program;
@@ -34,6 +37,10 @@ pub struct BoundProgram {
     /// The automaton behind each leaf; for a text, that of plain strings.
     automata: Box<[Arc<BoundAutomaton>]>,
     memo: Memo,
+    /// How far it is to the end; worked out when somebody asks.
+    ahead: OnceLock<Ahead>,
+    /// By how much a token can move the end away, by the same keys as masks.
+    growth: Memo,
     /// No token begins more units, or takes more bytes, than this.
     horizon: u32,
 }
@@ -48,10 +55,20 @@ impl BoundProgram {
         Arc::new(Self {
             automata: program.leaves().iter().map(automaton).collect(),
             memo: Memo::new(),
+            ahead: OnceLock::new(),
+            growth: Memo::new(),
             horizon: library.vocabulary().max_token_bytes() as u32,
             program,
             library,
         })
+    }
+
+    /// Says so if limits on tokens leave nothing that could be written with this vocabulary.
+    pub fn check_limits(self: &Arc<Self>) -> Result<(), CompileError> {
+        if self.program.has_limits() && self.matcher().shortest_completion().is_none() {
+            return Err(CompileError::LimitTooSmall);
+        }
+        Ok(())
     }
 
     /// A matcher at the beginning of the text.
@@ -72,7 +89,8 @@ impl BoundProgram {
     /// How much memory this constraint holds, what is shared with others not counted.
     pub fn heap_bytes(&self) -> usize {
         let own = size_of::<Self>() + size_of::<Program>();
-        own + self.program.heap_bytes() + self.memo.heap_bytes() + size_of_val(&*self.automata)
+        let ahead = self.ahead.get().map_or(0, Ahead::heap_bytes) + self.growth.heap_bytes();
+        own + self.program.heap_bytes() + self.memo.heap_bytes() + ahead + size_of_val(&*self.automata)
     }
 
     /// How many masks, and steps towards masks, are remembered.
@@ -82,6 +100,14 @@ impl BoundProgram {
 
     pub(crate) fn memo(&self) -> &Memo {
         &self.memo
+    }
+
+    pub(crate) fn growth(&self) -> &Memo {
+        &self.growth
+    }
+
+    pub(crate) fn ahead(&self) -> &Ahead {
+        self.ahead.get_or_init(|| Ahead::new(&self.program, self.vocabulary()))
     }
 
     pub(crate) fn horizon(&self) -> u32 {

@@ -89,6 +89,9 @@ fn facts_of(grammar: &Grammar, known: &impl Known, id: ExprId, bits: &[u8]) -> u
         Expr::Not(inner) => leaf() | of(inner) & PLAIN,
         Expr::JsonString(_) => leaf(),
         Expr::Scope { body: inner, .. } | Expr::Distinct(inner) => of(inner) & !PLAIN,
+        // In no token only nothing can be written.
+        Expr::Limit { body, tokens: 0 } if of(body) & NULLABLE == 0 => 0,
+        Expr::Limit { body, .. } => of(body) & !PLAIN,
         Expr::Rule(rule) => of(&grammar.rule(*rule).expr()),
     }
 }
@@ -104,7 +107,7 @@ fn measure(grammar: &Grammar, expr: &Expr, size: &[u32]) -> u32 {
             parts.iter().fold(1u32, |sum, part| sum.saturating_add(of(part)))
         }
         Expr::Not(inner) | Expr::Distinct(inner) => of(inner).saturating_add(1),
-        Expr::Scope { .. } => 1,
+        Expr::Scope { .. } | Expr::Limit { .. } => 1,
         Expr::Repeat { body, min, max } => {
             of(body).saturating_mul(max.unwrap_or(*min).max(1)).saturating_add(1)
         }

@@ -28,6 +28,8 @@ pub struct AutomatonCache {
     tables: RwLock<HashMap<Box<[u8]>, Arc<Automaton>, rustc_hash::FxBuildHasher>>,
 }
 
+/// A limit on the number of characters up to this one is part of the table.
+const TABULATED: u32 = 64;
 /// How many tables the cache keeps.
 const CACHED: usize = 4_096;
 /// What an entry takes beside its key and its table: two words of key, a pointer, and room to grow.
@@ -112,8 +114,12 @@ impl<'g> Leaves<'g> {
                     leaves.by_expr.insert(id, leaf);
                 }
                 Expr::And(_) | Expr::Not(_) => {
-                    let automaton = leaves.table(id)?;
-                    let leaf = leaves.window(automaton, 0, u32::MAX);
+                    let leaf = if let Some(leaf) = leaves.short_text(id)? {
+                        leaf
+                    } else {
+                        let automaton = leaves.table(id)?;
+                        leaves.window(automaton, 0, u32::MAX)
+                    };
                     leaves.by_expr.insert(id, leaf);
                 }
                 _ => {}
@@ -182,6 +188,35 @@ impl<'g> Leaves<'g> {
             automaton
         };
         Some(self.window(automaton, min, max))
+    }
+
+    /// A leaf for texts of a set with at most so many characters, counted outside the table, if the set allows it.
+    fn short_text(&mut self, id: ExprId) -> Result<Option<u32>, CompileError> {
+        let Expr::And(parts) = self.grammar.expr(id) else { return Ok(None) };
+        let [a, b] = **parts else { return Ok(None) };
+        let limit = |part: ExprId| self.any_text(part).filter(|(min, max)| *min == 0 && *max > TABULATED);
+        let (set, max) = match (limit(a), limit(b)) {
+            (Some((_, max)), None) => (b, max),
+            (None, Some((_, max))) => (a, max),
+            _ => return Ok(None),
+        };
+        if max == u32::MAX {
+            return Ok(None);
+        }
+        let key = describe(self.grammar, set).map(|text| [b"characters", &*text].concat());
+        if let Some(key) = &key
+            && let Some(found) = self.cache.get(key)
+        {
+            return Ok(Some(self.window(found, 0, max)));
+        }
+        let mut exprs = automata::Exprs::new();
+        let expr = translate(self.grammar, set, &mut exprs)?;
+        let Ok(dfa) = automata::Dfa::build(&mut exprs, expr, &self.limits) else { return Ok(None) };
+        let Some(automaton) = Automaton::characters(&dfa).map(Arc::new) else { return Ok(None) };
+        if let Some(key) = key {
+            self.cache.put(key, &automaton);
+        }
+        Ok(Some(self.window(automaton, 0, max)))
     }
 
     /// A leaf for the JSON strings whose text lies in a set.
@@ -381,7 +416,7 @@ fn entered(grammar: &Grammar) -> Vec<bool> {
     let mut entered = vec![false; grammar.exprs().len()];
     for expr in grammar.exprs() {
         let is_compound = matches!(expr, Expr::Seq(_) | Expr::Alt(_) | Expr::Repeat { .. });
-        if is_compound || matches!(expr, Expr::Scope { .. } | Expr::Distinct(_)) {
+        if is_compound || matches!(expr, Expr::Scope { .. } | Expr::Distinct(_) | Expr::Limit { .. }) {
             expr.operands().iter().for_each(|op| entered[op.index()] = true);
         }
     }
@@ -462,6 +497,7 @@ pub(crate) fn translate_with<E: From<CompileError>>(
             Expr::Rule(rule) => done[&grammar.rule(*rule).expr()],
             Expr::JsonString(text) => string(*text, exprs)?,
             Expr::Scope { .. } | Expr::Distinct(_) => return Err(CompileError::NestedScope.into()),
+            Expr::Limit { .. } => return Err(CompileError::NestedLimit.into()),
         };
         done.insert(id, translated);
     }
@@ -520,7 +556,7 @@ fn describe(grammar: &Grammar, root: ExprId) -> Option<Vec<u8>> {
                 work.push(grammar.rule(*rule).expr());
                 continue;
             }
-            Expr::JsonString(_) | Expr::Scope { .. } | Expr::Distinct(_) => return None,
+            Expr::JsonString(_) | Expr::Scope { .. } | Expr::Distinct(_) | Expr::Limit { .. } => return None,
         }
         work.extend(expr.operands());
     }

@@ -76,6 +76,7 @@ fn callee_machine(network: &Network, callee: Callee) -> Option<u32> {
         Callee::Machine(machine) => Some(machine),
         Callee::Loop(index) => Some(network.loops[index as usize].body),
         Callee::Scope(index) => Some(network.scopes[index as usize].body),
+        Callee::Limit(index) => Some(network.limits[index as usize].body),
         Callee::Leaf(_) | Callee::Check => None,
     }
 }

@@ -55,6 +55,9 @@ pub fn compile(grammar: &Grammar, cache: &AutomatonCache, limits: &Limits) -> Re
         return Err(CompileError::TooDeep { depth, limit: limits.depth });
     }
     let mut network = network::build(grammar, &facts, &mut leaves, limits)?;
+    if !network.limits.is_empty() && !network.has_plain_scopes() {
+        return Err(CompileError::LimitedValues);
+    }
     left::resolve_left_recursion(&mut network, limits.nodes).map_err(|error| error.named(grammar))?;
     let nullable = facts.nullable[root.expr().index()];
     Ok(Program::new(network, leaves.list, nullable, names(grammar), *limits))
@@ -116,6 +119,13 @@ pub enum CompileError {
     Tokens(String),
     /// Values that are told apart stand inside an intersection or a complement.
     NestedScope,
+    /// A limit on tokens stands inside an intersection, a complement or a JSON string.
+    NestedLimit,
+    /// Tokens are limited somewhere, and somewhere keys are required in any order, or different values are required of which there
+    /// are finitely many.
+    LimitedValues,
+    /// No text can be written within the limits on tokens, as far as is known.
+    LimitTooSmall,
     /// A rule begins with a counted repetition of itself.
     LeftRecursionInRepeat {
         #[doc(hidden)]
@@ -176,6 +186,16 @@ impl fmt::Display for CompileError {
                 "values that must differ cannot stand inside an intersection, a complement or a JSON string",
             ),
             Self::UnknownToken(message) | Self::Tokens(message) => f.write_str(message),
+            Self::NestedLimit => f.write_str(
+                "a limit on tokens cannot stand inside an intersection, a complement or a JSON string; put it around the whole",
+            ),
+            Self::LimitedValues => f.write_str(
+                "tokens cannot be limited together with keys that are required in any order, or with different values out of finitely many; \
+                 fix the order of keys, or do without the limit",
+            ),
+            Self::LimitTooSmall => f.write_str(
+                "with this vocabulary no text is known that keeps the limits on tokens; raise them",
+            ),
             Self::Stopped => f.write_str("the compilation was told to stop"),
             Self::LeftRecursionInRepeat { .. } => f.write_str(LEFT_RECURSION),
             Self::LeftRecursionInRule { rule } => write!(f, "rule `{rule}`: {LEFT_RECURSION}"),

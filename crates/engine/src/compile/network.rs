@@ -67,6 +67,8 @@ pub(crate) enum Callee {
     Loop(u32),
     /// A machine inside which values are told apart.
     Scope(u32),
+    /// A machine that may take so many tokens and no more.
+    Limit(u32),
     /// Takes no byte: the value that has just ended must be new to its scope.
     Check,
 }
@@ -100,6 +102,13 @@ pub(crate) struct Scope {
     pub(crate) values: Values,
 }
 
+/// `body`, in at most so many tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limit {
+    pub(crate) body: u32,
+    pub(crate) tokens: u32,
+}
+
 /// All machines. The root's is number 0.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
@@ -109,6 +118,7 @@ pub(crate) struct Network {
     pub(crate) machines: Vec<Machine>,
     pub(crate) loops: Vec<Loop>,
     pub(crate) scopes: Vec<Scope>,
+    pub(crate) limits: Vec<Limit>,
 }
 
 impl Network {
@@ -177,6 +187,11 @@ impl Network {
             found.dedup();
         }
         is_final
+    }
+
+    /// Whether scopes require no value, and there is always a new one.
+    pub(crate) fn has_plain_scopes(&self) -> bool {
+        self.scopes.iter().all(|scope| scope.required.is_empty() && scope.values == Values::Endless)
     }
 
     pub(crate) fn targets(&self, start: u32, len: u32) -> &[u32] {
@@ -331,6 +346,14 @@ impl Builder<'_, '_> {
                     scopes.len() as u32 - 1
                 });
                 self.call(Callee::Scope(index), self.facts.nullable[id.index()], next)
+            }
+            // The way around the call is all that is left without a token.
+            Expr::Limit { tokens: 0, .. } => next,
+            &Expr::Limit { body, tokens } => {
+                let body = self.machine(body);
+                self.network.limits.push(Limit { body, tokens });
+                let callee = Callee::Limit(self.network.limits.len() as u32 - 1);
+                self.call(callee, self.facts.nullable[id.index()], next)
             }
             Expr::Distinct(value) => {
                 let check = self.network.push(Node::Call { callee: Callee::Check, next });

@@ -125,6 +125,7 @@ fn calls(grammar: &Grammar, root: ExprId, visited: &mut [bool]) -> Result<Vec<Ru
         let inside = match expr {
             Expr::JsonString(_) if inside => return Err(CompileError::NestedJsonString.into()),
             Expr::Scope { .. } | Expr::Distinct(_) => return Err(IndexError::Remembers),
+            Expr::Limit { .. } => return Err(IndexError::CountsTokens),
             Expr::Rule(rule) => {
                 calls.push(*rule);
                 continue;

@@ -170,6 +170,8 @@ pub enum IndexError {
     },
     /// Values must differ from those before them, as the keys of an open object do, which takes unbounded memory.
     Remembers,
+    /// A part is limited to a number of tokens, so that each number would be a state.
+    CountsTokens,
     /// A condition on a JSON string has too many spellings.
     StringTooLarge,
     /// The automaton passes a limit.
@@ -187,6 +189,7 @@ impl From<CompileError> for IndexError {
     fn from(error: CompileError) -> Self {
         match error {
             CompileError::NestedScope => Self::Remembers,
+            CompileError::NestedLimit => Self::CountsTokens,
             error => Self::Compile(error),
         }
     }
@@ -202,6 +205,9 @@ impl fmt::Display for IndexError {
             ),
             Self::Remembers => f.write_str(
                 "values must differ from those before them (keys of an object that allows others, `uniqueItems`), so there is no index with finitely many states; use a matcher, or close the objects",
+            ),
+            Self::CountsTokens => f.write_str(
+                "a part is limited to a number of tokens, which an index does not count; use a matcher",
             ),
             Self::StringTooLarge => f.write_str(
                 "the condition on a JSON string has too many spellings for an index; use a matcher, or simplify the pattern",

@@ -141,6 +141,27 @@ impl Automaton {
         )
     }
 
+    /// A set of texts that holds, with each text, all its beginnings, so that a limit on the number of characters leads into no dead
+    /// end; `None` if the set is not like that. The unit is the character.
+    pub(crate) fn characters(texts: &Dfa) -> Option<Self> {
+        let rest = ByteSet::range(0x80, 0xBF);
+        for state in (1..texts.len() as u32).filter(|&state| !texts.live(state).is_empty()) {
+            let live = texts.live(state);
+            let inside = live.intersection(rest);
+            // Inside a character, or behind one and then a text may end.
+            if inside != live && !(inside.is_empty() && texts.is_accepting(state)) {
+                return None;
+            }
+        }
+        let action = |byte: u8| if byte & 0xC0 == 0x80 { Action::Pass } else { Action::Unit };
+        Some(Self::new(
+            texts.len(),
+            texts.start(),
+            |s| texts.is_accepting(s),
+            |s, b| Step::new(texts.next(s, b), action(b)),
+        ))
+    }
+
     /// Tabulates a transition function over states `0..len`, of which 0 is the dead one.
     pub(crate) fn new(
         len: usize,

@@ -240,7 +240,7 @@ impl Doubt<'_> {
         match frame.resume() {
             Resume::At(state) => self.is_check(state),
             // The value may end further below.
-            Resume::Loop { .. } | Resume::Scope { .. } | Resume::Finish => true,
+            Resume::Loop { .. } | Resume::Scope { .. } | Resume::Limit { .. } | Resume::Finish => true,
         }
     }
 
@@ -418,7 +418,7 @@ impl Doubt<'_> {
     }
 
     /// Whether everything that has to be new after these bytes can be.
-    fn leads_on(&mut self, bytes: &[u8]) -> bool {
+    pub(super) fn leads_on(&mut self, bytes: &[u8]) -> bool {
         self.attempt(|this, threads| this.steps(bytes, threads) && this.leads_out(threads))
     }
 
@@ -519,7 +519,7 @@ impl Doubt<'_> {
             self.arena.frames(thread.stack, &mut frames);
             let leads_to_check = |(frame, _): &(Frame, u32)| match frame.resume() {
                 Resume::At(state) => self.leads_to_check(state.raw()),
-                Resume::Loop { .. } | Resume::Scope { .. } | Resume::Finish => false,
+                Resume::Loop { .. } | Resume::Scope { .. } | Resume::Limit { .. } | Resume::Finish => false,
             };
             if frames.iter().any(leads_to_check) {
                 return false;

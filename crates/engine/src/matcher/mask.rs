@@ -37,13 +37,13 @@ pub enum Way {
 /// Buffers for computing masks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MaskBuffers {
-    line: Line,
-    walker: Walker,
-    found: Vec<u32>,
+    pub(crate) line: Line,
+    pub(crate) walker: Walker,
+    pub(crate) found: Vec<u32>,
     bases: Vec<Words>,
-    items: Vec<Thread>,
+    pub(crate) items: Vec<Thread>,
     /// What has yet to be expanded, and later what stands behind a leaf.
-    work: Vec<Thread>,
+    pub(crate) work: Vec<Thread>,
     path: Vec<Frame>,
 }
 
@@ -166,7 +166,7 @@ impl Masker<'_> {
     }
 
     /// Follows calls: the leaves and states that may take the first byte.
-    fn expand(&mut self, thread: Thread) {
+    pub(crate) fn expand(&mut self, thread: Thread) {
         let program = &**self.bound.program();
         let mut items = core::mem::take(&mut self.scratch.items);
         items.clear();
@@ -201,6 +201,12 @@ impl Masker<'_> {
                             let register = stacks.fresh(scope);
                             let stack = stacks.push(Frame::scope(index, register), stack);
                             Thread::network(program.start(scope.body), stack)
+                        }
+                        Callee::Limit(index) => {
+                            let limit = program.limit(index);
+                            let deadline = stacks.token().saturating_add(limit.tokens);
+                            let stack = stacks.push(Frame::limit(index, deadline), stack);
+                            Thread::network(program.start(limit.body), stack)
                         }
                         Callee::Check => continue,
                     });
@@ -247,7 +253,7 @@ impl Masker<'_> {
     }
 
     /// The threads behind a leaf that has ended, and the bytes that they take. The list is the scratch one.
-    fn behind(&mut self, stack: u32) -> (ByteSet, Vec<Thread>) {
+    pub(crate) fn behind(&mut self, stack: u32) -> (ByteSet, Vec<Thread>) {
         let program = &**self.bound.program();
         let mut behind = core::mem::take(&mut self.scratch.work);
         behind.clear();
@@ -293,7 +299,8 @@ impl Masker<'_> {
             return;
         }
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk = Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts: true };
+        let mut walk =
+            Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts: true, judge: None };
         for byte in follow.intersection(*exits.bytes()).iter() {
             for rests in exits.rests(byte, need, room, vocabulary.trie()) {
                 self.scratch.walker.walk(&mut walk, &rests.trie, rests.number, behind);
@@ -310,7 +317,8 @@ impl Masker<'_> {
         let program = &**bound.program();
         let trie = bound.vocabulary().trie();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk = Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts: true };
+        let mut walk =
+            Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts: true, judge: None };
         match program.place(NetState::from_raw(item.state)) {
             Place::Node { .. } => self.scratch.walker.walk(&mut walk, trie, 0, &[item]),
             Place::Cell(cell) => {
@@ -330,7 +338,8 @@ impl Masker<'_> {
     fn walk_item(&mut self, item: Thread, shortcuts: bool, found: &mut Vec<u32>) {
         let bound = self.bound;
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk = Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts };
+        let mut walk =
+            Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts, judge: None };
         self.scratch.walker.walk(&mut walk, bound.vocabulary().trie(), 0, &[item]);
     }
 }
@@ -345,7 +354,7 @@ fn completions_of<'b>(bound: &'b BoundProgram, text: &Text, thread: &Thread) -> 
     });
     match memo.answer(node) {
         Answer::Less(less) => less,
-        Answer::Mask(..) | Answer::Look => &[],
+        Answer::Mask(..) | Answer::Growth(_) | Answer::Look => &[],
     }
 }
 
@@ -408,7 +417,7 @@ fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
 }
 
 /// What a mask depends on, first of all: the state, and its counters as far as a token can see.
-fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
+pub(crate) fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
     let what = u64::from(thread.leaf) << 32 | u64::from(thread.state);
     let counters = match thread.leaf {
         NETWORK => 0,
@@ -422,7 +431,7 @@ fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
     Key { above: 0, what, counters }
 }
 
-fn frame_key(bound: &BoundProgram, above: u32, frame: Frame) -> Key {
+pub(crate) fn frame_key(bound: &BoundProgram, above: u32, frame: Frame) -> Key {
     let counters = match frame.resume() {
         super::stack::Resume::Loop { index, rounds } => {
             let counted = bound.program().counted(index);

@@ -6,8 +6,13 @@
 //! Three words are kept apart: *accepting* – the text so far is complete, though it may go on; *stopped* – nothing but the end can
 //! follow; *terminated* – the end was accepted.
 
+mod budget;
 mod doubt;
+mod draft;
+mod forced;
+mod gauge;
 mod info;
+mod judge;
 mod mask;
 mod register;
 mod stack;
@@ -18,13 +23,19 @@ use core::fmt;
 use std::sync::Arc;
 
 use maskwright_vocab::{MARK, TokenId, TokenMask, number_spelling};
+use rustc_hash::FxHashMap;
 
+use self::budget::Count;
+pub use self::budget::{Budget, BudgetError};
 use self::doubt::Doubt;
+pub use self::draft::{DRAFT_ROOT, DraftError, DraftTree};
+pub use self::forced::{Encode, ForcedText, ForcedTokens, Seam};
 pub use self::info::{StateInfo, ThreadInfo};
 pub use self::mask::Way;
 use self::mask::{MaskBuffers, Masker, Sink};
 use self::register::{Registers, Remembering};
 use self::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
+pub(crate) use self::step::count_step;
 use self::step::{Buffers, Thread};
 use crate::bind::{BoundProgram, Part, Words};
 
@@ -50,6 +61,10 @@ pub struct Matcher {
     text: Vec<u8>,
     registers: Registers,
     mask: Option<TokenMask>,
+    /// The number of the first token beyond the budget.
+    finish: Option<u32>,
+    /// How many tokens states need.
+    distances: FxHashMap<u32, u32>,
 }
 
 /// What must be known to return to a moment.
@@ -60,8 +75,9 @@ struct Moment {
     /// What the stacks held when it was reached.
     mark: Mark,
     registers: register::Mark,
-    /// Bytes of text so far.
+    /// Bytes and tokens so far.
     bytes: u64,
+    tokens: u32,
     terminated: bool,
 }
 
@@ -89,6 +105,8 @@ pub enum MatchError {
     },
     /// The text is so ambiguous that following all its readings passes a limit.
     TooAmbiguous,
+    /// The grammar allows it, but then the text, or a limited part of it, could not be completed in time.
+    OutOfTokens,
     /// Another engine behind the same interface gave up, for this reason. It cannot go on.
     GaveUp(Box<str>),
     /// The buffer for the mask is too small.
@@ -109,6 +127,9 @@ impl fmt::Display for MatchError {
             Self::NothingToUndo { steps } => write!(f, "only {steps} steps can be undone"),
             Self::TooAmbiguous => {
                 f.write_str("the text has too many readings under this grammar; make it less ambiguous")
+            }
+            Self::OutOfTokens => {
+                f.write_str("not allowed here: too few tokens would be left to complete the text")
             }
             Self::GaveUp(reason) => write!(f, "the engine gave up: {reason}"),
             Self::MaskTooShort { words } => write!(f, "the mask needs {words} words of 32 bits"),
@@ -136,6 +157,8 @@ impl Matcher {
             text: Vec::new(),
             registers: Registers::default(),
             mask: None,
+            finish: None,
+            distances: FxHashMap::default(),
         };
         matcher.reset();
         matcher
@@ -157,9 +180,11 @@ impl Matcher {
         &self.bound
     }
 
-    /// Back to the beginning of the text.
+    /// Back to the beginning of the text. A budget is lifted.
     pub fn reset(&mut self) {
         self.arena.clear();
+        self.arena.token = 0;
+        self.finish = None;
         self.trail.clear();
         self.moments.clear();
         self.text.clear();
@@ -169,7 +194,7 @@ impl Matcher {
         self.trail.push(Thread::network(program.start(0), stack));
         let mark = self.arena.mark();
         let registers = self.registers.mark();
-        self.moments.push(Moment { start: 0, mark, registers, bytes: 0, terminated: false });
+        self.moments.push(Moment { start: 0, mark, registers, bytes: 0, tokens: 0, terminated: false });
     }
 
     /// How many steps (tokens, and calls of [`Self::accept_bytes`]) were accepted.
@@ -196,7 +221,7 @@ impl Matcher {
 
     /// Whether nothing but the end can follow.
     pub fn is_stopped(&mut self) -> bool {
-        self.now().terminated || self.next_bytes().is_empty()
+        self.now().terminated || self.budget_left() == Some(0) || self.next_bytes().is_empty()
     }
 
     /// Whether the end was accepted.
@@ -277,6 +302,7 @@ impl Matcher {
             }
         }
         fill.finish();
+        let in_time = if self.is_bounded() { self.in_time(&current) } else { None };
         self.current = current;
         self.arena.truncate(mark);
         self.registers.truncate(registers);
@@ -286,6 +312,9 @@ impl Matcher {
             self.settle(&several, words);
         }
         self.several = several;
+        if let Some(in_time) = in_time {
+            self.keep_in_time(&in_time, accepting, words);
+        }
         for &TokenId(eos) in self.bound.vocabulary().eos() {
             if accepting && self.eos_in_mask {
                 words[eos as usize / 32] |= 1 << (eos % 32);
@@ -296,8 +325,19 @@ impl Matcher {
 
     /// Corrects a mask by what the scopes remember.
     fn settle(&mut self, several: &[u32], words: &mut [u32]) {
+        let is_fast = self.way == Way::Fast && !self.bound.vocabulary().is_numbered();
+        let mut doubt = self.doubt(words);
+        if is_fast {
+            doubt.settle(several);
+        } else {
+            doubt.try_all();
+        }
+    }
+
+    /// Room to try tokens in, with the registers that they would meet.
+    fn doubt<'m>(&'m mut self, words: &'m mut [u32]) -> Doubt<'m> {
         let start = self.now().start as usize;
-        let mut doubt = Doubt {
+        Doubt {
             bound: &self.bound,
             arena: &mut self.arena,
             registers: &mut self.registers,
@@ -306,10 +346,6 @@ impl Matcher {
             threads: &self.trail[start..],
             budget: if self.way == Way::Fast { doubt::SEARCHES } else { usize::MAX },
             words,
-        };
-        match self.way {
-            Way::Fast if !self.bound.vocabulary().is_numbered() => doubt.settle(several),
-            _ => doubt.try_all(),
         }
     }
 
@@ -355,7 +391,10 @@ impl Matcher {
         let mut bytes = core::mem::take(&mut self.token);
         bytes.clear();
         bytes.extend_from_slice(vocabulary.spelling(token));
-        let result = self.accept_spelling(&bytes);
+        let mut result = self.accept_spelling(&bytes);
+        if result == Err(MatchError::OutOfTokens) {
+            result = self.accept_late(token, &bytes);
+        }
         self.token = bytes;
         result
     }
@@ -371,6 +410,8 @@ impl Matcher {
         // From the same threads once more, behind the stacks of the first reading.
         let now = self.now();
         let mut by_number = self.trail[before.start as usize..now.start as usize].to_vec();
+        // It is still the same token.
+        self.arena.token = before.tokens;
         let mut next = Vec::new();
         let is_alive = number_spelling(token).iter().all(|&byte| {
             self.step_byte(byte, &by_number, &mut next);
@@ -387,6 +428,11 @@ impl Matcher {
             self.undo(1);
             return Err(MatchError::TooAmbiguous);
         }
+        if self.is_bounded() && !self.enforce(&mut by_number) {
+            self.restore(&now);
+            return Ok(());
+        }
+        self.arena.token = now.tokens;
         self.trail.extend_from_slice(&by_number);
         let (mark, registers) = (self.arena.mark(), self.registers.mark());
         if let Some(moment) = self.moments.last_mut() {
@@ -403,11 +449,11 @@ impl Matcher {
         let now = self.now();
         let start = self.trail.len() as u32;
         self.trail.extend_from_within(now.start as usize..);
-        self.moments.push(Moment { start, terminated: true, ..now });
+        self.moments.push(Moment { start, terminated: true, tokens: now.tokens.saturating_add(1), ..now });
         Ok(())
     }
 
-    /// Takes some bytes, as one step.
+    /// Takes some bytes, as one step. Where tokens are counted, they are one.
     pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
         let Some(at) = bytes.iter().position(|&byte| byte == MARK) else {
             return self.accept_spelling(bytes);
@@ -419,6 +465,10 @@ impl Matcher {
     }
 
     fn accept_spelling(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
+        self.advance(bytes, Count::Token)
+    }
+
+    fn advance(&mut self, bytes: &[u8], count: Count) -> Result<(), MatchError> {
         let now = self.now();
         if now.terminated {
             return Err(MatchError::Terminated);
@@ -441,12 +491,24 @@ impl Matcher {
                 break;
             }
         }
+        if result.is_ok() && count != Count::Nothing && self.is_bounded() {
+            let before = if count == Count::Late { current.clone() } else { Vec::new() };
+            if !self.enforce(&mut current) {
+                if count == Count::Late {
+                    current = before;
+                } else {
+                    result = Err(MatchError::OutOfTokens);
+                }
+            }
+        }
         if result.is_ok() {
             let start = self.trail.len() as u32;
             self.trail.extend_from_slice(&current);
             let (mark, registers) = (self.arena.mark(), self.registers.mark());
             let bytes = now.bytes + bytes.len() as u64;
-            self.moments.push(Moment { start, mark, registers, bytes, terminated: false });
+            let tokens = now.tokens.saturating_add(u32::from(count != Count::Nothing));
+            self.arena.token = tokens;
+            self.moments.push(Moment { start, mark, registers, bytes, tokens, terminated: false });
         } else {
             self.restore(&now);
         }
@@ -500,6 +562,7 @@ impl Matcher {
     /// Forgets what was made since a moment.
     fn restore(&mut self, moment: &Moment) {
         self.arena.truncate(moment.mark);
+        self.arena.token = moment.tokens;
         self.registers.truncate(moment.registers);
         self.text.truncate(moment.bytes as usize);
     }

@@ -217,6 +217,10 @@ impl Stacks for Remembering<'_> {
         self.arena.pop(stack, out);
     }
 
+    fn token(&self) -> u32 {
+        self.arena.token
+    }
+
     fn union(&mut self, a: u32, b: u32) -> u32 {
         self.arena.union(a, b)
     }
@@ -254,7 +258,7 @@ impl Remembering<'_> {
                         register.map(|register| Frame::scope(index, register))
                     }
                     Resume::Finish => Some(frame),
-                    Resume::At(_) | Resume::Loop { .. } => {
+                    Resume::At(_) | Resume::Loop { .. } | Resume::Limit { .. } => {
                         let mut above = above.clone();
                         above.push(frame);
                         ways.push((above, below));

@@ -17,17 +17,18 @@ use rustc_hash::FxBuildHasher;
 
 use super::register::Register;
 use crate::compile::network::Scope;
-use crate::program::{IS_LOOP, IS_SCOPE, NetState};
+use crate::program::{IS_LIMIT, IS_LOOP, IS_SCOPE, NetState};
 
 /// The bottom of every stack. The only frame that stands directly on it is [`Frame::FINISH`].
 pub(crate) const BOTTOM: u32 = 0;
 
-/// Where to go on: a state of the network, another round of a counted repetition, or the end of a scope.
+/// Where to go on: a state of the network, another round of a counted repetition, or the end of a scope or of something limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Frame {
-    /// A [`NetState`], or the number of a loop or scope with [`IS_LOOP`] or [`IS_SCOPE`] set.
+    /// A [`NetState`], or the number of a loop, scope or limit with [`IS_LOOP`], [`IS_SCOPE`] or [`IS_LIMIT`] set.
     pub(crate) raw: u32,
-    /// Rounds that are done, for a loop; a [`Register`], for a scope.
+    /// Rounds that are done, for a loop; a [`Register`], for a scope; for a limit the number of the first token that may not
+    /// belong to it any more.
     pub(crate) count: u32,
 }
 
@@ -42,6 +43,9 @@ pub(crate) enum Resume {
     Scope {
         index: u32,
         register: Register,
+    },
+    Limit {
+        deadline: u32,
     },
 }
 
@@ -61,10 +65,15 @@ impl Frame {
         Self { raw: index | IS_SCOPE, count: register.0 }
     }
 
+    pub(crate) fn limit(index: u32, deadline: u32) -> Self {
+        Self { raw: index | IS_LIMIT, count: deadline }
+    }
+
     #[inline]
     pub(crate) fn resume(self) -> Resume {
         match self.raw >> 30 {
             0 | 2 => Resume::At(NetState::from_raw(self.raw)),
+            1 if self.raw & IS_LIMIT == IS_LIMIT => Resume::Limit { deadline: self.count },
             1 if self.raw & IS_SCOPE == IS_SCOPE => {
                 Resume::Scope { index: self.raw & !IS_SCOPE, register: Register(self.count) }
             }
@@ -82,6 +91,9 @@ pub(crate) trait Stacks {
     fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>);
     /// Both stacks.
     fn union(&mut self, a: u32, b: u32) -> u32;
+
+    /// The number of the token that is being read.
+    fn token(&self) -> u32;
 
     /// What a scope remembers when it begins.
     fn fresh(&mut self, scope: &Scope) -> Register {
@@ -118,6 +130,8 @@ pub(crate) struct Arena {
     members: Vec<u32>,
     /// Nodes from here on were made by the current byte; equal ones among them are shared.
     recent: usize,
+    /// The number of the token that is being read.
+    pub(crate) token: u32,
     /// All nodes by their content, from the first union on. Unions multiply unless equal stacks have equal numbers;
     /// without unions nothing can multiply, and looking at the recent nodes is enough.
     index: Option<HashTable<u32>>,
@@ -267,6 +281,10 @@ impl Stacks for Arena {
     #[inline]
     fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
         self.frames(stack, out);
+    }
+
+    fn token(&self) -> u32 {
+        self.token
     }
 
     fn union(&mut self, a: u32, b: u32) -> u32 {

@@ -212,10 +212,22 @@ pub(crate) fn step_others<S: Stacks>(
 ) {
     buffers.begin();
     if let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) {
-        let apart = program.apart(cell);
+        let apart = if cell.returns { program.apart_last(cell) } else { program.apart(cell) };
         step_cell(program, stacks, buffers, cell, |call| !apart.contains(call), thread.stack, byte, next);
     }
     finish_step(program, stacks, buffers, byte, next);
+}
+
+/// Whether nothing but the end of the text is below a stack.
+pub(crate) fn is_last<S: Stacks>(stacks: &mut S, buffers: &mut Buffers, stack: u32) -> bool {
+    let mut frames = core::mem::take(&mut buffers.frames);
+    frames.clear();
+    stacks.pop(stack, &mut frames);
+    let is_end = |(frame, _): &(Frame, u32)| matches!(frame.resume(), Resume::Finish);
+    let is_last = !frames.is_empty() && frames.iter().all(is_end);
+    frames.clear();
+    buffers.frames = frames;
+    is_last
 }
 
 /// Lets everything that waits take the byte.
@@ -320,7 +332,7 @@ fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
 
 /// The units that a leaf has begun after a step; `None` if the step cannot be made.
 #[inline]
-fn count_step(automaton: &Automaton, step: Step, count: u32, min: u32, max: u32) -> Option<u32> {
+pub(crate) fn count_step(automaton: &Automaton, step: Step, count: u32, min: u32, max: u32) -> Option<u32> {
     if step.is_dead() {
         return None;
     }
@@ -392,6 +404,11 @@ fn enter<S: Stacks>(program: &Program, stacks: &mut S, callee: Callee, stack: u3
             let register = stacks.fresh(scope);
             Work::At(program.start(scope.body), stacks.push(Frame::scope(index, register), stack))
         }
+        Callee::Limit(index) => {
+            let limit = program.limit(index);
+            let deadline = stacks.token().saturating_add(limit.tokens);
+            Work::At(program.start(limit.body), stacks.push(Frame::limit(index, deadline), stack))
+        }
         // Whoever comes to a check passes it at once; nobody waits there.
         Callee::Check => Work::Done,
     }
@@ -420,6 +437,11 @@ fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, s
             }
             Resume::Scope { register, .. } => {
                 if register.may_close() {
+                    buffers.work.push(Work::Return(below));
+                }
+            }
+            Resume::Limit { deadline } => {
+                if stacks.token() < deadline {
                     buffers.work.push(Work::Return(below));
                 }
             }
@@ -577,6 +599,11 @@ fn settle<S: Stacks>(
                 }
                 Resume::Scope { register, .. } => {
                     if register.may_close() {
+                        buffers.ended.push(below);
+                    }
+                }
+                Resume::Limit { deadline } => {
+                    if stacks.token() < deadline {
                         buffers.ended.push(below);
                     }
                 }

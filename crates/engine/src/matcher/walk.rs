@@ -17,7 +17,7 @@ use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 
 use super::stack::{Arena, Frame, Mark, Stacks, Top};
-use super::step::{Buffers, NETWORK, Thread, leave, literal_byte, live, step_all, step_others};
+use super::step::{Buffers, NETWORK, Thread, is_last, leave, literal_byte, live, step_all, step_others};
 use crate::bind::{BoundProgram, Exits};
 use crate::compile::network::Callee;
 use crate::leaf::{Leaf, Text, TextNext, json_string};
@@ -30,6 +30,8 @@ pub(crate) struct Line {
     frames: Vec<Frame>,
     /// The matcher's stack below the last of them.
     below: u32,
+    /// The matcher's stacks above each of them, while no frame was known before.
+    stacks: Vec<u32>,
     /// How many of them were looked at.
     looked: usize,
     /// A union of stacks was reached: there is no line, and what the walk found is not all.
@@ -48,6 +50,8 @@ impl Line {
         self.frames.clear();
         self.frames.extend_from_slice(frames);
         self.below = below;
+        self.stacks.clear();
+        self.stacks.push(below);
         self.looked = 0;
         self.forked = false;
         self.pushed.clear();
@@ -61,10 +65,34 @@ impl Line {
         &self.frames[..self.looked]
     }
 
+    /// Where a stack of a walk leads to. The line must have been started without frames.
+    pub(crate) fn spot(&self, stack: u32) -> Spot<'_> {
+        if stack & ON_LINE != 0 {
+            let level = (stack & !ON_LINE) as usize;
+            // A frame that was not looked at yet has the stack below the last one that was.
+            let below = self.stacks.get(level).copied().unwrap_or(self.below);
+            return Spot::OnLine { level, frames: &self.frames, below };
+        }
+        if stack & OF_MATCHER != 0 {
+            return Spot::OfMatcher(stack & !OF_MATCHER);
+        }
+        Spot::Pushed(self.pushed.top(stack))
+    }
+
     /// A stack of the matcher's, for a walk that does not run on the line.
     pub(crate) fn of_matcher(stack: u32) -> u32 {
         stack | OF_MATCHER
     }
+}
+
+/// What a stack of a walk is.
+pub(crate) enum Spot<'l> {
+    /// A place on the line, so many frames down, and the matcher's stack there.
+    OnLine { level: usize, frames: &'l [Frame], below: u32 },
+    /// One of the matcher's.
+    OfMatcher(u32),
+    /// Pushed by the walk.
+    Pushed(Top<'l>),
 }
 
 /// A line together with the stacks that it is taken from.
@@ -82,6 +110,7 @@ impl LineStacks<'_> {
                 Top::Frame(frame, below) => {
                     line.frames.push(frame);
                     line.below = below;
+                    line.stacks.push(below);
                 }
                 // Below the last frame there is nothing; a true union stops the walk.
                 Top::Union(members) => {
@@ -129,6 +158,10 @@ impl Stacks for LineStacks<'_> {
                 }
             }
         }
+    }
+
+    fn token(&self) -> u32 {
+        self.arena.token
     }
 
     fn union(&mut self, a: u32, b: u32) -> u32 {
@@ -210,6 +243,21 @@ pub(crate) struct Walk<'w, 'a> {
     pub(crate) found: &'w mut Vec<u32>,
     /// Whether parts of tries may be read from what is remembered of them.
     pub(crate) shortcuts: bool,
+    /// Is told of all tokens that are found, with the threads that they lead to. Only for walks without shortcuts.
+    pub(crate) judge: Option<&'w mut Judged<'w>>,
+}
+
+/// See [`Walk::judge`].
+pub(crate) type Judged<'j> = dyn FnMut(&[u32], &[Thread], &Line) + 'j;
+
+impl Walk<'_, '_> {
+    #[inline]
+    fn find(&mut self, tokens: &[u32], threads: &[Thread]) {
+        self.found.extend_from_slice(tokens);
+        if let Some(judge) = &mut self.judge {
+            judge(tokens, threads, self.stacks.line);
+        }
+    }
 }
 
 /// Something that is left to do when the walk is over, because it is a walk over another trie.
@@ -244,7 +292,7 @@ impl Walker {
         node: u32,
         threads: &[Thread],
     ) {
-        walk.found.extend_from_slice(trie.tokens(node));
+        walk.find(trie.tokens(node), threads);
         if !trie.children(node).is_empty() {
             self.threads.clear();
             self.threads.extend_from_slice(threads);
@@ -292,7 +340,7 @@ impl Walker {
         if self.next.is_empty() {
             return false;
         }
-        walk.found.extend_from_slice(trie.tokens(child));
+        walk.find(trie.tokens(child), &self.next);
         !trie.children(child).is_empty()
     }
 
@@ -362,8 +410,9 @@ impl Walker {
             return None;
         }
         let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) else { return None };
-        let apart = program.apart(cell);
-        if apart.is_empty() || cell.returns {
+        // A cell that may return does so to somewhere, or, as free text does, only to the end of the text.
+        let apart = if cell.returns { program.apart_last(cell) } else { program.apart(cell) };
+        if apart.is_empty() || cell.returns && !is_last(walk.stacks, walk.buffers, thread.stack) {
             return None;
         }
         for call in apart.iter().map(|at| &cell.calls[at]) {
@@ -374,7 +423,9 @@ impl Walker {
             walk.found.extend(entry.closing(*min, *max));
             let exits = &entry.exits;
             let Some(returning) = program.unchecked(program.returning(call)) else { continue };
-            let follow = program.follow(returning).unwrap_or(ByteSet::EMPTY).intersection(*exits.bytes());
+            let follow =
+                if cell.returns { Some(program.follow_last(returning)) } else { program.follow(returning) };
+            let follow = follow.unwrap_or(ByteSet::EMPTY).intersection(*exits.bytes());
             if !follow.is_empty() {
                 let behind = Thread::network(returning, thread.stack);
                 shortcuts.push(Shortcut::Rests { exits, min: *min, max: *max, follow, behind });
@@ -396,7 +447,7 @@ impl Walker {
         let [thread] = &mut self.threads[start..] else { return Some(node) };
         while let Some((byte, next)) = literal_byte(walk.bound.program(), thread) {
             node = trie.child(node, byte)?;
-            walk.found.extend_from_slice(trie.tokens(node));
+            walk.find(trie.tokens(node), &[next]);
             if trie.children(node).is_empty() {
                 return None;
             }

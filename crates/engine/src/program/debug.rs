@@ -51,6 +51,7 @@ impl Program {
             Callee::Leaf(index) => format!("leaf {index}"),
             Callee::Loop(index) => format!("loop {index}"),
             Callee::Scope(index) => format!("scope {index}"),
+            Callee::Limit(index) => format!("limit {index}"),
             Callee::Check => "check".to_owned(),
         }
     }

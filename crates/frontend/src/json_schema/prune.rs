@@ -40,7 +40,7 @@ fn is_clearly_productive(grammar: &Grammar) -> bool {
                 Expr::Seq(parts) => parts.iter().all(known),
                 Expr::Alt(parts) => parts.iter().any(known),
                 Expr::Repeat { body, min: 1.., .. } => known(body),
-                Expr::Scope { body, .. } | Expr::Distinct(body) => known(body),
+                Expr::Scope { body, .. } | Expr::Distinct(body) | Expr::Limit { body, .. } => known(body),
                 Expr::Rule(rule) => known(&grammar.rule(*rule).expr()),
                 _ => true,
             };
@@ -66,9 +66,10 @@ fn productive_exprs(grammar: &Grammar) -> Vec<bool> {
                 continue;
             }
             Expr::Seq(parts) | Expr::Alt(parts) => parts,
-            Expr::Repeat { body, min: 1.., .. } | Expr::Scope { body, .. } | Expr::Distinct(body) => {
-                core::slice::from_ref(body)
-            }
+            Expr::Repeat { body, min: 1.., .. }
+            | Expr::Scope { body, .. }
+            | Expr::Distinct(body)
+            | Expr::Limit { body, .. } => core::slice::from_ref(body),
             Expr::Rule(rule) => &[grammar.rule(*rule).expr()],
             // The operands of the others are regular and hold no call that could be empty.
             _ => &[],
@@ -143,6 +144,7 @@ fn rebuild(grammar: &Grammar, idle: &[bool]) -> Result<Grammar, GrammarError> {
             Expr::Scope { body, required } => g.scope(new[body.index()], required.iter().cloned()),
             Expr::Distinct(inner) => g.distinct(new[inner.index()]),
             Expr::Token(set) => g.token(set.clone()),
+            Expr::Limit { body, tokens } => g.limit(new[body.index()], *tokens),
             Expr::Rule(rule) => match rules[rule.index()] {
                 Some(rule) => g.rule(rule),
                 None => g.never(),

@@ -154,12 +154,6 @@ impl<'a> Lowering<'a> {
 
     fn rule_body(&mut self, definition: &'a Definition, place: Place<'_>) -> ExprId {
         let attributes = &definition.attributes;
-        if let Some((_, span)) = attributes.max_tokens {
-            // The one place where budgets enter: the body is to be given at most so many tokens.
-            let message = "`max_tokens` is not supported yet";
-            let help = "limit the text instead, as in `/(.|\\n){0,500}/`";
-            self.errors.push(Diagnostic::error(span, message).with_help(help));
-        }
         // As with llguidance, a rule with one of these attributes is a terminal if it can be.
         let is_terminal = definition.is_terminal()
             || (attributes.temperature.is_some() && self.has_only_terminals(definition, place.document));
@@ -167,6 +161,9 @@ impl<'a> Lowering<'a> {
         let mut body = self.alternation(&definition.body, inner).build(&mut self.builder);
         if let Some((ending, span)) = &attributes.ending {
             body = ending::lower(body, ending, *span, inner, self);
+        }
+        if let Some((tokens, _)) = attributes.max_tokens {
+            body = self.builder.limit(body, u32::try_from(tokens).unwrap_or(u32::MAX));
         }
         if is_terminal { self.and_ignored(body, place).build(&mut self.builder) } else { body }
     }

@@ -52,7 +52,12 @@ fn operands_needed(expr: &Expr) -> usize {
         // EBNF has none of these; whether they match something, automata must tell.
         | Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) => 0,
         Expr::Seq(parts) => parts.len(),
-        Expr::Alt(_) | Expr::Repeat { .. } | Expr::Rule(_) | Expr::Scope { .. } | Expr::Distinct(_) => 1,
+        Expr::Alt(_)
+        | Expr::Repeat { .. }
+        | Expr::Rule(_)
+        | Expr::Scope { .. }
+        | Expr::Distinct(_)
+        | Expr::Limit { .. } => 1,
     }
 }
 

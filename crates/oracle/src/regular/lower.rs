@@ -49,6 +49,8 @@ fn lower_expr(grammar: &Grammar, expr: &Expr, known: &[Option<NodeId>], arena: &
         }
         // That values differ is judged elsewhere, by writing out every text.
         Expr::Scope { .. } | Expr::Distinct(_) => operands[0],
+        // How a text is cut into tokens does not change the text.
+        Expr::Limit { .. } => operands[0],
         Expr::Rule(rule) => known[grammar.rule(*rule).expr().index()]?,
     })
 }

@@ -84,6 +84,8 @@ pub enum WriteErrorKind {
     Differ,
     /// A token is asked for that stands for no text.
     Token,
+    /// A part is limited to a number of tokens, of which a regular expression knows nothing.
+    Limit,
 }
 
 impl WriteError {
@@ -125,6 +127,9 @@ impl fmt::Display for WriteErrorKind {
                 f.write_str("keys or items must differ here, and no regular expression can remember them")
             }
             Self::Token => f.write_str("a token is asked for here, and no text spells it"),
+            Self::Limit => {
+                f.write_str("a number of tokens is limited here, and a regular expression has none")
+            }
             Self::NestedString => f.write_str("a JSON string stands inside an intersection or a complement"),
         }
     }
@@ -237,6 +242,7 @@ impl Writer<'_> {
             Expr::And(_) | Expr::Not(_) => self.regular(id)?,
             Expr::Scope { .. } | Expr::Distinct(_) => return Err(WriteErrorKind::Differ),
             Expr::Token(_) => return Err(WriteErrorKind::Token),
+            Expr::Limit { .. } => return Err(WriteErrorKind::Limit),
             Expr::JsonString(text) => {
                 let text = self.regular(*text)?;
                 spell::json_string(&mut self.parts, text)
@@ -308,6 +314,7 @@ impl Writer<'_> {
             translate(|id| grammar.expr(id), rule, root, &mut exprs).map_err(|refused| match refused {
                 Expr::JsonString(_) => WriteErrorKind::NestedString,
                 Expr::Token(_) => WriteErrorKind::Token,
+                Expr::Limit { .. } => WriteErrorKind::Limit,
                 _ => WriteErrorKind::Differ,
             })?;
         // A character has up to four bytes, each with a state between it and the next.

@@ -1,0 +1,311 @@
+//! Free text: everything, up to the first of some markers.
+//!
+//! The automaton of Aho and Corasick tells after every character which markers may have begun. Each of its states becomes a rule, and the
+//! state in which nothing has begun, where a text is nearly all the time, becomes a loop over the characters that begin no marker:
+//!
+//! ```text
+//!   markers "<tool>" and "<b"
+//!
+//!   text   ::= [^<]* ("<" text<)                 or the end of the text, where it may end
+//!   text<  ::= "t" text<t | "b" ⟨exit of "<b"⟩ | "<" text< | [^tb<] text
+//!   text<t ::= "o" …
+//! ```
+//! So the engine follows one thread through free text, however many markers there are, and the loop is one that all constraints
+//! share. When a marker is complete the text goes on behind it and nowhere else: free text never contains a marker, not even across
+//! the seam.
+//!
+//! No marker may contain another one: the longer one could never be completed, or both would be complete at once. That is an
+//! error which names both.
+
+use maskwright_grammar::{CharSet, ExprId, GrammarBuilder, RuleId, TokenRef, TokenSet};
+
+use super::error::{Reason, TagError};
+use super::spelling::Symbol;
+
+/// Something to look out for in free text.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern {
+    pub(super) symbols: Vec<Symbol>,
+    /// What follows; `None` if the text must not contain it.
+    pub(super) exit: Option<ExprId>,
+    /// Whether somebody counts on it: a trigger, even one that leads nowhere, and not only something that is excluded.
+    pub(super) counts: bool,
+    /// Where it was described.
+    pub(super) at: String,
+    /// The whole marker, as people see it.
+    pub(super) shown: String,
+}
+
+/// How free text may go on and end.
+#[derive(Clone, Debug)]
+pub(super) struct Around<'n> {
+    /// What may follow without a marker.
+    pub(super) leave: Option<ExprId>,
+    /// Whether tokens that stand for no text are part of it.
+    pub(super) specials: bool,
+    /// The names of special tokens that are no part of it.
+    pub(super) without: &'n [TokenRef],
+}
+
+/// More states than this, and there are too many markers.
+const STATES: usize = 200_000;
+
+/// The expression of free text with everything that follows it.
+pub(super) fn free_text(
+    patterns: Vec<Pattern>,
+    around: &Around<'_>,
+    g: &mut GrammarBuilder,
+) -> Result<ExprId, TagError> {
+    let patterns = independent(patterns, g)?;
+    let states = States::of(&patterns)?;
+    let rules: Vec<RuleId> = (0..states.list.len())
+        .map(|state| g.declare(&if state == 0 { "text".into() } else { format!("text~{state}") }))
+        .collect();
+    for state in 0..states.list.len() {
+        if states.list[state].end.is_some() {
+            // Nobody calls it; a rule must be defined all the same.
+            let never = g.never();
+            g.define(rules[state], never);
+            continue;
+        }
+        let body = states.body(state, &rules, &patterns, around, g);
+        g.define(rules[state], body);
+    }
+    Ok(g.rule(rules[0]))
+}
+
+/// Whether markers get in each other's way.
+pub(super) fn check(patterns: Vec<Pattern>, g: &mut GrammarBuilder) -> Result<(), TagError> {
+    independent(patterns, g).map(|_| ())
+}
+
+/// Merges equal patterns and drops those that cannot matter; a marker that contains another one is an error.
+fn independent(patterns: Vec<Pattern>, g: &mut GrammarBuilder) -> Result<Vec<Pattern>, TagError> {
+    let mut kept: Vec<Pattern> = Vec::with_capacity(patterns.len());
+    let mut by_symbols: rustc_hash::FxHashMap<Vec<Symbol>, usize> = rustc_hash::FxHashMap::default();
+    for pattern in patterns {
+        if let Some(&at) = by_symbols.get(&pattern.symbols) {
+            let same = &mut kept[at];
+            // What leads on wins over what must not be there: the end of a tag is often listed as excluded, too.
+            same.exit = match (same.exit, pattern.exit) {
+                (Some(a), Some(b)) => Some(g.alt([a, b])),
+                (a, b) => a.or(b),
+            };
+            same.counts |= pattern.counts;
+        } else {
+            by_symbols.insert(pattern.symbols.clone(), kept.len());
+            kept.push(pattern);
+        }
+    }
+    let mut error = TagError::default();
+    let mut useless = vec![false; kept.len()];
+    let find = Contained::of(&kept);
+    for (i, long) in kept.iter().enumerate() {
+        let Some(short) = find.inside(i).map(|at| &kept[at]) else { continue };
+        let together = long.symbols.ends_with(&short.symbols) && short.exit.is_some();
+        if !long.counts && !together {
+            // What must not be there cannot be there: the shorter one ends the text before, or must not be there either.
+            useless[i] = true;
+            continue;
+        }
+        let (message, help) = if long.counts { overlap(long, short) } else { tie(long, short) };
+        error.push(Reason::Conflict, &long.at, message, help);
+    }
+    let mut useless = useless.into_iter();
+    kept.retain(|_| useless.next() != Some(true));
+    error.or(kept)
+}
+
+fn overlap(long: &Pattern, short: &Pattern) -> (String, String) {
+    let (a, b) = (&long.shown, &short.shown);
+    let is_prefix = long.symbols.starts_with(&short.symbols);
+    let how = if is_prefix { "begins with" } else { "contains" };
+    let what =
+        if short.counts { "which ends the free text before" } else { "which the free text must not contain" };
+    let place = if short.at.is_empty() { String::new() } else { format!(" ({})", short.at) };
+    let help = if is_prefix && short.counts {
+        format!("keep only {b}: a trigger that is a prefix of others serves all of them")
+    } else {
+        "make them differ, or leave one of them out".into()
+    };
+    (format!("{a} {how} {b}{place}, {what}, so it could never be completed"), help)
+}
+
+fn tie(excluded: &Pattern, marker: &Pattern) -> (String, String) {
+    let (a, b) = (&excluded.shown, &marker.shown);
+    let message = format!(
+        "{a}, which the free text must not contain, is complete at the same time as {b}, which ends it"
+    );
+    (message, format!("leave {a} out, or exclude what stands in front of {b}"))
+}
+
+/// Which patterns contain another one, found with one automaton for all.
+struct Contained {
+    inside: Vec<Option<usize>>,
+}
+
+impl Contained {
+    fn of(patterns: &[Pattern]) -> Self {
+        let states = States::trie(patterns);
+        let mut inside = vec![None; patterns.len()];
+        for (i, pattern) in patterns.iter().enumerate() {
+            let mut state = 0;
+            for symbol in &pattern.symbols {
+                state = states.next(state, symbol);
+                // Any pattern that ends here, at this state or at a suffix of it.
+                let mut suffix = state;
+                while suffix != 0 && inside[i].is_none() {
+                    if let Some(end) = states.list[suffix].end
+                        && end != i
+                    {
+                        inside[i] = Some(end);
+                    }
+                    suffix = states.list[suffix].fail;
+                }
+            }
+        }
+        Self { inside }
+    }
+
+    fn inside(&self, pattern: usize) -> Option<usize> {
+        self.inside[pattern]
+    }
+}
+
+/// The automaton.
+struct States {
+    list: Vec<State>,
+}
+
+#[derive(Default)]
+struct State {
+    children: Vec<(Symbol, usize)>,
+    /// The longest proper suffix that is a state as well.
+    fail: usize,
+    /// The pattern that is complete here.
+    end: Option<usize>,
+}
+
+impl States {
+    fn of(patterns: &[Pattern]) -> Result<Self, TagError> {
+        if patterns.iter().map(|pattern| pattern.symbols.len()).sum::<usize>() > STATES {
+            let message =
+                format!("the markers of this free text have more than {STATES} characters together");
+            return Err(TagError::of(
+                Reason::Limit,
+                &patterns[0].at,
+                message,
+                "use fewer or shorter markers",
+            ));
+        }
+        Ok(Self::trie(patterns))
+    }
+
+    fn trie(patterns: &[Pattern]) -> Self {
+        let mut list = vec![State::default()];
+        for (i, pattern) in patterns.iter().enumerate() {
+            let mut state = 0;
+            for symbol in &pattern.symbols {
+                let known =
+                    list[state].children.iter().find(|(known, _)| known == symbol).map(|(_, child)| *child);
+                state = known.unwrap_or_else(|| {
+                    list.push(State::default());
+                    let child = list.len() - 1;
+                    list[state].children.push((symbol.clone(), child));
+                    child
+                });
+            }
+            list[state].end = list[state].end.or(Some(i));
+        }
+        let mut states = Self { list };
+        states.link();
+        states
+    }
+
+    /// Finds the suffixes, from the shorter states to the longer ones.
+    fn link(&mut self) {
+        let mut queue: std::collections::VecDeque<usize> =
+            self.list[0].children.iter().map(|&(_, child)| child).collect();
+        while let Some(state) = queue.pop_front() {
+            for (symbol, child) in self.list[state].children.clone() {
+                let fail = self.list[state].fail;
+                self.list[child].fail = self.next(fail, &symbol);
+                queue.push_back(child);
+            }
+        }
+    }
+
+    fn next(&self, mut state: usize, symbol: &Symbol) -> usize {
+        loop {
+            if let Some((_, child)) = self.list[state].children.iter().find(|(known, _)| known == symbol) {
+                return *child;
+            }
+            if state == 0 {
+                return 0;
+            }
+            state = self.list[state].fail;
+        }
+    }
+
+    /// What a state does with symbols that lead somewhere else than back to the beginning: those of itself and of its suffixes.
+    fn edges(&self, state: usize) -> Vec<(Symbol, usize)> {
+        let mut edges: Vec<(Symbol, usize)> = Vec::new();
+        let mut suffix = state;
+        loop {
+            for (symbol, child) in &self.list[suffix].children {
+                if !edges.iter().any(|(known, _)| known == symbol) {
+                    edges.push((symbol.clone(), *child));
+                }
+            }
+            if suffix == 0 {
+                return edges;
+            }
+            suffix = self.list[suffix].fail;
+        }
+    }
+
+    fn body(
+        &self,
+        state: usize,
+        rules: &[RuleId],
+        patterns: &[Pattern],
+        around: &Around<'_>,
+        g: &mut GrammarBuilder,
+    ) -> ExprId {
+        let edges = self.edges(state);
+        let mut ways = Vec::with_capacity(edges.len() + 3);
+        for (symbol, target) in &edges {
+            let then = match self.list[*target].end {
+                None => Some(g.rule(rules[*target])),
+                Some(end) => patterns[end].exit,
+            };
+            if let Some(then) = then {
+                let symbol = super::spelling::symbols_expr(core::slice::from_ref(symbol), g);
+                ways.push(g.seq([symbol, then]));
+            }
+        }
+        let again = g.rule(rules[0]);
+        if around.specials {
+            let named = edges.iter().filter_map(|(symbol, _)| match symbol {
+                Symbol::Token(token) => Some(token.clone()),
+                Symbol::Char(_) => None,
+            });
+            let token = g.token(TokenSet::specials_but(named.chain(around.without.iter().cloned())));
+            ways.push(g.seq([token, again]));
+        }
+        ways.extend(around.leave);
+        let marked = edges.iter().filter_map(|(symbol, _)| match symbol {
+            Symbol::Char(c) => Some((*c, *c)),
+            Symbol::Token(_) => None,
+        });
+        let others = CharSet::from_ranges(marked).complement();
+        let other = g.class(others);
+        if state == 0 {
+            let others = g.star(other);
+            let ways = g.alt(ways);
+            return g.seq([others, ways]);
+        }
+        ways.push(g.seq([other, again]));
+        g.alt(ways)
+    }
+}

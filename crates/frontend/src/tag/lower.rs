@@ -1,0 +1,565 @@
+//! From a [`Format`] to a [`Grammar`].
+//!
+//! Every part is lowered *in front of* what follows it ([`Next`]), because free text must know by which markers it ends: in
+//! `tag("<think>", any_text, "</think>")` followed by an answer, the free text is left by `</think>` and by nothing else. The result of
+//! lowering a part is again something that another part can stand in front of. Whatever follows is a rule, so nothing is copied, and what
+//! comes last is called last: the engine's stack does not grow with the number of tags.
+
+use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder, TokenRef, TokenSet};
+use rustc_hash::FxHashMap;
+
+use super::contains;
+use super::error::{Reason, TagError};
+use super::format::{
+    AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Separated, Style, Syntax, Tag, Then,
+};
+use super::free::{Around, Pattern, check, free_text};
+use super::read::DEPTH;
+use super::spelling::{Names, Spelling, Symbol, spellings, symbols_expr};
+use super::{Options, xml};
+use crate::{ebnf, json_schema, lark, regex};
+
+type Lowered<T> = Result<T, TagError>;
+
+/// Whether a text can end with the beginning of a marker that is then completed inside `end`, before its last character.
+fn meets(mark: &str, end: &str) -> bool {
+    (1..mark.len().min(end.len())).any(|length| {
+        mark.is_char_boundary(mark.len() - length) && end.starts_with(&mark[mark.len() - length..])
+    })
+}
+
+/// What follows a part.
+#[derive(Clone, Debug)]
+pub(super) struct Next {
+    /// All of it.
+    pub(super) expr: ExprId,
+    /// The markers that it begins with, if it does.
+    pub(super) exits: Vec<Exit>,
+    /// The rest of it: what it is if it does not begin with one of the markers. The end of the text is empty.
+    pub(super) leave: Option<ExprId>,
+}
+
+/// A marker that free text ends with.
+#[derive(Clone, Debug)]
+pub(super) struct Exit {
+    marker: Marker,
+    /// What follows the marker.
+    then: ExprId,
+    /// Whether it is the end of a tag.
+    is_end: bool,
+    at: String,
+}
+
+/// Makes a grammar of a tree.
+pub(super) fn lower(format: &Format, options: &Options) -> Lowered<Grammar> {
+    let mut lower = Lower::new(options);
+    let end = lower.end();
+    let all = lower.format(format, &end, DEPTH)?;
+    let mut g = lower.g;
+    let root = g.declare("root");
+    g.define(root, all.expr);
+    g.finish(root).map_err(|error| {
+        TagError::of(
+            Reason::Content,
+            &format.at,
+            error.to_string(),
+            "make the part regular, or write it as a grammar of its own",
+        )
+    })
+}
+
+pub(super) struct Lower<'o> {
+    pub(super) g: GrammarBuilder,
+    pub(super) options: &'o Options,
+    names: Names<'o>,
+    /// Schemas that were lowered before, by their text and how they are read.
+    schemas: FxHashMap<String, ExprId>,
+}
+
+impl<'o> Lower<'o> {
+    fn new(options: &'o Options) -> Self {
+        Self { g: GrammarBuilder::new(), options, names: Names::of(options), schemas: FxHashMap::default() }
+    }
+
+    /// The end of the text.
+    fn end(&mut self) -> Next {
+        let empty = self.g.empty();
+        Next { expr: empty, exits: Vec::new(), leave: Some(empty) }
+    }
+
+    /// Lowers a part in front of what follows it.
+    fn format(&mut self, format: &Format, next: &Next, depth: usize) -> Lowered<Next> {
+        let at = &*format.at;
+        let Some(depth) = depth.checked_sub(1) else {
+            let message = format!("formats stand in each other more than {DEPTH} levels deep");
+            return Err(TagError::of(Reason::Limit, at, message, "take a level out"));
+        };
+        match &format.kind {
+            Kind::Const(text) => self.marked(Marker::Text(text.clone()), at, next.clone()),
+            Kind::Token(token) => self.marked(Marker::Token(token.clone()), at, next.clone()),
+            Kind::Json(json) => {
+                let body = self.json(json)?;
+                Ok(self.before(body, next))
+            }
+            Kind::Regex(pattern) => {
+                let grammar = self.regex(pattern, at)?;
+                self.embedded(&grammar, "pattern", at, next)
+            }
+            Kind::Grammar(syntax, source) => {
+                let grammar = self.grammar(*syntax, source, at)?;
+                self.embedded(&grammar, "grammar", at, next)
+            }
+            Kind::AnyText(text) => self.any_text(text, at, next),
+            Kind::Sequence(parts) => {
+                let mut next = next.clone();
+                for part in parts.iter().rev() {
+                    next = self.format(part, &next, depth)?;
+                }
+                Ok(next)
+            }
+            Kind::Or(parts) => {
+                let parts = parts.iter().map(|part| self.format(part, next, depth));
+                let parts = parts.collect::<Lowered<Vec<_>>>()?;
+                Ok(self.either(parts))
+            }
+            Kind::Repeat { content, min, max } => self.repeat(content, *min, *max, next, depth),
+            Kind::Tag(tag) => self.tag(tag, next, depth),
+            Kind::Separated(separated) => self.separated(separated, at, next, depth),
+            Kind::Dispatch(dispatch) => self.dispatch(dispatch, at, next, depth),
+            Kind::ExcludeToken(tokens) => {
+                let one = self.token_but(tokens, next);
+                Ok(self.before(one, next))
+            }
+            Kind::AnyTokens(tokens) => {
+                let one = self.token_but(tokens, next);
+                let many = self.g.star(one);
+                Ok(self.before(many, next))
+            }
+        }
+    }
+
+    /// Something that begins with no marker, in front of what follows.
+    fn before(&mut self, body: ExprId, next: &Next) -> Next {
+        let expr = self.g.seq([body, next.expr]);
+        Next { expr, exits: Vec::new(), leave: Some(expr) }
+    }
+
+    /// A marker in front of what follows.
+    fn marked(&mut self, marker: Marker, at: &str, next: Next) -> Lowered<Next> {
+        if marker.is_empty() {
+            return Ok(next);
+        }
+        let expr = self.marker_expr(&marker, next.expr, at)?;
+        let exit = Exit { marker, then: next.expr, is_end: false, at: at.into() };
+        Ok(Next { expr, exits: vec![exit], leave: None })
+    }
+
+    /// One of several.
+    fn either(&mut self, parts: Vec<Next>) -> Next {
+        let expr = self.g.alt(parts.iter().map(|part| part.expr));
+        let leaves: Vec<ExprId> = parts.iter().filter_map(|part| part.leave).collect();
+        let leave = if leaves.is_empty() { None } else { Some(self.g.alt(leaves)) };
+        Next { expr, exits: parts.into_iter().flat_map(|part| part.exits).collect(), leave }
+    }
+
+    /// A rule that is defined later, as what follows. Its beginning is not known yet.
+    fn opaque(&mut self, rule: maskwright_grammar::RuleId) -> Next {
+        let expr = self.g.rule(rule);
+        Next { expr, exits: Vec::new(), leave: Some(expr) }
+    }
+
+    /// A marker, in all its spellings, in front of an expression.
+    fn marker_expr(&mut self, marker: &Marker, then: ExprId, at: &str) -> Lowered<ExprId> {
+        let mut ways = Vec::new();
+        for spelling in self.spellings(marker, at)? {
+            let symbols = symbols_expr(&spelling.symbols, &mut self.g);
+            ways.push(self.g.seq([symbols, then]));
+        }
+        Ok(self.g.alt(ways))
+    }
+
+    fn spellings(&self, marker: &Marker, at: &str) -> Lowered<Vec<Spelling>> {
+        spellings(marker, &self.names).ok_or_else(|| {
+            let message = format!("{} contains the names of more than four special tokens", marker.shown());
+            TagError::of(Reason::Limit, at, message, "write it as a sequence of shorter texts")
+        })
+    }
+
+    fn repeat(
+        &mut self,
+        content: &Format,
+        min: u32,
+        max: Option<u32>,
+        next: &Next,
+        depth: usize,
+    ) -> Lowered<Next> {
+        match (min, max) {
+            (_, Some(0)) => Ok(next.clone()),
+            (0, Some(1)) => {
+                let once = self.format(content, next, depth)?;
+                Ok(self.either(vec![once, next.clone()]))
+            }
+            (1, Some(1)) => self.format(content, next, depth),
+            (0 | 1, None) => {
+                let again = self.g.declare("again");
+                let behind = self.opaque(again);
+                let once = self.format(content, &behind, depth)?;
+                let either = self.either(vec![once.clone(), next.clone()]);
+                self.g.define(again, either.expr);
+                Ok(if min == 0 { either } else { once })
+            }
+            _ => {
+                let end = self.end();
+                let once = self.format(content, &end, depth)?;
+                let body = self.g.repeat(once.expr, min, max);
+                Ok(self.before(body, next))
+            }
+        }
+    }
+
+    fn tag(&mut self, tag: &Tag, next: &Next, depth: usize) -> Lowered<Next> {
+        let inside = self.inside(tag, next, depth)?;
+        self.marked(tag.begin.clone(), &format!("{}/begin", tag.at), inside)
+    }
+
+    /// What follows the begin of a tag: its content, its end, and the rest.
+    fn inside(&mut self, tag: &Tag, next: &Next, depth: usize) -> Lowered<Next> {
+        let at = format!("{}/end", tag.at);
+        let mut ends = Vec::with_capacity(tag.end.len());
+        for end in &tag.end {
+            let mut end = self.marked(end.clone(), &at, next.clone())?;
+            if tag.end.iter().all(|end| !end.is_empty()) {
+                end.exits.iter_mut().for_each(|exit| exit.is_end = true);
+            }
+            ends.push(end);
+        }
+        let ends = self.either(ends);
+        self.format(&tag.content, &ends, depth)
+    }
+
+    fn separated(&mut self, separated: &Separated, at: &str, next: &Next, depth: usize) -> Lowered<Next> {
+        let behind = self.g.declare("tags");
+        let after = if separated.stop_after_first { next.clone() } else { self.opaque(behind) };
+        let tags = separated.tags.iter().map(|tag| (tag, &after));
+        let tags = tags.chain(separated.last.iter().map(|tag| (tag, next)));
+        let tags = tags.map(|(tag, after)| self.tag(tag, after, depth)).collect::<Lowered<Vec<_>>>()?;
+        let first = self.either(tags);
+        // Behind a tag: the separator and another one, or what follows.
+        let separator = Marker::Text(separated.separator.clone());
+        let another = self.marked(separator, &format!("{at}/separator"), first.clone())?;
+        let either = self.either(vec![another, next.clone()]);
+        self.g.define(behind, either.expr);
+        Ok(if separated.at_least_one { first } else { self.either(vec![first, next.clone()]) })
+    }
+
+    fn dispatch(&mut self, dispatch: &Dispatch, at: &str, next: &Next, depth: usize) -> Lowered<Next> {
+        let rule = self.g.declare("free");
+        let after = if dispatch.stop_after_first { next.clone() } else { self.opaque(rule) };
+        let mut patterns = Vec::new();
+        let mut firsts = Vec::new();
+        for arm in &dispatch.arms {
+            let begun = self.arm(arm, &after, depth, &mut patterns)?;
+            firsts.extend(begun);
+        }
+        let free = if dispatch.by_token {
+            self.free_tokens(dispatch, &firsts, next)
+        } else {
+            self.excluded(&dispatch.excludes, at, &mut patterns)?;
+            self.free(patterns, next, &dispatch.excludes)?
+        };
+        self.g.define(rule, free);
+        if !dispatch.at_least_one {
+            return Ok(self.opaque(rule));
+        }
+        if firsts.is_empty() {
+            let message = "at least one tag must come, but there is none";
+            return Err(TagError::of(
+                Reason::Conflict,
+                at,
+                message,
+                "add a tag, or leave `at_least_one` out",
+            ));
+        }
+        Ok(self.either(firsts))
+    }
+
+    /// The patterns of an arm, and what it is if it comes at once.
+    fn arm(
+        &mut self,
+        arm: &Arm,
+        after: &Next,
+        depth: usize,
+        patterns: &mut Vec<Pattern>,
+    ) -> Lowered<Vec<Next>> {
+        let shown = arm.trigger.shown();
+        match &arm.then {
+            Then::Format(format) => {
+                let then = self.format(format, after, depth)?;
+                for spelling in self.spellings(&arm.trigger, &arm.at)? {
+                    let (exit, at, shown) = (Some(then.expr), arm.at.clone(), shown.clone());
+                    patterns.push(Pattern { symbols: spelling.symbols, exit, counts: true, at, shown });
+                }
+                Ok(vec![self.marked(arm.trigger.clone(), &arm.at, then)?])
+            }
+            Then::Tags(tags) => {
+                // The trigger counts even if no tag begins with it.
+                let before = patterns.len();
+                self.excluded(core::slice::from_ref(&arm.trigger), &arm.at, patterns)?;
+                patterns[before..].iter_mut().for_each(|pattern| pattern.counts = true);
+                let mut firsts = Vec::with_capacity(tags.len());
+                for tag in tags {
+                    let inside = self.tag_rule(tag, after, depth)?;
+                    let length = match &arm.trigger {
+                        Marker::Text(text) => text.len(),
+                        Marker::Token(_) => 0,
+                    };
+                    for spelling in self.spellings(&tag.begin, &format!("{}/begin", tag.at))? {
+                        let cut = spelling.symbols_for(length);
+                        let (trigger, rest) = spelling.symbols.split_at(cut);
+                        let rest = symbols_expr(rest, &mut self.g);
+                        let exit = self.g.seq([rest, inside.expr]);
+                        let (symbols, at, shown) = (trigger.to_vec(), arm.at.clone(), shown.clone());
+                        patterns.push(Pattern { symbols, exit: Some(exit), counts: true, at, shown });
+                    }
+                    firsts.push(self.marked(tag.begin.clone(), &format!("{}/begin", tag.at), inside)?);
+                }
+                Ok(firsts)
+            }
+        }
+    }
+
+    /// The inside of a tag as a rule with a name that people know it by.
+    fn tag_rule(&mut self, tag: &Tag, after: &Next, depth: usize) -> Lowered<Next> {
+        let inside = self.inside(tag, after, depth)?;
+        let name = match &tag.begin {
+            Marker::Text(text) => text.trim(),
+            Marker::Token(TokenRef::Name(name)) => name,
+            Marker::Token(_) => "tag",
+        };
+        let rule = self.g.declare(name);
+        self.g.define(rule, inside.expr);
+        Ok(Next { expr: self.g.rule(rule), ..inside })
+    }
+
+    fn excluded(&mut self, excludes: &[Marker], at: &str, patterns: &mut Vec<Pattern>) -> Lowered<()> {
+        for marker in excludes {
+            for spelling in self.spellings(marker, at)? {
+                let (at, shown) = (at.to_owned(), marker.shown());
+                patterns.push(Pattern { symbols: spelling.symbols, exit: None, counts: false, at, shown });
+            }
+        }
+        Ok(())
+    }
+
+    fn any_text(&mut self, text: &AnyText, at: &str, next: &Next) -> Lowered<Next> {
+        if text.max_tokens.is_some() {
+            // The one place that refuses it; budgets of tokens are no property of a text.
+            let message = "a limit on the number of tokens is not enforced yet";
+            let help = "use \"max_chars\", or limit the tokens of the whole answer";
+            return Err(TagError::of(Reason::Unsupported, &format!("{at}/max_tokens"), message, help));
+        }
+        let excludes: Vec<Marker> = text.excludes.iter().cloned().map(Marker::Text).collect();
+        let mut patterns = Vec::new();
+        self.excluded(&excludes, &format!("{at}/excludes"), &mut patterns)?;
+        if let Some(max) = text.max_chars {
+            self.exits(next, &mut patterns)?;
+            check(patterns, &mut self.g)?;
+            let body = self.short_text(max, &excludes, at, next)?;
+            return Ok(Next { expr: body, exits: Vec::new(), leave: Some(body) });
+        }
+        let expr = self.free(patterns, next, &excludes)?;
+        Ok(Next { expr, exits: Vec::new(), leave: Some(expr) })
+    }
+
+    /// Free text in front of what follows.
+    fn free(&mut self, mut patterns: Vec<Pattern>, next: &Next, excludes: &[Marker]) -> Lowered<ExprId> {
+        self.exits(next, &mut patterns)?;
+        let without = excludes.iter().filter_map(|marker| match marker {
+            Marker::Text(text) if self.options.specials.contains(text) => Some(TokenRef::name(text)),
+            Marker::Token(token) => Some(token.clone()),
+            Marker::Text(_) => None,
+        });
+        let without: Vec<TokenRef> = without.collect();
+        let specials = !self.options.specials.is_empty();
+        free_text(patterns, &Around { leave: next.leave, specials, without: &without }, &mut self.g)
+    }
+
+    /// The markers of what follows.
+    fn exits(&mut self, next: &Next, patterns: &mut Vec<Pattern>) -> Lowered<()> {
+        for exit in &next.exits {
+            for spelling in self.spellings(&exit.marker, &exit.at)? {
+                let (at, shown) = (exit.at.clone(), exit.marker.shown());
+                let (symbols, exit) = (spelling.symbols, Some(exit.then));
+                patterns.push(Pattern { symbols, exit, counts: true, at, shown });
+            }
+        }
+        Ok(())
+    }
+
+    /// Text of at most so many characters, in front of what follows. It is regular, so the engine makes a table of it, with the characters
+    /// counted outside where it can.
+    fn short_text(&mut self, max: u32, excludes: &[Marker], at: &str, next: &Next) -> Lowered<ExprId> {
+        let texts: Vec<&str> = excludes
+            .iter()
+            .chain(next.exits.iter().map(|exit| &exit.marker))
+            .filter_map(|marker| match marker {
+                Marker::Text(text) => Some(&**text),
+                Marker::Token(_) => None,
+            })
+            .collect();
+        let g = &mut self.g;
+        let any = g.class(CharSet::all());
+        let (some, all) = (g.repeat(any, 0, Some(max)), g.any_text());
+        let marks: Vec<ExprId> = texts.iter().map(|text| g.bytes(text.as_bytes())).collect();
+        let mark = g.alt(marks);
+        let marked = g.seq([all, mark, all]);
+        let clean = g.not(marked);
+        let text = g.and([some, clean]);
+        // A marker must not have been complete before the last character of the one that ends the text.
+        let early = g.seq([all, mark, any, all]);
+        let first = g.not(early);
+        let mut ways = Vec::new();
+        if let Some(leave) = next.leave {
+            ways.push(g.seq([text, leave]));
+        }
+        for exit in &next.exits {
+            for spelling in self.spellings(&exit.marker, at)? {
+                let symbols = symbols_expr(&spelling.symbols, &mut self.g);
+                let is_text = spelling.symbols.iter().all(|symbol| matches!(symbol, Symbol::Char(_)));
+                let seam = match &exit.marker {
+                    Marker::Text(end) if is_text => texts.iter().any(|mark| meets(mark, end)),
+                    _ => false,
+                };
+                let body = if seam {
+                    let up_to = self.g.seq([some, symbols]);
+                    self.g.and([up_to, first])
+                } else {
+                    self.g.seq([text, symbols])
+                };
+                ways.push(self.g.seq([body, exit.then]));
+            }
+        }
+        Ok(self.g.alt(ways))
+    }
+
+    /// One token but these, and but the one that ends the tag.
+    fn token_but(&mut self, tokens: &[TokenRef], next: &Next) -> ExprId {
+        let ends = next.exits.iter().filter_map(|exit| match &exit.marker {
+            Marker::Token(token) => Some(token.clone()),
+            Marker::Text(_) => None,
+        });
+        let set = TokenSet::all_but(tokens.iter().cloned().chain(ends));
+        self.g.token(set)
+    }
+
+    /// Free text of whole tokens: all but those that lead somewhere, and those that are excluded.
+    fn free_tokens(&mut self, dispatch: &Dispatch, arms: &[Next], next: &Next) -> ExprId {
+        let marker = |marker: &Marker| match marker {
+            Marker::Token(token) => Some(token.clone()),
+            Marker::Text(_) => None,
+        };
+        let triggers = dispatch.arms.iter().filter_map(|arm| marker(&arm.trigger));
+        let excludes = dispatch.excludes.iter().filter_map(marker);
+        let tokens: Vec<TokenRef> = triggers.chain(excludes).collect();
+        let one = self.token_but(&tokens, next);
+        let many = self.g.star(one);
+        let mut ways: Vec<ExprId> = arms.iter().map(|arm| arm.expr).collect();
+        ways.push(next.expr);
+        let ways = self.g.alt(ways);
+        self.g.seq([many, ways])
+    }
+
+    /// A quoted grammar. It must not contain the end of the tag that it stands in.
+    fn embedded(&mut self, grammar: &Grammar, field: &str, at: &str, next: &Next) -> Lowered<Next> {
+        for exit in next.exits.iter().filter(|exit| exit.is_end) {
+            if let Marker::Text(end) = &exit.marker
+                && contains::may_contain(grammar, end)
+            {
+                let message = format!(
+                    "the end {end:?} of the tag can occur inside its content, so nobody could tell where the tag ends"
+                );
+                let help =
+                    "describe content that does not contain it, use \"any_text\", or choose another end";
+                return Err(TagError::of(Reason::Conflict, &format!("{at}/{field}"), message, help));
+            }
+        }
+        let body = self.g.embed(grammar);
+        Ok(self.before(body, next))
+    }
+
+    fn regex(&self, pattern: &str, at: &str) -> Lowered<Grammar> {
+        regex::grammar(pattern, &self.options.regex).map_err(|error| {
+            let help = error.help.clone().unwrap_or_else(|| "mend the pattern".into());
+            TagError::of(Reason::Content, &format!("{at}/pattern"), error.to_string(), help)
+        })
+    }
+
+    fn grammar(&self, syntax: Syntax, source: &str, at: &str) -> Lowered<Grammar> {
+        let options = self.options;
+        let grammar = match syntax {
+            Syntax::Ebnf => ebnf::grammar(source, &options.ebnf),
+            Syntax::Lark => lark::grammar(source, &options.lark, &options.json_schema),
+        };
+        grammar.map(|(grammar, _warnings)| grammar).map_err(|remarks| {
+            let mut error = TagError::default();
+            for remark in remarks {
+                let (line, column) = remark.line_column(source);
+                let help = remark.help.clone().unwrap_or_else(|| "mend the grammar".into());
+                let message = format!("line {line}, column {column}: {}", remark.message);
+                error.push(Reason::Content, &format!("{at}/grammar"), message, help);
+            }
+            error
+        })
+    }
+
+    /// A document, as a rule: the same schema may stand in several tags.
+    fn json(&mut self, json: &Json) -> Lowered<ExprId> {
+        let key = format!("{:?} {} {:?} {}", json.style, json.any_order, json.max_whitespace, json.schema);
+        if let Some(known) = self.schemas.get(&key) {
+            return Ok(*known);
+        }
+        let body = match json.style {
+            Style::Json => self.document(&json.schema, json, "")?,
+            _ => xml::lower(self, json)?,
+        };
+        let rule = self.g.declare("document");
+        self.g.define(rule, body);
+        let body = self.g.rule(rule);
+        self.schemas.insert(key, body);
+        Ok(body)
+    }
+
+    /// A document that is written as JSON. Its schema stands at a place below that of the whole.
+    pub(super) fn document(
+        &mut self,
+        schema: &serde_json::Value,
+        json: &Json,
+        below: &str,
+    ) -> Lowered<ExprId> {
+        let grammar = self.schema_grammar(schema, json, below)?;
+        Ok(self.g.embed(&grammar))
+    }
+
+    pub(super) fn schema_grammar(
+        &self,
+        schema: &serde_json::Value,
+        json: &Json,
+        below: &str,
+    ) -> Lowered<Grammar> {
+        let mut options = self.options.json_schema.clone();
+        if json.any_order {
+            options.key_order = json_schema::KeyOrder::Any;
+        }
+        if let Some(max_run) = json.max_whitespace {
+            options.whitespace = json_schema::Whitespace::Flexible { max_run };
+        }
+        json_schema::grammar_of(schema, &options).map(|(grammar, _report)| grammar).map_err(|error| {
+            let mut problems = TagError::default();
+            for problem in error.problems() {
+                let at = format!("{}{below}{}", json.at, problem.pointer);
+                problems.push(Reason::Content, &at, problem.message.clone(), problem.help.clone());
+            }
+            problems
+        })
+    }
+}

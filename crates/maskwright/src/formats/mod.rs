@@ -1,0 +1,387 @@
+//! How models write their tool calls: as data, and from there to a structural tag.
+//!
+//! ```
+//! use maskwright::formats::{Choice, ModelFormat, Request, Tool};
+//! use maskwright::{stream::{Event, Reader}, tag};
+//! use serde_json::json;
+//!
+//! let format = ModelFormat::named("qwen3")?;
+//! let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+//! let request = Request { tools: vec![Tool::function("weather", schema)], choice: Choice::Auto, ..Request::default() };
+//! let tree = format.tag(&request)?;
+//!
+//! // The tree is a constraint …
+//! let grammar = tag::lower(&tree, &tag::Options::default())?;
+//! # let _ = grammar;
+//! // … and reads what was written under it.
+//! let mut events = Vec::new();
+//! let mut reader = Reader::new(&tree)?;
+//! reader.feed("<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>", &mut events);
+//! assert!(reader.finish(&mut events).is_complete());
+//! let done = Event::CallDone { index: 0, name: "weather".into(), arguments: "{\"city\": \"Oslo\"}".into() };
+//! assert_eq!(events.last(), Some(&done));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A format is a small JSON file. Those that we know are part of the crate ([`ModelFormat::names`]); another one is read with
+//! [`ModelFormat::parse`], and nothing has to be compiled:
+//!
+//! ```
+//! # use maskwright::formats::ModelFormat;
+//! let mine = ModelFormat::parse(r#"{
+//!     "name": "mine",
+//!     "reasoning": {"begin": "<think>", "end": "</think>"},
+//!     "calls": {
+//!         "trigger": "<call ",
+//!         "forms": [{"begin": "<call tool=\"{name}\">", "arguments": "json", "end": "</call>"}]
+//!     }
+//! }"#)?;
+//! assert_eq!(mine.name(), "mine");
+//! # Ok::<(), maskwright::formats::FormatError>(())
+//! ```
+//!
+//! # The fields of a format
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `name`, `models` | for people |
+//! | `calls.trigger` | the text that begins a call, or a section of calls, in free text |
+//! | `calls.section` | `begin` and `end` of a wrapper around all calls; `before`: what stands in front of it where a call is required |
+//! | `calls.separator` | between two calls of a section |
+//! | `calls.forms` | the ways to write a call: `begin` with `{name}` in it, `arguments`, the style of `json_schema`; `end`, a text or a list; `id`, a `pattern` between begin and arguments with the text behind it |
+//! | `reasoning` | `begin` and `end` of what the model thinks, and `after`, which belongs to neither |
+//! | `text.excludes` | what free text does not contain, besides the trigger and the markers of reasoning |
+//! | `messages` | for models that write everything in messages: the `separator`, and `begin` and `end` of a message of `text` |
+
+mod tree;
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+use maskwright_frontend::tag;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// How one family of models writes its tool calls.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct ModelFormat {
+    name: String,
+    #[serde(default)]
+    models: String,
+    #[serde(default)]
+    text: Text,
+    #[serde(default)]
+    reasoning: Option<Reasoning>,
+    #[serde(default)]
+    messages: Option<Messages>,
+    calls: Calls,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    #[serde(default)]
+    excludes: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Reasoning {
+    begin: String,
+    end: Ends,
+    #[serde(default)]
+    after: String,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Messages {
+    separator: String,
+    text: Message,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Message {
+    begin: String,
+    end: Ends,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Calls {
+    #[serde(default)]
+    trigger: String,
+    #[serde(default)]
+    section: Option<Section>,
+    #[serde(default)]
+    separator: String,
+    forms: Vec<Form>,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    #[serde(default)]
+    before: String,
+    begin: String,
+    end: String,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    begin: String,
+    #[serde(default)]
+    arguments: Option<String>,
+    #[serde(default)]
+    id: Option<Id>,
+    end: Ends,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Id {
+    pattern: String,
+    end: String,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(untagged)]
+enum Ends {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// What a model may do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// The tools it knows.
+    pub tools: Vec<Tool>,
+    /// Whether it may, must or must not call them.
+    pub choice: Choice,
+    /// Whether it may call only one.
+    pub one_call: bool,
+    /// Whether it thinks first.
+    pub thinking: Thinking,
+    /// What an answer without calls must look like; any text unless told otherwise.
+    pub answer: Option<tag::Format>,
+    /// Whether arguments may be written in any order.
+    pub any_order: bool,
+}
+
+/// A tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// Its name, as the model writes it.
+    pub name: String,
+    /// What it takes.
+    pub input: Input,
+}
+
+/// What a tool takes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// Arguments that satisfy a JSON Schema.
+    Schema(Value),
+    /// A text that matches a regular expression.
+    Regex(String),
+    /// A text in the language of a grammar.
+    Grammar(tag::Syntax, String),
+    /// Any text.
+    Text,
+}
+
+/// Which tools a model may call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// Any or none.
+    #[default]
+    Auto,
+    /// None.
+    None,
+    /// At least one.
+    Required,
+    /// This one, once.
+    Named(String),
+    /// Only these: any or none of them.
+    Allowed(Vec<String>),
+    /// Only these, and at least one of them.
+    AllowedRequired(Vec<String>),
+}
+
+/// Whether a model thinks before it answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Thinking {
+    /// It may; then it says so itself.
+    #[default]
+    Optional,
+    /// It does not.
+    Off,
+    /// It must.
+    Required,
+    /// It has begun: the prompt ends inside the reasoning.
+    Begun,
+}
+
+/// Why a format, or a request, makes no tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// There is no format of that name.
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The description of a format is wrong.
+    Malformed {
+        /// What is wrong, and where.
+        message: String,
+    },
+    /// The request asks for a tool that is not there, or that no model could call.
+    Tool {
+        /// The name of the tool.
+        name: String,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+impl ModelFormat {
+    /// The names of the formats that are part of this crate.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        known().into_keys()
+    }
+
+    /// The format of that name.
+    pub fn named(name: &str) -> Result<Self, FormatError> {
+        match known().get(name) {
+            Some(text) => Self::parse(text),
+            None => Err(FormatError::Unknown { name: name.into() }),
+        }
+    }
+
+    /// Reads the description of a format.
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        let malformed = |message: String| FormatError::Malformed { message };
+        let format: Self = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        format.check().map_err(malformed)?;
+        Ok(format)
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Which models write like this, for people.
+    pub fn models(&self) -> &str {
+        &self.models
+    }
+
+    /// Whether it has a way to tell reasoning from answers.
+    pub fn can_reason(&self) -> bool {
+        self.reasoning.is_some()
+    }
+
+    /// What a model may write.
+    pub fn tag(&self, request: &Request) -> Result<tag::Format, FormatError> {
+        tree::tree(self, request)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let calls = &self.calls;
+        if calls.forms.is_empty() {
+            return Err("`calls.forms` is empty; describe at least one way to write a call".into());
+        }
+        for form in &calls.forms {
+            if form.begin.matches("{name}").count() != 1 {
+                return Err(format!(
+                    "the begin {:?} must contain {{name}} once: that is where the tool is named",
+                    form.begin
+                ));
+            }
+            if let Some(style) = &form.arguments
+                && tag::Style::of_name(style).is_none()
+            {
+                let names = tag::Style::ALL.map(tag::Style::name).join(", ");
+                return Err(format!("there is no style {style:?} of arguments; the styles are {names}"));
+            }
+        }
+        if self.messages.is_some() {
+            return Ok(());
+        }
+        let begin = calls.section.as_ref().map_or(&*calls.forms[0].begin, |section| &section.begin);
+        let begins = calls.forms.iter().map(|form| &*form.begin);
+        let fits = match &calls.section {
+            Some(section) => section.begin.starts_with(&calls.trigger),
+            None => begins.clone().all(|begin| {
+                let before = begin.split("{name}").next().unwrap_or_default();
+                before.starts_with(&calls.trigger)
+            }),
+        };
+        if calls.trigger.is_empty() || !fits {
+            return Err(format!(
+                "`calls.trigger` is {:?}, but what it triggers begins with {begin:?}; write the beginning of that, up to the name at most",
+                calls.trigger
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Tool {
+    /// A function whose arguments satisfy a schema.
+    pub fn function(name: impl Into<String>, schema: Value) -> Self {
+        Self { name: name.into(), input: Input::Schema(schema) }
+    }
+}
+
+impl Ends {
+    fn list(&self) -> &[String] {
+        match self {
+            Self::One(end) => core::slice::from_ref(end),
+            Self::Several(ends) => ends,
+        }
+    }
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { name } => {
+                let names: Vec<&str> = ModelFormat::names().collect();
+                write!(f, "there is no format {name:?}; there are {}", names.join(", "))
+            }
+            Self::Malformed { message } => write!(f, "the description of the format is wrong: {message}"),
+            Self::Tool { name, message } => write!(f, "tool {name:?}: {message}"),
+        }
+    }
+}
+
+impl core::error::Error for FormatError {}
+
+/// The descriptions that are part of the crate.
+fn known() -> BTreeMap<&'static str, &'static str> {
+    macro_rules! known {
+        ($($name:literal),*) => {
+            BTreeMap::from([$(($name, include_str!(concat!("../../formats/", $name, ".json")))),*])
+        };
+    }
+    known![
+        "deepseek_v3_1",
+        "deepseek_v3_2",
+        "glm",
+        "harmony",
+        "hermes",
+        "json",
+        "kimi_k2",
+        "llama3",
+        "minimax",
+        "mistral",
+        "mistral_v3",
+        "qwen3",
+        "qwen3_coder"
+    ]
+}

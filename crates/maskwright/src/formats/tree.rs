@@ -1,0 +1,286 @@
+//! From a format and a request to the tree of a structural tag.
+
+use maskwright_frontend::tag::{
+    AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Role, Separated, Style, Tag, Then,
+};
+
+use super::{Choice, Form, FormatError, Input, Messages, ModelFormat, Reasoning, Request, Thinking, Tool};
+
+/// What a model may write.
+pub(super) fn tree(model: &ModelFormat, request: &Request) -> Result<Format, FormatError> {
+    let tools = chosen(request)?;
+    let mut calls = Vec::new();
+    for tool in &tools {
+        check_name(&tool.name)?;
+        calls.extend(model.calls.forms.iter().map(|form| call(tool, form, request)));
+    }
+    let wish = Wish {
+        must_call: matches!(request.choice, Choice::Required | Choice::Named(_) | Choice::AllowedRequired(_)),
+        one_call: request.one_call || matches!(request.choice, Choice::Named(_)),
+        request,
+    };
+    if wish.must_call && calls.is_empty() {
+        let message = "a call is required, but there is no tool; give one, or let the model choose".into();
+        return Err(FormatError::Tool { name: String::new(), message });
+    }
+    match &model.messages {
+        Some(messages) => Ok(in_messages(model, messages, calls, &wish)),
+        None => Ok(in_text(model, calls, &wish)),
+    }
+}
+
+/// What is asked for, once the tools are chosen.
+struct Wish<'r> {
+    must_call: bool,
+    one_call: bool,
+    request: &'r Request,
+}
+
+/// The tools that may be called.
+fn chosen(request: &Request) -> Result<Vec<&Tool>, FormatError> {
+    let find = |name: &String| {
+        let tool = request.tools.iter().find(|tool| tool.name == *name);
+        let message = "it is asked for, but not among the tools";
+        tool.ok_or_else(|| FormatError::Tool { name: name.clone(), message: message.into() })
+    };
+    for (i, tool) in request.tools.iter().enumerate() {
+        if request.tools[..i].iter().any(|other| other.name == tool.name) {
+            let message = "there are two tools of this name".into();
+            return Err(FormatError::Tool { name: tool.name.clone(), message });
+        }
+    }
+    match &request.choice {
+        Choice::None => Ok(Vec::new()),
+        Choice::Auto | Choice::Required => Ok(request.tools.iter().collect()),
+        Choice::Named(name) => Ok(vec![find(name)?]),
+        Choice::Allowed(names) | Choice::AllowedRequired(names) => {
+            let mut tools = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+            let mut seen = std::collections::HashSet::new();
+            tools.retain(|tool| seen.insert(&tool.name));
+            Ok(tools)
+        }
+    }
+}
+
+/// Names stand between markers and inside JSON, where some characters would mean something else.
+fn check_name(name: &str) -> Result<(), FormatError> {
+    let is_plain = |c: char| !c.is_control() && !c.is_whitespace() && !"\"\\<>{}[]|".contains(c);
+    if name.is_empty() || !name.chars().all(is_plain) {
+        let message =
+            "a name is made of letters, digits and signs such as `_`, `-` and `.`; rename the tool".into();
+        return Err(FormatError::Tool { name: name.into(), message });
+    }
+    Ok(())
+}
+
+fn call(tool: &Tool, form: &Form, request: &Request) -> Tag {
+    let at = format!("/tools/{}", tool.name);
+    let style = form.arguments.as_deref().and_then(Style::of_name).unwrap_or_default();
+    let input = match &tool.input {
+        Input::Schema(schema) => Kind::Json(Json {
+            at: format!("{at}/parameters"),
+            schema: schema.clone(),
+            style,
+            any_order: request.any_order,
+            max_whitespace: None,
+        }),
+        Input::Regex(pattern) => Kind::Regex(pattern.clone()),
+        Input::Grammar(syntax, source) => Kind::Grammar(*syntax, source.clone()),
+        Input::Text => Kind::AnyText(AnyText::default()),
+    };
+    let input = Format::new(at.clone(), input);
+    let content = match &form.id {
+        None => input,
+        Some(id) => {
+            let pattern = Format::new(at.clone(), Kind::Regex(id.pattern.clone()));
+            let end = Format::new(at.clone(), Kind::Const(id.end.clone()));
+            Format::new(at.clone(), Kind::Sequence(vec![pattern, end, input]))
+        }
+    };
+    let begin = Marker::Text(form.begin.replace("{name}", &tool.name));
+    let role = Role::Call(tool.name.clone());
+    Tag { at, begin, content: Box::new(content), end: markers(form.end.list()), role }
+}
+
+fn markers(texts: &[String]) -> Vec<Marker> {
+    texts.iter().cloned().map(Marker::Text).collect()
+}
+
+/// Free text with calls in it.
+fn in_text(model: &ModelFormat, calls: Vec<Tag>, wish: &Wish<'_>) -> Format {
+    let mut parts = Vec::new();
+    if let Some(reasoning) = &model.reasoning {
+        parts.extend(thinking(reasoning, wish.request.thinking));
+    }
+    let mut excludes = model.text.excludes.clone();
+    if let Some(reasoning) = &model.reasoning {
+        excludes.push(reasoning.begin.clone());
+        excludes.extend(reasoning.end.list().iter().cloned());
+    }
+    parts.push(answer(model, calls, excludes, wish));
+    one_or_sequence(parts)
+}
+
+/// What follows the reasoning.
+fn answer(model: &ModelFormat, calls: Vec<Tag>, mut excludes: Vec<String>, wish: &Wish<'_>) -> Format {
+    let at = "/answer";
+    if calls.is_empty() {
+        if let Some(answer) = &wish.request.answer {
+            return answer.clone();
+        }
+        // Without tools nothing may look like a call.
+        excludes.push(model.calls.trigger.clone());
+        return Format::new(at, Kind::AnyText(AnyText { excludes, ..AnyText::default() }));
+    }
+    let section = model.calls.section.as_ref().map(|section| {
+        let list = Kind::Separated(Separated {
+            tags: calls.clone(),
+            last: Vec::new(),
+            separator: model.calls.separator.clone(),
+            at_least_one: true,
+            stop_after_first: wish.one_call,
+        });
+        let tag = Tag {
+            at: "/calls/section".into(),
+            begin: Marker::Text(section.begin.clone()),
+            content: Box::new(Format::new("/calls", list)),
+            end: vec![Marker::Text(section.end.clone())],
+            role: Role::Section,
+        };
+        (section, tag)
+    });
+    let must_call = |section: Option<(&super::Section, Tag)>| match section {
+        Some((section, tag)) => {
+            let mut parts = silent(&section.before);
+            parts.push(Format::new(at, Kind::Tag(tag)));
+            one_or_sequence(parts)
+        }
+        None => dispatch(model, calls.clone(), &excludes, true, wish.one_call),
+    };
+    if wish.must_call {
+        return must_call(section);
+    }
+    if let Some(answer) = &wish.request.answer {
+        let calls = must_call(section);
+        return Format::new(at, Kind::Or(vec![calls, answer.clone()]));
+    }
+    let tags = match section {
+        Some((_, tag)) => vec![tag],
+        None => calls,
+    };
+    dispatch(model, tags, &excludes, false, wish.one_call)
+}
+
+fn dispatch(model: &ModelFormat, tags: Vec<Tag>, excludes: &[String], first: bool, only_one: bool) -> Format {
+    let trigger = Marker::Text(model.calls.trigger.clone());
+    let arm = Arm { at: "/calls/trigger".into(), trigger, then: Then::Tags(tags) };
+    let dispatch = Dispatch {
+        arms: vec![arm],
+        excludes: markers(excludes),
+        at_least_one: first,
+        stop_after_first: only_one,
+        by_token: false,
+    };
+    Format::new("/answer", Kind::Dispatch(dispatch))
+}
+
+/// The reasoning in front of an answer, if there may be some.
+fn thinking(reasoning: &Reasoning, thinking: Thinking) -> Option<Format> {
+    let begin = match thinking {
+        Thinking::Off => return None,
+        Thinking::Begun => "",
+        Thinking::Optional | Thinking::Required => &reasoning.begin,
+    };
+    let tag = reasoning_tag(reasoning, begin);
+    let mut parts = vec![Format::new("/reasoning", Kind::Tag(tag))];
+    parts.extend(silent(&reasoning.after));
+    let all = one_or_sequence(parts);
+    if thinking != Thinking::Optional {
+        return Some(all);
+    }
+    Some(Format::new("/reasoning", Kind::Repeat { content: Box::new(all), min: 0, max: Some(1) }))
+}
+
+fn reasoning_tag(reasoning: &Reasoning, begin: &str) -> Tag {
+    Tag {
+        at: "/reasoning".into(),
+        begin: Marker::Text(begin.into()),
+        content: Box::new(Format::new("/reasoning", Kind::AnyText(AnyText::default()))),
+        end: markers(reasoning.end.list()),
+        role: Role::Reasoning,
+    }
+}
+
+/// A text that has to be written, but is not reported.
+fn silent(text: &str) -> Vec<Format> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let tag = Tag {
+        at: "/layout".into(),
+        begin: Marker::Text(text.into()),
+        content: Box::new(Format::new("/layout", Kind::Const(String::new()))),
+        end: vec![Marker::Text(String::new())],
+        role: Role::Section,
+    };
+    vec![Format::new("/layout", Kind::Tag(tag))]
+}
+
+fn one_or_sequence(mut parts: Vec<Format>) -> Format {
+    match (parts.len(), parts.pop()) {
+        (1, Some(only)) => only,
+        (_, last) => {
+            parts.extend(last);
+            Format::new("", Kind::Sequence(parts))
+        }
+    }
+}
+
+/// A list of messages: calls, texts and reasoning.
+fn in_messages(model: &ModelFormat, messages: &Messages, calls: Vec<Tag>, wish: &Wish<'_>) -> Format {
+    let content = wish.request.answer.clone();
+    let content = content.unwrap_or_else(|| Format::new("/answer", Kind::AnyText(AnyText::default())));
+    let text = Tag {
+        at: "/messages/text".into(),
+        begin: Marker::Text(messages.text.begin.clone()),
+        content: Box::new(content),
+        end: markers(messages.text.end.list()),
+        role: Role::Text,
+    };
+    let reasoning = match (&model.reasoning, wish.request.thinking) {
+        (None, _) | (_, Thinking::Off) => None,
+        (Some(reasoning), _) => Some(reasoning_tag(reasoning, &reasoning.begin)),
+    };
+    let list = |tags: Vec<Tag>, last: Vec<Tag>, stop_after_first: bool| {
+        let separator = messages.separator.clone();
+        Kind::Separated(Separated { tags, last, separator, at_least_one: true, stop_after_first })
+    };
+    let mut parts = Vec::new();
+    if wish.request.thinking == Thinking::Begun
+        && let Some(reasoning) = &model.reasoning
+    {
+        parts.push(Format::new("/reasoning", Kind::Tag(reasoning_tag(reasoning, ""))));
+        parts.extend(silent(&messages.separator));
+    }
+    if wish.must_call {
+        if let Some(tag) = reasoning {
+            let mut message = vec![Format::new("/reasoning", Kind::Tag(tag))];
+            message.extend(silent(&messages.separator));
+            let min = u32::from(wish.request.thinking == Thinking::Required);
+            let content = Box::new(one_or_sequence(message));
+            parts.push(Format::new("/reasoning", Kind::Repeat { content, min, max: None }));
+        }
+        parts.push(Format::new("/calls", list(calls, Vec::new(), wish.one_call)));
+        return one_or_sequence(parts);
+    }
+    // The final answer ends the list; what is thought does not.
+    let mut last = vec![text];
+    let mut tags: Vec<Tag> = reasoning.into_iter().collect();
+    if wish.one_call {
+        last.extend(calls);
+    } else {
+        tags.extend(calls);
+    }
+    parts.push(Format::new("/messages", list(tags, last, false)));
+    one_or_sequence(parts)
+}

@@ -1,0 +1,270 @@
+//! Stop strings: a text ends where one of them comes, and whoever streams the text must not show the beginning of one.
+//!
+//! ```
+//! use maskwright::StopStrings;
+//!
+//! let stops = StopStrings::new(["</answer>", "\n\n"])?;
+//! let mut stream = stops.stream();
+//! assert_eq!(stream.push(b"42<"), "42");            // `<` may be the beginning of a stop string
+//! assert_eq!(stream.push(b"b>"), "<b>");            // it was not
+//! assert_eq!(stream.push(b"</answer> and more"), "");
+//! assert_eq!(stream.stopped(), Some(0));
+//! # Ok::<(), maskwright::StopError>(())
+//! ```
+//!
+//! All stop strings are looked for at once, byte by byte, with the automaton of Aho and Corasick: a state is the longest end of the
+//! text that is the beginning of some stop string. What belongs to it is held back, and so is a character of
+//! which not all bytes are there, since tokens may end inside of one.
+
+use core::fmt;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Strings that end a text.
+#[derive(Clone, Debug)]
+pub struct StopStrings {
+    automaton: Arc<Automaton>,
+}
+
+/// Why some stop strings cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StopError {
+    /// The string of this number is empty: every text would end at once.
+    Empty(usize),
+    /// All strings together have more bytes than [`StopStrings::MAX_BYTES`].
+    TooLong,
+}
+
+impl fmt::Display for StopError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty(number) => {
+                write!(f, "stop string {number} is empty, so every text would end at once")
+            }
+            Self::TooLong => write!(f, "the stop strings have more than {} bytes", StopStrings::MAX_BYTES),
+        }
+    }
+}
+
+impl core::error::Error for StopError {}
+
+#[derive(Debug)]
+struct Automaton {
+    states: Vec<State>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    /// By byte.
+    next: Vec<(u8, u32)>,
+    /// The state of the longest proper end that is a state.
+    fallback: u32,
+    /// How many bytes lead here.
+    depth: usize,
+    /// The stop string that ends here, and its length; the longest, and of equal ones the first.
+    ends: Option<(usize, usize)>,
+}
+
+impl StopStrings {
+    /// The most bytes that all strings together may have.
+    pub const MAX_BYTES: usize = 1 << 16;
+
+    /// Prepares some strings.
+    pub fn new<S: AsRef<str>>(strings: impl IntoIterator<Item = S>) -> Result<Self, StopError> {
+        let mut states = vec![State::default()];
+        let mut bytes = 0;
+        for (number, string) in strings.into_iter().enumerate() {
+            let string = string.as_ref().as_bytes();
+            bytes += string.len();
+            if string.is_empty() {
+                return Err(StopError::Empty(number));
+            }
+            if bytes > Self::MAX_BYTES {
+                return Err(StopError::TooLong);
+            }
+            let mut at = 0;
+            for &byte in string {
+                at = child(&mut states, at, byte);
+            }
+            states[at].ends.get_or_insert((number, string.len()));
+        }
+        let mut automaton = Automaton { states };
+        automaton.find_fallbacks();
+        Ok(Self { automaton: Arc::new(automaton) })
+    }
+
+    /// A text that is about to be written.
+    pub fn stream(&self) -> StopStream {
+        StopStream { automaton: self.automaton.clone(), state: 0, held: Vec::new(), stopped: None }
+    }
+}
+
+/// The child of a state, made if it is not there.
+fn child(states: &mut Vec<State>, at: usize, byte: u8) -> usize {
+    if let Some((_, next)) = states[at].next.iter().find(|(other, _)| *other == byte) {
+        return *next as usize;
+    }
+    let (next, depth) = (states.len(), states[at].depth + 1);
+    states[at].next.push((byte, next as u32));
+    states.push(State { depth, ..State::default() });
+    next
+}
+
+impl Automaton {
+    /// Breadth first, so that the fallbacks of shorter states are known.
+    fn find_fallbacks(&mut self) {
+        let mut work = VecDeque::from([0u32]);
+        while let Some(at) = work.pop_front() {
+            let state = self.states[at as usize].clone();
+            for (byte, next) in state.next {
+                let fallback = if at == 0 { 0 } else { self.step(state.fallback, byte) };
+                let inherited = self.states[fallback as usize].ends;
+                let next_state = &mut self.states[next as usize];
+                next_state.fallback = fallback;
+                // The longer string began earlier, so it is the one that counts.
+                next_state.ends = next_state.ends.or(inherited);
+                work.push_back(next);
+            }
+        }
+    }
+
+    fn step(&self, mut state: u32, byte: u8) -> u32 {
+        loop {
+            let here = &self.states[state as usize];
+            match here.next.iter().find(|(other, _)| *other == byte) {
+                Some((_, next)) => return *next,
+                None if state == 0 => return 0,
+                None => state = here.fallback,
+            }
+        }
+    }
+}
+
+/// A text that is being written: bytes go in, and what may be shown comes out.
+#[derive(Clone, Debug)]
+pub struct StopStream {
+    automaton: Arc<Automaton>,
+    state: u32,
+    /// What is not shown yet.
+    held: Vec<u8>,
+    stopped: Option<usize>,
+}
+
+impl StopStream {
+    /// Adds bytes, of a token as a rule, and returns the text that can be shown now. After a stop string nothing comes any more.
+    /// Bytes that are no UTF-8 become U+FFFD.
+    pub fn push(&mut self, bytes: &[u8]) -> String {
+        for &byte in bytes {
+            if self.stopped.is_some() {
+                break;
+            }
+            self.held.push(byte);
+            self.state = self.automaton.step(self.state, byte);
+            if let Some((number, length)) = self.automaton.states[self.state as usize].ends {
+                self.stopped = Some(number);
+                self.held.truncate(self.held.len().saturating_sub(length));
+                let shown = String::from_utf8_lossy(&self.held).into_owned();
+                self.held.clear();
+                return shown;
+            }
+        }
+        let kept = self.automaton.states[self.state as usize].depth;
+        let end = self.held.len().saturating_sub(kept);
+        let end = end - unfinished(&self.held[..end]);
+        let shown = String::from_utf8_lossy(&self.held[..end]).into_owned();
+        self.held.drain(..end);
+        shown
+    }
+
+    /// The text is over: returns what was held back.
+    pub fn finish(&mut self) -> String {
+        self.state = 0;
+        let shown = String::from_utf8_lossy(&self.held).into_owned();
+        self.held.clear();
+        shown
+    }
+
+    /// The number of the stop string that has ended the text.
+    pub fn stopped(&self) -> Option<usize> {
+        self.stopped
+    }
+}
+
+/// How many bytes at the end are the beginning of a character.
+fn unfinished(bytes: &[u8]) -> usize {
+    match bytes.utf8_chunks().last() {
+        // What is cut off in the middle is shorter than the character; anything else is broken and stays broken.
+        Some(chunk) if is_beginning(chunk.invalid()) => chunk.invalid().len(),
+        _ => 0,
+    }
+}
+
+fn is_beginning(bytes: &[u8]) -> bool {
+    match core::str::from_utf8(bytes) {
+        Ok(_) => false,
+        Err(error) => error.valid_up_to() == 0 && error.error_len().is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition: the stop string that is complete first, and of those that end there the one that began first.
+    fn by_search(strings: &[&str], text: &str) -> (String, Option<usize>) {
+        let ends = |at: usize| {
+            let found =
+                strings.iter().enumerate().filter(|(_, s)| text.as_bytes()[..at].ends_with(s.as_bytes()));
+            found.max_by_key(|(number, s)| (s.len(), core::cmp::Reverse(*number)))
+        };
+        match (0..=text.len()).find_map(|at| ends(at).map(|(number, s)| (at - s.len(), number))) {
+            Some((end, number)) => (text[..end].to_owned(), Some(number)),
+            None => (text.to_owned(), None),
+        }
+    }
+
+    #[test]
+    fn streams_show_what_a_search_finds() {
+        let sets: [&[&str]; 5] = [&["ab", "bab"], &["aa"], &["a", "ab"], &["é", "bé"], &["abab", "ba", "é"]];
+        let letters = ["a", "b", "é"];
+        for strings in sets {
+            let stops = StopStrings::new(strings).unwrap();
+            for number in 0..3usize.pow(7) {
+                let text: String = (0..7).map(|place| letters[number / 3usize.pow(place) % 3]).collect();
+                let (wanted, stopped) = by_search(strings, &text);
+                // In pieces of one byte, of two, and of three.
+                for size in 1..4 {
+                    let mut stream = stops.stream();
+                    let mut shown: String =
+                        text.as_bytes().chunks(size).map(|piece| stream.push(piece)).collect();
+                    assert!(wanted.starts_with(&shown), "{strings:?} in {text}: {shown}");
+                    shown.push_str(&stream.finish());
+                    assert_eq!((shown, stream.stopped()), (wanted.clone(), stopped), "{strings:?} in {text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_certain_is_held_back() {
+        let stops = StopStrings::new(["<end>"]).unwrap();
+        let mut stream = stops.stream();
+        assert_eq!(stream.push(b"a<en"), "a");
+        assert_eq!(stream.push(b"<"), "<en");
+        assert_eq!(stream.push("é".as_bytes()), "<é");
+        assert_eq!(stream.push(&"é".as_bytes()[..1]), "");
+        assert_eq!(stream.push(&"é".as_bytes()[1..]), "é");
+        // A byte that begins no character is not waited for.
+        assert_eq!(stream.push(b"\xFF!"), "\u{FFFD}!");
+    }
+
+    #[test]
+    fn strings_that_cannot_be_used() {
+        assert_eq!(StopStrings::new(["a", ""]).unwrap_err(), StopError::Empty(1));
+        let long = "a".repeat(StopStrings::MAX_BYTES + 1);
+        assert_eq!(StopStrings::new([long]).unwrap_err(), StopError::TooLong);
+        let none: [&str; 0] = [];
+        assert_eq!(StopStrings::new(none).unwrap().stream().push(b"text"), "text");
+    }
+}

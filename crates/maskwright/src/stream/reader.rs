@@ -1,0 +1,617 @@
+//! The reader itself: a plan, the place in it, and what has not been understood yet.
+
+use core::mem;
+use std::sync::Arc;
+
+use maskwright_frontend::tag::{Format, Role};
+use maskwright_vocab::{TokenId, Vocabulary};
+
+use super::document::{Found, JsonEnd, Parameters, Progress, held_back};
+use super::plan::{DONE, LOST, Plan, PlanError, Step, StepId, Way, What};
+
+/// Something that a reader understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// More of the answer.
+    Text(String),
+    /// More of the reasoning.
+    Reasoning(String),
+    /// A call of a tool has begun. Calls are counted from 0.
+    CallBegun {
+        /// Which call.
+        index: usize,
+        /// The name of the tool.
+        name: String,
+    },
+    /// What the model calls the call, where its format has such a thing: Kimi K2 numbers its calls.
+    CallId {
+        /// Which call.
+        index: usize,
+        /// The number, or whatever it is.
+        id: String,
+    },
+    /// More of the arguments of a call. Parameters that are written in another way arrive as JSON.
+    ArgumentDelta {
+        /// Which call.
+        index: usize,
+        /// What comes next.
+        delta: String,
+    },
+    /// A call is complete.
+    CallDone {
+        /// Which call.
+        index: usize,
+        /// The name of the tool.
+        name: String,
+        /// All deltas together.
+        arguments: String,
+    },
+    /// A call that had begun turned out not to be one, or was cut off.
+    CallFailed {
+        /// Which call.
+        index: usize,
+        /// The name of the tool.
+        name: String,
+        /// Everything that was read of it, the marker it began with included.
+        text: String,
+    },
+    /// A tag without a role has begun. Tags are counted from 0.
+    TagBegun {
+        /// Which tag.
+        index: usize,
+        /// The marker it begins with.
+        begin: String,
+    },
+    /// More of the content of a tag.
+    TagDelta {
+        /// Which tag.
+        index: usize,
+        /// What comes next.
+        delta: String,
+    },
+    /// A tag is complete.
+    TagDone {
+        /// Which tag.
+        index: usize,
+        /// All deltas together.
+        content: String,
+    },
+    /// A tag that had begun turned out not to be one, or was cut off.
+    TagFailed {
+        /// Which tag.
+        index: usize,
+        /// Everything that was read of it, the marker it began with included.
+        text: String,
+    },
+}
+
+/// How a text ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Finish {
+    /// It is all that the tree asks for.
+    Complete,
+    /// It could have gone on, and should have.
+    Cut,
+    /// Something in it was not what the tree asks for.
+    Strayed,
+}
+
+impl Finish {
+    /// Whether it is [`Finish::Complete`].
+    pub fn is_complete(self) -> bool {
+        self == Self::Complete
+    }
+}
+
+/// Reads a text, piece by piece.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    plan: Arc<Plan>,
+    step: StepId,
+    /// What has not been understood yet, and how much of it is done.
+    buffer: String,
+    read: usize,
+    /// The beginning of a character whose rest has not come.
+    bytes: Vec<u8>,
+    open: Vec<Open>,
+    document: Document,
+    calls: usize,
+    tags: usize,
+    strayed: bool,
+    /// A line break may stand here: the one behind the last parameter.
+    may_break: bool,
+    /// Steps since something was read. A plan could go in circles without reading.
+    idle: usize,
+}
+
+/// A tag that has begun.
+#[derive(Clone, Debug)]
+struct Open {
+    what: Channel,
+    resume: Option<StepId>,
+    /// Everything that was read since it began.
+    text: String,
+    /// What was reported of it.
+    content: String,
+    id: String,
+}
+
+/// Where the content of a tag goes.
+#[derive(Clone, Debug)]
+enum Channel {
+    Text,
+    Reasoning,
+    Call { index: usize, name: String, with_json: bool },
+    Tag { index: usize },
+}
+
+/// The document that is being read.
+#[derive(Clone, Debug, Default)]
+enum Document {
+    #[default]
+    None,
+    Json(JsonEnd),
+    Parameters(Parameters),
+}
+
+/// Whether a step led on.
+enum Went {
+    On,
+    Waiting,
+}
+
+impl Reader {
+    /// A reader for texts that a tree describes.
+    pub fn new(format: &Format) -> Result<Self, PlanError> {
+        let plan = Plan::new(format)?;
+        Ok(Self {
+            step: plan.start,
+            plan: Arc::new(plan),
+            buffer: String::new(),
+            read: 0,
+            bytes: Vec::new(),
+            open: Vec::new(),
+            document: Document::None,
+            calls: 0,
+            tags: 0,
+            strayed: false,
+            may_break: false,
+            idle: 0,
+        })
+    }
+
+    /// The same reader at the beginning of another text. The plan is shared.
+    #[must_use]
+    pub fn fresh(&self) -> Self {
+        Self {
+            plan: self.plan.clone(),
+            step: self.plan.start,
+            buffer: String::new(),
+            read: 0,
+            bytes: Vec::new(),
+            open: Vec::new(),
+            document: Document::None,
+            calls: 0,
+            tags: 0,
+            strayed: false,
+            may_break: false,
+            idle: 0,
+        }
+    }
+
+    /// Reads a piece of text.
+    pub fn feed(&mut self, text: &str, events: &mut Vec<Event>) {
+        self.flush_bytes();
+        self.buffer.push_str(text);
+        self.advance(false, events);
+    }
+
+    /// Reads some bytes, which may end inside a character.
+    pub fn feed_bytes(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
+        self.bytes.extend_from_slice(bytes);
+        loop {
+            match core::str::from_utf8(&self.bytes) {
+                Ok(text) => {
+                    self.buffer.push_str(text);
+                    self.bytes.clear();
+                    break;
+                }
+                Err(error) => {
+                    let good = error.valid_up_to();
+                    self.buffer.push_str(&String::from_utf8_lossy(&self.bytes[..good]));
+                    let Some(bad) = error.error_len() else {
+                        self.bytes.drain(..good);
+                        break;
+                    };
+                    self.buffer.push(char::REPLACEMENT_CHARACTER);
+                    self.bytes.drain(..good + bad);
+                }
+            }
+        }
+        self.advance(false, events);
+    }
+
+    /// Reads a token: its bytes, or the name of a special one. Tokens that stand for nothing are nothing.
+    pub fn feed_token(&mut self, token: TokenId, vocabulary: &Vocabulary, events: &mut Vec<Event>) {
+        match vocabulary.special_name(token) {
+            Some(name) => self.feed(name, events),
+            None => self.feed_bytes(vocabulary.bytes(token), events),
+        }
+    }
+
+    /// Says that nothing follows.
+    pub fn finish(&mut self, events: &mut Vec<Event>) -> Finish {
+        self.flush_bytes();
+        self.advance(true, events);
+        let plan = self.plan.clone();
+        let mut is_over = match &plan.steps[self.step] {
+            Step::Done => true,
+            Step::Until { may_end, .. } => *may_end,
+            _ => false,
+        };
+        // A marker that ends the text is often not shown to those who read it.
+        let rest = self.rest().to_owned();
+        let ends =
+            |way: &Way| way.marker.starts_with(&rest) && matches!(plan.steps[way.next], Step::End { .. });
+        let is_closed = match &plan.steps[self.step] {
+            Step::Expect { arms, .. } => !arms.is_empty() && arms.iter().all(ends),
+            Step::Until { arms, what: What::Content | What::Free, .. } => arms.iter().any(ends),
+            _ => false,
+        };
+        if is_closed && !self.rest().is_empty() {
+            self.skip(rest.len());
+        }
+        while let Some(open) = self.open.pop() {
+            is_over = false;
+            if is_closed { Self::close(open, events) } else { Self::fail_one(open, events) }
+        }
+        if !self.rest().is_empty() {
+            is_over = false;
+            events.push(Event::Text(self.rest().to_owned()));
+            self.skip(self.rest().len());
+        }
+        self.step = DONE;
+        match (self.strayed, is_over) {
+            (true, _) => Finish::Strayed,
+            (false, true) => Finish::Complete,
+            (false, false) => Finish::Cut,
+        }
+    }
+
+    /// Bytes that no text has in front of a text are a broken character.
+    fn flush_bytes(&mut self) {
+        if !self.bytes.is_empty() {
+            self.buffer.push(char::REPLACEMENT_CHARACTER);
+            self.bytes.clear();
+        }
+    }
+
+    /// Goes on as far as what has come allows.
+    fn advance(&mut self, is_last: bool, events: &mut Vec<Event>) {
+        let plan = self.plan.clone();
+        self.idle = 0;
+        while let Went::On = self.go(&plan, is_last, events) {
+            self.idle += 1;
+            if self.idle > plan.steps.len() + 8 {
+                self.stray(events);
+                self.idle = 0;
+            }
+        }
+        self.buffer.drain(..self.read);
+        self.read = 0;
+    }
+
+    fn go(&mut self, plan: &Plan, is_last: bool, events: &mut Vec<Event>) -> Went {
+        match &plan.steps[self.step] {
+            Step::Done | Step::Lost => {
+                if self.rest().is_empty() {
+                    return Went::Waiting;
+                }
+                self.strayed = true;
+                let text = self.rest().to_owned();
+                self.skip(text.len());
+                events.push(Event::Text(text));
+                Went::Waiting
+            }
+            Step::Begin { role, begin, with_json, resume, next } => {
+                self.begin(role, begin, *with_json, *resume, events);
+                self.step = *next;
+                Went::On
+            }
+            Step::End { next } => {
+                if let Some(open) = self.open.pop() {
+                    Self::close(open, events);
+                }
+                self.step = *next;
+                Went::On
+            }
+            Step::Say { text, next } => {
+                if !matches!(self.open.last(), Some(Open { what: Channel::Call { .. }, .. })) {
+                    self.report(text, What::Free, events);
+                }
+                self.step = *next;
+                Went::On
+            }
+            Step::Until { arms, what, .. } => self.until(arms, *what, is_last, events),
+            Step::Expect { arms, otherwise, fallback } => {
+                let found = self.expected(arms, is_last);
+                match (found, otherwise, fallback) {
+                    (Expected::Wait, ..) => return Went::Waiting,
+                    (Expected::Way { next, length, exact }, ..) => {
+                        self.strayed |= !exact;
+                        self.may_break = false;
+                        self.skip(length);
+                        self.step = next;
+                    }
+                    (Expected::None, Some(next), _) => self.step = *next,
+                    // The end of the text is no mistake; what it cut off is told at the finish.
+                    (Expected::None, None, _) if is_last && self.may_be_cut(arms) => return Went::Waiting,
+                    (Expected::None, None, Some(fallback)) => {
+                        self.strayed = true;
+                        self.report(&fallback.text, What::Free, events);
+                        self.step = fallback.next;
+                    }
+                    (Expected::None, None, None) => self.stray(events),
+                }
+                Went::On
+            }
+            Step::Json { next } => self.json(*next, is_last, events),
+            Step::Parameters { wire, list, next } => {
+                let mut json = String::new();
+                let mut state = match mem::take(&mut self.document) {
+                    Document::Parameters(state) => state,
+                    _ => Parameters::default(),
+                };
+                let progress = state.step(self.rest(), is_last, *wire, list, &mut json);
+                self.document = Document::Parameters(state);
+                self.report(&json, What::Content, events);
+                match progress {
+                    Progress::Read(length) => self.skip(length),
+                    Progress::Wait => return Went::Waiting,
+                    Progress::Over => {
+                        self.document = Document::None;
+                        self.may_break = true;
+                        self.step = *next;
+                    }
+                    Progress::Broken if is_last => return Went::Waiting,
+                    Progress::Broken => self.stray(events),
+                }
+                Went::On
+            }
+        }
+    }
+
+    fn json(&mut self, next: StepId, is_last: bool, events: &mut Vec<Event>) -> Went {
+        let mut end = if let Document::Json(end) = mem::take(&mut self.document) {
+            end
+        } else {
+            // No grammar allows white space here, but models do without one.
+            let blanks = self.rest().len() - self.rest().trim_start().len();
+            self.strayed |= blanks > 0;
+            self.skip(blanks);
+            if self.rest().is_empty() {
+                return Went::Waiting;
+            }
+            JsonEnd::default()
+        };
+        let (length, is_over) = match end.read(self.rest(), is_last) {
+            Found::More(length) => (length, false),
+            Found::End(length) => (length, true),
+            Found::Nothing => {
+                if is_last {
+                    return Went::Waiting;
+                }
+                self.stray(events);
+                return Went::On;
+            }
+        };
+        let text = self.rest()[..length].to_owned();
+        self.skip(length);
+        self.report(&text, What::Content, events);
+        if is_over {
+            self.step = next;
+            return Went::On;
+        }
+        self.document = Document::Json(end);
+        Went::Waiting
+    }
+
+    /// Text up to the marker that is complete first.
+    fn until(&mut self, arms: &[Way], what: What, is_last: bool, events: &mut Vec<Event>) -> Went {
+        let rest = self.rest();
+        let ends = arms
+            .iter()
+            .filter_map(|way| rest.find(&*way.marker).map(|at| (at + way.marker.len(), at, way.next)));
+        if let Some((end, at, next)) = ends.min() {
+            let text = rest[..at].to_owned();
+            self.report(&text, what, events);
+            self.skip(end);
+            self.step = next;
+            return Went::On;
+        }
+        let held = if is_last { 0 } else { held_back(rest, arms.iter().map(|way| &*way.marker)) };
+        let held = if is_last && self.is_cut_marker(arms) {
+            held_back(rest, arms.iter().map(|way| &*way.marker))
+        } else {
+            held
+        };
+        let text = rest[..rest.len() - held].to_owned();
+        self.report(&text, what, events);
+        self.skip(text.len());
+        Went::Waiting
+    }
+
+    /// Whether the text was cut inside a marker that it cannot do without.
+    fn is_cut_marker(&self, arms: &[Way]) -> bool {
+        let plan = &self.plan;
+        match &plan.steps[self.step] {
+            Step::Until { may_end, .. } => !may_end && !arms.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Whether what is left may be the beginning of a marker.
+    fn may_be_cut(&self, arms: &[Way]) -> bool {
+        arms.iter().any(|way| way.marker.starts_with(self.rest()))
+    }
+
+    /// Which of the markers comes, the longest first.
+    fn expected(&self, arms: &[Way], is_last: bool) -> Expected {
+        match self.expected_at(arms, 0, is_last) {
+            Expected::None => {
+                // White space that no grammar allows, but that models write without one.
+                let blanks = self.rest().len() - self.rest().trim_start().len();
+                if blanks == 0 { Expected::None } else { self.expected_at(arms, blanks, is_last) }
+            }
+            found => found,
+        }
+    }
+
+    fn expected_at(&self, arms: &[Way], skipped: usize, is_last: bool) -> Expected {
+        let rest = &self.rest()[skipped..];
+        let mut longest: Option<&Way> = None;
+        for way in arms {
+            if rest.starts_with(&way.marker) {
+                if longest.is_none_or(|known| known.marker.len() < way.marker.len()) {
+                    longest = Some(way);
+                }
+            } else if way.marker.starts_with(rest) && !is_last {
+                return Expected::Wait;
+            }
+        }
+        longest.map_or(Expected::None, |way| Expected::Way {
+            next: way.next,
+            length: skipped + way.marker.len(),
+            exact: skipped == 0 || self.may_break && &self.rest()[..skipped] == "\n",
+        })
+    }
+
+    fn begin(
+        &mut self,
+        role: &Role,
+        begin: &str,
+        with_json: bool,
+        resume: Option<StepId>,
+        events: &mut Vec<Event>,
+    ) {
+        let what = match role {
+            Role::Reasoning => Channel::Reasoning,
+            Role::Text | Role::Section => Channel::Text,
+            Role::Call(name) => {
+                let (index, name) = (self.calls, name.clone());
+                self.calls += 1;
+                events.push(Event::CallBegun { index, name: name.clone() });
+                Channel::Call { index, name, with_json }
+            }
+            Role::Plain => {
+                let index = self.tags;
+                self.tags += 1;
+                events.push(Event::TagBegun { index, begin: begin.into() });
+                Channel::Tag { index }
+            }
+        };
+        let text = begin.to_owned();
+        self.open.push(Open { what, resume, text, content: String::new(), id: String::new() });
+    }
+
+    fn close(open: Open, events: &mut Vec<Event>) {
+        match open.what {
+            Channel::Call { index, name, .. } => {
+                events.push(Event::CallDone { index, name, arguments: open.content });
+            }
+            Channel::Tag { index } => events.push(Event::TagDone { index, content: open.content }),
+            Channel::Text | Channel::Reasoning => {}
+        }
+    }
+
+    fn fail_one(open: Open, events: &mut Vec<Event>) {
+        match open.what {
+            Channel::Call { index, name, .. } => {
+                events.push(Event::CallFailed { index, name, text: open.text });
+            }
+            Channel::Tag { index } => events.push(Event::TagFailed { index, text: open.text }),
+            Channel::Text | Channel::Reasoning => {}
+        }
+    }
+
+    /// What has come does not fit: goes on where free text may stand.
+    fn stray(&mut self, events: &mut Vec<Event>) {
+        self.strayed = true;
+        self.document = Document::None;
+        self.step = LOST;
+        while let Some(open) = self.open.pop() {
+            let resume = open.resume;
+            Self::fail_one(open, events);
+            if let Some(step) = resume {
+                self.step = step;
+                break;
+            }
+        }
+    }
+
+    /// Reports some content to the channel that it belongs to.
+    fn report(&mut self, text: &str, what: What, events: &mut Vec<Event>) {
+        if text.is_empty() {
+            return;
+        }
+        let Some(open) = self.open.last_mut() else {
+            events.push(Event::Text(text.into()));
+            return;
+        };
+        match &open.what {
+            Channel::Text => events.push(Event::Text(text.into())),
+            Channel::Reasoning => events.push(Event::Reasoning(text.into())),
+            Channel::Tag { index } => {
+                open.content.push_str(text);
+                events.push(Event::TagDelta { index: *index, delta: text.into() });
+            }
+            Channel::Call { index, with_json, .. } => {
+                let is_document =
+                    matches!(self.plan.steps[self.step], Step::Json { .. } | Step::Parameters { .. });
+                if *with_json && !is_document {
+                    if what == What::Content {
+                        open.id.push_str(text);
+                    }
+                    return;
+                }
+                if !open.id.is_empty() {
+                    events.push(Event::CallId { index: *index, id: mem::take(&mut open.id) });
+                }
+                open.content.push_str(text);
+                events.push(Event::ArgumentDelta { index: *index, delta: text.into() });
+            }
+        }
+    }
+
+    fn rest(&self) -> &str {
+        &self.buffer[self.read..]
+    }
+
+    /// Marks some of the text as read.
+    fn skip(&mut self, length: usize) {
+        if length == 0 {
+            return;
+        }
+        self.idle = 0;
+        let text = &self.buffer[self.read..self.read + length];
+        for open in &mut self.open {
+            if matches!(open.what, Channel::Call { .. } | Channel::Tag { .. }) {
+                open.text.push_str(text);
+            }
+        }
+        self.read += length;
+    }
+}
+
+/// What a place that expects a marker sees.
+enum Expected {
+    /// A marker, so long with the white space in front of it.
+    Way {
+        next: StepId,
+        length: usize,
+        exact: bool,
+    },
+    Wait,
+    None,
+}
