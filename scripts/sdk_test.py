@@ -110,6 +110,50 @@ def responses_stream(client):
         assert isinstance(stream.get_final_response().output_parsed, Cat)
 
 
+WEATHER = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "enum": ["Oslo", "Rome"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+
+
+def valid(arguments):
+    arguments = json.loads(arguments)
+    return set(arguments) == {"city", "days"} and arguments["city"] in ("Oslo", "Rome") and 1 <= arguments["days"] <= 9
+
+
+def tools(client):
+    tool = {"type": "function", "function": {"name": "weather", "description": "The weather", "strict": True, "parameters": WEATHER}}
+    messages = [{"role": "user", "content": "Is it warm in Oslo?"}]
+    options = dict(model=MODEL, tools=[tool], tool_choice="required", parallel_tool_calls=False, temperature=1, seed=1)
+    message = client.chat.completions.create(messages=messages, **options).choices[0].message
+    call = message.tool_calls[0]
+    assert call.function.name == "weather" and valid(call.function.arguments), message
+    chunks = list(client.chat.completions.create(messages=messages, stream=True, **options))
+    deltas = [delta for chunk in chunks for delta in (chunk.choices[0].delta.tool_calls or [])]
+    assert deltas[0].id and valid("".join(delta.function.arguments or "" for delta in deltas)), chunks
+    assert chunks[-1].choices[0].finish_reason == "tool_calls"
+    result = {"role": "tool", "tool_call_id": call.id, "content": "12 degrees"}
+    after = client.chat.completions.create(model=MODEL, messages=[*messages, message, result], tools=[tool], tool_choice="none", max_tokens=8)
+    assert after.choices[0].message.content, after
+    pattern = {"type": "grammar", "grammar": {"syntax": "regex", "definition": "[a-c]{4}"}}
+    custom = {"type": "custom", "custom": {"name": "code", "format": pattern}}
+    choice = {"type": "custom", "custom": {"name": "code"}}
+    call = client.chat.completions.create(model=MODEL, messages=messages, tools=[custom], tool_choice=choice).choices[0].message.tool_calls[0]
+    assert re.fullmatch("[a-c]{4}", call.custom.input), call
+
+
+def response_tools(client):
+    tool = {"type": "function", "name": "weather", "description": "The weather", "strict": True, "parameters": WEATHER}
+    options = dict(model=MODEL, input="Is it warm in Oslo?", tools=[tool], tool_choice="required", parallel_tool_calls=False)
+    answer = client.responses.create(**options)
+    assert answer.output[-1].type == "function_call" and valid(answer.output[-1].arguments), answer
+    events = list(client.responses.create(stream=True, **options))
+    done = [event for event in events if event.type == "response.function_call_arguments.done"]
+    assert len(done) == 1 and valid(done[0].arguments), events
+
+
 def errors(client):
     def refused(kind, **request):
         try:
@@ -132,7 +176,7 @@ def documented(client):
         exec(compile(code, f"docs/server.md, example {number}", "exec"), {"__name__": "example"})
 
 
-TESTS = [models, chat, chat_stream, chat_parse, chat_parse_stream, constraints, logprobs, completions, responses, responses_stream, errors, documented]
+TESTS = [models, chat, chat_stream, chat_parse, chat_parse_stream, constraints, logprobs, completions, responses, responses_stream, tools, response_tools, errors, documented]
 
 
 def start(program):

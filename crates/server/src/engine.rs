@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use maskwright::{
     backend::Backend,
+    formats::{FormatError, ModelFormat},
     service::{Client, Service},
 };
 use maskwright_runtime::{
@@ -21,7 +22,7 @@ use serde_json::Value;
 
 use crate::{
     error::{ApiError, Result},
-    request::Wish,
+    request::{Wish, plain_tools},
 };
 
 /// What an engine is made of.
@@ -36,13 +37,15 @@ pub struct Parts {
     pub template: Option<Arc<ChatTemplate>>,
     /// What a plain prompt begins with.
     pub first: Option<TokenId>,
+    /// How it writes tool calls. Without one, its template is looked at.
+    pub format: Option<ModelFormat>,
 }
 
 impl Parts {
     /// A model that was loaded, under a name.
     pub fn loaded(loaded: Loaded, name: impl Into<String>) -> Self {
         let Loaded { model, tokenizer, template, first } = loaded;
-        Self { name: name.into(), model: Box::new(model), tokenizer, template, first }
+        Self { name: name.into(), model: Box::new(model), tokenizer, template, first, format: None }
     }
 }
 
@@ -59,6 +62,9 @@ pub struct Engine {
     tokenizer: Arc<Tokenizer>,
     template: Option<Arc<ChatTemplate>>,
     first: Option<TokenId>,
+    format: ModelFormat,
+    /// Whether the template can write down tools.
+    knows_tools: bool,
     context: usize,
     scheduler: Scheduler,
     grammars: Client,
@@ -66,17 +72,27 @@ pub struct Engine {
 
 impl Engine {
     /// Starts a scheduler for a model, and has a service compile constraints with a backend for its vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// If the format of tool calls is none.
     pub fn start(
         parts: Parts,
         scheduling: scheduler::Options,
         service: &Service,
         backend: Arc<dyn Backend>,
-    ) -> Self {
-        let Parts { name, model, tokenizer, template, first } = parts;
+    ) -> Result<Self, FormatError> {
+        let Parts { name, model, tokenizer, template, first, format } = parts;
+        let source = tokenizer.chat_template().unwrap_or_default();
+        let knows_tools = source.contains("tools");
+        let format = match format {
+            Some(format) => format,
+            None => ModelFormat::named(guess_format(source))?,
+        };
         let context = model.context();
         let scheduler = Scheduler::start(model, tokenizer.vocabulary().clone(), scheduling);
         let grammars = service.client(backend);
-        Self { name, tokenizer, template, first, context, scheduler, grammars }
+        Ok(Self { name, tokenizer, template, first, format, knows_tools, context, scheduler, grammars })
     }
 
     /// The client by which constraints are compiled.
@@ -94,6 +110,11 @@ impl Engine {
 
     pub(crate) fn vocabulary(&self) -> &Arc<Vocabulary> {
         self.tokenizer.vocabulary()
+    }
+
+    /// How the model writes tool calls.
+    pub(crate) fn format(&self) -> &ModelFormat {
+        &self.format
     }
 
     pub(crate) fn context(&self) -> usize {
@@ -128,6 +149,13 @@ impl Engine {
             let message = "the model has no chat template; use /v1/completions with a plain prompt";
             ApiError::value(param, message)
         })?;
+        let written;
+        let (messages, tools) = if self.knows_tools {
+            (messages, tools)
+        } else {
+            written = plain_tools::write(messages, tools);
+            (&written, None)
+        };
         let vocabulary = self.vocabulary();
         let name =
             |token: Option<TokenId>| token.and_then(|token| vocabulary.special_name(token)).unwrap_or("");
@@ -180,6 +208,26 @@ impl Engine {
     }
 }
 
+/// The format that a template seems to be written for: each has words that no other has.
+fn guess_format(template: &str) -> &'static str {
+    const SIGNS: [(&str, &str); 9] = [
+        ("<|channel|>", "harmony"),
+        ("<|tool_calls_section_begin|>", "kimi_k2"),
+        ("<｜DSML｜", "deepseek_v3_2"),
+        ("<｜tool▁calls▁begin｜>", "deepseek_v3_1"),
+        ("<minimax:tool_call>", "minimax"),
+        ("<arg_key>", "glm"),
+        ("[TOOL_CALLS]", "mistral"),
+        ("<|python_tag|>", "llama3"),
+        ("<function=", "qwen3_coder"),
+    ];
+    match SIGNS.iter().find(|(sign, _)| template.contains(sign)) {
+        Some((_, name)) => name,
+        None if template.contains("<think>") => "qwen3",
+        None => "hermes",
+    }
+}
+
 /// Why a constraint was refused, with its place.
 fn refused(error: &maskwright::service::Error, wish: &Wish) -> ApiError {
     use maskwright::service::Error;
@@ -188,6 +236,7 @@ fn refused(error: &maskwright::service::Error, wish: &Wish) -> ApiError {
         maskwright::Constraint::JsonSchema(_) => "invalid_json_schema",
         maskwright::Constraint::Regex(_) => "invalid_regex",
         maskwright::Constraint::Choice(_) => "invalid_choice",
+        maskwright::Constraint::StructuralTag(_) => "invalid_structural_tag",
         _ => "invalid_grammar",
     };
     match error {

@@ -10,7 +10,7 @@
 //! let loaded = Loaded::open("model.gguf", &LoadOptions::default())?;
 //! let compiler = Arc::new(Compiler::new(loaded.tokenizer.vocabulary().clone()));
 //! let service = Service::new(Compiling::default())?;
-//! let engine = Engine::start(Parts::loaded(loaded, "my-model"), Options::default(), &service, compiler);
+//! let engine = Engine::start(Parts::loaded(loaded, "my-model"), Options::default(), &service, compiler)?;
 //! let server = Server::new(engine, Settings::default());
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8000").await?;
 //! server.serve(listener, async { tokio::signal::ctrl_c().await.unwrap_or_default() }).await?;
@@ -53,7 +53,7 @@ use axum::{Router, http::HeaderValue, middleware};
 use tokio::net::TcpListener;
 use tower_http::{
     catch_panic::CatchPanicLayer,
-    cors::{AllowOrigin, Any, CorsLayer},
+    cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer},
 };
 
 pub use engine::{Engine, Parts};
@@ -118,5 +118,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
     } else {
         AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()))
     };
-    Some(CorsLayer::new().allow_origin(origin).allow_methods(Any).allow_headers(Any))
+    // "Any" would not include the header with the key.
+    let (methods, headers) = (AllowMethods::mirror_request(), AllowHeaders::mirror_request());
+    Some(CorsLayer::new().allow_origin(origin).allow_methods(methods).allow_headers(headers))
 }

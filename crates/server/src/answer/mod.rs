@@ -4,11 +4,15 @@
 //! |---|---|
 //! | [`run`] | puts a request together, and waits for its events |
 //! | [`gather`] | puts the events of one answer together: text, reasoning, calls, tokens |
+//! | [`plan`] | what an answer must look like, and how it is taken apart |
+//! | [`items`] | the items of a response and their events |
 //! | [`sse`] | the same as a stream of server-sent events |
 //! | [`logprobs`] | what the model thought of its tokens |
 
 pub(crate) mod gather;
+pub(crate) mod items;
 pub(crate) mod logprobs;
+pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod sse;
 

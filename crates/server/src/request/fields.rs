@@ -131,6 +131,11 @@ impl Fields {
         self.take(name).map(|value| Self::new(value, self.at(name))).transpose()
     }
 
+    /// All fields that were not taken, as an object.
+    pub(crate) fn all(self) -> Value {
+        Value::Object(self.map)
+    }
+
     /// Fields that change nothing about an answer, whatever they say.
     pub(crate) fn ignore(&mut self, names: &[&str]) {
         for name in names {

@@ -144,7 +144,10 @@ impl Found {
                 self.add(path, Constraint::Choice(choices));
             }
             "structural_tag" => {
-                return Err(ApiError::unsupported(path, "structural tags are not available yet"));
+                let mut tag = format.all();
+                tag["type"] = kind.into();
+                self.add(path, Constraint::structural_tag(tag.to_string()));
+                return Ok(());
             }
             other => {
                 let known = "text, json_object, json_schema, regex, ebnf, gbnf, lark, grammar, choice, structural_tag";
@@ -213,7 +216,7 @@ impl Found {
     }
 
     fn take_vllm(&mut self, body: &mut Fields, names: [&str; 5]) -> Result<()> {
-        let [json, regex, choice, source, tag] = names;
+        let [json, regex, choice, source, tag_name] = names;
         if let Some(schema) = body.take(json) {
             self.add(body.at(json), schema_of(schema));
         }
@@ -228,7 +231,11 @@ impl Found {
             let constraint = grammar(text, None, &path, &path)?;
             self.add(path, constraint);
         }
-        body.refuse(tag, &[], "structural tags are not available yet")
+        if let Some(tag) = body.take(tag_name) {
+            let text = if let Value::String(text) = tag { text } else { tag.to_string() };
+            self.add(body.at(tag_name), Constraint::structural_tag(text));
+        }
+        Ok(())
     }
 
     /// `SGLang` and llama.cpp.
@@ -307,9 +314,7 @@ fn by_kind(format: &mut Fields) -> Result<Constraint> {
                 format!("'{path}' is no JSON array of strings: {error}"),
             )
         })?),
-        "structural_tag" => {
-            return Err(ApiError::unsupported(format.at("kind"), "structural tags are not available yet"));
-        }
+        "structural_tag" => Constraint::structural_tag(source),
         other => {
             let known = "json_schema, regex, choice, ebnf, gbnf, lark, structural_tag";
             return Err(not_among(format, "kind", other, known));

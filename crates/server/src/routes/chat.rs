@@ -13,8 +13,9 @@ use super::aside;
 use crate::{
     answer::{
         Gathered, Order, Part,
-        gather::{timings, usage},
+        gather::{Call, timings, usage},
         logprobs,
+        plan::plan,
         sse::{self, Protocol, Told},
     },
     error::{ApiError, Json, Result},
@@ -23,6 +24,7 @@ use crate::{
         body::Body,
         messages,
         sampling::{self, Choosing},
+        tools::{self, Api, Toolbox},
         wish::{self, Extras},
     },
     state::{State, new_id, now},
@@ -32,6 +34,7 @@ use crate::{
 struct Asked {
     choosing: Choosing,
     wish: Option<wish::Wish>,
+    toolbox: Option<Toolbox>,
     extras: Extras,
     is_streamed: bool,
     has_usage: bool,
@@ -42,15 +45,19 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let list = body.list("messages")?.ok_or_else(|| ApiError::missing("messages"))?;
     let asked = read(&mut body, &state)?;
     body.finish()?;
+    let by_text = !asked.choosing.stop.is_empty();
+    let (wish, reading) = plan(&state, asked.toolbox.as_ref(), asked.wish, by_text)?;
     let shared = state.clone();
-    let prompt = aside(move || shared.engine.chat(&messages::chat(list)?, None, "messages")).await?;
+    let described = asked.toolbox.map(|toolbox| toolbox.described);
+    let prompt =
+        aside(move || shared.engine.chat(&messages::chat(list)?, described.as_ref(), "messages")).await?;
     let wants_logprobs = asked.choosing.sampling.logprobs.is_some();
-    let order = Order { prompts: vec![prompt], choosing: asked.choosing, wish: asked.wish };
+    let order = Order { prompts: vec![prompt], choosing: asked.choosing, wish };
     let mut answers = order.start(&state).await?;
     let chat = Chat {
         id: new_id("chatcmpl-"),
         created: now(),
-        answers: (0..answers.count).map(|_| Gathered::default()).collect(),
+        answers: (0..answers.count).map(|_| Gathered::read_by(reading.clone())).collect(),
         compile: answers.compile,
         wants_logprobs,
         has_usage: asked.has_usage,
@@ -72,7 +79,7 @@ fn read(body: &mut Fields, state: &State) -> Result<Asked> {
     let mut choosing = sampling::take(body, &["max_completion_tokens", "max_tokens"])?;
     choosing.sampling.logprobs = logprobs_wanted(body)?;
     let (is_streamed, has_usage) = sampling::take_stream(body)?;
-    no_tools_yet(body)?;
+    let toolbox = tools::take(body, Api::Chat)?;
     common(body)?;
     body.refuse("modalities", &[json!(["text"])], "the model writes text only")?;
     body.refuse("audio", &[], "the model writes text only")?;
@@ -80,15 +87,7 @@ fn read(body: &mut Fields, state: &State) -> Result<Asked> {
     body.refuse("web_search_options", &[], "the server searches nothing")?;
     body.refuse("functions", &[], "functions have become tools; use 'tools'")?;
     body.refuse("function_call", &[json!("none")], "functions have become tools; use 'tool_choice'")?;
-    Ok(Asked { choosing, wish, extras, is_streamed, has_usage })
-}
-
-/// Tools come with structural tags.
-pub(crate) fn no_tools_yet(body: &mut Fields) -> Result<()> {
-    body.refuse("tools", &[json!([])], "tools are not available yet")?;
-    body.refuse("tool_choice", &[json!("none"), json!("auto")], "tools are not available yet")?;
-    body.flag("parallel_tool_calls")?;
-    Ok(())
+    Ok(Asked { choosing, wish, toolbox, extras, is_streamed, has_usage })
 }
 
 /// Fields of several APIs that change nothing, or would change what cannot be changed here.
@@ -185,6 +184,27 @@ impl Chat {
         chunk
     }
 
+    /// What a part adds to the message.
+    fn delta(&self, index: usize, part: Part) -> Option<Value> {
+        let call = |number: usize| self.answers.get(index)?.calls.get(number);
+        Some(match part {
+            Part::Text(text) => json!({"content": text}),
+            Part::Reasoning(text) => json!({"reasoning_content": text}),
+            Part::Begun(number) => {
+                let mut begun = call_json(&Call { arguments: String::new(), ..call(number)?.clone() });
+                begun["index"] = number.into();
+                json!({"tool_calls": [begun]})
+            }
+            Part::Arguments(number, delta) if call(number)?.is_custom => {
+                json!({"tool_calls": [{"index": number, "custom": {"input": delta}}]})
+            }
+            Part::Arguments(number, delta) => {
+                json!({"tool_calls": [{"index": number, "function": {"arguments": delta}}]})
+            }
+            Part::Done(_) => return None,
+        })
+    }
+
     fn timings(&self) -> Value {
         timings(&self.answers.first().map(Gathered::usage).unwrap_or_default(), self.compile)
     }
@@ -201,10 +221,7 @@ impl Protocol for Chat {
     fn event(&mut self, event: Event, told: &mut Told) {
         let Some((index, parts, mut known)) = self.take(event) else { return };
         for part in parts {
-            let delta = match part {
-                Part::Text(text) => json!({"content": text}),
-                Part::Reasoning(text) => json!({"reasoning_content": text}),
-            };
+            let Some(delta) = self.delta(index, part) else { continue };
             told.data(&self.chunk(index, delta, known, None));
             // The tokens of an event are told once.
             known = usize::MAX;
@@ -247,5 +264,20 @@ fn message(answer: &Gathered) -> Value {
     if !answer.reasoning.is_empty() {
         message["reasoning_content"] = answer.reasoning.as_str().into();
     }
+    if !answer.calls.is_empty() {
+        message["tool_calls"] = answer.calls.iter().map(call_json).collect();
+        if answer.text.is_empty() {
+            message["content"] = Value::Null;
+        }
+    }
     message
+}
+
+fn call_json(call: &Call) -> Value {
+    let Call { id, name, arguments, is_custom, .. } = call;
+    if *is_custom {
+        json!({"id": id, "type": "custom", "custom": {"name": name, "input": arguments}})
+    } else {
+        json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+    }
 }

@@ -122,8 +122,10 @@ impl Completion {
     fn take(&mut self, event: Event) -> Option<(usize, String, usize)> {
         let answer = self.answers.get_mut(event.answer)?;
         let known = answer.tokens.len();
-        let texts = answer.take(event.what).into_iter().map(|part| match part {
-            Part::Text(text) | Part::Reasoning(text) => text,
+        let texts = answer.take(event.what).into_iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text),
+            // Plain texts are not taken apart.
+            _ => None,
         });
         Some((event.answer, texts.collect(), known))
     }

@@ -165,7 +165,8 @@ fn source(constraint: &Constraint) -> &str {
         | Constraint::Ebnf(text)
         | Constraint::Gbnf(text)
         | Constraint::Lark(text)
-        | Constraint::JsonSchema(text) => text,
+        | Constraint::JsonSchema(text)
+        | Constraint::StructuralTag(text) => text,
         _ => "",
     }
 }
@@ -181,6 +182,16 @@ pub(crate) fn problems(error: &service::Error, source: &str) -> Vec<Value> {
                 json!({
                     "severity": "error", "message": problem.message, "help": problem.help,
                     "pointer": problem.pointer, "keyword": problem.keyword,
+                })
+            })
+            .collect(),
+        Some(Error::Tag(error)) => error
+            .problems()
+            .iter()
+            .map(|problem| {
+                json!({
+                    "severity": "error", "message": problem.message, "help": problem.help,
+                    "pointer": problem.pointer,
                 })
             })
             .collect(),

@@ -14,7 +14,9 @@ use crate::{
     answer::{
         Gathered, Order, Part,
         gather::{timings, total},
+        items::Items,
         logprobs,
+        plan::plan,
         sse::{self, Protocol, Told},
     },
     error::{ApiError, Json, Result},
@@ -23,6 +25,7 @@ use crate::{
         body::Body,
         messages,
         sampling::{self, Choosing},
+        tools::{self, Api},
         wish::{self, Extras},
     },
     state::{State, new_id, now},
@@ -42,13 +45,21 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let is_streamed = body.flag("stream")?.unwrap_or(false);
     let metadata = body.take("metadata").unwrap_or_else(|| json!({}));
     let user = body.text("user")?;
+    let toolbox = tools::take(&mut body, Api::Responses)?;
     unsupported(&mut body)?;
     body.finish()?;
+    let by_text = !choosing.stop.is_empty();
+    let (wish, reading) = plan(&state, toolbox.as_ref(), wish, by_text)?;
+    let (tools, tool_choice) = match &toolbox {
+        Some(toolbox) => (toolbox.told.clone(), toolbox.told_choice.clone()),
+        None => (json!([]), json!("auto")),
+    };
+    let described = toolbox.map(|toolbox| toolbox.described);
     let shared = state.clone();
     let told_instructions = instructions.clone();
     let prompt = aside(move || {
         let messages = messages::responses(input, instructions)?;
-        shared.engine.chat(&messages, None, "input")
+        shared.engine.chat(&messages, described.as_ref(), "input")
     })
     .await?;
     let echo = Echo {
@@ -57,27 +68,32 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         metadata,
         user,
         choosing: choosing.clone(),
+        tools,
+        tool_choice,
     };
     let wants_logprobs = choosing.sampling.logprobs.is_some();
     let mut answers = Order { prompts: vec![prompt], choosing, wish }.start(&state).await?;
     let mut responding = Responding {
         id: new_id("resp_"),
-        message: new_id("msg_"),
         created: now(),
-        answer: Gathered::default(),
+        answer: Gathered::read_by(reading),
+        items: Items::default(),
         compile: answers.compile,
         wants_logprobs,
         extras,
         echo,
-        number: 0,
         state,
     };
     if is_streamed {
         return Ok(sse::respond(answers, responding));
     }
+    // The whole response is what its stream would have led to.
+    let mut unheard = Told::default();
     while let Some(event) = answers.next().await {
-        responding.answer.take(event?.what);
+        responding.event(event?, &mut unheard);
+        unheard = Told::default();
     }
+    responding.items.finish(if responding.is_cut() { "incomplete" } else { "completed" }, &mut unheard);
     Ok(Json(responding.whole()).into_response())
 }
 
@@ -118,7 +134,6 @@ fn unsupported(body: &mut Fields) -> Result<()> {
         &[json!({"include_obfuscation": false}), json!({})],
         "streams are not padded",
     )?;
-    chat::no_tools_yet(body)?;
     chat::common(body)
 }
 
@@ -129,30 +144,33 @@ struct Echo {
     metadata: Value,
     user: Option<String>,
     choosing: Choosing,
+    tools: Value,
+    tool_choice: Value,
 }
 
 /// A response on its way to a client.
 struct Responding {
     state: Arc<State>,
     id: String,
-    /// The name of its message.
-    message: String,
     created: u64,
     answer: Gathered,
+    items: Items,
     compile: std::time::Duration,
     wants_logprobs: bool,
     extras: Extras,
     echo: Echo,
-    /// The number of the next event.
-    number: u64,
 }
 
 impl Responding {
+    fn is_cut(&self) -> bool {
+        matches!(self.answer.end, Some((Reason::Length, _)))
+    }
+
+    /// The response, once its last item is closed.
     fn whole(&self) -> Value {
-        let is_cut = matches!(self.answer.end, Some((Reason::Length, _)));
-        let mut body = self.body(if is_cut { "incomplete" } else { "completed" });
-        body["output"] = json!([self.item(if is_cut { "incomplete" } else { "completed" })]);
-        if is_cut {
+        let mut body = self.body(if self.is_cut() { "incomplete" } else { "completed" });
+        body["output"] = self.items.done.clone().into();
+        if self.is_cut() {
             body["incomplete_details"] = json!({"reason": "max_output_tokens"});
         }
         let total = total(std::slice::from_ref(&self.answer), 1);
@@ -173,7 +191,7 @@ impl Responding {
 
     /// Everything but the answer.
     fn body(&self, status: &str) -> Value {
-        let Echo { instructions, format, metadata, user, choosing } = &self.echo;
+        let Echo { instructions, format, metadata, user, choosing, tools, tool_choice } = &self.echo;
         json!({
             "id": self.id,
             "object": "response",
@@ -192,26 +210,14 @@ impl Responding {
             "store": false,
             "temperature": choosing.sampling.temperature,
             "text": {"format": format},
-            "tool_choice": "auto",
-            "tools": [],
+            "tool_choice": tool_choice,
+            "tools": tools,
             "top_logprobs": choosing.sampling.logprobs.unwrap_or(0),
             "top_p": choosing.sampling.top_p,
             "truncation": "disabled",
             "usage": null,
             "user": user,
             "metadata": metadata,
-        })
-    }
-
-    fn item(&self, status: &str) -> Value {
-        json!({
-            "id": self.message, "type": "message", "role": "assistant", "status": status, "content": [self.part()],
-        })
-    }
-
-    fn part(&self) -> Value {
-        json!({
-            "type": "output_text", "text": self.answer.text, "annotations": [], "logprobs": self.logprobs(0),
         })
     }
 
@@ -223,66 +229,48 @@ impl Responding {
         }
         logprobs::chat(tokens, self.state.engine.vocabulary())
     }
-
-    /// Sends an event with the next number.
-    fn tell(&mut self, told: &mut Told, name: &str, mut event: Value) {
-        event["type"] = name.into();
-        event["sequence_number"] = self.number.into();
-        self.number += 1;
-        told.named(name, &event);
-    }
-
-    /// Where the text is.
-    fn place(&self) -> Value {
-        json!({"item_id": self.message, "output_index": 0, "content_index": 0})
-    }
 }
 
 impl Protocol for Responding {
     fn begin(&mut self, told: &mut Told) {
         let body = self.body("in_progress");
-        self.tell(told, "response.created", json!({"response": body}));
-        self.tell(told, "response.in_progress", json!({"response": body}));
-        let item = json!({
-            "id": self.message, "type": "message", "role": "assistant", "status": "in_progress", "content": [],
-        });
-        self.tell(told, "response.output_item.added", json!({"output_index": 0, "item": item}));
-        let mut event = self.place();
-        event["part"] = json!({"type": "output_text", "text": "", "annotations": [], "logprobs": []});
-        self.tell(told, "response.content_part.added", event);
+        self.items.tell(told, "response.created", json!({"response": body}));
+        self.items.tell(told, "response.in_progress", json!({"response": body}));
     }
 
     fn event(&mut self, event: Event, told: &mut Told) {
         let mut known = self.answer.tokens.len();
         for part in self.answer.take(event.what) {
-            let (Part::Text(text) | Part::Reasoning(text)) = part;
-            let mut event = self.place();
-            event["delta"] = text.into();
-            event["logprobs"] = self.logprobs(known);
-            known = usize::MAX;
-            self.tell(told, "response.output_text.delta", event);
+            match part {
+                Part::Text(text) => {
+                    // The tokens of an event are told once.
+                    let logprobs = self.logprobs(known);
+                    known = usize::MAX;
+                    self.items.text(text, logprobs, told);
+                }
+                Part::Reasoning(text) => self.items.reasoning(&text, told),
+                Part::Begun(index) => {
+                    if let Some(call) = self.answer.calls.get(index) {
+                        self.items.call(call, told);
+                    }
+                }
+                Part::Arguments(_, delta) => self.items.arguments(&delta, told),
+                Part::Done(_) => self.items.close("completed", told),
+            }
         }
     }
 
     fn end(&mut self, told: &mut Told) {
-        let whole = self.whole();
-        let mut event = self.place();
-        event["text"] = self.answer.text.as_str().into();
-        event["logprobs"] = self.logprobs(0);
-        self.tell(told, "response.output_text.done", event);
-        let mut event = self.place();
-        event["part"] = self.part();
-        self.tell(told, "response.content_part.done", event);
-        let item = whole["output"][0].clone();
-        self.tell(told, "response.output_item.done", json!({"output_index": 0, "item": item}));
-        let is_cut = whole["status"] == "incomplete";
+        let is_cut = self.is_cut();
+        self.items.finish(if is_cut { "incomplete" } else { "completed" }, told);
         let name = if is_cut { "response.incomplete" } else { "response.completed" };
-        self.tell(told, name, json!({"response": whole}));
+        let whole = self.whole();
+        self.items.tell(told, name, json!({"response": whole}));
     }
 
     fn fail(&mut self, error: &ApiError, told: &mut Told) {
         let mut body = self.body("failed");
         body["error"] = json!({"code": "server_error", "message": error.message});
-        self.tell(told, "response.failed", json!({"response": body}));
+        self.items.tell(told, "response.failed", json!({"response": body}));
     }
 }

@@ -75,9 +75,10 @@ pub(crate) async fn start_with(setup: Setup) -> Running {
     let model = Fake { texts: BTreeMap::new(), next: 0, steps: steps.clone() };
     let compiler = Arc::new(Compiler::new(tokenizer.vocabulary().clone()));
     let template = Some(Arc::new(ChatTemplate::new(TEMPLATE).unwrap()));
-    let parts = Parts { name: "fake".into(), model: Box::new(model), tokenizer, template, first: None };
+    let parts =
+        Parts { name: "fake".into(), model: Box::new(model), tokenizer, template, first: None, format: None };
     let service = Service::new(setup.compiling).unwrap();
-    let engine = Engine::start(parts, setup.scheduling, &service, compiler);
+    let engine = Engine::start(parts, setup.scheduling, &service, compiler).unwrap();
     run(Server::new(engine, setup.settings), steps).await
 }
 

@@ -11,3 +11,4 @@ mod fake;
 mod pages;
 mod refusals;
 mod smollm2;
+mod tools;

@@ -80,7 +80,7 @@ async fn fields_are_refused_by_name() {
             "response_format",
             "unsupported_parameter",
         ),
-        (json!({"tools": [{"type": "function"}]}), 400, "tools", "unsupported_parameter"),
+        (json!({"tools": [{"type": "function"}]}), 400, "tools[0].function", "missing_required_parameter"),
     ] {
         let reply = running.client.chat(&with(dictated("a"), more.clone())).await;
         assert_eq!(reply.error(), (status, param.to_owned(), code.to_owned()), "{more}");

@@ -27,7 +27,8 @@ async fn smollm2_answers_with_a_document_of_the_schema() {
     let loaded = Loaded::open(&folder, &LoadOptions::default()).unwrap();
     let compiler = Arc::new(Compiler::new(loaded.tokenizer.vocabulary().clone()));
     let service = Service::new(Compiling::default()).unwrap();
-    let engine = Engine::start(Parts::loaded(loaded, "smollm2"), Options::default(), &service, compiler);
+    let engine =
+        Engine::start(Parts::loaded(loaded, "smollm2"), Options::default(), &service, compiler).unwrap();
     let running = run(Server::new(engine, Settings::default()), Arc::new(AtomicUsize::new(0))).await;
     let schema = json!({
         "type": "object",

@@ -24,6 +24,9 @@ pub(crate) struct Config {
     /// The most answers that are written at the same time [default: 16]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) max_batch: Option<NonZero<usize>>,
+    /// How the model writes tool calls: the name of a format, or a file with one [default: by its template]
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
+    pub(crate) tool_format: Option<String>,
     /// Ask the model for every token, also where the constraint leaves no choice
     #[arg(long, help_heading = "Model")]
     pub(crate) no_jump_forward: bool,
@@ -120,6 +123,7 @@ impl Config {
             threads: self.threads.or(file.threads),
             context: self.context.or(file.context),
             max_batch: self.max_batch.or(file.max_batch),
+            tool_format: self.tool_format.or(file.tool_format),
             no_jump_forward: self.no_jump_forward || file.no_jump_forward,
             host: self.host.or(file.host),
             port: self.port.or(file.port),

@@ -12,6 +12,7 @@ use std::{
 use maskwright::{
     Compiler,
     backend::Backend as Engines,
+    formats::ModelFormat,
     json_schema::Whitespace,
     service::{Client, LoadError, Service, Settings as Compiling},
 };
@@ -63,7 +64,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let loaded = Loaded::open(find(&model)?, &load).map_err(sentence)?;
     let backend = backend(&config, &loaded)?;
     let service = Service::new(compiling(&config)).map_err(sentence)?;
-    let engine = Engine::start(Parts::loaded(loaded, name.as_str()), scheduling(&config), &service, backend);
+    let mut parts = Parts::loaded(loaded, name.as_str());
+    parts.format = config.tool_format.as_deref().map(tool_format).transpose()?;
+    let engine = Engine::start(parts, scheduling(&config), &service, backend).map_err(sentence)?;
     if let Some(path) = &config.warm {
         warm(path, engine.grammars())?;
     }
@@ -176,6 +179,15 @@ fn backend(config: &Config, loaded: &Loaded) -> Result<Arc<dyn Engines>, Failure
             "this program was built without llguidance; build it with `cargo build --features llguidance`",
         )),
     }
+}
+
+/// A format by its name, or from a file.
+fn tool_format(name: &str) -> Result<ModelFormat, Failure> {
+    if ModelFormat::names().any(|known| known == name) || !Path::new(name).exists() {
+        return ModelFormat::named(name).map_err(sentence);
+    }
+    let text = read_text(Path::new(name))?;
+    ModelFormat::parse(&text).map_err(|error| Failure::sentence(format!("{name}: {error}")))
 }
 
 /// Begins with the constraints of a file, if it is there. One of another program or model is no reason not to start.
