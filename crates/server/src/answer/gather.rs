@@ -41,7 +41,6 @@ pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) arguments: String,
     pub(crate) is_custom: bool,
-    pub(crate) is_done: bool,
 }
 
 /// Something that was added to an answer.
@@ -115,23 +114,20 @@ impl Gathered {
             stream::Event::CallBegun { name, .. } => {
                 let is_custom = custom.contains(&name);
                 let id = new_id("call_");
-                self.calls.push(Call { id, name, arguments: String::new(), is_custom, is_done: false });
+                self.calls.push(Call { id, name, arguments: String::new(), is_custom });
                 Some(Part::Begun(self.calls.len() - 1))
             }
             stream::Event::ArgumentDelta { index, delta } => {
                 self.calls.get_mut(index)?.arguments += &delta;
                 Some(Part::Arguments(index, delta))
             }
-            stream::Event::CallDone { index, .. } => {
-                self.calls.get_mut(index)?.is_done = true;
-                Some(Part::Done(index))
-            }
-            // A call that was cut off stays what it is: the answer ended with `length`.
-            stream::Event::CallFailed { .. } | stream::Event::CallId { .. } => None,
-            // The trees of tools have no tags but these.
+            stream::Event::CallDone { index, .. } => Some(Part::Done(index)),
+            // A call that was cut off stays what it is: the answer ended with `length`. And the trees of tools have no tags but
+            // these.
             _ => None,
         }
     }
+
     /// Why it ended, as the chat API says it.
     pub(crate) fn finish_reason(&self) -> &'static str {
         match self.end {
@@ -184,7 +180,7 @@ pub(crate) fn total(answers: &[Gathered], per_prompt: usize) -> Total {
 }
 
 /// What answers cost in time, for those who ask: of the first answer, as all ran side by side.
-pub(crate) fn timings(usage: &Usage, compile: std::time::Duration) -> Value {
+pub(crate) fn timings(usage: &Usage, compile: Duration) -> Value {
     json!({
         "compile_micros": micros(compile),
         "queued_micros": micros(usage.queued),
@@ -197,6 +193,6 @@ pub(crate) fn timings(usage: &Usage, compile: std::time::Duration) -> Value {
 }
 
 /// Microseconds, with what is left of them: a mask takes less than one.
-pub(crate) fn micros(time: std::time::Duration) -> f64 {
+pub(crate) fn micros(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e9).round() / 1e3
 }

@@ -28,7 +28,7 @@ pub(crate) fn plan(
     by_text: bool,
 ) -> Result<(Option<Wish>, Option<Reading>)> {
     let engine = &state.engine;
-    let reading = |tree: &tag::Format, toolbox: Option<&Toolbox>| {
+    let reading = |tree: &tag::Format, toolbox: Option<&Toolbox>| -> Result<Reading> {
         let reader = Reader::new(tree);
         let reader = reader.map_err(|error| ApiError::value("tools", format!("'tools': {error}")))?;
         let custom = toolbox.map(|toolbox| toolbox.custom.clone()).unwrap_or_default();

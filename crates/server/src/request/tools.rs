@@ -256,32 +256,14 @@ fn read_choice(choice: Option<Value>, api: Api, names: &BTreeSet<String>) -> Res
     let kind = choice.needed_text("type")?;
     let read = match kind.as_str() {
         "function" | "custom" => Choice::Named(named(&mut choice, &kind, api, names)?),
-        "allowed_tools" => {
-            let mut inner = match choice.object("allowed_tools")? {
-                Some(inner) => inner,
-                None => choice.clone(),
-            };
-            let mode = inner.needed_text("mode")?;
-            let path = inner.at("tools");
-            let list = inner.list("tools")?.ok_or_else(|| ApiError::missing(&path))?;
-            let mut allowed = Vec::new();
-            for (i, item) in list.into_iter().enumerate() {
-                let mut item = Fields::new(item, format!("{path}[{i}]"))?;
-                let kind = item.needed_text("type")?;
-                allowed.push(named(&mut item, &kind, api, names)?);
-                item.finish()?;
+        "allowed_tools" => match choice.object("allowed_tools")? {
+            Some(mut inner) => {
+                let read = allowed(&mut inner, api, names)?;
+                inner.finish()?;
+                read
             }
-            choice.ignore(&["mode", "tools"]);
-            match mode.as_str() {
-                "auto" => Choice::Allowed(allowed),
-                "required" => Choice::AllowedRequired(allowed),
-                other => {
-                    let path = inner.at("mode");
-                    let message = format!("'{path}' is '{other}', but must be one of auto, required");
-                    return Err(ApiError::value(path, message));
-                }
-            }
-        }
+            None => allowed(&mut choice, api, names)?,
+        },
         other => {
             let message = format!(
                 "'tool_choice.type' is '{other}', but must be one of function, custom, allowed_tools"
@@ -291,6 +273,29 @@ fn read_choice(choice: Option<Value>, api: Api, names: &BTreeSet<String>) -> Res
     };
     choice.finish()?;
     Ok(read)
+}
+
+/// Some of the tools, any or at least one of which is called.
+fn allowed(fields: &mut Fields, api: Api, names: &BTreeSet<String>) -> Result<Choice> {
+    let mode = fields.needed_text("mode")?;
+    let path = fields.at("tools");
+    let list = fields.list("tools")?.ok_or_else(|| ApiError::missing(&path))?;
+    let mut allowed = Vec::new();
+    for (i, item) in list.into_iter().enumerate() {
+        let mut item = Fields::new(item, format!("{path}[{i}]"))?;
+        let kind = item.needed_text("type")?;
+        allowed.push(named(&mut item, &kind, api, names)?);
+        item.finish()?;
+    }
+    match mode.as_str() {
+        "auto" => Ok(Choice::Allowed(allowed)),
+        "required" => Ok(Choice::AllowedRequired(allowed)),
+        other => {
+            let path = fields.at("mode");
+            let message = format!("'{path}' is '{other}', but must be one of auto, required");
+            Err(ApiError::value(path, message))
+        }
+    }
 }
 
 /// The name of a tool that must be there: nested in chat, and not in responses.

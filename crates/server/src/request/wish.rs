@@ -145,7 +145,7 @@ impl Found {
             }
             "structural_tag" => {
                 let mut tag = format.all();
-                tag["type"] = kind.into();
+                tag["type"] = "structural_tag".into();
                 self.add(path, Constraint::structural_tag(tag.to_string()));
                 return Ok(());
             }
