@@ -136,7 +136,7 @@ impl Finder {
             }
             Expr::Repeat { body, min, max } => of(body).repeated(*min, *max),
             Expr::Rule(rule) => of(&grammar.rule(*rule).expr()).clone(),
-            Expr::Scope { body, .. } | Expr::Distinct(body) => of(body).clone(),
+            Expr::Scope { body, .. } | Expr::Distinct(body) | Expr::Limit { body, .. } => of(body).clone(),
             Expr::And(_) | Expr::Not(_) => self.of_regular(grammar, id).unwrap_or_else(|| Relation::all(n)),
             // A string can spell nearly everything.
             Expr::JsonString(_) => Relation::all(n),
