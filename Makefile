@@ -11,7 +11,7 @@ SAMPLE     ?= 300
 export ASSETS_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-backends assets bench soak lint fmt-check clippy doc-check cargo-is-there
+.PHONY: help demo serve test-sdk test test-backends assets bench soak lint fmt-check clippy doc-check cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
@@ -21,6 +21,18 @@ demo: cargo-is-there ## fetch a tokenizer and watch a text being accepted token 
 	@scripts/assets.sh llama3_1
 	$(CARGO) build --release -p maskwright-cli
 	@$(CARGO) run --release --quiet -p maskwright-cli -- demo --tokenizer "$(TOKENIZER)"
+
+serve: cargo-is-there ## fetch a small model and serve it at http://127.0.0.1:8000 (ARGS="--port 9000" for more)
+	@scripts/assets.sh smollm2
+	$(CARGO) build --release -p maskwright-cli
+	@$(CARGO) run --release --quiet -p maskwright-cli -- serve $(ARGS)
+
+test-sdk: cargo-is-there ## run the OpenAI SDK for Python against a live server (needs pip)
+	@scripts/assets.sh smollm2
+	$(CARGO) build --release -p maskwright-cli
+	python3 -m venv target/sdk
+	target/sdk/bin/pip install --quiet 'openai>=2,<4' pydantic
+	target/sdk/bin/python scripts/sdk_test.py --start
 
 test: cargo-is-there assets ## fetch the tokenizers and run every test
 	$(CARGO) test --workspace

@@ -9,6 +9,7 @@
 //! maskwright debug network --ebnf sum.ebnf --dot | dot -Tsvg  what the compiler made of it
 //! maskwright schema-to-regex --schema person.json             one regular expression for the same texts
 //! maskwright generate --schema person.json --prompt 'Who was Ada Lovelace?'   let a model write under a constraint
+//! maskwright serve                                            a model behind the API of OpenAI, and a page
 //! maskwright vocab   --tokenizer tokenizer.json               what is in a tokenizer
 //! maskwright demo                                             all of it at a glance
 //! ```
@@ -35,6 +36,8 @@ use clap::{Parser, Subcommand};
 
 #[cfg(feature = "runtime")]
 use crate::commands::generate;
+#[cfg(feature = "server")]
+use crate::commands::serve;
 use crate::commands::{check, debug, demo, explain, forced, index, mask, schema_to_regex, vocab};
 use crate::failure::{Failure, Verdict};
 
@@ -66,6 +69,8 @@ enum Command {
     Vocab(vocab::Args),
     #[cfg(feature = "runtime")]
     Generate(generate::Args),
+    #[cfg(feature = "server")]
+    Serve(serve::Args),
     Demo(demo::Args),
 }
 
@@ -82,6 +87,8 @@ impl Command {
             Self::Vocab(args) => vocab::run(args, out),
             #[cfg(feature = "runtime")]
             Self::Generate(args) => generate::run(args, out),
+            #[cfg(feature = "server")]
+            Self::Serve(args) => serve::run(args, out),
             Self::Demo(args) => demo::run(args, out),
         }
     }
@@ -99,6 +106,8 @@ impl Command {
             Self::Vocab(args) => args.json,
             #[cfg(feature = "runtime")]
             Self::Generate(args) => args.json,
+            #[cfg(feature = "server")]
+            Self::Serve(_) => false,
             Self::Demo(_) => false,
         }
     }

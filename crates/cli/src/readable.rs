@@ -1,38 +1,8 @@
-//! Bytes, sets of bytes, sizes and times, for people.
+//! Numbers, sizes and times, for people; bytes and tokens come from [`maskwright::explain`].
 
 use std::time::Duration;
 
-use maskwright::{TokenId, Vocabulary};
-use maskwright_automata::ByteSet;
-
-/// Bytes as a quoted text; what is not UTF-8 or cannot be seen is escaped.
-pub(crate) fn quoted(bytes: &[u8]) -> String {
-    format!("`{}`", visible(bytes))
-}
-
-/// Bytes as text, escaped where they could not be seen.
-pub(crate) fn visible(bytes: &[u8]) -> String {
-    let mut shown = String::new();
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if c.is_control() || (c != ' ' && c.is_whitespace()) || c == '\u{feff}' {
-                shown.extend(c.escape_default());
-            } else {
-                shown.push(c);
-            }
-        }
-        shown.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02X}")));
-    }
-    shown
-}
-
-/// A token's text, or its name if it is special.
-pub(crate) fn token(vocabulary: &Vocabulary, token: TokenId) -> String {
-    match vocabulary.special_name(token) {
-        Some(name) => name.to_owned(),
-        None => visible(vocabulary.bytes(token)),
-    }
-}
+pub(crate) use maskwright::explain::{quoted, token, visible};
 
 /// At most `width` characters of a text.
 pub(crate) fn clipped(text: &str, width: usize) -> String {
@@ -42,77 +12,6 @@ pub(crate) fn clipped(text: &str, width: usize) -> String {
     let mut shown: String = text.chars().take(width.saturating_sub(1)).collect();
     shown.push('…');
     shown
-}
-
-/// What a set of bytes means for somebody who types: "`0`–`9`, `-` or a space".
-pub(crate) fn expected(set: &ByteSet) -> String {
-    let mut parts = printable(set);
-    for (byte, name) in
-        [(b' ', "a space"), (b'\n', "a line break"), (b'\t', "a tab"), (b'\r', "a carriage return")]
-    {
-        if set.contains(byte) {
-            parts.push(name.into());
-        }
-    }
-    let others = (0..0x20).chain([0x7F]).filter(|&b| !matches!(b, b'\n' | b'\t' | b'\r') && set.contains(b));
-    if others.count() > 0 {
-        parts.push("a control character".into());
-    }
-    parts.extend(beyond_ascii(set));
-    listed(&parts)
-}
-
-/// The visible ASCII characters of a set: as ranges, or as "any but" where nearly all are in it.
-fn printable(set: &ByteSet) -> Vec<String> {
-    let visible = ByteSet::range(b'!', b'~');
-    let (inside, outside) = (set.intersection(visible), visible.difference(*set));
-    if inside.is_empty() {
-        return Vec::new();
-    }
-    if outside.is_empty() {
-        return vec!["any visible ASCII character".into()];
-    }
-    if outside.len() <= 6 {
-        let but: Vec<String> = outside.iter().map(|byte| quoted(&[byte])).collect();
-        return vec![format!("any visible ASCII character but {}", but.join(" "))];
-    }
-    inside.ranges().into_iter().flat_map(|(low, high)| range(low, high)).collect()
-}
-
-/// A range of characters; a short one is spelled out.
-fn range(low: u8, high: u8) -> Vec<String> {
-    if high - low < 3 {
-        (low..=high).map(|byte| quoted(&[byte])).collect()
-    } else {
-        vec![format!("{}–{}", quoted(&[low]), quoted(&[high]))]
-    }
-}
-
-/// The bytes of longer characters.
-fn beyond_ascii(set: &ByteSet) -> Option<String> {
-    let leads = set.intersection(ByteSet::range(0xC2, 0xF4));
-    let rest = set.intersection(ByteSet::range(0x80, 0xFF)).difference(leads);
-    let hex = |set: &ByteSet| {
-        let ranges = set.ranges().into_iter();
-        let one = |(a, b): (u8, u8)| if a == b { format!("{a:02X}") } else { format!("{a:02X}–{b:02X}") };
-        ranges.map(one).collect::<Vec<_>>().join(" ")
-    };
-    match (leads.is_empty(), rest.is_empty()) {
-        (true, true) => None,
-        (false, true) if leads == ByteSet::range(0xC2, 0xF4) => Some("any character beyond ASCII".into()),
-        (false, true) => Some(format!("a character beyond ASCII that begins with byte {}", hex(&leads))),
-        (true, false) => Some(format!("the rest of a character (byte {})", hex(&rest))),
-        (false, false) => Some(format!("byte {}", hex(&leads.union(rest)))),
-    }
-}
-
-/// "a, b or c".
-pub(crate) fn listed(parts: &[String]) -> String {
-    match parts {
-        [] => "nothing".into(),
-        [only] => only.clone(),
-        [head @ .., last] => format!("{} or {last}", head.join(", ")),
-    }
 }
 
 /// 128256 as "128,256".
@@ -160,24 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_are_said_in_words() {
-        let mut set = ByteSet::range(b'0', b'9');
-        set.insert(b'-');
-        set.insert(b' ');
-        assert_eq!(expected(&set), "`-`, `0`–`9` or a space");
-        let mut text = ByteSet::range(0x20, 0x7E).difference(ByteSet::byte(b'"'));
-        text.insert_range(0xC2, 0xF4);
-        assert_eq!(
-            expected(&text),
-            "any visible ASCII character but `\"`, a space or any character beyond ASCII"
-        );
-        assert_eq!(expected(&ByteSet::range(0x80, 0xBF)), "the rest of a character (byte 80–BF)");
-        assert_eq!(expected(&ByteSet::EMPTY), "nothing");
-    }
-
-    #[test]
-    fn nothing_invisible_is_shown_as_it_is() {
-        assert_eq!(visible(b"a\n\xC3\xA9\xFF \x1b"), "a\\né\\xFF \\u{1b}");
+    fn numbers_have_their_commas_and_texts_their_end() {
         assert_eq!(clipped("abcdef", 4), "abc…");
         assert_eq!(
             (count(999), count(128_256), count(1_000_000)),

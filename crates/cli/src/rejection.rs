@@ -1,83 +1,11 @@
 //! Where a text leaves the constraint, and what could have stood there.
 
+use maskwright::explain::Expectation;
 use maskwright::{Diagnostic, MatchError, Matcher, Span};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::readable;
-
-/// What may come next, in words.
-#[derive(Debug)]
-pub(crate) struct Expectation {
-    /// The next byte, in words: "`0`–`9` or `-`", "the end of the text".
-    pub(crate) words: String,
-    /// The only way in which the text can go on, if there is one for two bytes or more.
-    pub(crate) forced: Option<Vec<u8>>,
-    /// The next byte, as inclusive ranges.
-    pub(crate) ranges: Vec<(u8, u8)>,
-    /// The text may end here.
-    pub(crate) end: bool,
-    /// The rules that are being matched, the innermost first; a list for each reading of the text.
-    pub(crate) rules: Vec<Vec<String>>,
-}
-
-/// How much of a continuation without alternatives is shown.
-const FORCED: usize = 60;
-
-impl Expectation {
-    /// What may come next for a matcher.
-    pub(crate) fn of(matcher: &Matcher) -> Self {
-        let mut matcher = matcher.fork();
-        let (next, end) = (matcher.next_bytes(), matcher.is_accepting());
-        let info = matcher.state_info();
-        let mut rules: Vec<Vec<String>> = Vec::new();
-        for thread in info.threads {
-            // What the compiler made a machine of its own has no name.
-            let mut stack: Vec<String> = thread.rules.into_iter().filter(|rule| rule != "?").collect();
-            stack.dedup();
-            if !stack.is_empty() && !rules.contains(&stack) {
-                rules.push(stack);
-            }
-        }
-        let mut words = if next.is_empty() { String::new() } else { readable::expected(&next) };
-        if end {
-            words += if words.is_empty() { "the end of the text" } else { ", or the end of the text" };
-        }
-        Self { words, forced: forced(&mut matcher), ranges: next.ranges(), end, rules }
-    }
-
-    /// One phrase: what could have stood here.
-    pub(crate) fn phrase(&self) -> String {
-        match &self.forced {
-            Some(bytes) => readable::quoted(bytes),
-            None => self.words.clone(),
-        }
-    }
-
-    pub(crate) fn json(&self) -> Value {
-        json!({
-            "expected": self.phrase(),
-            "next_bytes": self.ranges,
-            "forced": self.forced.as_ref().map(|bytes| String::from_utf8_lossy(bytes)),
-            "end": self.end,
-            "rules": self.rules,
-        })
-    }
-}
-
-/// Follows the text while there is one way only.
-fn forced(matcher: &mut Matcher) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    while bytes.len() < FORCED && !matcher.is_accepting() {
-        let next = matcher.next_bytes();
-        let Some(byte) = next.first().filter(|_| next.len() == 1) else { break };
-        if matcher.accept_bytes(&[byte]).is_err() {
-            break;
-        }
-        bytes.push(byte);
-    }
-    (bytes.len() > 1).then_some(bytes)
-}
 
 /// How a text relates to a constraint.
 #[derive(Debug)]

@@ -36,6 +36,7 @@
 pub mod backend;
 mod compiler;
 mod constraint;
+pub mod explain;
 pub mod formats;
 mod index;
 #[cfg(feature = "mmap")]

@@ -4,11 +4,12 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use maskwright::explain::Explanation;
 use maskwright::{Constraint, Matcher, TokenId, TokenMask, Vocabulary};
 use maskwright_tokenizers::Tokenizer;
 
 use crate::args::TokenizerArgs;
-use crate::commands::explain::Explanation;
+use crate::commands::explain;
 use crate::commands::mask::tokens_named;
 use crate::failure::{Failure, Verdict};
 use crate::paint::{Ink, Paint};
@@ -182,7 +183,7 @@ impl Stage<'_> {
         let Some(token) = found.into_iter().find(|&token| !matcher.allows(token)) else { return Ok(()) };
         self.heading("A token that is not allowed, and why", out)?;
         let mut shown = Vec::new();
-        Explanation::of(&matcher, token).write(self.vocabulary(), after, self.paint, &mut shown)?;
+        explain::write(&Explanation::of(&matcher, token), self.vocabulary(), after, self.paint, &mut shown)?;
         for line in String::from_utf8_lossy(&shown).lines() {
             writeln!(out, "  {line}")?;
         }

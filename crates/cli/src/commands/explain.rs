@@ -9,7 +9,8 @@
 
 use std::io::Write;
 
-use maskwright::{MatchError, Matcher, TokenId, Vocabulary};
+use maskwright::explain::Explanation;
+use maskwright::{TokenId, Vocabulary};
 use maskwright_tokenizers::Tokenizer;
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ use crate::commands::mask::{reject, tokens_named};
 use crate::failure::{Failure, Verdict};
 use crate::paint::{Ink, Paint};
 use crate::readable;
-use crate::rejection::{Expectation, Reading, read};
+use crate::rejection::{Reading, read};
 
 /// Say why a token is allowed or not: how much of it fits, and what was expected instead
 #[derive(Debug, clap::Args)]
@@ -68,11 +69,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     }
     let explanation = Explanation::of(&matcher, token);
     if args.json {
-        writeln!(out, "{:#}", explanation.json(tokenizer.vocabulary(), args.after.len()))?;
+        writeln!(out, "{:#}", json(&explanation, tokenizer.vocabulary(), args.after.len()))?;
     } else {
-        explanation.write(tokenizer.vocabulary(), &args.after, Paint::detect(false), out)?;
+        write(&explanation, tokenizer.vocabulary(), &args.after, Paint::detect(false), out)?;
     }
-    Ok(if explanation.problem.is_none() { Verdict::Yes } else { Verdict::No })
+    Ok(if explanation.is_allowed() { Verdict::Yes } else { Verdict::No })
 }
 
 fn find_token(args: &TokenArgs, tokenizer: &Tokenizer) -> Result<TokenId, Failure> {
@@ -98,133 +99,73 @@ fn find_token(args: &TokenArgs, tokenizer: &Tokenizer) -> Result<TokenId, Failur
     }))
 }
 
-/// Why a token is allowed or not.
-#[derive(Debug)]
-pub(crate) struct Explanation {
-    token: TokenId,
-    /// What is wrong with it; `None` if it is allowed.
-    problem: Option<MatchError>,
-    /// How many of its bytes fit.
-    fitting: usize,
-    /// What may stand behind the bytes that fit.
-    expectation: Expectation,
+/// The explanation for people.
+pub(crate) fn write(
+    explanation: &Explanation,
+    vocabulary: &Vocabulary,
+    after: &str,
+    paint: Paint,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let bytes = &explanation.bytes;
+    let name = readable::token(vocabulary, explanation.token);
+    let verdict = match explanation.problem {
+        None => paint.text(Ink::Green, "is allowed"),
+        Some(_) => paint.text(Ink::Red, "is not allowed"),
+    };
+    let place = if after.is_empty() { "at the beginning".into() } else { format!("at byte {}", after.len()) };
+    writeln!(out, "token {} `{}` {verdict} {place}", explanation.token.0, paint.text(Ink::Bold, &name))?;
+    if !bytes.is_empty() {
+        write_caret(explanation.fitting, bytes, after, paint, out)?;
+    }
+    writeln!(out, "  {}", explanation.reason())?;
+    for rules in explanation.expectation.rules.iter().take(8) {
+        writeln!(out, "  {}", paint.text(Ink::Dim, format!("in {}", rules.join(" ← "))))?;
+    }
+    Ok(())
 }
 
-impl Explanation {
-    /// Tries the token; the matcher stays as it is.
-    pub(crate) fn of(matcher: &Matcher, token: TokenId) -> Self {
-        let mut matcher = matcher.fork();
-        let bytes = matcher.bound().vocabulary().bytes(token).to_vec();
-        let problem = matcher.accept(token).err();
-        let fitting = match problem {
-            None => bytes.len(),
-            Some(MatchError::NotAllowed { bytes }) => bytes,
-            Some(_) => 0,
-        };
-        if problem.is_some() && fitting > 0 {
-            // The part that fits was accepted a moment ago, as a part of the token.
-            let _ = matcher.accept_bytes(bytes.get(..fitting).unwrap_or_default());
-        }
-        Self { token, problem, fitting, expectation: Expectation::of(&matcher) }
-    }
+/// The text and the token behind it, with marks under the bytes that fit and those that do not.
+fn write_caret(
+    fitting: usize,
+    bytes: &[u8],
+    after: &str,
+    paint: Paint,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let (fits, fails) = bytes.split_at_checked(fitting).unwrap_or((bytes, &[]));
+    let (fits, fails) = (readable::visible(fits), readable::visible(fails));
+    let before = readable::visible(after.as_bytes());
+    let skip = before.chars().count().saturating_sub(50);
+    let tail: String = before.chars().skip(skip).collect();
+    let before = if skip > 0 { format!("…{tail}") } else { tail };
+    writeln!(
+        out,
+        "  {}{}{}",
+        paint.text(Ink::Dim, &before),
+        paint.text(Ink::Green, &fits),
+        paint.text(Ink::Red, &fails)
+    )?;
+    let wide = |text: &str, mark: &str| mark.repeat(text.chars().count());
+    writeln!(
+        out,
+        "  {}{}{}",
+        wide(&before, " "),
+        paint.text(Ink::Green, wide(&fits, "~")),
+        paint.text(Ink::Red, wide(&fails, "^"))
+    )?;
+    Ok(())
+}
 
-    /// The explanation for people.
-    pub(crate) fn write(
-        &self,
-        vocabulary: &Vocabulary,
-        after: &str,
-        paint: Paint,
-        out: &mut dyn Write,
-    ) -> Result<(), Failure> {
-        let bytes = vocabulary.bytes(self.token);
-        let name = readable::token(vocabulary, self.token);
-        let verdict = match self.problem {
-            None => paint.text(Ink::Green, "is allowed"),
-            Some(_) => paint.text(Ink::Red, "is not allowed"),
-        };
-        let place =
-            if after.is_empty() { "at the beginning".into() } else { format!("at byte {}", after.len()) };
-        writeln!(out, "token {} `{}` {verdict} {place}", self.token.0, paint.text(Ink::Bold, &name))?;
-        if !bytes.is_empty() {
-            self.write_caret(bytes, after, paint, out)?;
-        }
-        writeln!(out, "  {}", self.reason(bytes))?;
-        for rules in self.expectation.rules.iter().take(8) {
-            writeln!(out, "  {}", paint.text(Ink::Dim, format!("in {}", rules.join(" ← "))))?;
-        }
-        Ok(())
-    }
-
-    /// The text and the token behind it, with marks under the bytes that fit and those that do not.
-    fn write_caret(
-        &self,
-        bytes: &[u8],
-        after: &str,
-        paint: Paint,
-        out: &mut dyn Write,
-    ) -> Result<(), Failure> {
-        let (fits, fails) = bytes.split_at_checked(self.fitting).unwrap_or((bytes, &[]));
-        let (fits, fails) = (readable::visible(fits), readable::visible(fails));
-        let before = readable::visible(after.as_bytes());
-        let skip = before.chars().count().saturating_sub(50);
-        let tail: String = before.chars().skip(skip).collect();
-        let before = if skip > 0 { format!("…{tail}") } else { tail };
-        writeln!(
-            out,
-            "  {}{}{}",
-            paint.text(Ink::Dim, &before),
-            paint.text(Ink::Green, &fits),
-            paint.text(Ink::Red, &fails)
-        )?;
-        let wide = |text: &str, mark: &str| mark.repeat(text.chars().count());
-        writeln!(
-            out,
-            "  {}{}{}",
-            wide(&before, " "),
-            paint.text(Ink::Green, wide(&fits, "~")),
-            paint.text(Ink::Red, wide(&fails, "^"))
-        )?;
-        Ok(())
-    }
-
-    /// One sentence.
-    fn reason(&self, bytes: &[u8]) -> String {
-        let expected = self.expectation.phrase();
-        match &self.problem {
-            None if bytes.is_empty() => "the text is complete, so it may end here".into(),
-            None => format!("it fits; expected behind it: {expected}"),
-            Some(MatchError::NotAllowed { .. }) => {
-                let fits = bytes.get(..self.fitting).unwrap_or_default();
-                let fit = if fits.is_empty() {
-                    "none of its bytes fits; expected".into()
-                } else {
-                    format!(
-                        "{} of its {} bytes fit; after {} expected",
-                        fits.len(),
-                        bytes.len(),
-                        readable::quoted(fits)
-                    )
-                };
-                format!("{fit} {expected}")
-            }
-            Some(MatchError::NotComplete) => {
-                format!("it ends the text, which is not complete; expected {expected}")
-            }
-            Some(error) => format!("{error}; expected {expected}"),
-        }
-    }
-
-    fn json(&self, vocabulary: &Vocabulary, position: usize) -> Value {
-        let bytes = vocabulary.bytes(self.token);
-        let mut value = self.expectation.json();
-        value["ok"] = true.into();
-        value["token"] = self.token.0.into();
-        value["text"] = readable::token(vocabulary, self.token).into();
-        value["bytes"] = json!(bytes);
-        value["allowed"] = self.problem.is_none().into();
-        value["position"] = position.into();
-        value["fitting_bytes"] = self.fitting.into();
-        value["reason"] = self.reason(bytes).into();
-        value
-    }
+fn json(explanation: &Explanation, vocabulary: &Vocabulary, position: usize) -> Value {
+    let mut value = explanation.expectation.json();
+    value["ok"] = true.into();
+    value["token"] = explanation.token.0.into();
+    value["text"] = readable::token(vocabulary, explanation.token).into();
+    value["bytes"] = json!(explanation.bytes);
+    value["allowed"] = explanation.is_allowed().into();
+    value["position"] = position.into();
+    value["fitting_bytes"] = explanation.fitting.into();
+    value["reason"] = explanation.reason().into();
+    value
 }

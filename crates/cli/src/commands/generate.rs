@@ -149,7 +149,8 @@ fn sentence(error: impl std::fmt::Display) -> Failure {
 /// Where `make assets` puts the model that is used by default.
 const FETCHED: &str = "target/assets/smollm2";
 
-fn find(model: &Path) -> Result<PathBuf, Failure> {
+/// The file or folder that is meant by `--model`.
+pub(crate) fn find(model: &Path) -> Result<PathBuf, Failure> {
     if model.as_os_str() != "smollm2" || model.exists() {
         return Ok(model.to_owned());
     }

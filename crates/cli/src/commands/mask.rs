@@ -2,13 +2,14 @@
 
 use std::io::Write;
 
+use maskwright::explain::Expectation;
 use maskwright::{Matcher, TokenId, TokenMask, Vocabulary};
 use serde_json::json;
 
 use crate::args::{ConstraintArgs, TokenizerArgs};
 use crate::failure::{Failure, Verdict};
 use crate::readable;
-use crate::rejection::{Expectation, Reading, Rejection, read};
+use crate::rejection::{Reading, Rejection, read};
 
 /// List the tokens that may come next, at the beginning or after some text
 #[derive(Debug, clap::Args)]

@@ -10,4 +10,6 @@ pub(crate) mod generate;
 pub(crate) mod index;
 pub(crate) mod mask;
 pub(crate) mod schema_to_regex;
+#[cfg(feature = "server")]
+pub(crate) mod serve;
 pub(crate) mod vocab;

@@ -82,6 +82,7 @@ pub use self::warm::{LoadError, Saved, Warm};
 use crate::backend::Backend;
 use crate::statistics::{CacheStatistics, Counters, Statistics};
 use crate::{Constraint, Kind, Options};
+pub use maskwright_vocab::pack::OpenError;
 
 /// How many bytes it may take to compile a byte of text, as measured on constraints that were written to be expensive. A text may be no longer than this part of
 /// [`Settings::memory`].

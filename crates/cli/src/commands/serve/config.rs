@@ -1,0 +1,231 @@
+//! What `maskwright serve` can be told: by flags, and by a file with the same names.
+
+use std::{num::NonZero, path::PathBuf, time::Duration};
+
+use clap::ValueEnum;
+use serde::Deserialize;
+
+/// Everything that can be set. In a file the names are those of the flags, without the dashes in front.
+#[derive(Debug, Clone, Default, clap::Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Config {
+    /// A GGUF file, a folder with a model, or `smollm2`, the small model that `make assets` fetches [default: smollm2]
+    #[arg(long, value_name = "PATH", help_heading = "Model")]
+    pub(crate) model: Option<PathBuf>,
+    /// What clients call the model [default: the name of the file or folder]
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
+    pub(crate) name: Option<String>,
+    /// Threads that compute [default: one less than there are processors]
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub(crate) threads: Option<NonZero<usize>>,
+    /// The most tokens of a text, if that is to be less than what the model can
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub(crate) context: Option<NonZero<usize>>,
+    /// The most answers that are written at the same time [default: 16]
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub(crate) max_batch: Option<NonZero<usize>>,
+    /// How the model writes tool calls: the name of a format, or a file with one [default: by its template]
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
+    pub(crate) tool_format: Option<String>,
+    /// Ask the model for every token, also where the constraint leaves no choice
+    #[arg(long, help_heading = "Model")]
+    pub(crate) no_jump_forward: bool,
+
+    /// The address to listen at; others than this machine can reach 0.0.0.0 [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Connections")]
+    pub(crate) host: Option<String>,
+    /// The port to listen at; 0 is any free one [default: 8000]
+    #[arg(long, value_name = "PORT", help_heading = "Connections")]
+    pub(crate) port: Option<u16>,
+    /// A key that clients must show; give the flag once for each. Other users of this machine can see it: better use a file
+    #[arg(long, value_name = "KEY", help_heading = "Connections")]
+    pub(crate) api_key: Vec<String>,
+    /// A file with keys, one a line
+    #[arg(long, value_name = "FILE", help_heading = "Connections")]
+    pub(crate) api_key_file: Option<PathBuf>,
+    /// Pages from this origin may use the API, such as `https://example.org`; `*` is any. Give the flag once for each
+    #[arg(long, value_name = "ORIGIN", help_heading = "Connections")]
+    pub(crate) cors_origin: Vec<String>,
+    /// The most bytes of a request, as in `16M` [default: 16M]
+    #[arg(long, value_name = "SIZE", help_heading = "Connections")]
+    pub(crate) max_body: Option<Size>,
+    /// How many requests may wait for a place in the batch [default: 256]
+    #[arg(long, value_name = "N", help_heading = "Connections")]
+    pub(crate) queue: Option<usize>,
+    /// Seconds that an answer may take [default: 600]
+    #[arg(long, value_name = "SECONDS", help_heading = "Connections")]
+    pub(crate) request_timeout: Option<u64>,
+
+    /// Which engine matches constraints [default: maskwright]
+    #[arg(long, value_name = "NAME", help_heading = "Constraints")]
+    pub(crate) grammar_backend: Option<Backend>,
+    /// Bytes that compiled constraints may hold together, as in `512M` [default: 512M]
+    #[arg(long, value_name = "SIZE", help_heading = "Constraints")]
+    pub(crate) cache_bytes: Option<Size>,
+    /// Seconds that compiling a constraint may take [default: 10]
+    #[arg(long, value_name = "SECONDS", help_heading = "Constraints")]
+    pub(crate) compile_timeout: Option<u64>,
+    /// Threads that compile [default: 2]
+    #[arg(long, value_name = "N", help_heading = "Constraints")]
+    pub(crate) compile_threads: Option<NonZero<usize>>,
+    /// White space between the tokens of JSON, as a regular expression, unless a request says otherwise
+    #[arg(
+        long,
+        value_name = "REGEX",
+        allow_hyphen_values = true,
+        conflicts_with = "constrained_json_disable_any_whitespace",
+        help_heading = "Constraints"
+    )]
+    pub(crate) constrained_json_whitespace_pattern: Option<String>,
+    /// No white space between the tokens of JSON, unless a request says otherwise
+    #[arg(long, help_heading = "Constraints")]
+    pub(crate) constrained_json_disable_any_whitespace: bool,
+    /// A file with compiled constraints: read at the start if it is there, written at the end
+    #[arg(long, value_name = "FILE", help_heading = "Constraints")]
+    pub(crate) warm: Option<PathBuf>,
+
+    /// How log lines are written [default: text]
+    #[arg(long, value_name = "FORM", help_heading = "Log")]
+    pub(crate) log: Option<Log>,
+}
+
+/// An engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Backend {
+    /// Ours
+    Maskwright,
+    /// llguidance, if the program was built with it (`--features llguidance`)
+    Llguidance,
+}
+
+/// A form of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Log {
+    /// For people
+    Text,
+    /// A JSON object a line
+    Json,
+    /// None
+    Off,
+}
+
+impl Config {
+    /// What flags say comes first, then what the file says.
+    pub(crate) fn over(self, file: Self) -> Self {
+        let both = |flags: Vec<String>, file: Vec<String>| if flags.is_empty() { file } else { flags };
+        let is_spaced = self.constrained_json_whitespace_pattern.is_some();
+        let is_compact = self.constrained_json_disable_any_whitespace;
+        Self {
+            model: self.model.or(file.model),
+            name: self.name.or(file.name),
+            threads: self.threads.or(file.threads),
+            context: self.context.or(file.context),
+            max_batch: self.max_batch.or(file.max_batch),
+            tool_format: self.tool_format.or(file.tool_format),
+            no_jump_forward: self.no_jump_forward || file.no_jump_forward,
+            host: self.host.or(file.host),
+            port: self.port.or(file.port),
+            api_key: both(self.api_key, file.api_key),
+            api_key_file: self.api_key_file.or(file.api_key_file),
+            cors_origin: both(self.cors_origin, file.cors_origin),
+            max_body: self.max_body.or(file.max_body),
+            queue: self.queue.or(file.queue),
+            request_timeout: self.request_timeout.or(file.request_timeout),
+            grammar_backend: self.grammar_backend.or(file.grammar_backend),
+            cache_bytes: self.cache_bytes.or(file.cache_bytes),
+            compile_timeout: self.compile_timeout.or(file.compile_timeout),
+            compile_threads: self.compile_threads.or(file.compile_threads),
+            // The two are about one thing, so a flag for either overrules the file in both.
+            constrained_json_whitespace_pattern: self
+                .constrained_json_whitespace_pattern
+                .or(file.constrained_json_whitespace_pattern.filter(|_| !is_compact)),
+            constrained_json_disable_any_whitespace: is_compact
+                || (file.constrained_json_disable_any_whitespace && !is_spaced),
+            warm: self.warm.or(file.warm),
+            log: self.log.or(file.log),
+        }
+    }
+}
+
+/// A number of bytes: `4096`, `64K`, `16M`, `2G`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Written")]
+pub(crate) struct Size(pub(crate) usize);
+
+/// How a file may say it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(usize),
+    Text(String),
+}
+
+impl TryFrom<Written> for Size {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        match written {
+            Written::Number(bytes) => Ok(Self(bytes)),
+            Written::Text(text) => text.parse(),
+        }
+    }
+}
+
+impl std::str::FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+            "" | "B" => 0,
+            "K" | "KB" | "KIB" => 10,
+            "M" | "MB" | "MIB" => 20,
+            "G" | "GB" | "GIB" => 30,
+            other => return Err(format!("`{other}` is no unit; known are K, M and G")),
+        };
+        let number: usize =
+            digits.parse().map_err(|_| format!("`{text}` is no number of bytes, as in 16M"))?;
+        number.checked_mul(1 << shift).map(Self).ok_or_else(|| format!("`{text}` is too many bytes"))
+    }
+}
+
+/// Seconds, at least one.
+pub(crate) fn seconds(given: Option<u64>, other: Duration) -> Duration {
+    given.map_or(other, |seconds| Duration::from_secs(seconds.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        let size = |text: &str| text.parse::<Size>().map(|size| size.0);
+        assert_eq!(size("4096"), Ok(4096));
+        assert_eq!(size("16m"), Ok(16 << 20));
+        assert_eq!(size("2GiB"), Ok(2 << 30));
+        assert!(size("M").is_err() && size("1X").is_err() && size("99999999999G").is_err());
+    }
+
+    #[test]
+    fn flags_come_before_the_file() {
+        let file: Config = toml::from_str(
+            "model = \"a.gguf\"\nport = 1\nmax-body = \"1K\"\nconstrained-json-disable-any-whitespace = true\napi-key = [\"x\"]",
+        )
+        .unwrap();
+        let flags = Config {
+            port: Some(2),
+            constrained_json_whitespace_pattern: Some(" ?".into()),
+            ..Config::default()
+        };
+        let both = flags.over(file);
+        assert_eq!(
+            (both.port, both.max_body, both.api_key),
+            (Some(2), Some(Size(1024)), vec!["x".to_owned()])
+        );
+        assert!(!both.constrained_json_disable_any_whitespace);
+        assert!(toml::from_str::<Config>("prot = 1").unwrap_err().to_string().contains("prot"));
+    }
+}

@@ -1,0 +1,242 @@
+//! `maskwright serve`: a model behind the API of `OpenAI`, and a page to play with.
+
+mod config;
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use maskwright::{
+    Compiler,
+    backend::Backend as Engines,
+    formats::ModelFormat,
+    json_schema::Whitespace,
+    service::{Client, LoadError, Service, Settings as Compiling},
+};
+use maskwright_runtime::{Loaded, model::LoadOptions, scheduler::Options};
+use maskwright_server::{Engine, Parts, Server, Settings};
+
+use self::config::{Backend, Config, Log, seconds};
+use super::generate::find;
+use crate::args::read_text;
+use crate::failure::{Failure, Verdict};
+
+/// Serve a model behind the API of `OpenAI`, and a page to play with
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    config: Config,
+    /// A TOML file with the same settings, as in `max-batch = 8`; flags come before it
+    #[arg(long = "config", value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  maskwright serve
+  maskwright serve --model model.gguf --name my-model --port 9000 --max-batch 32
+  maskwright serve --host 0.0.0.0 --api-key-file keys.txt --warm constraints.warm
+  maskwright serve --config server.toml --log json
+  curl http://127.0.0.1:8000/v1/chat/completions -H 'Content-Type: application/json' -d '{
+    \"messages\": [{\"role\": \"user\", \"content\": \"When did the Second World War end?\"}],
+    \"response_format\": {\"type\": \"regex\", \"pattern\": \"19[0-9]{2}\"}}'
+
+The page is at http://127.0.0.1:8000/. Ctrl-C or SIGTERM stops the server when the answers that are being written are finished.";
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
+    let config = match &args.file {
+        None => args.config.clone(),
+        Some(path) => {
+            let file = toml::from_str(&read_text(path)?)
+                .map_err(|error| Failure::sentence(format!("{}: {error}", path.display())))?;
+            args.config.clone().over(file)
+        }
+    };
+    start_log(config.log.unwrap_or(Log::Text));
+    let settings = settings(&config)?;
+    let model = config.model.clone().unwrap_or_else(|| "smollm2".into());
+    let name = config.name.clone().unwrap_or_else(|| name_of(&model));
+    let load = LoadOptions { threads: config.threads, context: config.context };
+    let loaded = Loaded::open(find(&model)?, &load).map_err(sentence)?;
+    let backend = backend(&config, &loaded)?;
+    let service = Service::new(compiling(&config)).map_err(sentence)?;
+    let mut parts = Parts::loaded(loaded, name.as_str());
+    parts.format = config.tool_format.as_deref().map(tool_format).transpose()?;
+    let engine = Engine::start(parts, scheduling(&config), &service, backend).map_err(sentence)?;
+    if let Some(path) = &config.warm {
+        warm(path, engine.grammars())?;
+    }
+    let server = Server::new(engine, settings);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(sentence)?;
+    runtime.block_on(serve(server.clone(), &config, &name, out))?;
+    if let Some(path) = &config.warm {
+        save(path, server.engine().grammars())?;
+    }
+    Ok(Verdict::Yes)
+}
+
+async fn serve(server: Server, config: &Config, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    let host = config.host.as_deref().unwrap_or("127.0.0.1");
+    let port = config.port.unwrap_or(8000);
+    let listener = tokio::net::TcpListener::bind((host, port)).await;
+    let listener = listener
+        .map_err(|error| Failure::sentence(format!("cannot listen at {host}, port {port}: {error}")))?;
+    let address = listener.local_addr().map_err(sentence)?;
+    writeln!(out, "serving {name} at http://{address}")?;
+    out.flush()?;
+    server.serve(listener, stopped()).await.map_err(sentence)
+}
+
+/// Ready when somebody wants the program to end.
+async fn stopped() {
+    // Without handlers the signals end the program by themselves.
+    let interrupt = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => _ = signal.recv().await,
+            Err(_) => std::future::pending::<()>().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<()>();
+    tokio::select! {
+        () = interrupt => {}
+        () = terminate => {}
+    }
+}
+
+fn settings(config: &Config) -> Result<Settings, Failure> {
+    let mut settings = Settings::default();
+    settings.max_body = config.max_body.map_or(settings.max_body, |size| size.0);
+    settings.request_timeout = seconds(config.request_timeout, settings.request_timeout);
+    settings.api_keys.clone_from(&config.api_key);
+    if let Some(path) = &config.api_key_file {
+        let text = read_text(path)?;
+        settings
+            .api_keys
+            .extend(text.lines().map(|line| line.trim().to_owned()).filter(|key| !key.is_empty()));
+        if settings.api_keys.is_empty() {
+            return Err(Failure::sentence(format!("{} has no key in it", path.display())));
+        }
+    }
+    if settings.api_keys.iter().any(String::is_empty) {
+        return Err(Failure::sentence("an API key is empty, which would keep nobody out"));
+    }
+    settings.cors_origins.clone_from(&config.cors_origin);
+    let whitespace = &mut settings.options.json_schema.whitespace;
+    match (&config.constrained_json_whitespace_pattern, config.constrained_json_disable_any_whitespace) {
+        (Some(_), true) => {
+            let sentence = "constrained-json-whitespace-pattern and constrained-json-disable-any-whitespace exclude each other";
+            return Err(Failure::sentence(sentence));
+        }
+        (Some(pattern), false) => *whitespace = Whitespace::Pattern(pattern.clone()),
+        (None, true) => *whitespace = Whitespace::Compact,
+        (None, false) => {}
+    }
+    Ok(settings)
+}
+
+fn compiling(config: &Config) -> Compiling {
+    let settings = Compiling::default();
+    Compiling {
+        workers: config.compile_threads.map_or(settings.workers, std::num::NonZero::get),
+        budget: config.cache_bytes.map_or(settings.budget, |size| size.0),
+        timeout: seconds(config.compile_timeout, settings.timeout),
+        ..settings
+    }
+}
+
+fn scheduling(config: &Config) -> Options {
+    let options = Options::default();
+    Options {
+        max_batch: config.max_batch.map_or(options.max_batch, std::num::NonZero::get),
+        max_queue: config.queue.unwrap_or(options.max_queue),
+        jump_forward: !config.no_jump_forward,
+        ..options
+    }
+}
+
+fn backend(config: &Config, loaded: &Loaded) -> Result<Arc<dyn Engines>, Failure> {
+    let vocabulary = loaded.tokenizer.vocabulary().clone();
+    match config.grammar_backend.unwrap_or(Backend::Maskwright) {
+        Backend::Maskwright => Ok(Arc::new(Compiler::new(vocabulary))),
+        #[cfg(feature = "llguidance")]
+        Backend::Llguidance => {
+            Ok(Arc::new(maskwright::backend::Llguidance::new(vocabulary).map_err(sentence)?))
+        }
+        #[cfg(not(feature = "llguidance"))]
+        Backend::Llguidance => Err(Failure::sentence(
+            "this program was built without llguidance; build it with `cargo build --features llguidance`",
+        )),
+    }
+}
+
+/// A format by its name, or from a file.
+fn tool_format(name: &str) -> Result<ModelFormat, Failure> {
+    if ModelFormat::names().any(|known| known == name) || !Path::new(name).exists() {
+        return ModelFormat::named(name).map_err(sentence);
+    }
+    let text = read_text(Path::new(name))?;
+    ModelFormat::parse(&text).map_err(|error| Failure::sentence(format!("{name}: {error}")))
+}
+
+/// Begins with the constraints of a file, if it is there. One of another program or model is no reason not to start.
+fn warm(path: &Path, client: &Client) -> Result<(), Failure> {
+    let file = match fs::read(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Failure::sentence(format!("cannot read {}: {error}", path.display()))),
+    };
+    match client.load(&file) {
+        Ok(_) => Ok(()),
+        // This might be a file that somebody needs for something else, and it would be overwritten.
+        Err(LoadError::Open(maskwright::service::OpenError::Foreign)) => Err(Failure::sentence(format!(
+            "{} is not a file with compiled constraints; name another one",
+            path.display()
+        ))),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "warning: {}: {error}", path.display());
+            Ok(())
+        }
+    }
+}
+
+/// Writes the file beside its place first, so that a crash leaves the old one.
+fn save(path: &Path, client: &Client) -> Result<(), Failure> {
+    let cannot = |error: io::Error| Failure::sentence(format!("cannot write {}: {error}", path.display()));
+    let mut content = Vec::new();
+    client.save(&mut content).map_err(cannot)?;
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    fs::write(&beside, &content).map_err(cannot)?;
+    fs::rename(&beside, path).map_err(cannot)
+}
+
+fn name_of(model: &Path) -> String {
+    model.file_stem().map_or_else(|| "model".into(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// Log lines go to standard error.
+fn start_log(form: Log) {
+    let lines = tracing_subscriber::fmt().with_writer(io::stderr).with_target(false);
+    // There is no other logger that this one could collide with.
+    match form {
+        Log::Text => lines.init(),
+        Log::Json => lines.json().init(),
+        Log::Off => {}
+    }
+}
+
+fn sentence(error: impl std::fmt::Display) -> Failure {
+    Failure::sentence(error.to_string())
+}

@@ -1,0 +1,198 @@
+//! One answer, put together from its events.
+//!
+//! With tools, or if the model tells what it thinks from what it says, the text is read by the same tree that constrains it
+//! ([`maskwright::stream`]), and becomes parts: text, reasoning, calls. Otherwise all of it is text.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use maskwright::stream::{self, Reader};
+use maskwright_runtime::{Reason, Usage, What, scheduler::Written};
+use maskwright_vocab::Vocabulary;
+use serde_json::{Value, json};
+
+use crate::state::new_id;
+
+/// One answer as far as it is known.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    reading: Option<Reading>,
+    pub(crate) text: String,
+    pub(crate) reasoning: String,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) tokens: Vec<Written>,
+    pub(crate) end: Option<(Reason, Usage)>,
+}
+
+/// How an answer is taken apart.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    pub(crate) reader: Reader,
+    pub(crate) vocabulary: Arc<Vocabulary>,
+    /// The tools that take a text.
+    pub(crate) custom: BTreeSet<String>,
+    /// Whether the text is read and not the tokens, because a stop string may cut it.
+    pub(crate) by_text: bool,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) arguments: String,
+    pub(crate) is_custom: bool,
+}
+
+/// Something that was added to an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    Text(String),
+    Reasoning(String),
+    /// A call has begun: its index among the calls.
+    Begun(usize),
+    /// More of its arguments, or of its input.
+    Arguments(usize, String),
+    /// It is complete.
+    Done(usize),
+}
+
+impl Gathered {
+    /// An answer that is taken apart as it comes.
+    pub(crate) fn read_by(reading: Option<Reading>) -> Self {
+        Self { reading, ..Self::default() }
+    }
+
+    /// Takes an event; tells what it added. The tokens of the event are appended to [`Self::tokens`].
+    pub(crate) fn take(&mut self, what: What) -> Vec<Part> {
+        match what {
+            What::More { tokens, text } => {
+                let known = self.tokens.len();
+                self.tokens.extend(tokens);
+                self.add(text, known, false)
+            }
+            What::Finished { text, reason, usage } => {
+                self.end = Some((reason, usage));
+                self.add(text, self.tokens.len(), true)
+            }
+            // Failures are errors of the whole request.
+            What::Failed(_) => Vec::new(),
+        }
+    }
+
+    /// Adds a text, and the tokens from `known` on.
+    fn add(&mut self, text: String, known: usize, is_last: bool) -> Vec<Part> {
+        let Some(reading) = &mut self.reading else {
+            self.text += &text;
+            return if text.is_empty() { Vec::new() } else { vec![Part::Text(text)] };
+        };
+        let mut events = Vec::new();
+        if reading.by_text {
+            reading.reader.feed(&text, &mut events);
+        } else {
+            for written in self.tokens.get(known..).unwrap_or_default() {
+                reading.reader.feed_token(written.token, &reading.vocabulary, &mut events);
+            }
+        }
+        if is_last {
+            // Whether it is complete is told by the reason of the end.
+            reading.reader.finish(&mut events);
+        }
+        let custom = reading.custom.clone();
+        events.into_iter().filter_map(|event| self.part(event, &custom)).collect()
+    }
+
+    fn part(&mut self, event: stream::Event, custom: &BTreeSet<String>) -> Option<Part> {
+        match event {
+            stream::Event::Text(text) => {
+                self.text += &text;
+                Some(Part::Text(text))
+            }
+            stream::Event::Reasoning(text) => {
+                self.reasoning += &text;
+                Some(Part::Reasoning(text))
+            }
+            stream::Event::CallBegun { name, .. } => {
+                let is_custom = custom.contains(&name);
+                let id = new_id("call_");
+                self.calls.push(Call { id, name, arguments: String::new(), is_custom });
+                Some(Part::Begun(self.calls.len() - 1))
+            }
+            stream::Event::ArgumentDelta { index, delta } => {
+                self.calls.get_mut(index)?.arguments += &delta;
+                Some(Part::Arguments(index, delta))
+            }
+            stream::Event::CallDone { index, .. } => Some(Part::Done(index)),
+            // A call that was cut off stays what it is: the answer ended with `length`. And the trees of tools have no tags but
+            // these.
+            _ => None,
+        }
+    }
+
+    /// Why it ended, as the chat API says it.
+    pub(crate) fn finish_reason(&self) -> &'static str {
+        match self.end {
+            Some((Reason::Length, _)) => "length",
+            _ if self.calls.is_empty() => "stop",
+            _ => "tool_calls",
+        }
+    }
+
+    /// What it cost.
+    pub(crate) fn usage(&self) -> Usage {
+        self.end.map(|(_, usage)| usage).unwrap_or_default()
+    }
+}
+
+/// What some answers cost together, as the chat API says it. `prompts` are how many prompts they answer.
+pub(crate) fn usage(answers: &[Gathered], per_prompt: usize) -> Value {
+    let total = total(answers, per_prompt);
+    json!({
+        "prompt_tokens": total.prompt,
+        "completion_tokens": total.answer,
+        "total_tokens": total.prompt + total.answer,
+        "prompt_tokens_details": {"cached_tokens": total.reused, "audio_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": 0, "audio_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0,
+        },
+    })
+}
+
+/// Sums over answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Total {
+    pub(crate) prompt: usize,
+    pub(crate) reused: usize,
+    pub(crate) answer: usize,
+}
+
+/// Answers to one prompt share it, so it counts once.
+pub(crate) fn total(answers: &[Gathered], per_prompt: usize) -> Total {
+    let mut total = Total::default();
+    for (number, answer) in answers.iter().enumerate() {
+        let usage = answer.usage();
+        if number.is_multiple_of(per_prompt.max(1)) {
+            total.prompt += usage.prompt_tokens;
+            total.reused += usage.reused_tokens;
+        }
+        total.answer += usage.answer_tokens;
+    }
+    total
+}
+
+/// What answers cost in time, for those who ask: of the first answer, as all ran side by side.
+pub(crate) fn timings(usage: &Usage, compile: Duration) -> Value {
+    json!({
+        "compile_micros": micros(compile),
+        "queued_micros": micros(usage.queued),
+        "prefill_micros": micros(usage.prefill),
+        "decode_micros": micros(usage.decode),
+        "mask_micros": micros(usage.mask),
+        "masks": usage.masks,
+        "forced_tokens": usage.forced_tokens,
+    })
+}
+
+/// Microseconds, with what is left of them: a mask takes less than one.
+pub(crate) fn micros(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e9).round() / 1e3
+}

@@ -1,0 +1,20 @@
+//! From the events of the scheduler to what clients are told.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`run`] | puts a request together, and waits for its events |
+//! | [`gather`] | puts the events of one answer together: text, reasoning, calls, tokens |
+//! | [`plan`] | what an answer must look like, and how it is taken apart |
+//! | [`items`] | the items of a response and their events |
+//! | [`sse`] | the same as a stream of server-sent events |
+//! | [`logprobs`] | what the model thought of its tokens |
+
+pub(crate) mod gather;
+pub(crate) mod items;
+pub(crate) mod logprobs;
+pub(crate) mod plan;
+pub(crate) mod run;
+pub(crate) mod sse;
+
+pub(crate) use gather::{Gathered, Part};
+pub(crate) use run::{Answers, Order};

@@ -1,0 +1,125 @@
+//! A request on its way: from what a client asked for to the events of its answers.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::http::StatusCode;
+use maskwright_runtime::{Event, Failure, Guide, Request, What, scheduler::Sink};
+use maskwright_vocab::TokenId;
+use tokio::sync::mpsc;
+
+use crate::{
+    error::{ApiError, Result},
+    request::{Wish, sampling::Choosing},
+    state::State,
+};
+
+/// What is to be generated.
+#[derive(Debug)]
+pub(crate) struct Order {
+    /// One or more prompts, each answered as often as was asked for.
+    pub(crate) prompts: Vec<Vec<TokenId>>,
+    pub(crate) choosing: Choosing,
+    pub(crate) wish: Option<Wish>,
+}
+
+/// The events of all answers to an order. Dropping it cancels what is not finished.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    events: mpsc::UnboundedReceiver<Event>,
+    deadline: tokio::time::Instant,
+    timeout: Duration,
+    /// How many answers have not ended.
+    left: usize,
+    /// How many there are.
+    pub(crate) count: usize,
+    /// How long it took until the constraint was there.
+    pub(crate) compile: Duration,
+}
+
+impl Order {
+    /// Compiles the constraint, and gives the prompts to the scheduler.
+    pub(crate) async fn start(self, state: &Arc<State>) -> Result<Answers> {
+        let timeout = state.settings.request_timeout;
+        let deadline = tokio::time::Instant::now() + timeout;
+        let begin = Instant::now();
+        let handle = match &self.wish {
+            Some(wish) => Some(state.engine.compile(wish).await?),
+            None => None,
+        };
+        let compile = begin.elapsed();
+        let (sender, events) = mpsc::unbounded_channel();
+        let answers = self.choosing.answers;
+        let count = answers.saturating_mul(self.prompts.len());
+        for (number, prompt) in self.prompts.into_iter().enumerate() {
+            let Choosing { sampling, max_tokens, stop, stop_tokens, answers } = self.choosing.clone();
+            let guide = handle.as_ref().map(|handle| Box::new(handle.matcher()) as Box<dyn Guide>);
+            let request = Request { prompt, sampling, guide, max_tokens, stop_tokens, stop, answers };
+            let sink = Channel { sender: sender.clone(), first: number * answers };
+            state.engine.submit(request, Box::new(sink))?;
+        }
+        Ok(Answers { events, deadline, timeout, left: count, count, compile })
+    }
+}
+
+impl Answers {
+    /// The next event; `None` when all answers have ended. An answer that cannot be completed ends all of them.
+    pub(crate) async fn next(&mut self) -> Option<Result<Event>> {
+        if self.left == 0 {
+            return None;
+        }
+        let event = match tokio::time::timeout_at(self.deadline, self.events.recv()).await {
+            Ok(Some(event)) => event,
+            Ok(None) => return Some(Err(ApiError::stopping())),
+            Err(_) => {
+                let message = format!(
+                    "the answer took longer than the limit of {} seconds; ask for fewer tokens",
+                    self.timeout.as_secs()
+                );
+                return Some(Err(ApiError::timeout(message)));
+            }
+        };
+        match event.what {
+            What::Failed(failure) => Some(Err(failed(&failure))),
+            What::Finished { .. } => {
+                self.left -= 1;
+                Some(Ok(event))
+            }
+            What::More { .. } => Some(Ok(event)),
+        }
+    }
+}
+
+fn failed(failure: &Failure) -> ApiError {
+    match failure {
+        Failure::Stopped => ApiError::stopping(),
+        Failure::Guide(_) | Failure::NoToken => ApiError::other(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "server_error",
+            "constraint_failed",
+            failure.to_string(),
+        ),
+        other => ApiError::internal(other.to_string()),
+    }
+}
+
+/// Where the scheduler sends events to. It holds no more than the tokens of the answers, which are limited.
+struct Channel {
+    sender: mpsc::UnboundedSender<Event>,
+    /// The number of the first answer to this prompt.
+    first: usize,
+}
+
+impl Sink for Channel {
+    fn send(&mut self, mut event: Event) {
+        event.answer += self.first;
+        // If nobody listens, the scheduler will find out by itself.
+        let _ = self.sender.send(event);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+}

@@ -1,0 +1,256 @@
+//! A model that is ready for requests: its tokenizer and template, its scheduler, and a service for its constraints.
+
+use std::sync::Arc;
+
+use maskwright::{
+    backend::Backend,
+    formats::{FormatError, ModelFormat},
+    service::{Client, Service},
+};
+use maskwright_runtime::{
+    Loaded, Request, Scheduler, SubmitError,
+    model::Model,
+    scheduler::{self, Sink},
+    text::{
+        chat::{ChatTemplate, Conversation},
+        encode_prompt,
+    },
+};
+use maskwright_tokenizers::Tokenizer;
+use maskwright_vocab::{TokenId, Vocabulary};
+use serde_json::Value;
+
+use crate::{
+    error::{ApiError, Result},
+    request::{Wish, plain_tools},
+};
+
+/// What an engine is made of.
+pub struct Parts {
+    /// What the model is called.
+    pub name: String,
+    /// The model.
+    pub model: Box<dyn Model>,
+    /// Its tokenizer.
+    pub tokenizer: Arc<Tokenizer>,
+    /// How it writes down conversations, if it can.
+    pub template: Option<Arc<ChatTemplate>>,
+    /// What a plain prompt begins with.
+    pub first: Option<TokenId>,
+    /// How it writes tool calls. Without one, its template is looked at.
+    pub format: Option<ModelFormat>,
+}
+
+impl Parts {
+    /// A model that was loaded, under a name.
+    pub fn loaded(loaded: Loaded, name: impl Into<String>) -> Self {
+        let Loaded { model, tokenizer, template, first } = loaded;
+        Self { name: name.into(), model: Box::new(model), tokenizer, template, first, format: None }
+    }
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A model that is ready for requests.
+#[derive(Debug)]
+pub struct Engine {
+    name: String,
+    tokenizer: Arc<Tokenizer>,
+    template: Option<Arc<ChatTemplate>>,
+    first: Option<TokenId>,
+    format: ModelFormat,
+    /// Whether the template can write down tools.
+    knows_tools: bool,
+    context: usize,
+    scheduler: Scheduler,
+    grammars: Client,
+}
+
+impl Engine {
+    /// Starts a scheduler for a model, and has a service compile constraints with a backend for its vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// If the format of tool calls is none.
+    pub fn start(
+        parts: Parts,
+        scheduling: scheduler::Options,
+        service: &Service,
+        backend: Arc<dyn Backend>,
+    ) -> Result<Self, FormatError> {
+        let Parts { name, model, tokenizer, template, first, format } = parts;
+        let source = tokenizer.chat_template().unwrap_or_default();
+        let knows_tools = source.contains("tools");
+        let format = match format {
+            Some(format) => format,
+            None => ModelFormat::named(guess_format(source))?,
+        };
+        let context = model.context();
+        let scheduler = Scheduler::start(model, tokenizer.vocabulary().clone(), scheduling);
+        let grammars = service.client(backend);
+        Ok(Self { name, tokenizer, template, first, format, knows_tools, context, scheduler, grammars })
+    }
+
+    /// The client by which constraints are compiled.
+    pub fn grammars(&self) -> &Client {
+        &self.grammars
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    pub(crate) fn vocabulary(&self) -> &Arc<Vocabulary> {
+        self.tokenizer.vocabulary()
+    }
+
+    /// How the model writes tool calls.
+    pub(crate) fn format(&self) -> &ModelFormat {
+        &self.format
+    }
+
+    pub(crate) fn context(&self) -> usize {
+        self.context
+    }
+
+    pub(crate) fn statistics(&self) -> scheduler::Statistics {
+        self.scheduler.statistics()
+    }
+
+    /// Whether a request is for this model; one that names none is.
+    pub(crate) fn check_name(&self, model: Option<&str>) -> Result<()> {
+        match model {
+            Some(model) if model != self.name => Err(ApiError::no_model(model, &self.name)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The tokens of a plain prompt.
+    pub(crate) fn prompt(&self, text: &str, param: &str) -> Result<Vec<TokenId>> {
+        self.check_size(text, param)?;
+        let mut tokens: Vec<TokenId> = self.first.into_iter().collect();
+        let encoded = self.tokenizer.encode(text);
+        tokens.extend(encoded.map_err(|error| ApiError::value(param, error.to_string()))?);
+        self.check_length(tokens.len(), param)?;
+        Ok(tokens)
+    }
+
+    /// The tokens of a conversation.
+    pub(crate) fn chat(&self, messages: &Value, tools: Option<&Value>, param: &str) -> Result<Vec<TokenId>> {
+        let template = self.template.as_ref().ok_or_else(|| {
+            let message = "the model has no chat template; use /v1/completions with a plain prompt";
+            ApiError::value(param, message)
+        })?;
+        let written;
+        let (messages, tools) = if self.knows_tools {
+            (messages, tools)
+        } else {
+            written = plain_tools::write(messages, tools);
+            (&written, None)
+        };
+        let vocabulary = self.vocabulary();
+        let name =
+            |token: Option<TokenId>| token.and_then(|token| vocabulary.special_name(token)).unwrap_or("");
+        let conversation = Conversation {
+            bos_token: name(self.tokenizer.bos()),
+            eos_token: name(vocabulary.eos().first().copied()),
+            tools,
+            ..Conversation::new(messages)
+        };
+        let text =
+            template.render(&conversation).map_err(|error| ApiError::value(param, error.to_string()))?;
+        self.check_size(&text, param)?;
+        let tokens = encode_prompt(&self.tokenizer, &text);
+        let tokens = tokens.map_err(|error| ApiError::value(param, error.to_string()))?;
+        self.check_length(tokens.len(), param)?;
+        Ok(tokens)
+    }
+
+    /// A text with more bytes than the context can hold is not worth encoding.
+    fn check_size(&self, text: &str, param: &str) -> Result<()> {
+        let least = text.len() / self.vocabulary().max_token_bytes().max(1);
+        self.check_length(least, param)
+    }
+
+    pub(crate) fn check_length(&self, length: usize, param: &str) -> Result<()> {
+        if length < self.context {
+            return Ok(());
+        }
+        let message = format!(
+            "'{param}' has at least {length} tokens, which leaves no room for an answer in the model's context of {} \
+             tokens; shorten it",
+            self.context
+        );
+        Err(ApiError::too_long(param, message))
+    }
+
+    /// Asks for a constraint to be compiled.
+    pub(crate) async fn compile(&self, wish: &Wish) -> Result<Arc<maskwright::service::Handle>> {
+        let client = self.grammars.with_options(wish.options.clone());
+        client.request(&wish.constraint).await.map_err(|error| refused(&error, wish))
+    }
+
+    pub(crate) fn submit(&self, request: Request, sink: Box<dyn Sink>) -> Result<()> {
+        self.scheduler.submit(request, sink).map_err(|error| match error {
+            SubmitError::Invalid { field, problem } => ApiError::value(field, problem),
+            SubmitError::Busy { .. } => ApiError::busy(error.to_string()),
+            SubmitError::Closed => ApiError::stopping(),
+            other => ApiError::internal(other.to_string()),
+        })
+    }
+}
+
+/// The format that a template seems to be written for: each has words that no other has.
+fn guess_format(template: &str) -> &'static str {
+    const SIGNS: [(&str, &str); 9] = [
+        ("<|channel|>", "harmony"),
+        ("<|tool_calls_section_begin|>", "kimi_k2"),
+        ("<｜DSML｜", "deepseek_v3_2"),
+        ("<｜tool▁calls▁begin｜>", "deepseek_v3_1"),
+        ("<minimax:tool_call>", "minimax"),
+        ("<arg_key>", "glm"),
+        ("[TOOL_CALLS]", "mistral"),
+        ("<|python_tag|>", "llama3"),
+        ("<function=", "qwen3_coder"),
+    ];
+    match SIGNS.iter().find(|(sign, _)| template.contains(sign)) {
+        Some((_, name)) => name,
+        None if template.contains("<think>") => "qwen3",
+        None => "hermes",
+    }
+}
+
+/// Why a constraint was refused, with its place.
+fn refused(error: &maskwright::service::Error, wish: &Wish) -> ApiError {
+    use maskwright::service::Error;
+    let param = &wish.param;
+    let code = match wish.constraint {
+        maskwright::Constraint::JsonSchema(_) => "invalid_json_schema",
+        maskwright::Constraint::Regex(_) => "invalid_regex",
+        maskwright::Constraint::Choice(_) => "invalid_choice",
+        maskwright::Constraint::StructuralTag(_) => "invalid_structural_tag",
+        _ => "invalid_grammar",
+    };
+    match error {
+        Error::Busy { .. } => ApiError::busy(error.to_string()),
+        Error::Closed => ApiError::stopping(),
+        Error::Panicked { .. } => {
+            ApiError { param: Some(param.clone()), ..ApiError::internal(error.to_string()) }
+        }
+        Error::TooLong { .. } => {
+            ApiError::invalid(param, "constraint_timeout", format!("'{param}': {error}"))
+        }
+        Error::TooLarge { .. } | Error::TooMuchText { .. } => {
+            ApiError::invalid(param, "constraint_too_large", format!("'{param}': {error}"))
+        }
+        _ => ApiError::invalid(param, code, format!("'{param}': {error}")),
+    }
+}

@@ -1,0 +1,170 @@
+//! Errors as clients of the `OpenAI` API expect them.
+//!
+//! ```text
+//! HTTP/1.1 400 Bad Request
+//! {"error": {"message": "temperature is 9, but must be between 0 and 2",
+//!            "type": "invalid_request_error", "param": "temperature", "code": "invalid_value"}}
+//! ```
+//!
+//! `param` is the path of the field, as in `messages[2].content`; `code` is for programs, the message for people.
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+/// What a handler ends with.
+pub(crate) type Result<T, E = ApiError> = core::result::Result<T, E>;
+
+/// Why a request gets no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) kind: &'static str,
+    pub(crate) code: Option<&'static str>,
+    pub(crate) param: Option<String>,
+    pub(crate) message: String,
+    /// After how many seconds it makes sense to try again.
+    pub(crate) retry_after: Option<u32>,
+}
+
+impl ApiError {
+    /// A field that makes no sense.
+    pub(crate) fn invalid(param: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            kind: "invalid_request_error",
+            code: Some(code),
+            param: Some(param.into()),
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+
+    /// A value out of its range or not among those that are known.
+    pub(crate) fn value(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::invalid(param, "invalid_value", message)
+    }
+
+    /// A field of the wrong JSON type.
+    pub(crate) fn wrong_type(param: impl Into<String>, expected: &str, found: &Value) -> Self {
+        let param = param.into();
+        let message = format!("'{param}' must be {expected}, but is {}", kind_of(found));
+        Self::invalid(param, "invalid_type", message)
+    }
+
+    /// A field that must be there.
+    pub(crate) fn missing(param: impl Into<String>) -> Self {
+        let param = param.into();
+        let message = format!("'{param}' is missing");
+        Self::invalid(param, "missing_required_parameter", message)
+    }
+
+    /// A field that nobody knows.
+    pub(crate) fn unknown(param: impl Into<String>) -> Self {
+        let param = param.into();
+        let message = format!("'{param}' is not a known parameter; remove it, or check its spelling");
+        Self::invalid(param, "unknown_parameter", message)
+    }
+
+    /// A field that is known elsewhere, but not enforced here.
+    pub(crate) fn unsupported(param: impl Into<String>, why: &str) -> Self {
+        let param = param.into();
+        let message = format!("'{param}' is not supported by this server: {why}");
+        Self::invalid(param, "unsupported_parameter", message)
+    }
+
+    /// Two constraints in one request.
+    pub(crate) fn both(first: &str, second: &str) -> Self {
+        let message = format!(
+            "cannot specify both '{first}' and '{second}' in the same request; an answer has one constraint"
+        );
+        Self::invalid(second, "conflicting_parameters", message)
+    }
+
+    /// Too long for the model.
+    pub(crate) fn too_long(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::invalid(param, "context_length_exceeded", message)
+    }
+
+    /// A failure with another status.
+    pub(crate) fn other(
+        status: StatusCode,
+        kind: &'static str,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { status, kind, code: Some(code), param: None, message: message.into(), retry_after: None }
+    }
+
+    /// No such model.
+    pub(crate) fn no_model(model: &str, served: &str) -> Self {
+        let message = format!("the model '{model}' is not served here; '{served}' is");
+        let error = Self::other(StatusCode::NOT_FOUND, "invalid_request_error", "model_not_found", message);
+        Self { param: Some("model".into()), ..error }
+    }
+
+    /// Too much to do.
+    pub(crate) fn busy(message: impl Into<String>) -> Self {
+        let error = Self::other(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "server_busy", message);
+        Self { retry_after: Some(1), ..error }
+    }
+
+    /// The server is about to end.
+    pub(crate) fn stopping() -> Self {
+        let message = "the server is stopping; try again later";
+        let error = Self::other(StatusCode::SERVICE_UNAVAILABLE, "server_error", "stopping", message);
+        Self { retry_after: Some(5), ..error }
+    }
+
+    /// A defect in this program.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::other(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "internal_error", message)
+    }
+
+    /// It took too long.
+    pub(crate) fn timeout(message: impl Into<String>) -> Self {
+        Self::other(StatusCode::GATEWAY_TIMEOUT, "server_error", "timeout", message)
+    }
+
+    /// The body.
+    pub(crate) fn json(&self) -> Value {
+        json!({"error": {
+            "message": self.message, "type": self.kind, "param": self.param, "code": self.code,
+        }})
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.json())).into_response();
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// A JSON body.
+#[derive(Debug, Clone)]
+pub(crate) struct Json(pub(crate) Value);
+
+impl IntoResponse for Json {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, "application/json")], self.0.to_string()).into_response()
+    }
+}
+
+/// What a JSON value is, in words.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(number) if number.is_f64() => "a decimal number",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

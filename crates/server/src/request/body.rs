@@ -1,0 +1,84 @@
+//! The body of a request: how large, how fast, and whether it is JSON.
+//!
+//! A body must be declared as `application/json`. That keeps the pages of others from sending requests from a visitor's browser to a server on the
+//! visitor's own machine: a browser asks before it sends such a body, and the answer is no.
+
+use std::sync::Arc;
+
+use axum::{
+    body::to_bytes,
+    extract::{FromRequest, Request},
+    http::{HeaderMap, StatusCode, header},
+};
+use serde_json::Value;
+
+use super::Fields;
+use crate::{
+    error::{ApiError, Result},
+    state::State,
+};
+
+/// A body that is a JSON object.
+#[derive(Debug)]
+pub(crate) struct Body(pub(crate) Fields);
+
+impl FromRequest<Arc<State>> for Body {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &Arc<State>) -> Result<Self> {
+        if !is_json(request.headers()) {
+            return Err(ApiError::other(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "invalid_request_error",
+                "unsupported_media_type",
+                "the body must be JSON; send the header 'Content-Type: application/json'",
+            ));
+        }
+        let limit = state.settings.max_body;
+        let read = to_bytes(request.into_body(), limit);
+        let bytes = tokio::time::timeout(state.settings.receive_timeout, read).await.map_err(|_| {
+            let message = format!(
+                "the body did not arrive within {} seconds",
+                state.settings.receive_timeout.as_secs()
+            );
+            ApiError::other(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", "timeout", message)
+        })?;
+        let bytes = bytes.map_err(|error| broken(&error, limit))?;
+        let value: Value = serde_json::from_slice(&bytes).map_err(|error| not_json(&error))?;
+        Fields::new(value, "").map(Self)
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+/// Too large, or the connection broke.
+fn broken(error: &axum::Error, limit: usize) -> ApiError {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(inner) = source {
+        if inner.to_string().contains("length limit exceeded") {
+            let message = format!("the body has more than {limit} bytes, which is the limit of this server");
+            return ApiError::other(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "invalid_request_error",
+                "body_too_large",
+                message,
+            );
+        }
+        source = inner.source();
+    }
+    ApiError::other(
+        StatusCode::BAD_REQUEST,
+        "invalid_request_error",
+        "incomplete_body",
+        "the body did not arrive as a whole",
+    )
+}
+
+fn not_json(error: &serde_json::Error) -> ApiError {
+    let message = format!("the body is not JSON: {error}");
+    ApiError::other(StatusCode::BAD_REQUEST, "invalid_request_error", "invalid_json", message)
+}

@@ -1,0 +1,288 @@
+//! Conversations, as the chat and responses APIs write them, made uniform for templates.
+//!
+//! Templates want messages with a role and one text. Clients send texts in parts, and have names for the same thing: `developer` is
+//! `system`, `input_text` is `text`. What a model cannot see – images, sounds, files – is refused.
+
+use serde_json::{Map, Value, json};
+
+use super::Fields;
+use crate::error::{ApiError, Result};
+
+/// Messages of the chat API.
+pub(crate) fn chat(list: Vec<Value>) -> Result<Value> {
+    if list.is_empty() {
+        return Err(ApiError::value("messages", "'messages' is empty, but must have at least one message"));
+    }
+    let read = |(i, item)| chat_message(Fields::new(item, format!("messages[{i}]"))?);
+    list.into_iter().enumerate().map(read).collect::<Result<Vec<_>>>().map(Value::Array)
+}
+
+fn chat_message(mut message: Fields) -> Result<Value> {
+    let role = message.needed_text("role")?;
+    let mut out = Map::new();
+    let name = message.text("name")?;
+    match role.as_str() {
+        "system" | "developer" | "user" => {
+            let shown = if role == "user" { "user" } else { "system" };
+            out.insert("role".into(), shown.into());
+            out.insert("content".into(), needed_content(&mut message)?.into());
+        }
+        "assistant" => assistant(&mut message, &mut out)?,
+        "tool" => {
+            out.insert("role".into(), "tool".into());
+            out.insert("content".into(), needed_content(&mut message)?.into());
+            out.insert("tool_call_id".into(), message.needed_text("tool_call_id")?.into());
+        }
+        "function" => {
+            let why = "messages of functions have become messages of tools; use the role 'tool'";
+            return Err(ApiError::unsupported(message.at("role"), why));
+        }
+        other => return Err(unknown_role(&message, other)),
+    }
+    if let Some(name) = name {
+        out.insert("name".into(), name.into());
+    }
+    message.finish()?;
+    Ok(Value::Object(out))
+}
+
+fn assistant(message: &mut Fields, out: &mut Map<String, Value>) -> Result<()> {
+    let content = content(message)?;
+    let refusal = message.text("refusal")?;
+    let calls = message.list("tool_calls")?.unwrap_or_default();
+    let reasoning = message.text("reasoning_content")?;
+    let why = "calls of functions have become calls of tools; use 'tool_calls'";
+    message.refuse("function_call", &[], why)?;
+    message.refuse("audio", &[], "the model has no ears")?;
+    // What our own answers carry besides.
+    message.ignore(&["annotations", "logprobs"]);
+    if content.is_none() && refusal.is_none() && calls.is_empty() {
+        return Err(ApiError::missing(message.at("content")));
+    }
+    out.insert("role".into(), "assistant".into());
+    out.insert("content".into(), content.or(refusal).unwrap_or_default().into());
+    if let Some(reasoning) = reasoning {
+        out.insert("reasoning_content".into(), reasoning.into());
+    }
+    if !calls.is_empty() {
+        let path = message.at("tool_calls");
+        let read = |(i, call)| tool_call(Fields::new(call, format!("{path}[{i}]"))?);
+        let calls = calls.into_iter().enumerate().map(read).collect::<Result<Vec<_>>>()?;
+        out.insert("tool_calls".into(), calls.into());
+    }
+    Ok(())
+}
+
+/// A call that the model made before.
+fn tool_call(mut call: Fields) -> Result<Value> {
+    let id = call.text("id")?.unwrap_or_default();
+    let kind = call.text("type")?.unwrap_or_else(|| "function".into());
+    call.ignore(&["index"]);
+    let called = match kind.as_str() {
+        "function" | "custom" => call.object(&kind)?.ok_or_else(|| ApiError::missing(call.at(&kind))),
+        other => {
+            let message = format!("'{}' is '{other}', but must be one of function, custom", call.at("type"));
+            Err(ApiError::value(call.at("type"), message))
+        }
+    };
+    let mut called = called?;
+    let name = called.needed_text("name")?;
+    let arguments = called.needed_text(if kind == "custom" { "input" } else { "arguments" })?;
+    called.finish()?;
+    call.finish()?;
+    Ok(call_json(&id, &name, arguments, kind == "custom"))
+}
+
+/// A call as templates expect it: arguments are a JSON value if they are one.
+fn call_json(id: &str, name: &str, arguments: String, is_custom: bool) -> Value {
+    let parsed = if is_custom { None } else { serde_json::from_str::<Value>(&arguments).ok() };
+    let arguments = parsed.unwrap_or(Value::String(arguments));
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+/// Input of the responses API: a text, or a list of items.
+pub(crate) fn responses(input: Value, instructions: Option<String>) -> Result<Value> {
+    let mut messages = Vec::new();
+    if let Some(text) = instructions {
+        messages.push(json!({"role": "system", "content": text}));
+    }
+    match input {
+        Value::String(text) => messages.push(json!({"role": "user", "content": text})),
+        Value::Array(items) => {
+            if items.is_empty() {
+                return Err(ApiError::value("input", "'input' is empty, but must have at least one item"));
+            }
+            for (i, item) in items.into_iter().enumerate() {
+                responses_item(Fields::new(item, format!("input[{i}]"))?, &mut messages)?;
+            }
+        }
+        other => return Err(ApiError::wrong_type("input", "a string or an array", &other)),
+    }
+    Ok(Value::Array(messages))
+}
+
+fn responses_item(mut item: Fields, messages: &mut Vec<Value>) -> Result<()> {
+    let kind = item.text("type")?.unwrap_or_else(|| "message".into());
+    // What the items of our own answers carry.
+    item.ignore(&["id", "status"]);
+    match kind.as_str() {
+        "message" => {
+            let role = item.needed_text("role")?;
+            let shown = match role.as_str() {
+                "user" | "assistant" => role.as_str(),
+                "system" | "developer" => "system",
+                other => return Err(unknown_role(&item, other)),
+            };
+            let text = needed_content(&mut item)?;
+            messages.push(json!({"role": shown, "content": text}));
+        }
+        "function_call" | "custom_tool_call" => {
+            let is_custom = kind == "custom_tool_call";
+            let id = item.needed_text("call_id")?;
+            let name = item.needed_text("name")?;
+            let arguments = item.needed_text(if is_custom { "input" } else { "arguments" })?;
+            push_call(messages, call_json(&id, &name, arguments, is_custom));
+        }
+        "function_call_output" | "custom_tool_call_output" => {
+            let id = item.needed_text("call_id")?;
+            let output = parts(item.take("output"), &item.at("output"))?;
+            let output = output.ok_or_else(|| ApiError::missing(item.at("output")))?;
+            messages.push(json!({"role": "tool", "content": output, "tool_call_id": id}));
+        }
+        // Its own thoughts are not shown to a model again.
+        "reasoning" => item.ignore(&["summary", "content", "encrypted_content"]),
+        other => {
+            let message = format!("'{}' is '{other}', which this server does not know", item.at("type"));
+            return Err(ApiError::value(item.at("type"), message));
+        }
+    }
+    item.finish()
+}
+
+/// Calls of one turn belong to one message.
+fn push_call(messages: &mut Vec<Value>, call: Value) {
+    if let Some(Value::Object(last)) = messages.last_mut()
+        && last.get("role").and_then(Value::as_str) == Some("assistant")
+    {
+        match last.entry("tool_calls").or_insert_with(|| json!([])) {
+            Value::Array(calls) => calls.push(call),
+            other => *other = json!([call]),
+        }
+        return;
+    }
+    messages.push(json!({"role": "assistant", "content": "", "tool_calls": [call]}));
+}
+
+fn unknown_role(fields: &Fields, role: &str) -> ApiError {
+    let path = fields.at("role");
+    let message =
+        format!("'{path}' is '{role}', but must be one of system, developer, user, assistant, tool");
+    ApiError::value(path, message)
+}
+
+fn needed_content(message: &mut Fields) -> Result<String> {
+    content(message)?.ok_or_else(|| ApiError::missing(message.at("content")))
+}
+
+fn content(message: &mut Fields) -> Result<Option<String>> {
+    parts(message.take("content"), &message.at("content"))
+}
+
+/// A text, or a list of parts, all of which are text.
+fn parts(value: Option<Value>, path: &str) -> Result<Option<String>> {
+    let items = match value {
+        None => return Ok(None),
+        Some(Value::String(text)) => return Ok(Some(text)),
+        Some(Value::Array(items)) => items,
+        Some(other) => {
+            return Err(ApiError::wrong_type(path, "a string or an array of parts", &other));
+        }
+    };
+    let mut text = String::new();
+    for (i, item) in items.into_iter().enumerate() {
+        let mut part = Fields::new(item, format!("{path}[{i}]"))?;
+        let kind = part.needed_text("type")?;
+        match kind.as_str() {
+            "text" | "input_text" | "output_text" => text += &part.needed_text("text")?,
+            "refusal" => text += &part.needed_text("refusal")?,
+            other => {
+                let why = format!("the model reads text only, and this part is '{other}'");
+                return Err(ApiError::unsupported(part.at("type"), &why));
+            }
+        }
+        part.ignore(&["annotations", "logprobs"]);
+        part.finish()?;
+    }
+    Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(messages: &Value) -> Result<Value> {
+        chat(messages.as_array().cloned().unwrap_or_default())
+    }
+
+    #[test]
+    fn roles_and_parts_become_uniform() {
+        let messages = json!([
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "name": "Ada"},
+            {"role": "assistant", "content": null, "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]},
+            {"role": "tool", "content": "2", "tool_call_id": "c1"},
+        ]);
+        let expected = json!([
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "ab", "name": "Ada"},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": {"x": 1}}}]},
+            {"role": "tool", "content": "2", "tool_call_id": "c1"},
+        ]);
+        assert_eq!(read(&messages).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_by_its_path() {
+        for (messages, param) in [
+            (json!([]), "messages"),
+            (json!([1]), "messages[0]"),
+            (json!([{"role": "king", "content": "a"}]), "messages[0].role"),
+            (json!([{"content": "a"}]), "messages[0].role"),
+            (json!([{"role": "user"}]), "messages[0].content"),
+            (json!([{"role": "user", "content": 1}]), "messages[0].content"),
+            (json!([{"role": "user", "content": "a", "extra": 1}]), "messages[0].extra"),
+            (json!([{"role": "assistant"}]), "messages[0].content"),
+            (json!([{"role": "tool", "content": "a"}]), "messages[0].tool_call_id"),
+            (
+                json!([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]),
+                "messages[0].content[0].type",
+            ),
+        ] {
+            assert_eq!(read(&messages).unwrap_err().param.as_deref(), Some(param), "{messages}");
+        }
+    }
+
+    #[test]
+    fn items_of_the_responses_api() {
+        let input = json!([
+            {"role": "user", "content": [{"type": "input_text", "text": "add"}]},
+            {"type": "reasoning", "id": "rs_1", "summary": []},
+            {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}", "status": "completed"},
+            {"type": "function_call", "call_id": "c2", "name": "g", "arguments": "x"},
+            {"type": "function_call_output", "call_id": "c1", "output": "3"},
+        ]);
+        let expected = json!([
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "add"},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": {}}},
+                {"id": "c2", "type": "function", "function": {"name": "g", "arguments": "x"}}]},
+            {"role": "tool", "content": "3", "tool_call_id": "c1"},
+        ]);
+        assert_eq!(responses(input, Some("Be brief.".into())).unwrap(), expected);
+        let error = responses(json!([{"type": "item_reference"}]), None).unwrap_err();
+        assert_eq!(error.param.as_deref(), Some("input[0].type"));
+    }
+}

@@ -1,0 +1,22 @@
+//! What clients ask for: JSON in, checked values out.
+//!
+//! | module | what it reads |
+//! |---|---|
+//! | [`fields`] | one JSON object, field by field, nothing ignored |
+//! | [`body`] | the HTTP body: its size, its type, its JSON |
+//! | [`wish`] | the constraint, in the words of several servers |
+//! | [`sampling`] | temperature and the like |
+//! | [`messages`] | conversations |
+//! | [`tools`] | what the model may call |
+//! | [`plain_tools`] | how to tell it to models that have no words for it |
+
+pub(crate) mod body;
+pub(crate) mod fields;
+pub(crate) mod messages;
+pub(crate) mod plain_tools;
+pub(crate) mod sampling;
+pub(crate) mod tools;
+pub(crate) mod wish;
+
+pub(crate) use fields::Fields;
+pub(crate) use wish::Wish;

@@ -1,0 +1,317 @@
+//! Tools: what a model may call, and how it is told.
+//!
+//! The chat API nests a tool in an object of its type, the responses API does not; both become one [`Toolbox`]. From there the
+//! [format](maskwright::formats) of the model makes a structural tag, which is the constraint of the answer and its reader at once.
+
+use std::collections::BTreeSet;
+
+use maskwright::{
+    formats::{Choice, Input, ModelFormat, Request, Tool},
+    json_schema::Strictness,
+    tag,
+};
+use serde_json::{Value, json};
+
+use super::{Fields, wish::check_name};
+use crate::error::{ApiError, Result};
+
+/// The most tools of a request.
+const MAX_TOOLS: usize = 512;
+
+/// Which API a request came by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Api {
+    Chat,
+    Responses,
+}
+
+/// The tools of a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Toolbox {
+    tools: Vec<Tool>,
+    choice: Choice,
+    one_call: bool,
+    /// As templates want to see them.
+    pub(crate) described: Value,
+    /// Those that take a text and no arguments.
+    pub(crate) custom: BTreeSet<String>,
+    /// How closed the objects of their schemas are.
+    pub(crate) strictness: Strictness,
+    /// As the request had them, for those APIs that repeat it.
+    pub(crate) told: Value,
+    pub(crate) told_choice: Value,
+}
+
+/// Takes everything about tools out of a body. `None` if there are none.
+pub(crate) fn take(body: &mut Fields, api: Api) -> Result<Option<Toolbox>> {
+    let list = body.list("tools")?.unwrap_or_default();
+    let choice = body.take("tool_choice");
+    let is_parallel = body.flag("parallel_tool_calls")?.unwrap_or(true);
+    if list.is_empty() {
+        return match choice {
+            None => Ok(None),
+            Some(Value::String(word)) if word == "none" || word == "auto" => Ok(None),
+            Some(_) => Err(ApiError::value(
+                "tool_choice",
+                "'tool_choice' asks for a tool, but there is none in 'tools'",
+            )),
+        };
+    }
+    if list.len() > MAX_TOOLS {
+        let message = format!("there are {} tools, but at most {MAX_TOOLS} are allowed", list.len());
+        return Err(ApiError::value("tools", message));
+    }
+    let told = Value::Array(list.clone());
+    let mut read = Vec::new();
+    for (i, item) in list.into_iter().enumerate() {
+        read.push(tool(Fields::new(item, format!("tools[{i}]"))?, api)?);
+    }
+    let mut names = BTreeSet::new();
+    for (i, one) in read.iter().enumerate() {
+        if !names.insert(one.tool.name.clone()) {
+            let message = format!("there are two tools called '{}'", one.tool.name);
+            return Err(ApiError::value(format!("tools[{i}]"), message));
+        }
+    }
+    let strictness = strictness(&read)?;
+    let told_choice = choice.clone().unwrap_or_else(|| json!("auto"));
+    let choice = read_choice(choice, api, &names)?;
+    Ok(Some(Toolbox {
+        custom: read.iter().filter(|one| one.is_custom).map(|one| one.tool.name.clone()).collect(),
+        described: read.iter().map(|one| one.described.clone()).collect(),
+        tools: read.into_iter().map(|one| one.tool).collect(),
+        choice,
+        one_call: !is_parallel,
+        strictness,
+        told,
+        told_choice,
+    }))
+}
+
+impl Toolbox {
+    /// Whether the model may call anything.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.choice == Choice::None
+    }
+
+    /// What the model may write.
+    pub(crate) fn tree(&self, format: &ModelFormat) -> Result<tag::Format> {
+        let request = Request {
+            tools: self.tools.clone(),
+            choice: self.choice.clone(),
+            one_call: self.one_call,
+            ..Request::default()
+        };
+        format.tag(&request).map_err(|error| ApiError::value("tools", format!("'tools': {error}")))
+    }
+}
+
+/// A tool that was read.
+struct Read {
+    tool: Tool,
+    described: Value,
+    is_custom: bool,
+    strict: Option<bool>,
+    path: String,
+}
+
+fn tool(mut item: Fields, api: Api) -> Result<Read> {
+    let kind = item.needed_text("type")?;
+    let path = item.at("").trim_end_matches('.').to_owned();
+    let mut inner = match (kind.as_str(), api) {
+        ("function" | "custom", Api::Chat) => {
+            let inner = item.object(&kind)?.ok_or_else(|| ApiError::missing(item.at(&kind)))?;
+            item.finish()?;
+            inner
+        }
+        ("function" | "custom", Api::Responses) => item,
+        (other, _) => {
+            let why = format!(
+                "the server has no tools of its own, and '{other}' is one; 'function' and 'custom' are known"
+            );
+            return Err(ApiError::unsupported(item.at("type"), &why));
+        }
+    };
+    let name = inner.needed_text("name")?;
+    check_name(&name, &inner.at("name"))?;
+    let description = inner.text("description")?;
+    let read = if kind == "custom" {
+        custom(&mut inner, name, description, path)?
+    } else {
+        function(&mut inner, name, description, path, api)?
+    };
+    inner.finish()?;
+    Ok(read)
+}
+
+fn function(
+    inner: &mut Fields,
+    name: String,
+    description: Option<String>,
+    path: String,
+    api: Api,
+) -> Result<Read> {
+    let strict = inner.flag("strict")?;
+    let parameters = inner.take("parameters");
+    if let Some(other) = parameters.as_ref().filter(|value| !value.is_object()) {
+        return Err(ApiError::wrong_type(inner.at("parameters"), "an object", other));
+    }
+    // No parameters means no arguments.
+    let empty = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let parameters = parameters.unwrap_or(empty);
+    let described = json!({"type": "function", "function": {
+        "name": name, "description": description.unwrap_or_default(), "parameters": parameters,
+    }});
+    // Where nothing is said, the responses API is strict and the chat API is not.
+    let strict = strict.or((api == Api::Responses).then_some(true));
+    Ok(Read {
+        tool: Tool::function(name, parameters),
+        described,
+        is_custom: false,
+        strict: Some(strict.unwrap_or(false)),
+        path,
+    })
+}
+
+fn custom(inner: &mut Fields, name: String, description: Option<String>, path: String) -> Result<Read> {
+    let input = match inner.object("format")? {
+        None => Input::Text,
+        Some(format) => custom_format(format)?,
+    };
+    let described = json!({"type": "function", "function": {
+        "name": name, "description": description.unwrap_or_default(),
+        "parameters": {"type": "string"},
+    }});
+    Ok(Read { tool: Tool { name, input }, described, is_custom: true, strict: None, path })
+}
+
+/// `{"type": "grammar", "grammar": {"syntax", "definition"}}`, or without the inner object.
+fn custom_format(mut format: Fields) -> Result<Input> {
+    let kind = format.needed_text("type")?;
+    match kind.as_str() {
+        "text" => {
+            format.finish()?;
+            Ok(Input::Text)
+        }
+        "grammar" => {
+            let mut inner = match format.object("grammar")? {
+                Some(inner) => {
+                    format.finish()?;
+                    inner
+                }
+                None => format,
+            };
+            let syntax = inner.needed_text("syntax")?;
+            let definition = inner.needed_text("definition")?;
+            let path = inner.at("syntax");
+            inner.finish()?;
+            match syntax.as_str() {
+                "regex" => Ok(Input::Regex(definition)),
+                "lark" => Ok(Input::Grammar(tag::Syntax::Lark, definition)),
+                other => {
+                    let message = format!("'{path}' is '{other}', but must be one of lark, regex");
+                    Err(ApiError::value(path, message))
+                }
+            }
+        }
+        other => {
+            let path = format.at("type");
+            let message = format!("'{path}' is '{other}', but must be one of text, grammar");
+            Err(ApiError::value(path, message))
+        }
+    }
+}
+
+/// One strictness for all: schemas of one answer are read alike.
+fn strictness(tools: &[Read]) -> Result<Strictness> {
+    let mut wanted = tools.iter().filter_map(|one| one.strict.map(|strict| (strict, &one.path)));
+    let Some((first, _)) = wanted.next() else { return Ok(Strictness::Standard) };
+    if let Some((_, path)) = wanted.find(|(strict, _)| *strict != first) {
+        let message = format!(
+            "'{path}.strict' differs from the other tools; make all functions strict, or none of them"
+        );
+        return Err(ApiError::value(format!("{path}.strict"), message));
+    }
+    Ok(if first { Strictness::Strict } else { Strictness::Standard })
+}
+
+fn read_choice(choice: Option<Value>, api: Api, names: &BTreeSet<String>) -> Result<Choice> {
+    let mut choice = match choice {
+        None => return Ok(Choice::Auto),
+        Some(Value::String(word)) => {
+            return match word.as_str() {
+                "auto" => Ok(Choice::Auto),
+                "none" => Ok(Choice::None),
+                "required" => Ok(Choice::Required),
+                other => {
+                    let message = format!(
+                        "'tool_choice' is '{other}', but must be one of auto, none, required, or an object"
+                    );
+                    Err(ApiError::value("tool_choice", message))
+                }
+            };
+        }
+        Some(value) => Fields::new(value, "tool_choice")?,
+    };
+    let kind = choice.needed_text("type")?;
+    let read = match kind.as_str() {
+        "function" | "custom" => Choice::Named(named(&mut choice, &kind, api, names)?),
+        "allowed_tools" => match choice.object("allowed_tools")? {
+            Some(mut inner) => {
+                let read = allowed(&mut inner, api, names)?;
+                inner.finish()?;
+                read
+            }
+            None => allowed(&mut choice, api, names)?,
+        },
+        other => {
+            let message = format!(
+                "'tool_choice.type' is '{other}', but must be one of function, custom, allowed_tools"
+            );
+            return Err(ApiError::value("tool_choice.type", message));
+        }
+    };
+    choice.finish()?;
+    Ok(read)
+}
+
+/// Some of the tools, any or at least one of which is called.
+fn allowed(fields: &mut Fields, api: Api, names: &BTreeSet<String>) -> Result<Choice> {
+    let mode = fields.needed_text("mode")?;
+    let path = fields.at("tools");
+    let list = fields.list("tools")?.ok_or_else(|| ApiError::missing(&path))?;
+    let mut allowed = Vec::new();
+    for (i, item) in list.into_iter().enumerate() {
+        let mut item = Fields::new(item, format!("{path}[{i}]"))?;
+        let kind = item.needed_text("type")?;
+        allowed.push(named(&mut item, &kind, api, names)?);
+        item.finish()?;
+    }
+    match mode.as_str() {
+        "auto" => Ok(Choice::Allowed(allowed)),
+        "required" => Ok(Choice::AllowedRequired(allowed)),
+        other => {
+            let path = fields.at("mode");
+            let message = format!("'{path}' is '{other}', but must be one of auto, required");
+            Err(ApiError::value(path, message))
+        }
+    }
+}
+
+/// The name of a tool that must be there: nested in chat, and not in responses.
+fn named(fields: &mut Fields, kind: &str, api: Api, names: &BTreeSet<String>) -> Result<String> {
+    let (name, path) = match (api, fields.object(kind)?) {
+        (Api::Chat, Some(mut inner)) => {
+            let name = inner.needed_text("name")?;
+            let path = inner.at("name");
+            inner.finish()?;
+            (name, path)
+        }
+        _ => (fields.needed_text("name")?, fields.at("name")),
+    };
+    if !names.contains(&name) {
+        let message = format!("'{path}' is '{name}', which is not among 'tools'");
+        return Err(ApiError::value(path, message));
+    }
+    Ok(name)
+}

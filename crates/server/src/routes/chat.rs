@@ -1,0 +1,283 @@
+//! `/v1/chat/completions`: a conversation goes on.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::State as Extract,
+    response::{IntoResponse, Response},
+};
+use maskwright_runtime::Event;
+use serde_json::{Value, json};
+
+use super::aside;
+use crate::{
+    answer::{
+        Gathered, Order, Part,
+        gather::{Call, timings, usage},
+        logprobs,
+        plan::plan,
+        sse::{self, Protocol, Told},
+    },
+    error::{ApiError, Json, Result},
+    request::{
+        Fields,
+        body::Body,
+        messages,
+        sampling::{self, Choosing},
+        tools::{self, Api, Toolbox},
+        wish::{self, Extras},
+    },
+    state::{State, new_id, now},
+};
+
+/// What a request asks for, apart from its prompt.
+struct Asked {
+    choosing: Choosing,
+    wish: Option<wish::Wish>,
+    toolbox: Option<Toolbox>,
+    extras: Extras,
+    is_streamed: bool,
+    has_usage: bool,
+}
+
+pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Response> {
+    state.engine.check_name(body.text("model")?.as_deref())?;
+    let list = body.list("messages")?.ok_or_else(|| ApiError::missing("messages"))?;
+    let asked = read(&mut body, &state)?;
+    body.finish()?;
+    let by_text = !asked.choosing.stop.is_empty();
+    let (wish, reading) = plan(&state, asked.toolbox.as_ref(), asked.wish, by_text)?;
+    let shared = state.clone();
+    let described = asked.toolbox.map(|toolbox| toolbox.described);
+    let prompt =
+        aside(move || shared.engine.chat(&messages::chat(list)?, described.as_ref(), "messages")).await?;
+    let wants_logprobs = asked.choosing.sampling.logprobs.is_some();
+    let order = Order { prompts: vec![prompt], choosing: asked.choosing, wish };
+    let mut answers = order.start(&state).await?;
+    let chat = Chat {
+        id: new_id("chatcmpl-"),
+        created: now(),
+        answers: (0..answers.count).map(|_| Gathered::read_by(reading.clone())).collect(),
+        compile: answers.compile,
+        wants_logprobs,
+        has_usage: asked.has_usage,
+        extras: asked.extras,
+        state,
+    };
+    if asked.is_streamed {
+        return Ok(sse::respond(answers, chat));
+    }
+    let mut chat = chat;
+    while let Some(event) = answers.next().await {
+        chat.take(event?);
+    }
+    Ok(Json(chat.whole()).into_response())
+}
+
+fn read(body: &mut Fields, state: &State) -> Result<Asked> {
+    let (wish, extras) = wish::take(body, &state.settings.options)?;
+    let mut choosing = sampling::take(body, &["max_completion_tokens", "max_tokens"])?;
+    choosing.sampling.logprobs = logprobs_wanted(body)?;
+    let (is_streamed, has_usage) = sampling::take_stream(body)?;
+    let toolbox = tools::take(body, Api::Chat)?;
+    common(body)?;
+    body.refuse("modalities", &[json!(["text"])], "the model writes text only")?;
+    body.refuse("audio", &[], "the model writes text only")?;
+    body.refuse("prediction", &[], "predicted outputs are not used")?;
+    body.refuse("web_search_options", &[], "the server searches nothing")?;
+    body.refuse("functions", &[], "functions have become tools; use 'tools'")?;
+    body.refuse("function_call", &[json!("none")], "functions have become tools; use 'tool_choice'")?;
+    Ok(Asked { choosing, wish, toolbox, extras, is_streamed, has_usage })
+}
+
+/// Fields of several APIs that change nothing, or would change what cannot be changed here.
+pub(crate) fn common(body: &mut Fields) -> Result<()> {
+    body.ignore(&["user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"]);
+    body.refuse("store", &[json!(false)], "nothing is stored")?;
+    body.refuse("service_tier", &[json!("auto"), json!("default")], "there is one tier")?;
+    body.refuse("reasoning_effort", &[json!("none")], "the model has no such setting")?;
+    body.refuse("verbosity", &[json!("medium")], "the model has no such setting")
+}
+
+fn logprobs_wanted(body: &mut Fields) -> Result<Option<u8>> {
+    let is_wanted = body.flag("logprobs")?.unwrap_or(false);
+    let top = body.whole("top_logprobs", 0, 20)?;
+    if top.is_some() && !is_wanted {
+        let message = "'top_logprobs' is only allowed when 'logprobs' is true";
+        return Err(ApiError::value("top_logprobs", message));
+    }
+    Ok(is_wanted.then(|| u8::try_from(top.unwrap_or(0)).unwrap_or(0)))
+}
+
+/// Answers on their way to a client.
+struct Chat {
+    state: Arc<State>,
+    id: String,
+    created: u64,
+    answers: Vec<Gathered>,
+    compile: Duration,
+    wants_logprobs: bool,
+    has_usage: bool,
+    extras: Extras,
+}
+
+impl Chat {
+    /// Takes an event: which answer it is about, what it added, and how many of its tokens were known before.
+    fn take(&mut self, event: Event) -> Option<(usize, Vec<Part>, usize)> {
+        let answer = self.answers.get_mut(event.answer)?;
+        let known = answer.tokens.len();
+        Some((event.answer, answer.take(event.what), known))
+    }
+
+    /// The answer in one piece.
+    fn whole(&self) -> Value {
+        let vocabulary = self.state.engine.vocabulary();
+        let choice = |(index, answer): (usize, &Gathered)| {
+            let logprobs = self
+                .wants_logprobs
+                .then(|| json!({"content": logprobs::chat(&answer.tokens, vocabulary), "refusal": null}));
+            json!({
+                "index": index,
+                "message": message(answer),
+                "logprobs": logprobs,
+                "finish_reason": answer.finish_reason(),
+            })
+        };
+        let choices: Vec<Value> = self.answers.iter().enumerate().map(choice).collect();
+        let mut body = self.head("chat.completion");
+        body["choices"] = choices.into();
+        body["usage"] = usage(&self.answers, self.answers.len());
+        if self.extras.tokens {
+            let mut told = self.timings();
+            let tokens = |answer: &Gathered| logprobs::details(&answer.tokens, vocabulary);
+            told["tokens"] = self.answers.iter().map(tokens).collect();
+            body["maskwright"] = told;
+        }
+        body
+    }
+
+    fn head(&self, object: &str) -> Value {
+        json!({
+            "id": self.id,
+            "object": object,
+            "created": self.created,
+            "model": self.state.engine.name(),
+            "system_fingerprint": FINGERPRINT,
+        })
+    }
+
+    fn chunk(&self, index: usize, delta: Value, known: usize, finish: Option<&str>) -> Value {
+        let vocabulary = self.state.engine.vocabulary();
+        let tokens =
+            self.answers.get(index).and_then(|answer| answer.tokens.get(known..)).unwrap_or_default();
+        let logprobs = (self.wants_logprobs && !tokens.is_empty())
+            .then(|| json!({"content": logprobs::chat(tokens, vocabulary), "refusal": null}));
+        let mut chunk = self.head("chat.completion.chunk");
+        chunk["choices"] =
+            json!([{"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}]);
+        if self.has_usage {
+            chunk["usage"] = Value::Null;
+        }
+        if self.extras.tokens && !tokens.is_empty() {
+            chunk["maskwright"] = json!({"tokens": logprobs::details(tokens, vocabulary)});
+        }
+        chunk
+    }
+
+    /// What a part adds to the message.
+    fn delta(&self, index: usize, part: Part) -> Option<Value> {
+        let call = |number: usize| self.answers.get(index)?.calls.get(number);
+        Some(match part {
+            Part::Text(text) => json!({"content": text}),
+            Part::Reasoning(text) => json!({"reasoning_content": text}),
+            Part::Begun(number) => {
+                let mut begun = call_json(&Call { arguments: String::new(), ..call(number)?.clone() });
+                begun["index"] = number.into();
+                json!({"tool_calls": [begun]})
+            }
+            Part::Arguments(number, delta) if call(number)?.is_custom => {
+                json!({"tool_calls": [{"index": number, "custom": {"input": delta}}]})
+            }
+            Part::Arguments(number, delta) => {
+                json!({"tool_calls": [{"index": number, "function": {"arguments": delta}}]})
+            }
+            Part::Done(_) => return None,
+        })
+    }
+
+    fn timings(&self) -> Value {
+        timings(&self.answers.first().map(Gathered::usage).unwrap_or_default(), self.compile)
+    }
+}
+
+impl Protocol for Chat {
+    fn begin(&mut self, told: &mut Told) {
+        for index in 0..self.answers.len() {
+            let delta = json!({"role": "assistant", "content": "", "refusal": null});
+            told.data(&self.chunk(index, delta, usize::MAX, None));
+        }
+    }
+
+    fn event(&mut self, event: Event, told: &mut Told) {
+        let Some((index, parts, mut known)) = self.take(event) else { return };
+        for part in parts {
+            let Some(delta) = self.delta(index, part) else { continue };
+            told.data(&self.chunk(index, delta, known, None));
+            // The tokens of an event are told once.
+            known = usize::MAX;
+        }
+        let Some(answer) = self.answers.get(index) else { return };
+        let is_silent = known < answer.tokens.len() && (self.wants_logprobs || self.extras.tokens);
+        if is_silent {
+            told.data(&self.chunk(index, json!({}), known, None));
+        }
+        if answer.end.is_some() {
+            told.data(&self.chunk(index, json!({}), usize::MAX, Some(answer.finish_reason())));
+        }
+    }
+
+    fn end(&mut self, told: &mut Told) {
+        if self.has_usage {
+            let mut chunk = self.head("chat.completion.chunk");
+            chunk["choices"] = json!([]);
+            chunk["usage"] = usage(&self.answers, self.answers.len());
+            if self.extras.tokens {
+                chunk["maskwright"] = self.timings();
+            }
+            told.data(&chunk);
+        }
+        told.done();
+    }
+
+    fn fail(&mut self, error: &ApiError, told: &mut Told) {
+        told.data(&error.json());
+    }
+}
+
+/// Which program wrote an answer.
+pub(crate) const FINGERPRINT: &str = concat!("maskwright-", env!("CARGO_PKG_VERSION"));
+
+fn message(answer: &Gathered) -> Value {
+    let mut message = json!({
+        "role": "assistant", "content": answer.text, "refusal": null, "annotations": [],
+    });
+    if !answer.reasoning.is_empty() {
+        message["reasoning_content"] = answer.reasoning.as_str().into();
+    }
+    if !answer.calls.is_empty() {
+        message["tool_calls"] = answer.calls.iter().map(call_json).collect();
+        if answer.text.is_empty() {
+            message["content"] = Value::Null;
+        }
+    }
+    message
+}
+
+fn call_json(call: &Call) -> Value {
+    let Call { id, name, arguments, is_custom, .. } = call;
+    if *is_custom {
+        json!({"id": id, "type": "custom", "custom": {"name": name, "input": arguments}})
+    } else {
+        json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+    }
+}

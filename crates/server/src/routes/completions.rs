@@ -1,0 +1,219 @@
+//! `/v1/completions`: a plain text goes on.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State as Extract,
+    response::{IntoResponse, Response},
+};
+use maskwright_runtime::Event;
+use maskwright_vocab::TokenId;
+use serde_json::{Value, json};
+
+use super::{aside, chat, tokens::tokens};
+use crate::{
+    answer::{
+        Gathered, Order, Part,
+        gather::{timings, usage},
+        logprobs,
+        sse::{self, Protocol, Told},
+    },
+    error::{ApiError, Json, Result},
+    request::{body::Body, sampling, wish},
+    state::{State, new_id, now},
+};
+
+/// The most prompts of one request.
+const MAX_PROMPTS: usize = 64;
+/// How many tokens an answer has if nobody says so, as in the `OpenAI` API.
+const MAX_TOKENS: usize = 16;
+
+pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Response> {
+    state.engine.check_name(body.text("model")?.as_deref())?;
+    let prompt = body.take("prompt").ok_or_else(|| ApiError::missing("prompt"))?;
+    let (wish, extras) = wish::take(&mut body, &state.settings.options)?;
+    let mut choosing = sampling::take(&mut body, &["max_tokens"])?;
+    choosing.max_tokens.get_or_insert(MAX_TOKENS);
+    let top = body.whole("logprobs", 0, 20)?;
+    choosing.sampling.logprobs = top.and_then(|top| u8::try_from(top).ok());
+    let (is_streamed, has_usage) = sampling::take_stream(&mut body)?;
+    chat::common(&mut body)?;
+    body.refuse("echo", &[json!(false)], "the prompt is not repeated")?;
+    body.refuse("suffix", &[json!("")], "the model cannot see what follows")?;
+    body.refuse("best_of", &[json!(1), json!(choosing.answers)], "all answers are returned; use 'n'")?;
+    body.finish()?;
+    let shared = state.clone();
+    let prompts = aside(move || prompts(&shared, prompt)).await?;
+    let (count, per_prompt) = (prompts.len(), choosing.answers);
+    let wants_logprobs = top.is_some();
+    let mut answers = Order { prompts, choosing, wish }.start(&state).await?;
+    let mut completion = Completion {
+        id: new_id("cmpl-"),
+        created: now(),
+        answers: (0..answers.count).map(|_| Gathered::default()).collect(),
+        offsets: vec![0; answers.count],
+        per_prompt: if count == 0 { 1 } else { per_prompt },
+        compile: answers.compile,
+        wants_logprobs,
+        has_usage,
+        wants_tokens: extras.tokens,
+        state,
+    };
+    if is_streamed {
+        return Ok(sse::respond(answers, completion));
+    }
+    while let Some(event) = answers.next().await {
+        completion.take(event?);
+    }
+    Ok(Json(completion.whole()).into_response())
+}
+
+/// A text, a list of texts, a list of tokens, or a list of such lists.
+fn prompts(state: &State, prompt: Value) -> Result<Vec<Vec<TokenId>>> {
+    let engine = &state.engine;
+    let size = engine.vocabulary().size();
+    let numbers = |list: &[Value], path: &str| {
+        let tokens = tokens(list, path, size)?;
+        engine.check_length(tokens.len(), path)?;
+        Ok::<_, ApiError>(tokens)
+    };
+    match prompt {
+        Value::String(text) => Ok(vec![engine.prompt(&text, "prompt")?]),
+        Value::Array(items) if items.first().is_some_and(Value::is_number) => {
+            Ok(vec![numbers(&items, "prompt")?])
+        }
+        Value::Array(items) if items.is_empty() => {
+            Err(ApiError::value("prompt", "'prompt' is empty, but must have at least one prompt"))
+        }
+        Value::Array(items) if items.len() > MAX_PROMPTS => {
+            let message =
+                format!("'prompt' has {} prompts, but at most {MAX_PROMPTS} are allowed", items.len());
+            Err(ApiError::value("prompt", message))
+        }
+        Value::Array(items) => items
+            .into_iter()
+            .enumerate()
+            .map(|(i, item)| match item {
+                Value::String(text) => engine.prompt(&text, &format!("prompt[{i}]")),
+                Value::Array(list) => numbers(&list, &format!("prompt[{i}]")),
+                other => Err(ApiError::wrong_type(format!("prompt[{i}]"), "a string or tokens", &other)),
+            })
+            .collect(),
+        other => Err(ApiError::wrong_type("prompt", "a string, or an array of strings or tokens", &other)),
+    }
+}
+
+/// Answers on their way to a client.
+struct Completion {
+    state: Arc<State>,
+    id: String,
+    created: u64,
+    answers: Vec<Gathered>,
+    /// How many characters of tokens were told.
+    offsets: Vec<usize>,
+    per_prompt: usize,
+    compile: std::time::Duration,
+    wants_logprobs: bool,
+    has_usage: bool,
+    wants_tokens: bool,
+}
+
+impl Completion {
+    fn take(&mut self, event: Event) -> Option<(usize, String, usize)> {
+        let answer = self.answers.get_mut(event.answer)?;
+        let known = answer.tokens.len();
+        let texts = answer.take(event.what).into_iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text),
+            // Plain texts are not taken apart.
+            _ => None,
+        });
+        Some((event.answer, texts.collect(), known))
+    }
+
+    fn head(&self) -> Value {
+        json!({
+            "id": self.id,
+            "object": "text_completion",
+            "created": self.created,
+            "model": self.state.engine.name(),
+            "system_fingerprint": chat::FINGERPRINT,
+        })
+    }
+
+    fn whole(&self) -> Value {
+        let vocabulary = self.state.engine.vocabulary();
+        let choice = |(index, answer): (usize, &Gathered)| {
+            let logprobs = self.wants_logprobs.then(|| logprobs::completions(&answer.tokens, vocabulary, 0));
+            json!({
+                "index": index,
+                "text": answer.text,
+                "logprobs": logprobs,
+                "finish_reason": answer.finish_reason(),
+            })
+        };
+        let mut body = self.head();
+        body["choices"] = self.answers.iter().enumerate().map(choice).collect();
+        body["usage"] = usage(&self.answers, self.per_prompt);
+        if self.wants_tokens {
+            let mut told = self.timings();
+            let tokens = |answer: &Gathered| logprobs::details(&answer.tokens, vocabulary);
+            told["tokens"] = self.answers.iter().map(tokens).collect();
+            body["maskwright"] = told;
+        }
+        body
+    }
+
+    fn timings(&self) -> Value {
+        timings(&self.answers.first().map(Gathered::usage).unwrap_or_default(), self.compile)
+    }
+}
+
+impl Protocol for Completion {
+    fn begin(&mut self, _told: &mut Told) {}
+
+    fn event(&mut self, event: Event, told: &mut Told) {
+        let Some((index, text, known)) = self.take(event) else { return };
+        let (Some(answer), Some(offset)) = (self.answers.get(index), self.offsets.get_mut(index)) else {
+            return;
+        };
+        let vocabulary = self.state.engine.vocabulary();
+        let tokens = answer.tokens.get(known..).unwrap_or_default();
+        let finish = answer.end.is_some().then(|| answer.finish_reason());
+        let logprobs = (self.wants_logprobs && !tokens.is_empty())
+            .then(|| logprobs::completions(tokens, vocabulary, *offset));
+        let told_tokens = logprobs::details(tokens, vocabulary);
+        *offset +=
+            tokens.iter().map(|one| logprobs::text(one.token, vocabulary).chars().count()).sum::<usize>();
+        if text.is_empty() && finish.is_none() && !self.wants_logprobs && !self.wants_tokens {
+            return;
+        }
+        let has_tokens = self.wants_tokens && !tokens.is_empty();
+        let mut chunk = self.head();
+        chunk["choices"] =
+            json!([{"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}]);
+        if self.has_usage {
+            chunk["usage"] = Value::Null;
+        }
+        if has_tokens {
+            chunk["maskwright"] = json!({"tokens": told_tokens});
+        }
+        told.data(&chunk);
+    }
+
+    fn end(&mut self, told: &mut Told) {
+        if self.has_usage {
+            let mut chunk = self.head();
+            chunk["choices"] = json!([]);
+            chunk["usage"] = usage(&self.answers, self.per_prompt);
+            if self.wants_tokens {
+                chunk["maskwright"] = self.timings();
+            }
+            told.data(&chunk);
+        }
+        told.done();
+    }
+
+    fn fail(&mut self, error: &ApiError, told: &mut Told) {
+        told.data(&error.json());
+    }
+}

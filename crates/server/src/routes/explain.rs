@@ -1,0 +1,212 @@
+//! `/v1/explain`: how a text goes through a constraint, token by token.
+//!
+//! ```text
+//! {"constraint": {"kind": "choice", "source": "[\"USD\", \"EUR\"]"}, "text": "USA"}
+//! → {"tokens": [{"id": 2, "text": "US", "allowed": true, "mask_size": 4, "forced": false, "micros": 1}, {"id": 8, "text": "A", "allowed": false, …}],
+//!    "rejected": {"index": 1, "byte": 2, "reason": "none of its bytes fits; expected `D`", …},
+//!    "complete": false, "next": {"total": 1, "end": false, "tokens": [{"id": 9, "text": "D"}]}}
+//! ```
+//! `query`, `offset` and `limit` choose which of the tokens that may come next are listed.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::extract::State as Extract;
+use maskwright::{TokenMask, backend::Status, explain::Explanation, service::Matcher};
+use maskwright_vocab::{TokenId, Vocabulary};
+use serde_json::{Value, json};
+
+use super::{aside, tokens};
+use crate::{
+    answer::{gather::micros, logprobs},
+    error::{ApiError, Json, Result},
+    request::{Fields, body::Body, wish},
+    state::State,
+};
+
+/// The most tokens of a text.
+const MAX_TOKENS: usize = 20_000;
+/// The most tokens that are listed.
+const MAX_LISTED: usize = 5_000;
+/// How long it may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which of the next tokens are listed.
+struct Listing {
+    query: String,
+    offset: usize,
+    limit: usize,
+}
+
+pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Json> {
+    state.engine.check_name(body.text("model")?.as_deref())?;
+    let text = body.text("text")?;
+    let ids = body.list("tokens")?;
+    let listing = listing(&mut body)?;
+    let wish = if body.has("constraint") {
+        Some(wish::take_constraint(&mut body, &state.settings.options)?)
+    } else {
+        None
+    };
+    body.finish()?;
+    if text.is_some() && ids.is_some() {
+        let message = "cannot specify both 'text' and 'tokens'; give one of them";
+        return Err(ApiError::invalid("tokens", "conflicting_parameters", message));
+    }
+    let handle = match &wish {
+        Some(wish) => Some(state.engine.compile(wish).await?),
+        None => None,
+    };
+    aside(move || {
+        let vocabulary = state.engine.vocabulary();
+        let tokens = match ids {
+            Some(list) => tokens::tokens(&list, "tokens", vocabulary.size())?,
+            None => cut(&state, &text.unwrap_or_default())?,
+        };
+        if tokens.len() > MAX_TOKENS {
+            let message =
+                format!("the text has {} tokens, but at most {MAX_TOKENS} are explained", tokens.len());
+            return Err(ApiError::value("text", message));
+        }
+        match handle {
+            Some(handle) => walk(handle.matcher(), &tokens, vocabulary, &listing).map(Json),
+            None => {
+                let plain: Vec<Value> = tokens.iter().map(|&token| one(token, vocabulary)).collect();
+                Ok(Json(json!({"tokens": plain, "vocabulary": vocabulary.len()})))
+            }
+        }
+    })
+    .await
+}
+
+fn listing(body: &mut Fields) -> Result<Listing> {
+    let number =
+        |value: Option<i64>, other: usize| value.map_or(other, |n| usize::try_from(n).unwrap_or(other));
+    let most = i64::try_from(MAX_LISTED).unwrap_or(i64::MAX);
+    Ok(Listing {
+        query: body.text("query")?.unwrap_or_default().to_lowercase(),
+        offset: number(body.whole("offset", 0, i64::MAX)?, 0),
+        limit: number(body.whole("limit", 0, most)?, 100),
+    })
+}
+
+fn cut(state: &State, text: &str) -> Result<Vec<TokenId>> {
+    // Not worth encoding: even the longest tokens would be too many.
+    if text.len() / state.engine.vocabulary().max_token_bytes().max(1) > MAX_TOKENS {
+        let message = format!("the text has {} bytes, more than {MAX_TOKENS} tokens", text.len());
+        return Err(ApiError::value("text", message));
+    }
+    state.engine.tokenizer().encode(text).map_err(|error| ApiError::value("text", error.to_string()))
+}
+
+/// Follows the tokens as far as they are allowed.
+fn walk(
+    mut matcher: Matcher,
+    tokens: &[TokenId],
+    vocabulary: &Vocabulary,
+    listing: &Listing,
+) -> Result<Value> {
+    let begin = Instant::now();
+    let mut words = vec![0; vocabulary.size().div_ceil(32)];
+    let (mut told, mut rejected, mut bytes) = (Vec::with_capacity(tokens.len()), None, 0);
+    for (index, &token) in tokens.iter().enumerate() {
+        let mut entry = one(token, vocabulary);
+        if rejected.is_none() {
+            if begin.elapsed() > PATIENCE {
+                let message = format!(
+                    "explaining the text takes longer than the limit of {} seconds; give a shorter one",
+                    PATIENCE.as_secs()
+                );
+                return Err(ApiError::timeout(message));
+            }
+            let (size, time) = fill(&mut matcher, &mut words)?;
+            let is_allowed =
+                words.get(token.index() / 32).is_some_and(|word| word >> (token.0 % 32) & 1 == 1);
+            entry["mask_size"] = size.into();
+            entry["micros"] = time.into();
+            entry["allowed"] = is_allowed.into();
+            entry["forced"] = (is_allowed && size == 1).into();
+            if is_allowed {
+                matcher.accept(token).map_err(|error| ApiError::internal(error.to_string()))?;
+                bytes += vocabulary.bytes(token).len();
+            } else {
+                rejected = Some(why(&mut matcher, index, token, bytes));
+            }
+        } else {
+            entry["allowed"] = Value::Null;
+        }
+        told.push(entry);
+    }
+    let status = matcher.status();
+    let is_complete = rejected.is_none() && status != Status::Open;
+    let next = if status == Status::Terminated {
+        json!({"total": 0, "matching": 0, "end": true, "tokens": []})
+    } else {
+        fill(&mut matcher, &mut words)?;
+        let mask = TokenMask::from_words(&words, vocabulary.size());
+        next(&mask, status != Status::Open, vocabulary, listing)
+    };
+    Ok(json!({
+        "tokens": told,
+        "rejected": rejected,
+        "complete": is_complete,
+        "vocabulary": vocabulary.len(),
+        "next": next,
+    }))
+}
+
+/// Fills a mask; how many tokens it allows, and how long it took.
+fn fill(matcher: &mut Matcher, words: &mut [u32]) -> Result<(u32, f64)> {
+    let begin = Instant::now();
+    matcher.fill_mask(words).map_err(|error| ApiError::internal(error.to_string()))?;
+    let time = micros(begin.elapsed());
+    Ok((words.iter().map(|word| word.count_ones()).sum(), time))
+}
+
+/// Why a token is not allowed, as far as the backend can tell.
+fn why(matcher: &mut Matcher, index: usize, token: TokenId, bytes: usize) -> Value {
+    let Some(engine) = matcher.inner().as_engine() else {
+        return json!({
+            "index": index, "byte": bytes, "token_byte": bytes, "reason": "the token is not allowed here",
+            "expected": null, "rules": [],
+        });
+    };
+    let why = Explanation::of(engine, token);
+    json!({
+        "index": index,
+        "byte": bytes + why.fitting,
+        "token_byte": bytes,
+        "reason": why.reason(),
+        "expected": why.expectation.phrase(),
+        "rules": why.expectation.rules,
+    })
+}
+
+/// The tokens that may come next, as far as they are asked for.
+fn next(mask: &TokenMask, may_end: bool, vocabulary: &Vocabulary, listing: &Listing) -> Value {
+    let matches = |token: &TokenId| {
+        listing.query.is_empty() || logprobs::text(*token, vocabulary).to_lowercase().contains(&listing.query)
+    };
+    let (mut matching, mut listed) = (0_usize, Vec::new());
+    for token in mask.iter().filter(matches) {
+        if matching >= listing.offset && listed.len() < listing.limit {
+            listed.push(one(token, vocabulary));
+        }
+        matching += 1;
+    }
+    json!({"total": mask.count(), "matching": matching, "end": may_end, "tokens": listed})
+}
+
+fn one(token: TokenId, vocabulary: &Vocabulary) -> Value {
+    let mut entry = json!({"id": token.0, "text": logprobs::text(token, vocabulary)});
+    let bytes = vocabulary.bytes(token);
+    if vocabulary.is_special(token) {
+        entry["special"] = true.into();
+    } else if std::str::from_utf8(bytes).is_err() {
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        entry["bytes"] = hex.into();
+    }
+    entry
+}

@@ -1,0 +1,212 @@
+//! `/v1/grammar/check`: is a constraint right, what becomes of it, and what does it cost?
+//!
+//! A constraint that is wrong is an answer, `"ok": false` with its diagnostics, and no failure of the request.
+
+use std::{fmt::Write, sync::Arc, time::Instant};
+
+use axum::extract::State as Extract;
+use maskwright::{
+    Constraint, Diagnostic, Error, Grammar, Options, Severity, ebnf, gbnf, json_schema, lark, regex, service,
+};
+use serde_json::{Value, json};
+
+use super::aside;
+use crate::{
+    answer::gather::micros,
+    error::{ApiError, Json, Result},
+    request::{Wish, body::Body, wish},
+    state::State,
+};
+
+/// How many rules are listed, and how much of each.
+const RULES: usize = 200;
+const RULE_BYTES: usize = 500;
+/// How many places of a report are listed.
+const ENTRIES: usize = 2_000;
+
+pub(crate) async fn check(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Json> {
+    state.engine.check_name(body.text("model")?.as_deref())?;
+    let wish = match wish::take_constraint(&mut body, &state.settings.options) {
+        Ok(wish) => wish,
+        // The text of a list is as much a part of the question as any other.
+        Err(error) if error.code == Some("invalid_choice") => {
+            let diagnostic = json!({"severity": "error", "message": error.message});
+            return Ok(Json(json!({"ok": false, "kind": "choice", "diagnostics": [diagnostic]})));
+        }
+        Err(error) => return Err(error),
+    };
+    body.finish()?;
+    let client = state.engine.grammars().with_options(wish.options.clone());
+    match client.request(&wish.constraint).await {
+        Ok(handle) => {
+            // What took so long to compile takes no longer to read again.
+            aside(move || Ok(Json(good(&state, &wish, &handle)))).await
+        }
+        Err(service::Error::Closed) => Err(ApiError::stopping()),
+        Err(error @ service::Error::Busy { .. }) => Err(ApiError::busy(error.to_string())),
+        Err(error) => Ok(Json(json!({
+            "ok": false,
+            "kind": wish.constraint.kind().name(),
+            "diagnostics": problems(&error, source(&wish.constraint)),
+        }))),
+    }
+}
+
+/// What there is to say about a constraint that is right.
+fn good(state: &State, wish: &Wish, handle: &Arc<service::Handle>) -> Value {
+    let report = handle.report();
+    let begin = Instant::now();
+    let mut words = vec![0; state.engine.vocabulary().size().div_ceil(32)];
+    let mut matcher = handle.matcher();
+    let first_mask = matcher.fill_mask(&mut words).map(|()| begin.elapsed());
+    let allowed = words.iter().map(|word| word.count_ones()).sum::<u32>();
+    let mut diagnostics = Vec::new();
+    match &first_mask {
+        Err(error) => diagnostics.push(json!({"severity": "error", "message": error.to_string()})),
+        Ok(_) if allowed == 0 => diagnostics.push(json!({
+            "severity": "error",
+            "message": "this vocabulary cannot spell the constraint: no token begins with what must come first",
+        })),
+        Ok(_) => {}
+    }
+    let is_good = diagnostics.is_empty();
+    let mut answer = json!({
+        "ok": is_good,
+        "kind": report.kind.name(),
+        "diagnostics": diagnostics,
+        "size": {"states": report.states, "bytes": handle.compiled().bytes()},
+        "first_mask": allowed,
+        "vocabulary": state.engine.vocabulary().len(),
+        "micros": {"compile": micros(report.time), "first_mask": first_mask.map_or(0.0, micros)},
+    });
+    if let Some((grammar, warnings, coverage)) = read(&wish.constraint, &wish.options) {
+        let source = source(&wish.constraint);
+        let warnings = warnings.iter().map(|warning| diagnostic(warning, source));
+        if let Some(list) = answer["diagnostics"].as_array_mut() {
+            list.extend(warnings);
+        }
+        answer["size"]["rules"] = grammar.rules().len().into();
+        answer["size"]["expressions"] = grammar.exprs().len().into();
+        answer["rules_total"] = grammar.rules().len().into();
+        answer["rules"] = rules(&grammar);
+        if let Some(report) = coverage {
+            answer["report"] = entries(&report);
+        }
+    }
+    answer
+}
+
+/// What the frontend says beside the grammar. `None` if it cannot be asked on its own.
+fn read(
+    constraint: &Constraint,
+    options: &Options,
+) -> Option<(Grammar, Vec<Diagnostic>, Option<json_schema::Report>)> {
+    let with = |result: core::result::Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>| {
+        result.ok().map(|(grammar, warnings)| (grammar, warnings, None))
+    };
+    match constraint {
+        Constraint::Ebnf(source) => with(ebnf::grammar(source, &options.ebnf)),
+        Constraint::Gbnf(source) => with(gbnf::grammar(source, &options.ebnf)),
+        Constraint::Lark(source) => with(lark::grammar(source, &options.lark, &options.json_schema)),
+        Constraint::JsonSchema(schema) => {
+            let (grammar, report) = json_schema::grammar(schema, &options.json_schema).ok()?;
+            Some((grammar, Vec::new(), Some(report)))
+        }
+        Constraint::Regex(pattern) => Some((regex::grammar(pattern, &options.regex).ok()?, Vec::new(), None)),
+        _ => None,
+    }
+}
+
+fn entries(report: &json_schema::Report) -> Value {
+    let entries = report.entries();
+    let entry = |entry: &json_schema::Entry| {
+        let (coverage, note) = match entry.coverage {
+            json_schema::Coverage::Note(note) => ("note".to_owned(), Some(note.to_string())),
+            other => (other.to_string(), None),
+        };
+        json!({"pointer": entry.pointer, "coverage": coverage, "note": note})
+    };
+    entries.iter().take(ENTRIES).map(entry).collect()
+}
+
+/// The first rules as text.
+fn rules(grammar: &Grammar) -> Value {
+    let mut text = Bounded { text: String::new(), left: RULES * RULE_BYTES };
+    // It fails when there is enough.
+    let _ = write!(text, "{grammar}");
+    let lines = text.text.lines().take(RULES);
+    let rule = |line: &str| {
+        let (name, body) = line.split_once(" ::= ")?;
+        let shown: String = body.chars().take(RULE_BYTES).collect();
+        let more = if shown.len() < body.len() { "…" } else { "" };
+        Some(json!({"name": name, "text": format!("{shown}{more}")}))
+    };
+    lines.filter_map(rule).collect()
+}
+
+/// A text that takes no more than so many bytes.
+struct Bounded {
+    text: String,
+    left: usize,
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, part: &str) -> std::fmt::Result {
+        self.left = self.left.checked_sub(part.len()).ok_or(std::fmt::Error)?;
+        self.text.push_str(part);
+        Ok(())
+    }
+}
+
+/// The text in which places are counted.
+fn source(constraint: &Constraint) -> &str {
+    match constraint {
+        Constraint::Regex(text)
+        | Constraint::Ebnf(text)
+        | Constraint::Gbnf(text)
+        | Constraint::Lark(text)
+        | Constraint::JsonSchema(text)
+        | Constraint::StructuralTag(text) => text,
+        _ => "",
+    }
+}
+
+/// What is wrong, by its place.
+pub(crate) fn problems(error: &service::Error, source: &str) -> Vec<Value> {
+    match error.refusal() {
+        Some(Error::Source(diagnostics)) => diagnostics.iter().map(|one| diagnostic(one, source)).collect(),
+        Some(Error::Schema(error)) => error
+            .problems()
+            .iter()
+            .map(|problem| {
+                json!({
+                    "severity": "error", "message": problem.message, "help": problem.help,
+                    "pointer": problem.pointer, "keyword": problem.keyword,
+                })
+            })
+            .collect(),
+        Some(Error::Tag(error)) => error
+            .problems()
+            .iter()
+            .map(|problem| {
+                json!({
+                    "severity": "error", "message": problem.message, "help": problem.help,
+                    "pointer": problem.pointer,
+                })
+            })
+            .collect(),
+        _ => vec![json!({"severity": "error", "message": error.to_string()})],
+    }
+}
+
+fn diagnostic(diagnostic: &Diagnostic, source: &str) -> Value {
+    let (line, column) = diagnostic.line_column(source);
+    let severity = match diagnostic.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    json!({
+        "severity": severity, "message": diagnostic.message, "help": diagnostic.help,
+        "line": line, "column": column, "start": diagnostic.span.start, "end": diagnostic.span.end,
+    })
+}

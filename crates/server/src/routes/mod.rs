@@ -1,0 +1,63 @@
+//! The endpoints, a file each.
+
+pub(crate) mod chat;
+pub(crate) mod completions;
+pub(crate) mod explain;
+pub(crate) mod grammar;
+pub(crate) mod models;
+pub(crate) mod page;
+pub(crate) mod responses;
+pub(crate) mod status;
+pub(crate) mod tokens;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    http::{Method, StatusCode, Uri},
+    routing::{get, post},
+};
+
+use crate::{
+    error::{ApiError, Result},
+    state::State,
+};
+
+/// All endpoints. Those of the API are in the second router, which may want a key.
+pub(crate) fn all() -> (Router<Arc<State>>, Router<Arc<State>>) {
+    let open = Router::new()
+        .route("/", get(page::index))
+        .route("/static/{*path}", get(page::file))
+        .route("/health", get(status::health))
+        .route("/metrics", get(status::metrics));
+    let api = Router::new()
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{*id}", get(models::one))
+        .route("/v1/chat/completions", post(chat::create))
+        .route("/v1/completions", post(completions::create))
+        .route("/v1/responses", post(responses::create))
+        .route("/v1/grammar/check", post(grammar::check))
+        .route("/v1/explain", post(explain::explain))
+        .route("/v1/tokenize", post(tokens::tokenize))
+        .route("/v1/detokenize", post(tokens::detokenize));
+    (open, api)
+}
+
+/// What is not there.
+pub(crate) async fn nowhere(method: Method, uri: Uri) -> ApiError {
+    let message = format!("there is no {method} {}", uri.path());
+    ApiError::other(StatusCode::NOT_FOUND, "invalid_request_error", "unknown_url", message)
+}
+
+/// What is there, but by another method.
+pub(crate) async fn not_so(method: Method, uri: Uri) -> ApiError {
+    let message = format!("{} does not take {method}", uri.path());
+    ApiError::other(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", "method_not_supported", message)
+}
+
+/// Runs something that takes a while where it disturbs nobody.
+pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(ApiError::internal(format!("internal error, please report it: {error}"))))
+}

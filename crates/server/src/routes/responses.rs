@@ -1,0 +1,276 @@
+//! `/v1/responses`: the newer API of `OpenAI`, without its memory: nothing is stored, so the whole conversation comes with each request.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State as Extract,
+    response::{IntoResponse, Response},
+};
+use maskwright_runtime::{Event, Reason};
+use serde_json::{Value, json};
+
+use super::{aside, chat};
+use crate::{
+    answer::{
+        Gathered, Order, Part,
+        gather::{timings, total},
+        items::Items,
+        logprobs,
+        plan::plan,
+        sse::{self, Protocol, Told},
+    },
+    error::{ApiError, Json, Result},
+    request::{
+        Fields,
+        body::Body,
+        messages,
+        sampling::{self, Choosing},
+        tools::{self, Api},
+        wish::{self, Extras},
+    },
+    state::{State, new_id, now},
+};
+
+pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Response> {
+    state.engine.check_name(body.text("model")?.as_deref())?;
+    let input = body.take("input").ok_or_else(|| ApiError::missing("input"))?;
+    let instructions = body.text("instructions")?;
+    let (format, told_format) = format(&mut body)?;
+    let (wish, extras) = wish::take_format(&mut body, format, &state.settings.options)?;
+    let mut choosing = sampling::take(&mut body, &["max_output_tokens"])?;
+    if choosing.answers != 1 {
+        return Err(ApiError::unsupported("n", "a response is one answer"));
+    }
+    choosing.sampling.logprobs = logprobs_wanted(&mut body)?;
+    let is_streamed = body.flag("stream")?.unwrap_or(false);
+    let metadata = body.take("metadata").unwrap_or_else(|| json!({}));
+    let user = body.text("user")?;
+    let toolbox = tools::take(&mut body, Api::Responses)?;
+    unsupported(&mut body)?;
+    body.finish()?;
+    let by_text = !choosing.stop.is_empty();
+    let (wish, reading) = plan(&state, toolbox.as_ref(), wish, by_text)?;
+    let (tools, tool_choice) = match &toolbox {
+        Some(toolbox) => (toolbox.told.clone(), toolbox.told_choice.clone()),
+        None => (json!([]), json!("auto")),
+    };
+    let described = toolbox.map(|toolbox| toolbox.described);
+    let shared = state.clone();
+    let told_instructions = instructions.clone();
+    let prompt = aside(move || {
+        let messages = messages::responses(input, instructions)?;
+        shared.engine.chat(&messages, described.as_ref(), "input")
+    })
+    .await?;
+    let echo = Echo {
+        instructions: told_instructions,
+        format: told_format,
+        metadata,
+        user,
+        choosing: choosing.clone(),
+        tools,
+        tool_choice,
+    };
+    let wants_logprobs = choosing.sampling.logprobs.is_some();
+    let mut answers = Order { prompts: vec![prompt], choosing, wish }.start(&state).await?;
+    let mut responding = Responding {
+        id: new_id("resp_"),
+        created: now(),
+        answer: Gathered::read_by(reading),
+        items: Items::default(),
+        compile: answers.compile,
+        wants_logprobs,
+        extras,
+        echo,
+        state,
+    };
+    if is_streamed {
+        return Ok(sse::respond(answers, responding));
+    }
+    // The whole response is what its stream would have led to.
+    let mut unheard = Told::default();
+    while let Some(event) = answers.next().await {
+        responding.event(event?, &mut unheard);
+        unheard = Told::default();
+    }
+    responding.items.finish(if responding.is_cut() { "incomplete" } else { "completed" }, &mut unheard);
+    Ok(Json(responding.whole()).into_response())
+}
+
+/// `text.format`, and what is told about it.
+fn format(body: &mut Fields) -> Result<(Option<Fields>, Value)> {
+    let plain = json!({"type": "text"});
+    let Some(mut text) = body.object("text")? else { return Ok((None, plain)) };
+    text.refuse("verbosity", &[json!("medium")], "the model has no such setting")?;
+    let told = text.take("format");
+    text.finish()?;
+    let format = told.clone().map(|format| Fields::new(format, "text.format")).transpose()?;
+    Ok((format, told.unwrap_or(plain)))
+}
+
+fn logprobs_wanted(body: &mut Fields) -> Result<Option<u8>> {
+    let top = body.whole("top_logprobs", 0, 20)?.unwrap_or(0);
+    let include = body.texts("include")?.unwrap_or_default();
+    let wanted = "message.output_text.logprobs";
+    if let Some(other) = include.iter().find(|name| *name != wanted) {
+        let why = format!("'{other}' is not there to be included");
+        return Err(ApiError::unsupported("include", &why));
+    }
+    let is_wanted = top > 0 || include.iter().any(|name| name == wanted);
+    Ok(is_wanted.then(|| u8::try_from(top).unwrap_or(0)))
+}
+
+fn unsupported(body: &mut Fields) -> Result<()> {
+    let why = "nothing is stored; send the whole conversation in 'input'";
+    body.refuse("previous_response_id", &[], why)?;
+    body.refuse("conversation", &[], why)?;
+    body.refuse("background", &[json!(false)], "nothing runs in the background")?;
+    body.refuse("truncation", &[json!("disabled")], "nothing is left out of a conversation")?;
+    body.refuse("prompt", &[], "there are no stored prompts")?;
+    body.refuse("max_tool_calls", &[], "the server calls no tools itself")?;
+    body.refuse("reasoning", &[json!({}), json!({"effort": null})], "the model has no such setting")?;
+    body.refuse(
+        "stream_options",
+        &[json!({"include_obfuscation": false}), json!({})],
+        "streams are not padded",
+    )?;
+    chat::common(body)
+}
+
+/// What of a request is repeated in its response.
+struct Echo {
+    instructions: Option<String>,
+    format: Value,
+    metadata: Value,
+    user: Option<String>,
+    choosing: Choosing,
+    tools: Value,
+    tool_choice: Value,
+}
+
+/// A response on its way to a client.
+struct Responding {
+    state: Arc<State>,
+    id: String,
+    created: u64,
+    answer: Gathered,
+    items: Items,
+    compile: std::time::Duration,
+    wants_logprobs: bool,
+    extras: Extras,
+    echo: Echo,
+}
+
+impl Responding {
+    fn is_cut(&self) -> bool {
+        matches!(self.answer.end, Some((Reason::Length, _)))
+    }
+
+    /// The response, once its last item is closed.
+    fn whole(&self) -> Value {
+        let mut body = self.body(if self.is_cut() { "incomplete" } else { "completed" });
+        body["output"] = self.items.done.clone().into();
+        if self.is_cut() {
+            body["incomplete_details"] = json!({"reason": "max_output_tokens"});
+        }
+        let total = total(std::slice::from_ref(&self.answer), 1);
+        body["usage"] = json!({
+            "input_tokens": total.prompt,
+            "input_tokens_details": {"cached_tokens": total.reused},
+            "output_tokens": total.answer,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": total.prompt + total.answer,
+        });
+        if self.extras.tokens {
+            let mut told = timings(&self.answer.usage(), self.compile);
+            told["tokens"] = logprobs::details(&self.answer.tokens, self.state.engine.vocabulary());
+            body["maskwright"] = told;
+        }
+        body
+    }
+
+    /// Everything but the answer.
+    fn body(&self, status: &str) -> Value {
+        let Echo { instructions, format, metadata, user, choosing, tools, tool_choice } = &self.echo;
+        json!({
+            "id": self.id,
+            "object": "response",
+            "created_at": self.created,
+            "status": status,
+            "background": false,
+            "error": null,
+            "incomplete_details": null,
+            "instructions": instructions,
+            "max_output_tokens": choosing.max_tokens,
+            "model": self.state.engine.name(),
+            "output": [],
+            "parallel_tool_calls": true,
+            "previous_response_id": null,
+            "reasoning": {"effort": null, "summary": null},
+            "store": false,
+            "temperature": choosing.sampling.temperature,
+            "text": {"format": format},
+            "tool_choice": tool_choice,
+            "tools": tools,
+            "top_logprobs": choosing.sampling.logprobs.unwrap_or(0),
+            "top_p": choosing.sampling.top_p,
+            "truncation": "disabled",
+            "usage": null,
+            "user": user,
+            "metadata": metadata,
+        })
+    }
+
+    /// Of the tokens from this one on.
+    fn logprobs(&self, from: usize) -> Value {
+        let tokens = self.answer.tokens.get(from..).unwrap_or_default();
+        if !self.wants_logprobs {
+            return json!([]);
+        }
+        logprobs::chat(tokens, self.state.engine.vocabulary())
+    }
+}
+
+impl Protocol for Responding {
+    fn begin(&mut self, told: &mut Told) {
+        let body = self.body("in_progress");
+        self.items.tell(told, "response.created", json!({"response": body}));
+        self.items.tell(told, "response.in_progress", json!({"response": body}));
+    }
+
+    fn event(&mut self, event: Event, told: &mut Told) {
+        let mut known = self.answer.tokens.len();
+        for part in self.answer.take(event.what) {
+            match part {
+                Part::Text(text) => {
+                    // The tokens of an event are told once.
+                    let logprobs = self.logprobs(known);
+                    known = usize::MAX;
+                    self.items.text(text, logprobs, told);
+                }
+                Part::Reasoning(text) => self.items.reasoning(&text, told),
+                Part::Begun(index) => {
+                    if let Some(call) = self.answer.calls.get(index) {
+                        self.items.call(call, told);
+                    }
+                }
+                Part::Arguments(_, delta) => self.items.arguments(&delta, told),
+                Part::Done(_) => self.items.close("completed", told),
+            }
+        }
+    }
+
+    fn end(&mut self, told: &mut Told) {
+        let is_cut = self.is_cut();
+        self.items.finish(if is_cut { "incomplete" } else { "completed" }, told);
+        let name = if is_cut { "response.incomplete" } else { "response.completed" };
+        let whole = self.whole();
+        self.items.tell(told, name, json!({"response": whole}));
+    }
+
+    fn fail(&mut self, error: &ApiError, told: &mut Told) {
+        let mut body = self.body("failed");
+        body["error"] = json!({"code": "server_error", "message": error.message});
+        self.items.tell(told, "response.failed", json!({"response": body}));
+    }
+}

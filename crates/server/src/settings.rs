@@ -1,0 +1,42 @@
+//! How a server works.
+
+use std::time::Duration;
+
+use maskwright::Options;
+
+/// How a server works. The defaults suit a machine of one's own.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The most bytes of a body.
+    pub max_body: usize,
+    /// How long a request may take, from its arrival to the last token.
+    pub request_timeout: Duration,
+    /// How long the headers of a request may take to arrive, and then its body.
+    pub receive_timeout: Duration,
+    /// How long answers may go on when the server is asked to stop.
+    pub stop_timeout: Duration,
+    /// The most connections that are open at the same time; more wait.
+    pub max_connections: usize,
+    /// Who knows one of these may use the API. Empty: everybody.
+    pub api_keys: Vec<String>,
+    /// Pages from these origins may use the API, such as `https://example.org`; `*` is any. Empty: only our own.
+    pub cors_origins: Vec<String>,
+    /// How constraints are read, unless a request says otherwise.
+    pub options: Options,
+}
+
+impl Default for Settings {
+    /// 16 MiB, ten minutes, 15 seconds, 30 seconds, 4,096 connections, no keys, no other origins.
+    fn default() -> Self {
+        Self {
+            max_body: 16 << 20,
+            request_timeout: Duration::from_mins(10),
+            receive_timeout: Duration::from_secs(15),
+            stop_timeout: Duration::from_secs(30),
+            max_connections: 4096,
+            api_keys: Vec::new(),
+            cors_origins: Vec::new(),
+            options: Options::default(),
+        }
+    }
+}

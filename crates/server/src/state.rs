@@ -1,0 +1,42 @@
+//! What all handlers share.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use crate::{engine::Engine, metrics::Metrics, settings::Settings};
+
+/// What all handlers share.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) engine: Engine,
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Metrics,
+    /// When the server started.
+    pub(crate) since: u64,
+}
+
+impl State {
+    pub(crate) fn new(engine: Engine, settings: Settings) -> Self {
+        Self { engine, settings, metrics: Metrics::default(), since: now() }
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A name that nobody else has, such as `chatcmpl-3f…`. It is no secret.
+pub(crate) fn new_id(prefix: &str) -> String {
+    static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let [left, right] = &*KEYS;
+    format!("{prefix}{:016x}{:08x}", left.hash_one(number), right.hash_one(number) as u32)
+}

@@ -1,0 +1,22 @@
+//! The examples of `docs/server.md` with `curl`, as they stand there.
+
+use serde_json::Value;
+
+use crate::fake::start;
+
+#[tokio::test]
+async fn every_example_with_curl_is_answered() {
+    let running = start().await;
+    let page = include_str!("../../../../docs/server.md");
+    let mut count = 0;
+    for block in page.split("```sh\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        let Some(rest) = block.strip_prefix("curl http://127.0.0.1:8000") else { continue };
+        let path = rest.split(' ').next().unwrap();
+        let body = rest.split('\'').nth(3).unwrap();
+        let body: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"));
+        running.client.post(path, &body).await.good();
+        count += 1;
+    }
+    assert!(count >= 4, "{count} examples");
+}
