@@ -43,6 +43,7 @@ const checkSoon = debounced(250, check);
 
 function constraintChanged() {
   checked = null;
+  byId("check").setAttribute("aria-busy", "true");
   verdict("checking…", "");
   checkSoon();
 }
@@ -69,6 +70,8 @@ function showCheck(answer, source) {
   checked = answer;
   const pointers = placesOfPointers(source);
   const goto = (place) => editor.select(place);
+  byId("coverage-count").textContent = answer?.report ? counted(answer.report.length) : "";
+  byId("rules-count").textContent = answer?.ok && answer.rulesTotal > 0 ? counted(answer.rulesTotal) : "";
   editor.mark(showProblems(byId("problems"), answer?.diagnostics ?? [], source, pointers, goto));
   if (!answer?.ok) {
     if (answer) verdict("refused", "error");
@@ -76,10 +79,7 @@ function showCheck(answer, source) {
     showText(null);
     return;
   }
-  const parts = [];
-  if (Number.isFinite(answer.micros.compile)) parts.push(`compiled in ${duration(answer.micros.compile)}`);
-  if (answer.rulesTotal > 0) parts.push(several(answer.rulesTotal, "rule"));
-  verdict(parts.join(" · ") || "accepted", "good");
+  verdict(Number.isFinite(answer.micros.compile) ? `compiled in ${duration(answer.micros.compile)}` : "accepted", "good");
   showCoverage(byId("coverage"), answer.report, pointers, goto);
   showRules(byId("rules"), answer.rules, answer.rulesTotal);
   showDrawing(answer);
@@ -119,7 +119,7 @@ const explainSoon = debounced(120, explain);
 
 page.text.addEventListener("input", () => {
   byId("hidden-characters").textContent = hiddenOf(page.text.value);
-  explained = null;
+  byId("check").setAttribute("aria-busy", "true");
   explainSoon();
 });
 
@@ -127,8 +127,10 @@ async function explain() {
   explainSoon.cancel();
   if (!checked?.ok) return;
   const asked = latest("explain");
+  byId("check").setAttribute("aria-busy", "true");
   try {
-    showText(readExplain(await post("/v1/explain", question({ query: "", offset: 0 }), asked)));
+    const text = page.text.value;
+    showText({ ...readExplain(await post("/v1/explain", question({ query: "", offset: 0 }), asked)), text });
   } catch (error) {
     if (isOld(error)) return;
     refuse(error);
@@ -143,9 +145,10 @@ function question({ query, offset }) {
 
 function showText(answer) {
   explained = answer;
+  byId("check").setAttribute("aria-busy", "false");
   byId("hidden-characters").textContent = hiddenOf(page.text.value);
   tokens.show(answer?.tokens ?? []);
-  byId("token-detail").textContent = "\u00a0";
+  showDetail(-1);
   byId("judgement").replaceChildren(...judgement(answer));
   const steps = answer?.tokens.filter((token) => Number.isFinite(token.mask_size)) ?? [];
   sparkline(byId("spark"), steps.map((token) => ({ value: token.mask_size, class: classOf(token) })), {
@@ -182,7 +185,7 @@ function sentence(text) {
 
 function showDetail(index) {
   const token = explained?.tokens[index];
-  byId("token-detail").textContent = token ? `${index + 1}. ${described(token, explained.vocabulary)}` : "\u00a0";
+  byId("token-detail").textContent = token ? `${index + 1}. ${described(token, explained.vocabulary)}` : "";
 }
 
 function hiddenOf(text) {
@@ -202,7 +205,8 @@ async function nextPage(query, offset) {
 
 /** Puts a token behind what is accepted; what was rejected makes room for it. */
 function insert(token) {
-  const { rejected } = explained ?? {};
+  if (explained?.text !== page.text.value) return; // The list is about another text; a new one is on its way.
+  const { rejected } = explained;
   const kept = rejected ? page.text.value.slice(0, acceptedLength(rejected)) : page.text.value;
   page.text.value = kept + token.text;
   byId("next-query").value = "";
@@ -368,7 +372,6 @@ async function start() {
     page.example.value = "0";
     restore(fromExample(examples[0]));
   }
-  showText(explained);
 }
 
 start().catch((error) => {

@@ -49,10 +49,9 @@ export function several(number, noun) {
 
 /** Microseconds as a person reads them: "0.8 µs", "12 µs", "3.4 ms". */
 export function duration(micros) {
-  if (micros >= 1e6) return `${(micros / 1e6).toFixed(1)} s`;
-  if (micros >= 1e4) return `${Math.round(micros / 1e3)} ms`;
-  if (micros >= 1e3) return `${(micros / 1e3).toFixed(1)} ms`;
-  return micros >= 10 ? `${Math.round(micros)} µs` : `${Number(micros).toFixed(1)} µs`;
+  const [number, unit] = micros >= 1e6 ? [micros / 1e6, "s"] : micros >= 1e3 ? [micros / 1e3, "ms"] : [Number(micros), "µs"];
+  // No line ends between a number and its unit.
+  return `${number >= 10 ? Math.round(number) : number.toFixed(1)}\u00a0${unit}`;
 }
 
 function dress(node, properties, children) {

@@ -2,7 +2,7 @@
 
 import { ApiError, post, stream } from "./api.js";
 import { several, duration, element } from "./dom.js";
-import { chatBody, constraint } from "./kinds.js";
+import { constraint } from "./kinds.js";
 import { classOf, sparkline, tokenElement } from "./tokens.js";
 
 /**
@@ -22,8 +22,8 @@ export class Answer {
     this.spark = element("div", { class: "spark" });
     this.use = element("button", { type: "button", class: "link", hidden: true, onclick: () => use(this.text) }, "Check this text");
     this.element = element("section", { class: "answer", "aria-label": title },
-      element("div", { class: "bar" }, element("h2", {}, title), this.state, element("span", { class: "grow" }), this.use),
-      this.output, this.numbers, this.spark);
+      element("div", { class: "bar" }, element("h2", {}, title), this.state, element("span", { class: "grow" })),
+      this.output, element("div", { class: "foot" }, this.numbers, this.use), this.spark);
   }
 
   get text() {
@@ -57,10 +57,10 @@ export class Answer {
       stream_options: { include_usage: true }, maskwright: { tokens: true },
     };
     if (seed !== null) request.seed = seed;
-    const body = this.limited ? chatBody(request, this.limited.kind, this.limited.source) : request;
+    if (this.limited) request.response_format = constraint(this.limited.kind, this.limited.source);
     let finish = "stop";
     this.began = 0;
-    for await (const chunk of stream("/v1/chat/completions", body, { signal: this.abort.signal })) {
+    for await (const chunk of stream("/v1/chat/completions", request, { signal: this.abort.signal })) {
       const choice = chunk.choices?.[0];
       const pieces = chunk.maskwright?.tokens ?? plain(choice?.delta?.content);
       if (pieces.length > 0) this.write(pieces);
@@ -95,7 +95,8 @@ export class Answer {
     const seconds = (this.last - this.began) / 1000;
     // The first piece came when the clock started, so only what came later was timed.
     const timed = this.tokens.length - this.first;
-    if (seconds > 0 && timed > 0) parts.push(`${(timed / seconds).toFixed(1)} tokens/s`);
+    const speed = this.usage?.tokens_per_second ?? (seconds > 0 && timed > 0 ? timed / seconds : 0);
+    if (speed > 0) parts.push(`${speed.toFixed(1)} tokens/s`);
     const forced = this.tokens.filter((token) => token.forced).length;
     if (forced > 0) parts.push(`${forced} forced (${Math.round((100 * forced) / this.tokens.length)} %)`);
     const times = this.tokens.map((token) => token.micros).filter(Number.isFinite).sort((a, b) => a - b);

@@ -29,29 +29,39 @@ export function words(kind, source) {
   return found;
 }
 
-/** A constraint as the endpoints of this page take it: the text itself, so that errors have a place in it. */
+/**
+ * A constraint as every endpoint takes it, shaped like `response_format`. A schema goes as the text that was typed: read into an object and
+ * written again, its keys could change their order and its numbers their digits, and errors would lose their places.
+ */
 export function constraint(kind, source) {
-  return { kind, source };
+  switch (kind) {
+    case "json_schema":
+      return { type: kind, schema: source };
+    case "regex":
+      return { type: kind, pattern: source };
+    case "choice":
+      return { type: kind, choices: choices(source) };
+    case "structural_tag":
+      return tag(source);
+    default:
+      return { type: kind, grammar: source };
+  }
 }
 
-/**
- * The body of a chat request under a constraint, as text. A schema is put in as it was typed: read into an object and
- * written again, its keys could change their order, and its numbers their digits.
- */
-export function chatBody(request, kind, source) {
-  const isJson = kind === "json_schema" || kind === "choice" || kind === "structural_tag";
-  if (isJson) JSON.parse(source); // A source that is not one JSON value must not become part of a body.
-  const written = isJson ? source : JSON.stringify(source);
-  const format = {
-    json_schema: `{"type":"json_schema","json_schema":{"name":"page","schema":${written}}}`,
-    regex: `{"type":"regex","pattern":${written}}`,
-    choice: `{"type":"choice","choices":${written}}`,
-    ebnf: `{"type":"ebnf","grammar":${written}}`,
-    lark: `{"type":"lark","grammar":${written}}`,
-    gbnf: `{"type":"gbnf","grammar":${written}}`,
-    structural_tag: written,
-  }[kind];
-  return `${JSON.stringify(request).slice(0, -1)},"response_format":${format}}`;
+/** A list of choices: a JSON array, or one a line. */
+export function choices(source) {
+  if (source.trimStart().startsWith("[")) {
+    const list = JSON.parse(source);
+    if (list.every((choice) => typeof choice === "string")) return list;
+    throw new Error("Each choice must be a string.");
+  }
+  return source.split("\n").filter((line) => line !== "");
+}
+
+function tag(source) {
+  const value = JSON.parse(source);
+  if (value?.type === "structural_tag") return value;
+  throw new Error('A structural tag is an object whose "type" is "structural_tag".');
 }
 
 function wordAt(patterns, source, at, found) {

@@ -3,6 +3,9 @@
 // The server tells a place in one of three ways: bytes, line and column, or a JSON pointer. The editor needs indexes into
 // a JavaScript string, in which `é` is one unit, `𝄞` two, and either is several bytes.
 
+// The pointers of a thousand levels are a megabyte of slashes, and no server takes such a schema.
+const DEEPEST = 500;
+
 /** The range `{ start, end }` of a diagnostic in the text, or `null` if it tells no place. */
 export function placeOf(diagnostic, text, pointers) {
   if (Number.isInteger(diagnostic.start)) {
@@ -51,7 +54,8 @@ export function indexOfLine(text, line, column) {
 
 /**
  * The place of every value in a JSON text by its pointer: the range of key and value, or of the key alone if the value
- * has several lines. As far as the text can be read: one that is being typed has places up to its first mistake.
+ * has several lines. As far as the text can be read: one that is being typed has places up to its first mistake, and one that is
+ * absurdly deep up to there.
  *
  *     placesOfPointers('{"a": [1]}').get("/a/0") = { start: 7, end: 8 }
  */
@@ -103,6 +107,7 @@ export function placesOfPointers(text) {
     }
     pointer = name();
     if (sign === "{" || sign === "[") {
+      if (open.length >= DEEPEST) break;
       // While it is open its key stands for it; where it closes, the whole of it, if that is one line.
       if (!places.has(pointer)) places.set(pointer, key ?? { start, end });
       open.push({ pointer, isObject: sign === "{", wantsKey: sign === "{", key: "", index: 0, start, entry: key });
