@@ -2,7 +2,7 @@
 
 import { counted, element, several } from "./dom.js";
 import { placeOf, placeOfPointer } from "./places.js";
-import { shown } from "./visible.js";
+import { prose, shown, shownSource } from "./visible.js";
 
 const MOST_LINES = 500;
 const ORDER = ["unenforced", "note", "annotation", "enforced"];
@@ -23,8 +23,8 @@ export function showProblems(root, diagnostics, text, pointers, goto) {
     return element("li", { class: name },
       element("button", { type: "button", disabled: !place, onclick: () => goto(place) },
         element("span", { class: "where" }, where(diagnostic, place, text)), " ",
-        shown(diagnostic.message).map(plainBlank),
-        diagnostic.help ? element("span", { class: "quiet" }, " – ", shown(diagnostic.help).map(plainBlank)) : null));
+        prose(diagnostic.message),
+        diagnostic.help ? element("span", { class: "quiet" }, " – ", prose(diagnostic.help)) : null));
   });
   const more = diagnostics.length - lines.length;
   if (more > 0) lines.push(element("li", { class: "quiet" }, `and ${counted(more)} more`));
@@ -86,7 +86,7 @@ export function usedBy(rule, names) {
 
 function linked(rule, ids) {
   return cut(rule.text).flatMap(({ text, isName }) => {
-    if (!isName || !ids.has(text)) return shown(text).map(plainBlank);
+    if (!isName || !ids.has(text)) return shownSource(text);
     const follow = () => {
       const target = document.getElementById(ids.get(text));
       target?.scrollIntoView({ block: "center" });
@@ -100,11 +100,6 @@ function linked(rule, ids) {
 function cut(text) {
   const pattern = /"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|([\p{L}\p{N}_][\p{L}\p{N}_.-]*)|[^"[\p{L}\p{N}_]+|./gsu;
   return Array.from(text.matchAll(pattern), (match) => ({ text: match[0], isName: match[1] !== undefined }));
-}
-
-/** In prose a blank is a blank. */
-function plainBlank(node) {
-  return node.nodeType === Node.ELEMENT_NODE && node.textContent === "·" ? document.createTextNode(" ") : node;
 }
 
 function where(diagnostic, place, text) {

@@ -17,7 +17,7 @@ import { indexOfByte, placesOfPointers } from "./places.js";
 import { pack, unpack } from "./share.js";
 import { createTabs, createTheme } from "./frame.js";
 import { classOf, createTokens, described, sparkline } from "./tokens.js";
-import { shown, unseen } from "./visible.js";
+import { prose, unseen } from "./visible.js";
 
 const page = {
   kind: byId("kind"), example: byId("example"), text: byId("text"), prompt: byId("prompt"), temperature: byId("temperature"),
@@ -76,7 +76,7 @@ function showCheck(answer, source) {
   if (!answer?.ok) {
     if (answer) verdict("refused", "error");
     for (const name of ["coverage", "rules", "network"]) byId(name).replaceChildren(element("p", { class: "quiet" }, "Nothing until the constraint is accepted."));
-    showText(null);
+    explain();
     return;
   }
   verdict(Number.isFinite(answer.micros.compile) ? `compiled in ${duration(answer.micros.compile)}` : "accepted", "good");
@@ -125,7 +125,7 @@ page.text.addEventListener("input", () => {
 
 async function explain() {
   explainSoon.cancel();
-  if (!checked?.ok) return;
+  if (checked === null && editor.value.trim() !== "") return; // The check will ask when it is done.
   const asked = latest("explain");
   byId("check").setAttribute("aria-busy", "true");
   try {
@@ -139,8 +139,10 @@ async function explain() {
   }
 }
 
+/** Without a good constraint the text is only cut into tokens. */
 function question({ query, offset }) {
-  return { constraint: constraint(page.kind.value, editor.value), text: page.text.value, query, offset, limit: PAGE_SIZE };
+  const limits = checked?.ok ? { constraint: constraint(page.kind.value, editor.value) } : {};
+  return { ...limits, text: page.text.value, query, offset, limit: PAGE_SIZE };
 }
 
 function showText(answer) {
@@ -163,6 +165,7 @@ function showText(answer) {
 function judgement(answer) {
   if (!answer) return ["\u00a0"];
   const { rejected, complete, tokens: cut } = answer;
+  if (!checked?.ok) return [element("span", { class: "quiet" }, `${several(cut.length, "token")}, and no constraint to judge them by.`)];
   if (rejected) {
     const reason = rejected.reason ?? rejected.message ?? "This token is not allowed.";
     const inside = rejected.rules?.[0]?.length ? ` In ${rejected.rules[0].slice(0, 4).join(" in ")}.` : "";
@@ -171,11 +174,6 @@ function judgement(answer) {
   }
   if (complete) return [element("span", { class: "good" }, "✓ Complete"), ` The whole text fits the constraint, in ${several(cut.length, "token")}.`];
   return [element("span", { class: "good" }, cut.length === 0 ? "Begin" : "✓ So far"), cut.length === 0 ? " with one of the tokens below." : " The text fits, but it cannot end here."];
-}
-
-/** Shows what the server says about a place, whatever characters it quotes. */
-function prose(text) {
-  return shown(text).map((node) => (node.textContent === "·" ? document.createTextNode(" ") : node));
 }
 
 function sentence(text) {

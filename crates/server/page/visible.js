@@ -4,11 +4,11 @@
 // cling to whatever stands before them. Shown as they are, they hide, or make other text look like what it is not. So a text is cut into
 // *runs* first: what is shown as it is, and what is shown by a sign or by its number.
 //
-//     runs("a\u0000b\u202Ec") = [plain "a", sign "␀", plain "b", code "U+202E", plain "c"]
+//     runs("a\u0000b c") = [plain "a", code "U+0000", plain "b", sign "·", plain "c"]
 
 import { element } from "./dom.js";
 
-const SIGNS = new Map([["\n", "⏎"], ["\t", "⇥"], ["\r", "␍"], [" ", "·"], ["\u007f", "␡"]]);
+const SIGNS = new Map([["\n", "⏎"], ["\t", "⇥"], [" ", "·"]]);
 
 // Controls, formats (all bidi characters are among them), lone surrogates, private use, unassigned, separators, and what is drawn
 // as nothing.
@@ -25,7 +25,7 @@ export function runs(text) {
     plain = "";
   };
   for (const character of text) {
-    const sign = SIGNS.get(character) ?? controlPicture(character);
+    const sign = SIGNS.get(character);
     if (sign) {
       flush();
       found.push({ kind: "sign", text: sign, name: codeOf(character) });
@@ -47,6 +47,17 @@ export function shown(text) {
     // A mark at the beginning would cling to something that is not part of this text.
     return document.createTextNode(CLINGS.test(run.text) ? `◌${run.text}` : run.text);
   });
+}
+
+/** The nodes that show a sentence: blanks are blanks, and what stands in backticks is code. */
+export function prose(text) {
+  const parts = text.split(/`(`|[^`]+)`/);
+  return parts.flatMap((part, index) => (index % 2 === 1 ? [element("code", {}, shown(part))] : shown(part).map(plainBlank)));
+}
+
+/** The nodes that show a source: its blanks are blanks. */
+export function shownSource(text) {
+  return shown(text).map(plainBlank);
 }
 
 /** The nodes that show a token: its text, or its bytes where these are only a part of a character. */
@@ -78,9 +89,8 @@ export function unseen(text, atMost = 4) {
   return found.join(", ");
 }
 
-function controlPicture(character) {
-  const code = character.codePointAt(0);
-  return code < 0x20 ? String.fromCodePoint(0x2400 + code) : null;
+function plainBlank(node) {
+  return node.nodeType === Node.ELEMENT_NODE && node.textContent === "·" ? document.createTextNode(" ") : node;
 }
 
 function codeOf(character) {
