@@ -11,14 +11,14 @@ export const PAGE_SIZE = 150;
  */
 export function createAllowed({ root, query, count }, { fetchPage, chosen }) {
   let shown = [];
-  root.setAttribute("role", "listbox");
+  root.setAttribute("role", "group");
   root.setAttribute("aria-label", "Tokens that may come next");
 
   const option = (token) => {
     const canInsert = !token.special && !isPartOfCharacter(token) && token.text !== "";
     const why = token.special ? "a special token, which no text stands for" : "part of a character, which cannot be typed";
     return element("button", {
-      type: "button", role: "option", class: "token option", tabindex: "-1", "aria-selected": "false",
+      type: "button", class: "token option", tabindex: "-1",
       title: canInsert ? `id ${token.id}: put it into the text` : `id ${token.id}: ${why}`,
       disabled: !canInsert, onclick: () => chosen(token),
     }, shownToken(token));

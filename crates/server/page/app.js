@@ -43,7 +43,7 @@ const checkSoon = debounced(250, check);
 
 function constraintChanged() {
   checked = null;
-  byId("check").setAttribute("aria-busy", "true");
+  outdated();
   verdict("checking…", "");
   checkSoon();
 }
@@ -119,15 +119,21 @@ const explainSoon = debounced(120, explain);
 
 page.text.addEventListener("input", () => {
   byId("hidden-characters").textContent = hiddenOf(page.text.value);
-  byId("check").setAttribute("aria-busy", "true");
+  outdated();
   explainSoon();
 });
+
+/** What is shown about the text is about another one now. */
+function outdated() {
+  questions.get("explain")?.abort();
+  byId("check").setAttribute("aria-busy", "true");
+}
 
 async function explain() {
   explainSoon.cancel();
   if (checked === null && editor.value.trim() !== "") return; // The check will ask when it is done.
+  outdated();
   const asked = latest("explain");
-  byId("check").setAttribute("aria-busy", "true");
   try {
     const text = page.text.value;
     showText({ ...readExplain(await post("/v1/explain", question({ query: "", offset: 0 }), asked)), text });
@@ -227,6 +233,10 @@ byId("stop").addEventListener("click", () => answers.forEach((answer) => answer.
 async function generate() {
   if (!byId("settings").reportValidity()) return;
   answers.forEach((answer) => answer.stop());
+  if (checked && !checked.ok) {
+    byId("answers").replaceChildren(element("p", { class: "error" }, "The constraint is refused: mend it first. An empty one constrains nothing."));
+    return;
+  }
   const state = currentState();
   const judged = editor.value.trim() === "" ? null : { kind: state.kind, source: state.source };
   const settings = { model, prompt: state.prompt, temperature: state.temperature, maxTokens: state.maxTokens, seed: state.seed };
@@ -302,7 +312,8 @@ function isOld(error) {
 
 /** A server that wants a key gets one; everything else is shown by who asked. */
 function refuse(error) {
-  if (error instanceof ApiError && error.status === 401 && !byId("key-dialog").open) byId("key-dialog").showModal();
+  const dialog = byId("key-dialog");
+  if (error instanceof ApiError && error.status === 401 && !dialog.open && !dialog.dataset.declined) dialog.showModal();
 }
 
 async function connect() {
@@ -345,7 +356,10 @@ async function start() {
   });
   createTheme(byId("theme"));
   byId("share").addEventListener("click", share);
-  byId("key-cancel").addEventListener("click", () => byId("key-dialog").close());
+  byId("key-cancel").addEventListener("click", () => {
+    byId("key-dialog").dataset.declined = "yes";
+    byId("key-dialog").close();
+  });
   byId("key-form").addEventListener("submit", () => {
     setKey(byId("key").value);
     byId("key").value = "";

@@ -26,8 +26,7 @@ export function createEditor(root, { id, label, words, changed }) {
     const bad = new Set(marks.filter((mark) => mark.class === "error").map((mark) => lineOf(area.value, mark.start)));
     if (count === lines && bad.size === 0 && !gutter.querySelector(".error")) return;
     lines = count;
-    gutter.replaceChildren(...Array.from({ length: count }, (_, line) =>
-      element("span", { class: bad.has(line) ? "error" : null }, `${line + 1}\n`)));
+    gutter.replaceChildren(...numbers(count, bad));
   };
   const follow = () => {
     paint.scrollTop = area.scrollTop;
@@ -71,6 +70,21 @@ export function createEditor(root, { id, label, words, changed }) {
       follow();
     },
   };
+}
+
+/** Line numbers, as few nodes as possible: only those of bad lines are elements. */
+function numbers(count, bad) {
+  const made = [];
+  let plain = "";
+  for (let line = 0; line < count; line += 1) {
+    if (!bad.has(line)) {
+      plain += `${line + 1}\n`;
+      continue;
+    }
+    made.push(plain, element("span", { class: "error" }, `${line + 1}\n`));
+    plain = "";
+  }
+  return [...made, plain];
 }
 
 /** The text cut at the borders of words and marks. */

@@ -38,7 +38,7 @@ export function createTheme(button) {
   const names = [...THEMES.keys()];
   const apply = (name) => {
     document.documentElement.dataset.theme = name;
-    button.textContent = name[0].toUpperCase() + name.slice(1);
+    button.textContent = `◐ ${name[0].toUpperCase()}${name.slice(1)}`;
     button.setAttribute("aria-label", `Colours: ${THEMES.get(name)}`);
   };
   apply(stored());

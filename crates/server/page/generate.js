@@ -1,6 +1,7 @@
 // The model writes: under the constraint, and beside it without.
 
-import { ApiError, post, stream } from "./api.js";
+import { readExplain } from "./answers.js";
+import { post, stream } from "./api.js";
 import { several, duration, element } from "./dom.js";
 import { constraint } from "./kinds.js";
 import { classOf, sparkline, tokenElement } from "./tokens.js";
@@ -15,6 +16,7 @@ export class Answer {
     this.limited = limited;
     this.judged = judged;
     this.tokens = [];
+    this.text = ""; // Not the texts of the tokens: a character may be cut into several of them.
     this.abort = new AbortController();
     this.state = element("span", { class: "chip", role: "status" }, "waiting");
     this.output = element("div", { class: "tokens output", "aria-label": title, tabindex: "0", role: "group" });
@@ -24,10 +26,6 @@ export class Answer {
     this.element = element("section", { class: "answer", "aria-label": title },
       element("div", { class: "bar" }, element("h2", {}, title), this.state, element("span", { class: "grow" })),
       this.output, element("div", { class: "foot" }, this.numbers, this.use), this.spark);
-  }
-
-  get text() {
-    return this.tokens.map((token) => token.text).join("");
   }
 
   stop() {
@@ -53,7 +51,7 @@ export class Answer {
   async listen() {
     const { model, prompt, temperature, maxTokens, seed } = this.settings;
     const request = {
-      model, messages: [{ role: "user", content: prompt }], temperature, max_tokens: maxTokens, stream: true,
+      ...(model === null ? {} : { model }), messages: [{ role: "user", content: prompt }], temperature, max_tokens: maxTokens, stream: true,
       stream_options: { include_usage: true }, maskwright: { tokens: true },
     };
     if (seed !== null) request.seed = seed;
@@ -62,6 +60,7 @@ export class Answer {
     this.began = 0;
     for await (const chunk of stream("/v1/chat/completions", request, { signal: this.abort.signal })) {
       const choice = chunk.choices?.[0];
+      this.text += choice?.delta?.content ?? "";
       const pieces = chunk.maskwright?.tokens ?? plain(choice?.delta?.content);
       if (pieces.length > 0) this.write(pieces);
       if (choice?.finish_reason) finish = choice.finish_reason;
@@ -132,12 +131,7 @@ export class Answer {
     const ids = this.tokens.map((token) => token.id);
     const what = ids.every(Number.isInteger) ? { tokens: ids } : { text: this.text };
     const body = { constraint: constraint(this.judged.kind, this.judged.source), ...what, limit: 0 };
-    try {
-      return await post("/v1/explain", body, { signal: AbortSignal.timeout(20_000) });
-    } catch (error) {
-      if (!(error instanceof ApiError) || !("tokens" in what)) throw error;
-      return post("/v1/explain", { constraint: body.constraint, text: this.text, limit: 0 });
-    }
+    return readExplain(await post("/v1/explain", body, { signal: AbortSignal.timeout(20_000) }));
   }
 
   paint(judgements) {
