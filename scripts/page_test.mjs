@@ -241,6 +241,41 @@ const checks = {
     await context.close();
   },
 
+  "Every control has a name, and tabs move by arrow keys": async ({ page }) => {
+    const nameless = await page.evaluate(() => [...document.querySelectorAll("button, input, select, textarea")]
+      .filter((node) => !node.getAttribute("aria-label") && !node.labels?.length && !node.textContent.trim())
+      .map((node) => node.id || node.className));
+    equal(nameless.join(), "");
+    await page.focus("#tab-coverage");
+    await page.keyboard.press("ArrowRight");
+    equal(await page.getAttribute("#tab-rules", "aria-selected"), "true");
+    equal(await page.evaluate(() => document.activeElement.id), "tab-rules");
+    await page.keyboard.press("ArrowLeft");
+  },
+
+  "A server that wants a key is given one": async ({ browser }) => {
+    const context = await browser.newContext();
+    const keys = new Set();
+    await context.route(/\/v1\//, (route) => {
+      const key = route.request().headers().authorization;
+      keys.add(key);
+      return key === "Bearer open sesame" ? route.continue() : route.fulfill({ status: 401, json: { error: { message: "a key is needed" } } });
+    });
+    const page = await context.newPage();
+    await page.goto(`${base}/`);
+    await page.waitForSelector("#key-dialog[open]");
+    await page.fill("#key", "open sesame");
+    await page.keyboard.press("Enter");
+    await settled(page);
+    await page.waitForSelector("#tokens .token");
+    if ((await page.locator("#model").textContent()).includes("key")) throw new Error("The model is not found with the key.");
+    await page.click("#share");
+    await page.waitForFunction(() => location.hash.length > 3);
+    const state = await page.evaluate(async () => JSON.stringify(await (await import("/static/share.js")).unpack(location.hash)));
+    if (state.includes("sesame")) throw new Error("The key is part of a link.");
+    await context.close();
+  },
+
   "No complaints in the console, and no request elsewhere": async ({ complaints }) => {
     equal(complaints.join("\n"), "");
   },
