@@ -98,8 +98,11 @@ export class Answer {
     if (speed > 0) parts.push(`${speed.toFixed(1)} tokens/s`);
     const forced = this.tokens.filter((token) => token.forced).length;
     if (forced > 0) parts.push(`${forced} forced (${Math.round((100 * forced) / this.tokens.length)} %)`);
+    // While the model wrote, if the server told it; otherwise as it was measured for the judgement.
+    const { masks, mask_micros: spent } = this.usage ?? {};
     const times = this.tokens.map((token) => token.micros).filter(Number.isFinite).sort((a, b) => a - b);
-    if (times.length > 0) parts.push(`mask ${duration(times[times.length >> 1])} median, ${duration(times.at(-1))} longest`);
+    if (masks > 0 && Number.isFinite(spent)) parts.push(`${duration(spent / masks)} a mask`);
+    else if (times.length > 0) parts.push(`${duration(times[times.length >> 1])} a mask (median)`);
     this.numbers.textContent = parts.join(" · ");
   }
 
