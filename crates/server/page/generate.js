@@ -3,7 +3,7 @@
 import { readExplain } from "./answers.js";
 import { post, stream } from "./api.js";
 import { several, duration, element } from "./dom.js";
-import { constraint } from "./kinds.js";
+import { chatFields, constraint } from "./kinds.js";
 import { classOf, sparkline, tokenElement } from "./tokens.js";
 
 /**
@@ -55,7 +55,7 @@ export class Answer {
       stream_options: { include_usage: true }, maskwright: { tokens: true },
     };
     if (seed !== null) request.seed = seed;
-    if (this.limited) request.response_format = constraint(this.limited.kind, this.limited.source);
+    if (this.limited) Object.assign(request, chatFields(this.limited.kind, this.limited.source));
     let finish = "stop";
     this.began = 0;
     for await (const chunk of stream("/v1/chat/completions", request, { signal: this.abort.signal })) {

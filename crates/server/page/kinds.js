@@ -29,39 +29,34 @@ export function words(kind, source) {
   return found;
 }
 
-/**
- * A constraint as every endpoint takes it, shaped like `response_format`. A schema goes as the text that was typed: read into an object and
- * written again, its keys could change their order and its numbers their digits, and errors would lose their places.
- */
+/** A constraint as the checking endpoints take it: the text as it was typed, so that mistakes have a place in it. */
 export function constraint(kind, source) {
+  return { kind, source: kind === "choice" ? listed(source) : source };
+}
+
+/**
+ * The fields of a chat request that carry a constraint. JSON goes as text as well: read into an object and written again, its keys could
+ * change their order and its numbers their digits.
+ */
+export function chatFields(kind, source) {
   switch (kind) {
     case "json_schema":
-      return { type: kind, schema: source };
+      return { response_format: { type: kind, schema: source } };
     case "regex":
-      return { type: kind, pattern: source };
+      return { response_format: { type: kind, pattern: source } };
     case "choice":
-      return { type: kind, choices: choices(source) };
+      return { response_format: { type: kind, choices: JSON.parse(listed(source)) } };
     case "structural_tag":
-      return tag(source);
+      return { structured_outputs: { structural_tag: source } };
     default:
-      return { type: kind, grammar: source };
+      return { response_format: { type: kind, grammar: source } };
   }
 }
 
-/** A list of choices: a JSON array, or one a line. */
-export function choices(source) {
-  if (source.trimStart().startsWith("[")) {
-    const list = JSON.parse(source);
-    if (list.every((choice) => typeof choice === "string")) return list;
-    throw new Error("Each choice must be a string.");
-  }
-  return source.split("\n").filter((line) => line !== "");
-}
-
-function tag(source) {
-  const value = JSON.parse(source);
-  if (value?.type === "structural_tag") return value;
-  throw new Error('A structural tag is an object whose "type" is "structural_tag".');
+/** Choices are typed as a JSON array, or one a line. */
+function listed(source) {
+  if (source.trimStart().startsWith("[")) return source;
+  return JSON.stringify(source.split("\n").filter((line) => line !== ""));
 }
 
 function wordAt(patterns, source, at, found) {
