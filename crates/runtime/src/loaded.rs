@@ -15,7 +15,7 @@ use crate::{
     scheduler::{Options, Scheduler},
     text::{
         chat::{ChatTemplate, Conversation},
-        encode_prompt,
+        encode_prompt, shielded,
     },
 };
 
@@ -57,13 +57,17 @@ impl Loaded {
         Ok(tokens)
     }
 
-    /// The tokens of a conversation, by the model's template.
+    /// The tokens of a conversation, by the model's template. What looks like a special token in a message is ordinary text.
     pub fn chat(&self, conversation: &Conversation<'_>) -> Result<Vec<TokenId>, ChatPromptError> {
         let template = self.template.as_ref().ok_or(ChatPromptError::NoTemplate)?;
         let vocabulary = self.tokenizer.vocabulary();
         let name =
             |token: Option<TokenId>| token.and_then(|token| vocabulary.special_name(token)).unwrap_or("");
+        let messages = shielded(&self.tokenizer, conversation.messages);
+        let tools = conversation.tools.map(|tools| shielded(&self.tokenizer, tools));
         let conversation = Conversation {
+            messages: &messages,
+            tools: tools.as_ref(),
             bos_token: name(self.tokenizer.bos()),
             eos_token: name(vocabulary.eos().first().copied()),
             ..conversation.clone()

@@ -352,19 +352,13 @@ impl<'o> Lower<'o> {
     }
 
     fn any_text(&mut self, text: &AnyText, at: &str, next: &Next) -> Lowered<Next> {
-        if text.max_tokens.is_some() {
-            // The one place that refuses it; budgets of tokens are no property of a text.
-            let message = "a limit on the number of tokens is not enforced yet";
-            let help = "use \"max_chars\", or limit the tokens of the whole answer";
-            return Err(TagError::of(Reason::Unsupported, &format!("{at}/max_tokens"), message, help));
-        }
         let excludes: Vec<Marker> = text.excludes.iter().cloned().map(Marker::Text).collect();
         let mut patterns = Vec::new();
         self.excluded(&excludes, &format!("{at}/excludes"), &mut patterns)?;
-        if let Some(max) = text.max_chars {
+        if text.max_chars.is_some() || text.max_tokens.is_some() {
             self.exits(next, &mut patterns)?;
             check(patterns, &mut self.g)?;
-            let body = self.short_text(max, &excludes, at, next)?;
+            let body = self.short_text(text, &excludes, at, next)?;
             return Ok(Next { expr: body, exits: Vec::new(), leave: Some(body) });
         }
         let expr = self.free(patterns, next, &excludes)?;
@@ -396,9 +390,15 @@ impl<'o> Lower<'o> {
         Ok(())
     }
 
-    /// Text of at most so many characters, in front of what follows. It is regular, so the engine makes a table of it, with the characters
+    /// Text of at most so many characters or tokens, in front of what follows. It is regular, so the engine makes a table of it, with the characters
     /// counted outside where it can.
-    fn short_text(&mut self, max: u32, excludes: &[Marker], at: &str, next: &Next) -> Lowered<ExprId> {
+    fn short_text(
+        &mut self,
+        limits: &AnyText,
+        excludes: &[Marker],
+        at: &str,
+        next: &Next,
+    ) -> Lowered<ExprId> {
         let texts: Vec<&str> = excludes
             .iter()
             .chain(next.exits.iter().map(|exit| &exit.marker))
@@ -409,12 +409,15 @@ impl<'o> Lower<'o> {
             .collect();
         let g = &mut self.g;
         let any = g.class(CharSet::all());
-        let (some, all) = (g.repeat(any, 0, Some(max)), g.any_text());
+        let (some, all) = (g.repeat(any, 0, limits.max_chars), g.any_text());
         let marks: Vec<ExprId> = texts.iter().map(|text| g.bytes(text.as_bytes())).collect();
         let mark = g.alt(marks);
         let marked = g.seq([all, mark, all]);
         let clean = g.not(marked);
-        let text = g.and([some, clean]);
+        let mut text = if some == all { clean } else { g.and([some, clean]) };
+        if let Some(tokens) = limits.max_tokens {
+            text = g.limit(text, tokens);
+        }
         // A marker must not have been complete before the last character of the one that ends the text.
         let early = g.seq([all, mark, any, all]);
         let first = g.not(early);
@@ -430,6 +433,19 @@ impl<'o> Lower<'o> {
                     Marker::Text(end) if is_text => texts.iter().any(|mark| meets(mark, end)),
                     _ => false,
                 };
+                if seam && limits.max_tokens.is_some() {
+                    let end = exit.marker.shown();
+                    let message = format!(
+                        "{end} can be complete before its last character, and then it is not clear which tokens count"
+                    );
+                    let help = "choose another end, or limit the characters";
+                    return Err(TagError::of(
+                        Reason::Unsupported,
+                        &format!("{at}/max_tokens"),
+                        message,
+                        help,
+                    ));
+                }
                 let body = if seam {
                     let up_to = self.g.seq([some, symbols]);
                     self.g.and([up_to, first])

@@ -10,12 +10,12 @@ use std::{
     path::Path,
 };
 
-use candle_core::quantized::GgmlDType;
 use maskwright_tokenizers::gguf::{Header, Metadata, TensorEntry};
 
 use super::{
     config::{Config, Pairs, Rope, Scaling},
-    weights::{Floats, LoadError, Role, Tensor, Tensors, Weights, floats},
+    formats::Format,
+    weights::{Floats, LoadError, Role, Tensor, Tensors, Weights},
 };
 
 /// Reads a model.
@@ -157,7 +157,7 @@ impl FileTensors {
     fn read(&mut self, name: &str) -> Result<Option<Floats>, LoadError> {
         let Some(entry) = self.entries.remove(name) else { return Ok(None) };
         let broken = |what: &str| LoadError::malformed(format!("tensor {name:?} {what}"));
-        let format = format(entry.kind).ok_or_else(|| {
+        let format = Format::from_number(entry.kind).ok_or_else(|| {
             LoadError::unsupported(format!(
                 "tensor {name:?} is of ggml's type {}, which is not known here",
                 entry.kind
@@ -167,12 +167,9 @@ impl FileTensors {
             entry.sizes.iter().rev().map(|&size| usize::try_from(size).ok()).collect();
         let sizes = sizes.ok_or_else(|| broken("is too large"))?;
         let elements = sizes.iter().try_fold(1_usize, |product, &size| product.checked_mul(size));
-        let bytes = elements
-            .filter(|elements| elements.is_multiple_of(format.block_size()))
-            .and_then(|elements| (elements / format.block_size()).checked_mul(format.type_size()));
-        let (Some(elements), Some(len)) = (elements, bytes) else {
-            return Err(broken("has sizes that make no whole number of blocks"));
-        };
+        let len = elements
+            .and_then(|elements| format.bytes_of(elements))
+            .ok_or_else(|| broken("has sizes that make no whole number of blocks"))?;
         let start = self.data.checked_add(entry.offset);
         let inside =
             start.and_then(|start| start.checked_add(len as u64)).is_some_and(|end| end <= self.size);
@@ -184,9 +181,7 @@ impl FileTensors {
             .seek(SeekFrom::Start(start))
             .and_then(|_| self.file.read_exact(&mut bytes))
             .map_err(|error| broken(&format!("cannot be read: {error}")))?;
-        let numbers =
-            floats(format, &bytes, elements).ok_or_else(|| broken("cannot be turned into numbers"))?;
-        Ok(Some((sizes, numbers)))
+        Ok(Some((sizes, format.floats(&bytes))))
     }
 }
 
@@ -225,24 +220,4 @@ fn name(tensor: Tensor) -> String {
         Role::Down => "ffn_down.weight",
     };
     format!("blk.{layer}.{part}")
-}
-
-/// A format by ggml's number for it.
-fn format(kind: u32) -> Option<GgmlDType> {
-    Some(match kind {
-        0 => GgmlDType::F32,
-        1 => GgmlDType::F16,
-        2 => GgmlDType::Q4_0,
-        3 => GgmlDType::Q4_1,
-        6 => GgmlDType::Q5_0,
-        7 => GgmlDType::Q5_1,
-        8 => GgmlDType::Q8_0,
-        10 => GgmlDType::Q2K,
-        11 => GgmlDType::Q3K,
-        12 => GgmlDType::Q4K,
-        13 => GgmlDType::Q5K,
-        14 => GgmlDType::Q6K,
-        30 => GgmlDType::BF16,
-        _ => return None,
-    })
 }

@@ -1,45 +1,23 @@
 //! The loops that take the time.
 //!
-//! Products of matrices are made of dot products of eight-bit blocks, which candle has for every processor. Who asks for
-//! which dot product, and on which thread, is decided here: the rows of a matrix are cut into pieces, and a piece
+//! Products of matrices are tiles of dot products of eight-bit [blocks](super::blocks). Here the rows of a matrix are cut into pieces for the threads, and a piece
 //! is multiplied with *all* inputs while it is in the cache.
 //!
 //! Every number of a result is computed by the same operations in the same order, whatever else is in the batch and however many
 //! threads there are.
 
-use candle_core::quantized::k_quants::{BlockQ8_0, GgmlType};
+#![expect(clippy::inline_always, reason = "what is not inlined is compiled for the oldest processor")]
+
 use rayon::prelude::*;
 
 use super::{
-    config::{BLOCK, Pairs, Rope},
+    blocks::{Blocks, Products, Way},
+    config::{Pairs, Rope},
     weights::Matrix,
 };
 
 /// Rows of a matrix that one piece of work takes. 64 rows of a small model are 40 KB, which stay in the cache of a core.
 const PIECE: usize = 64;
-/// Inputs that are multiplied with one row of the matrix before the next row.
-const TILE: usize = 16;
-
-/// Rows of floats as eight-bit blocks.
-#[derive(Debug, Default)]
-pub(crate) struct Quantised {
-    blocks: Vec<BlockQ8_0>,
-    /// Blocks of a row.
-    width: usize,
-}
-
-impl Quantised {
-    /// Takes in rows of this many floats, a multiple of the block.
-    pub(crate) fn fill(&mut self, rows: &[f32], columns: usize) {
-        self.width = columns / BLOCK;
-        self.blocks.resize(rows.len() / BLOCK, BlockQ8_0::zeros());
-        BlockQ8_0::from_float(rows, &mut self.blocks);
-    }
-
-    fn rows(&self) -> usize {
-        self.blocks.len() / self.width.max(1)
-    }
-}
 
 /// Whether work is spread over the threads of the pool that runs this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,38 +40,23 @@ impl Spread {
 /// Multiplies each input with a matrix: `out` gets a row of `matrix.rows` floats for each of them.
 pub(crate) fn product(
     matrix: &Matrix,
-    inputs: &Quantised,
+    inputs: &Blocks,
     out: &mut Vec<f32>,
     turned: &mut Vec<f32>,
     spread: Spread,
 ) {
-    let (count, columns) = (inputs.rows(), matrix.columns);
-    debug_assert_eq!(inputs.width * BLOCK, columns);
-    out.resize(count * matrix.rows, 0.0);
-    let dot = |row: usize, input: usize| {
-        let width = inputs.width;
-        let (row, input) = (row * width..(row + 1) * width, input * width..(input + 1) * width);
-        BlockQ8_0::vec_dot(columns, &matrix.blocks[row], &inputs.blocks[input])
+    let (count, rows) = (inputs.rows(), matrix.rows());
+    let way = Way::detect();
+    let multiply = |piece: usize, out: &mut [f32]| {
+        way.run(Products { matrix: &matrix.blocks, first: piece * PIECE, inputs, out });
     };
+    out.resize(count * rows, 0.0);
     if count == 1 {
-        return spread.pieces(out, PIECE, |piece, numbers| {
-            for (at, number) in numbers.iter_mut().enumerate() {
-                *number = dot(piece * PIECE + at, 0);
-            }
-        });
+        return spread.pieces(out, PIECE, multiply);
     }
     // One row of the matrix gives a number for each input, so the result comes out turned.
-    turned.resize(count * matrix.rows, 0.0);
-    spread.pieces(turned, PIECE * count, |piece, numbers| {
-        for tile in (0..count).step_by(TILE) {
-            for (at, numbers) in numbers.chunks_exact_mut(count).enumerate() {
-                for (input, number) in numbers.iter_mut().enumerate().skip(tile).take(TILE) {
-                    *number = dot(piece * PIECE + at, input);
-                }
-            }
-        }
-    });
-    let rows = matrix.rows;
+    turned.resize(count * rows, 0.0);
+    spread.pieces(turned, PIECE * count, multiply);
     spread.pieces(out, rows, |input, numbers| {
         for (row, number) in numbers.iter_mut().enumerate() {
             *number = turned[row * count + input];
@@ -165,6 +128,7 @@ pub(crate) fn gated(gate_up: &[f32], inner: usize, out: &mut Vec<f32>) {
 }
 
 /// Scores become shares of 1.
+#[inline(always)]
 pub(crate) fn softmax(scores: &mut [f32]) {
     let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut sum = 0.0;
@@ -178,6 +142,7 @@ pub(crate) fn softmax(scores: &mut [f32]) {
 }
 
 /// PERF: eight sums side by side, because the compiler may not reorder one sum of floats by itself.
+#[inline(always)]
 pub(crate) fn dot(left: &[f32], right: &[f32]) -> f32 {
     let mut sums = [0.0_f32; 8];
     let (lefts, rights) = (left.chunks_exact(8), right.chunks_exact(8));
@@ -191,6 +156,7 @@ pub(crate) fn dot(left: &[f32], right: &[f32]) -> f32 {
 }
 
 /// Adds a multiple of one row to another.
+#[inline(always)]
 pub(crate) fn add(row: &mut [f32], factor: f32, other: &[f32]) {
     for (number, other) in row.iter_mut().zip(other) {
         *number += factor * other;

@@ -9,6 +9,8 @@
 //! The rows of all sequences of a step go through every matrix together. Only attention knows which row belongs to which
 //! sequence.
 
+#![expect(clippy::inline_always, reason = "what is not inlined is compiled for the oldest processor")]
+
 use std::{
     collections::{BTreeMap, HashSet},
     num::NonZero,
@@ -18,8 +20,10 @@ use std::{
 use maskwright_vocab::TokenId;
 
 use super::{
-    Config, Feed, Logits, Model, ModelError, SequenceId, gguf,
-    kernel::{Angles, Quantised, Spread, add, dot, gated, norm, product, softmax},
+    Config, Feed, Logits, Model, ModelError, SequenceId,
+    blocks::{Blocks, Tiles, Way, Work},
+    gguf,
+    kernel::{Angles, Spread, add, dot, gated, norm, product, softmax},
     kv::{Cache, Layout, Part},
     safetensors,
     weights::{Layer, LoadError, Matrix, Weights},
@@ -253,7 +257,7 @@ struct Room {
     /// A row for each token: what goes from layer to layer.
     stream: Vec<f32>,
     normed: Vec<f32>,
-    quantised: Quantised,
+    quantised: Blocks,
     query_key_value: Vec<f32>,
     attended: Vec<f32>,
     gate_up: Vec<f32>,
@@ -307,7 +311,7 @@ impl Pass<'_> {
         for token in tokens {
             let start = room.stream.len();
             room.stream.resize(start + hidden, 0.0);
-            self.weights.embedding.row(token.index(), &mut room.stream[start..]);
+            self.weights.embedding.blocks.floats(token.index(), &mut room.stream[start..]);
         }
     }
 
@@ -362,28 +366,22 @@ impl Pass<'_> {
         let Config { kv_heads, head_size, .. } = *self.config;
         let group = self.config.query_size() / kv_heads;
         let stride = self.config.query_size() + 2 * self.config.kv_size();
-        let scale = 1.0 / (head_size as f32).sqrt();
         attended.clear();
         attended.resize(places.len() * self.config.query_size(), 0.0);
+        let way = Way::detect();
         self.spread.pieces(attended, group, |piece, out| {
             let (row, head) = (piece / kv_heads, piece % kv_heads);
             let Place { cache, position } = places[row];
-            let seen = position + 1;
-            let asked = &queries[row * stride + head * group..][..group];
-            let mut scores = vec![0.0; seen];
-            for (query, out) in asked.chunks_exact(head_size).zip(out.chunks_exact_mut(head_size)) {
-                let keys = caches[cache].read(self.layout, index, Part::Key, head, seen);
-                let keys = keys.flat_map(|page| page.chunks_exact(head_size));
-                for (score, key) in scores.iter_mut().zip(keys) {
-                    *score = dot(query, key) * scale;
-                }
-                softmax(&mut scores);
-                let values = caches[cache].read(self.layout, index, Part::Value, head, seen);
-                let values = values.flat_map(|page| page.chunks_exact(head_size));
-                for (share, value) in scores.iter().zip(values) {
-                    add(out, *share, value);
-                }
-            }
+            way.run(Attend {
+                cache: &caches[cache],
+                layout: self.layout,
+                layer: index,
+                head,
+                seen: position + 1,
+                queries: &queries[row * stride + head * group..][..group],
+                head_size,
+                out,
+            });
         });
     }
 
@@ -421,5 +419,40 @@ impl Pass<'_> {
         let matrix = self.weights.output.as_ref().unwrap_or(&self.weights.embedding);
         product(matrix, &room.quantised, &mut room.added, &mut room.turned, self.spread);
         out.copy_from_slice(&room.added);
+    }
+}
+
+/// What one key-value head of a row has to answer.
+struct Attend<'p> {
+    cache: &'p Cache,
+    layout: Layout,
+    layer: usize,
+    head: usize,
+    /// How many positions are looked at.
+    seen: usize,
+    queries: &'p [f32],
+    head_size: usize,
+    out: &'p mut [f32],
+}
+
+impl Work for Attend<'_> {
+    #[inline(always)]
+    fn run(self, _: impl Tiles) {
+        let scale = 1.0 / (self.head_size as f32).sqrt();
+        let mut scores = vec![0.0; self.seen];
+        let heads = self.queries.chunks_exact(self.head_size).zip(self.out.chunks_exact_mut(self.head_size));
+        for (query, out) in heads {
+            let keys = self.cache.read(self.layout, self.layer, Part::Key, self.head, self.seen);
+            let keys = keys.flat_map(|page| page.chunks_exact(self.head_size));
+            for (score, key) in scores.iter_mut().zip(keys) {
+                *score = dot(query, key) * scale;
+            }
+            softmax(&mut scores);
+            let values = self.cache.read(self.layout, self.layer, Part::Value, self.head, self.seen);
+            let values = values.flat_map(|page| page.chunks_exact(self.head_size));
+            for (share, value) in scores.iter().zip(values) {
+                add(out, *share, value);
+            }
+        }
     }
 }

@@ -17,7 +17,9 @@
 //! A sequence can be [forked](Model::fork) at any length, which shares what was computed, and
 //! [truncated](Model::truncate), which forgets its end. [`llama`] is the one model here; tests have a fake.
 
+mod blocks;
 pub mod config;
+mod formats;
 mod gguf;
 mod kernel;
 mod kv;

@@ -9,13 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use candle_core::quantized::GgmlDType;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
 use super::{
     config::{Config, Pairs, Rope, Scaling},
-    weights::{Floats, LoadError, Role, Tensor, Tensors, Weights, floats},
+    formats::Format,
+    weights::{Floats, LoadError, Role, Tensor, Tensors, Weights},
 };
 
 /// The most bytes of a config.json.
@@ -190,18 +190,15 @@ impl Tensors for FolderTensors<'_> {
         let view =
             self.files[file].tensor(&name).map_err(|error| broken(format!("cannot be read: {error}")))?;
         let format = match view.dtype() {
-            Dtype::F32 => GgmlDType::F32,
-            Dtype::F16 => GgmlDType::F16,
-            Dtype::BF16 => GgmlDType::BF16,
+            Dtype::F32 => Format::F32,
+            Dtype::F16 => Format::F16,
+            Dtype::BF16 => Format::Bf16,
             other => {
                 let reason = format!("tensor {name:?} is of the type {other:?}; known are F32, F16 and BF16");
                 return Err(LoadError::unsupported(reason));
             }
         };
-        let elements = view.data().len() / format.type_size();
-        let numbers = floats(format, view.data(), elements)
-            .ok_or_else(|| broken("cannot be turned into numbers".into()))?;
-        Ok(Some((view.shape().to_vec(), numbers)))
+        Ok(Some((view.shape().to_vec(), format.floats(view.data()))))
     }
 
     fn left(&self) -> Vec<String> {

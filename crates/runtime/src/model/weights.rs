@@ -1,65 +1,59 @@
 //! Weights as the forward pass wants them, and why a file cannot give them.
 //!
 //! Whatever a file holds – halves, four-bit blocks, whole floats – becomes one of two things here: a [`Matrix`] in blocks of 32
-//! eight-bit numbers with a common factor (the format that ggml calls `Q8_0`), or a plain vector of floats for norms and biases. Eight
+//! eight-bit numbers with a common factor ([`blocks`](super::blocks)), or a plain vector of floats for norms and biases. Eight
 //! bits lose next to nothing against the weights that are in circulation, and one format means one fast kernel.
 
 use std::{fmt, path::PathBuf};
 
-use candle_core::quantized::{
-    GgmlDType,
-    k_quants::{BlockQ8_0, GgmlType},
+use super::{
+    blocks::Blocks,
+    config::{BLOCK, Config},
 };
-
-use super::config::{BLOCK, Config};
 
 /// A matrix of eight-bit blocks, row by row.
 #[derive(Clone)]
-pub struct Matrix {
-    /// Rows, which are the numbers that come out.
-    pub(crate) rows: usize,
-    /// Columns, which are the numbers that go in; a multiple of the block.
-    pub(crate) columns: usize,
-    pub(crate) blocks: Vec<BlockQ8_0>,
+pub(crate) struct Matrix {
+    pub(crate) blocks: Blocks,
+    columns: usize,
 }
 
 impl Matrix {
-    /// From floats, row by row. `None` if the sizes do not fit, or if a number is not finite.
-    pub fn new(rows: usize, columns: usize, numbers: &[f32]) -> Option<Self> {
-        let fits = columns.is_multiple_of(BLOCK) && rows.checked_mul(columns) == Some(numbers.len());
-        if !fits || numbers.iter().any(|number| !number.is_finite()) {
+    /// From floats, row by row. `None` if a number is not finite, or if the columns make no whole blocks.
+    fn new(columns: usize, numbers: &[f32]) -> Option<Self> {
+        if !columns.is_multiple_of(BLOCK) || numbers.iter().any(|number| !number.is_finite()) {
             return None;
         }
-        let mut blocks = vec![BlockQ8_0::zeros(); numbers.len() / BLOCK];
-        BlockQ8_0::from_float(numbers, &mut blocks);
-        Some(Self { rows, columns, blocks })
+        Some(Self { blocks: Blocks::new(numbers, columns), columns })
     }
 
-    /// The floats of a row, as they are after quantisation.
-    pub fn row(&self, row: usize, numbers: &mut [f32]) {
-        let blocks = self.columns / BLOCK;
-        BlockQ8_0::to_float(&self.blocks[row * blocks..(row + 1) * blocks], numbers);
+    /// The numbers that come out of it.
+    pub(crate) fn rows(&self) -> usize {
+        self.blocks.rows()
     }
 
     /// One matrix with the rows of several, which must have the same columns: one pass over the input serves all.
-    pub(crate) fn stack(parts: Vec<Self>) -> Option<Self> {
-        let columns = parts.first()?.columns;
-        if parts.iter().any(|part| part.columns != columns) {
-            return None;
+    fn stack(parts: Vec<Self>) -> Option<Self> {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next()?;
+        for mut part in parts {
+            if part.columns != all.columns {
+                return None;
+            }
+            all.blocks.append(&mut part.blocks);
         }
-        let rows = parts.iter().map(|part| part.rows).sum();
-        Some(Self { rows, columns, blocks: parts.into_iter().flat_map(|part| part.blocks).collect() })
+        Some(all)
     }
 
     /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.blocks.len() * size_of::<BlockQ8_0>()
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.blocks.heap_bytes()
     }
 }
 
 impl fmt::Debug for Matrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Matrix({} × {})", self.rows, self.columns)
+        write!(f, "Matrix({} × {})", self.rows(), self.columns)
     }
 }
 
@@ -223,7 +217,7 @@ impl Source<'_> {
         if sizes != [rows, columns] {
             return Err(wrong_sizes(tensor, &sizes, &[rows, columns]));
         }
-        Matrix::new(rows, columns, &numbers).map(Some).ok_or_else(|| not_finite(tensor))
+        Matrix::new(columns, &numbers).map(Some).ok_or_else(|| not_finite(tensor))
     }
 
     fn optional_vector(&mut self, tensor: Tensor, len: usize) -> Result<Option<Vec<f32>>, LoadError> {
@@ -255,25 +249,6 @@ fn wrong_sizes(tensor: Tensor, sizes: &[usize], expected: &[usize]) -> LoadError
 
 fn not_finite(tensor: Tensor) -> LoadError {
     LoadError::malformed(format!("the tensor for {tensor:?} has numbers that are not finite"))
-}
-
-/// The floats of a tensor in one of ggml's formats. `None` if the bytes are not as many as the elements need.
-pub(crate) fn floats(format: GgmlDType, bytes: &[u8], elements: usize) -> Option<Vec<f32>> {
-    let expected = elements.checked_div(format.block_size())?.checked_mul(format.type_size())?;
-    if !elements.is_multiple_of(format.block_size()) || bytes.len() != expected {
-        return None;
-    }
-    if elements == 0 {
-        return Some(Vec::new());
-    }
-    // Blocks hold numbers of two and four bytes, so what the library reads must be aligned; a place in a file need not be.
-    let mut words = vec![0_u64; bytes.len().div_ceil(8)];
-    let aligned = &mut bytemuck::cast_slice_mut(&mut words)[..bytes.len()];
-    aligned.copy_from_slice(bytes);
-    match format.from_data((&*aligned).into()).dequantize(elements).ok()? {
-        candle_core::CpuStorage::F32(numbers) => Some(numbers),
-        _ => None,
-    }
 }
 
 /// Why a model cannot be loaded.

@@ -70,7 +70,7 @@ fn slow(
     if params.top_k > 0 {
         pairs.truncate(params.top_k as usize);
     }
-    let weight = |logit: f32| f64::from(logit - best).exp();
+    let weight = |logit: f32| f64::from((logit - best).exp());
     let sum_by_id = |pairs: &[(u32, f32)]| {
         let mut by_id = pairs.to_vec();
         by_id.sort_by_key(|(id, _)| *id);

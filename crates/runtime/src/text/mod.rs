@@ -5,4 +5,4 @@ mod pieces;
 mod prompt;
 
 pub use pieces::{Pieces, StopError};
-pub use prompt::encode_prompt;
+pub use prompt::{encode_prompt, shielded};

@@ -4,8 +4,6 @@
 //! sums.
 #![allow(clippy::needless_range_loop, reason = "sums as on a board, by their indices")]
 
-use half::f16;
-
 use crate::tiny::Tiny;
 
 /// The logits after each token.
@@ -113,8 +111,7 @@ fn rounded(row: &[f64]) -> Vec<f64> {
     let block = |numbers: &[f64]| {
         let most = numbers.iter().fold(0.0_f64, |most, number| most.max(number.abs()));
         let step = most / 127.0;
-        let kept = f16::from_f64(step).to_f64();
-        let round = |number: &f64| if step == 0.0 { 0.0 } else { (number / step).round() * kept };
+        let round = |number: &f64| if step == 0.0 { 0.0 } else { (number / step).round_ties_even() * step };
         numbers.iter().map(round).collect::<Vec<_>>()
     };
     row.chunks(32).flat_map(block).collect()

@@ -74,7 +74,7 @@ fn check_template(loaded: &Loaded) {
         "<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\nWhat is <|im_end|>?<|im_end|>\n<|im_start|>assistant\n"
     );
     assert_eq!(text, expected);
-    assert_eq!(tokens.iter().filter(|token| vocabulary.is_special(**token)).count(), 6);
+    assert_eq!(tokens.iter().filter(|token| vocabulary.is_special(**token)).count(), 5);
 }
 
 /// Three requests at once: free, under a regular expression, under a schema at a high temperature.
