@@ -511,3 +511,15 @@ fn forced_text_is_shown() {
     check(&[&args[..], &["--after", "abba"]].concat(), 0, "no text is forced\nthe text is complete");
     check(&[&args[..], &["--after", "ac"]].concat(), 1, "");
 }
+
+#[cfg(feature = "server")]
+#[test]
+fn serve_says_what_is_wrong_before_it_listens() {
+    check(&["serve", "--model", "nothing.gguf", "--log", "off"], 2, "cannot read nothing.gguf");
+    check(&["serve", "--config", "nothing.toml"], 2, "cannot read nothing.toml");
+    check(&["serve", "--max-body", "16X"], 2, "known are K, M and G");
+    check(&["serve", "--grammar-backend", "other"], 2, "maskwright, llguidance");
+    check(&["serve", "--api-key", "", "--log", "off"], 2, "an API key is empty");
+    let both = ["--constrained-json-disable-any-whitespace", "--constrained-json-whitespace-pattern", " "];
+    check(&[&["serve"][..], &both].concat(), 2, "cannot be used with");
+}
