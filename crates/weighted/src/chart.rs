@@ -165,20 +165,28 @@ impl<S: Semiring> Chart<S> {
     /// The forward weight of every terminal that could come next, ascending.
     pub(crate) fn masses(&self, at: u32) -> Vec<(u32, S::Value)> {
         let core = self.core();
-        let mut found: Vec<u32> = Vec::new();
+        let mut found: Vec<(u32, S::Value)> = Vec::new();
         for item in &self.column(at).items {
             let symbol = core.symbols[item.dot as usize];
             if core.is_terminal(symbol) {
-                found.push(symbol);
+                found.push((symbol, item.forward));
             }
         }
-        for (left, _) in &self.column(at).want {
-            found.extend(self.tables.first_terminals(*left));
+        for (left, want) in &self.column(at).want {
+            let first = |&(terminal, weight): &(u32, S::Value)| (terminal, S::mul(*want, weight));
+            found.extend(self.tables.first_terminals(*left).iter().map(first));
         }
-        found.sort_unstable();
-        found.dedup();
-        let mass = |symbol: u32| (symbol, self.mass(at, symbol));
-        found.into_iter().map(mass).filter(|entry| !S::is_zero(entry.1)).collect()
+        // A few lists, each in order: the stable sort only has to merge them.
+        found.sort_by_key(|entry| entry.0);
+        found.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = S::add(kept.1, next.1);
+            }
+            same
+        });
+        found.retain(|entry| !S::is_zero(entry.1));
+        found
     }
 
     /// Adds a column in which these terminals have just been read. `scale` is that of the new column.
@@ -336,10 +344,18 @@ impl<S: Semiring> Chart<S> {
             let alone = at.checked_sub(1).is_none_or(|before| symbol_of(&items[before]) != symbol)
                 && items.get(at + 1).is_none_or(|next| symbol_of(next) != symbol);
             let end = tables.ends[item.dot as usize + 1];
-            if !alone || !tables.skips(item.dot + 1).is_empty() || S::is_zero(end) || self.begins(here, symbol) {
+            if !alone
+                || !tables.skips(item.dot + 1).is_empty()
+                || S::is_zero(end)
+                || self.begins(here, symbol)
+            {
                 continue;
             }
-            let first = Shortcut { symbol: tables.core.left(item.dot), origin: item.origin, factor: S::mul(item.inner, end) };
+            let first = Shortcut {
+                symbol: tables.core.left(item.dot),
+                origin: item.origin,
+                factor: S::mul(item.inner, end),
+            };
             out.push((symbol, self.follow(first)));
         }
         out
@@ -362,7 +378,10 @@ impl<S: Semiring> Chart<S> {
             let found = shortcuts.binary_search_by_key(&upper, |entry| entry.0).ok()?;
             Some((shortcuts[found].1, factor))
         });
-        next.map_or(from, |(next, factor)| Shortcut { factor: S::mul(S::mul(from.factor, factor), next.factor), ..next })
+        next.map_or(from, |(next, factor)| Shortcut {
+            factor: S::mul(S::mul(from.factor, factor), next.factor),
+            ..next
+        })
     }
 
     /// Whether a rule can begin with the symbol in a column.
@@ -376,4 +395,34 @@ struct Step<S: Semiring> {
     new: Vec<Item<S::Value>>,
     complete: Vec<(u32, u32, S::Value)>,
     sentence: S::Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, Parser, Pcfg, Real};
+
+    /// After any number of words one shortcut leads all the way back, so that completing takes one step and not one for each column.
+    #[test]
+    fn right_recursion_is_one_step_deep() {
+        for source in ["S -> a S [0.4] | a [0.6]", "S -> a T [0.4] | a [0.6]\nT -> U\nU -> S"] {
+            let grammar = Pcfg::parse(source, &Options::default()).unwrap();
+            let mut parser = Parser::<Real>::new(&grammar).unwrap();
+            for _ in 0..50 {
+                assert!(parser.step_word("a"));
+                let last = parser.chart.last();
+                assert_eq!((last.items.len(), last.shortcuts.len()), (1, 1), "{source}");
+                assert_eq!(last.shortcuts[0].1.origin, 0, "{source}");
+            }
+            assert!((parser.sentence_logprob() - (0.6f64.ln() + 49.0 * 0.4f64.ln())).abs() < 1e-10);
+        }
+    }
+
+    /// Two items wait for the same symbol: no shortcut may be taken past them.
+    #[test]
+    fn there_is_no_shortcut_where_two_wait() {
+        let grammar = Pcfg::parse("S -> a S [0.3] | a S b [0.3] | a [0.4]", &Options::default()).unwrap();
+        let mut parser = Parser::<Real>::new(&grammar).unwrap();
+        assert!(parser.step_word("a") && parser.step_word("a"));
+        assert!(parser.chart.last().shortcuts.is_empty());
+    }
 }

@@ -40,12 +40,15 @@ pub(crate) struct Flow<S: Semiring> {
 
 impl<S: Semiring> Closure<S> {
     pub(crate) fn new(edges: Vec<Vec<(u32, S::Value)>>) -> Result<Self, Unsolved> {
-        let targets: Vec<Vec<u32>> = edges.iter().map(|row| row.iter().map(|edge| edge.0).collect()).collect();
+        let targets: Vec<Vec<u32>> =
+            edges.iter().map(|row| row.iter().map(|edge| edge.0).collect()).collect();
         let parts = components(edges.len(), |node| &targets[node as usize]);
         let mut blocks = Vec::with_capacity(parts.members.len());
         for (number, members) in parts.members.iter().enumerate() {
             let block = block::<S>(&edges, members)?;
-            blocks.push(block.ok_or_else(|| Unsolved::Loop(cycle(&parts, number as u32, |node| &targets[node as usize])))?);
+            blocks.push(block.ok_or_else(|| {
+                Unsolved::Loop(cycle(&parts, number as u32, |node| &targets[node as usize]))
+            })?);
         }
         Ok(Self { edges, parts, blocks })
     }
@@ -69,8 +72,7 @@ impl<S: Semiring> Closure<S> {
             flow.queued[component as usize] = false;
             let first = out.len();
             self.settle(component, flow, &mut out);
-            for at in first..out.len() {
-                let (node, amount) = out[at];
+            for &(node, amount) in &out[first..] {
                 for &(target, weight) in &self.edges[node as usize] {
                     if self.parts.of[target as usize] != component {
                         self.pour(target, S::mul(amount, weight), flow);
@@ -104,7 +106,8 @@ impl<S: Semiring> Closure<S> {
             let amount = if block.is_empty() {
                 poured[at]
             } else {
-                let ways = poured.iter().enumerate().map(|(from, amount)| S::mul(*amount, block[from * size + at]));
+                let ways =
+                    poured.iter().enumerate().map(|(from, amount)| S::mul(*amount, block[from * size + at]));
                 ways.fold(S::ZERO, S::add)
             };
             if !S::is_zero(amount) {
@@ -115,7 +118,10 @@ impl<S: Semiring> Closure<S> {
 }
 
 /// All paths inside a component: empty if there are none, nothing if they do not add up.
-fn block<S: Semiring>(edges: &[Vec<(u32, S::Value)>], members: &[u32]) -> Result<Option<Vec<S::Value>>, Unsolved> {
+fn block<S: Semiring>(
+    edges: &[Vec<(u32, S::Value)>],
+    members: &[u32],
+) -> Result<Option<Vec<S::Value>>, Unsolved> {
     let size = members.len();
     let is_loop = |node: u32| edges[node as usize].iter().any(|edge| edge.0 == node);
     if let [node] = members

@@ -13,7 +13,7 @@
 
 use maskwright_grammar::{Diagnostic, Span};
 
-use crate::pcfg::{Pcfg, RuleId, Symbol, TerminalId, reachable, productive, takes_part};
+use crate::pcfg::{Pcfg, RuleId, Symbol, TerminalId, productive, reachable, takes_part};
 use crate::terminal::Terminal;
 
 /// The end of a right side.
@@ -70,7 +70,8 @@ impl Core {
             nullable: vec![false; count as usize],
             nonempty: vec![false; count as usize],
         };
-        let lives = |rule: &crate::pcfg::Rule| reachable[rule.left.0 as usize] && takes_part(rule, &productive);
+        let lives =
+            |rule: &crate::pcfg::Rule| reachable[rule.left.0 as usize] && takes_part(rule, &productive);
         let mut kept = vec![0.0; pcfg.nonterminals()];
         for rule in pcfg.rules().iter().filter(|rule| lives(rule)) {
             kept[rule.left.0 as usize] += rule.probability;
@@ -100,7 +101,9 @@ impl Core {
 
     fn hidden_rules(&mut self, pcfg: &Pcfg, hidden: &[Option<u32>]) {
         for (terminal, left) in hidden.iter().enumerate() {
-            let (Some(left), Terminal::Pattern(pattern)) = (left, &pcfg.terminals()[terminal]) else { continue };
+            let (Some(left), Terminal::Pattern(pattern)) = (left, &pcfg.terminals()[terminal]) else {
+                continue;
+            };
             let empty = pattern.of_stop(pattern.dfa().start());
             self.rule(*left, &[], empty, None);
             if pattern.goes_on(pattern.dfa().start()) {

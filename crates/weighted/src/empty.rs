@@ -10,7 +10,10 @@ use crate::scc::components;
 use crate::semiring::{Fixpoint, Semiring};
 
 /// The weight of the empty text for each symbol with rules.
-pub(crate) fn empty_weights<S: Semiring>(core: &Core, weights: &[S::Value]) -> Result<Vec<S::Value>, Unsolved> {
+pub(crate) fn empty_weights<S: Semiring>(
+    core: &Core,
+    weights: &[S::Value],
+) -> Result<Vec<S::Value>, Unsolved> {
     let count = core.nonterminals as usize;
     let mut rules: Vec<Vec<u32>> = vec![Vec::new(); count];
     let mut below: Vec<Vec<u32>> = vec![Vec::new(); count];
@@ -56,7 +59,10 @@ impl<S: Semiring> System<'_, S> {
             for number in &self.rules[*node as usize] {
                 let right = self.core.right(&self.core.rules[*number as usize]);
                 let weight = self.weights[*number as usize];
-                sum = S::add(sum, right.iter().fold(weight, |product, part| S::mul(product, empty[*part as usize])));
+                sum = S::add(
+                    sum,
+                    right.iter().fold(weight, |product, part| S::mul(product, empty[*part as usize])),
+                );
             }
             empty[*node as usize] = sum;
         }
@@ -103,7 +109,8 @@ impl<S: Semiring> System<'_, S> {
         for (at, part) in right.iter().enumerate() {
             let Ok(column) = self.members.binary_search(part) else { continue };
             let others = right.iter().enumerate().filter(|(other, _)| *other != at);
-            matrix[row * size + column] -= others.fold(weight, |product, (_, part)| product * known[*part as usize]);
+            matrix[row * size + column] -=
+                others.fold(weight, |product, (_, part)| product * known[*part as usize]);
         }
     }
 }
@@ -112,7 +119,8 @@ impl<S: Semiring> System<'_, S> {
 pub(crate) fn solve(mut matrix: Vec<f64>, mut right: Vec<f64>) -> Option<Vec<f64>> {
     let size = right.len();
     for column in 0..size {
-        let pivot = (column..size).max_by(|a, b| matrix[a * size + column].abs().total_cmp(&matrix[b * size + column].abs()))?;
+        let pivot = (column..size)
+            .max_by(|a, b| matrix[a * size + column].abs().total_cmp(&matrix[b * size + column].abs()))?;
         if matrix[pivot * size + column].abs() < 1e-300 {
             return None;
         }

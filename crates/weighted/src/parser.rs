@@ -115,7 +115,9 @@ impl<S: Semiring> Parser<S> {
         }
         let mut scale = self.chart.last().scale;
         if let Some((factor, log)) = S::rescale(prefix) {
-            scans.iter_mut().for_each(|scan| scan.2 = S::mul(scan.2, factor));
+            for scan in &mut scans {
+                scan.2 = S::mul(scan.2, factor);
+            }
             prefix = S::mul(prefix, factor);
             scale += log;
         }
@@ -136,7 +138,8 @@ impl<S: Semiring> Parser<S> {
         let whole = S::log(last.prefix);
         let share = |value: S::Value| (S::log(value) - whole).exp();
         let masses = self.chart.masses(self.chart.position());
-        let terminals = masses.iter().map(|(symbol, mass)| (core.terminal_of(*symbol), share(*mass))).collect();
+        let terminals =
+            masses.iter().map(|(symbol, mass)| (core.terminal_of(*symbol), share(*mass))).collect();
         Next { terminals, end: share(last.sentence) }
     }
 
@@ -158,7 +161,10 @@ impl<S: Semiring> Parser<S> {
 
     /// The same for an earlier position; minus infinity behind the end.
     pub fn prefix_logprob_at(&self, position: usize) -> f64 {
-        self.chart.columns.get(position).map_or(f64::NEG_INFINITY, |column| S::log(column.prefix) - column.scale)
+        self.chart
+            .columns
+            .get(position)
+            .map_or(f64::NEG_INFINITY, |column| S::log(column.prefix) - column.scale)
     }
 
     /// The logarithm of the weight of what has been read as a sentence; minus infinity if it is none.

@@ -90,6 +90,9 @@ impl Semiring for Boolean {
 }
 
 /// Probabilities, rescaled column by column.
+///
+/// All weights of a column share one scale. What is 10³⁰⁰ times less likely than the rest is lost, and with it whatever only that could continue;
+/// [`Log`] keeps it, and whether a text is allowed is a question for [`Boolean`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Real;
 

@@ -46,7 +46,8 @@ impl<'a> Shortest<'a> {
         let mut rests = vec![0; core.symbols.len()];
         for dot in (0..rests.len()).rev() {
             let symbol = core.symbols[dot];
-            rests[dot] = if symbol == END { 0 } else { MinPlus::mul(symbols[symbol as usize], rests[dot + 1]) };
+            rests[dot] =
+                if symbol == END { 0 } else { MinPlus::mul(symbols[symbol as usize], rests[dot + 1]) };
         }
         Self { core, symbols, rests }
     }
@@ -131,7 +132,10 @@ impl<S: Semiring> Needs<'_, S> {
             let symbol = core.symbols[item.dot as usize];
             if !core.is_terminal(symbol) {
                 let above = self.known.get(&item.origin).and_then(|known| known.get(&core.left(item.dot)));
-                let need = MinPlus::mul(self.shortest.rests[item.dot as usize + 1], above.copied().unwrap_or(MinPlus::NEVER));
+                let need = MinPlus::mul(
+                    self.shortest.rests[item.dot as usize + 1],
+                    above.copied().unwrap_or(MinPlus::NEVER),
+                );
                 offer(&mut needs, &mut work, symbol, need);
             }
         }
@@ -141,7 +145,12 @@ impl<S: Semiring> Needs<'_, S> {
             for &(dot, _) in firsts.flat_map(|first| self.chart.tables.skips(first)) {
                 let part = core.symbols[dot as usize];
                 if !core.is_terminal(part) {
-                    offer(&mut needs, &mut work, part, MinPlus::mul(need, self.shortest.rests[dot as usize + 1]));
+                    offer(
+                        &mut needs,
+                        &mut work,
+                        part,
+                        MinPlus::mul(need, self.shortest.rests[dot as usize + 1]),
+                    );
                 }
             }
         }

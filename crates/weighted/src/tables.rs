@@ -33,8 +33,8 @@ pub(crate) struct Tables<S: Semiring> {
     pub(crate) empty: Vec<S::Value>,
     /// For each symbol. For one with rules, those that would be complete at once are in `units` instead.
     starts: Lists<Start<S::Value>>,
-    /// For each symbol with rules, the terminals that can begin one of them.
-    firsts: Lists<u32>,
+    /// For each symbol with rules, the terminals that can begin one of them, with the weights of those rules.
+    firsts: Lists<(u32, S::Value)>,
     /// For each dot, the dots that can be reached by vanishing symbols, if something can be read there.
     skips: Lists<(u32, S::Value)>,
     /// For each dot, the weight of everything behind it vanishing.
@@ -43,8 +43,6 @@ pub(crate) struct Tables<S: Semiring> {
     pub(crate) corners: Closure<S>,
     /// For each symbol, those it may turn out to be by chains of unit rules, itself included.
     units: Lists<(u32, S::Value)>,
-    /// One step of such a chain, upwards: from a symbol to those of which it may be all.
-    pub(crate) unit_steps: Vec<Vec<(u32, S::Value)>>,
 }
 
 /// The most entries of any of these lists.
@@ -64,17 +62,17 @@ impl<S: Semiring> Tables<S> {
         let skips = draft.skips()?;
         let (starts, corners, steps) = draft.starts(&skips);
         let corners = Closure::new(corners).map_err(tell("left recursion"))?;
-        let units = unit_closure::<S>(&steps).map_err(|unsolved| tell("unit rules")(unsolved))?;
+        let units = unit_closure::<S>(steps).map_err(tell("unit rules"))?;
         let ends = draft.ends;
         let firsts = firsts(&core, &starts);
-        Ok(Self { weights, empty, starts, firsts, skips, ends, corners, units, unit_steps: steps, core })
+        Ok(Self { core, weights, empty, starts, firsts, skips, ends, corners, units })
     }
 
     pub(crate) fn starts(&self, symbol: u32) -> &[Start<S::Value>] {
         self.starts.of(symbol)
     }
 
-    pub(crate) fn first_terminals(&self, symbol: u32) -> &[u32] {
+    pub(crate) fn first_terminals(&self, symbol: u32) -> &[(u32, S::Value)] {
         self.firsts.of(symbol)
     }
 
@@ -112,6 +110,9 @@ impl<T> Lists<T> {
 }
 
 type Graph<V> = Vec<Vec<(u32, V)>>;
+
+/// Who can begin with what; one step to the left corners; one step up a chain of units.
+type Steps<V> = (Lists<Start<V>>, Graph<V>, Graph<V>);
 
 struct Draft<'a, S: Semiring> {
     core: &'a Core,
@@ -157,8 +158,7 @@ impl<S: Semiring> Draft<'_, S> {
         Ok(out)
     }
 
-    /// Who can begin with what; one step to the left corners; one step up a chain of units.
-    fn starts(&self, skips: &Lists<(u32, S::Value)>) -> (Lists<Start<S::Value>>, Graph<S::Value>, Graph<S::Value>) {
+    fn starts(&self, skips: &Lists<(u32, S::Value)>) -> Steps<S::Value> {
         let core = self.core;
         let symbols = (core.nonterminals + core.terminals) as usize;
         let mut starts = vec![Vec::new(); symbols];
@@ -186,14 +186,13 @@ impl<S: Semiring> Draft<'_, S> {
 }
 
 /// The terminals that can begin a rule of each symbol.
-fn firsts<V>(core: &Core, starts: &Lists<Start<V>>) -> Lists<u32> {
+fn firsts<V: Copy>(core: &Core, starts: &Lists<Start<V>>) -> Lists<(u32, V)> {
     let mut firsts = vec![Vec::new(); core.nonterminals as usize];
     for terminal in core.nonterminals..core.nonterminals + core.terminals {
         for start in starts.of(terminal) {
-            firsts[start.left as usize].push(terminal);
+            firsts[start.left as usize].push((terminal, start.weight));
         }
     }
-    firsts.iter_mut().for_each(Vec::dedup);
     Lists::new(firsts)
 }
 
@@ -212,15 +211,16 @@ fn merged<S: Semiring>(mut graph: Graph<S::Value>) -> Graph<S::Value> {
     graph
 }
 
-fn unit_closure<S: Semiring>(steps: &Graph<S::Value>) -> Result<Lists<(u32, S::Value)>, Unsolved> {
-    let closure = Closure::<S>::new(steps.clone())?;
+fn unit_closure<S: Semiring>(steps: Graph<S::Value>) -> Result<Lists<(u32, S::Value)>, Unsolved> {
+    let count = steps.len();
+    let closure = Closure::<S>::new(steps)?;
     let mut flow = closure.flow();
-    let mut out = Lists { ends: Vec::with_capacity(steps.len()), entries: Vec::new() };
-    for symbol in 0..steps.len() as u32 {
+    let mut out = Lists { ends: Vec::with_capacity(count), entries: Vec::new() };
+    for symbol in 0..count as u32 {
         out.entries.extend(closure.reach(&[(symbol, S::ONE)], &mut flow));
         out.ends.push(out.entries.len() as u32);
         if out.entries.len() > MOST {
-            return Err(Unsolved::TooLarge(steps.len()));
+            return Err(Unsolved::TooLarge(count));
         }
     }
     Ok(out)
@@ -230,22 +230,35 @@ fn unit_closure<S: Semiring>(steps: &Graph<S::Value>) -> Result<Lists<(u32, S::V
 fn complain(pcfg: &Pcfg, core: &Core, what: &str, unsolved: Unsolved) -> Diagnostic {
     let way = match unsolved {
         Unsolved::TooLarge(size) => {
-            let message = format!("{size} symbols hang together by {what}, which is more than can be solved at once");
-            return Diagnostic::error(Span::default(), message).with_help("break the grammar's loops, or split it");
+            let message =
+                format!("{size} symbols hang together by {what}, which is more than can be solved at once");
+            return Diagnostic::error(Span::default(), message)
+                .with_help("break the grammar's loops, or split it");
         }
         Unsolved::Loop(way) => way,
     };
-    let name = |symbol: &u32| if (*symbol as usize) < pcfg.nonterminals() { pcfg.name(crate::NonterminalId(*symbol)) } else { "a pattern" };
+    let name = |symbol: &u32| {
+        if (*symbol as usize) < pcfg.nonterminals() {
+            pcfg.name(crate::NonterminalId(*symbol))
+        } else {
+            "a pattern"
+        }
+    };
     let names: Vec<&str> = way.iter().map(name).collect();
     let on_it = |rule: &&crate::core::CoreRule| {
         let right = core.right(rule);
-        way.windows(2).any(|step| step == [rule.left, step[1]] && right.contains(&step[1]) || step == [step[0], rule.left] && right.contains(&step[0]))
+        way.windows(2).any(|step| {
+            step == [rule.left, step[1]] && right.contains(&step[1])
+                || step == [step[0], rule.left] && right.contains(&step[0])
+        })
     };
     let rule = core.rules.iter().find(on_it).and_then(|rule| rule.source);
-    let mut message = format!("the loop {} goes on for ever: its {what} adds up to one or more", names.join(" → "));
+    let mut message =
+        format!("the loop {} goes on for ever: its {what} adds up to one or more", names.join(" → "));
     if let Some(rule) = rule {
-        message.push_str(&format!(", as in `{}`", pcfg.show_rule(rule)));
+        message.extend([", as in `", &pcfg.show_rule(rule), "`"]);
     }
     let span = rule.map_or(Span::default(), |rule| pcfg.rule(rule).span);
-    Diagnostic::error(span, message).with_help("give the alternatives that leave the loop a greater probability")
+    Diagnostic::error(span, message)
+        .with_help("give the alternatives that leave the loop a greater probability")
 }

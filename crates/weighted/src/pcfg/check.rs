@@ -13,11 +13,11 @@ const ROUNDED: f64 = 1e-6;
 const LONGEST: usize = 2_000;
 
 /// Checks everything, and tells all errors at once.
-pub(super) fn check(draft: Draft, options: &Options) -> Result<Pcfg, Vec<Diagnostic>> {
+pub(super) fn check(draft: &Draft, options: &Options) -> Result<Pcfg, Vec<Diagnostic>> {
     let mut errors = Vec::new();
-    let (names, places) = names(&draft);
-    let start = start(&draft, &names, options, &mut errors);
-    let probabilities = probabilities(&draft, &names, options, &mut errors);
+    let (names, places) = names(draft);
+    let start = start(draft, &names, options, &mut errors);
+    let probabilities = probabilities(draft, &names, options, &mut errors);
     let mut pcfg = Pcfg {
         names: vec!["".into(); names.len()],
         terminals: Vec::new(),
@@ -28,7 +28,7 @@ pub(super) fn check(draft: Draft, options: &Options) -> Result<Pcfg, Vec<Diagnos
     for (name, id) in &sorted(&names) {
         pcfg.names[id.0 as usize] = (*name).into();
     }
-    resolve(&draft, &names, &probabilities, &mut pcfg, &mut errors);
+    resolve(draft, &names, &probabilities, &mut pcfg, &mut errors);
     if errors.is_empty() {
         errors.extend(judge(&mut pcfg, &places));
     }
@@ -73,7 +73,12 @@ fn start(draft: &Draft, names: &Names<'_>, options: &Options, errors: &mut Vec<D
 }
 
 /// The probability of each rule, with shares given to those that have none.
-fn probabilities(draft: &Draft, names: &Names<'_>, options: &Options, errors: &mut Vec<Diagnostic>) -> Vec<f64> {
+fn probabilities(
+    draft: &Draft,
+    names: &Names<'_>,
+    options: &Options,
+    errors: &mut Vec<Diagnostic>,
+) -> Vec<f64> {
     let mut sums = vec![0.0; names.len()];
     let mut open = vec![0u32; names.len()];
     let mut places = vec![Span::default(); names.len()];
@@ -85,7 +90,8 @@ fn probabilities(draft: &Draft, names: &Names<'_>, options: &Options, errors: &m
             Some(p) => {
                 let what = if p < 0.0 { "is negative" } else { "is no number" };
                 let message = format!("the probability {p} of a rule of `{}` {what}", rule.left);
-                errors.push(Diagnostic::error(rule.span, message).with_help("write a number between 0 and 1"));
+                errors
+                    .push(Diagnostic::error(rule.span, message).with_help("write a number between 0 and 1"));
             }
             None => open[left(rule)] += 1,
         }
@@ -105,7 +111,8 @@ fn probabilities(draft: &Draft, names: &Names<'_>, options: &Options, errors: &m
 }
 
 fn judge_sum(name: &str, sum: f64, open: u32, options: &Options) -> Result<(), Diagnostic> {
-    let wrong = |message: String, help: &str| Err(Diagnostic::error(Span::default(), message).with_help(help));
+    let wrong =
+        |message: String, help: &str| Err(Diagnostic::error(Span::default(), message).with_help(help));
     if open > 0 && sum >= 1.0 {
         return wrong(
             format!("`{name}` has alternatives without a probability, and the others add up to {sum}"),
@@ -113,7 +120,10 @@ fn judge_sum(name: &str, sum: f64, open: u32, options: &Options) -> Result<(), D
         );
     }
     if open == 0 && sum <= 0.0 {
-        return wrong(format!("the probabilities of `{name}` add up to zero"), "give one of its alternatives a chance");
+        return wrong(
+            format!("the probabilities of `{name}` add up to zero"),
+            "give one of its alternatives a chance",
+        );
     }
     if open == 0 && !options.normalise && (sum - 1.0).abs() > ROUNDED {
         return wrong(
@@ -131,11 +141,18 @@ fn short(number: f64) -> String {
 }
 
 /// Names become ids.
-fn resolve(draft: &Draft, names: &Names<'_>, probabilities: &[f64], pcfg: &mut Pcfg, errors: &mut Vec<Diagnostic>) {
+fn resolve(
+    draft: &Draft,
+    names: &Names<'_>,
+    probabilities: &[f64],
+    pcfg: &mut Pcfg,
+    errors: &mut Vec<Diagnostic>,
+) {
     let mut known: FxHashMap<Terminal, TerminalId> = FxHashMap::default();
     for (rule, probability) in draft.rules.iter().zip(probabilities) {
         if rule.right.len() > LONGEST {
-            let message = format!("a rule of `{}` has more than {LONGEST} symbols on its right side", rule.left);
+            let message =
+                format!("a rule of `{}` has more than {LONGEST} symbols on its right side", rule.left);
             errors.push(Diagnostic::error(rule.span, message).with_help("split it into two rules"));
             continue;
         }
@@ -177,17 +194,27 @@ fn judge(pcfg: &mut Pcfg, places: &[Span]) -> Option<Diagnostic> {
     let productive = productive(pcfg);
     let start = pcfg.start.0 as usize;
     if !productive[start] {
-        let message = format!("the start symbol `{}` derives no text: every way through its rules goes on for ever", pcfg.names[start]);
+        let rule = pcfg.rules.iter().find(|rule| rule.left == pcfg.start && rule.probability > 0.0);
+        let shown =
+            rule.map_or(String::new(), |rule| format!(", as in `{}`", super::write::rule(pcfg, rule)));
+        let message = format!(
+            "the start symbol `{}` derives no text: its rules go on for ever{shown}",
+            pcfg.names[start]
+        );
         return Some(
-            Diagnostic::error(places[start], message).with_help("give it an alternative that ends in terminals"),
+            Diagnostic::error(places[start], message)
+                .with_help("give it an alternative that ends in terminals"),
         );
     }
     let reachable = reachable(pcfg, &productive);
     for (at, name) in pcfg.names.iter().enumerate() {
         if !productive[at] {
-            let message = format!("`{name}` derives no text, so rules with it are left out and the others share their probability");
+            let message = format!(
+                "`{name}` derives no text, so rules with it are left out and the others share their probability"
+            );
             pcfg.warnings.push(
-                Diagnostic::warning(places[at], message).with_help("give it an alternative that ends in terminals"),
+                Diagnostic::warning(places[at], message)
+                    .with_help("give it an alternative that ends in terminals"),
             );
         } else if !reachable[at] {
             let message = format!("`{name}` is not used by `{}` or anything below it", pcfg.names[start]);

@@ -17,7 +17,12 @@ use crate::scc::{components, cycle};
 const MARGIN: f64 = 1e-9;
 
 /// A warning for each loop whose derivations are not sure to end.
-pub(super) fn remarks(pcfg: &Pcfg, productive: &[bool], reachable: &[bool], places: &[Span]) -> Vec<Diagnostic> {
+pub(super) fn remarks(
+    pcfg: &Pcfg,
+    productive: &[bool],
+    reachable: &[bool],
+    places: &[Span],
+) -> Vec<Diagnostic> {
     let growth = expectations(pcfg, productive, reachable);
     let targets: Vec<Vec<u32>> = growth.iter().map(|row| row.iter().map(|edge| edge.0).collect()).collect();
     let parts = components(growth.len(), |node| &targets[node as usize]);
@@ -34,10 +39,14 @@ pub(super) fn remarks(pcfg: &Pcfg, productive: &[bool], reachable: &[bool], plac
         } else {
             "their expected length is infinite"
         };
-        let message = format!("the loop {} grows by a factor of {radius:.6} with every round: {what}", names.join(" → "));
+        let message = format!(
+            "the loop {} grows by a factor of {radius:.6} with every round: {what}",
+            names.join(" → ")
+        );
         let place = way.first().map_or(Span::default(), |node| places[*node as usize]);
         out.push(
-            Diagnostic::warning(place, message).with_help("give the alternatives that end a greater probability"),
+            Diagnostic::warning(place, message)
+                .with_help("give the alternatives that end a greater probability"),
         );
     }
     out
@@ -46,7 +55,8 @@ pub(super) fn remarks(pcfg: &Pcfg, productive: &[bool], reachable: &[bool], plac
 /// How many of each symbol one step is expected to give.
 fn expectations(pcfg: &Pcfg, productive: &[bool], reachable: &[bool]) -> Vec<Vec<(u32, f64)>> {
     let mut kept = vec![0.0; pcfg.names.len()];
-    let rules = || pcfg.rules.iter().filter(|rule| takes_part(rule, productive) && reachable[rule.left.0 as usize]);
+    let rules =
+        || pcfg.rules.iter().filter(|rule| takes_part(rule, productive) && reachable[rule.left.0 as usize]);
     for rule in rules() {
         kept[rule.left.0 as usize] += rule.probability;
     }
@@ -82,8 +92,11 @@ fn radius(growth: &[Vec<(u32, f64)>], members: &[u32], inside: impl Fn(u32) -> b
         let mut next = x.clone();
         let (mut least, mut greatest) = (f64::INFINITY, 0.0f64);
         for (at, node) in members.iter().enumerate() {
-            let grown: f64 =
-                growth[*node as usize].iter().filter(|edge| inside(edge.0)).map(|edge| edge.1 * x[place(edge.0)]).sum();
+            let grown: f64 = growth[*node as usize]
+                .iter()
+                .filter(|edge| inside(edge.0))
+                .map(|edge| edge.1 * x[place(edge.0)])
+                .sum();
             least = least.min(grown / x[at]);
             greatest = greatest.max(grown / x[at]);
             next[at] += grown;

@@ -26,8 +26,8 @@ mod write;
 use core::fmt;
 
 use maskwright_automata::Limits;
-use maskwright_grammar::{Diagnostic, Grammar, GrammarBuilder, Span};
 use maskwright_frontend::regex;
+use maskwright_grammar::{Diagnostic, Grammar, GrammarBuilder, Span};
 
 use crate::terminal::{Pattern, Terminal};
 
@@ -121,7 +121,7 @@ impl Pcfg {
     /// ```
     pub fn parse(source: &str, options: &Options) -> Result<Self, Vec<Diagnostic>> {
         let draft = text::read(source, options)?;
-        check::check(draft, options)
+        check::check(&draft, options)
     }
 
     /// A grammar from rules in hand. A name that stands on no left side is a literal.
@@ -138,7 +138,7 @@ impl Pcfg {
         options: &Options,
     ) -> Result<Self, Vec<Diagnostic>> {
         let draft = Draft::from_rules(rules);
-        check::check(draft, &Options { start: Some(start.into()), ..options.clone() })
+        check::check(&draft, &Options { start: Some(start.into()), ..options.clone() })
     }
 
     /// The symbol that a whole text must match.
@@ -168,7 +168,8 @@ impl Pcfg {
 
     /// The literal with this text.
     pub fn literal(&self, text: &str) -> Option<TerminalId> {
-        let is_it = |terminal: &Terminal| matches!(terminal, Terminal::Literal(bytes) if **bytes == *text.as_bytes());
+        let is_it =
+            |terminal: &Terminal| matches!(terminal, Terminal::Literal(bytes) if **bytes == *text.as_bytes());
         self.terminals.iter().position(is_it).map(|at| TerminalId(at as u32))
     }
 
@@ -230,7 +231,9 @@ impl Pcfg {
         for terminal in &self.terminals {
             terminals.push(match terminal {
                 Terminal::Literal(bytes) => g.bytes(bytes),
-                Terminal::Pattern(pattern) => regex::lower(pattern.source(), &regex::Options::default(), &mut g)?,
+                Terminal::Pattern(pattern) => {
+                    regex::lower(pattern.source(), &regex::Options::default(), &mut g)?
+                }
             });
         }
         let mut alternatives = vec![Vec::new(); ids.len()];
@@ -278,7 +281,10 @@ pub(crate) struct DraftRule {
 #[derive(Debug)]
 pub(crate) enum DraftSymbol {
     /// A name that is a literal if no rule defines it; `lax` if that holds for capital letters too.
-    Name { name: Box<str>, lax: bool },
+    Name {
+        name: Box<str>,
+        lax: bool,
+    },
     Literal(Box<[u8]>),
     Pattern(Pattern),
 }
@@ -287,7 +293,8 @@ impl Draft {
     fn from_rules<'a>(rules: impl IntoIterator<Item = (&'a str, Vec<&'a str>, f64)>) -> Self {
         let mut draft = Self::default();
         for (left, right, probability) in rules {
-            let symbol = |name: &&str| (DraftSymbol::Name { name: (*name).into(), lax: true }, Span::default());
+            let symbol =
+                |name: &&str| (DraftSymbol::Name { name: (*name).into(), lax: true }, Span::default());
             draft.rules.push(DraftRule {
                 left: left.into(),
                 left_span: Span::default(),

@@ -12,7 +12,8 @@ pub(super) fn read(source: &str, options: &Options) -> Result<Draft, Vec<Diagnos
         let message = format!("the grammar has more than {} bytes", options.source_bytes);
         return Err(vec![Diagnostic::error(Span::at(0), message).with_help("raise `source_bytes`")]);
     }
-    let mut reader = Reader { source, at: 0, options, draft: Draft::default(), symbols: 0, errors: Vec::new() };
+    let mut reader =
+        Reader { source, at: 0, options, draft: Draft::default(), symbols: 0, errors: Vec::new() };
     reader.rules();
     if reader.errors.is_empty() { Ok(reader.draft) } else { Err(reader.errors) }
 }
@@ -118,7 +119,8 @@ impl Reader<'_> {
         }
         self.symbols += right.len() + 1;
         if self.symbols > self.options.symbols {
-            let error = Diagnostic::error(span, format!("the rules have more than {} symbols", self.options.symbols));
+            let error =
+                Diagnostic::error(span, format!("the rules have more than {} symbols", self.options.symbols));
             return Err(error.with_help("raise `symbols`, or split the grammar"));
         }
         Ok(DraftRule { left: left.into(), left_span, right, probability, span })
@@ -163,7 +165,8 @@ impl Reader<'_> {
             Some('r') => Ok('\r'),
             Some(c @ ('\\' | '"' | '\'' | '/')) => Ok(c),
             Some('u') if self.take("{") => {
-                let digits: String = self.rest().chars().take_while(char::is_ascii_hexdigit).take(7).collect();
+                let digits: String =
+                    self.rest().chars().take_while(char::is_ascii_hexdigit).take(7).collect();
                 self.at += digits.len();
                 let known = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
                 match known {
@@ -184,7 +187,8 @@ impl Reader<'_> {
             let at = self.at;
             match self.next() {
                 None | Some('\n') => {
-                    let error = Diagnostic::error(Span::new(start, at), "the pattern does not end on its line");
+                    let error =
+                        Diagnostic::error(Span::new(start, at), "the pattern does not end on its line");
                     return Err(error.with_help("close it with /"));
                 }
                 Some('/') => break,
@@ -197,11 +201,13 @@ impl Reader<'_> {
             }
         }
         let span = Span::new(start, self.at);
-        let dfa = regex::automaton(&source, &regex::Options::default(), &self.options.patterns).map_err(|mut error| {
-            // A slash that was escaped is one byte longer in the source; the place is then a little early.
-            error.span = Span::new(span.start + 1 + error.span.start, span.start + 1 + error.span.end);
-            error
-        })?;
+        let dfa = regex::automaton(&source, &regex::Options::default(), &self.options.patterns).map_err(
+            |mut error| {
+                // A slash that was escaped is one byte longer in the source; the place is then a little early.
+                error.span = Span::new(span.start + 1 + error.span.start, span.start + 1 + error.span.end);
+                error
+            },
+        )?;
         if dfa.is_empty() {
             return Err(Diagnostic::error(span, "nothing matches this pattern"));
         }
@@ -212,12 +218,14 @@ impl Reader<'_> {
     fn probability(&mut self) -> Result<f64, Diagnostic> {
         let start = self.at;
         let rest = self.rest();
-        let line = rest.split('\n').next().unwrap_or_default();
-        let Some(close) = line.find(']') else {
-            return Err(Diagnostic::error(Span::new(start, start + line.len()), "the probability is not closed")
-                .with_help("close it with ]"));
-        };
-        let inside = line[1..close].trim().to_owned();
+        // Not the whole line is looked at: with thousands of alternatives on it that would take the square of its length.
+        let stop = rest.find([']', '\n']).unwrap_or(rest.len());
+        if !rest[stop..].starts_with(']') {
+            let span = Span::new(start, start + stop);
+            return Err(Diagnostic::error(span, "the probability is not closed").with_help("close it with ]"));
+        }
+        let close = stop;
+        let inside = rest[1..close].trim().to_owned();
         self.at += close + 1;
         let span = Span::new(start, self.at);
         let number = |text: &str| text.trim().parse::<f64>().ok();
@@ -226,13 +234,16 @@ impl Reader<'_> {
             None => number(&inside),
         };
         match value {
-            None => Err(Diagnostic::error(span, format!("`{inside}` is no probability"))
-                .with_help("write a number like [0.25] or [1/4]; a class of characters goes between slashes, /[a-z]/")),
+            None => Err(Diagnostic::error(span, format!("`{inside}` is no probability")).with_help(
+                "write a number like [0.25] or [1/4]; a class of characters goes between slashes, /[a-z]/",
+            )),
             Some(value) if !value.is_finite() => {
                 Err(Diagnostic::error(span, format!("the probability {inside} is no number")))
             }
-            Some(value) if value < 0.0 => Err(Diagnostic::error(span, format!("the probability {inside} is negative"))
-                .with_help("write a number between 0 and 1")),
+            Some(value) if value < 0.0 => {
+                Err(Diagnostic::error(span, format!("the probability {inside} is negative"))
+                    .with_help("write a number between 0 and 1"))
+            }
             Some(value) => Ok(value),
         }
     }
@@ -241,7 +252,9 @@ impl Reader<'_> {
         let rest = self.rest();
         let mut end = 0;
         for (at, c) in rest.char_indices() {
-            let inside = c.is_alphanumeric() && c != 'ε' || c == '_' || (c == '-' && at > 0 && !rest[at..].starts_with("->"));
+            let inside = c.is_alphanumeric() && c != 'ε'
+                || c == '_'
+                || (c == '-' && at > 0 && !rest[at..].starts_with("->"));
             if !inside {
                 break;
             }
@@ -254,7 +267,10 @@ impl Reader<'_> {
 
     fn strange(&self) -> Diagnostic {
         let c = self.peek().unwrap_or(' ');
-        let error = Diagnostic::error(Span::new(self.at, self.at + c.len_utf8()), format!("`{c}` has no meaning here"));
+        let error = Diagnostic::error(
+            Span::new(self.at, self.at + c.len_utf8()),
+            format!("`{c}` has no meaning here"),
+        );
         error.with_help(format!("write \"{c}\" for the character itself"))
     }
 

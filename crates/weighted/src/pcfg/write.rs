@@ -68,7 +68,7 @@ fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            c if c.is_control() => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+            c if c.is_control() => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
