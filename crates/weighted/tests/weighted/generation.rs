@@ -98,6 +98,27 @@ fn rejection_with_a_memory_samples_what_the_model_would_write() {
     assert!(before < u64::from(count) + 20, "{before} attempts");
 }
 
+/// A sampler that knows nothing is as exact as one that knows everything, only slower.
+#[test]
+fn what_has_been_learnt_so_far_does_not_bias() {
+    let grammar = grammar("S -> aab [0.5] | b X X [0.5]\nX -> a | b");
+    let model = |text: &[TokenId]| if text.len() < 3 { vec![0.5, 0.5, 0.0] } else { vec![0.0, 0.0, 1.0] };
+    let mut adapter = Adapter::<Boolean>::new(&grammar, vocabulary()).unwrap();
+    for (fresh, each, seed) in [(6_000, 1, 1), (1_000, 6, 2), (1, 6_000, 3)] {
+        let mut random = Random::new(seed);
+        let mut seen = 0.0;
+        for _ in 0..fresh {
+            let mut sampler = ExactSampler::new();
+            for _ in 0..each {
+                let text = sampler.sample(model, &mut adapter, &mut random, SampleLimits::default()).unwrap();
+                seen += f64::from(u8::from(text[0] == TokenId(0))) / 6_000.0;
+            }
+        }
+        // One of five texts that are equally likely, and four standard deviations.
+        assert!((seen - 0.2).abs() < 4.0 * (0.16f64 / 6_000.0).sqrt(), "{seen} with {fresh} samplers");
+    }
+}
+
 #[test]
 fn what_cannot_be_sampled_is_said() {
     let grammar = grammar("S -> a a a a");

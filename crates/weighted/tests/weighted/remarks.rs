@@ -109,7 +109,7 @@ fn no_text_makes_the_reader_panic() {
     let (mut sound, mut refused) = (0, 0);
     for _ in 0..6_000 {
         let mut source = String::from(if rng.one_in(2) { "S -> " } else { "" });
-        for _ in 0..1 + rng.below(14) {
+        for _ in 0..=rng.below(14) {
             source.push_str(rng.choose(&pieces).copied().unwrap_or_default());
         }
         match Pcfg::parse(&source, &options) {
