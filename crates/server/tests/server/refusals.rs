@@ -78,7 +78,7 @@ async fn fields_are_refused_by_name() {
             json!({"response_format": {"type": "structural_tag"}}),
             400,
             "response_format",
-            "unsupported_parameter",
+            "invalid_structural_tag",
         ),
         (json!({"tools": [{"type": "function"}]}), 400, "tools[0].function", "missing_required_parameter"),
     ] {
