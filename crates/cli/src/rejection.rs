@@ -2,7 +2,7 @@
 
 use maskwright::explain::Expectation;
 use maskwright::{Diagnostic, MatchError, Matcher, Span};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::readable;
