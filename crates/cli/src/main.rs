@@ -10,6 +10,7 @@
 //! maskwright schema-to-regex --schema person.json             one regular expression for the same texts
 //! maskwright generate --schema person.json --prompt 'Who was Ada Lovelace?'   let a model write under a constraint
 //! maskwright serve                                            a model behind the API of OpenAI, and a page
+//! maskwright pcfg parse --grammar english.pcfg the dog sees Kim  the best parse, drawn
 //! maskwright vocab   --tokenizer tokenizer.json               what is in a tokenizer
 //! maskwright demo                                             all of it at a glance
 //! ```
@@ -38,7 +39,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::generate;
 #[cfg(feature = "server")]
 use crate::commands::serve;
-use crate::commands::{check, debug, demo, explain, forced, index, mask, schema_to_regex, vocab};
+use crate::commands::{check, debug, demo, explain, forced, index, mask, pcfg, schema_to_regex, vocab};
 use crate::failure::{Failure, Verdict};
 
 /// Compiling is many small allocations: with this allocator the first mask comes in two thirds of the time.
@@ -66,6 +67,7 @@ enum Command {
     Index(index::Args),
     Debug(debug::Args),
     SchemaToRegex(schema_to_regex::Args),
+    Pcfg(pcfg::Args),
     Vocab(vocab::Args),
     #[cfg(feature = "runtime")]
     Generate(generate::Args),
@@ -84,6 +86,7 @@ impl Command {
             Self::Index(args) => index::run(args, out),
             Self::Debug(args) => debug::run(args, out),
             Self::SchemaToRegex(args) => schema_to_regex::run(args, out),
+            Self::Pcfg(args) => pcfg::run(args, out),
             Self::Vocab(args) => vocab::run(args, out),
             #[cfg(feature = "runtime")]
             Self::Generate(args) => generate::run(args, out),
@@ -103,6 +106,7 @@ impl Command {
             Self::Index(args) => args.wants_json(),
             Self::Debug(args) => args.json,
             Self::SchemaToRegex(args) => args.json,
+            Self::Pcfg(args) => args.wants_json(),
             Self::Vocab(args) => args.json,
             #[cfg(feature = "runtime")]
             Self::Generate(args) => args.json,

@@ -523,3 +523,67 @@ fn serve_says_what_is_wrong_before_it_listens() {
     let both = ["--constrained-json-disable-any-whitespace", "--constrained-json-whitespace-pattern", " "];
     check(&[&["serve"][..], &both].concat(), 2, "cannot be used with");
 }
+
+#[test]
+fn prefixes_of_a_weighted_grammar() {
+    let args = ["pcfg", "prefix", "--grammar", "-", "--json", "a", "a", "a"];
+    let answer = run_with_input(&args, "S -> a [0.6] | S S [0.4]\n");
+    assert_eq!(answer.code, Some(0), "{}", answer.err);
+    let value = answer.json();
+    let logs: Vec<f64> =
+        value["prefix_logprobs"].as_array().unwrap().iter().map(|log| log.as_f64().unwrap()).collect();
+    for (log, wanted) in logs.iter().zip([1.0f64, 0.4, 1.6 * 0.16]) {
+        assert!((log.exp() - wanted).abs() < 1e-12, "{value}");
+    }
+    assert_eq!(logs.len(), 3);
+    assert!((value["sentence_logprob"].as_f64().unwrap().exp() - 2.0 * 0.216 * 0.16).abs() < 1e-12);
+    // What cannot come has no logarithm.
+    let answer = run_with_input(
+        &["pcfg", "prefix", "--grammar", "-", "--json", "a", "b", "a"],
+        "S -> a S [0.4] | a [0.6]",
+    );
+    assert_eq!(
+        (answer.code, answer.json()["prefix_logprobs"][1].is_null()),
+        (Some(1), true),
+        "{}",
+        answer.out
+    );
+    assert!(answer.json()["sentence_logprob"].is_null());
+}
+
+#[test]
+fn weighted_grammars_are_parsed_sampled_and_trained() {
+    let grammar = "S -> NP sleeps\nNP -> kim [0.8] | \"<x>\" [0.2]\n";
+    let svg = std::env::temp_dir().join(format!("maskwright-{}.svg", std::process::id()));
+    let path = svg.to_str().expect("a path of characters");
+    let answer =
+        run_with_input(&["pcfg", "parse", "--grammar", "-", "--svg", path, "<x>", "sleeps"], grammar);
+    assert!(answer.out.starts_with("S\n├─ NP\n│  └─ <x>\n└─ sleeps\n"), "{}{}", answer.out, answer.err);
+    let picture = std::fs::read_to_string(&svg).expect("a picture");
+    std::fs::remove_file(&svg).expect("it was there");
+    assert!(picture.starts_with("<svg") && picture.contains("&lt;x&gt;"), "{picture}");
+    let answer = run_with_input(&["pcfg", "parse", "--grammar", "-", "--json", "kim"], grammar);
+    assert_eq!((answer.code, answer.json()["tree"].is_null()), (Some(1), true));
+    let answer = run_with_input(&["pcfg", "sample", "--grammar", "-", "--count", "3", "--json"], grammar);
+    assert_eq!(answer.json()["sentences"].as_array().map(Vec::len), Some(3));
+    let corpus = std::env::temp_dir().join(format!("maskwright-{}.txt", std::process::id()));
+    std::fs::write(&corpus, "kim sleeps\n<x> sleeps\n").expect("a corpus");
+    let path = corpus.to_str().expect("a path of characters");
+    let answer = run_with_input(&["pcfg", "train", "--grammar", "-", "--sentences", path], grammar);
+    std::fs::remove_file(&corpus).expect("it was there");
+    assert!(answer.out.contains("NP -> kim [0.5] | \"<x>\" [0.5]"), "{}{}", answer.out, answer.err);
+}
+
+#[test]
+fn wrong_weighted_grammars_are_refused_with_their_place() {
+    let answer = run_with_input(&["pcfg", "prefix", "--grammar", "-", "a"], "S -> a [0.5]");
+    assert_eq!(answer.code, Some(2));
+    assert!(
+        answer.err.contains("<stdin>:1:1: error: the probabilities of `S` add up to 0.5"),
+        "{}",
+        answer.err
+    );
+    let answer =
+        run_with_input(&["pcfg", "prefix", "--grammar", "-", "--normalise", "--json", "a"], "S -> a [0.5]");
+    assert_eq!(answer.code, Some(0), "{}", answer.out);
+}

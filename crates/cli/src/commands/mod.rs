@@ -9,6 +9,7 @@ pub(crate) mod forced;
 pub(crate) mod generate;
 pub(crate) mod index;
 pub(crate) mod mask;
+pub(crate) mod pcfg;
 pub(crate) mod schema_to_regex;
 #[cfg(feature = "server")]
 pub(crate) mod serve;

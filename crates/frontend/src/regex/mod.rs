@@ -43,7 +43,10 @@ mod parse;
 mod unicode;
 mod write;
 
+use maskwright_automata::{Dfa, Exprs, Limits};
 use maskwright_grammar::{Diagnostic, ExprId, Grammar, GrammarBuilder, Span};
+
+use crate::translate::translate;
 
 pub use ast::{Ast, Kind, Look, Place};
 pub use write::{WriteError, WriteErrorKind, WriteLimits, write};
@@ -117,4 +120,23 @@ pub fn grammar(pattern: &str, options: &Options) -> Result<Grammar, Diagnostic> 
     let root = builder.declare("root");
     builder.define(root, body);
     builder.finish(root).map_err(|error| Diagnostic::error(Span::new(0, pattern.len()), error.to_string()))
+}
+
+/// Reads a pattern and builds its minimal automaton.
+///
+/// ```
+/// use maskwright_automata::Limits;
+/// use maskwright_frontend::regex::{Options, automaton};
+/// let year = automaton(r"[0-9]{4}", &Options::default(), &Limits::default()).unwrap();
+/// assert!(year.matches(b"2026") && !year.matches(b"26"));
+/// ```
+pub fn automaton(pattern: &str, options: &Options, limits: &Limits) -> Result<Dfa, Diagnostic> {
+    let whole = Span::new(0, pattern.len());
+    let grammar = grammar(pattern, options)?;
+    let mut exprs = Exprs::new();
+    let root = grammar.rule(grammar.root()).expr();
+    // A pattern has no rules, tokens or JSON strings, so there is nothing that could be handed back.
+    let root = translate(|id| grammar.expr(id), |_| None, root, &mut exprs)
+        .map_err(|_| Diagnostic::error(whole, "the pattern is more than a regular expression"))?;
+    Dfa::build(&mut exprs, root, limits).map_err(|error| Diagnostic::error(whole, error.to_string()))
 }

@@ -1,0 +1,78 @@
+//! Grammars with probabilities, done right.
+//!
+//! ```
+//! use maskwright_weighted::{Options, Parser, Pcfg, Real};
+//!
+//! let grammar = Pcfg::parse("
+//!     S  -> NP VP
+//!     NP -> \"Alice\" [0.5] | \"Bob\" [0.3] | NP \"and\" NP [0.2]
+//!     VP -> \"sleeps\" [0.6] | \"sees\" NP [0.4]
+//! ", &Options::default()).unwrap();
+//!
+//! let mut parser = Parser::<Real>::new(&grammar).unwrap();
+//! for word in ["Alice", "sees"] {
+//!     assert!(parser.step_word(word));
+//! }
+//! assert!((parser.prefix_logprob().exp() - 0.5 * 0.4).abs() < 1e-12);
+//! let next = parser.next_terminal_distribution();
+//! let bob = grammar.literal("Bob").unwrap();
+//! assert!((next.of(bob) - 0.3 / 0.8).abs() < 1e-12); // `NP -> NP "and" NP` begins with a name as well
+//! ```
+//!
+//! # What is here
+//!
+//! | | |
+//! |---|---|
+//! | [`Pcfg`] | a grammar: text form, checks, warnings |
+//! | [`Parser`] | reads terminals one at a time: prefix and sentence probabilities, the distribution of what comes next |
+//! | [`ByteParser`] | the same over bytes, for terminals of any length |
+//! | [`Adapter`] | the same over the tokens of a model: masks, scores, what is under way |
+//! | [`best_parse`], [`Tree`] | the most probable derivation, drawn |
+//! | [`train`], [`expected_counts`] | probabilities from sentences |
+//! | [`guide`], [`log_mask_mass`], [`ExactSampler`] | a grammar's opinion in generation, and sampling without the distortion of a mask |
+//! | [`Sampler`] | random sentences |
+//! | [`semiring`] | the same parser with other numbers: yes or no, logarithms, best, how many, shortest |
+//!
+//! # How it works
+//!
+//! Stolcke's probabilistic version of Earley's algorithm (1995), with everything that needs no input summed beforehand: empty texts, chains of unit
+//! rules and left recursion, loop by loop (`closure.rs`). Predictions are never written down (`chart.rs`), so a lexicon of any size is
+//! free until one of its words is read. None of this is on the way of a mask; the mask engine knows nothing of it.
+
+mod adapter;
+mod bytes;
+mod chart;
+mod closure;
+mod core;
+mod empty;
+mod parser;
+pub mod pcfg;
+mod reject;
+mod sample;
+mod scc;
+mod score;
+pub mod semiring;
+mod shortest;
+mod tables;
+mod terminal;
+mod train;
+mod tree;
+mod viterbi;
+
+pub use adapter::{Adapter, PartialMatch, StateInfo};
+pub use bytes::{ByteParser, Partial};
+pub use parser::{Next, Parser};
+pub use pcfg::{NonterminalId, Options, Pcfg, Rule, RuleId, Symbol, TerminalId};
+pub use reject::{Checker, ExactSampler, SampleError, SampleLimits};
+pub use sample::{Random, Sampler};
+pub use score::{guide, log_mask_mass};
+pub use semiring::{Boolean, Count, Log, MaxPlus, MinPlus, Real, Semiring};
+pub use terminal::{Pattern, Terminal};
+pub use train::{Counts, Trained, Training, expected_counts, train};
+pub use tree::{Label, Node, Tree};
+pub use viterbi::best_parse;
+
+/// Runs the examples of the page about weighted grammars.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/weighted.md")]
+struct Page;

@@ -1,0 +1,104 @@
+//! Terminals: a literal text, or a pattern.
+//!
+//! A pattern says which texts are allowed but not how likely they are, and a probability over texts needs an answer. Here it is the plainest one that
+//! adds up to one: at each place of the pattern's automaton every byte that may come next is equally likely, and so is stopping where it may stop.
+//!
+//! ```text
+//! /ab?/    a: 1     then  b: 1/2,  stop: 1/2     so  "a" has 1/2 and "ab" has 1/2
+//! ```
+//!
+//! Where a text is a sequence of *terminals* and not of bytes ([`Parser`](crate::Parser)), a terminal is one symbol and its inside does not matter.
+
+use core::fmt;
+use std::sync::Arc;
+
+use maskwright_automata::Dfa;
+
+/// What a derivation ends in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Terminal {
+    /// Exactly these bytes; at least one.
+    Literal(Box<[u8]>),
+    /// One of the texts of a regular expression.
+    Pattern(Pattern),
+}
+
+/// A regular expression with its automaton.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    source: Box<str>,
+    dfa: Arc<Dfa>,
+}
+
+impl Terminal {
+    /// Whether the terminal can be this text.
+    pub fn matches(&self, text: &[u8]) -> bool {
+        match self {
+            Self::Literal(bytes) => **bytes == *text,
+            Self::Pattern(pattern) => pattern.dfa.matches(text),
+        }
+    }
+}
+
+impl fmt::Display for Terminal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literal(bytes) => write!(f, "{:?}", String::from_utf8_lossy(bytes)),
+            Self::Pattern(pattern) => write!(f, "/{}/", pattern.source.replace('/', "\\/")),
+        }
+    }
+}
+
+impl Pattern {
+    pub(crate) fn new(source: &str, dfa: Dfa) -> Self {
+        Self { source: source.into(), dfa: Arc::new(dfa) }
+    }
+
+    /// The expression as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Its automaton.
+    pub fn dfa(&self) -> &Dfa {
+        &self.dfa
+    }
+
+    /// The probability of each byte that may come next.
+    pub(crate) fn of_byte(&self, state: u32) -> f64 {
+        1.0 / self.choices(state)
+    }
+
+    /// The probability of each byte that may come first, given that there is one.
+    pub(crate) fn of_first(&self) -> f64 {
+        1.0 / f64::from(self.dfa.live(self.dfa.start()).len() as u32)
+    }
+
+    /// The probability of stopping.
+    pub(crate) fn of_stop(&self, state: u32) -> f64 {
+        if self.dfa.is_accepting(state) { 1.0 / self.choices(state) } else { 0.0 }
+    }
+
+    /// Whether a text can go on after this state.
+    pub(crate) fn goes_on(&self, state: u32) -> bool {
+        !self.dfa.live(state).is_empty()
+    }
+
+    fn choices(&self, state: u32) -> f64 {
+        f64::from(self.dfa.live(state).len() as u32 + u32::from(self.dfa.is_accepting(state)))
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Pattern {}
+
+impl core::hash::Hash for Pattern {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        self.source.hash(state);
+    }
+}

@@ -1,0 +1,250 @@
+//! The best derivation of a text.
+//!
+//! The chart is filled with [`MaxPlus`], where adding takes the better of two. It then knows the weight of the best derivation of everything, and the derivation itself is found
+//! by asking, from the top, which rule and which split has that weight. That costs nothing while reading, and a tree is asked for once.
+//!
+//! Chains of unit rules and empty texts can go in circles. A circle is never better, but rounding may make it look as good; so a chain never meets the same
+//! symbol twice over the same part of the text.
+
+use core::cmp::Ordering;
+
+use maskwright_grammar::Diagnostic;
+
+use crate::core::Core;
+use crate::parser::Parser;
+use crate::pcfg::{NonterminalId, Pcfg};
+use crate::semiring::MaxPlus;
+use crate::tree::{Label, Node, Tree};
+
+/// The most probable derivation of a sequence of words; nothing if they are no sentence.
+///
+/// ```
+/// use maskwright_weighted::{Options, Pcfg, best_parse};
+/// let grammar = Pcfg::parse("NP -> NP and NP [0.3] | kim [0.4] | sandy [0.3]", &Options::default()).unwrap();
+/// let tree = best_parse(&grammar, &["kim", "and", "sandy"]).unwrap().unwrap();
+/// assert_eq!(tree.brackets(&grammar), "(NP (NP kim) and (NP sandy))");
+/// assert!((tree.log_probability.exp() - 0.3 * 0.4 * 0.3).abs() < 1e-12);
+/// assert_eq!(best_parse(&grammar, &["kim", "and"]).unwrap(), None);
+/// ```
+pub fn best_parse<W: AsRef<str>>(grammar: &Pcfg, words: &[W]) -> Result<Option<Tree>, Diagnostic> {
+    let mut parser = Parser::<MaxPlus>::keeping(grammar)?;
+    for word in words {
+        if !parser.step_word(word.as_ref()) {
+            return Ok(None);
+        }
+    }
+    if !parser.accepted() {
+        return Ok(None);
+    }
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    let mut search = Search { core: parser.chart.core(), parser: &parser, words: &words, nodes: Vec::new() };
+    search.run();
+    Ok(Some(Tree { nodes: search.nodes, log_probability: parser.sentence_logprob() }))
+}
+
+/// Something to be explained: a symbol over a part of the text. `above` are the symbols on the way here over the same part.
+struct Task {
+    symbol: u32,
+    from: u32,
+    to: u32,
+    parent: Option<usize>,
+    above: Vec<u32>,
+}
+
+/// How a symbol was derived: the rule, and the part that each symbol of its right side covers.
+struct Derivation {
+    rule: u32,
+    /// Where each symbol begins, and at last where the whole ends.
+    cuts: Vec<u32>,
+}
+
+struct Search<'a> {
+    core: &'a Core,
+    parser: &'a Parser<MaxPlus>,
+    words: &'a [&'a str],
+    nodes: Vec<Node>,
+}
+
+impl Search<'_> {
+    fn run(&mut self) {
+        let to = self.parser.chart.position();
+        let mut work = vec![Task { symbol: self.core.start, from: 0, to, parent: None, above: Vec::new() }];
+        while let Some(task) = work.pop() {
+            if self.core.is_terminal(task.symbol) {
+                let word = self.words[task.from as usize].to_owned();
+                self.attach(Label::Word(word), task.parent);
+                continue;
+            }
+            let found = if task.from == task.to { self.empty(&task) } else { self.best(&task) };
+            // The chart has a weight for the symbol, so there is a derivation.
+            let Some(Derivation { rule, cuts }) = found else { continue };
+            let rule = &self.core.rules[rule as usize];
+            let parent = match rule.source {
+                Some(source) => {
+                    Some(self.attach(Label::Symbol(NonterminalId(rule.left), source), task.parent))
+                }
+                None => task.parent,
+            };
+            if rule.length == 0 && rule.source.is_some() {
+                self.attach(Label::Empty, parent);
+            }
+            for (at, &symbol) in self.core.right(rule).iter().enumerate().rev() {
+                let (from, to) = (cuts[at], cuts[at + 1]);
+                let mut above = Vec::new();
+                if (from, to) == (task.from, task.to) {
+                    above.clone_from(&task.above);
+                    above.push(task.symbol);
+                }
+                work.push(Task { symbol, from, to, parent, above });
+            }
+        }
+    }
+
+    fn attach(&mut self, label: Label, parent: Option<usize>) -> usize {
+        let at = self.nodes.len();
+        self.nodes.push(Node { label, children: Vec::new() });
+        if let Some(parent) = parent {
+            self.nodes[parent].children.push(at);
+        }
+        at
+    }
+
+    /// The best way for a symbol to be nothing.
+    fn empty(&self, task: &Task) -> Option<Derivation> {
+        let tables = &self.parser.chart.tables;
+        let mut best: Option<(f64, u32)> = None;
+        for &number in self.core.rules_of(task.symbol) {
+            let right = self.core.right(&self.core.rules[number as usize]);
+            if right.iter().any(|symbol| *symbol == task.symbol || task.above.contains(symbol)) {
+                continue;
+            }
+            let weight = tables.weights[number as usize]
+                + right.iter().map(|symbol| self.vanishes(*symbol)).sum::<f64>();
+            if weight > f64::NEG_INFINITY && best.is_none_or(|known| weight > known.0) {
+                best = Some((weight, number));
+            }
+        }
+        let (_, rule) = best?;
+        let length = self.core.rules[rule as usize].length as usize;
+        Some(Derivation { rule, cuts: vec![task.from; length + 1] })
+    }
+
+    fn vanishes(&self, symbol: u32) -> f64 {
+        self.parser.chart.tables.empty.get(symbol as usize).copied().unwrap_or(f64::NEG_INFINITY)
+    }
+
+    /// The best derivation of a symbol over a part that is not empty.
+    fn best(&self, task: &Task) -> Option<Derivation> {
+        let tables = &self.parser.chart.tables;
+        let mut best: Option<(f64, u32, Last)> = None;
+        for &number in self.core.rules_of(task.symbol) {
+            let rule = &self.core.rules[number as usize];
+            for dot in (rule.first..rule.first + rule.length).rev() {
+                let end = tables.ends[dot as usize + 1];
+                if end == f64::NEG_INFINITY {
+                    break;
+                }
+                for (last, weight) in self.lasts(dot, task.from, task.to) {
+                    let symbol = self.core.symbols[dot as usize];
+                    let circle =
+                        last.from == task.from && (symbol == task.symbol || task.above.contains(&symbol));
+                    // A whole that is one symbol is looked at last: where two are as good, the chain should end.
+                    let chain = last.from == task.from && !self.core.is_terminal(symbol);
+                    let weight = weight + end;
+                    let better = best.as_ref().is_none_or(|known| match weight.total_cmp(&known.0) {
+                        Ordering::Greater => true,
+                        Ordering::Equal => !chain,
+                        Ordering::Less => false,
+                    });
+                    if !circle && better {
+                        best = Some((weight, number, last));
+                    }
+                }
+            }
+        }
+        let (_, rule, last) = best?;
+        Some(Derivation { rule, cuts: self.cuts(rule, last, task) })
+    }
+
+    /// Every way for the symbol at a dot to be the last part that is not empty, in a rule from `origin`.
+    fn lasts(&self, dot: u32, origin: u32, to: u32) -> Vec<(Last, f64)> {
+        let symbol = self.core.symbols[dot as usize];
+        let mut out = Vec::new();
+        let mut offer = |from: u32, weight: f64| {
+            let before = self.before(dot, origin, from);
+            if before > f64::NEG_INFINITY {
+                out.push((Last { dot, from }, before + weight));
+            }
+        };
+        if self.core.is_terminal(symbol) {
+            let word = self.words[to as usize - 1];
+            if self.parser.terminals_of(word).contains(&self.core.terminal_of(symbol)) {
+                offer(to - 1, 0.0);
+            }
+        } else {
+            for &(from, found, weight) in &self.parser.chart.column(to).complete {
+                if found == symbol && from >= origin {
+                    offer(from, weight);
+                }
+            }
+        }
+        out
+    }
+
+    /// The weight of everything before a dot, from the origin of its rule to a column.
+    fn before(&self, dot: u32, origin: u32, to: u32) -> f64 {
+        let chart = &self.parser.chart;
+        if origin == to {
+            // Everything before the dot vanishes.
+            let rule = self.core.rule_of[dot as usize] as usize;
+            let first = self.core.rules[rule].first;
+            let gone: f64 = self.core.symbols[first as usize..dot as usize]
+                .iter()
+                .map(|symbol| self.vanishes(*symbol))
+                .sum();
+            return chart.tables.weights[rule] + gone;
+        }
+        let waiting = chart.waiting(to, self.core.symbols[dot as usize]);
+        let found = waiting.binary_search_by_key(&(dot, origin), |item| (item.dot, item.origin));
+        found.map_or(f64::NEG_INFINITY, |at| waiting[at].inner)
+    }
+
+    /// Goes back through the rule, part by part.
+    fn cuts(&self, rule: u32, last: Last, task: &Task) -> Vec<u32> {
+        let rule = &self.core.rules[rule as usize];
+        let mut cuts = vec![task.to; rule.length as usize + 1];
+        let mut last = last;
+        loop {
+            for cut in &mut cuts[..=(last.dot - rule.first) as usize] {
+                *cut = last.from;
+            }
+            if last.from == task.from {
+                return cuts;
+            }
+            let mut best: Option<(f64, Last)> = None;
+            let mut skipped = 0.0;
+            for dot in (rule.first..last.dot).rev() {
+                for (earlier, weight) in self.lasts(dot, task.from, last.from) {
+                    if best.as_ref().is_none_or(|known| weight + skipped > known.0) {
+                        best = Some((weight + skipped, earlier));
+                    }
+                }
+                skipped += self.vanishes(self.core.symbols[dot as usize]);
+                if skipped == f64::NEG_INFINITY {
+                    break;
+                }
+            }
+            match best {
+                Some((_, earlier)) => last = earlier,
+                None => return cuts,
+            }
+        }
+    }
+}
+
+/// The last part of a rule that is not empty: its dot, and where it begins.
+#[derive(Clone, Copy)]
+struct Last {
+    dot: u32,
+    from: u32,
+}
