@@ -13,7 +13,7 @@ use maskwright_runtime::{
     scheduler::{self, Sink},
     text::{
         chat::{ChatTemplate, Conversation},
-        encode_prompt,
+        encode_prompt, shielded,
     },
 };
 use maskwright_tokenizers::Tokenizer;
@@ -149,12 +149,13 @@ impl Engine {
             let message = "the model has no chat template; use /v1/completions with a plain prompt";
             ApiError::value(param, message)
         })?;
-        let written;
+        // What looks like a special token in a message is ordinary text. What we write ourselves below is not.
+        let messages = shielded(&self.tokenizer, messages);
+        let tools = tools.map(|tools| shielded(&self.tokenizer, tools));
         let (messages, tools) = if self.knows_tools {
             (messages, tools)
         } else {
-            written = plain_tools::write(messages, tools);
-            (&written, None)
+            (plain_tools::write(&messages, tools.as_ref()), None)
         };
         let vocabulary = self.vocabulary();
         let name =
@@ -162,8 +163,8 @@ impl Engine {
         let conversation = Conversation {
             bos_token: name(self.tokenizer.bos()),
             eos_token: name(vocabulary.eos().first().copied()),
-            tools,
-            ..Conversation::new(messages)
+            tools: tools.as_ref(),
+            ..Conversation::new(&messages)
         };
         let text =
             template.render(&conversation).map_err(|error| ApiError::value(param, error.to_string()))?;
