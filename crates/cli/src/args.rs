@@ -92,6 +92,7 @@ impl ConstraintArgs {
 /// One constraint or none, and how it is read.
 #[cfg(feature = "runtime")]
 #[derive(Debug, clap::Args)]
+#[command(mut_group("OneConstraint", |group| group.required(false)))]
 pub(crate) struct MaybeConstraintArgs {
     #[command(flatten)]
     one: Option<OneConstraint>,

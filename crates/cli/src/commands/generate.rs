@@ -66,7 +66,13 @@ struct SamplingArgs {
     #[arg(short = 'n', long = "answers", value_name = "N", default_value_t = 1, help_heading = "Sampling")]
     answers: usize,
     /// 0 takes the best token each time, 1 leaves chance as the model says
-    #[arg(long, value_name = "X", default_value_t = 0.0, help_heading = "Sampling")]
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 0.0,
+        allow_hyphen_values = true,
+        help_heading = "Sampling"
+    )]
     temperature: f32,
     /// Keep the K best tokens; 0 keeps all
     #[arg(long, value_name = "K", default_value_t = 0, help_heading = "Sampling")]

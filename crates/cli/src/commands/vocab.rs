@@ -130,7 +130,7 @@ impl Numbers {
             "aliases": self.aliases,
             "without_text": self.without_text,
             "text_bytes": self.text,
-            "max_token_bytes": vocabulary.max_token_bytes(),
+            "max_token_bytes": self.longest.map_or(0, |token| vocabulary.bytes(token).len()),
             "longest_token": self.longest.map(|token| token.0),
             "trie_nodes": vocabulary.trie().len(),
             "class_trie_nodes": classes,
