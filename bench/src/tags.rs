@@ -138,7 +138,12 @@ fn measure(
 }
 
 fn cases() -> Vec<Case> {
-    vec![tools("tools_400", "<function="), tools("tools_400_hermes", "<tool_call>\n"), triggers(), reasoning()]
+    vec![
+        tools("tools_400", "<function="),
+        tools("tools_400_hermes", "<tool_call>\n"),
+        triggers(),
+        reasoning(),
+    ]
 }
 
 /// Four hundred tools behind one trigger, with free text between the calls.
@@ -179,9 +184,7 @@ fn triggers() -> Case {
     let mut random = Random::new(6);
     let names: Vec<String> =
         (0..20).map(|index| format!("<{}-{index:02}", crate::tails::word(&mut random))).collect();
-    let tag = |name: &String| {
-        json!({"type": "tag", "begin": format!("{name}>"), "content": {"type": "any_text"}, "end": "</end>"})
-    };
+    let tag = |name: &String| json!({"type": "tag", "begin": format!("{name}>"), "content": {"type": "any_text"}, "end": "</end>"});
     let tags: Vec<Value> = names.iter().map(tag).collect();
     let text = |index: usize| {
         let (a, b, c) =
