@@ -14,10 +14,14 @@ fn main() -> io::Result<()> {
     let mut table = String::from("/// The files of the page.\nstatic FILES: &[File] = &[\n");
     for file in &files {
         let path = file.strip_prefix(&folder).unwrap_or(file).to_string_lossy().replace('\\', "/");
-        table += &format!(
-            "    File {{ path: {path:?}, content: include_bytes!({:?}) }},\n",
-            file.display().to_string()
-        );
+        let file = file.display().to_string();
+        table.extend([
+            "    File { path: ",
+            &format!("{path:?}"),
+            ", content: include_bytes!(",
+            &format!("{file:?}"),
+            ") },\n",
+        ]);
     }
     table += "];\n";
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());

@@ -1,5 +1,7 @@
 //! The flags that say how a JSON Schema is read.
 
+use core::str::FromStr;
+
 use clap::ValueEnum;
 use maskwright::json_schema::{KeyOrder, Options, Strictness, Whitespace};
 
@@ -7,7 +9,7 @@ use maskwright::json_schema::{KeyOrder, Options, Strictness, Whitespace};
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArgs {
     /// White space between tokens: `flexible`, `flexible:MAX`, `compact`, `spaced`, `indent:N`, `natural`
-    #[arg(long, value_name = "STYLE", value_parser = whitespace, help_heading = "JSON Schema")]
+    #[arg(long, value_name = "STYLE", value_parser = Whitespace::from_str, help_heading = "JSON Schema")]
     whitespace: Option<Whitespace>,
     /// White space between tokens as a regular expression, as in ` ?`
     #[arg(
@@ -74,25 +76,5 @@ impl SchemaArgs {
             Some(Objects::Standard) | None => Strictness::Standard,
         };
         Options::default().with_whitespace(whitespace).with_key_order(order).with_strictness(strictness)
-    }
-}
-
-/// Reads a style of white space.
-fn whitespace(text: &str) -> Result<Whitespace, String> {
-    let (style, number) = match text.split_once(':') {
-        None => (text, None),
-        Some((style, digits)) => {
-            let number = digits.parse().map_err(|_| format!("`{digits}` is no number of characters"))?;
-            (style, Some(number))
-        }
-    };
-    match (style, number) {
-        ("flexible", None) => Ok(Whitespace::default()),
-        ("flexible", Some(max_run)) => Ok(Whitespace::Flexible { max_run }),
-        ("compact", None) => Ok(Whitespace::Compact),
-        ("spaced", None) => Ok(Whitespace::Spaced),
-        ("indent", Some(width)) => Ok(Whitespace::Indent(width)),
-        ("natural", None) => Ok(Whitespace::Natural),
-        _ => Err("known are flexible, flexible:MAX, compact, spaced, indent:N and natural".to_owned()),
     }
 }

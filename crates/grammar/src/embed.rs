@@ -25,7 +25,7 @@
 //! assert_eq!(outer.finish(root).unwrap().to_string(), "root ::= nest \";\"\nnest ::= \"(\" nest \")\" | \"x\"");
 //! ```
 
-use crate::{Expr, ExprId, Grammar, GrammarBuilder, RuleId};
+use crate::{Expr, ExprId, Grammar, GrammarBuilder, GrammarError, RuleId};
 
 impl GrammarBuilder {
     /// Copies what the root of another grammar reaches, and returns the expression that matches what that grammar matches.
@@ -33,17 +33,16 @@ impl GrammarBuilder {
     /// A root that nobody calls is put in place, so that a grammar of one rule stays usable where no rule may stand. Whoever uses
     /// the result more than once may want to give it a rule of its own. Embedding a grammar twice copies its rules twice.
     pub fn embed(&mut self, grammar: &Grammar) -> ExprId {
-        self.embed_replacing(grammar, |_, _| None)
+        self.copy_all(grammar, &mut |_, _| None).0
     }
 
-    /// The same, with other expressions in place of those for which `replace` gives one. It sees the expressions as they
-    /// stand in the other grammar.
-    pub fn embed_replacing(
+    /// The expression that matches what the grammar matches, and the rule of its root, if somebody calls that.
+    fn copy_all(
         &mut self,
         grammar: &Grammar,
-        mut replace: impl FnMut(&mut Self, &Expr) -> Option<ExprId>,
-    ) -> ExprId {
-        let reached = Reached::of(grammar);
+        replace: &mut dyn FnMut(&mut Self, &Expr) -> Option<ExprId>,
+    ) -> (ExprId, Option<RuleId>) {
+        let mut reached = Reached::of(grammar, |expr| replace(self, expr));
         let rules: Vec<Option<RuleId>> = grammar
             .rule_ids()
             .map(|id| {
@@ -52,13 +51,13 @@ impl GrammarBuilder {
             })
             .collect();
         // Operands come first, so one pass is enough. What is not reached stands for nothing and is not looked at.
-        let mut copies: Vec<Option<ExprId>> = vec![None; grammar.exprs().len()];
         for id in grammar.expr_ids().filter(|id| reached.exprs[id.index()]) {
-            let expr = grammar.expr(id);
-            let copy = replace(self, expr).unwrap_or_else(|| self.copy(expr, &copies, &rules));
-            copies[id.index()] = Some(copy);
+            if reached.copies[id.index()].is_none() {
+                let copy = self.copy(grammar.expr(id), &reached.copies, &rules);
+                reached.copies[id.index()] = Some(copy);
+            }
         }
-        let mut copy_of = |id: ExprId| match copies[id.index()] {
+        let mut copy_of = |id: ExprId| match reached.copies[id.index()] {
             Some(copy) => copy,
             None => self.never(),
         };
@@ -70,8 +69,8 @@ impl GrammarBuilder {
             }
         }
         match rules[grammar.root().index()] {
-            Some(rule) => self.rule(rule),
-            None => root,
+            Some(rule) => (self.rule(rule), Some(rule)),
+            None => (root, None),
         }
     }
 
@@ -97,23 +96,49 @@ impl GrammarBuilder {
     }
 }
 
+impl Grammar {
+    /// The part of this grammar that its root reaches, with other expressions in place of those for which `replace` gives one.
+    pub fn replacing(
+        &self,
+        mut replace: impl FnMut(&mut GrammarBuilder, &Expr) -> Option<ExprId>,
+    ) -> Result<Self, GrammarError> {
+        let mut g = GrammarBuilder::new();
+        let (body, root) = g.copy_all(self, &mut replace);
+        let root = root.unwrap_or_else(|| {
+            let root = g.declare(self.rule(self.root()).name());
+            g.define(root, body);
+            root
+        });
+        g.finish(root)
+    }
+}
+
 /// What the root reaches.
 struct Reached {
     exprs: Vec<bool>,
+    /// What stands in the place of an expression. Nothing is reached through what was replaced.
+    copies: Vec<Option<ExprId>>,
     /// The rules that are called from somewhere.
     called: Vec<bool>,
 }
 
 impl Reached {
-    fn of(grammar: &Grammar) -> Self {
-        let mut reached =
-            Self { exprs: vec![false; grammar.exprs().len()], called: vec![false; grammar.rules().len()] };
+    fn of(grammar: &Grammar, mut replace: impl FnMut(&Expr) -> Option<ExprId>) -> Self {
+        let mut reached = Self {
+            exprs: vec![false; grammar.exprs().len()],
+            copies: vec![None; grammar.exprs().len()],
+            called: vec![false; grammar.rules().len()],
+        };
         let mut work = vec![grammar.rule(grammar.root()).expr()];
         while let Some(id) = work.pop() {
             if core::mem::replace(&mut reached.exprs[id.index()], true) {
                 continue;
             }
             let expr = grammar.expr(id);
+            reached.copies[id.index()] = replace(expr);
+            if reached.copies[id.index()].is_some() {
+                continue;
+            }
             if let Expr::Rule(rule) = expr
                 && !core::mem::replace(&mut reached.called[rule.index()], true)
             {

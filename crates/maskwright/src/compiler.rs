@@ -182,8 +182,7 @@ impl Compiler {
     /// The second stage alone: a grammar as a program.
     pub fn program(&self, grammar: &Grammar) -> Result<Program, Error> {
         let resolved = self.resolve(grammar)?;
-        let grammar = resolved.as_ref().map_or(grammar, |resolved| &resolved.grammar);
-        compile(grammar, &self.shared().tables, &self.options.limits).map_err(Error::Compile)
+        compile(&resolved.grammar, &self.shared().tables, &self.options.limits).map_err(Error::Compile)
     }
 
     /// Bytes that all constraints of this compiler share: its library, and those of before that are still in use.
@@ -241,21 +240,16 @@ impl Compiler {
     fn bind(&self, grammar: &Grammar, limits: &Limits) -> Result<Arc<BoundProgram>, Error> {
         let shared = self.shared();
         let resolved = self.resolve(grammar)?;
-        let grammar = resolved.as_ref().map_or(grammar, |resolved| &resolved.grammar);
-        let program = compile(grammar, &shared.tables, limits).map_err(Error::Compile)?;
-        let needs_numbers = resolved.as_ref().is_some_and(|resolved| resolved.needs_numbers);
-        let library = if needs_numbers { shared.numbered() } else { &shared.library };
+        let program = compile(&resolved.grammar, &shared.tables, limits).map_err(Error::Compile)?;
+        let library = if resolved.needs_numbers { shared.numbered() } else { &shared.library };
         let bound = BoundProgram::new(Arc::new(program), library.clone());
         bound.check_limits().map_err(Error::Compile)?;
         Ok(bound)
     }
 
     /// Puts in the tokens that a grammar asks for, if it does.
-    pub(crate) fn resolve(&self, grammar: &Grammar) -> Result<Option<Resolved>, Error> {
-        if !grammar.has_tokens() {
-            return Ok(None);
-        }
-        resolve(grammar, &self.vocabulary).map(Some).map_err(Error::Compile)
+    pub(crate) fn resolve<'g>(&self, grammar: &'g Grammar) -> Result<Resolved<'g>, Error> {
+        resolve(grammar, &self.vocabulary).map_err(Error::Compile)
     }
 }
 

@@ -37,13 +37,12 @@ impl Compiler {
     pub fn index_of_grammar(&self, grammar: &Grammar, limits: &IndexLimits) -> Result<Index, Error> {
         let shared = self.shared();
         let resolved = self.resolve(grammar)?;
-        if resolved.as_ref().is_some_and(|resolved| resolved.needs_numbers || resolved.asks_for_end) {
+        if resolved.needs_numbers || resolved.asks_for_end {
             let message =
                 "the constraint asks for ordinary tokens by number, or for the end token, and has no index";
             return Err(Error::Compile(CompileError::Tokens(message.into())));
         }
-        let grammar = resolved.as_ref().map_or(grammar, |resolved| &resolved.grammar);
-        Index::build(grammar, &shared.library, &shared.tables, limits).map_err(Error::Index)
+        Index::build(&resolved.grammar, &shared.library, &shared.tables, limits).map_err(Error::Index)
     }
 
     /// Compares every state and token of an index with a constraint, byte by byte.
@@ -55,7 +54,6 @@ impl Compiler {
     ) -> Result<Result<IndexChecks, Flaw>, Error> {
         let grammar = self.grammar(constraint)?;
         let resolved = self.resolve(&grammar)?;
-        let grammar = resolved.map_or(grammar, |resolved| resolved.grammar);
-        Ok(index.check_constraint(&grammar, self.vocabulary(), &self.shared().tables, limits))
+        Ok(index.check_constraint(&resolved.grammar, self.vocabulary(), &self.shared().tables, limits))
     }
 }

@@ -145,7 +145,7 @@ fn free_text_is_what_its_definition_says() {
     let mut compiled = 0;
     for round in 0..300 {
         let rules: Vec<(String, String)> =
-            (0..1 + round % 3).map(|i| (letters(4), format!("{i}{}", letters(2)))).collect();
+            (0..=round % 3).map(|i| (letters(4), format!("{i}{}", letters(2)))).collect();
         let excludes: Vec<String> = (0..round % 2).map(|_| letters(3)).collect();
         let pairs: Vec<String> = rules
             .iter()
@@ -223,7 +223,7 @@ fn damaged_tags_are_refused_or_read() {
         for case in &file.case {
             for _ in 0..40 {
                 let mut text: Vec<char> = case.tag.chars().collect();
-                for _ in 0..1 + random(3) {
+                for _ in 0..=random(3) {
                     let (at, end) = (random(text.len() + 1), random(text.len() + 1));
                     match random(3) {
                         0 => drop(text.drain(at.min(end)..at.max(end).min(at.min(end) + 12))),

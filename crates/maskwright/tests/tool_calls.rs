@@ -133,7 +133,7 @@ fn lines(events: &[Event]) -> Vec<String> {
         };
         match lines.last_mut() {
             Some((last, so_far)) if *last == kind && matches!(kind, "text" | "reasoning") => {
-                so_far.push_str(&text)
+                so_far.push_str(&text);
             }
             _ => lines.push((kind, text)),
         }
@@ -345,7 +345,7 @@ fn hints(tree: &tag::Format) -> Vec<String> {
                 for (key, value) in map {
                     match (&**key, value) {
                         ("begin" | "end" | "separator", Value::String(text)) if !text.is_empty() => {
-                            found.push(text.clone())
+                            found.push(text.clone());
                         }
                         ("json_schema", _) => {}
                         _ => work.push(value),

@@ -103,7 +103,9 @@ fn masks_are_the_same_and_nothing_is_compiled_twice() {
 fn what_was_loaded_can_be_saved_again() {
     let vocabulary = vocabulary();
     let first = client(&vocabulary);
-    constraints().iter().for_each(|constraint| drop(walk(&first, constraint, 1)));
+    for constraint in &constraints() {
+        drop(walk(&first, constraint, 1));
+    }
     let file = saved(&first);
     let second = client(&vocabulary);
     second.load(&file).expect("a file");
@@ -137,7 +139,9 @@ fn other_files_are_refused() {
 fn damaged_files_are_refused_and_change_nothing() {
     let vocabulary = vocabulary();
     let before = client(&vocabulary);
-    constraints().iter().for_each(|constraint| drop(walk(&before, constraint, 3)));
+    for constraint in &constraints() {
+        drop(walk(&before, constraint, 3));
+    }
     let file = saved(&before);
     let after = client(&vocabulary);
     let mut rng = Rng::new(5);

@@ -213,34 +213,8 @@ fn chart_and_derivatives_agree() {
 /// `root ::= ~~(the old root)`; `None` if the old root is not regular.
 fn doubly_complemented(grammar: &Grammar) -> Option<Grammar> {
     let mut g = GrammarBuilder::new();
-    let rules: Vec<_> = grammar.rules().iter().map(|rule| g.declare(rule.name())).collect();
-    let mut copied: Vec<ExprId> = Vec::new();
-    for expr in grammar.exprs() {
-        use maskwright_grammar::Expr;
-        let operands: Vec<ExprId> = expr.operands().iter().map(|op| copied[op.index()]).collect();
-        copied.push(match expr {
-            Expr::Never => g.never(),
-            Expr::Empty => g.empty(),
-            Expr::Bytes(bytes) => g.bytes(bytes),
-            Expr::Class(set) => g.class(set.clone()),
-            Expr::Token(set) => g.token(set.clone()),
-            Expr::Seq(_) => g.seq(operands),
-            Expr::Alt(_) => g.alt(operands),
-            Expr::Repeat { min, max, .. } => g.repeat(operands[0], *min, *max),
-            Expr::And(_) => g.and(operands),
-            Expr::Not(_) => g.not(operands[0]),
-            Expr::Rule(rule) => g.rule(rules[rule.index()]),
-            Expr::JsonString(_) => g.json_string(operands[0]),
-            Expr::Scope { required, .. } => g.scope(operands[0], required.iter().cloned()),
-            Expr::Distinct(_) => g.distinct(operands[0]),
-            Expr::Limit { tokens, .. } => g.limit(operands[0], *tokens),
-        });
-    }
-    for (&rule, old) in rules.iter().zip(grammar.rules()) {
-        g.define(rule, copied[old.expr().index()]);
-    }
+    let old = g.embed(grammar);
     let root = g.declare("twice");
-    let old = g.rule(rules[grammar.root().index()]);
     let not = g.not(old);
     let not_not = g.not(not);
     g.define(root, not_not);

@@ -160,7 +160,7 @@ fn answers(
     }
     // The time of the model and of choosing, without the prompt, which is the same text each time and is read once.
     let after = scheduler.statistics();
-    let time =
-        (after.model + after.sample + after.mask_wait) - (before.model + before.sample + before.mask_wait);
+    let time = (after.model + after.sample + after.mask_wait)
+        .saturating_sub(before.model + before.sample + before.mask_wait);
     Ok((rate((after.answer_tokens - before.answer_tokens) as usize, time), last))
 }

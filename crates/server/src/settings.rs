@@ -30,7 +30,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             max_body: 16 << 20,
-            request_timeout: Duration::from_mins(10),
+            request_timeout: Duration::from_secs(600),
             receive_timeout: Duration::from_secs(15),
             stop_timeout: Duration::from_secs(30),
             max_connections: 4096,

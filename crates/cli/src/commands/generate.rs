@@ -20,6 +20,7 @@ use crate::readable;
 /// Let a model write, under a constraint or without one
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// A GGUF file, a folder with a model, or `smollm2`, the small model that `make assets` fetches
     #[arg(long, value_name = "PATH", default_value = "smollm2", help_heading = "Model")]
@@ -302,14 +303,11 @@ impl Answer {
         );
         if usage.masks > 0 {
             let each = usage.mask / u32::try_from(usage.masks).unwrap_or(u32::MAX);
-            line += &format!("; mask {} a token", readable::time(each));
+            line.extend(["; mask ", &readable::time(each), " a token"]);
         }
         if usage.forced_tokens > 0 {
-            line += &format!(
-                "; {} tokens forced ({})",
-                usage.forced_tokens,
-                share(usage.forced_tokens, usage.answer_tokens)
-            );
+            let share = share(usage.forced_tokens, usage.answer_tokens);
+            line.extend(["; ", &usage.forced_tokens.to_string(), " tokens forced (", &share, ")"]);
         }
         line
     }

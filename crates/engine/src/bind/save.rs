@@ -49,7 +49,9 @@ impl Library {
         }
         let number = |automaton: &Arc<Automaton>| numbers[&Arc::as_ptr(automaton).addr()];
         out.body.word(automata.len() as u32);
-        automata.iter().for_each(|automaton| automaton.write(&mut out.body));
+        for automaton in &automata {
+            automaton.write(&mut out.body);
+        }
         out.body.word(kept.len() as u32);
         for (key, table) in &kept {
             out.body.bytes(key);

@@ -5,6 +5,8 @@
 //! `FF 00 00 02 2C`, a set of tokens is a few ranges of such numbers, and nothing behind this pass
 //! knows that there are special tokens.
 
+use std::borrow::Cow;
+
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar, GrammarBuilder, TokenBase, TokenRef, TokenSet};
 use maskwright_vocab::{MARK, TokenId, Vocabulary, number_spelling};
 
@@ -12,9 +14,9 @@ use super::CompileError;
 
 /// A grammar in which no token is asked for.
 #[derive(Debug)]
-pub struct Resolved {
-    /// The grammar.
-    pub grammar: Grammar,
+pub struct Resolved<'g> {
+    /// The grammar; the same one, if it asked for none.
+    pub grammar: Cow<'g, Grammar>,
     /// Whether it asks for ordinary tokens by number, so that the vocabulary must be
     /// [numbered](Vocabulary::numbered).
     pub needs_numbers: bool,
@@ -36,16 +38,18 @@ pub struct Resolved {
 /// let call = g.token(TokenSet::these([TokenRef::name("<|call|>")]));
 /// let root = g.declare("root");
 /// g.define(root, call);
-/// let resolved = resolve(&g.finish(root)?, &vocabulary)?;
+/// let grammar = g.finish(root)?;
+/// let resolved = resolve(&grammar, &vocabulary)?;
 /// assert_eq!(resolved.grammar.to_string(), r#"root ::= "\xff\x00\x00\x02,""#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn resolve(grammar: &Grammar, vocabulary: &Vocabulary) -> Result<Resolved, CompileError> {
+pub fn resolve<'g>(grammar: &'g Grammar, vocabulary: &Vocabulary) -> Result<Resolved<'g>, CompileError> {
+    if !grammar.has_tokens() {
+        return Ok(Resolved { grammar: Cow::Borrowed(grammar), needs_numbers: false, asks_for_end: false });
+    }
     let (mut needs_numbers, mut asks_for_end) = (false, false);
     let mut failed = None;
-    let mut g = GrammarBuilder::new();
-    let root = g.declare(grammar.rule(grammar.root()).name());
-    let body = g.embed_replacing(grammar, |g, expr| {
+    let resolved = grammar.replacing(|g, expr| {
         let Expr::Token(set) = expr else { return None };
         match members(set, vocabulary) {
             Ok(tokens) => {
@@ -62,9 +66,8 @@ pub fn resolve(grammar: &Grammar, vocabulary: &Vocabulary) -> Result<Resolved, C
     if let Some(error) = failed {
         return Err(error);
     }
-    g.define(root, body);
-    match g.finish(root) {
-        Ok(grammar) => Ok(Resolved { grammar, needs_numbers, asks_for_end }),
+    match resolved {
+        Ok(grammar) => Ok(Resolved { grammar: Cow::Owned(grammar), needs_numbers, asks_for_end }),
         // It was finished before, and its rules are the same.
         Err(error) => Err(CompileError::Tokens(error.to_string())),
     }

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
+use core::str::FromStr;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -48,6 +49,30 @@ pub enum Whitespace {
     /// The first break that is written decides for the whole document: none, one space, or an indentation by two
     /// or four spaces or a tab. Indented documents may nest [`Limits::nesting`] levels deep.
     Natural,
+}
+
+impl FromStr for Whitespace {
+    type Err = String;
+
+    /// A style by its name: `compact`, `flexible:8`, `indent:2`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (style, number) = match text.split_once(':') {
+            None => (text, None),
+            Some((style, digits)) => {
+                let number = digits.parse().map_err(|_| format!("`{digits}` is no number of characters"))?;
+                (style, Some(number))
+            }
+        };
+        match (style, number) {
+            ("flexible", None) => Ok(Self::default()),
+            ("flexible", Some(max_run)) => Ok(Self::Flexible { max_run }),
+            ("compact", None) => Ok(Self::Compact),
+            ("spaced", None) => Ok(Self::Spaced),
+            ("indent", Some(width)) => Ok(Self::Indent(width)),
+            ("natural", None) => Ok(Self::Natural),
+            _ => Err("known are flexible, flexible:MAX, compact, spaced, indent:N and natural".to_owned()),
+        }
+    }
 }
 
 /// In which order the keys of an object may be written.

@@ -5,7 +5,7 @@
 //! productive, a sequence is if all its parts are, a choice if one is. The work is linear in the size of the grammar:
 //! each expression waits for its operands, and is looked at again only when one of them is found productive.
 
-use maskwright_grammar::{Expr, ExprId, Grammar, GrammarBuilder, GrammarError, RuleId};
+use maskwright_grammar::{Expr, ExprId, Grammar, GrammarError};
 
 /// The grammar without calls of rules that match nothing; `None` if the root is one of them.
 ///
@@ -24,7 +24,11 @@ pub(crate) fn prune(grammar: Grammar, recursive: bool) -> Result<Option<Grammar>
     if idle[grammar.root().index()] {
         return Ok(None);
     }
-    if idle.contains(&true) { rebuild(&grammar, &idle).map(Some) } else { Ok(Some(grammar)) }
+    if !idle.contains(&true) {
+        return Ok(Some(grammar));
+    }
+    let is_idle = |expr: &Expr| matches!(expr, Expr::Rule(rule) if idle[rule.index()]);
+    grammar.replacing(|g, expr| is_idle(expr).then(|| g.never())).map(Some)
 }
 
 /// Whether a few plain passes find every rule productive; "no" means "perhaps not".
@@ -116,48 +120,4 @@ impl Waiting {
         self.edges.push((user, self.first[awaited]));
         self.first[awaited] = self.edges.len() as u32 - 1;
     }
-}
-
-/// Builds the grammar again with `Never` for each call of an idle rule, and without these rules.
-fn rebuild(grammar: &Grammar, idle: &[bool]) -> Result<Grammar, GrammarError> {
-    let mut g = GrammarBuilder::new();
-    let rules: Vec<Option<RuleId>> = grammar
-        .rules()
-        .iter()
-        .zip(idle)
-        .map(|(rule, idle)| (!idle).then(|| g.declare(rule.name())))
-        .collect();
-    let mut new: Vec<ExprId> = Vec::with_capacity(grammar.exprs().len());
-    for expr in grammar.exprs() {
-        let of = |ids: &[ExprId]| ids.iter().map(|id| new[id.index()]).collect::<Vec<_>>();
-        let made = match expr {
-            Expr::Never => g.never(),
-            Expr::Empty => g.empty(),
-            Expr::Bytes(bytes) => g.bytes(bytes),
-            Expr::Class(set) => g.class(set.clone()),
-            Expr::Seq(parts) => g.seq(of(parts)),
-            Expr::Alt(parts) => g.alt(of(parts)),
-            Expr::Repeat { body, min, max } => g.repeat(new[body.index()], *min, *max),
-            Expr::And(parts) => g.and(of(parts)),
-            Expr::Not(inner) => g.not(new[inner.index()]),
-            Expr::JsonString(inner) => g.json_string(new[inner.index()]),
-            Expr::Scope { body, required } => g.scope(new[body.index()], required.iter().cloned()),
-            Expr::Distinct(inner) => g.distinct(new[inner.index()]),
-            Expr::Token(set) => g.token(set.clone()),
-            Expr::Limit { body, tokens } => g.limit(new[body.index()], *tokens),
-            Expr::Rule(rule) => match rules[rule.index()] {
-                Some(rule) => g.rule(rule),
-                None => g.never(),
-            },
-        };
-        new.push(made);
-    }
-    for (rule, id) in grammar.rules().iter().zip(&rules) {
-        if let Some(id) = id {
-            g.define(*id, new[rule.expr().index()]);
-        }
-    }
-    // The caller has seen that the root is productive.
-    let root = rules[grammar.root().index()].ok_or(GrammarError::Undefined { rule: "root".into() })?;
-    g.finish(root)
 }

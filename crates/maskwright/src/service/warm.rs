@@ -101,11 +101,11 @@ impl Client {
             backend.load_shared(learnt).map_err(LoadError::Learnt)?;
             registered.began_anew();
         }
-        Ok(self.request_all(texts))
+        Ok(self.request_all(&texts))
     }
 
     /// Requests constraints and waits, a few at a time: the queue must not overflow because of them.
-    fn request_all(&self, texts: Vec<(Options, Constraint)>) -> Warm {
+    fn request_all(&self, texts: &[(Options, Constraint)]) -> Warm {
         let mut warm = Warm { ready: 0, refused: Vec::new() };
         let mut client = self.clone();
         for some in texts.chunks(self.owner.shared.settings.queue.clamp(1, 64)) {

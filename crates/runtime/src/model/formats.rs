@@ -96,10 +96,10 @@ impl Format {
                 Self::Bf16 => floats.push(bf16::from_le_bytes([block[0], block[1]]).to_f32()),
                 Self::Q4_0 => small(&mut floats, half_at(block, 0), -8.0, 0.0, None, &block[2..]),
                 Self::Q4_1 => {
-                    small(&mut floats, half_at(block, 0), 0.0, half_at(block, 2), None, &block[4..])
+                    small(&mut floats, half_at(block, 0), 0.0, half_at(block, 2), None, &block[4..]);
                 }
                 Self::Q5_0 => {
-                    small(&mut floats, half_at(block, 0), -16.0, 0.0, Some(&block[2..6]), &block[6..])
+                    small(&mut floats, half_at(block, 0), -16.0, 0.0, Some(&block[2..6]), &block[6..]);
                 }
                 Self::Q5_1 => {
                     small(

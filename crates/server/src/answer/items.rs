@@ -46,13 +46,13 @@ impl Items {
     }
 
     /// More of a message.
-    pub(crate) fn text(&mut self, delta: String, logprobs: Value, told: &mut Told) {
+    pub(crate) fn text(&mut self, delta: &str, logprobs: Value, told: &mut Told) {
         self.ensure(&Kind::Message, told);
         let mut event = self.place();
-        event["delta"] = delta.as_str().into();
+        event["delta"] = delta.into();
         event["logprobs"] = logprobs.clone();
         if let (Some(open), Value::Array(entries)) = (&mut self.open, logprobs) {
-            open.text += &delta;
+            open.text += delta;
             open.logprobs.extend(entries);
         }
         self.tell(told, "response.output_text.delta", event);

@@ -47,7 +47,7 @@ fn plain(message: &Value) -> Value {
         shown.insert("name".into(), call["function"]["name"].clone());
         shown.insert("arguments".into(), call["function"]["arguments"].clone());
         let gap = if written.is_empty() { "" } else { "\n" };
-        written += &format!("{gap}<tool_call>\n{}\n</tool_call>", Value::Object(shown));
+        written.extend([gap, "<tool_call>\n", &Value::Object(shown).to_string(), "\n</tool_call>"]);
     }
     json!({"role": "assistant", "content": written})
 }

@@ -265,7 +265,7 @@ fn extras(body: &mut Fields) -> Result<Extras> {
     let Some(mut own) = body.object("maskwright")? else { return Ok(Extras::default()) };
     let whitespace = match own.take("whitespace") {
         None => None,
-        Some(Value::String(style)) => Some(whitespace(&style).map_err(|problem| {
+        Some(Value::String(style)) => Some(style.parse::<Whitespace>().map_err(|problem| {
             ApiError::value(own.at("whitespace"), format!("'{}': {problem}", own.at("whitespace")))
         })?),
         Some(value) => {
@@ -326,26 +326,6 @@ fn not_among(fields: &Fields, name: &str, found: &str, known: &str) -> ApiError 
     let path = fields.at(name);
     let message = format!("'{path}' is '{found}', but must be one of {known}");
     ApiError::value(path, message)
-}
-
-/// A style of white space by its name: `compact`, `flexible:8`, `indent:2`.
-pub(crate) fn whitespace(text: &str) -> core::result::Result<Whitespace, String> {
-    let (style, number) = match text.split_once(':') {
-        None => (text, None),
-        Some((style, digits)) => {
-            let number = digits.parse().map_err(|_| format!("`{digits}` is no number of characters"))?;
-            (style, Some(number))
-        }
-    };
-    match (style, number) {
-        ("flexible", None) => Ok(Whitespace::default()),
-        ("flexible", Some(max_run)) => Ok(Whitespace::Flexible { max_run }),
-        ("compact", None) => Ok(Whitespace::Compact),
-        ("spaced", None) => Ok(Whitespace::Spaced),
-        ("indent", Some(width)) => Ok(Whitespace::Indent(width)),
-        ("natural", None) => Ok(Whitespace::Natural),
-        _ => Err("known are flexible, flexible:MAX, compact, spaced, indent:N and natural".to_owned()),
-    }
 }
 
 /// A schema as JSON, or as a string that holds JSON or `$$ANY$$`.

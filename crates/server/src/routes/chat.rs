@@ -166,7 +166,7 @@ impl Chat {
         })
     }
 
-    fn chunk(&self, index: usize, delta: Value, known: usize, finish: Option<&str>) -> Value {
+    fn chunk(&self, index: usize, delta: &Value, known: usize, finish: Option<&str>) -> Value {
         let vocabulary = self.state.engine.vocabulary();
         let tokens =
             self.answers.get(index).and_then(|answer| answer.tokens.get(known..)).unwrap_or_default();
@@ -214,7 +214,7 @@ impl Protocol for Chat {
     fn begin(&mut self, told: &mut Told) {
         for index in 0..self.answers.len() {
             let delta = json!({"role": "assistant", "content": "", "refusal": null});
-            told.data(&self.chunk(index, delta, usize::MAX, None));
+            told.data(&self.chunk(index, &delta, usize::MAX, None));
         }
     }
 
@@ -222,17 +222,17 @@ impl Protocol for Chat {
         let Some((index, parts, mut known)) = self.take(event) else { return };
         for part in parts {
             let Some(delta) = self.delta(index, part) else { continue };
-            told.data(&self.chunk(index, delta, known, None));
+            told.data(&self.chunk(index, &delta, known, None));
             // The tokens of an event are told once.
             known = usize::MAX;
         }
         let Some(answer) = self.answers.get(index) else { return };
         let is_silent = known < answer.tokens.len() && (self.wants_logprobs || self.extras.tokens);
         if is_silent {
-            told.data(&self.chunk(index, json!({}), known, None));
+            told.data(&self.chunk(index, &json!({}), known, None));
         }
         if answer.end.is_some() {
-            told.data(&self.chunk(index, json!({}), usize::MAX, Some(answer.finish_reason())));
+            told.data(&self.chunk(index, &json!({}), usize::MAX, Some(answer.finish_reason())));
         }
     }
 

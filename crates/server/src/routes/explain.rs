@@ -70,13 +70,11 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
                 format!("the text has {} tokens, but at most {MAX_TOKENS} are explained", tokens.len());
             return Err(ApiError::value("text", message));
         }
-        match handle {
-            Some(handle) => walk(handle.matcher(), &tokens, vocabulary, &listing).map(Json),
-            None => {
-                let plain: Vec<Value> = tokens.iter().map(|&token| one(token, vocabulary)).collect();
-                Ok(Json(json!({"tokens": plain, "vocabulary": vocabulary.len()})))
-            }
+        if let Some(handle) = handle {
+            return walk(handle.matcher(), &tokens, vocabulary, &listing).map(Json);
         }
+        let plain: Vec<Value> = tokens.iter().map(|&token| one(token, vocabulary)).collect();
+        Ok(Json(json!({"tokens": plain, "vocabulary": vocabulary.len()})))
     })
     .await
 }
@@ -205,7 +203,8 @@ fn one(token: TokenId, vocabulary: &Vocabulary) -> Value {
     if vocabulary.is_special(token) {
         entry["special"] = true.into();
     } else if std::str::from_utf8(bytes).is_err() {
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0');
+        let hex: String = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
         entry["bytes"] = hex.into();
     }
     entry

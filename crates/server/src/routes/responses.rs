@@ -246,7 +246,7 @@ impl Protocol for Responding {
                     // The tokens of an event are told once.
                     let logprobs = self.logprobs(known);
                     known = usize::MAX;
-                    self.items.text(text, logprobs, told);
+                    self.items.text(&text, logprobs, told);
                 }
                 Part::Reasoning(text) => self.items.reasoning(&text, told),
                 Part::Begun(index) => {

@@ -72,9 +72,9 @@ impl Client {
 pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
     for (name, value) in headers {
-        text += &format!("{name}: {value}\r\n");
+        text.extend([name, ": ", value, "\r\n"]);
     }
-    text += &format!("Content-Length: {}\r\n\r\n", body.len());
+    text.extend(["Content-Length: ", &body.len().to_string(), "\r\n\r\n"]);
     [text.as_bytes(), body].concat()
 }
 

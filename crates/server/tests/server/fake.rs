@@ -39,20 +39,11 @@ const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.co
                         {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 /// What a test may want to be different.
+#[derive(Default)]
 pub(crate) struct Setup {
     pub(crate) settings: Settings,
     pub(crate) scheduling: Options,
     pub(crate) compiling: Compiling,
-}
-
-impl Default for Setup {
-    fn default() -> Self {
-        Self {
-            settings: Settings::default(),
-            scheduling: Options::default(),
-            compiling: Compiling::default(),
-        }
-    }
 }
 
 /// A server that runs.

@@ -76,7 +76,7 @@ String -> "\"Alice\"" [0.5] | "\"Al\"" [0.2] | "\"email@domain.com\"" [0.1] | /"
 
 #[test]
 fn masks_equal_those_of_the_mask_engine_on_a_real_tokenizer() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/assets/smollm2/tokenizer.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/assets/qwen3/tokenizer.json");
     if !path.is_file() {
         assert!(std::env::var_os("CI").is_none(), "run `make assets` to fetch the tokenizers");
         return;
