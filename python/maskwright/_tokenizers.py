@@ -39,9 +39,21 @@ def from_tokens(
 
 def from_tokenizer(tokenizer: Any, *, eos: Eos = None, size: int | None = None) -> Vocabulary:
     """See ``Vocabulary.from_tokenizer``."""
-    if isinstance(tokenizer, Vocabulary):
-        return tokenizer
-    ends = _ends(eos)
+    vocabulary = tokenizer if isinstance(tokenizer, Vocabulary) else _read(tokenizer, _ends(eos), size)
+    if size is not None and vocabulary.size > size:
+        return _cut(vocabulary, size)
+    return vocabulary
+
+
+def _cut(vocabulary: Vocabulary, size: int) -> Vocabulary:
+    """The first tokens: some models have fewer than their tokenizer. How text is cut is not known any more."""
+    names = {token: name for name, token in vocabulary.specials.items() if token < size}
+    tokens = {token: vocabulary.token_bytes(token) for token in range(size) if token not in names}
+    ordinary = [(token, text) for token, text in tokens.items() if text]
+    return Vocabulary.build(ordinary, sorted(names.items()), [token for token in vocabulary.eos if token < size], size)
+
+
+def _read(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabulary:
     if isinstance(tokenizer, (str, os.PathLike)):
         return Vocabulary.load(tokenizer, eos=ends, size=size)
     if isinstance(tokenizer, Mapping):
