@@ -19,6 +19,9 @@ MODULES = [
     "maskwright.constraints",
     "maskwright.errors",
     "maskwright.numpy",
+    "maskwright.compat.llguidance",
+    "maskwright.compat.outlines_core",
+    "maskwright.compat.xgrammar",
 ]
 PAGES = ["python/README.md", "docs/python.md"]
 
