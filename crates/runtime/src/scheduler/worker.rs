@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use maskwright::StopStrings;
 use maskwright_vocab::Vocabulary;
 
 use super::{
@@ -20,7 +21,6 @@ use super::{
 use crate::{
     model::{Feed, Logits, Model, Wanted},
     sampler::Sampler,
-    text::Pieces,
 };
 
 pub(super) struct Worker {
@@ -137,13 +137,14 @@ impl Worker {
 
     fn begin(&mut self, job: Job) {
         let Job { request, mut sink, since } = job;
-        let answers: Result<Vec<(Sampler, Pieces)>, String> = (0..request.answers as u64)
-            .map(|number| {
-                let sampler =
-                    Sampler::new(&request.sampling, &request.prompt, number).map_err(|e| e.to_string())?;
-                Ok((sampler, Pieces::new(&request.stop).map_err(|e| e.to_string())?))
-            })
-            .collect();
+        let stops = StopStrings::new(&request.stop).map_err(|error| error.to_string());
+        let answers = stops.and_then(|stops| {
+            let answer = |number| {
+                let sampler = Sampler::new(&request.sampling, &request.prompt, number);
+                Ok((sampler.map_err(|error| error.to_string())?, stops.stream()))
+            };
+            (0..request.answers as u64).map(answer).collect::<Result<Vec<_>, String>>()
+        });
         // Requests were checked when they were submitted.
         let (mut others, sequence) = match (answers, self.open(&request.prompt)) {
             (Ok(answers), Ok(sequence)) if !answers.is_empty() => (answers, sequence),
@@ -153,7 +154,7 @@ impl Worker {
             (Ok(_), Ok((sequence, _))) => return self.model.close(sequence),
         };
         let (sequence, reused) = sequence;
-        let (sampler, pieces) = others.remove(0);
+        let (sampler, text) = others.remove(0);
         let mut stop_tokens = request.stop_tokens;
         stop_tokens.extend_from_slice(self.vocabulary.eos());
         let shared = answer::Shared {
@@ -175,11 +176,12 @@ impl Worker {
             sampler,
             words: vec![0; if request.guide.is_some() { self.model.width().div_ceil(32) } else { 0 }],
             guide: request.guide,
-            pieces,
+            text,
             others,
             first: None,
             forced: 0,
             mask: Duration::ZERO,
+            last_mask: None,
             masks: 0,
         });
     }
@@ -263,6 +265,7 @@ impl Worker {
         for filled in self.masks.collect() {
             let answer = &mut self.answers[filled.answer];
             answer.mask += filled.time;
+            answer.last_mask = Some(filled.time);
             answer.masks += 1;
             self.statistics.mask += filled.time;
             match filled.result {
@@ -345,7 +348,7 @@ impl Worker {
         let origin = &mut self.answers[index];
         let others = std::mem::take(&mut origin.others);
         let mut branches = Vec::new();
-        for (number, (sampler, pieces)) in others.into_iter().enumerate() {
+        for (number, (sampler, text)) in others.into_iter().enumerate() {
             let fork = || origin.guide.as_ref().map(|guide| guide.fork());
             let guide = catch_unwind(AssertUnwindSafe(fork))
                 .map_err(|panic| Failure::Internal(panic_message(panic.as_ref())))?;
@@ -361,11 +364,12 @@ impl Worker {
                 sampler,
                 guide,
                 words: origin.words.clone(),
-                pieces,
+                text,
                 others: Vec::new(),
                 first: None,
                 forced: 0,
                 mask: origin.mask,
+                last_mask: origin.last_mask,
                 masks: origin.masks,
             });
         }
