@@ -111,7 +111,7 @@ impl Guide for MatcherGuide {
         };
         // A text that the tokenizer cannot cut is left to the model, as all text is without jumps.
         let encode = |text: &str| tokenizer.encode(text).ok();
-        matcher.forced_tokens(before, MAX_FORCED, Seam::Keep, &encode).tokens
+        matcher.forced_tokens(before, MAX_FORCED, Seam::Cut, &encode).tokens
     }
 
     fn fork(&self) -> Box<dyn Guide> {

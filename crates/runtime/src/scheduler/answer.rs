@@ -84,20 +84,41 @@ impl Answer {
             mask: self.last_mask.take(),
         };
         let mut outcome = self.grow(chosen, context, &mut more);
-        if context.jump_forward && outcome == Ok(None) {
-            let forced = self.guide.as_mut().map(|guide| guide.forced(&self.tokens)).unwrap_or_default();
-            for token in forced {
-                let written = Written { token, is_forced: true, logprobs: None, mask: None };
-                outcome = self.grow(written, context, &mut more);
-                if outcome != Ok(None) {
-                    break;
-                }
+        if outcome == Ok(None) {
+            outcome = self.jump(context, &mut more);
+        }
+        self.tell(more);
+        outcome
+    }
+
+    /// Takes what is forced before the model is asked for anything.
+    pub(super) fn start(&mut self, context: &Context<'_>) -> Outcome {
+        let mut more = More::default();
+        let outcome = self.jump(context, &mut more);
+        self.tell(more);
+        outcome
+    }
+
+    /// Takes what is forced.
+    fn jump(&mut self, context: &Context<'_>, more: &mut More) -> Outcome {
+        if !context.jump_forward {
+            return Ok(None);
+        }
+        let forced = self.guide.as_mut().map(|guide| guide.forced(&self.tokens)).unwrap_or_default();
+        for token in forced {
+            let written = Written { token, is_forced: true, logprobs: None, mask: None };
+            let outcome = self.grow(written, context, more);
+            if outcome != Ok(None) {
+                return outcome;
             }
         }
+        Ok(None)
+    }
+
+    fn tell(&self, more: More) {
         if !more.tokens.is_empty() {
             self.send(What::More { tokens: more.tokens, text: more.text });
         }
-        outcome
     }
 
     /// Adds one token.

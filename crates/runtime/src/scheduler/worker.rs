@@ -167,7 +167,7 @@ impl Worker {
             reused,
         };
         self.statistics.reused_tokens += reused as u64;
-        self.answers.push(Answer {
+        let answer = Answer {
             shared: Rc::new(shared),
             number: 0,
             sequence,
@@ -183,7 +183,16 @@ impl Worker {
             mask: Duration::ZERO,
             last_mask: None,
             masks: 0,
-        });
+        };
+        self.answers.push(answer);
+        // Several answers part at the first token that is chosen, so what is forced comes behind it.
+        if self.answers.last().is_some_and(|answer| answer.others.is_empty()) {
+            let index = self.answers.len() - 1;
+            let outcome = self.advance(index, Answer::start);
+            if outcome != Ok(None) {
+                self.end(vec![(index, outcome)]);
+            }
+        }
     }
 
     /// A sequence for a prompt, and how much of it the sequence has read already: all but the last token at most, because
@@ -301,6 +310,7 @@ impl Worker {
 
     /// Chooses a token for each answer that has been fed all its tokens, and notes who has ended.
     fn choose(&mut self, parts: &[Part], ends: &mut Vec<(usize, Outcome)>) {
+        let mut all = std::mem::replace(&mut self.logits, Logits::new());
         let mut row = 0;
         for part in parts {
             if part.end < self.answers[part.answer].tokens.len() {
@@ -318,28 +328,32 @@ impl Worker {
                     continue;
                 }
             };
-            let Some(logits) = self.logits.row_mut(this) else { continue };
-            let context = Context {
-                vocabulary: &self.vocabulary,
-                length: self.model.context(),
-                jump_forward: self.options.jump_forward,
-            };
-            let mut advance = |index: usize, logits: &mut [f32]| {
-                let answer = &mut self.answers[index];
-                let (written, forced) = (answer.written(), answer.forced);
-                let outcome = catch_unwind(AssertUnwindSafe(|| answer.advance(logits, &context)))
-                    .unwrap_or_else(|panic| Err(Failure::Internal(panic_message(panic.as_ref()))));
-                self.statistics.answer_tokens += (answer.written() - written) as u64;
-                self.statistics.forced_tokens += (answer.forced - forced) as u64;
-                if outcome != Ok(None) {
-                    ends.push((index, outcome));
-                }
-            };
+            let Some(logits) = all.row_mut(this) else { continue };
             for index in same {
-                advance(index, &mut logits.to_vec());
+                let mut logits = logits.to_vec();
+                let outcome = self.advance(index, |answer, context| answer.advance(&mut logits, context));
+                ends.push((index, outcome));
             }
-            advance(part.answer, logits);
+            let outcome = self.advance(part.answer, |answer, context| answer.advance(logits, context));
+            ends.push((part.answer, outcome));
         }
+        self.logits = all;
+    }
+
+    /// Lets an answer grow, and counts what it has grown by.
+    fn advance(&mut self, index: usize, grow: impl FnOnce(&mut Answer, &Context<'_>) -> Outcome) -> Outcome {
+        let context = Context {
+            vocabulary: &self.vocabulary,
+            length: self.model.context(),
+            jump_forward: self.options.jump_forward,
+        };
+        let answer = &mut self.answers[index];
+        let (written, forced) = (answer.written(), answer.forced);
+        let outcome = catch_unwind(AssertUnwindSafe(|| grow(answer, &context)))
+            .unwrap_or_else(|panic| Err(Failure::Internal(panic_message(panic.as_ref()))));
+        self.statistics.answer_tokens += (answer.written() - written) as u64;
+        self.statistics.forced_tokens += (answer.forced - forced) as u64;
+        outcome
     }
 
     /// The other answers to the same prompt begin here, with the same sequence, guide and mask.
