@@ -86,7 +86,7 @@ class TokenizerInfo:
 
     def __init__(
         self,
-        encoded_vocab: Sequence[bytes] | Sequence[str],
+        encoded_vocab: Sequence[bytes | str],
         vocab_type: VocabType = VocabType.RAW,
         *,
         vocab_size: int | None = None,
@@ -102,7 +102,7 @@ class TokenizerInfo:
         tokens = {number: token for number, token in enumerate(decoded[:size]) if token and number not in stops}
         names = {stop: decoded[stop].decode("utf-8", "replace") if stop < len(decoded) else "" for stop in stops}
         specials = {stop: name or f"<stop {stop}>" for stop, name in names.items()}
-        self._decoded = decoded
+        self._decoded: list[bytes] | None = decoded
         self._type, self._prefix = vocab_type, add_prefix_space
         self.vocabulary = Vocabulary.from_tokens(tokens, eos=stops, specials=specials, size=size)
 
@@ -412,7 +412,8 @@ class BatchGrammarMatcher:
     @staticmethod
     def batch_accept_token(matchers: Sequence[GrammarMatcher], tokens: Sequence[int], debug_print: bool = False) -> list[bool]:
         """Gives each matcher its token."""
-        return _as_runtime_error(lambda: accept_tokens([matcher.matcher for matcher in matchers], tokens))
+        taken: list[bool] = _as_runtime_error(lambda: accept_tokens([matcher.matcher for matcher in matchers], tokens))
+        return taken
 
     @staticmethod
     def batch_accept_string(
@@ -574,12 +575,12 @@ def _whitespace(any_whitespace: bool, indent: int | None, separators: tuple[str,
         if most is not None and most <= 0:
             raise RuntimeError("max_whitespace_cnt must be positive")
         return "flexible" if most is None else f"flexible:{most}"
-    separators = None if separators is None else tuple(separators)
-    if indent is not None and separators in (None, (",", ": ")):
+    pair = None if separators is None else tuple(separators)
+    if indent is not None and pair in (None, (",", ": ")):
         return f"indent:{indent}"
-    if indent is None and separators in (None, (", ", ": ")):
+    if indent is None and pair in (None, (", ", ": ")):
         return "spaced"
-    if indent is None and separators == (",", ":"):
+    if indent is None and pair == (",", ":"):
         return "compact"
     raise RuntimeError(f"separators {separators!r} with indent {indent!r} are not offered; use those of json.dumps, or (',', ':')")
 
@@ -598,7 +599,7 @@ def _tag_text(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         raise TypeError("give a structural tag, or tags and triggers")
     (tag,) = given
     if hasattr(tag, "model_dump_json"):
-        return tag.model_dump_json(indent=None)
+        return str(tag.model_dump_json(indent=None))
     if isinstance(tag, (dict, str)):
         return tag if isinstance(tag, str) else json.dumps(tag)
     raise TypeError(f"a structural tag is a StructuralTag, a dict or JSON text, and this is {type(tag).__name__}")

@@ -24,11 +24,10 @@ class LLExecutor:
         """Writes the masks of many matchers to an address, a row each. Whoever calls this vouches for it."""
         words = at_address(trg_pointer, one_mask_bytes * trg_batch_size)
         rows = memoryview(words).cast("B").cast("I", (trg_batch_size, one_mask_bytes // 4))
-        ready = [(matcher, row) for matcher, row in interpreters if not matcher.is_error() and not matcher._matcher.is_terminated()]
-        fill_masks([matcher._matcher for matcher, _ in ready], rows, [row for _, row in ready], threads=self._threads)
-        known = {id(matcher) for matcher, _ in ready}
+        ready = [(inner, row) for matcher, row in interpreters if (inner := matcher._ready()) is not None]
+        fill_masks([inner for inner, _ in ready], rows, [row for _, row in ready], threads=self._threads)
         for matcher, row in interpreters:
-            if id(matcher) not in known:
+            if matcher._ready() is None:
                 matcher._fill(at_address(trg_pointer + row * one_mask_bytes, one_mask_bytes))
 
     def unsafe_compute_mask_ptr_with_draft_token(
@@ -49,7 +48,7 @@ class LLExecutor:
                 continue
             fork = matcher.deep_copy()
             for number, token in enumerate(draft, row + 1):
-                if fork.try_consume_tokens([token]) == 0 or fork._matcher.is_terminated():
+                if fork.try_consume_tokens([token]) == 0 or fork._ready() is None:
                     break
                 fork._fill(at_address(trg_pointer + number * one_mask_bytes, one_mask_bytes))
 

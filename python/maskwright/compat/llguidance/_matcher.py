@@ -5,18 +5,22 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ... import Compiler, Error, Matcher, Vocabulary
 from ._grammar import one_grammar, read_grammar
 from ._tokenizer import LLTokenizer
 
 
+T = TypeVar("T")
+
+
 class LLMatcher:
     """One text being written. What goes wrong is told by ``get_error``, and stays."""
 
     def __init__(self, tokenizer: LLTokenizer, grammar: str, *, log_level: int = 1, limits: Any = None) -> None:
-        self._tokenizer, self._error, self._tokens = tokenizer, "", []
+        self._tokenizer, self._error = tokenizer, ""
+        self._tokens: list[int] = []
         self._matcher: Matcher | None = None
         self._warnings: list[str] = []
         try:
@@ -167,8 +171,9 @@ class LLMatcher:
         self._fill(at_address(trg_pointer, trg_byte_size))
 
     def _fill(self, mask: Any, row: int = 0) -> None:
-        if self._matcher is not None and not self._error and not self._matcher.is_terminated():
-            self._matcher.fill_mask(mask, row)
+        ready = self._ready()
+        if ready is not None:
+            ready.fill_mask(mask, row)
             return
         # Where nothing can follow, a server samples the end.
         width = self._tokenizer.vocabulary.words
@@ -179,8 +184,12 @@ class LLMatcher:
         for end in self._tokenizer.eos_tokens:
             words[end // 32] |= 1 << end % 32
 
-    def _ask(self, question: Callable[[Matcher], Any], otherwise: Any) -> Any:
+    def _ask(self, question: Callable[[Matcher], T], otherwise: T) -> T:
         return otherwise if self._matcher is None or self._error else question(self._matcher)
+
+    def _ready(self) -> Matcher | None:
+        """The matcher, if it can fill a mask."""
+        return None if self._matcher is None or self._error or self._matcher.is_terminated() else self._matcher
 
     def _act(self, action: Callable[[Matcher], None]) -> bool:
         if self._matcher is None or self._error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -40,7 +41,7 @@ def fill_next_token_bitmask_par_with_draft_tokens(
     _numpy.fill_next_token_bitmask_par_with_draft_tokens(executor, matchers, _array(bitmask))
 
 
-def _array(bitmask: torch.Tensor) -> object:
+def _array(bitmask: torch.Tensor) -> Any:
     assert bitmask.dtype == torch.int32, "Mask must be int32"
     assert bitmask.is_cpu, "Mask must be on CPU"
     assert bitmask.dim() == 2, "Mask must be 2D"

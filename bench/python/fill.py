@@ -3,7 +3,7 @@
 
     make wheel
     python3 -m venv target/measure && target/measure/bin/pip install numpy target/wheels/*.whl
-    target/measure/bin/python bench/python_fill.py --tokenizer target/assets/llama3_1 --wheel target/wheels/*.whl
+    target/measure/bin/python bench/python/fill.py --tokenizer target/assets/llama3_1 --wheel target/wheels/*.whl
 
 Times are of single calls, read from the clock before and after; its own cost is printed and not subtracted. What is compared is measured in turns, in one run, because machines
 are noisy. Documents are walked once before anything is timed, so all states are warm.
