@@ -26,7 +26,7 @@ pub(crate) fn apply_mask(
     // The same row twice would be the same memory twice.
     rows.sort_unstable();
     rows.dedup();
-    let pairs: PyResult<Vec<(Row<'_>, Row<'_>)>> =
+    let pairs: PyResult<Vec<(Row, Row)>> =
         rows.into_iter().map(|row| Ok((logits.row(row)?, mask.row(row)?))).collect();
     let pairs = pairs?;
     let element = logits.element();
@@ -40,7 +40,7 @@ pub(crate) fn apply_mask(
     Ok(())
 }
 
-fn apply_rows<T: Plain + apply::Logit>(pairs: Vec<(Row<'_>, Row<'_>)>) {
+fn apply_rows<T: Plain + apply::Logit>(pairs: Vec<(Row, Row)>) {
     for (mut logits, words) in pairs {
         apply::mask(logits.elements::<T>(), words.read());
     }

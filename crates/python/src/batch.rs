@@ -1,6 +1,7 @@
 //! Many matchers at once.
 
-use std::sync::{Mutex, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use maskwright::MatchError;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -13,9 +14,9 @@ use crate::matcher::{Matcher, tokens};
 use crate::pool;
 
 /// A matcher and the row that it fills. It is leased by the thread that fills it, so that little is left to do before.
-struct Job<'b> {
-    matcher: &'b Matcher,
-    row: Row<'b>,
+struct Job {
+    matcher: Py<Matcher>,
+    row: Row,
     number: usize,
 }
 
@@ -23,6 +24,7 @@ struct Job<'b> {
 enum Failure {
     InUse { row: usize },
     Match(MatchError),
+    Panicked,
 }
 
 impl Failure {
@@ -32,6 +34,7 @@ impl Failure {
                 "the matcher for row {row} is in use by another call, or was broken by a panic; if it stands in the batch twice, fork it"
             )),
             Self::Match(error) => match_error(py, &error),
+            Self::Panicked => PyRuntimeError::new_err("filling a mask failed with a panic, which is a bug"),
         }
     }
 }
@@ -53,52 +56,110 @@ pub(crate) fn fill_masks(
         return Err(PyValueError::new_err(message));
     }
     let mut is_taken = vec![false; view.count()];
-    let mut jobs: Vec<Job<'_>> = Vec::with_capacity(matchers.len());
-    for (at, matcher) in matchers.iter().enumerate() {
+    let mut jobs: Vec<Job> = Vec::with_capacity(matchers.len());
+    for (at, matcher) in matchers.into_iter().enumerate() {
         let number = rows.as_ref().map_or(at, |rows| rows[at]);
         let row = view.row(number)?;
         if core::mem::replace(&mut is_taken[number], true) {
             return Err(PyValueError::new_err(format!("row {number} is given twice")));
         }
-        jobs.push(Job { matcher: matcher.get(), row, number });
+        jobs.push(Job { matcher, row, number });
     }
     let pool = pool::pool()?;
     let most = threads.unwrap_or(usize::MAX).clamp(1, pool.current_num_threads());
     let helpers = (most - 1).min(jobs.len().saturating_sub(1) / CHUNK);
-    py.detach(|| fill_by_many(&mut jobs, helpers, &pool)).map_err(|failure| failure.raise(py))
+    let filled = if helpers == 0 {
+        py.detach(|| fill(&mut jobs))
+    } else {
+        let batch = Batch::new(jobs);
+        let filled = py.detach(|| batch.fill_with(helpers, &pool));
+        // Let go here, where the GIL is: a thread that has not woken up yet still knows the batch.
+        drop(core::mem::take(&mut batch.lock().filled));
+        filled
+    };
+    filled.map_err(|failure| failure.raise(py))
 }
 
 /// Rows that a thread takes at a time: some ten microseconds of work.
 const CHUNK: usize = 8;
 
-/// Fills rows on this thread and on some of the pool, each taking the next few until none is left. Nobody waits for a thread to wake up: if none comes to help, this one does it all.
-fn fill_by_many(jobs: &mut [Job<'_>], helpers: usize, pool: &ThreadPool) -> Result<(), Failure> {
-    if helpers == 0 {
-        return fill(jobs);
-    }
-    let left = Mutex::new(jobs.chunks_mut(CHUNK));
-    let failed = Mutex::new(None);
-    let work = || {
-        loop {
-            let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(jobs) = next else { break };
-            if let Err(error) = fill(jobs) {
-                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            }
-        }
-    };
-    pool.in_place_scope(|scope| {
-        for _ in 0..helpers {
-            scope.spawn(|_| work());
-        }
-        work();
-    });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+/// Rows that are filled by this thread and by some of the pool, each taking the next few until none is left.
+///
+/// Nobody waits for a thread to wake up, which on a busy machine takes longer than all the rows: this thread begins at once, and waits in the end only for those that
+/// have taken rows. Whoever wakes up later finds nothing to do. That is why the rows are owned and not borrowed.
+struct Batch {
+    state: Mutex<State>,
+    /// Rings when nobody works any more.
+    done: Condvar,
 }
 
-fn fill(jobs: &mut [Job<'_>]) -> Result<(), Failure> {
+struct State {
+    waiting: Vec<Vec<Job>>,
+    filled: Vec<Vec<Job>>,
+    /// Threads that fill rows at present.
+    working: usize,
+    failure: Option<Failure>,
+}
+
+impl Batch {
+    fn new(jobs: Vec<Job>) -> Arc<Self> {
+        let mut waiting = Vec::with_capacity(jobs.len().div_ceil(CHUNK));
+        let mut jobs = jobs.into_iter();
+        loop {
+            let chunk: Vec<Job> = jobs.by_ref().take(CHUNK).collect();
+            if chunk.is_empty() {
+                break;
+            }
+            waiting.push(chunk);
+        }
+        let filled = Vec::with_capacity(waiting.len());
+        Arc::new(Self {
+            state: Mutex::new(State { waiting, filled, working: 0, failure: None }),
+            done: Condvar::new(),
+        })
+    }
+
+    fn fill_with(self: &Arc<Self>, helpers: usize, pool: &ThreadPool) -> Result<(), Failure> {
+        for _ in 0..helpers {
+            let batch = self.clone();
+            pool.spawn(move || batch.work());
+        }
+        self.work();
+        let mut state = self.lock();
+        while state.working > 0 {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Fills rows until none is left.
+    fn work(&self) {
+        let mut state = self.lock();
+        while let Some(mut jobs) = state.waiting.pop() {
+            state.working += 1;
+            drop(state);
+            // A panic in a thread of the pool would end the process.
+            let filled = catch_unwind(AssertUnwindSafe(|| fill(&mut jobs))).unwrap_or(Err(Failure::Panicked));
+            state = self.lock();
+            state.working -= 1;
+            state.filled.push(jobs);
+            if let Err(failure) = filled {
+                state.failure.get_or_insert(failure);
+            }
+        }
+        if state.working == 0 {
+            self.done.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn fill(jobs: &mut [Job]) -> Result<(), Failure> {
     jobs.iter_mut().try_for_each(|job| {
-        let mut matcher = job.matcher.slot.lease().map_err(|_| Failure::InUse { row: job.number })?;
+        let mut matcher = job.matcher.get().slot.lease().map_err(|_| Failure::InUse { row: job.number })?;
         matcher.fill_mask(job.row.elements()).map_err(Failure::Match)
     })
 }

@@ -10,7 +10,7 @@
 //! Masks are written while the GIL is released, by several threads, so the memory must be reached by a pointer. This file is the room in which that happens, and its
 //! argument is the following.
 //!
-//! 1. *The memory is there.* The view owns the exported buffer, which forbids its owner to move or free it (a `bytearray` cannot be resized meanwhile), or
+//! 1. *The memory is there.* A view and its rows own the exported buffer, which forbids its owner to move or free it (a `bytearray` cannot be resized meanwhile), or
 //!    holds a reference to the tensor, whose storage lives as long as it does unless somebody resizes it in place at the same time.
 //! 2. *It is as large as we think.* Shape and strides come from the buffer or the tensor; [`View::new`] refuses negative strides, rows that
 //!    overlap and pointers that are not aligned.
@@ -20,7 +20,7 @@
 
 #![expect(unsafe_code, reason = "this is the room for it; the argument is above")]
 
-use core::marker::PhantomData;
+use std::sync::Arc;
 
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError, PyValueError};
@@ -57,7 +57,7 @@ pub(crate) enum Access {
 
 /// Rows of memory that somebody else owns.
 #[derive(Debug)]
-pub(crate) struct View<'py> {
+pub(crate) struct View {
     start: *mut u8,
     element: Element,
     count: usize,
@@ -66,13 +66,13 @@ pub(crate) struct View<'py> {
     /// Bytes from one row to the next.
     stride: usize,
     access: Access,
-    _owner: Owner<'py>,
+    owner: Arc<Owner>,
 }
 
 #[derive(Debug)]
-enum Owner<'py> {
+enum Owner {
     Buffer { _buffer: PyUntypedBuffer },
-    Tensor { _tensor: Bound<'py, PyAny> },
+    Tensor { _tensor: Py<PyAny> },
 }
 
 /// Shape and strides as their owner tells them, the strides in bytes.
@@ -85,9 +85,9 @@ struct Layout {
     per_element: usize,
 }
 
-impl<'py> View<'py> {
+impl View {
     /// A view of mask words.
-    pub(crate) fn words(object: &Bound<'py, PyAny>, access: Access) -> PyResult<Self> {
+    pub(crate) fn words(object: &Bound<'_, PyAny>, access: Access) -> PyResult<Self> {
         let view = Self::open(object, access, "a mask")?;
         match view.element {
             Element::Word => Ok(view),
@@ -98,7 +98,7 @@ impl<'py> View<'py> {
     }
 
     /// A view of logits to be written.
-    pub(crate) fn logits(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+    pub(crate) fn logits(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let view = Self::open(object, Access::Write, "logits")?;
         match view.element {
             Element::Word => Err(PyTypeError::new_err(
@@ -108,7 +108,7 @@ impl<'py> View<'py> {
         }
     }
 
-    fn open(object: &Bound<'py, PyAny>, access: Access, what: &str) -> PyResult<Self> {
+    fn open(object: &Bound<'_, PyAny>, access: Access, what: &str) -> PyResult<Self> {
         // SAFETY: the object is alive, and the thread attached.
         if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1 {
             // Some, as those of ctypes, do not tell their strides; a memoryview works them out.
@@ -123,7 +123,7 @@ impl<'py> View<'py> {
             return Self::new(layout, access, Owner::Buffer { _buffer: buffer }, what);
         }
         if let Some(layout) = tensor_layout(object, what)? {
-            return Self::new(layout, access, Owner::Tensor { _tensor: object.clone() }, what);
+            return Self::new(layout, access, Owner::Tensor { _tensor: object.clone().unbind() }, what);
         }
         Err(PyTypeError::new_err(format!(
             "{what} must be a writable buffer, such as a NumPy array or a bytearray, or a tensor of PyTorch on the CPU; this is {}",
@@ -132,7 +132,7 @@ impl<'py> View<'py> {
     }
 
     /// Checks a layout; see the module.
-    fn new(layout: Layout, access: Access, owner: Owner<'py>, what: &str) -> PyResult<Self> {
+    fn new(layout: Layout, access: Access, owner: Owner, what: &str) -> PyResult<Self> {
         let Layout { start, element, shape, strides, per_element } = layout;
         let bytes = element.bytes();
         let (count, width, row, each) = match (&shape[..], &strides[..]) {
@@ -163,7 +163,7 @@ impl<'py> View<'py> {
                 "{what} must be in memory, at an address that is a multiple of {bytes}"
             )));
         }
-        Ok(Self { start, element, count, width, stride, access, _owner: owner })
+        Ok(Self { start, element, count, width, stride, access, owner: Arc::new(owner) })
     }
 
     pub(crate) fn element(&self) -> Element {
@@ -181,7 +181,7 @@ impl<'py> View<'py> {
     }
 
     /// One row.
-    pub(crate) fn row(&self, number: usize) -> PyResult<Row<'_>> {
+    pub(crate) fn row(&self, number: usize) -> PyResult<Row> {
         if number >= self.count {
             return Err(PyIndexError::new_err(format!("there is no row {number}: there are {}", self.count)));
         }
@@ -192,28 +192,28 @@ impl<'py> View<'py> {
     }
 
     /// The first rows as one piece, if they lie without a gap.
-    pub(crate) fn dense(&self, rows: usize) -> Option<Row<'_>> {
+    pub(crate) fn dense(&self, rows: usize) -> Option<Row> {
         let dense = rows <= self.count && (rows < 2 || self.stride == self.width * self.element.bytes());
         dense.then(|| self.piece(self.start, rows * self.width))
     }
 
-    fn piece(&self, start: *mut u8, width: usize) -> Row<'_> {
-        Row { start, width, element: self.element, access: self.access, _view: PhantomData }
+    fn piece(&self, start: *mut u8, width: usize) -> Row {
+        Row { start, width, element: self.element, access: self.access, _owner: self.owner.clone() }
     }
 }
 
-/// One row of a view. It may travel to another thread; the view stays where the GIL is.
+/// One row of a view. It keeps the memory alive, and may travel to another thread.
 #[derive(Debug)]
-pub(crate) struct Row<'v> {
+pub(crate) struct Row {
     start: *mut u8,
     width: usize,
     element: Element,
     access: Access,
-    _view: PhantomData<&'v ()>,
+    _owner: Arc<Owner>,
 }
 
-// SAFETY: a row is a piece of memory that the view keeps alive (1), and which nobody else uses (3).
-unsafe impl Send for Row<'_> {}
+// SAFETY: a row is a piece of memory that it keeps alive (1), and which nobody else uses (3).
+unsafe impl Send for Row {}
 
 /// What elements are read as: plain numbers, every bit pattern of which is valid.
 pub(crate) trait Plain: Copy {
@@ -236,7 +236,7 @@ impl Plain for half::bf16 {
     const ELEMENT: Element = Element::Bf16;
 }
 
-impl Row<'_> {
+impl Row {
     /// The elements, which must be of the view's type, to be written.
     pub(crate) fn elements<T: Plain>(&mut self) -> &mut [T] {
         assert!(
