@@ -42,7 +42,7 @@ def random_logits(rows, width, dtype, seed):
 
 def apply_triton(job):
     device = pytest.importorskip("maskwright.kernels.device")
-    device.apply_device(job, block=256)
+    device.apply_device(job, block_bytes=512)
 
 
 # (width of the logits, words of the mask): equal, wider logits, wider mask, odd sizes, several blocks.
@@ -178,7 +178,7 @@ class TestPool:
                 if by == "triton":
                     from maskwright.kernels.device import apply_plan
 
-                    apply_plan(logits, pool._on_device, plan.words, plan.count, block=256)
+                    apply_plan(logits, pool._on_device, plan.words, plan.count, block_bytes=512)
                 else:
                     pool.apply(logits, plan)
                 assert torch.equal(logits, expected), (seed, width)

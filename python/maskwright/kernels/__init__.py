@@ -75,7 +75,7 @@ def apply_mask_inplace(
     A bool mask ``[masks, tokens]`` is packed first; it is meant for tests and small things.
     """
     job = checked(logits, mask, rows, mask_rows)
-    if job.logits.is_cuda:
+    if job.logits.is_cuda and job.logits.dtype is not torch.float64:
         from .device import apply_device
 
         apply_device(job)

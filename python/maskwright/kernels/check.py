@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
-from typing import Sequence
+from typing import NamedTuple, Sequence
 
 import torch
 
 from .bits import pack_mask
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """Rows of logits, masks, and which belong together. Both tensors have two dimensions, and elements of a row are
     neighbours in memory; rows may lie anywhere."""
 
@@ -22,7 +20,7 @@ class Job:
     mask_rows: torch.Tensor | None
 
     @property
-    def count(self) -> int:
+    def pairs(self) -> int:
         """How many pairs of a mask and a row there are."""
         if self.rows is not None:
             return self.rows.shape[0]

@@ -33,7 +33,6 @@ from .bits import unpack_mask
 
 # How many of the bases that were used last a new mask is compared with.
 _CANDIDATES = 4
-_NO_PATCH = torch.empty(0, dtype=torch.int32)
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class MaskPool:
                 raise IndexError(f"there is no base {base}; the pool holds {len(self._keys)}")
             self._places.move_to_end(self._keys[base])
         if patches is None:
-            return self._plan(bases, [_NO_PATCH] * len(bases), rows)
+            return self._plan(bases, [[]] * len(bases), rows)
         if len(patches) != len(bases):
             raise ValueError(f"{len(patches)} patches for {len(bases)} bases")
         return self._plan(bases, [self._entries(*patch) for patch in patches], rows)
@@ -152,19 +151,20 @@ class MaskPool:
         if mask.shape[1] != self._here.shape[1]:
             raise ValueError(f"the mask has {mask.shape[1]} words and those of the pool have {self._here.shape[1]}")
 
-    def _plan(self, bases: Sequence[int], patches: list[torch.Tensor], rows: Sequence[int] | None) -> Plan:
+    def _plan(self, bases: Sequence[int], patches: list[list[int]], rows: Sequence[int] | None) -> Plan:
         rows = range(len(bases)) if rows is None else rows
         if len(rows) != len(bases):
             raise ValueError(f"{len(bases)} masks for {len(rows)} rows")
-        jobs: list[int] = []
+        words: list[int] = []
         at = 4 * len(bases)
         for row, base, patch in zip(rows, bases, patches, strict=True):
             if row < 0:
                 raise IndexError(f"there is no row {row}")
-            jobs += [row, base, at, at + patch.numel()]
-            at += patch.numel()
-        words = torch.cat([torch.tensor(jobs, dtype=torch.int32), *patches])
-        return Plan(self._sent(words), len(bases))
+            words += (row, base, at, at + len(patch))
+            at += len(patch)
+        for patch in patches:
+            words += patch
+        return Plan(self._sent(torch.tensor(words, dtype=torch.int32)), len(bases))
 
     def _sent(self, words: torch.Tensor) -> torch.Tensor:
         """A copy on the device. From locked memory, which PyTorch does not give away before the copy is done, nobody
@@ -173,13 +173,13 @@ class MaskPool:
             words = words.pin_memory()
         return words.to(self._on_device.device, non_blocking=True)
 
-    def _entries(self, allowed: Iterable[int], forbidden: Iterable[int]) -> torch.Tensor:
+    def _entries(self, allowed: Iterable[int], forbidden: Iterable[int]) -> list[int]:
         entries = sorted([token * 2 + 1 for token in allowed] + [token * 2 for token in forbidden])
         if entries and not 0 <= entries[0] <= entries[-1] < 2 * self._tokens:
             raise IndexError(f"a patch names a token that is not one of {self._tokens}")
-        return torch.tensor(entries, dtype=torch.int32)
+        return entries
 
-    def _find(self, words: torch.Tensor, in_use: list[int]) -> tuple[int, torch.Tensor]:
+    def _find(self, words: torch.Tensor, in_use: list[int]) -> tuple[int, list[int]]:
         """A base, and the patch that makes the mask of it."""
         key = words.numpy().tobytes()
         if key not in self._places:
@@ -188,7 +188,7 @@ class MaskPool:
                 if patch is not None:
                     self._places.move_to_end(candidate)
                     return self._places[candidate], patch
-        return self._add(key, words, in_use), _NO_PATCH
+        return self._add(key, words, in_use), []
 
     def _add(self, key: bytes, words: torch.Tensor, in_use: Iterable[int]) -> int:
         place = self._places.get(key)
@@ -202,7 +202,7 @@ class MaskPool:
         self._places.move_to_end(key)
         return place
 
-    def _difference(self, words: torch.Tensor, base: torch.Tensor) -> torch.Tensor | None:
+    def _difference(self, words: torch.Tensor, base: torch.Tensor) -> list[int] | None:
         """The entries of a patch, or nothing if there would be too many."""
         different = torch.nonzero(words ^ base).flatten()
         if different.numel() > self._patch_limit:
@@ -212,7 +212,7 @@ class MaskPool:
         if where.shape[0] > self._patch_limit:
             return None
         tokens = different[where[:, 0]] * 32 + where[:, 1]
-        return (tokens * 2 + new[where[:, 0], where[:, 1]]).to(torch.int32)
+        return (tokens * 2 + new[where[:, 0], where[:, 1]]).tolist()
 
     def _vacant(self, in_use: set[int]) -> int:
         """A free place, or that of the base which was not used for longest."""
