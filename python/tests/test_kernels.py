@@ -40,6 +40,13 @@ def random_logits(rows, width, dtype, seed):
     return torch.randn(rows, width, generator=generator).to(dtype)
 
 
+def apply_native(job):
+    apply_processor = pytest.importorskip("maskwright.kernels.processor").apply_processor
+    if job.rows is not None or job.mask_rows is not None:
+        pytest.skip("rows are chosen by other ways")
+    apply_processor(job)
+
+
 def apply_triton(job):
     device = pytest.importorskip("maskwright.kernels.device")
     device.apply_device(job, block_bytes=512)
@@ -47,7 +54,7 @@ def apply_triton(job):
 
 # (width of the logits, words of the mask): equal, wider logits, wider mask, odd sizes, several blocks.
 SHAPES = [(64, 2), (128, 4), (1, 1), (33, 2), (100, 2), (100, 7), (7, 1), (1000, 32), (513, 16), (520, 17)]
-WAYS = [apply_reference, apply_compiled, apply_triton]
+WAYS = [apply_reference, apply_compiled, apply_native, apply_triton]
 
 
 @pytest.fixture(params=WAYS, ids=lambda way: way.__name__)

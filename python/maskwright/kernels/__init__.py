@@ -15,17 +15,18 @@ tensor([[5]], dtype=torch.int32)
 >>> apply_mask(torch.tensor([[0.5, 1.5, 2.5, 3.5]]), mask)
 tensor([[0.5000,   -inf, 2.5000,   -inf]])
 
-``apply_mask_inplace`` does it in place, and ``rows`` chooses rows. There are four ways to the same result, and the
+``apply_mask_inplace`` does it in place, and ``rows`` chooses rows. There are five ways to the same result, and the
 tests hold them against the first:
 
 =================  ================================================================
 ``reference``      plain PyTorch, any device, any dtype: the definition
 ``compiled``       the same function through ``torch.compile``
+``processor``      the engine's own loops, for tensors in main memory
 ``device``         a Triton kernel, for GPUs: reads only what it must
 ``pool``           masks that stay on the GPU; a step sends their numbers and patches
 =================  ================================================================
 
-``apply_mask_inplace`` takes the kernel for tensors on a GPU and the plain one otherwise. PyTorch is needed as soon as
+``apply_mask_inplace`` takes the kernel for tensors on a GPU and the engine's loops in main memory, and the definition for what these do not know. PyTorch is needed as soon as
 this package is imported, and Triton as soon as a tensor on a GPU comes along; maskwright itself needs neither.
 """
 
@@ -38,6 +39,7 @@ import torch
 from .bits import pack_mask, unpack_mask
 from .check import checked
 from .pool import MaskPool, Plan
+from .processor import apply_processor, can_apply
 from .reference import apply_reference
 
 __all__ = ["MaskPool", "Plan", "apply_mask", "apply_mask_inplace", "pack_mask", "unpack_mask"]
@@ -79,5 +81,7 @@ def apply_mask_inplace(
         from .device import apply_device
 
         apply_device(job)
-    else:
+    elif apply_processor is None or not can_apply(job):
         apply_reference(job)
+    else:
+        apply_processor(job)
