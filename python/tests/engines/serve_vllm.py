@@ -1,0 +1,150 @@
+"""Serves a small real model through vLLM on the processor, with maskwright as its backend, and asks it for structured output of every kind.
+
+    python serve_vllm.py MODEL_FOLDER
+
+Everything that a user would do is done: a server is started with the plug-in found by its entry point, and asked over HTTP. It is no test of a model: a
+model of 135 million parameters writes nonsense, but in the right form.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+PORT = int(os.environ.get("PORT", "8123"))
+START_SECONDS = 400
+
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 20},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150},
+        "tags": {"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": True, "maxItems": 2},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
+TAG = {
+    "type": "structural_tag",
+    "format": {
+        "type": "tag", "begin": "<call>", "end": "</call>",
+        "content": {"type": "json_schema", "json_schema": {"type": "object", "properties": {"n": {"type": "integer"}},
+                                                           "required": ["n"], "additionalProperties": False}},
+    },
+}
+
+
+def main() -> None:
+    folder = sys.argv[1]
+    with tempfile.TemporaryFile("w+") as log:
+        server = start(folder, log)
+        try:
+            wait(server)
+            ask_everything()
+        except BaseException:
+            log.seek(0)
+            sys.stderr.write(log.read()[-4000:])
+            raise
+        finally:
+            server.terminate()
+            server.wait(60)
+    print("vLLM served every kind of structured output through maskwright")
+
+
+def start(folder, log):
+    environment = {
+        **os.environ, "MASKWRIGHT_VLLM": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    # Not 'vllm serve': that asks for the version of a package named vllm, and this one is vllm-cpu.
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", folder, "--served-model-name", "small",
+               "--port", str(PORT), "--max-model-len", "1024", "--max-num-seqs", "8", "--enforce-eager", "--dtype", "bfloat16"]
+    return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+
+
+def wait(server):
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until:
+        if server.poll() is not None:
+            raise SystemExit(f"vLLM ended with status {server.returncode} before it served anything")
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{PORT}/health", timeout=5)
+            return
+        except OSError:
+            time.sleep(2)
+    raise SystemExit(f"vLLM did not serve within {START_SECONDS} seconds")
+
+
+def chat(text="Tell me about somebody.", **fields):
+    body = {"model": "small", "messages": [{"role": "user", "content": text}], "max_tokens": 120, "temperature": 0.8, "seed": 7, **fields}
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{PORT}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=300) as answer:
+        return json.load(answer)["choices"][0]
+
+
+def structured(**fields):
+    choice = chat(structured_outputs=fields)
+    assert choice["finish_reason"] == "stop", choice
+    return choice["message"]["content"]
+
+
+def refused(**fields):
+    try:
+        chat(**fields)
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    raise AssertionError(f"{fields} was not refused")
+
+
+def ask_everything():
+    person = json.loads(structured(json=PERSON))
+    assert set(person) == {"name", "age", "tags"} and 0 <= person["age"] <= 150 and len(person["name"]) <= 20, person
+    assert len(set(person["tags"])) == len(person["tags"]) <= 2, person
+    print("json             ", person)
+    for name, value in {
+        "regex": structured(regex="[A-Z][a-z]{2,8} [0-9]{4}"),
+        "choice": structured(choice=["red", "green", "dark blue"]),
+        "ebnf": structured(grammar='root ::= "(" root ")" | digit\ndigit ::= [0-9]'),
+        "lark": structured(grammar='start: WORD " " WORD\nWORD: /[a-z]{1,6}/'),
+        "structural tag": structured(structural_tag=json.dumps(TAG)),
+    }.items():
+        patterns = {
+            "regex": "[A-Z][a-z]{2,8} [0-9]{4}", "choice": "red|green|dark blue", "ebnf": r"\(*[0-9]\)*",
+            "lark": "[a-z]{1,6} [a-z]{1,6}", "structural tag": r"<call>\s*\{\s*\"n\"\s*:\s*-?[0-9]+\s*\}\s*</call>",
+        }
+        assert re.fullmatch(patterns[name], value), (name, value)
+        print(f"{name:17}", value)
+    compact = structured(json={"type": "array", "items": {"type": "integer"}, "minItems": 3, "maxItems": 3}, disable_any_whitespace=True)
+    assert re.fullmatch(r"\[-?[0-9]+,-?[0-9]+,-?[0-9]+\]", compact), compact
+    print("compact          ", compact)
+    answer = chat(response_format={"type": "json_schema", "json_schema": {"name": "person", "schema": PERSON, "strict": True}})
+    assert set(json.loads(answer["message"]["content"])) == {"name", "age", "tags"}
+    print("response_format  ", answer["message"]["content"])
+    many_at_once()
+    for wrong in ({"regex": "a("}, {"json": {"type": "nonsense"}}, {"grammar": "root ::= missing"}):
+        status, text = refused(structured_outputs=wrong)
+        assert status == 400 and "structured output" in text, (status, text)
+        print("refused          ", json.loads(text)["error"]["message"][:110])
+    # And a request without a structure is none of our business.
+    assert chat("Hello")["message"]["content"]
+
+
+def many_at_once():
+    """Different constraints in one batch."""
+    wanted = [{"regex": f"{digit}[a-z]{{3}}"} for digit in range(6)]
+    with ThreadPoolExecutor(len(wanted)) as threads:
+        for one, text in zip(wanted, threads.map(lambda fields: structured(**fields), wanted)):
+            assert re.fullmatch(one["regex"], text), (one, text)
+    print("six at once       right")
+
+
+if __name__ == "__main__":
+    main()
