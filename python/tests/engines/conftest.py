@@ -13,10 +13,27 @@ import maskwright as mw
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TOKENIZER = pathlib.Path(os.environ.get("ASSETS_DIR", ROOT / "target" / "assets")) / "llama3_1" / "tokenizer.json"
 
-for engine in ("vllm", "sglang"):
+# Stand-ins for what is not installed.
+for engine in ("torch", "vllm", "sglang"):
     if importlib.util.find_spec(engine) is None:
-        sys.path.append(str(pathlib.Path(__file__).parent / "fakes"))
-        break
+        sys.path.append(str(pathlib.Path(__file__).parent / "fakes" / engine))
+
+IS_TORCH_REAL = importlib.util.find_spec("torch.nn") is not None
+# The tests of kernels and of transformers are about tensors, and a stand-in would be one for everything.
+collect_ignore = [] if IS_TORCH_REAL else ["test_kernels.py", "test_transformers.py"]
+
+if IS_TORCH_REAL:
+    import torch
+
+    # Triton reads this when its functions are made: without a GPU they are run one instruction at a time in Python.
+    if not torch.cuda.is_available():
+        os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+@pytest.fixture(scope="session")
+def triton_interpreted():
+    """Can Triton's kernels be run on tensors in main memory?"""
+    return importlib.util.find_spec("triton") is not None and os.environ.get("TRITON_INTERPRET") == "1"
 
 
 class FastTokenizer:

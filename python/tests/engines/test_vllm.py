@@ -8,8 +8,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 import maskwright.vllm as plugin
 from maskwright import _plugins
