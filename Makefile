@@ -11,7 +11,7 @@ SAMPLE     ?= 300
 export ASSETS_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test-sdk test test-python wheel test-backends assets bench soak lint fmt-check clippy doc-check cargo-is-there
+.PHONY: help demo serve test-sdk test test-python test-engines wheel test-backends assets bench soak lint fmt-check clippy doc-check cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
@@ -45,6 +45,12 @@ test-python: cargo-is-there ## build the Python package, install it into target/
 
 wheel: cargo-is-there ## build the Python package as people install it, into target/wheels
 	@scripts/python.sh wheel
+
+test-engines: wheel ## run the plug-ins in the real vLLM and SGLang, and serve a model with vLLM (fetches 3.5 GB, takes 7 GB)
+	@scripts/assets.sh llama3_1
+	@scripts/assets.sh smollm2
+	@scripts/engines.sh install
+	@scripts/engines.sh test
 
 test-backends: cargo-is-there ## run the tests of the backends with llguidance among them
 	$(CARGO) test -p maskwright --features llguidance --test backends

