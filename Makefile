@@ -11,7 +11,7 @@ SAMPLE     ?= 300
 export ASSETS_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test-sdk test test-python test-engines wheel test-backends assets bench soak lint fmt-check clippy doc-check cargo-is-there
+.PHONY: help demo serve test-sdk test test-python test-engines wheel test-backends assets bench load soak lint fmt-check clippy doc-check cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
@@ -68,6 +68,9 @@ else
 	@echo "Built. 'make bench DATA=folder' replays $(SAMPLE) schemas of a folder of MaskBench files;"
 	@echo "bench/README.md tells where they come from, and about the other commands."
 endif
+
+load: ## put load on a server that runs (ARGS="speed", "answers --count 10000", "open", …)
+	python3 scripts/load_test.py $(ARGS)
 
 soak: cargo-is-there ## compare engine and oracle for longer, optimised, with the tests that 'make test' leaves out
 	$(CARGO) test --release -p maskwright-engine --test laws -- --include-ignored --nocapture

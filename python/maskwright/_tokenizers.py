@@ -121,8 +121,8 @@ def _ends(eos: Eos) -> list[int] | None:
 
 
 def _id(key: Any, value: Any) -> int:
-    return value if isinstance(key, str) else key
+    return int(value if isinstance(key, str) else key)
 
 
 def _name(key: Any, value: Any) -> str:
-    return key if isinstance(key, str) else value
+    return str(key if isinstance(key, str) else value)

@@ -15,8 +15,7 @@ import enum
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._maskwright import Constraint, Vocabulary
 
@@ -171,8 +170,7 @@ def coerce(value: Any) -> Constraint:
     return json_schema(value)
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """What became of a constraint.
 
     ``keywords`` has, for a schema, what became of each keyword, by JSON pointer: ``enforced``, ``annotation``, ``unenforced``, or ``note: …``. ``warnings`` are

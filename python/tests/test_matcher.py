@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import copy
+import ctypes
 import random
 import threading
 import unittest
@@ -44,6 +45,7 @@ class Masks(unittest.TestCase):
             bytearray(4 * words),
             memoryview(bytearray(4 * words)).cast("I"),
             memoryview(bytearray(4 * words + 8))[8:],
+            (ctypes.c_uint32 * words)(),
         ]:
             matcher.fill_mask(buffer)
             row = memoryview(buffer).cast("B").cast("I")

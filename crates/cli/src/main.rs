@@ -25,7 +25,6 @@ mod commands;
 mod failure;
 mod paint;
 mod readable;
-mod regular;
 mod rejection;
 mod schema_args;
 mod source;

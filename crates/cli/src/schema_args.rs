@@ -8,7 +8,7 @@ use maskwright::json_schema::{KeyOrder, Options, Strictness, Whitespace};
 /// How a JSON Schema is read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArgs {
-    /// White space between tokens: `flexible`, `flexible:MAX`, `compact`, `spaced`, `indent:N`, `natural`
+    /// White space between tokens: `flexible`, `flexible:MAX`, `tidy`, `compact`, `spaced`, `indent:N`, `natural`
     #[arg(long, value_name = "STYLE", value_parser = Whitespace::from_str, help_heading = "JSON Schema")]
     whitespace: Option<Whitespace>,
     /// White space between tokens as a regular expression, as in ` ?`

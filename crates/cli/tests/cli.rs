@@ -497,7 +497,7 @@ fn generate_writes_what_it_must() {
     let cut = run(&[&["generate", "--model", model][..], &cut].concat());
     assert_eq!((cut.code, &cut.json()["answers"][0]["finish_reason"]), (Some(1), &Value::from("length")));
     check(&["generate", "--model", model, "--prompt", "x", "--temperature", "-1"], 2, "temperature");
-    check(&["generate", "--model", model, "--prompt", "x", "--stop", ""], 2, "stop string is empty");
+    check(&["generate", "--model", model, "--prompt", "x", "--stop", ""], 2, "stop string 0 is empty");
     check(
         &["generate", "--model", model, "--prompt", "x", "--regex", "a{2,1}"],
         2,

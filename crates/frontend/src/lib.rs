@@ -8,6 +8,7 @@ pub mod json_schema;
 pub mod lark;
 mod notation;
 pub mod regex;
+pub mod regular;
 pub mod tag;
 mod translate;
 

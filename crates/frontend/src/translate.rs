@@ -2,10 +2,11 @@
 
 use maskwright_automata as automata;
 use maskwright_grammar::{Expr, ExprId, RuleId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Translates an expression, each operand once, with an explicit stack because rules may form long chains. `rule` says what a
-/// rule stands for, if it may be followed. An expression that has no place in a language of texts is handed back.
+/// rule stands for, if it may be followed. An expression that has no place in a language of texts is handed back, and so
+/// is one that contains itself.
 pub(crate) fn translate<'g>(
     expr: impl Fn(ExprId) -> &'g Expr,
     rule: impl Fn(RuleId) -> Option<ExprId>,
@@ -13,6 +14,7 @@ pub(crate) fn translate<'g>(
     exprs: &mut automata::Exprs,
 ) -> Result<automata::ExprId, &'g Expr> {
     let mut done: FxHashMap<ExprId, automata::ExprId> = FxHashMap::default();
+    let mut open: FxHashSet<ExprId> = FxHashSet::default();
     let mut work = vec![(root, false)];
     while let Some((id, ready)) = work.pop() {
         if done.contains_key(&id) {
@@ -24,6 +26,10 @@ pub(crate) fn translate<'g>(
             _ => None,
         };
         if !ready {
+            // What is below it lies above it on the stack until it is ready, so to meet it again means recursion.
+            if !open.insert(id) {
+                return Err(one);
+            }
             work.push((id, true));
             work.extend(one.operands().iter().copied().chain(called).map(|operand| (operand, false)));
             continue;

@@ -56,7 +56,7 @@ pub use maskwright_engine::{
     LoadError, MaskRef, MatchError, Matcher, NotAllowed, Program, Seam, StateId, StateInfo, ThreadInfo, Way,
     fill_masks,
 };
-pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex, tag};
+pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex, regular, tag};
 pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
 pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder, apply};
 

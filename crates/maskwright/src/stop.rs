@@ -49,6 +49,13 @@ impl fmt::Display for StopError {
 
 impl core::error::Error for StopError {}
 
+impl Default for StopStrings {
+    /// None: the text ends by itself.
+    fn default() -> Self {
+        Self { automaton: Arc::new(Automaton { states: vec![State::default()] }) }
+    }
+}
+
 #[derive(Debug)]
 struct Automaton {
     states: Vec<State>,
@@ -244,6 +251,47 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// All bytes at once: decode, then cut before the first stop string.
+    fn decoded(bytes: &[u8], stops: &[String]) -> String {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let end = stops.iter().filter_map(|stop| text.find(stop.as_str())).min();
+        text[..end.unwrap_or(text.len())].to_owned()
+    }
+
+    #[test]
+    fn every_cut_gives_the_same_text() {
+        let texts: [&[u8]; 6] = [
+            "Grüße, 日本語 😀!".as_bytes(),
+            b"aabaabaac##stop",
+            b"bad \xFF\xC3( \xE6\x97 \xF0\x9F\x98",
+            b"aaab",
+            "é###é".as_bytes(),
+            b"",
+        ];
+        let stops: [&[&str]; 6] = [&[], &["aac"], &["##", "#stop"], &["aab", "ab"], &["é#", "😀!"], &["語 "]];
+        let mut stopped = 0;
+        for text in texts {
+            for stops in stops {
+                let stops: Vec<String> = stops.iter().map(|&stop| stop.to_owned()).collect();
+                for size in 1..=text.len().max(1) {
+                    let mut stream = StopStrings::new(&stops).unwrap().stream();
+                    let mut out = String::new();
+                    for chunk in text.chunks(size) {
+                        out += &stream.push(chunk);
+                        assert!(
+                            decoded(text, &stops).starts_with(&out),
+                            "{out:?} would have to be taken back"
+                        );
+                    }
+                    out += &stream.finish();
+                    assert_eq!(out, decoded(text, &stops), "{size} bytes at a time, {stops:?}");
+                    stopped += usize::from(stream.stopped().is_some());
+                }
+            }
+        }
+        assert!(stopped > 20);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Many matchers at once.
 
+use std::sync::{Mutex, PoisonError};
+
 use maskwright::{MatchError, service};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use rayon::prelude::*;
+use rayon::ThreadPool;
 
 use crate::buffer::{Access, Row, View};
 use crate::errors::match_error;
@@ -15,7 +17,7 @@ use crate::slot::Lease;
 type Job<'b> = (Lease<'b, service::Matcher>, Row<'b>);
 
 /// Fills the masks of many matchers, in parallel. Matcher i fills row `rows[i]`, or row i. With `threads` no more than so many work at the same
-/// time.
+/// time, the calling one included.
 #[pyfunction]
 #[pyo3(signature = (matchers, mask, rows = None, *, threads = None))]
 pub(crate) fn fill_masks(
@@ -48,15 +50,38 @@ pub(crate) fn fill_masks(
         })?;
         jobs.push((lease, row));
     }
-    let filled = if threads == Some(1) || jobs.len() < 2 {
-        py.detach(|| fill(&mut jobs))
-    } else {
-        let pool = pool::pool()?;
-        let pieces = threads.map_or(jobs.len(), |threads| threads.max(1));
-        let size = jobs.len().div_ceil(pieces);
-        py.detach(|| pool.install(|| jobs.par_chunks_mut(size).try_for_each(fill)))
+    let pool = pool::pool()?;
+    let most = threads.unwrap_or(usize::MAX).clamp(1, pool.current_num_threads());
+    let helpers = (most - 1).min(jobs.len().saturating_sub(1) / CHUNK);
+    py.detach(|| fill_by_many(&mut jobs, helpers, &pool)).map_err(|error| match_error(py, &error))
+}
+
+/// Rows that a thread takes at a time: some ten microseconds of work.
+const CHUNK: usize = 8;
+
+/// Fills rows on this thread and on some of the pool, each taking the next few until none is left. Nobody waits for a thread to wake up: if none comes to help, this one does it all.
+fn fill_by_many(jobs: &mut [Job<'_>], helpers: usize, pool: &ThreadPool) -> Result<(), MatchError> {
+    if helpers == 0 {
+        return fill(jobs);
+    }
+    let left = Mutex::new(jobs.chunks_mut(CHUNK));
+    let failed = Mutex::new(None);
+    let work = || {
+        loop {
+            let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(jobs) = next else { break };
+            if let Err(error) = fill(jobs) {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
+        }
     };
-    filled.map_err(|error| match_error(py, &error))
+    pool.in_place_scope(|scope| {
+        for _ in 0..helpers {
+            scope.spawn(|_| work());
+        }
+        work();
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
 fn fill(jobs: &mut [Job<'_>]) -> Result<(), MatchError> {

@@ -26,7 +26,7 @@ use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyMemoryView, PyType};
 use pyo3::{ffi, intern};
 
 /// What the elements of a row are.
@@ -111,7 +111,9 @@ impl<'py> View<'py> {
     fn open(object: &Bound<'py, PyAny>, access: Access, what: &str) -> PyResult<Self> {
         // SAFETY: the object is alive, and the thread attached.
         if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1 {
-            let buffer = PyUntypedBuffer::get(object)?;
+            // Some, as those of ctypes, do not tell their strides; a memoryview works them out.
+            let buffer = PyUntypedBuffer::get(object)
+                .or_else(|_| PyUntypedBuffer::get(PyMemoryView::from(object)?.as_any()))?;
             if access == Access::Write && buffer.readonly() {
                 return Err(PyBufferError::new_err(format!(
                     "{what} must be writable, and this buffer is read-only"

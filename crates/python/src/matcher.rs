@@ -13,9 +13,6 @@ use crate::errors::{Class, match_error, token_error};
 use crate::slot::{Lease, Slot};
 use crate::vocabulary::Vocabulary;
 
-/// How many forced bytes are looked for unless told otherwise.
-const FORCED: usize = 4096;
-
 /// One text being written under a constraint.
 #[pyclass(frozen, module = "maskwright", weakref)]
 pub(crate) struct Matcher {
@@ -194,7 +191,7 @@ impl Matcher {
     }
 
     /// The bytes that every complete text must go on with.
-    #[pyo3(signature = (limit = FORCED))]
+    #[pyo3(signature = (limit = 4096))]
     fn forced_bytes<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyBytes>> {
         let mut matcher = self.slot.lease()?;
         let engine = self.engine(&mut matcher)?;
@@ -203,7 +200,7 @@ impl Matcher {
     }
 
     /// The same as whole characters. If the text so far ends inside of a character, there is none: complete that first.
-    #[pyo3(signature = (limit = FORCED))]
+    #[pyo3(signature = (limit = 4096))]
     fn forced_text(&self, py: Python<'_>, limit: usize) -> PyResult<String> {
         let mut matcher = self.slot.lease()?;
         let engine = self.engine(&mut matcher)?;
@@ -215,7 +212,7 @@ impl Matcher {
     ///
     /// `before` are the last tokens of the text, those of the prompt included. `encode` cuts a text into tokens, if the vocabulary does not know how.
     /// Only with `retokenize` may tokens be taken back.
-    #[pyo3(signature = (before = None, *, limit = FORCED, retokenize = false, encode = None))]
+    #[pyo3(signature = (before = None, *, limit = 4096, retokenize = false, encode = None))]
     fn forced_tokens(
         &self,
         py: Python<'_>,

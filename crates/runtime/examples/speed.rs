@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use maskwright::{BoundProgram, Compiler, Constraint};
 use maskwright_runtime::model::{Feed, Llama, LoadOptions, Logits, Model, SequenceId, Wanted};
 use maskwright_runtime::scheduler::{Options, Stream};
-use maskwright_runtime::{EngineGuide, Loaded, Request, Sampling, Scheduler, Usage, What};
+use maskwright_runtime::{Loaded, MatcherGuide, Request, Sampling, Scheduler, Usage, What};
 use maskwright_vocab::TokenId;
 
 const SCHEMA: &str = r#"{"type": "object", "properties": {
@@ -144,7 +144,7 @@ fn answers(
         };
         request.max_tokens = Some(24);
         if let Some(schema) = schema {
-            request.guide = Some(Box::new(EngineGuide::new(schema.matcher())));
+            request.guide = Some(Box::new(MatcherGuide::new(schema.matcher())));
         }
         streams.push(scheduler.stream(request)?);
     }

@@ -4,9 +4,13 @@
 //! is left to write. Matchers are guides; the scheduler knows nothing else of constraints, and an answer without one
 //! costs nothing.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use maskwright::{Matcher, backend::Status, service};
+use maskwright::{
+    Budget, Seam,
+    backend::{Matching, Status},
+};
+use maskwright_tokenizers::Tokenizer;
 use maskwright_vocab::TokenId;
 
 /// Follows one answer under a constraint.
@@ -45,25 +49,50 @@ impl From<maskwright::MatchError> for GuideError {
     }
 }
 
-/// A matcher of the engine as a guide.
-pub struct EngineGuide {
-    matcher: Matcher,
+/// A matcher as a guide: one of the engine, one of a [service](maskwright::service), or one of another backend.
+pub struct MatcherGuide {
+    matcher: Box<dyn Matching>,
+    /// Cuts forced text into tokens. `None`: the model is asked for every token.
+    tokenizer: Option<Arc<Tokenizer>>,
 }
 
-impl EngineGuide {
+/// So many forced bytes are looked at in one go. What is forced behind them is found the next time.
+const MAX_FORCED: usize = 512;
+
+impl MatcherGuide {
     /// A guide that asks the model for every token.
-    pub fn new(matcher: Matcher) -> Self {
-        Self { matcher }
+    pub fn new(matcher: impl Matching + 'static) -> Self {
+        Self { matcher: Box::new(matcher), tokenizer: None }
+    }
+
+    /// Text that must come is written as the tokenizer cuts it, without asking the model. Backends other than ours are asked as before.
+    #[must_use]
+    pub fn with_jumps(mut self, tokenizer: Arc<Tokenizer>) -> Self {
+        self.tokenizer = Some(tokenizer);
+        self
+    }
+
+    /// The answer is complete after so many tokens, the end-of-text token not counted.
+    pub fn with_budget(mut self, tokens: usize) -> Result<Self, GuideError> {
+        let Some(matcher) = self.matcher.as_engine() else {
+            return Err(GuideError("the backend of the constraint cannot keep a budget of tokens".into()));
+        };
+        let budget = Budget::new(u32::try_from(tokens).unwrap_or(u32::MAX));
+        matcher.set_budget(Some(budget)).map_err(|error| GuideError(error.to_string()))?;
+        Ok(self)
     }
 }
 
-impl fmt::Debug for EngineGuide {
+impl fmt::Debug for MatcherGuide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EngineGuide").field("steps", &self.matcher.steps()).finish_non_exhaustive()
+        f.debug_struct("MatcherGuide")
+            .field("matcher", &self.matcher)
+            .field("jumps", &self.tokenizer.is_some())
+            .finish()
     }
 }
 
-impl Guide for EngineGuide {
+impl Guide for MatcherGuide {
     fn fill(&mut self, words: &mut [u32]) -> Result<(), GuideError> {
         Ok(self.matcher.fill_mask(words)?)
     }
@@ -73,36 +102,19 @@ impl Guide for EngineGuide {
     }
 
     fn is_finished(&mut self) -> bool {
-        self.matcher.is_stopped()
+        matches!(self.matcher.status(), Status::Stopped | Status::Terminated)
     }
 
-    fn forced(&mut self, _before: &[TokenId]) -> Vec<TokenId> {
-        Vec::new()
-    }
-
-    fn fork(&self) -> Box<dyn Guide> {
-        Box::new(Self { matcher: self.matcher.fork() })
-    }
-}
-
-impl Guide for service::Matcher {
-    fn fill(&mut self, words: &mut [u32]) -> Result<(), GuideError> {
-        Ok(self.fill_mask(words)?)
-    }
-
-    fn accept(&mut self, token: TokenId) -> Result<(), GuideError> {
-        Ok(Self::accept(self, token)?)
-    }
-
-    fn is_finished(&mut self) -> bool {
-        matches!(self.status(), Status::Stopped | Status::Terminated)
-    }
-
-    fn forced(&mut self, _before: &[TokenId]) -> Vec<TokenId> {
-        Vec::new()
+    fn forced(&mut self, before: &[TokenId]) -> Vec<TokenId> {
+        let (Some(tokenizer), Some(matcher)) = (&self.tokenizer, self.matcher.as_engine()) else {
+            return Vec::new();
+        };
+        // A text that the tokenizer cannot cut is left to the model, as all text is without jumps.
+        let encode = |text: &str| tokenizer.encode(text).ok();
+        matcher.forced_tokens(before, MAX_FORCED, Seam::Cut, &encode).tokens
     }
 
     fn fork(&self) -> Box<dyn Guide> {
-        Box::new(Self::fork(self))
+        Box::new(Self { matcher: self.matcher.fork(), tokenizer: self.tokenizer.clone() })
     }
 }

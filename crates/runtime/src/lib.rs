@@ -2,14 +2,14 @@
 //!
 //! ```no_run
 //! use maskwright::{Compiler, Constraint};
-//! use maskwright_runtime::{EngineGuide, Loaded, Request, What, model::LoadOptions, scheduler::Options};
+//! use maskwright_runtime::{MatcherGuide, Loaded, Request, What, model::LoadOptions, scheduler::Options};
 //!
 //! let loaded = Loaded::open("model.gguf", &LoadOptions::default())?;
 //! let compiler = Compiler::new(loaded.tokenizer.vocabulary().clone());
 //! let year = compiler.compile(&Constraint::regex("1[0-9]{3}"))?;
 //!
 //! let mut request = Request::new(loaded.prompt("Ada Lovelace was born in the year ")?);
-//! request.guide = Some(Box::new(EngineGuide::new(year.matcher())));
+//! request.guide = Some(Box::new(MatcherGuide::new(year.matcher())));
 //! let scheduler = loaded.schedule(Options::default());
 //! for event in scheduler.stream(request)? {
 //!     if let What::More { text, .. } = event.what {
@@ -41,7 +41,7 @@ pub mod sampler;
 pub mod scheduler;
 pub mod text;
 
-pub use guide::{EngineGuide, Guide, GuideError};
+pub use guide::{Guide, GuideError, MatcherGuide};
 pub use loaded::Loaded;
 pub use sampler::Sampling;
 pub use scheduler::{Event, Failure, Reason, Request, Scheduler, SubmitError, Usage, What};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use maskwright::Options;
+use maskwright::{Options, json_schema::Whitespace};
 
 /// How a server works. The defaults suit a machine of one's own.
 #[derive(Debug, Clone)]
@@ -36,7 +36,14 @@ impl Default for Settings {
             max_connections: 4096,
             api_keys: Vec::new(),
             cors_origins: Vec::new(),
-            options: Options::default(),
+            options: tidy(),
         }
     }
+}
+
+/// As it is read everywhere, but without the many blank lines that small models are fond of.
+fn tidy() -> Options {
+    let mut options = Options::default();
+    options.json_schema.whitespace = Whitespace::Tidy;
+    options
 }

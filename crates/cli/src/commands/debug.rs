@@ -9,15 +9,15 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use clap::ValueEnum;
+use maskwright::regular;
 use maskwright::{Compiler, Grammar};
-use maskwright_automata::Dfa;
+use maskwright_automata::{Dfa, Limits};
 use maskwright_grammar::{Expr, ExprId};
 use serde_json::{Value, json};
 
 use crate::args::ConstraintArgs;
 use crate::ast::{self, dot_quoted};
 use crate::failure::{Failure, Verdict};
-use crate::regular;
 use crate::source::bytes_alone;
 
 /// Print a stage of compilation: the AST, the grammar, the network or the automaton
@@ -76,7 +76,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
         }
         Stage::Automaton => {
             let (grammar, _) = source.grammar(&compiler)?;
-            let dfa = regular::automaton(&grammar)?;
+            let dfa = regular::automaton(&grammar, &Limits::default())
+                .map_err(|error| Failure::sentence(format!("{error}; look at `debug network`")))?;
             print(args, out, || automaton_list(&dfa), || dfa.to_dot(), || automaton_json(&dfa))?;
         }
     }

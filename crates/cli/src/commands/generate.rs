@@ -5,10 +5,11 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use maskwright_runtime::model::LoadOptions;
+use maskwright::{StopStream, StopStrings};
+use maskwright_runtime::model::{LoadOptions, Model};
 use maskwright_runtime::scheduler::{Options, Written};
-use maskwright_runtime::text::{Pieces, chat::Conversation};
-use maskwright_runtime::{EngineGuide, Loaded, Reason, Request, Sampling, Usage, What};
+use maskwright_runtime::text::chat::Conversation;
+use maskwright_runtime::{Loaded, MatcherGuide, Reason, Request, Sampling, Usage, What};
 use maskwright_tokenizers::Tokenizer;
 use serde_json::{Value, json};
 
@@ -47,6 +48,9 @@ pub(crate) struct Args {
     /// Ask the model for every token, also where the constraint leaves no choice
     #[arg(long)]
     no_jump_forward: bool,
+    /// Complete a constrained answer within --max-tokens, instead of breaking it off there
+    #[arg(long)]
+    finish: bool,
     /// Print without colour, as `NO_COLOR` in the environment does
     #[arg(long)]
     no_color: bool,
@@ -128,7 +132,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let mut request = args.sampling.request(args.tokens(&loaded)?);
     if let Some(source) = &source {
         let compiled = source.compile(loaded.tokenizer.vocabulary().clone())?;
-        request.guide = Some(Box::new(EngineGuide::new(compiled.bound.matcher())));
+        let mut guide = MatcherGuide::new(compiled.bound.matcher()).with_jumps(loaded.tokenizer.clone());
+        if args.finish {
+            let room = loaded.model.context().saturating_sub(request.prompt.len());
+            guide = guide.with_budget(request.max_tokens.unwrap_or(room).min(room)).map_err(sentence)?;
+        }
+        request.guide = Some(Box::new(guide));
     }
     let tokenizer = loaded.tokenizer.clone();
     let scheduler = loaded.schedule(Options { jump_forward: !args.no_jump_forward, ..Options::default() });
@@ -137,7 +146,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let mut show = Show {
         live: answers == 1 && !args.json,
         // Text that is held back because of a stop string cannot be told token by token.
-        painter: if args.sampling.stop.is_empty() { Painter::new(args.no_color, &tokenizer) } else { None },
+        painter: args.sampling.stop.is_empty().then(|| Painter::new(args.no_color, &tokenizer)),
         answers: vec![Answer::default(); answers],
     };
     for event in events {
@@ -338,24 +347,24 @@ fn share(part: usize, whole: usize) -> String {
 struct Painter {
     paint: Paint,
     tokenizer: std::sync::Arc<Tokenizer>,
-    pieces: Pieces,
+    text: StopStream,
 }
 
 impl Painter {
-    fn new(no_color: bool, tokenizer: &std::sync::Arc<Tokenizer>) -> Option<Self> {
-        let pieces = Pieces::new(&[]).ok()?;
-        Some(Self { paint: Paint::detect(no_color), tokenizer: tokenizer.clone(), pieces })
+    fn new(no_color: bool, tokenizer: &std::sync::Arc<Tokenizer>) -> Self {
+        let text = StopStrings::default().stream();
+        Self { paint: Paint::detect(no_color), tokenizer: tokenizer.clone(), text }
     }
 
     fn paint(&mut self, tokens: &[Written]) -> String {
         let one = |written: &Written| {
-            let text = self.pieces.push(self.tokenizer.vocabulary().bytes(written.token));
+            let text = self.text.push(self.tokenizer.vocabulary().bytes(written.token));
             if written.is_forced && !text.is_empty() { self.paint.text(Ink::Dim, text) } else { text }
         };
         tokens.iter().map(one).collect()
     }
 
     fn finish(&mut self) -> String {
-        self.pieces.finish()
+        self.text.finish()
     }
 }

@@ -408,9 +408,7 @@ impl Entry {
                 Some(run) => run.words.to_vec(),
                 None => vec![0; bytes.words()],
             };
-            for &token in inside {
-                words[token as usize / 32] |= 1 << (token % 32);
-            }
+            set_bits(&mut words, inside);
             words.into()
         })
     }
@@ -534,10 +532,15 @@ impl Exits {
 /// A bitset with these tokens.
 pub(crate) fn bitset(tokens: &[u32], size: usize) -> Words {
     let mut words = vec![0u32; size.div_ceil(32)];
+    set_bits(&mut words, tokens);
+    words.into()
+}
+
+/// Adds tokens to a bitset.
+pub(crate) fn set_bits(words: &mut [u32], tokens: &[u32]) {
     for &token in tokens {
         words[token as usize / 32] |= 1 << (token % 32);
     }
-    words.into()
 }
 
 /// The numbers of the bits that are set.

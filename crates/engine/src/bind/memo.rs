@@ -12,6 +12,7 @@
 //! Thus the inside of a string in a list, five levels deep, shares its mask with the one at level four.
 
 use core::hash::BuildHasher;
+use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
 
@@ -30,7 +31,12 @@ pub(crate) enum Part {
 impl Part {
     fn heap_bytes(&self) -> usize {
         match self {
-            Self::List(list) | Self::Shared { more: list, .. } => list.len() * 4,
+            Self::List(list) => list.len() * 4,
+            // A bitset that nobody else holds is ours.
+            Self::Shared { base, more } => {
+                let owned = if Arc::strong_count(base) == 1 { base.len() } else { 0 };
+                (owned + more.len()) * 4
+            }
         }
     }
 }

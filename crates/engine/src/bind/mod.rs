@@ -17,7 +17,7 @@ use maskwright_vocab::{Trie, Vocabulary};
 
 pub(crate) use self::ahead::{Ahead, NEVER};
 pub(crate) use self::bytes::class as byte_bit;
-pub(crate) use self::entry::{Entry, Exits, MANY, Tokens, Words, bitset, ones};
+pub(crate) use self::entry::{Entry, Exits, MANY, Tokens, Words, bitset, ones, set_bits};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;
 pub(crate) use self::memo::{Answer, Key, Memo, Part};

@@ -39,6 +39,9 @@ pub enum Seam {
     /// They stay. Then nothing is forced where that would not be the tokenizer's cut.
     #[default]
     Keep,
+    /// They stay, and what is forced is cut as if the text began behind the last of them. For servers: a model that has chosen such tokens
+    /// has left the tokenizer's cut already, and asking it for what must come would not lead it back.
+    Cut,
     /// They may be taken back and be replaced.
     Retokenize,
 }
@@ -110,16 +113,17 @@ impl Matcher {
         let before = &before[before.len().saturating_sub(LOOK_BACK)..];
         let spoken = before.iter().rposition(|token| vocabulary.bytes(*token).is_empty());
         let before = &before[spoken.map_or(0, |at| at + 1)..];
-        let mut known = spell(&vocabulary, before);
-        let length = known.len();
-        known.extend_from_slice(&run.bytes);
         let cut = Cut { vocabulary: &vocabulary, encode };
-        let Some(mut stable) = cut.stable(&known, run.next, run.ends) else { return ForcedTokens::default() };
-        let is_all = spell(&vocabulary, &stable).len() == known.len();
-        stable.extend(run.special.filter(|_| is_all));
-        let same = stable.iter().zip(before).take_while(|(a, b)| a == b).count();
-        let forced = ForcedTokens { taken_back: before.len() - same, tokens: stable[same..].to_vec() };
-        let is_whole = spell(&vocabulary, &stable).len() > length;
+        let Some((mut forced, mut is_whole)) = cut.behind(before, &run) else {
+            return ForcedTokens::default();
+        };
+        let mut left = before;
+        while seam == Seam::Cut && forced.taken_back > 0 {
+            // The text begins behind the first token that is not the tokenizer's.
+            left = &left[left.len() - forced.taken_back + 1..];
+            let Some(shorter) = cut.behind(left, &run) else { return ForcedTokens::default() };
+            (forced, is_whole) = shorter;
+        }
         if forced.taken_back == 0 {
             return self.accepted(forced);
         }
@@ -216,6 +220,20 @@ struct Cut<'c> {
 }
 
 impl Cut<'_> {
+    /// What is to be taken back of the tokens `before` and to be written instead, and whether that spells more than they did.
+    /// `None` if the tokenizer cannot say.
+    fn behind(&self, before: &[TokenId], run: &Run) -> Option<(ForcedTokens, bool)> {
+        let mut known = spell(self.vocabulary, before);
+        let length = known.len();
+        known.extend_from_slice(&run.bytes);
+        let mut stable = self.stable(&known, run.next, run.ends)?;
+        let spelled = spell(self.vocabulary, &stable).len();
+        stable.extend(run.special.filter(|_| spelled == known.len()));
+        let same = stable.iter().zip(before).take_while(|(a, b)| a == b).count();
+        let tokens = stable.split_off(same);
+        Some((ForcedTokens { taken_back: before.len() - same, tokens }, spelled > length))
+    }
+
     /// The tokens with which the tokenizer's cut begins for `known` and every continuation of it: one that begins with a byte of
     /// `next`, or none at all if the text `ends`. `None` if the tokenizer cannot say.
     fn stable(&self, known: &[u8], mut next: ByteSet, mut ends: bool) -> Option<Vec<TokenId>> {

@@ -113,6 +113,9 @@ fn a_seam_is_cut_anew_if_that_is_wanted() {
     let encode = |text: &str| Some(toy.encode(text));
     // Whoever keeps the seam goes on without help until the cut is the tokenizer's again.
     assert_eq!(matcher.forced_tokens(&written, LIMIT, Seam::Keep, &encode), ForcedTokens::default());
+    // Whoever cuts there begins anew behind it.
+    let forced = matcher.forced_tokens(&written, LIMIT, Seam::Cut, &encode);
+    assert_eq!(forced, ForcedTokens { taken_back: 0, tokens: toy.encode("bab;") });
     let forced = matcher.forced_tokens(&written, LIMIT, Seam::Retokenize, &encode);
     assert_eq!(forced, ForcedTokens { taken_back: 1, tokens: whole[1..].to_vec() });
     assert_eq!(matcher.steps(), 2, "asking changes nothing");

@@ -37,6 +37,9 @@ pub enum Whitespace {
         /// The greatest number of characters in one place.
         max_run: u32,
     },
+    /// What people write: nothing, one space, or a line break and at most 40 spaces or tabs, in each place. Small models that may write more white
+    /// space do so.
+    Tidy,
     /// None at all: `{"a":[1,2]}`.
     Compact,
     /// Whatever matches a regular expression as a whole, in each place between two tokens.
@@ -66,11 +69,15 @@ impl FromStr for Whitespace {
         match (style, number) {
             ("flexible", None) => Ok(Self::default()),
             ("flexible", Some(max_run)) => Ok(Self::Flexible { max_run }),
+            ("tidy", None) => Ok(Self::Tidy),
             ("compact", None) => Ok(Self::Compact),
             ("spaced", None) => Ok(Self::Spaced),
             ("indent", Some(width)) => Ok(Self::Indent(width)),
             ("natural", None) => Ok(Self::Natural),
-            _ => Err("known are flexible, flexible:MAX, compact, spaced, indent:N and natural".to_owned()),
+            _ => {
+                Err("known are flexible, flexible:MAX, tidy, compact, spaced, indent:N and natural"
+                    .to_owned())
+            }
         }
     }
 }

@@ -180,6 +180,40 @@ impl Matcher {
     }
 }
 
+impl Matching for Matcher {
+    fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
+        self.fill_mask(words)
+    }
+
+    fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {
+        self.accept(token)
+    }
+
+    fn rollback(&mut self, tokens: usize) -> Result<(), MatchError> {
+        self.rollback(tokens)
+    }
+
+    fn reset(&mut self) {
+        self.reset();
+    }
+
+    fn fork(&self) -> Box<dyn Matching> {
+        Box::new(self.fork())
+    }
+
+    fn status(&mut self) -> Status {
+        self.status()
+    }
+
+    fn allows(&mut self, token: TokenId) -> bool {
+        self.allows(token)
+    }
+
+    fn as_engine(&mut self) -> Option<&mut maskwright_engine::Matcher> {
+        self.inner.as_engine()
+    }
+}
+
 impl Drop for Matcher {
     fn drop(&mut self) {
         self.report();

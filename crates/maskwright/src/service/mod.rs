@@ -103,7 +103,8 @@ type Seat = flight::Seat<Result, Arc<Stop>>;
 /// How a service works.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Threads that compile. At least one is started.
+    /// Threads that compile. At least one is started. More of them than processors are no waste: a compile that takes long then
+    /// keeps no quick one waiting.
     pub workers: usize,
     /// Bytes that may be kept between requests.
     pub budget: usize,
@@ -118,10 +119,10 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Two workers, 512 MiB, ten seconds and 256 MiB for one compilation, failures for ten seconds, a queue of 10,000.
+    /// Four workers, 512 MiB, ten seconds and 256 MiB for one compilation, failures for ten seconds, a queue of 10,000.
     fn default() -> Self {
         Self {
-            workers: 2,
+            workers: 4,
             budget: 512 << 20,
             timeout: Duration::from_secs(10),
             memory: 256 << 20,

@@ -7,14 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use maskwright::StopStream;
 use maskwright_vocab::{TokenId, Vocabulary};
 
 use super::{Event, Failure, Reason, Sink, Usage, What, Written};
 use crate::{
     guide::{Guide, GuideError},
     model::SequenceId,
-    sampler::{Logprobs, Sampler},
-    text::Pieces,
+    sampler::Sampler,
 };
 
 /// What the answers to one request share.
@@ -42,12 +42,14 @@ pub(super) struct Answer {
     pub(super) guide: Option<Box<dyn Guide>>,
     /// The mask for the next token, if there is a guide.
     pub(super) words: Vec<u32>,
-    pub(super) pieces: Pieces,
+    pub(super) text: StopStream,
     /// Other answers to the same prompt, which begin when it has been read.
-    pub(super) others: Vec<(Sampler, Pieces)>,
+    pub(super) others: Vec<(Sampler, StopStream)>,
     pub(super) first: Option<Instant>,
     pub(super) forced: usize,
     pub(super) mask: Duration,
+    /// What the mask for the next token took.
+    pub(super) last_mask: Option<Duration>,
     pub(super) masks: usize,
 }
 
@@ -75,31 +77,53 @@ impl Answer {
         let mask = self.guide.is_some().then_some(&self.words[..]);
         let choice = self.sampler.choose(logits, mask).map_err(|_| Failure::NoToken)?;
         let mut more = More::default();
-        let mut outcome = self.grow(choice.token, choice.logprobs, false, context, &mut more);
-        if context.jump_forward && outcome == Ok(None) {
-            let forced = self.guide.as_mut().map(|guide| guide.forced(&self.tokens)).unwrap_or_default();
-            for token in forced {
-                outcome = self.grow(token, None, true, context, &mut more);
-                if outcome != Ok(None) {
-                    break;
-                }
-            }
+        let chosen = Written {
+            token: choice.token,
+            is_forced: false,
+            logprobs: choice.logprobs,
+            mask: self.last_mask.take(),
+        };
+        let mut outcome = self.grow(chosen, context, &mut more);
+        if outcome == Ok(None) {
+            outcome = self.jump(context, &mut more);
         }
-        if !more.tokens.is_empty() {
-            self.send(What::More { tokens: more.tokens, text: more.text });
-        }
+        self.tell(more);
         outcome
     }
 
+    /// Takes what is forced before the model is asked for anything.
+    pub(super) fn start(&mut self, context: &Context<'_>) -> Outcome {
+        let mut more = More::default();
+        let outcome = self.jump(context, &mut more);
+        self.tell(more);
+        outcome
+    }
+
+    /// Takes what is forced.
+    fn jump(&mut self, context: &Context<'_>, more: &mut More) -> Outcome {
+        if !context.jump_forward {
+            return Ok(None);
+        }
+        let forced = self.guide.as_mut().map(|guide| guide.forced(&self.tokens)).unwrap_or_default();
+        for token in forced {
+            let written = Written { token, is_forced: true, logprobs: None, mask: None };
+            let outcome = self.grow(written, context, more);
+            if outcome != Ok(None) {
+                return outcome;
+            }
+        }
+        Ok(None)
+    }
+
+    fn tell(&self, more: More) {
+        if !more.tokens.is_empty() {
+            self.send(What::More { tokens: more.tokens, text: more.text });
+        }
+    }
+
     /// Adds one token.
-    fn grow(
-        &mut self,
-        token: TokenId,
-        logprobs: Option<Logprobs>,
-        is_forced: bool,
-        context: &Context<'_>,
-        more: &mut More,
-    ) -> Outcome {
+    fn grow(&mut self, written: Written, context: &Context<'_>, more: &mut More) -> Outcome {
+        let token = written.token;
         if self.shared.stop_tokens.contains(&token) {
             return Ok(Some(Reason::Stop));
         }
@@ -108,10 +132,10 @@ impl Answer {
         }
         self.tokens.push(token);
         self.sampler.accept(token);
-        self.forced += usize::from(is_forced);
-        more.tokens.push(Written { token, is_forced, logprobs });
-        more.text += &self.pieces.push(context.vocabulary.bytes(token));
-        if self.pieces.is_stopped() || self.guide.as_mut().is_some_and(|guide| guide.is_finished()) {
+        self.forced += usize::from(written.is_forced);
+        more.tokens.push(written);
+        more.text += &self.text.push(context.vocabulary.bytes(token));
+        if self.text.stopped().is_some() || self.guide.as_mut().is_some_and(|guide| guide.is_finished()) {
             return Ok(Some(Reason::Stop));
         }
         let is_full = self.written() >= self.shared.max_tokens || self.tokens.len() >= context.length;
@@ -124,7 +148,7 @@ impl Answer {
     }
 
     pub(super) fn finish(&mut self, reason: Reason) {
-        let text = self.pieces.finish();
+        let text = self.text.finish();
         let usage = self.usage();
         self.send(What::Finished { text, reason, usage });
     }

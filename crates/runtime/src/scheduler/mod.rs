@@ -49,12 +49,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use maskwright::StopStrings;
 use maskwright_vocab::Vocabulary;
 
 pub use request::{Event, Failure, Reason, Request, Sink, Stream, SubmitError, Usage, What, Written};
 use worker::Worker;
 
-use crate::{model::Model, text::Pieces};
+use crate::model::Model;
+
+/// The most stop strings of a request.
+const MAX_STOPS: usize = 16;
+/// The most bytes of a stop string.
+const MAX_STOP_BYTES: usize = 1024;
 
 /// How a scheduler works.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -228,7 +234,17 @@ impl Limits {
         if let Err(error) = request.sampling.check() {
             return invalid(error.field, error.to_string());
         }
-        if let Err(error) = Pieces::new(&request.stop) {
+        if request.stop.len() > MAX_STOPS {
+            let problem =
+                format!("there are {} stop strings, but at most {MAX_STOPS} are allowed", request.stop.len());
+            return invalid("stop", problem);
+        }
+        if let Some(stop) = request.stop.iter().find(|stop| stop.len() > MAX_STOP_BYTES) {
+            let problem =
+                format!("a stop string has {} bytes, but at most {MAX_STOP_BYTES} are allowed", stop.len());
+            return invalid("stop", problem);
+        }
+        if let Err(error) = StopStrings::new(&request.stop) {
             return invalid("stop", error.to_string());
         }
         let length = request.prompt.len();

@@ -104,6 +104,8 @@ pub struct Written {
     pub is_forced: bool,
     /// What the model thought of it, if that was asked for and it was asked.
     pub logprobs: Option<Logprobs>,
+    /// How long the mask took that it was chosen under, if there was one.
+    pub mask: Option<Duration>,
 }
 
 /// Why an answer ended.

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use maskwright::StopStrings;
 use maskwright_vocab::Vocabulary;
 
 use super::{
@@ -20,7 +21,6 @@ use super::{
 use crate::{
     model::{Feed, Logits, Model, Wanted},
     sampler::Sampler,
-    text::Pieces,
 };
 
 pub(super) struct Worker {
@@ -137,13 +137,14 @@ impl Worker {
 
     fn begin(&mut self, job: Job) {
         let Job { request, mut sink, since } = job;
-        let answers: Result<Vec<(Sampler, Pieces)>, String> = (0..request.answers as u64)
-            .map(|number| {
-                let sampler =
-                    Sampler::new(&request.sampling, &request.prompt, number).map_err(|e| e.to_string())?;
-                Ok((sampler, Pieces::new(&request.stop).map_err(|e| e.to_string())?))
-            })
-            .collect();
+        let stops = StopStrings::new(&request.stop).map_err(|error| error.to_string());
+        let answers = stops.and_then(|stops| {
+            let answer = |number| {
+                let sampler = Sampler::new(&request.sampling, &request.prompt, number);
+                Ok((sampler.map_err(|error| error.to_string())?, stops.stream()))
+            };
+            (0..request.answers as u64).map(answer).collect::<Result<Vec<_>, String>>()
+        });
         // Requests were checked when they were submitted.
         let (mut others, sequence) = match (answers, self.open(&request.prompt)) {
             (Ok(answers), Ok(sequence)) if !answers.is_empty() => (answers, sequence),
@@ -153,7 +154,7 @@ impl Worker {
             (Ok(_), Ok((sequence, _))) => return self.model.close(sequence),
         };
         let (sequence, reused) = sequence;
-        let (sampler, pieces) = others.remove(0);
+        let (sampler, text) = others.remove(0);
         let mut stop_tokens = request.stop_tokens;
         stop_tokens.extend_from_slice(self.vocabulary.eos());
         let shared = answer::Shared {
@@ -166,7 +167,7 @@ impl Worker {
             reused,
         };
         self.statistics.reused_tokens += reused as u64;
-        self.answers.push(Answer {
+        let answer = Answer {
             shared: Rc::new(shared),
             number: 0,
             sequence,
@@ -175,13 +176,23 @@ impl Worker {
             sampler,
             words: vec![0; if request.guide.is_some() { self.model.width().div_ceil(32) } else { 0 }],
             guide: request.guide,
-            pieces,
+            text,
             others,
             first: None,
             forced: 0,
             mask: Duration::ZERO,
+            last_mask: None,
             masks: 0,
-        });
+        };
+        self.answers.push(answer);
+        // Several answers part at the first token that is chosen, so what is forced comes behind it.
+        if self.answers.last().is_some_and(|answer| answer.others.is_empty()) {
+            let index = self.answers.len() - 1;
+            let outcome = self.advance(index, Answer::start);
+            if outcome != Ok(None) {
+                self.end(vec![(index, outcome)]);
+            }
+        }
     }
 
     /// A sequence for a prompt, and how much of it the sequence has read already: all but the last token at most, because
@@ -263,6 +274,7 @@ impl Worker {
         for filled in self.masks.collect() {
             let answer = &mut self.answers[filled.answer];
             answer.mask += filled.time;
+            answer.last_mask = Some(filled.time);
             answer.masks += 1;
             self.statistics.mask += filled.time;
             match filled.result {
@@ -298,6 +310,7 @@ impl Worker {
 
     /// Chooses a token for each answer that has been fed all its tokens, and notes who has ended.
     fn choose(&mut self, parts: &[Part], ends: &mut Vec<(usize, Outcome)>) {
+        let mut all = std::mem::replace(&mut self.logits, Logits::new());
         let mut row = 0;
         for part in parts {
             if part.end < self.answers[part.answer].tokens.len() {
@@ -315,28 +328,32 @@ impl Worker {
                     continue;
                 }
             };
-            let Some(logits) = self.logits.row_mut(this) else { continue };
-            let context = Context {
-                vocabulary: &self.vocabulary,
-                length: self.model.context(),
-                jump_forward: self.options.jump_forward,
-            };
-            let mut advance = |index: usize, logits: &mut [f32]| {
-                let answer = &mut self.answers[index];
-                let (written, forced) = (answer.written(), answer.forced);
-                let outcome = catch_unwind(AssertUnwindSafe(|| answer.advance(logits, &context)))
-                    .unwrap_or_else(|panic| Err(Failure::Internal(panic_message(panic.as_ref()))));
-                self.statistics.answer_tokens += (answer.written() - written) as u64;
-                self.statistics.forced_tokens += (answer.forced - forced) as u64;
-                if outcome != Ok(None) {
-                    ends.push((index, outcome));
-                }
-            };
+            let Some(logits) = all.row_mut(this) else { continue };
             for index in same {
-                advance(index, &mut logits.to_vec());
+                let mut logits = logits.to_vec();
+                let outcome = self.advance(index, |answer, context| answer.advance(&mut logits, context));
+                ends.push((index, outcome));
             }
-            advance(part.answer, logits);
+            let outcome = self.advance(part.answer, |answer, context| answer.advance(logits, context));
+            ends.push((part.answer, outcome));
         }
+        self.logits = all;
+    }
+
+    /// Lets an answer grow, and counts what it has grown by.
+    fn advance(&mut self, index: usize, grow: impl FnOnce(&mut Answer, &Context<'_>) -> Outcome) -> Outcome {
+        let context = Context {
+            vocabulary: &self.vocabulary,
+            length: self.model.context(),
+            jump_forward: self.options.jump_forward,
+        };
+        let answer = &mut self.answers[index];
+        let (written, forced) = (answer.written(), answer.forced);
+        let outcome = catch_unwind(AssertUnwindSafe(|| grow(answer, &context)))
+            .unwrap_or_else(|panic| Err(Failure::Internal(panic_message(panic.as_ref()))));
+        self.statistics.answer_tokens += (answer.written() - written) as u64;
+        self.statistics.forced_tokens += (answer.forced - forced) as u64;
+        outcome
     }
 
     /// The other answers to the same prompt begin here, with the same sequence, guide and mask.
@@ -345,7 +362,7 @@ impl Worker {
         let origin = &mut self.answers[index];
         let others = std::mem::take(&mut origin.others);
         let mut branches = Vec::new();
-        for (number, (sampler, pieces)) in others.into_iter().enumerate() {
+        for (number, (sampler, text)) in others.into_iter().enumerate() {
             let fork = || origin.guide.as_ref().map(|guide| guide.fork());
             let guide = catch_unwind(AssertUnwindSafe(fork))
                 .map_err(|panic| Failure::Internal(panic_message(panic.as_ref())))?;
@@ -361,11 +378,12 @@ impl Worker {
                 sampler,
                 guide,
                 words: origin.words.clone(),
-                pieces,
+                text,
                 others: Vec::new(),
                 first: None,
                 forced: 0,
                 mask: origin.mask,
+                last_mask: origin.last_mask,
                 masks: origin.masks,
             });
         }

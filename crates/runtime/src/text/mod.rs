@@ -1,8 +1,6 @@
-//! Between text and tokens: prompts in, pieces of answers out.
+//! From conversations and text to the tokens that a model reads.
 
 pub mod chat;
-mod pieces;
 mod prompt;
 
-pub use pieces::{Pieces, StopError};
 pub use prompt::{encode_prompt, shielded};

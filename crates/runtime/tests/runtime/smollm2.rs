@@ -4,7 +4,7 @@ use std::{io::Write, path::PathBuf};
 
 use maskwright::{Compiler, Constraint};
 use maskwright_runtime::{
-    EngineGuide, Guide, Loaded, Reason, Request, Sampling, What,
+    Guide, Loaded, MatcherGuide, Reason, Request, Sampling, What,
     model::{Feed, Llama, LoadOptions, Logits, Model, Wanted},
     scheduler::Options,
     text::chat::Conversation,
@@ -81,7 +81,7 @@ fn check_template(loaded: &Loaded) {
 fn check_answers(loaded: Loaded) {
     let compiler = Compiler::new(loaded.tokenizer.vocabulary().clone());
     let guide = |constraint: &Constraint| -> Option<Box<dyn Guide>> {
-        Some(Box::new(EngineGuide::new(compiler.compile(constraint).unwrap().matcher())))
+        Some(Box::new(MatcherGuide::new(compiler.compile(constraint).unwrap().matcher())))
     };
     let ask = |question: &str| {
         let messages = json!([{"role": "user", "content": question}]);

@@ -33,7 +33,14 @@ pub(crate) fn completions(tokens: &[Written], vocabulary: &Vocabulary, begin: us
 
 /// The tokens for those who ask for details.
 pub(crate) fn details(tokens: &[Written], vocabulary: &Vocabulary) -> Value {
-    let entry = |written: &Written| json!({"id": written.token.0, "text": text(written.token, vocabulary), "forced": written.is_forced});
+    let entry = |written: &Written| {
+        let text = text(written.token, vocabulary);
+        let mut entry = json!({"id": written.token.0, "text": text, "forced": written.is_forced});
+        if let Some(mask) = written.mask {
+            entry["mask_micros"] = (mask.as_secs_f64() * 1e6).into();
+        }
+        entry
+    };
     tokens.iter().map(entry).collect()
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use axum::http::StatusCode;
-use maskwright_runtime::{Event, Failure, Guide, Request, What, scheduler::Sink};
+use maskwright_runtime::{Event, Failure, Guide, MatcherGuide, Request, What, scheduler::Sink};
 use maskwright_vocab::TokenId;
 use tokio::sync::mpsc;
 
@@ -23,6 +23,8 @@ pub(crate) struct Order {
     pub(crate) prompts: Vec<Vec<TokenId>>,
     pub(crate) choosing: Choosing,
     pub(crate) wish: Option<Wish>,
+    /// Whether a constrained answer must be complete when its tokens are used up.
+    pub(crate) finishes: bool,
 }
 
 /// The events of all answers to an order. Dropping it cancels what is not finished.
@@ -55,7 +57,19 @@ impl Order {
         let count = answers.saturating_mul(self.prompts.len());
         for (number, prompt) in self.prompts.into_iter().enumerate() {
             let Choosing { sampling, max_tokens, stop, stop_tokens, answers } = self.choosing.clone();
-            let guide = handle.as_ref().map(|handle| Box::new(handle.matcher()) as Box<dyn Guide>);
+            let mut guide: Option<Box<dyn Guide>> = None;
+            if let (Some(handle), Some(wish)) = (&handle, &self.wish) {
+                let mut found =
+                    MatcherGuide::new(handle.matcher()).with_jumps(state.engine.tokenizer().clone());
+                if self.finishes {
+                    let room = state.engine.context().saturating_sub(prompt.len());
+                    let budget = max_tokens.unwrap_or(room).min(room);
+                    found = found.with_budget(budget).map_err(|error| {
+                        ApiError::invalid(&wish.param, "budget_too_small", error.to_string())
+                    })?;
+                }
+                guide = Some(Box::new(found));
+            }
             let request = Request { prompt, sampling, guide, max_tokens, stop_tokens, stop, answers };
             let sink = Channel { sender: sender.clone(), first: number * answers };
             state.engine.submit(request, Box::new(sink))?;

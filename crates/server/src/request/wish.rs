@@ -36,6 +36,8 @@ pub(crate) struct Extras {
     strictness: Option<Strictness>,
     /// Whether the answer should tell about its tokens.
     pub(crate) tokens: bool,
+    /// Whether a constrained answer must be complete when its tokens are used up.
+    pub(crate) finishes: bool,
 }
 
 /// Constraints that were found, and what else was said about them.
@@ -292,8 +294,9 @@ fn extras(body: &mut Fields) -> Result<Extras> {
         }
     };
     let tokens = own.flag("tokens")?.unwrap_or(false);
+    let finishes = own.flag("finish")?.unwrap_or(false);
     own.finish()?;
-    Ok(Extras { whitespace, key_order, strictness, tokens })
+    Ok(Extras { whitespace, key_order, strictness, tokens, finishes })
 }
 
 /// `{"kind": "regex", "source": "[0-9]+"}`: the text as somebody wrote it, so that errors have a place in it.

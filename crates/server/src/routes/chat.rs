@@ -52,7 +52,8 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let prompt =
         aside(move || shared.engine.chat(&messages::chat(list)?, described.as_ref(), "messages")).await?;
     let wants_logprobs = asked.choosing.sampling.logprobs.is_some();
-    let order = Order { prompts: vec![prompt], choosing: asked.choosing, wish };
+    let order =
+        Order { prompts: vec![prompt], choosing: asked.choosing, wish, finishes: asked.extras.finishes };
     let mut answers = order.start(&state).await?;
     let chat = Chat {
         id: new_id("chatcmpl-"),

@@ -46,7 +46,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let prompts = aside(move || prompts(&shared, prompt)).await?;
     let (count, per_prompt) = (prompts.len(), choosing.answers);
     let wants_logprobs = top.is_some();
-    let mut answers = Order { prompts, choosing, wish }.start(&state).await?;
+    let mut answers = Order { prompts, choosing, wish, finishes: extras.finishes }.start(&state).await?;
     let mut completion = Completion {
         id: new_id("cmpl-"),
         created: now(),

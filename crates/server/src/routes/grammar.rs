@@ -6,7 +6,8 @@ use std::{fmt::Write, sync::Arc, time::Instant};
 
 use axum::extract::State as Extract;
 use maskwright::{
-    Constraint, Diagnostic, Error, Grammar, Options, Severity, ebnf, gbnf, json_schema, lark, regex, service,
+    Constraint, Diagnostic, Error, Grammar, Options, Severity, ebnf, gbnf, json_schema, lark, regex, regular,
+    service,
 };
 use serde_json::{Value, json};
 
@@ -21,6 +22,8 @@ use crate::{
 /// How many rules are listed, and how much of each.
 const RULES: usize = 200;
 const RULE_BYTES: usize = 500;
+/// How many states an automaton has that is worth a picture.
+const STATES: usize = 40;
 /// How many places of a report are listed.
 const ENTRIES: usize = 2_000;
 
@@ -89,6 +92,10 @@ fn good(state: &State, wish: &Wish, handle: &Arc<service::Handle>) -> Value {
         answer["size"]["expressions"] = grammar.exprs().len().into();
         answer["rules_total"] = grammar.rules().len().into();
         answer["rules"] = rules(&grammar);
+        // Of several rules their network says more.
+        if grammar.rules().len() == 1 {
+            answer["automaton"] = automaton(&grammar);
+        }
         if let Some(report) = coverage {
             answer["report"] = entries(&report);
         }
@@ -127,6 +134,23 @@ fn entries(report: &json_schema::Report) -> Value {
         json!({"pointer": entry.pointer, "coverage": coverage, "note": note})
     };
     entries.iter().take(ENTRIES).map(entry).collect()
+}
+
+/// The automaton of a regular constraint, if it is small enough to be looked at.
+fn automaton(grammar: &Grammar) -> Value {
+    let limits = regular::Limits { states: 20 * STATES, steps: 100_000, bytes: 1 << 20 };
+    let Some(dfa) = regular::automaton(grammar, &limits).ok().filter(|dfa| dfa.len() <= 1 + STATES) else {
+        return Value::Null;
+    };
+    let live = 1..dfa.len() as u32;
+    let edges = live.clone().flat_map(|from| dfa.edges(from).into_iter().map(move |edge| (from, edge)));
+    let edge = |(from, (set, to))| json!({"from": from, "to": to, "label": format!("{set:?}")});
+    let state = |state| json!({"state": state, "accepting": dfa.is_accepting(state)});
+    json!({
+        "start": dfa.start(),
+        "states": live.map(state).collect::<Vec<_>>(),
+        "edges": edges.map(edge).collect::<Vec<_>>(),
+    })
 }
 
 /// The first rules as text.

@@ -72,7 +72,8 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         tool_choice,
     };
     let wants_logprobs = choosing.sampling.logprobs.is_some();
-    let mut answers = Order { prompts: vec![prompt], choosing, wish }.start(&state).await?;
+    let mut answers =
+        Order { prompts: vec![prompt], choosing, wish, finishes: extras.finishes }.start(&state).await?;
     let mut responding = Responding {
         id: new_id("resp_"),
         created: now(),

@@ -65,7 +65,7 @@ pub(crate) struct Config {
     /// Seconds that compiling a constraint may take [default: 10]
     #[arg(long, value_name = "SECONDS", help_heading = "Constraints")]
     pub(crate) compile_timeout: Option<u64>,
-    /// Threads that compile [default: 2]
+    /// Threads that compile; a slow compile keeps none of the others waiting [default: 4]
     #[arg(long, value_name = "N", help_heading = "Constraints")]
     pub(crate) compile_threads: Option<NonZero<usize>>,
     /// White space between the tokens of JSON, as a regular expression, unless a request says otherwise

@@ -17,6 +17,9 @@ use super::super::path::PathId;
 use super::Lowerer;
 use crate::regex;
 
+/// [`Whitespace::Tidy`] as a regular expression.
+const TIDY: &str = r" ?|\n[ \t]{0,40}";
+
 /// One way to write white space.
 #[derive(Clone, Debug)]
 pub(super) enum Style {
@@ -35,6 +38,7 @@ impl Style {
         let indent = |width: u32| Self::Indent(" ".repeat(width.min(64) as usize));
         match whitespace {
             Whitespace::Flexible { max_run } => vec![Self::Flexible(*max_run)],
+            Whitespace::Tidy => vec![Self::Pattern(TIDY.to_owned())],
             Whitespace::Compact => vec![Self::Compact],
             Whitespace::Pattern(pattern) => vec![Self::Pattern(pattern.clone())],
             Whitespace::Spaced => vec![Self::Spaced],

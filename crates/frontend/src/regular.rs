@@ -1,0 +1,74 @@
+//! The minimal automaton of a constraint that is regular.
+//!
+//! The engine never needs the automaton of a whole constraint; this is for looking at small ones.
+//!
+//! ```
+//! use maskwright_frontend::{regex, regular};
+//!
+//! let grammar = regex::grammar("(a|b)*abb", &regex::Options::default())?;
+//! let automaton = regular::automaton(&grammar, &Default::default())?;
+//! assert_eq!(automaton.len(), 1 + 4); // and one from which nothing is accepted
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use core::fmt;
+
+use maskwright_automata::Exprs;
+pub use maskwright_automata::{Dfa, LimitError, Limits};
+use maskwright_grammar::{Expr, Grammar};
+
+use crate::translate::translate;
+
+/// Why a constraint has no automaton to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotRegular {
+    /// A rule contains itself.
+    Recursive,
+    /// Values must differ from each other.
+    Distinct,
+    /// Some tokens stand for no text.
+    Tokens,
+    /// Tokens are counted.
+    Limit,
+    /// It has JSON strings: finite, but nothing that anybody could read.
+    JsonString,
+    /// The automaton would exceed a limit.
+    TooLarge(LimitError),
+}
+
+impl fmt::Display for NotRegular {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Recursive => "the grammar is recursive, so there is no finite automaton for it",
+            Self::Distinct => {
+                "the constraint has values that must differ, which no finite automaton can tell"
+            }
+            Self::Tokens => {
+                "the constraint asks for tokens that stand for no text, so it is no automaton over text"
+            }
+            Self::Limit => "the constraint limits a number of tokens, which no automaton over bytes can tell",
+            Self::JsonString => {
+                "the constraint has JSON strings, whose many spellings make no readable automaton"
+            }
+            Self::TooLarge(error) => return error.fmt(f),
+        })
+    }
+}
+
+impl core::error::Error for NotRegular {}
+
+/// Builds the automaton, or says why there is none.
+pub fn automaton(grammar: &Grammar, limits: &Limits) -> Result<Dfa, NotRegular> {
+    let mut exprs = Exprs::new();
+    let root = grammar.rule(grammar.root()).expr();
+    let rule = |rule| Some(grammar.rule(rule).expr());
+    let root = translate(|id| grammar.expr(id), rule, root, &mut exprs).map_err(|expr| match expr {
+        Expr::Scope { .. } | Expr::Distinct(_) => NotRegular::Distinct,
+        Expr::Token(_) => NotRegular::Tokens,
+        Expr::Limit { .. } => NotRegular::Limit,
+        Expr::JsonString(_) => NotRegular::JsonString,
+        _ => NotRegular::Recursive,
+    })?;
+    Dfa::build(&mut exprs, root, limits).map_err(NotRegular::TooLarge)
+}

@@ -1,0 +1,358 @@
+"""Puts load on a live server, and says what it measured. Nothing but Python is needed; with the package jsonschema
+schemas are checked by it, without it by their keys.
+
+    python scripts/load_test.py answers --count 10000       constrained answers at temperature 1.5: is every one right?
+    python scripts/load_test.py speed                       constrained against free, jump-forward, many against one
+    python scripts/load_test.py schemas --count 300         different schemas at once: who waits for whose compile?
+    python scripts/load_test.py first                       the first byte of an answer to a cold schema of 100 KB
+    python scripts/load_test.py open --connections 1000     slow readers and dropped connections: who is lost, what leaks?
+
+The server is at --url (http://127.0.0.1:8000); `--pid` names its process, whose memory is then watched. Exit code 1
+says that something was lost, wrong or stuck; speed never does.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import re
+import sys
+import time
+import urllib.parse
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+# ----- A client -----
+
+
+class Failed(Exception):
+    """What a server answered that should not have."""
+
+
+class Server:
+    def __init__(self, url, pid):
+        parts = urllib.parse.urlsplit(url)
+        self.host, self.port, self.pid = parts.hostname, parts.port or 80, pid
+
+    async def send(self, path, body):
+        reader, writer = await asyncio.open_connection(self.host, self.port, limit=1 << 20)
+        data = json.dumps(body).encode()
+        head = f"POST {path} HTTP/1.1\r\nHost: load\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        writer.write(head.encode() + data)
+        await writer.drain()
+        return reader, writer
+
+    async def ask(self, path, body):
+        """The answer as JSON; waits and asks again while the server says that it is busy."""
+        while True:
+            reader, writer = await self.send(path, body)
+            try:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                text = await reader.read()
+            finally:
+                writer.close()
+            status = int(head.split(" ", 2)[1])
+            if status == 429:
+                await asyncio.sleep(0.2 + random.random())
+                continue
+            if status != 200:
+                raise Failed(f"{status}: {text[:300]!r}")
+            return json.loads(dechunked(head, text))
+
+    def memory(self):
+        """Megabytes that the process holds."""
+        if self.pid is None:
+            return float("nan")
+        with open(f"/proc/{self.pid}/status") as status:
+            return int(re.search(r"VmRSS:\s+(\d+) kB", status.read())[1]) / 1024
+
+
+def dechunked(head, text):
+    if "transfer-encoding: chunked" not in head.lower():
+        return text
+    out, at = b"", 0
+    while True:
+        end = text.index(b"\r\n", at)
+        size = int(text[at:end], 16)
+        if size == 0:
+            return out
+        out += text[end + 2 : end + 2 + size]
+        at = end + 4 + size
+
+
+def chat(text, **more):
+    return {"messages": [{"role": "user", "content": text}], **more}
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+
+# ----- What is asked -----
+
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 1, "maxLength": 12},
+        "age": {"type": "integer", "minimum": 0, "maximum": 120},
+        "email": {"type": "string", "format": "email", "maxLength": 30},
+        "tags": {"type": "array", "items": {"enum": ["a", "b", "c"]}, "maxItems": 3},
+    },
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+ORDER = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{4}$"},
+        "lines": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 2,
+            "items": {
+                "type": "object",
+                "properties": {"sku": {"enum": ["apple", "pear"]}, "count": {"type": "integer", "minimum": 1, "maximum": 9}},
+                "required": ["sku", "count"],
+                "additionalProperties": False,
+            },
+        },
+        "paid": {"type": "boolean"},
+    },
+    "required": ["id", "lines", "paid"],
+    "additionalProperties": False,
+}
+POINT = {"type": "array", "items": {"type": "number", "minimum": -1, "maximum": 1, "multipleOf": 0.25}, "minItems": 2, "maxItems": 2}
+WHICH = {"oneOf": [{"type": "null"}, {"const": {"a": [1, 2]}}, {"type": "string", "format": "date"}]}
+
+
+def right_json(schema):
+    def check(text):
+        value = json.loads(text)
+        if jsonschema is not None:
+            jsonschema.validate(value, schema, format_checker=jsonschema.FormatChecker())
+        elif "required" in schema and not set(schema["required"]) <= set(value):
+            raise Failed(f"a key is missing in {text}")
+
+    return check
+
+
+def right_regex(pattern):
+    def check(text):
+        if not re.fullmatch(pattern, text):
+            raise Failed(f"{pattern} does not match {text!r}")
+
+    return check
+
+
+def with_schema(schema):
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "strict": False, "schema": schema}}}
+
+
+# The small set: what is asked for, and whether an answer is right.
+CASES = [
+    ({**with_schema(PERSON), "maskwright": {"whitespace": "compact"}}, right_json(PERSON)),
+    (with_schema(ORDER), right_json(ORDER)),
+    ({**with_schema(POINT), "maskwright": {"whitespace": "spaced"}}, right_json(POINT)),
+    (with_schema(WHICH), right_json(WHICH)),
+    ({"structured_outputs": {"regex": "[0-9]{4}-(0[1-9]|1[0-2])"}}, right_regex("[0-9]{4}-(0[1-9]|1[0-2])")),
+    ({"structured_outputs": {"choice": ["yes", "no", "maybe"]}}, right_regex("yes|no|maybe")),
+    ({"grammar": 'root ::= "(" [a-c]{1,3} ("+" [0-9])? ")"'}, right_regex(r"\([a-c]{1,3}(\+[0-9])?\)")),
+]
+
+
+# ----- The loads -----
+
+
+async def answers(server, args):
+    """Every constrained answer that ends with `stop` is right."""
+    counts = {"stop": 0, "length": 0}
+    tokens, begin = 0, time.monotonic()
+
+    async def some(numbers):
+        nonlocal tokens
+        for number in numbers:
+            fields, check = CASES[number % len(CASES)]
+            own = {**fields.get("maskwright", {}), "finish": number % 2 == 0}
+            body = chat("Answer.", temperature=1.5, seed=number, max_tokens=160, **{**fields, "maskwright": own})
+            answer = await server.ask("/v1/chat/completions", body)
+            choice = answer["choices"][0]
+            counts[choice["finish_reason"]] += 1
+            tokens += answer["usage"]["completion_tokens"]
+            if own["finish"] and choice["finish_reason"] != "stop":
+                raise Failed(f"an answer that had to finish did not: {choice}")
+            if choice["finish_reason"] == "stop":
+                try:
+                    check(choice["message"]["content"])
+                except Exception as error:
+                    raise Failed(f"case {number % len(CASES)}, seed {number}: {choice['message']['content']!r}: {error}") from error
+            done = sum(counts.values())
+            if done % 500 == 0:
+                print(f"  {done} answers, {time.monotonic() - begin:.0f} s", flush=True)
+
+    await asyncio.gather(*(some(range(first, args.count, args.parallel)) for first in range(args.parallel)))
+    time_taken = time.monotonic() - begin
+    print(f"{counts['stop']} answers ended with stop and are right, {counts['length']} were cut at max_tokens (allowed where finish is not asked for)")
+    print(f"{tokens} tokens in {time_taken:.1f} s: {tokens / time_taken:.1f} tokens a second")
+
+
+async def speed(server, args):
+    """Tokens a second, constrained and free, alternating; then documents a second with jump-forward."""
+    await server.ask("/v1/chat/completions", chat("Describe a person.", max_tokens=2, **with_schema(PERSON)))
+
+    async def batch(size, fields):
+        begin = time.monotonic()
+        bodies = [chat("Describe a person.", temperature=1, seed=seed, **fields) for seed in range(size)]
+        found = await asyncio.gather(*(server.ask("/v1/chat/completions", body) for body in bodies))
+        seconds = time.monotonic() - begin
+        usage = [one["usage"]["completion_tokens"] for one in found]
+        forced = [one.get("maskwright", {}).get("forced_tokens", 0) for one in found]
+        return seconds, sum(usage), sum(forced)
+
+    # The same number of tokens for both: a long list that never ends by itself, and text that may not end.
+    endless = {"type": "array", "items": PERSON, "minItems": 1000}
+    limited = {"max_tokens": args.tokens, "maskwright": {"tokens": True}}
+    free = {**limited, "logit_bias": {str(token): -100 for token in args.end}}
+    for size in (1, 16):
+        rates = {"free": [], "constrained": []}
+        for _ in range(args.rounds):
+            for name, fields in (("free", free), ("constrained", {**limited, **with_schema(endless)})):
+                seconds, tokens, forced = await batch(size, fields)
+                rates[name].append((tokens - forced) / seconds)
+                share = forced / tokens
+        ratios = [c / f for c, f in zip(rates["constrained"], rates["free"])]
+        print(f"batch {size:2}: free {percentile(rates['free'], 0.5):.1f}, constrained {percentile(rates['constrained'], 0.5):.1f} tokens/s asked of the model; "
+              f"ratio median {percentile(ratios, 0.5):.3f} (from {min(ratios):.3f} to {max(ratios):.3f}); {100 * share:.0f} % more were forced")
+    for style in ("flexible", "compact", "natural"):
+        for size in (1, 16):
+            fields = {**with_schema(PERSON), "max_tokens": 200, "maskwright": {"tokens": True, "whitespace": style, "finish": True}}
+            seconds, tokens, forced = await batch(size, fields)
+            print(f"documents, {style}, batch {size:2}: {tokens / seconds:.1f} tokens/s, {100 * forced / tokens:.0f} % of them forced")
+    one, many = [], []
+    for _ in range(args.rounds):
+        for size, rates in ((1, one), (16, many)):
+            seconds, tokens, _ = await batch(size, free)
+            rates.append(tokens / seconds)
+    print(f"16 at once: {percentile(many, 0.5):.1f} tokens/s against {percentile(one, 0.5):.1f} for one: {percentile(many, 0.5) / percentile(one, 0.5):.2f} times")
+
+
+def numbered(number, width):
+    names = [f"field_{number}_{index}" for index in range(width)]
+    kinds = [{"type": "integer", "minimum": number}, {"type": "string", "maxLength": 5 + number}, {"enum": [f"v{number}", "w"]}]
+    return {
+        "type": "object",
+        "properties": {name: kinds[index % 3] for index, name in enumerate(names)},
+        "required": names[:3],
+        "additionalProperties": False,
+    }
+
+
+async def schemas(server, args):
+    """Different schemas at once: how long each compile took in the crowd, and alone."""
+    seed = random.randrange(1 << 30)
+
+    async def one(number):
+        answer = await server.ask("/v1/chat/completions", chat("x", max_tokens=1, maskwright={"tokens": True}, **with_schema(numbered(number, 12))))
+        return answer["maskwright"]["compile_micros"] / 1000
+
+    alone = [await one(seed + number) for number in range(20)]
+    crowd = await asyncio.gather(*(one(seed + 1000 + number) for number in range(args.count)))
+    show = lambda values: f"p50 {percentile(values, 0.5):.2f}, p99 {percentile(values, 0.99):.2f}, max {max(values):.2f} ms"
+    print(f"from asking to compiled, one after the other: {show(alone)}")
+    print(f"the same with {args.count} schemas at once:      {show(crowd)}")
+    print(f"waited longest on others: {max(crowd) - percentile(alone, 0.5):.2f} ms")
+
+
+async def first(server, args):
+    """The first streamed byte of an answer, with a schema that nobody has seen and without one."""
+    width = 1
+    while len(json.dumps(numbered(10**9, width))) < 100_000:
+        width += 50
+
+    async def once(fields):
+        begin = time.monotonic()
+        reader, writer = await server.send("/v1/chat/completions", chat("x", max_tokens=1, stream=True, **fields))
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readuntil(b"data: ")
+        seconds = time.monotonic() - begin
+        await reader.read()
+        writer.close()
+        return 1000 * seconds
+
+    free, cold = [], []
+    for _ in range(args.rounds):
+        free.append(await once({}))
+        cold.append(await once(with_schema(numbered(random.randrange(1 << 40), width))))
+    print(f"first byte without a constraint p50 {percentile(free, 0.5):.1f} ms, with a cold schema of 100 KB p50 {percentile(cold, 0.5):.1f}, max {max(cold):.1f} ms: "
+          f"{percentile(cold, 0.5) - percentile(free, 0.5):.1f} ms more")
+
+
+async def opened(server, args):
+    """Many connections: some read slowly, some go away in the middle. Nobody else may notice."""
+    failures = []
+    for round_number in range(3):
+        ended, dropped, deadline = 0, 0, time.monotonic() + args.seconds
+
+        async def visitor(number):
+            nonlocal ended, dropped
+            chance = random.Random(number)
+            await asyncio.sleep(chance.random() * args.seconds / 2)
+            while time.monotonic() < deadline:
+                fields, _ = CASES[number % len(CASES)]
+                body = chat("x", max_tokens=4 + chance.randrange(8), stream=True, temperature=1, **fields)
+                try:
+                    reader, writer = await server.send("/v1/chat/completions", body)
+                    text = b""
+                    goes = chance.random() < 0.3
+                    while True:
+                        part = await asyncio.wait_for(reader.read(64), timeout=args.seconds * 4)
+                        text += part
+                        if not part or (goes and len(text) > 100):
+                            break
+                        await asyncio.sleep(chance.random() * 0.05)
+                    writer.close()
+                    if goes:
+                        dropped += 1
+                    elif b" 200 " in text[:20] and b"[DONE]" in text:
+                        ended += 1
+                    elif b" 429 " in text[:20]:
+                        await asyncio.sleep(0.5 + chance.random())
+                    else:
+                        failures.append(text[:200])
+                except Exception as error:
+                    failures.append(repr(error))
+
+        await asyncio.gather(*(visitor(number) for number in range(args.connections)))
+        reader, writer = await server.send("/v1/chat/completions", chat("x", max_tokens=2))
+        await asyncio.wait_for(reader.read(), timeout=60)
+        writer.close()
+        print(f"round {round_number + 1}: {ended} streams were read to the end, {dropped} dropped, {len(failures)} lost; memory {server.memory():.1f} MB", flush=True)
+    if failures:
+        raise Failed(f"{len(failures)} requests were lost, such as {failures[0]!r}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("load", choices=["answers", "speed", "schemas", "first", "open"])
+    parser.add_argument("--url", default="http://127.0.0.1:8000")
+    parser.add_argument("--pid", type=int, help="the server's process")
+    parser.add_argument("--count", type=int, default=300, help="answers or schemas")
+    parser.add_argument("--parallel", type=int, default=16, help="answers at the same time")
+    parser.add_argument("--connections", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=60, help="of a round of `open`")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tokens", type=int, default=48, help="of an answer of `speed`")
+    parser.add_argument("--end", type=int, nargs="*", default=[0, 2], help="end tokens of the model, for `speed`")
+    args = parser.parse_args()
+    load = {"answers": answers, "speed": speed, "schemas": schemas, "first": first, "open": opened}[args.load]
+    try:
+        asyncio.run(load(Server(args.url, args.pid), args))
+    except Failed as failure:
+        sys.exit(str(failure))
+
+
+if __name__ == "__main__":
+    main()
