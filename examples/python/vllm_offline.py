@@ -21,7 +21,7 @@ def main() -> None:
     from vllm.sampling_params import StructuredOutputsParams
 
     llm = LLM(sys.argv[1] if len(sys.argv) > 1 else "target/engines/smollm2", max_model_len=512, enforce_eager=True)
-    schema = {"type": "object", "properties": {"answer": {"type": "integer", "multipleOf": 7}}, "required": ["answer"], "additionalProperties": False}
+    schema = {"type": "object", "properties": {"answer": {"type": "integer", "multipleOf": 7, "minimum": 0, "maximum": 1000}}, "required": ["answer"], "additionalProperties": False}
     params = [
         SamplingParams(max_tokens=60, structured_outputs=StructuredOutputsParams(json=schema, disable_any_whitespace=True)),
         SamplingParams(max_tokens=60, structured_outputs=StructuredOutputsParams(grammar='start: "yes" | "no" " "? "thanks"')),

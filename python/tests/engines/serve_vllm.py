@@ -61,10 +61,7 @@ def main() -> None:
 
 
 def start(folder, log):
-    environment = {
-        **os.environ, "MASKWRIGHT_VLLM": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-    }
+    environment = {**os.environ, "MASKWRIGHT_VLLM": "1"}
     # Not 'vllm serve': that asks for the version of a package named vllm, and this one is vllm-cpu.
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", folder, "--served-model-name", "small",
                "--port", str(PORT), "--max-model-len", "1024", "--max-num-seqs", "8", "--enforce-eager", "--dtype", "bfloat16",

@@ -1,7 +1,12 @@
-"""What the page about engines shows is what the examples do, and those are run."""
+"""What the page about engines shows is what the examples do, and those are run; and the examples of docstrings run here."""
 
+import doctest
+import importlib
 import pathlib
 import re
+
+import pytest
+import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -19,3 +24,11 @@ def test_the_files_it_names_are_there():
     page = (ROOT / "docs" / "engines.md").read_text()
     for link in re.findall(r"\]\(([^)#]+)\)", page):
         assert (ROOT / "docs" / link).exists(), link
+
+
+@pytest.mark.parametrize("name", ["_requests", "kernels", "kernels.bits", "kernels.pool"])
+def test_docstrings(name):
+    if name != "_requests" and not hasattr(torch, "nn"):
+        pytest.skip("PyTorch is not installed")
+    failed, tried = doctest.testmod(importlib.import_module(f"maskwright.{name}"))
+    assert tried and not failed
