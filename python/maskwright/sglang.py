@@ -34,6 +34,7 @@ from sglang.srt.constrained.base_grammar_backend import (
 
 from ._maskwright import Compiled, Compiler, Matcher, Vocabulary, fill_masks
 from ._requests import JsonOptions, constraint
+from ._rows import fill, fits
 from .errors import Error
 from .kernels import apply_mask_inplace
 
@@ -194,12 +195,12 @@ class Grammar(BaseGrammarObject):
         return _allocate(vocab_size, batch_size)
 
     def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
-        self.matcher.fill_mask(vocab_mask, idx)
+        fill(self.matcher, vocab_mask, idx)
 
     @staticmethod
     def fill_vocab_mask_batched(entries: list[GrammarRow], vocab_mask: torch.Tensor) -> None:
         """Fill many rows at once, on our threads, if all of them are ours and not wrapped."""
-        if all(isinstance(entry.grammar, Grammar) for entry in entries):
+        if all(isinstance(entry.grammar, Grammar) and fits(entry.grammar.matcher, vocab_mask) for entry in entries):
             fill_masks([entry.grammar.matcher for entry in entries], vocab_mask, [entry.row for entry in entries])
             return
         BaseGrammarObject.fill_vocab_mask_batched(entries, vocab_mask)

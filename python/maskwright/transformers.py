@@ -1,11 +1,12 @@
 """maskwright in ``generate`` of Hugging Face transformers.
 
->>> from transformers import AutoModelForCausalLM, AutoTokenizer                            # doctest: +SKIP
->>> import maskwright as mw                                                                # doctest: +SKIP
->>> from maskwright.transformers import LogitsProcessor, vocabulary                         # doctest: +SKIP
->>> compiler = mw.Compiler(vocabulary(model, tokenizer))                                    # once for each model  # doctest: +SKIP
->>> processor = LogitsProcessor(compiler.compile(mw.regex("[0-9]+")))                       # doctest: +SKIP
->>> model.generate(**inputs, logits_processor=[processor])                                  # doctest: +SKIP
+::
+
+    compiler = mw.Compiler(vocabulary(model, tokenizer))                   # once for each model
+    processor = LogitsProcessor(compiler.compile(mw.regex("[0-9]+")))
+    model.generate(**inputs, logits_processor=[processor])
+
+The whole of it is ``examples/python/transformers_model.py``.
 
 ``generate`` tells a processor nothing but the tokens so far and the scores of the next one. Everything else is found out:
 
@@ -110,31 +111,37 @@ class LogitsProcessor(transformers.LogitsProcessor):
 
     @staticmethod
     def _masked(scores: torch.Tensor, matchers: dict[int, Matcher | None]) -> torch.Tensor:
-        """A copy of the scores with masks applied; a row without a matcher allows nothing."""
-        if not matchers:
-            return scores
-        words = max((matcher.vocabulary.words for matcher in matchers.values() if matcher), default=1)
-        mask = torch.zeros(len(matchers), words, dtype=torch.int32, pin_memory=scores.is_cuda)
-        filled = []
-        for at, matcher in enumerate(matchers.values()):
-            if matcher and matcher.is_terminated():
-                for token in matcher.stop_tokens:
-                    mask[at, token // 32] |= _BITS[token % 32]
-            elif matcher:
-                filled.append((at, matcher))
-        # Rows that share a state share a matcher, and a matcher fills one row at a time.
-        first: dict[int, int] = {}
-        for at, matcher in filled:
-            first.setdefault(id(matcher), at)
-        unique = [(at, matcher) for at, matcher in filled if first[id(matcher)] == at]
-        fill_masks([matcher for _, matcher in unique], mask, [at for at, _ in unique])
-        for at, matcher in filled:
-            if first[id(matcher)] != at:
-                mask[at] = mask[first[id(matcher)]]
+        """A copy of the scores with the masks applied, each to its row."""
         out = scores.clone()
-        rows = None if len(matchers) == scores.shape[0] else list(matchers)
-        apply_mask_inplace(out, mask.to(scores.device, non_blocking=True), rows=rows)
+        if matchers:
+            mask = _masks(list(matchers.values()), pin_memory=scores.is_cuda)
+            rows = None if len(matchers) == scores.shape[0] else list(matchers)
+            apply_mask_inplace(out, mask.to(scores.device, non_blocking=True), rows=rows)
         return out
+
+
+def _masks(matchers: list[Matcher | None], pin_memory: bool) -> torch.Tensor:
+    """A mask for each matcher. Behind the end comes the end; where there is no matcher nothing comes."""
+    words = max((matcher.vocabulary.words for matcher in matchers if matcher), default=1)
+    mask = torch.zeros(len(matchers), words, dtype=torch.int32, pin_memory=pin_memory)
+    # Rows that share a state share a matcher, and a matcher fills one row at a time.
+    first: dict[int, int] = {}
+    copies: list[tuple[int, int]] = []
+    for row, matcher in enumerate(matchers):
+        if matcher is None:
+            continue
+        if matcher.is_terminated():
+            for token in matcher.stop_tokens:
+                mask[row, token // 32] |= _BITS[token % 32]
+        elif id(matcher) in first:
+            copies.append((row, first[id(matcher)]))
+        else:
+            first[id(matcher)] = row
+    rows = list(first.values())
+    fill_masks([matchers[row] for row in rows], mask, rows)
+    for row, of in copies:
+        mask[row] = mask[of]
+    return mask
 
 
 class _Generation:

@@ -28,8 +28,10 @@ GBNF or Lark; ``whitespace_pattern``, ``disable_any_whitespace`` and ``disable_a
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 import weakref
+from concurrent.futures import Future
 from typing import Any
 
 import torch
@@ -45,9 +47,13 @@ from vllm.v1.structured_output.request import get_structured_output_key
 
 from ._maskwright import Compiler, Constraint, Matcher, Vocabulary
 from ._requests import JsonOptions, constraint
+from ._rows import fill
 from .errors import Error
 
 __all__ = ["Backend", "Grammar", "install"]
+
+# A child of vLLM's logger, so that its messages are printed like vLLM's.
+logger = logging.getLogger("vllm.maskwright")
 
 _KINDS = {
     StructuredOutputOptions.JSON: "json_schema",
@@ -72,7 +78,15 @@ def install() -> None:
     def our_grammar_init(self: StructuredOutputManager, request: Any) -> None:
         if request.structured_output_request is not None and self.backend is None:
             vocab_size = self.vllm_config.model_config.get_vocab_size()
-            self.backend = Backend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=vocab_size)
+            try:
+                self.backend = Backend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=vocab_size)
+            except Exception as error:
+                # A tokenizer that cannot be read. The engine must live on, for requests without a structure; this one fails as if it could not be compiled.
+                logger.exception("maskwright cannot be the backend of this model")
+                failed: Future[StructuredOutputGrammar] = Future()
+                failed.set_exception(error)
+                request.structured_output_request.grammar = failed
+                return
         grammar_init(self, request)
 
     @functools.wraps(create_grammar)
@@ -165,7 +179,7 @@ class Grammar(StructuredOutputGrammar):
         self.matcher.rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
-        self.matcher.fill_mask(bitmask, batch_index)
+        fill(self.matcher, bitmask, batch_index)
 
     def is_terminated(self) -> bool:
         return self.matcher.is_terminated()

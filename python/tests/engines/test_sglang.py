@@ -150,6 +150,15 @@ def test_a_batch_is_filled_at_once(backend):
     assert (mask == -1).all()
 
 
+def test_a_model_that_is_narrower_than_its_tokenizer(tokenizer):
+    grammar = get(plugin.Backend(tokenizer, 1000), ("regex", "[a-z]+"))
+    mask = grammar.allocate_vocab_mask(1000, 3, "cpu")
+    grammar.fill_vocab_mask(mask, 1)
+    grammar.fill_vocab_mask_batched([base.GrammarRow(2, grammar)], mask)
+    expected = {token for token in grammar.matcher.allowed_tokens() if token < 1024}
+    assert tokens_of(mask[1]) == tokens_of(mask[2]) == expected and (mask[0] == -1).all()
+
+
 @needs_tensors
 def test_masks_are_applied(backend, vocabulary):
     grammar = get(backend, ("regex", "[0-9]"))

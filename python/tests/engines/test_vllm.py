@@ -226,6 +226,21 @@ def test_an_error_is_that_request_s_alone(tokenizer, monkeypatch):
     assert isinstance(good.grammar, plugin.Grammar)
 
 
+def test_a_tokenizer_that_cannot_be_read_fails_its_requests_and_not_the_engine(monkeypatch):
+    m = manager(object(), monkeypatch)
+    ready(m, request := Request("r", regex="a"))
+    assert isinstance(request.grammar, TypeError) and m.backend is None
+
+
+def test_a_model_that_is_narrower_than_its_tokenizer(tokenizer, vocabulary):
+    backend = plugin.Backend(SimpleNamespace(structured_outputs_config=options()), tokenizer, 1000)
+    grammar = backend.compile_grammar(StructuredOutputOptions.REGEX, "[a-z]+")
+    mask = backend.allocate_token_bitmask(2)
+    grammar.fill_bitmask(mask, 1)
+    assert mask.shape == (2, 32) and (mask[0] == -1).all()
+    assert tokens_of(mask[1]) == {token for token in grammar.matcher.allowed_tokens() if token < 1024}
+
+
 VALID = [
     {"json": {"type": "object"}}, {"json_object": True}, {"regex": "a+"}, {"choice": ["a"]}, {"grammar": 'start: "a"'},
     {"structural_tag": json.dumps({"type": "structural_tag", "format": {"type": "any_text"}})},
