@@ -259,8 +259,8 @@ class Bench:
         print()
         print("bytes of a block, warps, bytes of a group: µs for bfloat16 and float32, 64 rows, each mask")
         masks = [mask.cuda() for label, mask in self.masks(64) if label not in ("colon", "number")]
-        for block in (4096, 8192, 16384, 32768):
-            for warps in (2, 4, 8):
+        for block in (2048, 4096, 8192, 16384):
+            for warps in (1, 2, 4, 8):
                 for group in (16, 32):
                     times = []
                     for dtype in (torch.bfloat16, torch.float32):
