@@ -38,7 +38,7 @@ install() {
     fi
     free=$(df -Pk . | awk 'NR == 2 { print int($4 / 1048576) }')
     [ "$free" -ge "$NEEDED" ] || fail "installing takes up to $NEEDED GB for a while, and $free GB are free"
-    say "making $ENGINES; this fetches about 3.5 GB"
+    say "making $ENGINES; this fetches about 3.5 GB, and pip will complain of what is left out on purpose"
     rm -rf "$ENGINES"
     python3 -m venv "$ENGINES"
     pip="$ENGINES/bin/pip install --quiet --no-cache-dir --disable-pip-version-check"
