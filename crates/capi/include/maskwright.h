@@ -28,7 +28,7 @@
  *               once, by the function of its name; freeing NULL does nothing. Handles may be freed in any order: a matcher keeps
  *               alive what it needs.
  *   Buffers     Buffers are the caller's, and their lengths are told in elements. A function that writes a list tells how many
- *               elements there are; if there is too little room it returns MW_TOO_SHORT and writes nothing else. Buffers must not overlap, and
+ *               elements there are; if there is too little room it returns MW_TOO_SHORT and writes none of them. Buffers must not overlap, and
  *               no pointer is kept, except where it says so.
  *   Texts       Texts are UTF-8. A length is told in bytes and without a zero at the end; a text without a length ends with a zero.
  *   Structs     A struct begins with struct_size, which is sizeof of the struct. Set all other fields to zero, or use the _INIT macro, and
@@ -37,7 +37,7 @@
  *               at a time; different matchers are independent. Freeing is a use.
  *   Panics      A bug of the library is the status MW_INTERNAL and not the end of the process. A matcher in which that happened refuses all further calls
  *               and can be freed.
- *   Output      The library prints nothing and reads no environment variables. It reads files in mw_vocabulary_load only. A compiler has threads.
+ *   Output      The library prints nothing but the message of a panic, to the standard error, and reads no environment variables. It reads files in mw_vocabulary_load only. A compiler has threads.
  */
 #ifndef MASKWRIGHT_H
 #define MASKWRIGHT_H
@@ -180,7 +180,7 @@ typedef struct mw_compiler_options {
 mw_status mw_compiler_new(const mw_vocabulary *vocabulary, const mw_compiler_options *options, mw_compiler **compiler,
                           char *message, size_t message_size);
 
-/* Ends the threads of a compiler. Requests that wait fail; constraints and matchers go on. */
+/* Ends the threads of a compiler, and waits for them. Requests that wait fail; constraints and matchers go on. */
 void mw_compiler_free(mw_compiler *compiler);
 
 /* The language of a constraint. */

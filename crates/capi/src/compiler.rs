@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::matcher::Matcher;
 use crate::pointer::{Given, Mut, Out, Owned, Ref, Versioned, read_or_zero};
-use crate::status::{Failure, Status, guard};
+use crate::status::{Failure, Status, discard, guard};
 use crate::vocabulary::Vocabulary;
 
 /// `mw_compiler`: a vocabulary, workers, a cache.
@@ -75,7 +75,7 @@ pub extern "C" fn mw_compiler_new(
 /// Gives a compiler back.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_compiler_free(compiler: Owned<Compiler>) {
-    drop(compiler.take());
+    discard(compiler);
 }
 
 /// Compiles a constraint, or finds it in the cache, and waits for it.
@@ -164,13 +164,13 @@ pub extern "C" fn mw_request_wait(
 /// Gives a request back. If nobody else waits for its constraint, compiling it stops.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_request_free(request: Owned<Request>) {
-    drop(request.take());
+    discard(request);
 }
 
 /// Gives a constraint back.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_constraint_free(constraint: Owned<Constraint>) {
-    drop(constraint.take());
+    discard(constraint);
 }
 
 impl CompilerOptions<'_> {

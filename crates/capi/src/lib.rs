@@ -49,3 +49,17 @@ pub extern "C" fn mw_version() -> *const c_char {
         };
     VERSION.as_ptr()
 }
+
+/// What the headers promise about threads.
+const _: () = {
+    const fn any_number<T: Send + Sync>() {}
+    const fn one_at_a_time<T: Send>() {}
+    any_number::<vocabulary::Vocabulary>();
+    any_number::<compiler::Compiler>();
+    any_number::<compiler::Constraint>();
+    any_number::<compiler::Request>();
+    any_number::<llg::tokenizer::Tokenizer>();
+    one_at_a_time::<matcher::Matcher>();
+    one_at_a_time::<llg::matcher::Matcher>();
+    one_at_a_time::<llg::constraint::Constraint>();
+};

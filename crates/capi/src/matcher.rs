@@ -7,7 +7,7 @@ use maskwright::{Seam, TokenId, service};
 
 use crate::compiler::Constraint;
 use crate::pointer::{Given, Mut, Out, Owned, Ref};
-use crate::status::{Failure, Status, guard, write_list};
+use crate::status::{Failure, Status, discard, guard, write_list};
 use crate::vocabulary::{Vocabulary, no_token, numbers};
 
 /// So many forced bytes are looked at in one call.
@@ -210,7 +210,7 @@ pub extern "C" fn mw_matcher_forced_tokens(
 /// Gives a matcher back.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_free(matcher: Owned<Matcher>) {
-    drop(matcher.take());
+    discard(matcher);
 }
 
 impl Matcher {
@@ -249,9 +249,8 @@ impl Matcher {
     }
 
     pub(crate) fn validate(&mut self, tokens: &[u32]) -> Result<usize, Failure> {
-        let taken = tokens.iter().take_while(|token| self.accept(TokenId(**token)).is_ok()).count();
-        self.rollback(taken)?;
-        Ok(taken)
+        let tokens: Vec<_> = tokens.iter().copied().map(TokenId).collect();
+        self.engine(|engine| Ok(engine.validate(&tokens)))
     }
 
     pub(crate) fn rollback(&mut self, steps: usize) -> Result<(), Failure> {

@@ -110,6 +110,10 @@ impl<'c> Ref<'c, c_char> {
 }
 
 impl<'c, T> Mut<'c, T> {
+    fn bytes(self) -> Mut<'c, u8> {
+        Mut(self.0.cast(), PhantomData)
+    }
+
     /// What it points to.
     pub(crate) fn get(self, name: &'static str) -> Result<&'c mut T, Failure> {
         check(self.0, name, 1)?;
@@ -217,9 +221,8 @@ pub(crate) fn read_or_zero<T: Versioned>(from: Ref<'_, T>, name: &'static str) -
 
 /// Writes as much of a struct as the caller knows. What the caller knows beyond it becomes zero.
 pub(crate) fn write<T: Dense>(to: Mut<'_, T>, name: &'static str, value: &T) -> Result<(), Failure> {
-    let Mut(to, _) = to;
-    let size = declared_size::<T>(to, name)?;
-    let target = Mut::<u8>(to.cast(), PhantomData).list(name, size)?;
+    let size = declared_size::<T>(to.0, name)?;
+    let target = to.bytes().list(name, size)?;
     // SAFETY: a `Dense` has no undefined bytes between its fields.
     let bytes = unsafe { slice::from_raw_parts(ptr::from_ref(value).cast::<u8>(), size_of::<T>()) };
     // The first field is the caller's, and stays.

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use maskwright::{MatchError, service};
 
-use crate::pointer::Mut;
+use crate::pointer::{Mut, Out, Owned};
 
 /// How a call ended. Numbers never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,6 +182,14 @@ pub(crate) fn guard(
     }
 }
 
+/// Lets go of a handle. There is nobody to tell that it failed.
+pub(crate) fn discard<T>(handle: Owned<T>) {
+    let _ = catch(|| {
+        drop(handle.take());
+        Ok(())
+    });
+}
+
 /// Runs something. A panic is a failure.
 pub(crate) fn catch<R>(body: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(Failure::panicked(&*panic)))
@@ -201,7 +209,7 @@ pub(crate) fn write_list<T: Copy>(
     list: &[T],
     buffer: Mut<'_, T>,
     room: usize,
-    count: crate::pointer::Out<'_, usize>,
+    count: Out<'_, usize>,
     name: &'static str,
 ) -> Result<(), Failure> {
     count.get("the count")?.write(list.len());

@@ -7,7 +7,7 @@ use maskwright::{TokenId, VocabularyBuilder};
 use maskwright_tokenizers::{Options, Tokenizer, load_with};
 
 use crate::pointer::{Given, Mut, Out, Owned, Ref, UserData, Versioned, read, read_or_zero};
-use crate::status::{Failure, Status, guard, write_list};
+use crate::status::{Failure, Status, discard, guard, write_list};
 
 /// `mw_vocabulary`: tokens, and how a text is cut into them.
 #[derive(Clone, Debug)]
@@ -212,7 +212,7 @@ pub extern "C" fn mw_vocabulary_decode(
 /// Gives a vocabulary back.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_vocabulary_free(vocabulary: Owned<Vocabulary>) {
-    drop(vocabulary.take());
+    discard(vocabulary);
 }
 
 /// `MW_TOKEN_…`.
@@ -284,9 +284,11 @@ impl Vocabulary {
             let text = format!("token {token} is to end the text, but there are only {count} tokens");
             return Err(Failure::new(Status::Vocabulary, text));
         }
+        let mut eos = eos.to_vec();
+        eos.sort_unstable();
         let mut builder = VocabularyBuilder::new();
         for (id, (kind, bytes)) in (0..).map(TokenId).zip(list) {
-            let is_special = *kind == TokenKind::Special || eos.contains(&id);
+            let is_special = *kind == TokenKind::Special || eos.binary_search(&id).is_ok();
             let added = match kind {
                 _ if is_special => builder.special(id, &String::from_utf8_lossy(bytes)),
                 TokenKind::Unused => continue,
@@ -295,7 +297,7 @@ impl Vocabulary {
             added.map_err(|error| Failure::new(Status::Vocabulary, error))?;
         }
         for token in eos {
-            builder.eos(*token);
+            builder.eos(token);
         }
         builder.size(list.len().max(size));
         let tokens = builder.finish().map_err(|error| Failure::new(Status::Vocabulary, error))?;

@@ -8,7 +8,7 @@ use maskwright::TokenId;
 use super::ConstraintInit;
 use super::matcher::Matcher;
 use crate::pointer::{Given, Mut, Out, Owned, Ref};
-use crate::status::{Failure, catch};
+use crate::status::{Failure, catch, discard};
 
 /// `LlgConstraint`.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ pub extern "C" fn llg_clone_constraint(cc: Ref<'_, Constraint>) -> Given<Constra
 /// Gives a constraint back.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_free_constraint(cc: Owned<Constraint>) {
-    drop(cc.take());
+    discard(cc);
 }
 
 /// An empty text: there are no logs.

@@ -12,7 +12,7 @@ use super::source::read_source;
 use super::tokenizer::Tokenizer;
 use crate::matcher::Matcher as Inner;
 use crate::pointer::{Given, Mut, Owned, Ref};
-use crate::status::{Failure, Status, catch};
+use crate::status::{Failure, Status, catch, discard};
 use crate::vocabulary::numbers;
 
 /// `LlgMatcher`.
@@ -119,7 +119,7 @@ pub extern "C" fn llg_matcher_is_error(matcher: Ref<'_, Matcher>) -> bool {
 /// Gives a matcher back.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_free_matcher(matcher: Owned<Matcher>) {
-    drop(matcher.take());
+    discard(matcher);
 }
 
 /// Undoes the last tokens.

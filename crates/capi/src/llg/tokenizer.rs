@@ -12,7 +12,7 @@ use maskwright_tokenizers::{Options as TokenizerOptions, hf};
 use super::guarded;
 use crate::compiler::Compiler;
 use crate::pointer::{Given, Mut, Owned, Ref, UserData, Versioned, read};
-use crate::status::{Failure, catch};
+use crate::status::{Failure, catch, discard};
 use crate::vocabulary::{EncodeFn, Encoder, TokenKind, Vocabulary, numbers, refused, total};
 
 /// The byte in front of a special token's name.
@@ -100,7 +100,7 @@ pub extern "C" fn llg_clone_tokenizer(tok: Ref<'_, Tokenizer>) -> Given<Tokenize
 /// Gives a tokenizer back.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_free_tokenizer(tok: Owned<Tokenizer>) {
-    drop(tok.take());
+    discard(tok);
 }
 
 /// Cuts text into tokens, and returns how many there are.
