@@ -238,6 +238,51 @@ static void constraints(void) {
     if (mw_compile(compiler, MW_REGEX, bomb, sizeof bomb - 1, &k, SAY) == MW_OK) mw_constraint_free(k);
 }
 
+/* Limits of a compiler, and a request that nobody waits for. */
+static void limits(void) {
+    mw_compiler_options options = MW_COMPILER_OPTIONS_INIT;
+    mw_statistics statistics = MW_STATISTICS_INIT;
+    mw_compiler *c;
+    mw_constraint *k;
+    mw_request *r;
+    size_t length = 0, n;
+    char *schema = (char *)malloc(200 * 100);
+    CHECK(schema != NULL);
+    options.compile_bytes = 1000;
+    EXPECT(MW_OK, mw_compiler_new(vocabulary, &options, &c, SAY));
+    EXPECT(MW_LIMIT, mw_compile(c, MW_REGEX, "yes or no", 9, &k, SAY));
+    SAID("more than the limit of 5");
+    mw_compiler_free(c);
+
+    /* Each branch alone takes longer than that, and there are many of them. */
+    length += (size_t)sprintf(schema, "{\"type\": \"string\", \"anyOf\": [");
+    for (n = 1; n < 200; n++)
+        length += (size_t)sprintf(schema + length, "%s{\"pattern\": \"^(a|b)*a(a|b){%d}$\", \"not\": {\"pattern\": \"b(a|b){%d}c\"}}", n > 1 ? "," : "", (int)n + 12, (int)n);
+    length += (size_t)sprintf(schema + length, "]}");
+    options.compile_bytes = 0;
+    options.timeout_ms = 50;
+    options.workers = 1;
+    EXPECT(MW_OK, mw_compiler_new(vocabulary, &options, &c, SAY));
+    EXPECT(MW_TIMEOUT, mw_compile(c, MW_JSON_SCHEMA, schema, length, &k, SAY));
+    SAID("50ms");
+    EXPECT(MW_TIMEOUT, mw_compile(c, MW_JSON_SCHEMA, schema, length, &k, SAY));
+    EXPECT(MW_OK, mw_compiler_statistics(c, &statistics, SAY));
+    CHECK(statistics.too_long == 1 && statistics.requests_known_failure == 1);
+    mw_compiler_free(c);
+
+    options.timeout_ms = 60000;
+    EXPECT(MW_OK, mw_compiler_new(vocabulary, &options, &c, SAY));
+    EXPECT(MW_OK, mw_request_new(c, MW_JSON_SCHEMA, schema, length, &r, SAY));
+    EXPECT(MW_PENDING, mw_request_wait(r, 1, &k, SAY));
+    CHECK(k == NULL);
+    mw_request_free(r);
+    /* The worker has given it up, and is free for others. */
+    EXPECT(MW_OK, mw_compile(c, MW_REGEX, "yes", 3, &k, SAY));
+    mw_constraint_free(k);
+    mw_compiler_free(c);
+    free(schema);
+}
+
 static void tokens(void) {
     uint32_t list[3], words[SMALL_MASK];
     size_t count;
@@ -312,6 +357,7 @@ int main(void) {
     buffers();
     structs();
     constraints();
+    limits();
     tokens();
     liars();
     /* A request that outlives its compiler has been answered, or never will be. */
