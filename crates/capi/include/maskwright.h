@@ -67,7 +67,10 @@ enum {
     MW_INTERNAL = 12    /* A bug of the library. */
 };
 
-/* The version of the library, such as "0.1.0". */
+/* The version of this header. */
+#define MW_HEADER_VERSION "0.1.0"
+
+/* The version of the library. */
 const char *mw_version(void);
 
 /* The name of a status, such as "MW_OK". */

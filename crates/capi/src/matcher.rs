@@ -313,3 +313,34 @@ impl Matcher {
         result
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use maskwright::Options;
+    use maskwright::service::Settings;
+
+    use super::*;
+    use crate::compiler::Compiler;
+    use crate::status::catch;
+    use crate::vocabulary::{Encoder, TokenKind};
+
+    #[test]
+    fn a_matcher_in_which_something_panicked_refuses_to_go_on() {
+        let tokens = [(TokenKind::Ordinary, &b"a"[..]), (TokenKind::Special, b"<end>")];
+        let vocabulary = Vocabulary::build(&tokens, &[TokenId(1)], 0, Encoder::Unknown).unwrap();
+        let compiler = Compiler::new(&vocabulary, Settings::default(), Options::default()).unwrap();
+        let mut matcher = compiler.compile(&maskwright::Constraint::regex("aa")).unwrap().matcher();
+        matcher.accept(TokenId(0)).unwrap();
+        // A failure is no panic.
+        assert!(matcher.accept(TokenId(1)).is_err() && matcher.accept(TokenId(9)).is_err());
+        let mut copy = matcher.fork().unwrap();
+        let failed = catch(|| matcher.engine(|_| -> Result<(), Failure> { panic!("oh") }));
+        assert!(failed.unwrap_err().to_string().contains("oh"));
+        let refused = matcher.fill_mask(&mut [0]).unwrap_err().to_string();
+        assert!(refused.contains("start anew"), "{refused}");
+        assert!(matcher.accept(TokenId(0)).is_err() && matcher.reset().is_err() && matcher.fork().is_err());
+        // Others do not mind.
+        copy.accept(TokenId(0)).unwrap();
+        assert_eq!(copy.place().unwrap(), Place::Stopped);
+    }
+}
