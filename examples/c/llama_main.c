@@ -24,7 +24,7 @@ static void quiet(int level, const char *text, void *data) {
     (void)data;
 }
 
-enum { PROMPT_TOKENS = 200, ANSWER_TOKENS = 300 };
+enum { PROMPT_TOKENS = 200 };
 
 int main(int count, char **arguments) {
     llama_model *model;

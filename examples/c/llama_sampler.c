@@ -43,7 +43,10 @@ static void constrained_apply(llama_sampler *sampler, llama_token_data_array *ca
 
 static void constrained_reset(llama_sampler *sampler) {
     constrained *self = (constrained *)sampler->ctx;
-    mw_matcher_reset(self->matcher, NULL, 0);
+    char message[200];
+    if (mw_matcher_reset(self->matcher, message, sizeof message) != MW_OK) stop("reset", message);
+    /* An answer is never cut off: when tokens run short, only what leads to its end is allowed. */
+    if (mw_matcher_set_budget(self->matcher, ANSWER_TOKENS, message, sizeof message) != MW_OK) stop("budget", message);
 }
 
 static llama_sampler *constrained_clone(const llama_sampler *sampler) {
@@ -79,21 +82,19 @@ static llama_sampler *constrained_new(mw_matcher *matcher, size_t word_count) {
 /* The tokenizer of the model's file, and a matcher for the schema. */
 llama_sampler *new_sampler(const char *model, const llama_vocab *vocab, const char *schema) {
     mw_vocabulary_options options = MW_VOCABULARY_OPTIONS_INIT;
-    mw_compiler_options how = MW_COMPILER_OPTIONS_INIT;
     mw_vocabulary *vocabulary;
     mw_compiler *compiler;
     mw_constraint *constraint;
     mw_matcher *matcher;
     llama_sampler *sampler;
     char message[1000];
-    /* A small model that may write any white space loses itself in it. */
-    how.languages = "{\"json_schema\": {\"whitespace\": \"spaced\"}}";
     options.size = (size_t)llama_vocab_n_tokens(vocab);
     if (mw_vocabulary_load(model, &options, &vocabulary, message, sizeof message) != MW_OK) stop("vocabulary", message);
-    if (mw_compiler_new(vocabulary, &how, &compiler, message, sizeof message) != MW_OK) stop("compiler", message);
+    if (mw_compiler_new(vocabulary, NULL, &compiler, message, sizeof message) != MW_OK) stop("compiler", message);
     if (mw_compile(compiler, MW_JSON_SCHEMA, schema, strlen(schema), &constraint, message, sizeof message) != MW_OK) stop("schema", message);
     if (mw_matcher_new(constraint, &matcher, message, sizeof message) != MW_OK) stop("matcher", message);
     sampler = constrained_new(matcher, mw_vocabulary_mask_words(vocabulary));
+    constrained_reset(sampler);
     /* The matcher keeps what it needs. */
     mw_constraint_free(constraint);
     mw_compiler_free(compiler);

@@ -287,7 +287,7 @@ mw_status mw_matcher_try_tokens(mw_matcher *matcher, const uint32_t *tokens, siz
 /* Undoes the last steps: tokens, the end included, and calls of mw_matcher_accept_bytes. */
 mw_status mw_matcher_rollback(mw_matcher *matcher, size_t steps, char *message, size_t message_size);
 
-/* Back to the beginning of the text. */
+/* Back to the beginning of the text. A budget is lifted. */
 mw_status mw_matcher_reset(mw_matcher *matcher, char *message, size_t message_size);
 
 /* Where a text stands. What is at least MW_ACCEPTING is complete. */
@@ -299,6 +299,12 @@ enum {
 };
 
 mw_status mw_matcher_state(mw_matcher *matcher, uint32_t *state, char *message, size_t message_size);
+
+/* From now on only what can be completed within so many tokens, the one that ends the text included, is allowed, so no answer is cut off. MW_NO_BUDGET lifts
+   it. MW_LIMIT if the text cannot be completed in so few, or if that is not known; then nothing has changed. */
+mw_status mw_matcher_set_budget(mw_matcher *matcher, uint32_t tokens, char *message, size_t message_size);
+
+#define MW_NO_BUDGET UINT32_MAX
 
 /* The bytes that every complete text must go on with, as many as there is room for and at most 1,024. The matcher is unchanged. */
 mw_status mw_matcher_forced_bytes(mw_matcher *matcher, uint8_t *bytes, size_t capacity, size_t *length,

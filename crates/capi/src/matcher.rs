@@ -3,7 +3,7 @@
 use core::ffi::c_char;
 
 use maskwright::backend::Status as Place;
-use maskwright::{Seam, TokenId, service};
+use maskwright::{Budget, Seam, TokenId, service};
 
 use crate::compiler::Constraint;
 use crate::pointer::{Given, Mut, Out, Owned, Ref};
@@ -12,6 +12,9 @@ use crate::vocabulary::{Vocabulary, no_token, numbers};
 
 /// So many forced bytes are looked at in one call.
 pub(crate) const FORCED_BYTES: usize = 1_024;
+
+/// `MW_NO_BUDGET`.
+const NO_BUDGET: u32 = u32::MAX;
 
 /// `mw_matcher`: the state of one text.
 #[derive(Debug)]
@@ -164,6 +167,21 @@ pub extern "C" fn mw_matcher_state(
             Place::Terminated => 3,
         };
         Ok(())
+    })
+}
+
+/// From now on only what can be completed in time is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_set_budget(
+    matcher: Mut<'_, Matcher>,
+    tokens: u32,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let budget = (tokens != NO_BUDGET).then_some(Budget::with_end(tokens));
+        let failed = |error| Failure::new(Status::Limit, error);
+        matcher.get("matcher")?.engine(|engine| engine.set_budget(budget).map_err(failed))
     })
 }
 

@@ -77,6 +77,7 @@ static void nulls(void) {
     EXPECT(MW_ARGUMENT, mw_matcher_try_tokens(matcher, &number, 1, NULL, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_rollback(NULL, 0, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_reset(NULL, SAY));
+    EXPECT(MW_ARGUMENT, mw_matcher_set_budget(NULL, 9, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_state(NULL, &number, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_state(matcher, NULL, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_forced_bytes(NULL, bytes, 8, &count, SAY));

@@ -91,6 +91,30 @@ static void text(const mw_compiler *compiler) {
     mw_matcher_free(copy);
 }
 
+/* With a budget a text comes to its end. */
+static void budgets(const mw_compiler *compiler) {
+    mw_matcher *matcher = start(compiler, MW_REGEX, "[a-z]*!");
+    uint32_t words[SMALL_MASK], i, left;
+    EXPECT(MW_LIMIT, mw_matcher_set_budget(matcher, 1, SAY));
+    CHECK(strstr(message, "2 are needed") != NULL);
+    EXPECT(MW_OK, mw_matcher_set_budget(matcher, 4, SAY));
+    for (left = 4; left > 0; left--) {
+        EXPECT(MW_OK, mw_matcher_fill_mask(matcher, words, SMALL_MASK, SAY));
+        for (i = 0; i < SMALL_COUNT; i++) {
+            int is_letter = (i >= 'a' && i <= 'z') || i == word("yes") || i == word("no") || i == word("answer") || i == word("true") ||
+                            i == word("false") || i == word("name");
+            CHECK(allows(words, i) == (left > 2 ? is_letter || i == '!' : left == 2 ? i == '!' : i == SMALL_END));
+        }
+        EXPECT(MW_OK, mw_matcher_accept(matcher, left > 2 ? word("answer") : left == 2 ? word("!") : (uint32_t)SMALL_END, SAY));
+    }
+    CHECK(state_of(matcher) == MW_TERMINATED);
+    EXPECT(MW_OK, mw_matcher_rollback(matcher, 2, SAY));
+    EXPECT(MW_NOT_ALLOWED, mw_matcher_accept(matcher, word("a"), SAY));
+    EXPECT(MW_OK, mw_matcher_set_budget(matcher, MW_NO_BUDGET, SAY));
+    EXPECT(MW_OK, mw_matcher_accept(matcher, word("a"), SAY));
+    mw_matcher_free(matcher);
+}
+
 static void logits(const mw_compiler *compiler) {
     mw_matcher *matcher = start(compiler, MW_REGEX, "yes");
     uint32_t words[SMALL_MASK], i;
@@ -202,6 +226,7 @@ int main(void) {
     mw_vocabulary_free(small);
     kinds(compiler);
     text(compiler);
+    budgets(compiler);
     logits(compiler);
     choices(compiler);
     requests(compiler);
