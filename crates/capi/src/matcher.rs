@@ -286,6 +286,11 @@ impl Matcher {
         self.run(|inner| Ok(inner.status()))
     }
 
+    /// Whether the end was accepted. This is less work than to find out where the text stands.
+    pub(crate) fn is_terminated(&mut self) -> Result<bool, Failure> {
+        self.engine(|engine| Ok(engine.is_terminated()))
+    }
+
     pub(crate) fn forced_tokens(&mut self, before: &[TokenId]) -> Result<Vec<TokenId>, Failure> {
         let vocabulary = self.vocabulary.clone();
         // Where the tokenizer does not say how a text is cut, nothing is certain.

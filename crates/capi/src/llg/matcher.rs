@@ -262,7 +262,7 @@ impl Matcher {
     fn fill(&mut self, words: &mut [u32]) -> Result<(), Failure> {
         let inner = self.working()?;
         inner.fill_mask(words)?;
-        if inner.place()? == Place::Terminated {
+        if inner.is_terminated()? {
             for token in inner.vocabulary().tokens.eos() {
                 if let Some(word) = words.get_mut(token.index() / 32) {
                     *word |= 1 << (token.0 % 32);
@@ -277,7 +277,7 @@ impl Matcher {
         let inner = self.working()?;
         if let Err(failure) = inner.accept(token) {
             let is_end = inner.vocabulary().tokens.eos().contains(&token);
-            if !is_end || inner.place()? != Place::Terminated {
+            if !is_end || !inner.is_terminated()? {
                 return Err(failure);
             }
             self.surplus += 1;
