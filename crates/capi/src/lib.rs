@@ -21,6 +21,7 @@
 //! * The tests compile C programs against the headers, and compare every signature with the one here (`tests/capi`).
 
 #![allow(unsafe_code, reason = "names are exported, and pointers come from C")]
+#![warn(clippy::undocumented_unsafe_blocks)]
 
 pub mod compiler;
 pub mod llg;
