@@ -15,7 +15,7 @@ export ASSETS_DIR
 export LLAMA_SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test-sdk test test-backends capi test-llama assets bench load soak lint fmt-check clippy doc-check cargo-is-there
+.PHONY: help demo serve test-sdk test test-python wheel test-backends capi test-llama assets bench load soak lint fmt-check clippy doc-check cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
@@ -38,8 +38,17 @@ test-sdk: cargo-is-there ## run the OpenAI SDK for Python against a live server 
 	target/sdk/bin/pip install --quiet 'openai>=2,<4' pydantic
 	target/sdk/bin/python scripts/sdk_test.py --start
 
-test: cargo-is-there assets ## fetch the tokenizers and run every test
+test: cargo-is-there assets ## fetch the tokenizers and run every test, those of the Python package included
 	$(CARGO) test --workspace
+	@scripts/python.sh test
+
+test-python: cargo-is-there ## build the Python package, install it into target/python and run its tests (needs pip)
+	@scripts/assets.sh llama3_1
+	@scripts/assets.sh smollm2
+	@scripts/python.sh test
+
+wheel: cargo-is-there ## build the Python package as people install it, into target/wheels
+	@scripts/python.sh wheel
 
 test-backends: cargo-is-there ## run the tests of the backends with llguidance among them
 	$(CARGO) test -p maskwright --features llguidance --test backends

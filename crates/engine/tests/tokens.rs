@@ -108,6 +108,43 @@ fn an_end_token_can_be_asked_for_and_still_ends_the_text_elsewhere() {
 }
 
 #[test]
+fn a_text_can_have_stop_tokens_of_its_own() {
+    // `a`, a call, and then any number of `b`.
+    let grammar = grammar(|g| {
+        let (a, call, b) = (g.bytes(b"a"), named(g, "<|call|>"), g.bytes(b"b"));
+        let some = g.star(b);
+        g.seq([a, call, some])
+    });
+    let mut matcher = matcher(&grammar);
+    let space = TokenId(12);
+    assert_eq!(matcher.set_stops(Some(Arc::new([space, TokenId(205)]))), Err(MatchError::UnknownToken));
+    assert_eq!(matcher.stops(), [END]);
+
+    // A special token that the grammar asks for, an ordinary one that it has no use for, and one that it needs.
+    matcher.set_stops(Some(Arc::new([CALL, space, TokenId(1)]))).unwrap();
+    assert_eq!(allowed(&mut matcher), [0]);
+    assert_eq!(matcher.accept(CALL), Err(MatchError::NotComplete));
+    matcher.accept(TokenId(0)).unwrap();
+    assert_eq!(allowed(&mut matcher), [CALL.0]);
+    assert_eq!(matcher.accept(space), Err(MatchError::NotComplete));
+    matcher.accept(CALL).unwrap();
+    assert!(!matcher.is_terminated());
+    // Now the text is complete. The end token of the vocabulary is none, and `b` ends the text.
+    assert_eq!(allowed(&mut matcher), [1, space.0, CALL.0]);
+    for stop in [CALL, space, TokenId(1)] {
+        matcher.accept(stop).unwrap();
+        assert!(matcher.is_terminated());
+        matcher.rollback(1).unwrap();
+    }
+    let mut fork = matcher.fork();
+    fork.set_stops(None).unwrap();
+    assert_eq!(allowed(&mut fork), [1, END.0]);
+
+    matcher.set_eos_in_mask(false);
+    assert_eq!(matcher.mask().iter().next(), None);
+}
+
+#[test]
 fn free_text_with_special_tokens_in_between() {
     let grammar = grammar(|g| {
         let special = g.token(TokenSet::specials_but([TokenRef::name("<|call|>"), TokenRef::name("<gone>")]));

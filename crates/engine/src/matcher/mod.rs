@@ -48,6 +48,8 @@ pub struct Matcher {
     trail: Vec<Thread>,
     moments: Vec<Moment>,
     eos_in_mask: bool,
+    /// The tokens that end this text, if they are not those of the vocabulary.
+    stops: Option<Arc<[TokenId]>>,
     way: Way,
     buffers: Buffers,
     scratch: MaskBuffers,
@@ -147,6 +149,7 @@ impl Matcher {
             trail: Vec::new(),
             moments: Vec::new(),
             eos_in_mask: true,
+            stops: None,
             way: Way::Fast,
             buffers: Buffers::default(),
             scratch: MaskBuffers::default(),
@@ -168,6 +171,24 @@ impl Matcher {
     /// switch it off if the caller decides about stopping by itself.
     pub fn set_eos_in_mask(&mut self, yes: bool) {
         self.eos_in_mask = yes;
+    }
+
+    /// Which tokens end this text, in place of those of the vocabulary; `None` goes back to those. A special token among them may still be
+    /// asked for by the grammar, as an end-of-text token may. An ordinary one is no text any more: it is allowed where the text
+    /// is complete, and ends it. A budget counts on all ordinary tokens, so with ordinary tokens that end the text it may be
+    /// too small by a few.
+    pub fn set_stops(&mut self, stops: Option<Arc<[TokenId]>>) -> Result<(), MatchError> {
+        let size = self.bound.vocabulary().size();
+        if stops.iter().flat_map(|stops| stops.iter()).any(|token| token.index() >= size) {
+            return Err(MatchError::UnknownToken);
+        }
+        self.stops = stops;
+        Ok(())
+    }
+
+    /// The tokens that end this text.
+    pub fn stops(&self) -> &[TokenId] {
+        self.stops.as_deref().unwrap_or_else(|| self.bound.vocabulary().eos())
     }
 
     /// How masks are computed; only tests and benchmarks want anything but the default.
@@ -315,9 +336,12 @@ impl Matcher {
         if let Some(in_time) = in_time {
             self.keep_in_time(&in_time, accepting, words);
         }
-        for &TokenId(eos) in self.bound.vocabulary().eos() {
+        for &token in self.stops() {
+            let (word, bit) = (&mut words[token.index() / 32], 1 << (token.0 % 32));
             if accepting && self.eos_in_mask {
-                words[eos as usize / 32] |= 1 << (eos % 32);
+                *word |= bit;
+            } else if !self.bound.vocabulary().is_special(token) {
+                *word &= !bit;
             }
         }
         Ok(())
@@ -375,7 +399,10 @@ impl Matcher {
         if self.now().terminated {
             return Err(MatchError::Terminated);
         }
-        if vocabulary.eos().contains(&token) {
+        if self.stops().contains(&token) {
+            if !vocabulary.is_special(token) {
+                return self.terminate();
+            }
             return self.accept_spelling(&number_spelling(token)).or_else(|_| self.terminate());
         }
         if token.0 as usize >= vocabulary.size() {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::sync::Weak;
 use std::time::Instant;
@@ -80,6 +80,16 @@ impl Ticket {
         }
     }
 
+    /// The constraint, if it is there; otherwise the waker is woken when it is, in place of an earlier one. Does not wait. This is what
+    /// `await` does, for those who cannot: another language's event loop.
+    pub fn try_get_or_wake(&self, waker: &Waker) -> Option<Result> {
+        match &self.place {
+            Place::Served(result) => Some(result.clone()),
+            Place::Waiting(waiting) => waiting.seat.as_ref()?.outcome_or_wake(waker),
+            Place::Gone => None,
+        }
+    }
+
     /// Has a function called with the result: here if it is there already, otherwise on the thread of the worker that compiles, so it
     /// should be short. With this the request can no longer be cancelled.
     pub fn on_ready(mut self, function: impl FnOnce(Result) + Send + 'static) {
@@ -107,14 +117,7 @@ impl Future for Ticket {
     type Output = Result;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result> {
-        let result = match &self.place {
-            Place::Served(result) => Some(result.clone()),
-            Place::Waiting(waiting) => {
-                waiting.seat.as_ref().and_then(|seat| seat.outcome_or_wake(context.waker()))
-            }
-            Place::Gone => None,
-        };
-        result.map_or(Poll::Pending, Poll::Ready)
+        self.try_get_or_wake(context.waker()).map_or(Poll::Pending, Poll::Ready)
     }
 }
 

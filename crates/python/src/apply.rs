@@ -1,0 +1,47 @@
+//! Forbidden logits become −∞, on the processor.
+
+use half::{bf16, f16};
+use maskwright::apply;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::buffer::{Access, Element, Plain, Row, View};
+
+/// Writes −∞ into the logits of forbidden tokens, in place. Row i of the logits takes row i of the mask; with `rows` only these rows of the logits are
+/// changed, each by the mask's row of the same number. A logit beyond the mask becomes −∞ as well. Logits are float32, float16 or bfloat16.
+#[pyfunction]
+#[pyo3(signature = (logits, mask, rows = None))]
+pub(crate) fn apply_mask(
+    py: Python<'_>,
+    logits: &Bound<'_, PyAny>,
+    mask: &Bound<'_, PyAny>,
+    rows: Option<Vec<usize>>,
+) -> PyResult<()> {
+    let (logits, mask) = (View::logits(logits)?, View::words(mask, Access::Read)?);
+    if rows.is_none() && logits.count() != mask.count() {
+        let message = format!("there are {} rows of logits and {} of the mask", logits.count(), mask.count());
+        return Err(PyValueError::new_err(message));
+    }
+    let mut rows = rows.unwrap_or_else(|| (0..logits.count()).collect());
+    // The same row twice would be the same memory twice.
+    rows.sort_unstable();
+    rows.dedup();
+    let pairs: PyResult<Vec<(Row<'_>, Row<'_>)>> =
+        rows.into_iter().map(|row| Ok((logits.row(row)?, mask.row(row)?))).collect();
+    let pairs = pairs?;
+    let element = logits.element();
+    py.detach(|| match element {
+        Element::F32 => apply_rows::<f32>(pairs),
+        Element::F16 => apply_rows::<f16>(pairs),
+        Element::Bf16 => apply_rows::<bf16>(pairs),
+        // `View::logits` has refused these.
+        Element::Word => {}
+    });
+    Ok(())
+}
+
+fn apply_rows<T: Plain + apply::Logit>(pairs: Vec<(Row<'_>, Row<'_>)>) {
+    for (mut logits, words) in pairs {
+        apply::mask(logits.elements::<T>(), words.read());
+    }
+}

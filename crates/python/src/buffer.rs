@@ -1,0 +1,358 @@
+//! Other people's memory: rows of mask words and rows of logits that live in a NumPy array, a `bytearray`, a tensor of PyTorch.
+//!
+//! # What is accepted
+//!
+//! Anything with Python's buffer protocol, and tensors of PyTorch on the processor, which do not have it. One dimension is one row; two
+//! are rows. The elements of a row must lie side by side, rows may lie apart. Mask words are 32-bit integers, signed or not, or plain bytes, four to a word.
+//!
+//! # Why `unsafe`
+//!
+//! Masks are written while the GIL is released, by several threads, so the memory must be reached by a pointer. This file is the room in which that happens, and its
+//! argument is the following.
+//!
+//! 1. *The memory is there.* The view owns the exported buffer, which forbids its owner to move or free it (a `bytearray` cannot be resized meanwhile), or
+//!    holds a reference to the tensor, whose storage lives as long as it does unless somebody resizes it in place at the same time.
+//! 2. *It is as large as we think.* Shape and strides come from the buffer or the tensor; [`View::new`] refuses negative strides, rows that
+//!    overlap and pointers that are not aligned.
+//! 3. *Nobody else here writes a row.* [`View::row`] is called for different rows (the batch checks that none comes twice), and each row is used by one
+//!    thread. Python code on another thread could write the array at the same moment, as it can while NumPy computes; the words of a mask
+//!    are then a mixture. They are plain integers, every value of which is valid, and no index is computed from them.
+
+#![expect(unsafe_code, reason = "this is the room for it; the argument is above")]
+
+use core::marker::PhantomData;
+
+use pyo3::buffer::{ElementType, PyUntypedBuffer};
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyMemoryView, PyType};
+use pyo3::{ffi, intern};
+
+/// What the elements of a row are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Element {
+    /// 32 bits of a mask.
+    Word,
+    F32,
+    F16,
+    Bf16,
+}
+
+impl Element {
+    fn bytes(self) -> usize {
+        match self {
+            Self::Word | Self::F32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+        }
+    }
+}
+
+/// Whether a view is for reading or for writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// Rows of memory that somebody else owns.
+#[derive(Debug)]
+pub(crate) struct View<'py> {
+    start: *mut u8,
+    element: Element,
+    count: usize,
+    /// Elements of a row.
+    width: usize,
+    /// Bytes from one row to the next.
+    stride: usize,
+    access: Access,
+    _owner: Owner<'py>,
+}
+
+#[derive(Debug)]
+enum Owner<'py> {
+    Buffer { _buffer: PyUntypedBuffer },
+    Tensor { _tensor: Bound<'py, PyAny> },
+}
+
+/// Shape and strides as their owner tells them, the strides in bytes.
+struct Layout {
+    start: *mut u8,
+    element: Element,
+    shape: Vec<usize>,
+    strides: Vec<isize>,
+    /// How many elements of the shape make one of ours: 4 if bytes stand for words.
+    per_element: usize,
+}
+
+impl<'py> View<'py> {
+    /// A view of mask words.
+    pub(crate) fn words(object: &Bound<'py, PyAny>, access: Access) -> PyResult<Self> {
+        let view = Self::open(object, access, "a mask")?;
+        match view.element {
+            Element::Word => Ok(view),
+            _ => Err(PyTypeError::new_err(
+                "a mask must be an array of 32-bit integers, and this one has floats",
+            )),
+        }
+    }
+
+    /// A view of logits to be written.
+    pub(crate) fn logits(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let view = Self::open(object, Access::Write, "logits")?;
+        match view.element {
+            Element::Word => Err(PyTypeError::new_err(
+                "logits must be float32, float16 or bfloat16, and these are integers",
+            )),
+            _ => Ok(view),
+        }
+    }
+
+    fn open(object: &Bound<'py, PyAny>, access: Access, what: &str) -> PyResult<Self> {
+        // SAFETY: the object is alive, and the thread attached.
+        if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1 {
+            // Some, as those of ctypes, do not tell their strides; a memoryview works them out.
+            let buffer = PyUntypedBuffer::get(object)
+                .or_else(|_| PyUntypedBuffer::get(PyMemoryView::from(object)?.as_any()))?;
+            if access == Access::Write && buffer.readonly() {
+                return Err(PyBufferError::new_err(format!(
+                    "{what} must be writable, and this buffer is read-only"
+                )));
+            }
+            let layout = buffer_layout(&buffer, what)?;
+            return Self::new(layout, access, Owner::Buffer { _buffer: buffer }, what);
+        }
+        if let Some(layout) = tensor_layout(object, what)? {
+            return Self::new(layout, access, Owner::Tensor { _tensor: object.clone() }, what);
+        }
+        Err(PyTypeError::new_err(format!(
+            "{what} must be a writable buffer, such as a NumPy array or a bytearray, or a tensor of PyTorch on the CPU; this is {}",
+            object.get_type().qualname()?
+        )))
+    }
+
+    /// Checks a layout; see the module.
+    fn new(layout: Layout, access: Access, owner: Owner<'py>, what: &str) -> PyResult<Self> {
+        let Layout { start, element, shape, strides, per_element } = layout;
+        let bytes = element.bytes();
+        let (count, width, row, each) = match (&shape[..], &strides[..]) {
+            (&[width], &[each]) => (1, width, 0, each),
+            (&[count, width], &[row, each]) => (count, width, row, each),
+            _ => {
+                let message = format!("{what} must have one dimension or two, and this has {}", shape.len());
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        if width % per_element != 0 {
+            let message =
+                format!("{what} given as bytes must have four bytes to a word, and a row has {width}");
+            return Err(PyValueError::new_err(message));
+        }
+        if width > 1 && each != (bytes / per_element).cast_signed() {
+            return Err(PyValueError::new_err(format!(
+                "the elements of a row of {what} must lie side by side"
+            )));
+        }
+        let width = width / per_element;
+        let stride = if count > 1 { usize::try_from(row).unwrap_or(0) } else { width * bytes };
+        if stride < width * bytes || stride % bytes != 0 {
+            return Err(PyValueError::new_err(format!("the rows of {what} must lie one behind the other")));
+        }
+        if count > 0 && width > 0 && (start.is_null() || start.addr() % bytes != 0) {
+            return Err(PyValueError::new_err(format!(
+                "{what} must be in memory, at an address that is a multiple of {bytes}"
+            )));
+        }
+        Ok(Self { start, element, count, width, stride, access, _owner: owner })
+    }
+
+    pub(crate) fn element(&self) -> Element {
+        self.element
+    }
+
+    /// How many rows there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Elements of a row.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// One row.
+    pub(crate) fn row(&self, number: usize) -> PyResult<Row<'_>> {
+        if number >= self.count {
+            return Err(PyIndexError::new_err(format!("there is no row {number}: there are {}", self.count)));
+        }
+        // SAFETY: the row is inside of the memory (2); an empty array has no address worth speaking of.
+        let start =
+            if self.width == 0 { self.start } else { unsafe { self.start.add(number * self.stride) } };
+        Ok(self.piece(start, self.width))
+    }
+
+    /// The first rows as one piece, if they lie without a gap.
+    pub(crate) fn dense(&self, rows: usize) -> Option<Row<'_>> {
+        let dense = rows <= self.count && (rows < 2 || self.stride == self.width * self.element.bytes());
+        dense.then(|| self.piece(self.start, rows * self.width))
+    }
+
+    fn piece(&self, start: *mut u8, width: usize) -> Row<'_> {
+        Row { start, width, element: self.element, access: self.access, _view: PhantomData }
+    }
+}
+
+/// One row of a view. It may travel to another thread; the view stays where the GIL is.
+#[derive(Debug)]
+pub(crate) struct Row<'v> {
+    start: *mut u8,
+    width: usize,
+    element: Element,
+    access: Access,
+    _view: PhantomData<&'v ()>,
+}
+
+// SAFETY: a row is a piece of memory that the view keeps alive (1), and which nobody else uses (3).
+unsafe impl Send for Row<'_> {}
+
+/// What elements are read as: plain numbers, every bit pattern of which is valid.
+pub(crate) trait Plain: Copy {
+    const ELEMENT: Element;
+}
+
+impl Plain for u32 {
+    const ELEMENT: Element = Element::Word;
+}
+
+impl Plain for f32 {
+    const ELEMENT: Element = Element::F32;
+}
+
+impl Plain for half::f16 {
+    const ELEMENT: Element = Element::F16;
+}
+
+impl Plain for half::bf16 {
+    const ELEMENT: Element = Element::Bf16;
+}
+
+impl Row<'_> {
+    /// The elements, which must be of the view's type, to be written.
+    pub(crate) fn elements<T: Plain>(&mut self) -> &mut [T] {
+        assert!(
+            self.element == T::ELEMENT && self.access == Access::Write,
+            "the caller has checked the view"
+        );
+        if self.width == 0 {
+            return &mut [];
+        }
+        // SAFETY: the memory is there (1), large enough and aligned (2), and used by nobody else (3).
+        unsafe { core::slice::from_raw_parts_mut(self.start.cast::<T>(), self.width) }
+    }
+
+    /// The elements, to be read.
+    pub(crate) fn read<T: Plain>(&self) -> &[T] {
+        assert!(self.element == T::ELEMENT, "the caller has checked the view");
+        if self.width == 0 {
+            return &[];
+        }
+        // SAFETY: as above.
+        unsafe { core::slice::from_raw_parts(self.start.cast::<T>(), self.width) }
+    }
+}
+
+fn buffer_layout(buffer: &PyUntypedBuffer, what: &str) -> PyResult<Layout> {
+    let (element, per_element) = match ElementType::from_format(buffer.format()) {
+        ElementType::SignedInteger { bytes: 4 } | ElementType::UnsignedInteger { bytes: 4 } => {
+            (Element::Word, 1)
+        }
+        ElementType::SignedInteger { bytes: 1 } | ElementType::UnsignedInteger { bytes: 1 } => {
+            (Element::Word, 4)
+        }
+        ElementType::Float { bytes: 4 } => (Element::F32, 1),
+        ElementType::Float { bytes: 2 } => (Element::F16, 1),
+        _ => return Err(wrong_elements(what, &buffer.format().to_string_lossy())),
+    };
+    if buffer.suboffsets().is_some()
+        || buffer.format().to_bytes().first().is_some_and(|first| is_foreign(*first))
+    {
+        return Err(wrong_elements(what, &buffer.format().to_string_lossy()));
+    }
+    let (shape, strides) = (buffer.shape().to_vec(), buffer.strides().to_vec());
+    Ok(Layout { start: buffer.buf_ptr().cast(), element, shape, strides, per_element })
+}
+
+/// Whether a format has the bytes of numbers in the order of other machines.
+fn is_foreign(first: u8) -> bool {
+    if cfg!(target_endian = "little") { matches!(first, b'>' | b'!') } else { first == b'<' }
+}
+
+fn wrong_elements(what: &str, found: &str) -> PyErr {
+    let wanted = if what == "logits" { "float32, float16 or bfloat16" } else { "32-bit integers" };
+    PyTypeError::new_err(format!("the elements of {what} must be {wanted}, and these are {found:?}"))
+}
+
+/// The layout of a tensor of PyTorch; `None` if the object is none.
+fn tensor_layout(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<Layout>> {
+    let py = object.py();
+    let Some(torch) = Torch::get(py)? else { return Ok(None) };
+    if !object.is_instance(torch.tensor.bind(py))? {
+        return Ok(None);
+    }
+    if !object.getattr(intern!(py, "is_cpu"))?.extract::<bool>()? {
+        let device = object.getattr(intern!(py, "device"))?;
+        let message = format!(
+            "{what} must be on the CPU, and this tensor is on {device}; fill a tensor of the CPU and copy it"
+        );
+        return Err(PyValueError::new_err(message));
+    }
+    let dtype = object.getattr(intern!(py, "dtype"))?;
+    let known = torch.dtypes.iter().find(|(known, ..)| known.is(&dtype));
+    let Some(&(_, element, per_element)) = known else {
+        return Err(wrong_elements(what, &dtype.str()?.to_string_lossy()));
+    };
+    let bytes = (element.bytes() / per_element).cast_signed();
+    let shape: Vec<usize> = object.getattr(intern!(py, "shape"))?.extract()?;
+    let strides: Vec<isize> = object.call_method0(intern!(py, "stride"))?.extract()?;
+    let strides = strides.into_iter().map(|stride| stride.saturating_mul(bytes)).collect();
+    let start: usize = object.call_method0(intern!(py, "data_ptr"))?.extract()?;
+    let start = core::ptr::with_exposed_provenance_mut(start);
+    Ok(Some(Layout { start, element, shape, strides, per_element }))
+}
+
+/// What must be known of PyTorch to recognise its tensors. It is not imported for that: a tensor can only come from somebody who has.
+struct Torch {
+    tensor: Py<PyType>,
+    /// Element types, what they are to us, and how many of them make one of ours.
+    dtypes: Vec<(Py<PyAny>, Element, usize)>,
+}
+
+impl Torch {
+    fn get(py: Python<'_>) -> PyResult<Option<&'static Self>> {
+        static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
+        if let Some(known) = TORCH.get(py) {
+            return Ok(Some(known));
+        }
+        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+        let module = modules.call_method1(intern!(py, "get"), (intern!(py, "torch"),))?;
+        // PyTorch may be only half imported, or something else of that name.
+        let Some(tensor) = module.getattr_opt("Tensor")? else { return Ok(None) };
+        let Ok(tensor) = tensor.cast_into::<PyType>() else { return Ok(None) };
+        let mut dtypes = Vec::new();
+        let names = [
+            ("int32", Element::Word, 1),
+            ("uint32", Element::Word, 1),
+            ("int8", Element::Word, 4),
+            ("uint8", Element::Word, 4),
+            ("float32", Element::F32, 1),
+            ("float16", Element::F16, 1),
+            ("bfloat16", Element::Bf16, 1),
+        ];
+        for (name, element, per_element) in names {
+            if let Some(dtype) = module.getattr_opt(name)? {
+                dtypes.push((dtype.unbind(), element, per_element));
+            }
+        }
+        Ok(Some(TORCH.get_or_init(py, || Self { tensor: tensor.unbind(), dtypes })))
+    }
+}

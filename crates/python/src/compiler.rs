@@ -1,0 +1,501 @@
+//! Compiling, on the threads of a service.
+//!
+//! `Compiler` is a vocabulary with a compile service; `Future` a request under way; `Compiled` what comes of it.
+//!
+//! # Waiting
+//!
+//! A thread that waits lets go of the GIL, and comes back every few hundredths of a second to see whether Ctrl-C was pressed. An event loop does not wait: it
+//! leaves a function that is called, on a worker's thread, when the result is there. A request that nobody waits for any more is cancelled.
+//!
+//! # After a fork
+//!
+//! The threads of a service stay in the process that started them. A compiler remembers that process; in a child it starts a service of its
+//! own and forgets, without waiting for its threads, the one that is not there.
+
+use core::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::task::{Wake, Waker};
+use std::time::Instant;
+
+use maskwright::service::{Client, Handle, Service, Settings, Ticket};
+use maskwright::{Budget, IndexLimits, TokenId};
+use pyo3::exceptions::{PyRuntimeError, PyTimeoutError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::constraint::Constraint;
+use crate::errors::{Class, compile_error};
+use crate::index::Index;
+use crate::matcher::Matcher;
+use crate::vocabulary::Vocabulary;
+
+/// How long a waiting thread sleeps before it looks for signals.
+const GLANCE: Duration = Duration::from_millis(40);
+
+/// Compiles constraints for one vocabulary, each once for all who ask, on threads of its own.
+#[pyclass(frozen, module = "maskwright", weakref)]
+pub(crate) struct Compiler {
+    vocabulary: Py<Vocabulary>,
+    settings: Settings,
+    /// Empty only while it is dropped.
+    running: RwLock<Option<Running>>,
+}
+
+/// A service and what it compiles with, in the process that it runs in.
+struct Running {
+    process: u32,
+    compiler: Arc<maskwright::Compiler>,
+    client: Client,
+}
+
+impl Running {
+    fn start(vocabulary: &Vocabulary, settings: &Settings) -> PyResult<Self> {
+        let service = Service::new(settings.clone()).map_err(|error| {
+            PyRuntimeError::new_err(format!("the threads that compile could not be started: {error}"))
+        })?;
+        let compiler = Arc::new(maskwright::Compiler::new(vocabulary.vocabulary.clone()));
+        let client = service.client(compiler.clone());
+        Ok(Self { process: std::process::id(), compiler, client })
+    }
+}
+
+#[pymethods]
+impl Compiler {
+    #[new]
+    #[pyo3(signature = (vocabulary, *, workers = 2, cache_bytes = 512 << 20, timeout = 10.0, memory_bytes = 256 << 20, failures_for = 10.0, queue = 10_000))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn new(
+        py: Python<'_>,
+        vocabulary: Py<Vocabulary>,
+        workers: usize,
+        cache_bytes: usize,
+        timeout: f64,
+        memory_bytes: usize,
+        failures_for: f64,
+        queue: usize,
+    ) -> PyResult<Self> {
+        if !(1..=1024).contains(&workers) {
+            return Err(PyValueError::new_err(format!(
+                "there must be between 1 and 1024 workers, not {workers}"
+            )));
+        }
+        let settings = Settings {
+            workers,
+            budget: cache_bytes,
+            timeout: seconds(timeout)?,
+            memory: memory_bytes,
+            failures_for: seconds(failures_for)?,
+            queue,
+        };
+        let running = py.detach(|| Running::start(vocabulary.get(), &settings))?;
+        Ok(Self { vocabulary, settings, running: RwLock::new(Some(running)) })
+    }
+
+    /// Compiles a constraint and waits for it.
+    fn compile(&self, py: Python<'_>, constraint: &Bound<'_, PyAny>) -> PyResult<Compiled> {
+        let ticket = self.request(Constraint::of(constraint)?.get())?;
+        let result = wait(py, &ticket, None, || false)?;
+        let handle = result.ok_or_else(not_there)?.map_err(|error| compile_error(py, &error))?;
+        Ok(Compiled { handle, vocabulary: self.vocabulary.clone_ref(py) })
+    }
+
+    /// Asks for a constraint and returns at once. The future has `result()`, and can be awaited.
+    fn submit(&self, py: Python<'_>, constraint: &Bound<'_, PyAny>) -> PyResult<Future> {
+        let ticket = self.request(Constraint::of(constraint)?.get())?;
+        let vocabulary = self.vocabulary.clone_ref(py);
+        Ok(Future { ticket: RwLock::new(Some(Arc::new(ticket))), vocabulary, bell: Arc::default() })
+    }
+
+    /// Prepares a constraint with finitely many states ahead of time.
+    #[pyo3(signature = (constraint, *, states = None, steps = None, bytes = None))]
+    fn index(
+        &self,
+        py: Python<'_>,
+        constraint: &Bound<'_, PyAny>,
+        states: Option<usize>,
+        steps: Option<usize>,
+        bytes: Option<usize>,
+    ) -> PyResult<Index> {
+        let constraint = Constraint::of(constraint)?;
+        let constraint = constraint.get();
+        let compiler = self.with(|running| running.compiler.clone())?;
+        let mut limits = IndexLimits::default();
+        limits.states = states.unwrap_or(limits.states);
+        limits.steps = steps.unwrap_or(limits.steps);
+        limits.bytes = bytes.unwrap_or(limits.bytes);
+        let pool = crate::pool::pool()?;
+        let built = py.detach(|| {
+            let compiler = maskwright::Compiler::with_library(compiler.library(), constraint.options.clone());
+            pool.install(|| compiler.index(&constraint.source, &limits))
+        });
+        let index = built.map_err(|error| Class::Constraint.err(py, error))?;
+        Ok(Index::new(index, self.vocabulary.clone_ref(py)))
+    }
+
+    /// The vocabulary.
+    #[getter]
+    fn vocabulary(&self, py: Python<'_>) -> Py<Vocabulary> {
+        self.vocabulary.clone_ref(py)
+    }
+
+    /// Forgets all constraints and failures. What is in use stays with those who use it.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let client = self.client()?;
+        py.detach(|| client.service().clear());
+        Ok(())
+    }
+
+    /// What has happened so far, in numbers.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let client = self.client()?;
+        let statistics = py.detach(|| client.service().statistics());
+        let (requests, compiles) = (PyDict::new(py), PyDict::new(py));
+        for kind in &statistics.kinds {
+            for (lookup, count) in kind.requests {
+                add(&requests, lookup.name(), count)?;
+            }
+            for (outcome, count) in kind.compiles {
+                add(&compiles, outcome.name(), count)?;
+            }
+        }
+        let cache = PyDict::new(py);
+        cache.set_item("entries", statistics.cache.entries)?;
+        cache.set_item("bytes", statistics.cache.bytes)?;
+        cache.set_item("shared_bytes", statistics.cache.shared_bytes)?;
+        cache.set_item("budget", statistics.cache.budget)?;
+        cache.set_item("evictions", statistics.cache.evictions)?;
+        cache.set_item("queued", statistics.cache.queued)?;
+        cache.set_item("running", statistics.cache.running)?;
+        let matching = PyDict::new(py);
+        matching.set_item("matchers", statistics.matching.matchers)?;
+        matching.set_item("masks", statistics.matching.masks)?;
+        matching.set_item("tokens", statistics.matching.tokens)?;
+        matching.set_item("forced", statistics.matching.forced)?;
+        let all = PyDict::new(py);
+        all.set_item("requests", requests)?;
+        all.set_item("compiles", compiles)?;
+        all.set_item("cache", cache)?;
+        all.set_item("matching", matching)?;
+        Ok(all)
+    }
+
+    /// The same as text for Prometheus.
+    #[pyo3(signature = (labels = None))]
+    fn prometheus(&self, py: Python<'_>, labels: Option<Vec<(String, String)>>) -> PyResult<String> {
+        let client = self.client()?;
+        let labels = labels.unwrap_or_default();
+        let labels: Vec<(&str, &str)> = labels.iter().map(|(name, value)| (&**name, &**value)).collect();
+        Ok(py.detach(|| client.service().statistics().to_prometheus(&labels)))
+    }
+
+    /// What was learnt and which constraints are ready, for another process.
+    fn save<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let client = self.client()?;
+        let mut file = Vec::new();
+        py.detach(|| client.save(&mut file)).map_err(|error| Class::File.err(py, error))?;
+        Ok(PyBytes::new(py, &file))
+    }
+
+    /// Takes over what another compiler for the same vocabulary has saved. Returns how many constraints are ready.
+    fn load(&self, py: Python<'_>, file: &[u8]) -> PyResult<usize> {
+        let client = self.client()?;
+        let warm = py.detach(|| client.load(file)).map_err(|error| Class::File.err(py, error))?;
+        Ok(warm.ready)
+    }
+
+    fn __repr__(&self) -> String {
+        let vocabulary = &self.vocabulary.get().vocabulary;
+        format!("<Compiler for {} tokens, {} workers>", vocabulary.len(), self.settings.workers)
+    }
+}
+
+impl Compiler {
+    fn request(&self, constraint: &Constraint) -> PyResult<Ticket> {
+        let client = self.client()?.with_options(constraint.options.clone());
+        Ok(client.request(&constraint.source))
+    }
+
+    fn client(&self) -> PyResult<Client> {
+        self.with(|running| running.client.clone())
+    }
+
+    /// What runs in this process.
+    fn with<T>(&self, take: impl Fn(&Running) -> T) -> PyResult<T> {
+        let here = |running: &Running| running.process == std::process::id();
+        let running = self.running.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = running.as_ref().filter(|running| here(running)) {
+            return Ok(take(running));
+        }
+        drop(running);
+        let mut running = self.running.write().unwrap_or_else(PoisonError::into_inner);
+        if !running.as_ref().is_some_and(here) {
+            let new = Running::start(self.vocabulary.get(), &self.settings)?;
+            // The threads of the old one are in another process; letting it go would wait for them.
+            core::mem::forget(running.replace(new));
+        }
+        running.as_ref().map(take).ok_or_else(not_there)
+    }
+}
+
+impl Drop for Compiler {
+    fn drop(&mut self) {
+        let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if running.as_ref().is_some_and(|running| running.process != std::process::id()) {
+            core::mem::forget(running);
+            return;
+        }
+        // Ending the service waits for its workers, and they may be waiting for the GIL, to call what was left with them. If Python is ending,
+        // so are they.
+        let _ = Python::try_attach(|py| py.detach(|| drop(running)));
+    }
+}
+
+/// A request under way.
+#[pyclass(frozen, module = "maskwright", weakref)]
+pub(crate) struct Future {
+    /// Empty when it was cancelled.
+    ticket: RwLock<Option<Arc<Ticket>>>,
+    vocabulary: Py<Vocabulary>,
+    bell: Arc<Bell>,
+}
+
+#[pymethods]
+impl Future {
+    /// Whether there is a result, an error or a cancellation.
+    fn done(&self) -> bool {
+        self.ticket().is_none_or(|ticket| ticket.try_get().is_some())
+    }
+
+    /// Whether it was cancelled.
+    fn cancelled(&self) -> bool {
+        self.ticket().is_none()
+    }
+
+    /// What was compiled; raises what went wrong. Waits for it, or so many seconds, and then raises `TimeoutError`.
+    #[pyo3(signature = (timeout = None))]
+    fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Compiled> {
+        let ticket = self.ticket().ok_or_else(|| cancelled_error(py))?;
+        let until = match timeout {
+            Some(timeout) => Instant::now().checked_add(seconds(timeout.max(0.0))?),
+            None => None,
+        };
+        let result = wait(py, &ticket, until, || self.cancelled())?;
+        match result {
+            Some(result) => {
+                let handle = result.map_err(|error| compile_error(py, &error))?;
+                Ok(Compiled { handle, vocabulary: self.vocabulary.clone_ref(py) })
+            }
+            None if self.cancelled() => Err(cancelled_error(py)),
+            None => Err(PyTimeoutError::new_err("the constraint is not compiled yet")),
+        }
+    }
+
+    /// What went wrong, or `None`. Waits as `result` does.
+    #[pyo3(signature = (timeout = None))]
+    fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<PyErr>> {
+        let ticket = self.ticket();
+        match self.result(py, timeout) {
+            Ok(_) => Ok(None),
+            // An error of the constraint is an answer; one of waiting is not.
+            Err(error) if ticket.is_some_and(|ticket| ticket.try_get().is_some()) => Ok(Some(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// No longer waits. If nobody else does, the compilation is stopped. Returns whether there was something to cancel.
+    fn cancel(slf: &Bound<'_, Self>) -> bool {
+        let this = slf.get();
+        let mut ticket = this.ticket.write().unwrap_or_else(PoisonError::into_inner);
+        if ticket.as_ref().is_none_or(|ticket| ticket.try_get().is_some()) {
+            return false;
+        }
+        let left = ticket.take();
+        drop(ticket);
+        slf.py().detach(|| drop(left));
+        this.bell.ring(slf.py());
+        true
+    }
+
+    /// Has a function called with this future when it is done: at once if it is, otherwise on the thread that compiles.
+    fn add_done_callback(slf: &Bound<'_, Self>, function: Py<PyAny>) {
+        let this = slf.get();
+        this.bell.hang(function, slf.clone().unbind());
+        let ticket = this.ticket();
+        let waker = Waker::from(this.bell.clone());
+        if ticket.is_none_or(|ticket| ticket.try_get_or_wake(&waker).is_some()) {
+            this.bell.ring(slf.py());
+        }
+    }
+
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        static WAIT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let wait = WAIT.import(slf.py(), "maskwright._waiting", "wait")?;
+        wait.call1((slf,))?.call_method0("__await__")
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.vocabulary)
+    }
+
+    fn __repr__(&self) -> &'static str {
+        match (self.cancelled(), self.done()) {
+            (true, _) => "<Future, cancelled>",
+            (_, true) => "<Future, done>",
+            _ => "<Future, compiling>",
+        }
+    }
+}
+
+impl Future {
+    fn ticket(&self) -> Option<Arc<Ticket>> {
+        self.ticket.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Functions to be called when a future is done.
+#[derive(Default)]
+struct Bell(Mutex<Vec<(Py<PyAny>, Py<Future>)>>);
+
+impl Bell {
+    fn hang(&self, function: Py<PyAny>, future: Py<Future>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((function, future));
+    }
+
+    /// Calls every function once.
+    fn ring(&self, py: Python<'_>) {
+        let functions = core::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for (function, future) in functions {
+            if let Err(error) = function.call1(py, (future,)) {
+                error.write_unraisable(py, Some(function.bind(py)));
+            }
+        }
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        // If Python is ending, nobody waits any more.
+        let _ = Python::try_attach(|py| self.ring(py));
+    }
+}
+
+/// A constraint, ready for any number of texts.
+#[pyclass(frozen, module = "maskwright", weakref)]
+pub(crate) struct Compiled {
+    handle: Arc<Handle>,
+    vocabulary: Py<Vocabulary>,
+}
+
+#[pymethods]
+impl Compiled {
+    /// A matcher at the beginning of a text.
+    ///
+    /// `stop_tokens` end the text in place of the vocabulary's; `end_in_mask=False` leaves them out of masks; `budget` is a number
+    /// of tokens, the one that ends the text included, within which the text will be complete.
+    #[pyo3(signature = (*, stop_tokens = None, end_in_mask = true, budget = None))]
+    fn matcher(
+        &self,
+        py: Python<'_>,
+        stop_tokens: Option<&Bound<'_, PyAny>>,
+        end_in_mask: bool,
+        budget: Option<u32>,
+    ) -> PyResult<Matcher> {
+        let stops = match stop_tokens {
+            Some(stops) => Some(crate::matcher::tokens(stops)?),
+            None => None,
+        };
+        let mut matcher = self.handle.matcher();
+        if let Some(engine) = matcher.inner().as_engine() {
+            engine.set_eos_in_mask(end_in_mask);
+            let stops: Option<Arc<[TokenId]>> = stops.map(Into::into);
+            let stops = engine.set_stops(stops);
+            stops.map_err(|error| Class::Token.err(py, format!("stop tokens: {error}")))?;
+            if let Some(budget) = budget {
+                let set = engine.set_budget(Some(Budget::with_end(budget)));
+                set.map_err(|error| Class::Budget.err(py, error))?;
+            }
+        }
+        Ok(Matcher::new(matcher, self.vocabulary.clone_ref(py)))
+    }
+
+    /// The vocabulary.
+    #[getter]
+    fn vocabulary(&self, py: Python<'_>) -> Py<Vocabulary> {
+        self.vocabulary.clone_ref(py)
+    }
+
+    /// The language of the constraint.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.handle.report().kind.name()
+    }
+
+    /// How long compiling took, in seconds, from the moment a worker took it up.
+    #[getter]
+    fn seconds(&self) -> f64 {
+        self.handle.report().time.as_secs_f64()
+    }
+
+    /// A measure of its size.
+    #[getter]
+    fn states(&self) -> usize {
+        self.handle.report().states
+    }
+
+    /// Bytes that it holds now. They become more while texts are matched.
+    #[getter]
+    fn bytes(&self) -> usize {
+        self.handle.compiled().bytes()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Compiled {}, {} states>", self.kind(), self.states())
+    }
+}
+
+/// Waits for a ticket without the GIL, until a moment, until somebody says so, or until Ctrl-C.
+fn wait(
+    py: Python<'_>,
+    ticket: &Ticket,
+    until: Option<Instant>,
+    is_over: impl Fn() -> bool,
+) -> PyResult<Option<maskwright::service::Result>> {
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let glance = left.map_or(GLANCE, |left| left.min(GLANCE));
+        if let Some(result) = ticket.try_get() {
+            return Ok(Some(result));
+        }
+        if let Some(result) = py.detach(|| ticket.wait_for(glance)) {
+            return Ok(Some(result));
+        }
+        py.check_signals()?;
+        if left.is_some_and(|left| left <= glance) || is_over() {
+            return Ok(None);
+        }
+    }
+}
+
+fn not_there() -> PyErr {
+    PyRuntimeError::new_err("the compile service ended without an answer")
+}
+
+fn cancelled_error(py: Python<'_>) -> PyErr {
+    static CANCELLED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    match CANCELLED.import(py, "concurrent.futures", "CancelledError") {
+        Ok(class) => PyErr::from_type(class.clone(), ("the request was cancelled",)),
+        Err(error) => error,
+    }
+}
+
+fn seconds(number: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(number)
+        .map_err(|_| PyValueError::new_err(format!("{number} is no number of seconds")))
+}
+
+fn add(counts: &Bound<'_, PyDict>, name: &str, count: u64) -> PyResult<()> {
+    let before: u64 = counts.get_item(name)?.map_or(Ok(0), |before| before.extract())?;
+    counts.set_item(name, before + count)
+}

@@ -1,0 +1,230 @@
+//! A constraint: a text in one of the languages, and how it is to be read.
+//!
+//! Options travel as JSON, in the form in which [`Options`] is written down everywhere else; the functions that people call
+//! (`maskwright.json_schema(…, whitespace="compact")`) are in Python and make that JSON.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use maskwright::json_schema::{Report, Resolver, Whitespace, grammar, to_regex};
+use maskwright::regex::WriteLimits;
+use maskwright::{Diagnostic, Error, Kind, Options, ebnf, gbnf, lark, regex, tag};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::errors::Class;
+use crate::vocabulary::Vocabulary;
+
+/// A constraint in one of the languages, with its options. Made by `json_schema`, `regex`, `choice`, `ebnf`, `gbnf`, `lark` and `structural_tag`.
+#[pyclass(frozen, eq, module = "maskwright")]
+#[derive(Debug, PartialEq)]
+pub(crate) struct Constraint {
+    pub(crate) source: maskwright::Constraint,
+    pub(crate) options: Options,
+    /// Documents that a schema refers to, as JSON.
+    documents: Option<String>,
+}
+
+/// What became of each keyword of a schema, and the warnings about a grammar.
+type Checked = (Vec<(String, String)>, Vec<String>);
+
+/// What it is made again of: kind, source, options and documents.
+type Parts = (&'static str, Source, String, Option<String>);
+
+/// A text, or texts to choose from.
+#[derive(FromPyObject, IntoPyObject)]
+pub(crate) enum Source {
+    Text(String),
+    List(Vec<String>),
+}
+
+#[pymethods]
+impl Constraint {
+    #[new]
+    #[pyo3(signature = (kind, source, options = None, documents = None))]
+    fn new(kind: &str, source: Source, options: Option<&str>, documents: Option<String>) -> PyResult<Self> {
+        let constraint = match (kind, source) {
+            ("choice", Source::List(choices)) => maskwright::Constraint::Choice(choices),
+            ("choice", Source::Text(_)) => {
+                return Err(PyTypeError::new_err(
+                    "choices must be a list of strings, and this is one string",
+                ));
+            }
+            (_, Source::List(_)) => {
+                return Err(PyTypeError::new_err(format!(
+                    "a constraint of kind {kind:?} is a string, and this is a list"
+                )));
+            }
+            ("regex", Source::Text(text)) => maskwright::Constraint::regex(text),
+            ("ebnf", Source::Text(text)) => maskwright::Constraint::ebnf(text),
+            ("gbnf", Source::Text(text)) => maskwright::Constraint::gbnf(text),
+            ("lark", Source::Text(text)) => maskwright::Constraint::lark(text),
+            ("json_schema", Source::Text(text)) => maskwright::Constraint::json_schema(text),
+            ("structural_tag", Source::Text(text)) => maskwright::Constraint::structural_tag(text),
+            ("grammar", Source::Text(text)) => {
+                maskwright::Constraint::guess_grammar(text).ok_or_else(|| {
+                    PyValueError::new_err(
+                        "this looks like no grammar that we know; say which of ebnf, gbnf and lark it is",
+                    )
+                })?
+            }
+            _ => {
+                let known = Kind::ALL.map(Kind::name).join(", ");
+                return Err(PyValueError::new_err(format!(
+                    "there is no kind of constraint {kind:?}; known are {known}"
+                )));
+            }
+        };
+        let mut options: Options = serde_json::from_str(options.unwrap_or("{}"))
+            .map_err(|error| PyValueError::new_err(format!("the options cannot be read: {error}")))?;
+        if let Some(documents) = &documents {
+            options.json_schema.resolver = Some(resolver(documents)?);
+        }
+        Ok(Self { source: constraint, options, documents })
+    }
+
+    /// The language: "regex", "choice", "ebnf", "gbnf", "lark", "json_schema" or "structural_tag".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.source.kind().name()
+    }
+
+    /// The text of the constraint; for a choice the list of texts.
+    #[getter]
+    fn source(&self) -> Source {
+        match &self.source {
+            maskwright::Constraint::Choice(choices) => Source::List(choices.clone()),
+            maskwright::Constraint::Regex(text)
+            | maskwright::Constraint::Ebnf(text)
+            | maskwright::Constraint::Gbnf(text)
+            | maskwright::Constraint::Lark(text)
+            | maskwright::Constraint::JsonSchema(text)
+            | maskwright::Constraint::StructuralTag(text) => Source::Text(text.clone()),
+            // There is no other; a new one would have to be added here.
+            _ => Source::Text(String::new()),
+        }
+    }
+
+    /// All options as JSON.
+    #[getter]
+    fn options(&self) -> PyResult<String> {
+        serde_json::to_string(&self.options).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// Reads the constraint without compiling it. Returns what became of each keyword of a schema, as pairs of a JSON pointer and a word, and
+    /// the warnings about a grammar. Raises `ConstraintError` if it is wrong.
+    #[pyo3(signature = (vocabulary = None))]
+    fn check(&self, py: Python<'_>, vocabulary: Option<&Vocabulary>) -> PyResult<Checked> {
+        let checked = py.detach(|| self.read(vocabulary));
+        checked.map_err(|error| Class::Constraint.err(py, error))
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.source.hash(&mut hasher);
+        self.options.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Parts)> {
+        let this = slf.get();
+        Ok((slf.get_type().into_any(), (this.kind(), this.source(), this.options()?, this.documents.clone())))
+    }
+
+    fn __repr__(&self) -> String {
+        let mut text = match &self.source {
+            maskwright::Constraint::Choice(choices) => format!("{choices:?}"),
+            _ => match self.source() {
+                Source::Text(text) => format!("{text:?}"),
+                Source::List(_) => String::new(),
+            },
+        };
+        if let Some((at, _)) = text.char_indices().nth(70) {
+            text.truncate(at);
+            text.push('…');
+        }
+        format!("<Constraint {} {text}>", self.kind())
+    }
+}
+
+impl Constraint {
+    /// A constraint, or something that plainly stands for one, such as a dict.
+    pub(crate) fn of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        static COERCE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        if let Ok(constraint) = value.cast::<Self>() {
+            return Ok(constraint.clone());
+        }
+        let coerced = COERCE.import(value.py(), "maskwright.constraints", "coerce")?.call1((value,))?;
+        Ok(coerced.cast_into::<Self>()?)
+    }
+
+    fn read(&self, vocabulary: Option<&Vocabulary>) -> Result<Checked, Error> {
+        let options = &self.options;
+        let warned = |result: Result<(_, Vec<Diagnostic>), Vec<Diagnostic>>| {
+            let (_grammar, warnings): (maskwright::Grammar, _) = result.map_err(Error::Source)?;
+            Ok((Vec::new(), warnings.iter().map(ToString::to_string).collect()))
+        };
+        match &self.source {
+            maskwright::Constraint::Regex(text) => {
+                regex::grammar(text, &options.regex).map_err(|error| Error::Source(vec![error]))?;
+            }
+            maskwright::Constraint::Ebnf(text) => return warned(ebnf::grammar(text, &options.ebnf)),
+            maskwright::Constraint::Gbnf(text) => return warned(gbnf::grammar(text, &options.ebnf)),
+            maskwright::Constraint::Lark(text) => {
+                return warned(lark::grammar(text, &options.lark, &options.json_schema));
+            }
+            maskwright::Constraint::JsonSchema(text) => {
+                let (_, report) = grammar(text, &options.json_schema).map_err(Error::Schema)?;
+                return Ok((lines(&report), Vec::new()));
+            }
+            maskwright::Constraint::StructuralTag(text) => {
+                let tag_options = vocabulary.map_or_else(
+                    || tag::Options {
+                        json_schema: options.json_schema.clone(),
+                        regex: options.regex.clone(),
+                        ebnf: options.ebnf.clone(),
+                        lark: options.lark.clone(),
+                        specials: Vec::new(),
+                        source_bytes: options.structural_tag.source_bytes,
+                    },
+                    |vocabulary| options.tag(&vocabulary.vocabulary),
+                );
+                tag::grammar(text, &tag_options).map_err(Error::Tag)?;
+            }
+            // A list of choices can only be too long, which compiling says.
+            _ => {}
+        }
+        Ok((Vec::new(), Vec::new()))
+    }
+}
+
+fn lines(report: &Report) -> Vec<(String, String)> {
+    report.entries().into_iter().map(|entry| (entry.pointer, entry.coverage.to_string())).collect()
+}
+
+/// Finds documents in a JSON object, by their addresses.
+fn resolver(documents: &str) -> PyResult<Resolver> {
+    let documents: HashMap<String, serde_json::Value> = serde_json::from_str(documents).map_err(|error| {
+        PyValueError::new_err(format!("the documents must be an object of schemas by address: {error}"))
+    })?;
+    Ok(Resolver::new(move |address| documents.get(address).cloned()))
+}
+
+/// A schema as one regular expression. `whitespace` is a name such as "compact"; `pattern` a regular expression in its place.
+#[pyfunction]
+#[pyo3(signature = (schema, *, whitespace = "compact", pattern = None))]
+pub(crate) fn schema_to_regex(
+    py: Python<'_>,
+    schema: &str,
+    whitespace: &str,
+    pattern: Option<String>,
+) -> PyResult<String> {
+    let whitespace = match pattern {
+        Some(pattern) => Whitespace::Pattern(pattern),
+        None => whitespace.parse().map_err(PyValueError::new_err)?,
+    };
+    let options = maskwright::json_schema::Options::default().with_whitespace(whitespace);
+    let written = py.detach(|| to_regex(schema, &options, &WriteLimits::default()));
+    written.map(|(regex, _)| regex).map_err(|error| Class::Constraint.err(py, error))
+}

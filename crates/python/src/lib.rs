@@ -1,0 +1,67 @@
+//! The extension module of the Python package `maskwright`.
+//!
+//! Everything here is a thin face of the crate [`maskwright`]: names, types and errors are translated, and nothing is decided. What people import is
+//! written in Python, in `python/maskwright`; it adds what is easier there (dicts and Pydantic models, other
+//! people's tokenizers, `await`) and the compatibility faces.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | [`vocabulary`] | `Vocabulary`: the tokens of a model, and how it cuts text |
+//! | [`constraint`] | `Constraint`: a text in one of the languages, with its options |
+//! | [`compiler`] | `Compiler`, `Future`, `Compiled`: the compile service |
+//! | [`matcher`] | `Matcher`: one text being written |
+//! | [`batch`] | many matchers at once |
+//! | [`draft`] | masks behind guessed tokens |
+//! | [`index`] | `Index`: a constraint prepared ahead of time |
+//! | [`apply`] | −∞ for forbidden logits, on the processor |
+//! | [`buffer`] | other people's memory: the one file with `unsafe` |
+//! | [`slot`], [`pool`], [`errors`] | who may change a matcher; threads; exceptions |
+//!
+//! # Threads
+//!
+//! Compiling, filling and applying let go of the GIL, and the module declares that it does not need one. Classes are frozen; what changes lies in a
+//! [`slot::Slot`], which lets one thread in and refuses the second, so nothing here waits for a lock while it holds the GIL.
+
+#![expect(clippy::doc_markdown, reason = "the comments are the docstrings of Python, where names are names")]
+#![expect(clippy::needless_pass_by_value, reason = "what comes from Python comes by value")]
+
+mod apply;
+mod batch;
+mod buffer;
+mod compiler;
+mod constraint;
+mod draft;
+mod errors;
+mod index;
+mod matcher;
+mod pool;
+mod slot;
+mod vocabulary;
+
+use pyo3::pymodule;
+
+/// Compiling is many small allocations, and the allocator of glibc is slow at those. It is this module's own: Python keeps its allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The engine of the package `maskwright`; import that instead.
+#[pymodule(gil_used = false)]
+mod _maskwright {
+    #[pymodule_export]
+    use crate::apply::apply_mask;
+    #[pymodule_export]
+    use crate::batch::{accept_tokens, fill_masks, set_threads};
+    #[pymodule_export]
+    use crate::compiler::{Compiled, Compiler, Future};
+    #[pymodule_export]
+    use crate::constraint::{Constraint, schema_to_regex};
+    #[pymodule_export]
+    use crate::index::Index;
+    #[pymodule_export]
+    use crate::matcher::Matcher;
+    #[pymodule_export]
+    use crate::vocabulary::Vocabulary;
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,396 @@
+//! One text being written.
+
+use maskwright::backend::Status;
+use maskwright::{Budget, MatchError, Seam, TokenId, service};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::buffer::{Access, View};
+use crate::draft;
+use crate::errors::{Class, match_error, token_error};
+use crate::slot::{Lease, Slot};
+use crate::vocabulary::Vocabulary;
+
+/// One text being written under a constraint.
+#[pyclass(frozen, module = "maskwright", weakref)]
+pub(crate) struct Matcher {
+    pub(crate) slot: Slot<service::Matcher>,
+    vocabulary: Py<Vocabulary>,
+}
+
+/// A number that is no token of any vocabulary, for numbers that do not even fit.
+const NO_TOKEN: TokenId = TokenId(u32::MAX);
+
+/// A token by a number that may be anything.
+pub(crate) fn token(number: i64) -> TokenId {
+    u32::try_from(number).map_or(NO_TOKEN, TokenId)
+}
+
+/// Tokens out of a list, an array or a tensor.
+pub(crate) fn tokens(object: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
+    Ok(numbers(object)?.into_iter().map(token).collect())
+}
+
+/// Numbers out of a list, an array or a tensor.
+pub(crate) fn numbers(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let list = match object.getattr_opt(intern!(object.py(), "tolist"))? {
+        Some(tolist) => tolist.call0()?,
+        None => object.clone(),
+    };
+    let items = list.try_iter().map_err(|_| {
+        let found = object.get_type();
+        PyTypeError::new_err(format!(
+            "tokens must be a list, an array or a tensor of integers, and this is {found}"
+        ))
+    })?;
+    items.map(|item| item?.extract::<i64>()).collect()
+}
+
+#[pymethods]
+impl Matcher {
+    /// Writes the mask into a row of a buffer: bit t % 32 of word t // 32 says whether token t may come next.
+    #[pyo3(signature = (mask, row = 0))]
+    fn fill_mask(&self, py: Python<'_>, mask: &Bound<'_, PyAny>, row: usize) -> PyResult<()> {
+        let view = View::words(mask, Access::Write)?;
+        let mut row = view.row(row)?;
+        let mut matcher = self.slot.lease()?;
+        let filled = py.detach(|| matcher.fill_mask(row.elements()));
+        filled.map_err(|error| match_error(py, &error))
+    }
+
+    /// The mask as bytes: token t is bit t % 8 of byte t // 8.
+    fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let words = self.words(py)?;
+        let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The tokens that may come next, in ascending order.
+    fn allowed_tokens(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        let words = self.words(py)?;
+        let ones = |(word, bits): (u32, u32)| {
+            (0..32).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 32 + bit)
+        };
+        Ok((0..).zip(words).flat_map(ones).collect())
+    }
+
+    /// Whether one token may come next, without working out the whole mask.
+    fn allows(&self, token: i64) -> PyResult<bool> {
+        Ok(self.slot.lease()?.allows(self::token(token)))
+    }
+
+    /// Which of some candidates may come next: for a short list much less work than a mask.
+    fn allowed_of(&self, py: Python<'_>, candidates: &Bound<'_, PyAny>) -> PyResult<Vec<bool>> {
+        let candidates = tokens(candidates)?;
+        let mut matcher = self.slot.lease()?;
+        Ok(py.detach(|| candidates.iter().map(|token| matcher.allows(*token)).collect()))
+    }
+
+    /// Takes a token. Raises `TokenError` if it may not come next; then nothing has changed.
+    fn accept(&self, py: Python<'_>, token: i64) -> PyResult<()> {
+        let id = self::token(token);
+        let accepted = self.slot.lease()?.accept(id);
+        accepted.map_err(|error| {
+            if id == NO_TOKEN {
+                return Class::Token.err(py, format!("token {token}: {error}"));
+            }
+            token_error(py, id.0, &error)
+        })
+    }
+
+    /// Takes a token if it may come next. Returns whether it was taken.
+    fn try_accept(&self, token: i64) -> PyResult<bool> {
+        Ok(self.slot.lease()?.accept(self::token(token)).is_ok())
+    }
+
+    /// Takes tokens one after the other as long as they may come. Returns how many were taken.
+    fn accept_all(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let tokens = self::tokens(tokens)?;
+        let mut matcher = self.slot.lease()?;
+        Ok(tokens.iter().take_while(|token| matcher.accept(**token).is_ok()).count())
+    }
+
+    /// Takes some text, as one step of its own. Raises `TokenError` if it may not come next.
+    fn accept_text(&self, py: Python<'_>, text: Text) -> PyResult<()> {
+        let mut matcher = self.slot.lease()?;
+        let accepted = self.engine(&mut matcher)?.accept_bytes(text.bytes());
+        accepted.map_err(|error| match_error(py, &error))
+    }
+
+    /// How many of these tokens, from the first on, could be taken one after the other. Nothing changes.
+    fn validate(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let tokens = self::tokens(tokens)?;
+        let mut matcher = self.slot.lease()?;
+        Ok(self.engine(&mut matcher)?.validate(&tokens))
+    }
+
+    /// Undoes the last steps, the end included.
+    #[pyo3(signature = (steps = 1))]
+    fn rollback(&self, py: Python<'_>, steps: usize) -> PyResult<()> {
+        let undone = self.slot.lease()?.rollback(steps);
+        undone.map_err(|error| match_error(py, &error))
+    }
+
+    /// Back to the beginning of the text. A budget is lifted.
+    fn reset(&self) -> PyResult<()> {
+        self.slot.lease()?.reset();
+        Ok(())
+    }
+
+    /// An independent matcher at the same place, with the same history.
+    fn fork(&self, py: Python<'_>) -> PyResult<Self> {
+        let forked = self.slot.lease()?.fork();
+        Ok(Self::new(forked, self.vocabulary.clone_ref(py)))
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.fork(py)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.fork(py)
+    }
+
+    /// How many steps (tokens, and calls of `accept_text`) were taken.
+    #[getter]
+    fn steps(&self) -> PyResult<usize> {
+        let mut matcher = self.slot.lease()?;
+        Ok(self.engine(&mut matcher)?.steps())
+    }
+
+    /// The tokens that end this text.
+    #[getter]
+    fn stop_tokens(&self) -> PyResult<Vec<u32>> {
+        let mut matcher = self.slot.lease()?;
+        Ok(self.engine(&mut matcher)?.stops().iter().map(|token| token.0).collect())
+    }
+
+    /// The vocabulary.
+    #[getter]
+    fn vocabulary(&self, py: Python<'_>) -> Py<Vocabulary> {
+        self.vocabulary.clone_ref(py)
+    }
+
+    /// Whether the text so far is complete. It may still go on.
+    fn is_accepting(&self) -> PyResult<bool> {
+        let mut matcher = self.slot.lease()?;
+        Ok(self.engine(&mut matcher)?.is_accepting())
+    }
+
+    /// Whether nothing but the end can follow.
+    fn is_stopped(&self) -> PyResult<bool> {
+        Ok(self.slot.lease()?.status() >= Status::Stopped)
+    }
+
+    /// Whether the end was accepted.
+    fn is_terminated(&self) -> PyResult<bool> {
+        let mut matcher = self.slot.lease()?;
+        Ok(self.engine(&mut matcher)?.is_terminated())
+    }
+
+    /// The bytes that every complete text must go on with.
+    #[pyo3(signature = (limit = 4096))]
+    fn forced_bytes<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let mut matcher = self.slot.lease()?;
+        let engine = self.engine(&mut matcher)?;
+        let forced = py.detach(|| engine.forced_bytes(limit));
+        Ok(PyBytes::new(py, &forced))
+    }
+
+    /// The same as whole characters. If the text so far ends inside of a character, there is none: complete that first.
+    #[pyo3(signature = (limit = 4096))]
+    fn forced_text(&self, py: Python<'_>, limit: usize) -> PyResult<String> {
+        let mut matcher = self.slot.lease()?;
+        let engine = self.engine(&mut matcher)?;
+        let forced = py.detach(|| engine.forced_text(limit));
+        Ok(if forced.completes.is_empty() { forced.text } else { String::new() })
+    }
+
+    /// The tokens that the tokenizer itself has next in every complete text: a number of tokens to take back first, and the tokens.
+    ///
+    /// `before` are the last tokens of the text, those of the prompt included. `encode` cuts a text into tokens, if the vocabulary does not know how.
+    /// Only with `retokenize` may tokens be taken back.
+    #[pyo3(signature = (before = None, *, limit = 4096, retokenize = false, encode = None))]
+    fn forced_tokens(
+        &self,
+        py: Python<'_>,
+        before: Option<&Bound<'_, PyAny>>,
+        limit: usize,
+        retokenize: bool,
+        encode: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(usize, Vec<u32>)> {
+        let before = before.map_or_else(|| Ok(Vec::new()), tokens)?;
+        let seam = if retokenize { Seam::Retokenize } else { Seam::Keep };
+        let mut matcher = self.slot.lease()?;
+        let engine = self.engine(&mut matcher)?;
+        if let Some(unknown) = before.iter().find(|token| token.index() >= self.size()) {
+            return Err(token_error(py, unknown.0, &MatchError::UnknownToken));
+        }
+        let forced = match (encode, &self.vocabulary.get().tokenizer) {
+            (Some(encode), _) => {
+                let raised = core::cell::RefCell::new(None);
+                let cut = |text: &str| {
+                    let cut = encode.call1((text,)).and_then(|cut| tokens(&cut));
+                    cut.map_err(|error| raised.borrow_mut().get_or_insert(error).to_string()).ok()
+                };
+                let forced = engine.forced_tokens(&before, limit, seam, &cut);
+                if let Some(error) = raised.into_inner() {
+                    return Err(error);
+                }
+                forced
+            }
+            (None, Some(tokenizer)) => {
+                py.detach(|| engine.forced_tokens(&before, limit, seam, &|text| tokenizer.encode(text).ok()))
+            }
+            (None, None) => {
+                return Err(PyValueError::new_err(
+                    "the vocabulary does not know how text is cut; give a function as `encode`",
+                ));
+            }
+        };
+        Ok((forced.taken_back, forced.tokens.into_iter().map(|token| token.0).collect()))
+    }
+
+    /// In how many tokens the text can be completed, the one that ends it not counted; `None` if no way is known.
+    fn shortest_completion(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        let mut matcher = self.slot.lease()?;
+        let engine = self.engine(&mut matcher)?;
+        Ok(py.detach(|| engine.shortest_completion()))
+    }
+
+    /// From now on only what can be completed in so many tokens is allowed; `None` lifts it. The token that ends the text counts unless
+    /// `with_end` is false. Raises `BudgetError` if that is too few.
+    #[pyo3(signature = (tokens, *, with_end = true))]
+    fn set_budget(&self, py: Python<'_>, tokens: Option<u32>, with_end: bool) -> PyResult<()> {
+        let mut matcher = self.slot.lease()?;
+        let budget = tokens.map(|tokens| Budget { tokens, with_end });
+        let engine = self.engine(&mut matcher)?;
+        py.detach(|| engine.set_budget(budget)).map_err(|error| Class::Budget.err(py, error))
+    }
+
+    /// How many tokens are left of the budget, the one that ends the text not counted; `None` without one.
+    #[getter]
+    fn budget_left(&self) -> PyResult<Option<u32>> {
+        let mut matcher = self.slot.lease()?;
+        Ok(self.engine(&mut matcher)?.budget_left())
+    }
+
+    /// Fills the masks for a chain of guessed tokens: row `row` is the mask now, the next one that behind the first token, and so on. Returns how many of the
+    /// tokens are allowed; the rows behind them are empty. The matcher is unchanged.
+    #[pyo3(signature = (tokens, mask, row = 0))]
+    fn fill_draft_chain(
+        &self,
+        py: Python<'_>,
+        tokens: &Bound<'_, PyAny>,
+        mask: &Bound<'_, PyAny>,
+        row: usize,
+    ) -> PyResult<usize> {
+        let allowed = self.fill_draft(py, &draft::chain(tokens)?, mask, row)?;
+        Ok(allowed.iter().take_while(|allowed| **allowed).count())
+    }
+
+    /// Fills the masks for a tree of guessed tokens, given by the parent of each node, −1 for those that follow the text so far; parents come before
+    /// children. Row `row` is the mask now, row `row` + i + 1 that behind node i. Returns for each node whether it, and everything before it, is
+    /// allowed; where not, its row is empty. The matcher is unchanged.
+    #[pyo3(signature = (tokens, parents, mask, row = 0))]
+    fn fill_draft_tree(
+        &self,
+        py: Python<'_>,
+        tokens: &Bound<'_, PyAny>,
+        parents: &Bound<'_, PyAny>,
+        mask: &Bound<'_, PyAny>,
+        row: usize,
+    ) -> PyResult<Vec<bool>> {
+        self.fill_draft(py, &draft::by_parents(tokens, parents)?, mask, row)
+    }
+
+    /// The same for a tree given by the first child and the next sibling of each node, as servers keep it: node 0 is the token that was accepted last, so
+    /// row `row` + i is the mask behind node i. A negative number stands for none.
+    #[pyo3(signature = (tokens, first_child, next_sibling, mask, row = 0))]
+    fn fill_draft_links(
+        &self,
+        py: Python<'_>,
+        tokens: &Bound<'_, PyAny>,
+        first_child: &Bound<'_, PyAny>,
+        next_sibling: &Bound<'_, PyAny>,
+        mask: &Bound<'_, PyAny>,
+        row: usize,
+    ) -> PyResult<Vec<bool>> {
+        self.fill_draft(py, &draft::by_links(tokens, first_child, next_sibling)?, mask, row)
+    }
+
+    /// Where the text stands, for people: the rules that are open, and the bytes that may come next.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let mut matcher = self.slot.lease()?;
+        let info = self.engine(&mut matcher)?.state_info();
+        let state = PyDict::new(py);
+        state.set_item("bytes", info.bytes)?;
+        state.set_item("steps", info.steps)?;
+        state.set_item("accepting", info.accepting)?;
+        state.set_item("stopped", info.stopped)?;
+        state.set_item("terminated", info.terminated)?;
+        state.set_item("next_bytes", info.next_bytes)?;
+        state.set_item("rules", info.threads.into_iter().map(|thread| thread.rules).collect::<Vec<_>>())?;
+        Ok(state)
+    }
+
+    fn __repr__(&self) -> String {
+        let Ok(mut matcher) = self.slot.lease() else { return "<Matcher, in use>".to_owned() };
+        let status = match matcher.status() {
+            Status::Open => "open",
+            Status::Accepting => "accepting",
+            Status::Stopped => "stopped",
+            Status::Terminated => "terminated",
+        };
+        let steps = self.engine(&mut matcher).map_or(0, |engine| engine.steps());
+        format!("<Matcher, {steps} steps, {status}>")
+    }
+}
+
+impl Matcher {
+    pub(crate) fn new(matcher: service::Matcher, vocabulary: Py<Vocabulary>) -> Self {
+        Self { slot: Slot::new(matcher), vocabulary }
+    }
+
+    /// What only our own engine can do.
+    #[expect(clippy::unused_self, reason = "it is asked of a matcher")]
+    pub(crate) fn engine<'l>(
+        &self,
+        matcher: &'l mut Lease<'_, service::Matcher>,
+    ) -> PyResult<&'l mut maskwright::Matcher> {
+        matcher
+            .inner()
+            .as_engine()
+            .ok_or_else(|| PyRuntimeError::new_err("the matcher is not of the engine maskwright"))
+    }
+
+    /// The width of a mask in tokens.
+    pub(crate) fn size(&self) -> usize {
+        self.vocabulary.get().vocabulary.size()
+    }
+
+    fn words(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        let mut words = vec![0; self.size().div_ceil(32)];
+        let mut matcher = self.slot.lease()?;
+        let filled = py.detach(|| matcher.fill_mask(&mut words));
+        filled.map_err(|error| match_error(py, &error)).map(|()| words)
+    }
+}
+
+/// Text, or bytes of it.
+#[derive(FromPyObject)]
+pub(crate) enum Text {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Text {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}

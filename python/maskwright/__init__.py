@@ -1,0 +1,94 @@
+"""Structured output for language models: which tokens may come next, exactly and fast.
+
+>>> import maskwright as mw
+>>> vocabulary = mw.Vocabulary.from_tokens([b"yes", b"no", b"n", b"o", b"maybe", b"<end>"], eos=5)
+>>> compiler = mw.Compiler(vocabulary)                      # normally one for each tokenizer file
+>>> matcher = compiler.compile(mw.regex("yes|no")).matcher()
+>>> matcher.allowed_tokens()                                # yes, no, n
+[0, 1, 2]
+>>> matcher.accept(2)                                       # n
+>>> matcher.allowed_tokens()                                # o
+[3]
+>>> matcher.accept(3)
+>>> matcher.is_stopped(), matcher.allowed_tokens()          # nothing but the end can follow
+(True, [5])
+
+A :class:`Compiler` belongs to one :class:`Vocabulary`. What it compiles is frozen and shared by all requests; a :class:`Matcher` is the state of one
+request. ``maskwright.numpy``, ``maskwright.torch`` and ``maskwright.mlx`` have masks for their arrays, and ``maskwright.compat`` the faces of other engines.
+"""
+
+from __future__ import annotations
+
+from ._maskwright import (
+    VERSION as __version__,
+    Compiled,
+    Compiler,
+    Constraint,
+    Future,
+    Index,
+    Matcher,
+    Vocabulary,
+    accept_tokens,
+    apply_mask,
+    fill_masks,
+    schema_to_regex,
+    set_threads,
+)
+from .constraints import (
+    Report,
+    choice,
+    ebnf,
+    gbnf,
+    grammar,
+    json_object,
+    json_schema,
+    lark,
+    regex,
+    report,
+    structural_tag,
+)
+from .errors import (
+    BudgetError,
+    CompileTimeout,
+    ConstraintError,
+    Error,
+    FileError,
+    ServiceError,
+    TokenError,
+    VocabularyError,
+)
+
+__all__ = [
+    "BudgetError",
+    "CompileTimeout",
+    "Compiled",
+    "Compiler",
+    "Constraint",
+    "ConstraintError",
+    "Error",
+    "FileError",
+    "Future",
+    "Index",
+    "Matcher",
+    "Report",
+    "ServiceError",
+    "TokenError",
+    "Vocabulary",
+    "VocabularyError",
+    "__version__",
+    "accept_tokens",
+    "apply_mask",
+    "choice",
+    "ebnf",
+    "fill_masks",
+    "gbnf",
+    "grammar",
+    "json_object",
+    "json_schema",
+    "lark",
+    "regex",
+    "report",
+    "schema_to_regex",
+    "set_threads",
+    "structural_tag",
+]

@@ -1,0 +1,34 @@
+"""The calls of llguidance that servers use.
+
+>>> import maskwright.compat.llguidance as llguidance
+>>> tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(llguidance.PlainTokenizer([b"yes", b"no", b"<end>"], 2)))
+>>> matcher = llguidance.LLMatcher(tokenizer, llguidance.grammar_from("choice", '["yes", "no"]'))
+>>> matcher.consume_token(0), matcher.is_accepting(), matcher.is_stopped()
+(True, True, True)
+
+As there, a matcher raises nothing for wrong grammars and tokens: it has an error from then on, and ``get_error`` tells it. The submodules ``hf``, ``numpy``,
+``torch`` and ``mlx`` have the functions that llguidance has in those.
+
+What differs by design: schemas are enforced exactly; white space is limited to 64 characters in one place; a grammar that is made of several named ones is
+refused; ``LLInterpreter`` tells no progress and heals no prompt; slices, limits and log levels are accepted and of no effect.
+"""
+
+from ._executor import LLExecutor
+from ._grammar import JsonCompiler, LarkCompiler, RegexCompiler, StructTag, grammar_from
+from ._interpreter import LLInterpreter
+from ._matcher import LLMatcher
+from ._tokenizer import LLTokenizer, PlainTokenizer, TokenizerWrapper
+
+__all__ = [
+    "JsonCompiler",
+    "LLExecutor",
+    "LLInterpreter",
+    "LLMatcher",
+    "LLTokenizer",
+    "LarkCompiler",
+    "PlainTokenizer",
+    "RegexCompiler",
+    "StructTag",
+    "TokenizerWrapper",
+    "grammar_from",
+]

@@ -1,0 +1,170 @@
+"""Grammars in the words of llguidance: Lark text, or JSON with a list of one grammar."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ... import Constraint, ConstraintError, grammar as guessed_grammar, json_schema, lark, regex, structural_tag
+
+#: Options of schemas that mean something else than the default.
+_KNOWN = {
+    "item_separator",
+    "key_separator",
+    "whitespace_pattern",
+    "whitespace_flexible",
+    "coerce_one_of",
+    "lenient",
+}
+
+
+def read_grammar(text: str) -> Constraint:
+    """The constraint that a grammar stands for."""
+    if not text.lstrip().startswith("{"):
+        return lark(text)
+    grammar = json.loads(text)
+    grammars = grammar.get("grammars")
+    if not isinstance(grammars, list) or len(grammars) != 1 or not isinstance(grammars[0], dict):
+        raise ConstraintError("a grammar in JSON must be an object whose `grammars` is a list of one grammar; several are not offered")
+    if grammar.get("max_tokens") is not None:
+        raise ConstraintError("`max_tokens` of a grammar is not offered; limit the number of tokens where they are sampled")
+    (one,) = grammars
+    if one.get("lark_grammar") is not None:
+        return lark(one["lark_grammar"])
+    if one.get("json_schema") is not None:
+        return _schema(one["json_schema"])
+    for key, make in (("regex", regex), ("grammar", guessed_grammar), ("structural_tag", structural_tag)):
+        if one.get(key) is not None:
+            return make(one[key])
+    raise ConstraintError(f"a grammar has `lark_grammar` or `json_schema`, and this one has {', '.join(one) or 'nothing'}")
+
+
+def _schema(schema: Any) -> Constraint:
+    options = schema.get("x-guidance", {}) if isinstance(schema, dict) else {}
+    given = {key: value for key, value in options.items() if value is not None}
+    unknown = sorted(set(given) - _KNOWN)
+    if unknown:
+        raise ConstraintError(f"the option {unknown[0]!r} of `x-guidance` is not offered")
+    strictness = "lenient" if given.get("lenient") else "standard"
+    pattern = given.get("whitespace_pattern")
+    if pattern is not None:
+        return json_schema(schema, whitespace_pattern=pattern, strictness=strictness)
+    separators = (given.get("item_separator", ","), given.get("key_separator", ":"))
+    if given.get("whitespace_flexible", True) and separators == (",", ":"):
+        return json_schema(schema, strictness=strictness)
+    styles = {(",", ":"): "compact", (", ", ": "): "spaced"}
+    if separators not in styles:
+        raise ConstraintError(f"the separators {separators!r} are not offered; use (',', ':') or (', ', ': ')")
+    return json_schema(schema, whitespace=styles[separators], strictness=strictness)
+
+
+def one_grammar(name: str, key: str, value: Any) -> str:
+    """A list of one grammar, as JSON."""
+    return json.dumps({"grammars": [{"name": name, key: value}]}, ensure_ascii=False)
+
+
+def grammar_from(format: str, text: str) -> str:
+    """A grammar of a text in one of the formats ``lark``, ``gbnf``, ``ebnf``, ``cfg``, ``grammar``, ``json_schema``, ``json``, ``regex``, ``choice`` and
+    ``llguidance``."""
+    from ._matcher import LLMatcher
+
+    if format == "lark":
+        return LLMatcher.grammar_from_lark(text)
+    if format in ("gbnf", "ebnf", "cfg", "grammar"):
+        return one_grammar("grammar", "grammar", text)
+    if format in ("json_schema", "json"):
+        return LLMatcher.grammar_from_json_schema(text)
+    if format == "regex":
+        return LLMatcher.grammar_from_regex(text)
+    if format == "choice":
+        choices = json.loads(text) if isinstance(text, str) else text
+        return "start: " + " | ".join(json.dumps(choice) for choice in choices)
+    if format == "llguidance":
+        return text
+    raise ValueError(f"Unknown grammar type: {format}")
+
+
+@dataclass(kw_only=True)
+class StructTag:
+    """A tag in the middle of free text: the trigger that ends the text, what begins the tag, the grammar of its content, what ends it."""
+
+    trigger: str
+    begin: str
+    grammar: str | dict[str, Any]
+    end: str
+
+    def __post_init__(self) -> None:
+        assert self.trigger, "trigger must not be empty"
+        assert self.begin.startswith(self.trigger), "begin must start with trigger"
+
+    @staticmethod
+    def to_grammar(tags: Sequence[StructTag], *, assume_special: bool = True, text_regex: str = r"(.|\n)*") -> str:
+        """One grammar of free text with these tags in it."""
+        assert len(tags) > 0, "tags must not be empty"
+        if text_regex != r"(.|\n)*":
+            raise ValueError("free text other than any text is not offered")
+        triggers = list(dict.fromkeys(tag.trigger for tag in tags))
+        items = [{"begin": tag.begin, "content": _content(tag.grammar), "end": tag.end} for tag in tags]
+        tag = {"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": triggers, "tags": items}}
+        return one_grammar("struct_tag", "structural_tag", tag)
+
+
+def _content(grammar: str | dict[str, Any]) -> dict[str, Any]:
+    if isinstance(grammar, str) and not grammar.lstrip().startswith("{"):
+        return {"type": "grammar", "grammar": grammar, "syntax": "lark"}
+    schema = json.loads(grammar) if isinstance(grammar, str) else grammar
+    return {"type": "json_schema", "json_schema": schema}
+
+
+class _TextCompiler:
+    """Makes a grammar of a text, and checks it."""
+
+    def _grammar(self, text: str) -> str:
+        raise NotImplementedError
+
+    def compile(self, text: str, check: bool = True) -> str:
+        """The grammar; raises ``ValueError`` if it is wrong."""
+        from ._matcher import LLMatcher
+
+        grammar = self._grammar(text)
+        message = LLMatcher.validate_grammar(grammar) if check else ""
+        if message and not message.startswith("WARNING"):
+            raise ValueError(message)
+        return grammar
+
+
+class LarkCompiler(_TextCompiler):
+    """Lark grammars."""
+
+    def _grammar(self, text: str) -> str:
+        return grammar_from("lark", text)
+
+
+class RegexCompiler(_TextCompiler):
+    """Regular expressions."""
+
+    def _grammar(self, text: str) -> str:
+        return grammar_from("regex", text)
+
+
+class JsonCompiler(_TextCompiler):
+    """Schemas, with options."""
+
+    def __init__(
+        self,
+        separators: tuple[str, str] | None = None,
+        whitespace_flexible: bool = False,
+        coerce_one_of: bool = False,
+        whitespace_pattern: str | None = None,
+    ) -> None:
+        self._options: dict[str, Any] = {"whitespace_flexible": whitespace_flexible, "coerce_one_of": coerce_one_of}
+        self._options["whitespace_pattern"] = whitespace_pattern
+        if separators is not None:
+            self._options["item_separator"], self._options["key_separator"] = separators
+
+    def _grammar(self, text: str) -> str:
+        from ._matcher import LLMatcher
+
+        return LLMatcher.grammar_from_json_schema(text, overrides=self._options)

@@ -1,0 +1,215 @@
+"""Matchers in the words of llguidance: nothing raises, and errors stay."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ... import Compiler, Error, Matcher, Vocabulary
+from ._grammar import one_grammar, read_grammar
+from ._tokenizer import LLTokenizer
+
+
+T = TypeVar("T")
+
+
+class LLMatcher:
+    """One text being written. What goes wrong is told by ``get_error``, and stays."""
+
+    def __init__(self, tokenizer: LLTokenizer, grammar: str, *, log_level: int = 1, limits: Any = None) -> None:
+        self._tokenizer, self._error = tokenizer, ""
+        self._tokens: list[int] = []
+        self._matcher: Matcher | None = None
+        self._warnings: list[str] = []
+        try:
+            constraint = read_grammar(grammar)
+            self._matcher = tokenizer._compiler.compile(constraint).matcher()
+            self._warnings = constraint.check(tokenizer.vocabulary)[1]
+        except (Error, ValueError, TypeError, AttributeError) as error:
+            self._error = str(error) or type(error).__name__
+
+    @staticmethod
+    def grammar_from_json_schema(
+        schema: str | Mapping[str, Any],
+        defaults: Mapping[str, Any] | None = None,
+        overrides: Mapping[str, Any] | None = None,
+    ) -> str:
+        """A grammar of a schema. Options are taken from the defaults, then from ``x-guidance`` in the schema, then from the overrides."""
+        known = json.loads(schema) if isinstance(schema, str) else schema
+        if not isinstance(known, dict):
+            raise ValueError("a schema must be a JSON object")
+        options = {**(defaults or {}), **known.get("x-guidance", {}), **(overrides or {})}
+        return one_grammar("json_schema", "json_schema", {**known, "x-guidance": options} if options else known)
+
+    @staticmethod
+    def grammar_from_lark(lark: str) -> str:
+        """A grammar of a Lark grammar."""
+        return lark
+
+    @staticmethod
+    def grammar_from_regex(regex: str) -> str:
+        """A grammar of a regular expression."""
+        return one_grammar("regex", "regex", regex)
+
+    @staticmethod
+    def validate_grammar(grammar: str, tokenizer: LLTokenizer | None = None, *, limits: Any = None) -> str:
+        """What is wrong with a grammar, or nothing; warnings begin with ``WARNING``."""
+        is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar, tokenizer)
+        text = "\n".join(messages)
+        return text if is_error or not text else f"WARNING: {text}"
+
+    @staticmethod
+    def validate_grammar_with_warnings(
+        grammar: str, tokenizer: LLTokenizer | None = None, *, limits: Any = None
+    ) -> tuple[bool, list[str]]:
+        """Whether a grammar is wrong, and the error or the warnings."""
+        try:
+            constraint = read_grammar(grammar)
+            if tokenizer is not None:
+                tokenizer._compiler.compile(constraint)
+                return False, constraint.check(tokenizer.vocabulary)[1]
+            warnings = constraint.check()[1]
+            # A small vocabulary finds out what only compiling finds out.
+            Compiler(Vocabulary.from_tokens([bytes([byte]) for byte in range(255)])).compile(constraint)
+            return False, warnings
+        except (Error, ValueError, TypeError, AttributeError) as error:
+            return True, [str(error)]
+
+    def is_error(self) -> bool:
+        """Whether something went wrong."""
+        return bool(self._error)
+
+    def get_error(self) -> str:
+        """What went wrong."""
+        return self._error
+
+    def get_grammar_warnings(self) -> list[str]:
+        """Warnings about the grammar."""
+        return list(self._warnings)
+
+    def deep_copy(self) -> LLMatcher:
+        """An independent matcher at the same place."""
+        made = LLMatcher.__new__(LLMatcher)
+        made.__dict__.update(self.__dict__)
+        made._tokens = list(self._tokens)
+        made._matcher = None if self._matcher is None else self._matcher.fork()
+        return made
+
+    def is_accepting(self) -> bool:
+        """Whether the text is complete."""
+        return self._ask(lambda matcher: matcher.is_accepting(), False)
+
+    def is_stopped(self) -> bool:
+        """Whether nothing but the end can follow, or something went wrong."""
+        return self._ask(lambda matcher: matcher.is_stopped(), True)
+
+    def stop_reason(self) -> str:
+        """Why nothing can follow."""
+        if self._error:
+            return "InternalError"
+        if not self.is_stopped():
+            return "NotStopped"
+        ended_early = self._matcher is not None and self._matcher.is_terminated() and bool(self._matcher.state()["next_bytes"])
+        return "EndOfSentence" if ended_early else "NoExtension"
+
+    def rollback(self, num_tokens: int) -> bool:
+        """Undoes the last tokens."""
+        if not self._act(lambda matcher: matcher.rollback(num_tokens)):
+            return False
+        del self._tokens[len(self._tokens) - num_tokens :]
+        return True
+
+    def reset(self) -> bool:
+        """Back to the beginning. An error stays."""
+        self._tokens.clear()
+        return self._act(lambda matcher: matcher.reset())
+
+    def consume_token(self, sampled_token: int) -> bool:
+        """Takes a token; a wrong one is an error that stays."""
+        if not self._act(lambda matcher: matcher.accept(sampled_token)):
+            return False
+        self._tokens.append(sampled_token)
+        return True
+
+    def consume_tokens(self, sampled_tokens: Sequence[int]) -> bool:
+        """Takes tokens one after the other."""
+        return all(self.consume_token(token) for token in sampled_tokens)
+
+    def try_consume_tokens(self, tokens: Sequence[int]) -> int:
+        """Takes tokens as long as they may come; returns how many. No error arises."""
+        taken = self._ask(lambda matcher: matcher.accept_all(tokens), 0)
+        self._tokens.extend(list(tokens)[:taken])
+        return taken
+
+    def validate_tokens(self, tokens: Sequence[int]) -> int:
+        """How many of these tokens could be taken one after the other."""
+        return self._ask(lambda matcher: matcher.validate(tokens), 0)
+
+    def compute_ff_bytes(self) -> bytes:
+        """The bytes that must come next."""
+        return self._ask(lambda matcher: matcher.forced_bytes(), b"")
+
+    def compute_ff_tokens(self) -> list[int]:
+        """The tokens that must come next, as the tokenizer itself would cut them."""
+        return self._ask(lambda matcher: forced(matcher, self._tokenizer, self._tokens), [])
+
+    def compute_bitmask(self) -> bytes:
+        """The mask, a bit for each token."""
+        mask = bytearray(4 * self._tokenizer.vocabulary.words)
+        self._fill(mask)
+        return bytes(mask)
+
+    def compute_logit_bias(self) -> bytes:
+        """The mask, a byte for each token: 200 if it may come next, else 0."""
+        bits = int.from_bytes(self.compute_bitmask(), "little")
+        return bytes(200 if bits >> token & 1 else 0 for token in range(self._tokenizer.vocab_size))
+
+    def unsafe_compute_mask_ptr(self, trg_pointer: int, trg_byte_size: int) -> None:
+        """Writes the mask to an address. Whoever calls this vouches for it."""
+        self._fill(at_address(trg_pointer, trg_byte_size))
+
+    def _fill(self, mask: Any, row: int = 0) -> None:
+        ready = self._ready()
+        if ready is not None:
+            ready.fill_mask(mask, row)
+            return
+        # Where nothing can follow, a server samples the end.
+        width = self._tokenizer.vocabulary.words
+        words = memoryview(mask).cast("B").cast("I")
+        if len(words) < width:
+            raise ValueError(f"the mask needs {width} words of 32 bits")
+        words[:] = memoryview(bytes(4 * len(words))).cast("I")
+        for end in self._tokenizer.eos_tokens:
+            words[end // 32] |= 1 << end % 32
+
+    def _ask(self, question: Callable[[Matcher], T], otherwise: T) -> T:
+        return otherwise if self._matcher is None or self._error else question(self._matcher)
+
+    def _ready(self) -> Matcher | None:
+        """The matcher, if it can fill a mask."""
+        return None if self._matcher is None or self._error or self._matcher.is_terminated() else self._matcher
+
+    def _act(self, action: Callable[[Matcher], None]) -> bool:
+        if self._matcher is None or self._error:
+            return False
+        try:
+            action(self._matcher)
+        except (Error, ValueError, OverflowError) as error:
+            self._error = str(error)
+        return not self._error
+
+
+def forced(matcher: Matcher, tokenizer: LLTokenizer, before: Sequence[int]) -> list[int]:
+    """The tokens that must come next; none if it is not known how text is cut."""
+    if not tokenizer.is_canonical:
+        return []
+    return matcher.forced_tokens(before, encode=tokenizer._encode)[1]
+
+
+def at_address(pointer: int, size: int) -> Any:
+    """Words at an address."""
+    if pointer == 0 or pointer % 4 or size % 4:
+        raise ValueError("the mask must be at an address that is a multiple of 4, and have four bytes to a word")
+    return (ctypes.c_uint32 * (size // 4)).from_address(pointer)

@@ -1,0 +1,204 @@
+"""Tokenizers in the words of llguidance."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ... import Compiler, Error, Vocabulary
+
+
+class TokenizerWrapper:
+    """A tokenizer of somebody else: its tokens, and a function that cuts text."""
+
+    def __init__(self, gtokenizer: Any) -> None:
+        self.eos_token_id: int = gtokenizer.eos_token_id
+        self.bos_token_id: int | None = gtokenizer.bos_token_id
+        self.tokens: Sequence[bytes] = gtokenizer.tokens
+        self.special_token_ids: Sequence[int] = getattr(gtokenizer, "special_token_ids", [])
+        self._gtokenizer = gtokenizer
+        try:
+            gtokenizer(b"test")
+            self._takes_bytes = True
+        except Exception:  # noqa: BLE001 - whatever it raises, it does not take bytes
+            self._takes_bytes = False
+
+    def __call__(self, text: str) -> list[int]:
+        return list(self._gtokenizer(text.encode() if self._takes_bytes else text))
+
+
+class PlainTokenizer:
+    """A tokenizer of nothing but tokens, which cuts the longest one that fits. For tests and examples."""
+
+    def __init__(self, tokens: Sequence[bytes], eos_token_id: int, special_token_ids: Sequence[int] = ()) -> None:
+        self.tokens, self.eos_token_id, self.bos_token_id = list(tokens), eos_token_id, None
+        self.special_token_ids = [*special_token_ids, eos_token_id]
+
+    def __call__(self, text: bytes) -> list[int]:
+        ordinary = [(token, at) for at, token in enumerate(self.tokens) if token and at not in self.special_token_ids]
+        return _greedy(dict(ordinary), text)
+
+
+class LLTokenizer:
+    """A vocabulary with its way to cut text, and the compiler that belongs to it."""
+
+    def __init__(
+        self,
+        tokenizer: str | TokenizerWrapper | Any,
+        n_vocab: int | None = None,
+        eos_token: int | Sequence[int] | None = None,
+        slices: Sequence[str] | None = None,
+    ) -> None:
+        eos = [eos_token] if isinstance(eos_token, int) else None if eos_token is None else list(eos_token)
+        self._encode = None
+        if isinstance(tokenizer, str):
+            self.vocabulary = _load(tokenizer, n_vocab, eos)
+        elif isinstance(tokenizer, TokenizerWrapper):
+            self.vocabulary = _wrap(tokenizer, n_vocab, eos)
+            self._encode = tokenizer
+        else:
+            self.vocabulary = Vocabulary.from_tokenizer(tokenizer, eos=eos, size=n_vocab)
+        self._compiler = Compiler(self.vocabulary)
+        self._slices = list(slices) if slices is not None else self.general_slices()
+        self._by_bytes: dict[bytes, int] | None = None
+
+    @property
+    def vocab_size(self) -> int:
+        """The width of a mask."""
+        return self.vocabulary.size
+
+    @property
+    def eos_token(self) -> int:
+        """The first token that ends a text."""
+        if not self.vocabulary.eos:
+            raise ValueError("the tokenizer names no token that ends a text; give `eos_token`")
+        return self.vocabulary.eos[0]
+
+    @property
+    def eos_tokens(self) -> list[int]:
+        """The tokens that end a text."""
+        return self.vocabulary.eos
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether text is cut as the model's own tokenizer cuts it."""
+        return self.vocabulary.can_encode or self._encode is not None
+
+    def with_slices(self, slices: Sequence[str]) -> LLTokenizer:
+        """The same tokenizer: our engine finds out by itself what llguidance is told by slices."""
+        made = LLTokenizer.__new__(LLTokenizer)
+        made.__dict__.update(self.__dict__)
+        made._slices = list(slices)
+        return made
+
+    @staticmethod
+    def general_slices() -> list[str]:
+        """None are needed."""
+        return []
+
+    json_slices = general_slices
+
+    def tokenize_str(self, text: str, *, parse_special: bool = False) -> list[int]:
+        """Cuts a text. With ``parse_special`` names of special tokens stand for these."""
+        if parse_special:
+            return self._with_specials(text)
+        if self._encode is not None:
+            return self._encode(text)
+        if self.vocabulary.can_encode:
+            return self.vocabulary.encode(text)
+        return self.greedy_tokenize(text)
+
+    def tokenize_bytes(self, utf8bytes: bytes, *, parse_special: bool = False) -> list[int]:
+        """The same for bytes; what is no text at the end is cut greedily."""
+        text = utf8bytes.decode("utf-8", "ignore")
+        if text.encode() == utf8bytes:
+            return self.tokenize_str(text, parse_special=parse_special)
+        whole = len(utf8bytes)
+        while whole and not _is_text(utf8bytes[:whole]):
+            whole -= 1
+        head = self.tokenize_str(utf8bytes[:whole].decode(), parse_special=parse_special)
+        return head + _greedy(self._tokens(), utf8bytes[whole:])
+
+    def greedy_tokenize(self, text: str) -> list[int]:
+        """Cuts the longest token that fits, again and again."""
+        return _greedy(self._tokens(), text.encode())
+
+    def decode_bytes(self, tokens: Sequence[int]) -> bytes:
+        """The bytes of tokens; of special ones their names."""
+        names = {number: name.encode() for name, number in self.vocabulary.specials.items()}
+        return b"".join(names.get(token) or self.vocabulary.token_bytes(token) for token in tokens)
+
+    def decode_str(self, tokens: Sequence[int]) -> str:
+        """The same as text."""
+        return self.decode_bytes(tokens).decode("utf-8", "replace")
+
+    def dbg_tokens(self, tokens: Sequence[int]) -> str:
+        """Tokens for people."""
+        return "⟦" + "‧".join(self.decode_str([token]) for token in tokens) + "⟧"
+
+    def is_special_token(self, token: int) -> bool:
+        """Whether a token stands for no text."""
+        return self.vocabulary.is_special(token)
+
+    def _tokens(self) -> dict[bytes, int]:
+        if self._by_bytes is None:
+            spelled = ((self.vocabulary.token_bytes(token), token) for token in range(self.vocabulary.size - 1, -1, -1))
+            self._by_bytes = {text: token for text, token in spelled if text}
+        return self._by_bytes
+
+    def _with_specials(self, text: str) -> list[int]:
+        found: list[int] = []
+        specials = self.vocabulary.specials
+        while text:
+            places = [(text.find(name), -len(name), name) for name in specials if name in text]
+            at, _, name = min(places, default=(len(text), 0, ""))
+            found += self.tokenize_str(text[:at]) if at else []
+            found += [specials[name]] if name else []
+            text = text[at + len(name) :]
+        return found
+
+
+def _load(source: str, size: int | None, eos: list[int] | None) -> Vocabulary:
+    if source.lstrip().startswith("{"):
+        vocabulary = Vocabulary.parse(source.encode(), "tokenizer.json", eos=eos, size=size)
+        return Vocabulary.from_tokenizer(vocabulary, size=size)
+    if os.path.exists(source):
+        return Vocabulary.from_tokenizer(source, eos=eos, size=size)
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise ValueError(f"there is no file {source!r}, and without the package tokenizers it cannot be fetched") from error
+    return Vocabulary.from_tokenizer(Tokenizer.from_pretrained(source), eos=eos, size=size)
+
+
+def _wrap(tokenizer: TokenizerWrapper, size: int | None, eos: list[int] | None) -> Vocabulary:
+    ends = [tokenizer.eos_token_id] if eos is None else eos
+    names = {number: bytes(tokenizer.tokens[number]).decode("utf-8", "replace") for number in tokenizer.special_token_ids}
+    try:
+        vocabulary = Vocabulary.from_tokens(list(tokenizer.tokens), eos=ends, specials=names, size=size)
+    except Error as error:
+        raise ValueError(str(error)) from error
+    return Vocabulary.from_tokenizer(vocabulary, size=size)
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _greedy(tokens: dict[bytes, int], text: bytes) -> list[int]:
+    longest, cut, at = max(map(len, tokens), default=0), [], 0
+    while at < len(text):
+        for length in range(min(longest, len(text) - at), 0, -1):
+            token = tokens.get(text[at : at + length])
+            if token is not None:
+                cut.append(token)
+                at += length
+                break
+        else:
+            raise ValueError(f"no token begins with byte {text[at]:#04x}")
+    return cut

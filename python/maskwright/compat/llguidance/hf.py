@@ -1,0 +1,18 @@
+"""Tokenizers of transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ._tokenizer import LLTokenizer
+
+
+def from_tokenizer(
+    hf_tokenizer: Any,
+    n_vocab: int | None = None,
+    eos_token: int | Sequence[int] | None = None,
+    slices: Sequence[str] | None = None,
+) -> LLTokenizer:
+    """A tokenizer of a fast tokenizer of transformers. Takes up to a second, so keep it."""
+    return LLTokenizer(hf_tokenizer, n_vocab=n_vocab, eos_token=eos_token, slices=slices)

@@ -1,0 +1,6 @@
+"""Masks for MLX: filled in NumPy's arrays."""
+
+from ...mlx import apply_token_bitmask
+from .numpy import allocate_token_bitmask, fill_next_token_bitmask, get_bitmask_shape
+
+__all__ = ["allocate_token_bitmask", "apply_token_bitmask", "fill_next_token_bitmask", "get_bitmask_shape"]

@@ -1,0 +1,49 @@
+"""Masks in tensors of PyTorch, on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ...torch import allocate_token_bitmask, apply_token_bitmask_inplace, get_bitmask_shape
+from . import numpy as _numpy
+from ._executor import LLExecutor
+from ._matcher import LLMatcher
+
+__all__ = [
+    "allocate_token_bitmask",
+    "apply_token_bitmask_inplace",
+    "fill_next_token_bitmask",
+    "fill_next_token_bitmask_par",
+    "fill_next_token_bitmask_par_with_draft_tokens",
+    "get_bitmask_shape",
+]
+
+
+def fill_next_token_bitmask(interp: LLMatcher, bitmask: torch.Tensor, index: int = 0) -> None:
+    """Writes a matcher's mask into a row."""
+    _numpy.fill_next_token_bitmask(interp, _array(bitmask), index)
+
+
+def fill_next_token_bitmask_par(
+    executor: LLExecutor, matchers: Sequence[tuple[LLMatcher, int]], bitmask: torch.Tensor
+) -> None:
+    """Writes the masks of many matchers, each into its row."""
+    _numpy.fill_next_token_bitmask_par(executor, matchers, _array(bitmask))
+
+
+def fill_next_token_bitmask_par_with_draft_tokens(
+    executor: LLExecutor, matchers: Sequence[tuple[LLMatcher, int, Sequence[int]]], bitmask: torch.Tensor
+) -> None:
+    """The same with guessed tokens behind each."""
+    _numpy.fill_next_token_bitmask_par_with_draft_tokens(executor, matchers, _array(bitmask))
+
+
+def _array(bitmask: torch.Tensor) -> Any:
+    assert bitmask.dtype == torch.int32, "Mask must be int32"
+    assert bitmask.is_cpu, "Mask must be on CPU"
+    assert bitmask.dim() == 2, "Mask must be 2D"
+    assert bitmask.is_contiguous(), "Mask must be contiguous"
+    return bitmask.numpy()

@@ -1,0 +1,246 @@
+"""What a text must look like: a function for each language.
+
+Every function returns a :class:`Constraint`, which is a value: it can be compared, hashed, pickled and compiled for any vocabulary.
+
+>>> import maskwright as mw
+>>> mw.regex(r"[a-z]{1,8}")
+<Constraint regex "[a-z]{1,8}">
+>>> mw.choice(["yes", "no"]) == mw.choice(["yes", "no"])
+True
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ._maskwright import Constraint, Vocabulary
+
+__all__ = [
+    "Constraint",
+    "Report",
+    "choice",
+    "coerce",
+    "ebnf",
+    "gbnf",
+    "grammar",
+    "json_object",
+    "json_schema",
+    "lark",
+    "regex",
+    "report",
+    "structural_tag",
+]
+
+#: What an object may be without a schema: any.
+_OBJECT = {"type": "object"}
+
+
+def json_schema(
+    schema: Any,
+    *,
+    whitespace: str = "flexible",
+    whitespace_pattern: str | None = None,
+    key_order: str = "schema",
+    strictness: str = "standard",
+    documents: Mapping[str, Any] | None = None,
+) -> Constraint:
+    """A JSON document that satisfies a schema.
+
+    ``schema`` is a dict, a bool, JSON text, a Pydantic model, or any type that Pydantic can describe.
+
+    * ``whitespace`` between the parts of the document: ``flexible`` (any, at most 64 characters in one place), ``flexible:8``, ``compact`` (none),
+      ``spaced`` (one space after commas and colons), ``indent:2``, ``natural`` (the model chooses one style); or ``whitespace_pattern``, a regular expression.
+    * ``key_order``: ``schema``, or ``any`` order.
+    * ``strictness``: ``standard`` refuses what cannot be enforced; ``lenient`` leaves it out and says so in the :func:`report`; ``closed`` allows no
+      keys that the schema does not name; ``strict`` also requires all that it names.
+    * ``documents``: schemas that a ``$ref`` leads to, by their address.
+
+    >>> json_schema({"type": "integer"}, whitespace="compact")
+    <Constraint json_schema "{\\"type\\": \\"integer\\"}">
+    """
+    options = {"key_order": _one_of("key_order", key_order, ("schema", "any"))}
+    options["strictness"] = _one_of("strictness", strictness, ("standard", "lenient", "closed", "strict"))
+    options["whitespace"] = _whitespace(whitespace, whitespace_pattern)
+    known = None if documents is None else json.dumps({key: _as_json(value) for key, value in documents.items()})
+    return Constraint("json_schema", schema_text(schema), json.dumps({"json_schema": options}), known)
+
+
+def json_object(**options: Any) -> Constraint:
+    """Any JSON object. The options are those of :func:`json_schema`."""
+    return json_schema(_OBJECT, **options)
+
+
+def regex(
+    pattern: str | re.Pattern[str],
+    *,
+    dialect: str = "rust",
+    anchored: bool = True,
+    ascii: bool = False,
+    ignore_case: bool = False,
+) -> Constraint:
+    """A text that matches a regular expression, as a whole unless ``anchored`` is false.
+
+    ``dialect`` is ``rust`` or ``ecma``; a compiled pattern brings its flags along.
+
+    >>> import re
+    >>> regex(re.compile("yes|no", re.IGNORECASE))
+    <Constraint regex "yes|no">
+    """
+    if isinstance(pattern, re.Pattern):
+        ascii = ascii or bool(pattern.flags & re.ASCII)
+        ignore_case = ignore_case or bool(pattern.flags & re.IGNORECASE)
+        inline = {re.DOTALL: "s", re.MULTILINE: "m", re.VERBOSE: "x"}
+        letters = "".join(letter for flag, letter in inline.items() if pattern.flags & flag)
+        pattern = f"(?{letters}){pattern.pattern}" if letters else pattern.pattern
+    dialect = _one_of("dialect", dialect, ("rust", "ecma"))
+    options = {"dialect": dialect, "anchored": anchored, "ascii": ascii, "ignore_case": ignore_case}
+    return Constraint("regex", pattern, json.dumps({"regex": options}))
+
+
+def choice(choices: Iterable[str] | type[enum.Enum]) -> Constraint:
+    """One of some texts; an ``Enum`` of strings stands for its values.
+
+    >>> choice(["yes", "no"])
+    <Constraint choice ["yes", "no"]>
+    """
+    if isinstance(choices, type) and issubclass(choices, enum.Enum):
+        choices = [member.value for member in choices]
+    if isinstance(choices, str):
+        raise TypeError("choices must be a list of strings, and this is one string")
+    return Constraint("choice", list(choices))
+
+
+def ebnf(source: str, *, root: str = "root") -> Constraint:
+    """A text of an EBNF grammar (``root ::= …``). ``root`` is the rule that the whole text must match."""
+    return Constraint("ebnf", source, json.dumps({"ebnf": {"root": root}}))
+
+
+def gbnf(source: str, *, root: str = "root") -> Constraint:
+    """A text of a grammar as llama.cpp writes it (``root ::= …``)."""
+    return Constraint("gbnf", source, json.dumps({"ebnf": {"root": root}}))
+
+
+def lark(source: str, *, start: str = "start", **options: Any) -> Constraint:
+    """A text of a Lark grammar (``start: …``). Further options are those of :func:`json_schema`, for schemas in the grammar."""
+    schemas = json.loads(json_schema(True, **options).options)["json_schema"]
+    return Constraint("lark", source, json.dumps({"lark": {"start": start}, "json_schema": schemas}))
+
+
+def grammar(source: str) -> Constraint:
+    """A grammar in the notation that it seems to be written in: EBNF, GBNF or Lark. For servers that cannot ask.
+
+    >>> grammar('start: "a"').kind, grammar('root ::= "a"').kind
+    ('lark', 'ebnf')
+    """
+    return Constraint("grammar", source)
+
+
+def structural_tag(tag: Any, *, specials: bool = True, **options: Any) -> Constraint:
+    """A text that is free in some places and constrained in others, such as tool calls in an answer.
+
+    ``tag`` is a dict, JSON text, or an object with ``model_dump``. ``specials`` says whether markers may be written with special tokens. Further
+    options are those of :func:`json_schema`, for schemas in the tag.
+    """
+    if hasattr(tag, "model_dump") and not isinstance(tag, type):
+        tag = tag.model_dump(mode="json", by_alias=True)
+    text = tag if isinstance(tag, str) else json.dumps(tag, ensure_ascii=False)
+    schemas = json.loads(json_schema(True, **options).options)["json_schema"]
+    tags = {"specials": specials, "source_bytes": 64 << 20}
+    return Constraint("structural_tag", text, json.dumps({"structural_tag": tags, "json_schema": schemas}))
+
+
+def coerce(value: Any) -> Constraint:
+    """A constraint of what plainly stands for one: a dict or a Pydantic model is a schema, a list is a choice, a compiled pattern a regex.
+
+    >>> coerce(["yes", "no"])
+    <Constraint choice ["yes", "no"]>
+    """
+    if isinstance(value, Constraint):
+        return value
+    if isinstance(value, str):
+        raise TypeError("a string may be of any language; say which, with regex(…), json_schema(…), lark(…) and so on")
+    if isinstance(value, re.Pattern):
+        return regex(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return choice(value)
+    return json_schema(value)
+
+
+class Report(NamedTuple):
+    """What became of a constraint.
+
+    ``keywords`` has, for a schema, what became of each keyword, by JSON pointer: ``enforced``, ``annotation``, ``unenforced``, or ``note: …``. ``warnings`` are
+    those about a grammar.
+    """
+
+    keywords: dict[str, str]
+    warnings: list[str]
+
+    @property
+    def unenforced(self) -> list[str]:
+        """The pointers of keywords that are not enforced. There are none unless the strictness is ``lenient``."""
+        return [pointer for pointer, word in self.keywords.items() if word == "unenforced"]
+
+
+def report(constraint: Any, vocabulary: Vocabulary | None = None) -> Report:
+    """Reads a constraint without compiling it, and says what became of its parts. Raises ``ConstraintError`` if it is wrong.
+
+    >>> report(json_schema({"type": "string", "title": "Name"})).keywords
+    {'/type': 'enforced', '/title': 'annotation'}
+    """
+    keywords, warnings = coerce(constraint).check(vocabulary)
+    return Report(dict(keywords), warnings)
+
+
+def schema_text(schema: Any) -> str:
+    """A schema as JSON text."""
+    return schema if isinstance(schema, str) else json.dumps(_as_json(schema), ensure_ascii=False)
+
+
+def _as_json(schema: Any) -> Any:
+    if isinstance(schema, (dict, bool)):
+        return schema
+    if isinstance(schema, str):
+        return json.loads(schema)
+    if isinstance(schema, Mapping):
+        return dict(schema)
+    if hasattr(schema, "model_json_schema"):
+        return schema.model_json_schema()
+    if hasattr(schema, "json_schema") and not isinstance(schema, type):
+        return schema.json_schema()
+    try:
+        from pydantic import TypeAdapter
+    except ImportError:
+        message = f"a schema must be a dict, a bool, JSON text or a Pydantic model, and this is {type(schema).__name__}"
+        raise TypeError(message) from None
+    try:
+        return TypeAdapter(schema).json_schema()
+    except Exception as error:
+        raise TypeError(f"Pydantic has no JSON Schema for {schema!r}: {error}") from error
+
+
+def _whitespace(name: str, pattern: str | None) -> Any:
+    if pattern is not None:
+        return {"pattern": pattern}
+    style, _, number = name.partition(":")
+    if style == "flexible":
+        return {"flexible": {"max_run": _number(number or "64")}}
+    if style == "indent" and number:
+        return {"indent": _number(number)}
+    return _one_of("whitespace", name, ("compact", "spaced", "natural"), "flexible, flexible:MAX, compact, spaced, indent:N and natural")
+
+
+def _number(digits: str) -> int:
+    if not digits.isascii() or not digits.isdigit() or int(digits) >= 1 << 32:
+        raise ValueError(f"{digits!r} is no number of characters")
+    return int(digits)
+
+
+def _one_of(what: str, name: str, names: tuple[str, ...], known: str | None = None) -> str:
+    if name not in names:
+        raise ValueError(f"there is no {what} {name!r}; known are {known or ', '.join(names)}")
+    return name

@@ -1,0 +1,40 @@
+"""What can go wrong. Every exception of the package is an ``Error``, and one of Python's own as well.
+
+>>> import maskwright as mw
+>>> issubclass(mw.ConstraintError, ValueError), issubclass(mw.ConstraintError, mw.Error)
+(True, True)
+"""
+
+
+class Error(Exception):
+    """Anything that the engine refuses."""
+
+
+class ConstraintError(Error, ValueError):
+    """The constraint is wrong, too large, or asks for what cannot be enforced. The message names the place."""
+
+
+class CompileTimeout(Error, TimeoutError):
+    """Compiling took longer than the compiler's ``timeout``."""
+
+
+class ServiceError(Error, RuntimeError):
+    """The compile service is busy or closed, or a compilation panicked, which is a bug."""
+
+
+class TokenError(Error, ValueError):
+    """A token may not come next, or there is no such token. ``token`` is its number, where there is one."""
+
+    token: int | None = None
+
+
+class VocabularyError(Error, ValueError):
+    """A tokenizer cannot be read, or its tokens make no vocabulary."""
+
+
+class BudgetError(Error, ValueError):
+    """The text cannot be completed within so many tokens."""
+
+
+class FileError(Error, ValueError):
+    """A saved file is damaged, of another version, or of another vocabulary."""

@@ -1,0 +1,94 @@
+"""Masks in tensors of PyTorch, with the three calls that everybody knows: allocate, fill, apply.
+
+Masks are filled on the CPU, where tensors are written in place. They are applied where the logits are.
+
+>>> import torch                                                            # doctest: +SKIP
+>>> import maskwright.torch as masks                                        # doctest: +SKIP
+>>> mask = masks.allocate_token_bitmask(batch, vocabulary.size)             # doctest: +SKIP
+>>> masks.fill_next_token_bitmask(matcher, mask, index=0)                   # doctest: +SKIP
+>>> masks.apply_token_bitmask_inplace(logits, mask.to(logits.device))       # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from ._maskwright import Matcher, apply_mask, fill_masks
+
+__all__ = [
+    "allocate_token_bitmask",
+    "apply_token_bitmask_inplace",
+    "fill_next_token_bitmask",
+    "fill_next_token_bitmask_par",
+    "get_bitmask_shape",
+    "reset_token_bitmask",
+]
+
+_WORDS = (torch.int32,) + ((torch.uint32,) if hasattr(torch, "uint32") else ())
+
+
+def get_bitmask_shape(batch_size: int, vocab_size: int) -> tuple[int, int]:
+    """Rows, and words of 32 bits in each."""
+    return batch_size, (vocab_size + 31) // 32
+
+
+def allocate_token_bitmask(batch_size: int, vocab_size: int, *, pin_memory: bool | None = None) -> torch.Tensor:
+    """Rows of masks that allow everything, on the CPU; in pinned memory where there is a GPU to copy to."""
+    if pin_memory is None:
+        pin_memory = torch.cuda.is_available()
+    return torch.full(get_bitmask_shape(batch_size, vocab_size), -1, dtype=torch.int32, pin_memory=pin_memory)
+
+
+def reset_token_bitmask(bitmask: torch.Tensor) -> None:
+    """Allows everything again."""
+    bitmask.fill_(-1)
+
+
+def fill_next_token_bitmask(matcher: Matcher, bitmask: torch.Tensor, index: int = 0) -> None:
+    """Writes a matcher's mask into row ``index``."""
+    matcher.fill_mask(bitmask, index)
+
+
+def fill_next_token_bitmask_par(matchers: Iterable[tuple[Matcher, int]], bitmask: torch.Tensor) -> None:
+    """Writes the masks of many matchers in parallel, each into the row that stands with it."""
+    pairs = list(matchers)
+    fill_masks([matcher for matcher, _ in pairs], bitmask, [row for _, row in pairs])
+
+
+def apply_token_bitmask_inplace(
+    logits: torch.Tensor, bitmask: torch.Tensor, indices: Sequence[int] | torch.Tensor | None = None
+) -> None:
+    """Writes −∞ into the logits of forbidden tokens. With ``indices`` only these rows are changed, each by the mask's row of the same number. A logit
+    beyond the mask is forbidden."""
+    if bitmask.dtype not in _WORDS:
+        raise TypeError(f"the elements of a mask must be 32-bit integers, and these are {bitmask.dtype}")
+    if logits.device != bitmask.device:
+        raise ValueError(f"the logits are on {logits.device} and the mask on {bitmask.device}; copy the mask there")
+    by_ours = logits.dtype in (torch.float32, torch.float16, torch.bfloat16) and logits.stride(-1) == 1
+    if logits.device.type == "cpu" and by_ours and not logits.requires_grad:
+        rows = indices.tolist() if isinstance(indices, torch.Tensor) else None if indices is None else list(indices)
+        apply_mask(logits, bitmask, rows)
+        return
+    apply_by_torch(logits, bitmask, indices)
+
+
+def apply_by_torch(
+    logits: torch.Tensor, bitmask: torch.Tensor, indices: Sequence[int] | torch.Tensor | None = None
+) -> None:
+    """The same in plain operations of PyTorch, for every device and type: the definition that kernels are compared with."""
+    if logits.dim() != bitmask.dim() or (indices is None and logits.shape[:-1] != bitmask.shape[:-1]):
+        raise ValueError(f"logits of shape {tuple(logits.shape)} and a mask of shape {tuple(bitmask.shape)} do not go together")
+    if indices is not None:
+        rows = torch.as_tensor(indices, dtype=torch.long, device=logits.device)
+        chosen = logits[rows]
+        apply_by_torch(chosen, bitmask[rows])
+        logits[rows] = chosen
+        return
+    bits = torch.arange(32, dtype=torch.int32, device=bitmask.device)
+    allowed = (bitmask.view(torch.int32).unsqueeze(-1) >> bits) & 1
+    allowed = allowed.flatten(-2).bool()
+    width = min(allowed.shape[-1], logits.shape[-1])
+    logits[..., :width].masked_fill_(~allowed[..., :width], float("-inf"))
+    logits[..., width:] = float("-inf")

@@ -1,0 +1,66 @@
+#!/bin/sh
+# The Python package, built and tried.
+#
+#   scripts/python.sh test     build the wheel as the tests want it, install it into target/python, run the tests
+#   scripts/python.sh wheel    build the wheel that people install, into target/wheels
+#
+# What is needed besides Cargo and Python 3.11 is fetched by pip into a virtual environment of its own.
+set -eu
+
+cd "$(dirname "$0")/.."
+PYTHON=${PYTHON:-python3}
+ENVIRONMENT=target/python
+TOOLS="maturin>=1.9,<2"
+# What the tests compare with, or borrow tokenizers from. All of them are optional for the package.
+BESIDES="numpy pydantic>=2 tokenizers tiktoken sentencepiece outlines-core==0.2.14 llguidance==1.9.1"
+
+say() { printf '%s\n' "python: $*"; }
+
+fail() {
+    printf '%s\n' "python: $*" >&2
+    exit 1
+}
+
+environment() {
+    "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "Python 3.11 or newer is needed; this is $("$PYTHON" --version)"
+    if [ ! -x "$ENVIRONMENT/bin/python" ]; then
+        rm -rf "$ENVIRONMENT"
+        "$PYTHON" -m venv "$ENVIRONMENT" || fail "a virtual environment cannot be made; on Debian install python3-venv"
+    fi
+    "$ENVIRONMENT/bin/python" -m pip install --quiet --disable-pip-version-check "$@" || fail "pip could not install $*; is this machine offline?"
+}
+
+# build FOLDER ARGUMENTS: the wheel, alone in a folder.
+build() {
+    folder=$PWD/$1
+    shift
+    mkdir -p "$folder"
+    rm -f "$folder"/*.whl
+    # Cargo must find the same target folder from wherever maturin calls it.
+    (
+        CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+        export CARGO_TARGET_DIR
+        cd python
+        "../$ENVIRONMENT/bin/maturin" build --quiet --out "$folder" "$@"
+    )
+}
+
+case "${1:-}" in
+test)
+    # shellcheck disable=SC2086 # several words
+    environment "$TOOLS" $BESIDES
+    # The optimisation of `cargo test`, so that what that has built is used again.
+    CARGO_PROFILE_DEV_OPT_LEVEL=1 build target/wheels/test --profile dev
+    "$ENVIRONMENT/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/test/*.whl
+    say "running the tests"
+    MASKWRIGHT_WHEEL=$(echo "$PWD"/target/wheels/test/*.whl) "$ENVIRONMENT/bin/python" -m unittest discover -s python/tests -t python/tests
+    ;;
+wheel)
+    environment "$TOOLS"
+    build target/wheels --release
+    ls -l target/wheels/*.whl
+    ;;
+*)
+    fail "say 'test' or 'wheel'"
+    ;;
+esac
