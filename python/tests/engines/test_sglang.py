@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import maskwright.sglang as plugin
+from maskwright import _plugins
 from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES
 from sglang.srt.constrained import base_grammar_backend as base
 
@@ -217,9 +218,15 @@ def test_jumping_forward(backend, vocabulary):
     assert grammar.try_jump_forward(None) is None and vocabulary.encode("7")[0] in mask_of(grammar)
 
 
+def test_the_plug_in_is_found():
+    plugins = pytest.importorskip("sglang.srt.plugins")
+    function, package = plugins.load_plugins_by_group("sglang.srt.plugins")["maskwright"]
+    assert package == "maskwright" and function is _plugins.sglang
+
+
 def test_the_name_is_known_after_registering(tokenizer, vocabulary, serving):
-    plugin.register()
-    plugin.register()
+    _plugins.sglang()
+    _plugins.sglang()
     assert GRAMMAR_BACKEND_CHOICES.count("maskwright") == 1
     serving(constrained_json_disable_any_whitespace=True)
     made = base.create_grammar_backend(None, tokenizer, WIDTH, set(vocabulary.eos))

@@ -326,6 +326,11 @@ def test_somebody_has_to_ask(monkeypatch, environment, expected):
     assert bool(calls) == expected
 
 
+def test_the_plug_in_is_found():
+    plugins = pytest.importorskip("vllm.plugins")
+    assert plugins.load_plugins_by_group("vllm.general_plugins")["maskwright"] is _plugins.vllm
+
+
 def test_a_word_that_is_neither_is_refused(monkeypatch):
     monkeypatch.setenv("MASKWRIGHT_VLLM", "maybe")
     with pytest.raises(ValueError, match="MASKWRIGHT_VLLM"):
