@@ -1,4 +1,15 @@
-"""Masks for MLX. Its arrays are written by nobody else, so masks are filled in NumPy's and applied in MLX."""
+"""Masks for MLX. Its arrays are written by nobody else, so masks are filled in NumPy's and applied in MLX.
+
+>>> import mlx.core as mx
+>>> import maskwright as mw
+>>> import maskwright.mlx as masks
+>>> vocabulary = mw.Vocabulary.from_tokens([b"yes", b"no", b"maybe", b"<end>"], eos=3)
+>>> matcher = mw.Compiler(vocabulary).compile(mw.choice(["yes", "no"])).matcher()
+>>> mask = masks.allocate_token_bitmask(1, vocabulary.size)
+>>> masks.fill_next_token_bitmask(matcher, mask)
+>>> masks.apply_token_bitmask(mx.zeros((1, 4)), mask)
+array([[0, 0, -inf, -inf]], dtype=float32)
+"""
 
 from __future__ import annotations
 

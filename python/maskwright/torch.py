@@ -2,11 +2,17 @@
 
 Masks are filled on the CPU, where tensors are written in place. They are applied where the logits are.
 
->>> import torch                                                            # doctest: +SKIP
->>> import maskwright.torch as masks                                        # doctest: +SKIP
->>> mask = masks.allocate_token_bitmask(batch, vocabulary.size)             # doctest: +SKIP
->>> masks.fill_next_token_bitmask(matcher, mask, index=0)                   # doctest: +SKIP
->>> masks.apply_token_bitmask_inplace(logits, mask.to(logits.device))       # doctest: +SKIP
+>>> import torch
+>>> import maskwright as mw
+>>> import maskwright.torch as masks
+>>> vocabulary = mw.Vocabulary.from_tokens([b"yes", b"no", b"maybe", b"<end>"], eos=3)
+>>> matcher = mw.Compiler(vocabulary).compile(mw.choice(["yes", "no"])).matcher()
+>>> mask = masks.allocate_token_bitmask(1, vocabulary.size)
+>>> masks.fill_next_token_bitmask(matcher, mask, index=0)
+>>> logits = torch.zeros(1, 4)
+>>> masks.apply_token_bitmask_inplace(logits, mask.to(logits.device))
+>>> logits
+tensor([[0., 0., -inf, -inf]])
 """
 
 from __future__ import annotations

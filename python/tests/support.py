@@ -13,6 +13,9 @@ import maskwright as mw
 #: The top of the repository, if the tests run from it.
 ROOT = Path(__file__).resolve().parents[2]
 ASSETS = Path(os.environ.get("ASSETS_DIR", ROOT / "target" / "assets"))
+#: Tokens for patterns and small documents.
+TOKENS = ["a", "b", "ab", "abc", "c", "0", "1", "12", "-", "{", "}", '"', '":', ":", ",", " ", '{"', "é", "ba"]
+PATTERNS = ["a*b", "[0-9]{2,3}", "-?(0|1[0-2]*)", "[^a]b", "é+|a"]
 
 
 def needs(module: str):

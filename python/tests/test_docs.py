@@ -14,22 +14,25 @@ import unittest
 import maskwright
 from support import ROOT
 
-MODULES = [
-    "maskwright",
-    "maskwright.constraints",
-    "maskwright.errors",
-    "maskwright.numpy",
-    "maskwright.compat.llguidance",
-    "maskwright.compat.outlines_core",
-    "maskwright.compat.xgrammar",
-]
+#: Modules, and the packages that they need.
+MODULES = {
+    "maskwright": None,
+    "maskwright.constraints": None,
+    "maskwright.errors": None,
+    "maskwright.numpy": "numpy",
+    "maskwright.torch": "torch",
+    "maskwright.mlx": "mlx",
+    "maskwright.compat.llguidance": None,
+    "maskwright.compat.outlines_core": None,
+    "maskwright.compat.xgrammar": None,
+}
 PAGES = ["README.md", "python/README.md", "docs/python.md"]
 
 
 class Examples(unittest.TestCase):
     def test_docstrings(self):
-        for name in MODULES:
-            if name.endswith("numpy") and not importlib.util.find_spec("numpy"):
+        for name, needed in MODULES.items():
+            if needed and not importlib.util.find_spec(needed):
                 continue
             failed, tried = doctest.testmod(importlib.import_module(name))
             self.assertEqual(failed, 0, name)

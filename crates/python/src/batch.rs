@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use maskwright::{MatchError, service};
+use maskwright::MatchError;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::ThreadPool;
@@ -11,10 +11,30 @@ use crate::buffer::{Access, Row, View};
 use crate::errors::match_error;
 use crate::matcher::{Matcher, tokens};
 use crate::pool;
-use crate::slot::Lease;
 
-/// A matcher and the row that it fills.
-type Job<'b> = (Lease<'b, service::Matcher>, Row<'b>);
+/// A matcher and the row that it fills. It is leased by the thread that fills it, so that little is left to do before.
+struct Job<'b> {
+    matcher: &'b Matcher,
+    row: Row<'b>,
+    number: usize,
+}
+
+/// Why a row was not filled.
+enum Failure {
+    InUse { row: usize },
+    Match(MatchError),
+}
+
+impl Failure {
+    fn raise(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::InUse { row } => PyRuntimeError::new_err(format!(
+                "the matcher for row {row} is in use by another call, or was broken by a panic; if it stands in the batch twice, fork it"
+            )),
+            Self::Match(error) => match_error(py, &error),
+        }
+    }
+}
 
 /// Fills the masks of many matchers, in parallel. Matcher i fills row `rows[i]`, or row i. With `threads` no more than so many work at the same
 /// time, the calling one included.
@@ -28,39 +48,31 @@ pub(crate) fn fill_masks(
     threads: Option<usize>,
 ) -> PyResult<()> {
     let view = View::words(mask, Access::Write)?;
-    let rows = match rows {
-        Some(rows) => rows,
-        None => (0..matchers.len()).collect(),
-    };
-    if rows.len() != matchers.len() {
+    if let Some(rows) = rows.as_ref().filter(|rows| rows.len() != matchers.len()) {
         let message = format!("there are {} matchers and {} rows", matchers.len(), rows.len());
         return Err(PyValueError::new_err(message));
     }
     let mut is_taken = vec![false; view.count()];
     let mut jobs: Vec<Job<'_>> = Vec::with_capacity(matchers.len());
-    for (matcher, &number) in matchers.iter().zip(&rows) {
+    for (at, matcher) in matchers.iter().enumerate() {
+        let number = rows.as_ref().map_or(at, |rows| rows[at]);
         let row = view.row(number)?;
         if core::mem::replace(&mut is_taken[number], true) {
             return Err(PyValueError::new_err(format!("row {number} is given twice")));
         }
-        let lease = matcher.get().slot.lease().map_err(|_| {
-            PyRuntimeError::new_err(format!(
-                "the matcher for row {number} stands in the batch twice, or is in use by another call; fork it"
-            ))
-        })?;
-        jobs.push((lease, row));
+        jobs.push(Job { matcher: matcher.get(), row, number });
     }
     let pool = pool::pool()?;
     let most = threads.unwrap_or(usize::MAX).clamp(1, pool.current_num_threads());
     let helpers = (most - 1).min(jobs.len().saturating_sub(1) / CHUNK);
-    py.detach(|| fill_by_many(&mut jobs, helpers, &pool)).map_err(|error| match_error(py, &error))
+    py.detach(|| fill_by_many(&mut jobs, helpers, &pool)).map_err(|failure| failure.raise(py))
 }
 
 /// Rows that a thread takes at a time: some ten microseconds of work.
 const CHUNK: usize = 8;
 
 /// Fills rows on this thread and on some of the pool, each taking the next few until none is left. Nobody waits for a thread to wake up: if none comes to help, this one does it all.
-fn fill_by_many(jobs: &mut [Job<'_>], helpers: usize, pool: &ThreadPool) -> Result<(), MatchError> {
+fn fill_by_many(jobs: &mut [Job<'_>], helpers: usize, pool: &ThreadPool) -> Result<(), Failure> {
     if helpers == 0 {
         return fill(jobs);
     }
@@ -84,8 +96,11 @@ fn fill_by_many(jobs: &mut [Job<'_>], helpers: usize, pool: &ThreadPool) -> Resu
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-fn fill(jobs: &mut [Job<'_>]) -> Result<(), MatchError> {
-    jobs.iter_mut().try_for_each(|(matcher, row)| matcher.fill_mask(row.elements()))
+fn fill(jobs: &mut [Job<'_>]) -> Result<(), Failure> {
+    jobs.iter_mut().try_for_each(|job| {
+        let mut matcher = job.matcher.slot.lease().map_err(|_| Failure::InUse { row: job.number })?;
+        matcher.fill_mask(job.row.elements()).map_err(Failure::Match)
+    })
 }
 
 /// Gives each matcher its token. Returns for each whether it was taken.

@@ -1,0 +1,89 @@
+"""Compiling in the words of XGrammar."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import Compiled, Compiler, Error, ebnf, lark
+from ... import regex as mw_regex
+from ._grammar import Grammar, schema_grammar, tag_grammar
+from ._tokenizer import TokenizerInfo
+
+
+class CompiledGrammar:
+    """A grammar, ready for any number of texts."""
+
+    def __init__(self, compiled: Compiled, grammar: Grammar, tokenizer_info: TokenizerInfo) -> None:
+        self.compiled, self.grammar, self.tokenizer_info = compiled, grammar, tokenizer_info
+
+    @property
+    def memory_size_bytes(self) -> int:
+        """Bytes that it holds now."""
+        return self.compiled.bytes
+
+
+class GrammarCompiler:
+    """Compiles grammars, each once."""
+
+    def __init__(
+        self,
+        tokenizer_info: TokenizerInfo,
+        *,
+        max_threads: int = 8,
+        cache_enabled: bool = True,
+        cache_limit_bytes: int = -1,
+    ) -> None:
+        if not isinstance(tokenizer_info, TokenizerInfo):
+            raise ValueError("Please convert the tokenizer to TokenizerInfo before passing it to GrammarCompiler.")
+        budget = 1 << 62 if cache_limit_bytes < 0 else cache_limit_bytes
+        budget = budget if cache_enabled else 0
+        self._info, self._limit = tokenizer_info, cache_limit_bytes
+        self._compiler = Compiler(tokenizer_info.vocabulary, workers=max(1, max_threads), cache_bytes=budget)
+
+    def compile_json_schema(self, schema: Any, **options: Any) -> CompiledGrammar:
+        """See :meth:`Grammar.from_json_schema`."""
+        return self._compile(schema_grammar(schema, **options))
+
+    def compile_builtin_json_grammar(self) -> CompiledGrammar:
+        """Any JSON object or array."""
+        return self._compile(Grammar.builtin_json_grammar())
+
+    def compile_regex(self, regex: str) -> CompiledGrammar:
+        """A regular expression."""
+        return self._compile(Grammar(mw_regex(regex)))
+
+    def compile_lark(self, lark_string: str) -> CompiledGrammar:
+        """A Lark grammar."""
+        return self._compile(Grammar(lark(lark_string)))
+
+    def compile_structural_tag(self, *args: Any, **kwargs: Any) -> CompiledGrammar:
+        """A structural tag, or the older tags and triggers."""
+        return self._compile(tag_grammar(args, kwargs))
+
+    def compile_grammar(self, grammar: str | Grammar, *, root_rule_name: str = "root") -> CompiledGrammar:
+        """A grammar, or an EBNF grammar as text."""
+        if isinstance(grammar, str):
+            return self._compile(Grammar(ebnf(grammar, root=root_rule_name)))
+        if isinstance(grammar, Grammar):
+            return self._compile(grammar)
+        raise ValueError("Invalid grammar type. Please pass a string or a Grammar object.")
+
+    def clear_cache(self) -> None:
+        """Forgets what was compiled."""
+        self._compiler.clear()
+
+    def get_cache_size_bytes(self) -> int:
+        """Bytes that are kept for grammars, and for what they share."""
+        cache = self._compiler.statistics()["cache"]
+        return cache["bytes"] + cache["shared_bytes"]
+
+    @property
+    def cache_limit_bytes(self) -> int:
+        """Bytes that may be kept; −1 without a limit."""
+        return self._limit
+
+    def _compile(self, grammar: Grammar) -> CompiledGrammar:
+        try:
+            return CompiledGrammar(self._compiler.compile(grammar.constraint), grammar, self._info)
+        except Error as error:
+            raise RuntimeError(str(error)) from error

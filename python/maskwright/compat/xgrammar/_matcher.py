@@ -1,0 +1,145 @@
+"""Matchers in the words of XGrammar."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from ... import Error, Matcher, accept_tokens, fill_masks
+from ._compiler import CompiledGrammar
+from ._errors import as_runtime_error
+
+
+class GrammarMatcher:
+    """One text being written."""
+
+    def __init__(
+        self,
+        compiled_grammar: CompiledGrammar,
+        *,
+        override_stop_tokens: int | Sequence[int] | None = None,
+        terminate_without_stop_token: bool = False,
+        max_rollback_tokens: int = -1,
+    ) -> None:
+        if not isinstance(compiled_grammar, CompiledGrammar):
+            raise ValueError("The grammar should be compiled before passing it to GrammarMatcher.")
+        if max_rollback_tokens != -1:
+            warnings.warn("max_rollback_tokens is deprecated: it is always unlimited", DeprecationWarning, stacklevel=2)
+        stops = [override_stop_tokens] if isinstance(override_stop_tokens, int) else override_stop_tokens
+        try:
+            self.matcher: Matcher = compiled_grammar.compiled.matcher(stop_tokens=stops)
+        except Error as error:
+            raise RuntimeError(str(error)) from error
+        self._early = terminate_without_stop_token
+
+    def accept_token(self, token_id: int, *, debug_print: bool = False) -> bool:
+        """Takes a token; says whether it was taken."""
+        return self.matcher.try_accept(token_id)
+
+    def accept_string(self, input_str: str | bytes, *, debug_print: bool = False) -> bool:
+        """Takes some text as one step; says whether it was taken."""
+        try:
+            self.matcher.accept_text(input_str)
+        except Error:
+            return False
+        return True
+
+    def fill_next_token_bitmask(self, bitmask: Any, index: int = 0, *, debug_print: bool = False) -> bool:
+        """Writes the mask into a row. Returns that it is to be applied."""
+        if self.matcher.is_terminated():
+            raise RuntimeError("GrammarMatcher has terminated after accepting the stop token, but is trying to find the next token mask")
+        as_runtime_error(lambda: self.matcher.fill_mask(bitmask, index))
+        return True
+
+    def traverse_draft_tree(
+        self,
+        retrieve_next_token: Any,
+        retrieve_next_sibling: Any,
+        draft_tokens: Any,
+        token_bitmask: Any,
+        time_threshold: float = -1.0,
+    ) -> bool:
+        """Writes the masks of a tree of guessed tokens, given by first children and next siblings. It is always completed."""
+        links = (draft_tokens, retrieve_next_token, retrieve_next_sibling)
+        as_runtime_error(lambda: self.matcher.fill_draft_links(*links, token_bitmask))
+        return True
+
+    def find_jump_forward_string(self) -> str:
+        """What must come next."""
+        return self.matcher.forced_text()
+
+    def rollback(self, num_tokens: int = 1) -> None:
+        """Undoes the last tokens."""
+        as_runtime_error(lambda: self.matcher.rollback(num_tokens))
+
+    def is_terminated(self) -> bool:
+        """Whether the end was accepted; with ``terminate_without_stop_token``, whether the text is complete."""
+        return self.matcher.is_accepting() if self._early else self.matcher.is_terminated()
+
+    def is_completed(self) -> bool:
+        """Whether the text is complete."""
+        return self.matcher.is_accepting()
+
+    def reset(self) -> None:
+        """Back to the beginning."""
+        self.matcher.reset()
+
+    def fork(self) -> GrammarMatcher:
+        """An independent matcher at the same place."""
+        made = GrammarMatcher.__new__(GrammarMatcher)
+        made.matcher, made._early = self.matcher.fork(), self._early
+        return made
+
+    @property
+    def max_rollback_tokens(self) -> int:
+        """Always −1: without a limit."""
+        return -1
+
+    @property
+    def stop_token_ids(self) -> list[int]:
+        """The tokens that end the text."""
+        return self.matcher.stop_tokens
+
+
+class BatchGrammarMatcher:
+    """Many texts at once."""
+
+    def __init__(self, max_threads: int | Literal["auto"] = "auto") -> None:
+        self._threads = None if max_threads == "auto" else int(max_threads)
+
+    def batch_fill_next_token_bitmask(
+        self,
+        matchers: Sequence[GrammarMatcher],
+        bitmask: Any,
+        indices: Sequence[int] | None = None,
+        debug_print: bool = False,
+    ) -> None:
+        """Writes the masks of many matchers in parallel."""
+        rows = None if indices is None else list(indices)
+        inner = [matcher.matcher for matcher in matchers]
+        as_runtime_error(lambda: fill_masks(inner, bitmask, rows, threads=self._threads))
+
+    @staticmethod
+    def batch_accept_token(matchers: Sequence[GrammarMatcher], tokens: Sequence[int], debug_print: bool = False) -> list[bool]:
+        """Gives each matcher its token."""
+        taken: list[bool] = as_runtime_error(lambda: accept_tokens([matcher.matcher for matcher in matchers], tokens))
+        return taken
+
+    @staticmethod
+    def batch_accept_string(
+        matchers: Sequence[GrammarMatcher], strings: Sequence[str | bytes], debug_print: bool = False
+    ) -> list[bool]:
+        """Gives each matcher its text."""
+        if len(matchers) != len(strings):
+            raise RuntimeError(f"there are {len(matchers)} matchers and {len(strings)} strings")
+        return [matcher.accept_string(string) for matcher, string in zip(matchers, strings)]
+
+    @staticmethod
+    def batch_rollback(matchers: Sequence[GrammarMatcher], num_tokens: Sequence[int] | int = 1) -> None:
+        """Undoes tokens of each matcher."""
+        counts = [num_tokens] * len(matchers) if isinstance(num_tokens, int) else num_tokens
+        if len(matchers) != len(counts):
+            raise RuntimeError(f"there are {len(matchers)} matchers and {len(counts)} numbers of tokens")
+        for matcher, count in zip(matchers, counts):
+            matcher.rollback(count)

@@ -1,0 +1,228 @@
+"""The calls of llguidance, compared with llguidance itself where it is installed.
+
+Each test is written once, against an interface, and run with our face and with the original: what it expects is what the original does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import unittest
+
+import maskwright as mw
+from support import ASSETS, needs, needs_asset, ones
+
+
+class Llguidance:
+    """What a module with the calls of llguidance must do."""
+
+    module: str
+
+    @classmethod
+    def setUpClass(cls):
+        cls.llg = importlib.import_module(cls.module)
+        text = (ASSETS / "llama3_1" / "tokenizer.json").read_text()
+        cls.tokenizer = cls.llg.LLTokenizer(text, eos_token=128009)
+
+    def matcher(self, grammar: str):
+        matcher = self.llg.LLMatcher(self.tokenizer, grammar, log_level=0)
+        self.assertFalse(matcher.is_error(), matcher.get_error())
+        return matcher
+
+    def allowed(self, matcher) -> list[int]:
+        mask = matcher.compute_bitmask()
+        return [token for token in range(self.tokenizer.vocab_size) if mask[token // 8] >> token % 8 & 1]
+
+    def test_tokenizers(self):
+        tokenizer = self.tokenizer
+        self.assertEqual((tokenizer.vocab_size, tokenizer.eos_token, tokenizer.eos_tokens), (128256, 128009, [128009]))
+        self.assertTrue(tokenizer.is_canonical)
+        tokens = tokenizer.tokenize_str("Hello world")
+        self.assertEqual(tokens, [9906, 1917])
+        self.assertEqual(tokenizer.tokenize_bytes(b"Hello world"), tokens)
+        self.assertEqual(tokenizer.decode_str(tokens), "Hello world")
+        self.assertEqual(tokenizer.decode_bytes(tokens), b"Hello world")
+        self.assertEqual(tokenizer.dbg_tokens(tokens), "⟦Hello‧ world⟧")
+        self.assertTrue(tokenizer.is_special_token(128009) and not tokenizer.is_special_token(9906))
+        self.assertEqual(tokenizer.decode_bytes(tokenizer.greedy_tokenize("Hello world")), b"Hello world")
+        self.assertEqual(tokenizer.tokenize_str("a<|eot_id|>b", parse_special=True)[1], 128009)
+
+    def test_matchers(self):
+        yes, end = 9891, 128009
+        matcher = self.matcher(self.llg.LLMatcher.grammar_from_regex("yes|no"))
+        self.assertEqual((matcher.is_accepting(), matcher.is_stopped(), matcher.stop_reason()), (False, False, "NotStopped"))
+        bias = matcher.compute_logit_bias()
+        self.assertEqual((len(bias), bias[yes], bias[0]), (128256, 200, 0))
+        self.assertEqual(matcher.validate_tokens([yes, 5]), 1)
+        copy = matcher.deep_copy()
+        self.assertTrue(matcher.consume_token(yes))
+        self.assertEqual((matcher.is_accepting(), matcher.is_stopped(), matcher.stop_reason()), (True, True, "NoExtension"))
+        self.assertEqual(self.allowed(matcher), [end])
+        self.assertTrue(matcher.consume_token(end))
+        self.assertFalse(matcher.is_error())
+        self.assertEqual(self.allowed(matcher), [end])
+        self.assertTrue(matcher.rollback(1))
+        self.assertTrue(matcher.reset())
+        self.assertEqual(self.allowed(matcher), self.allowed(copy))
+        self.assertEqual(copy.try_consume_tokens([yes, 5]), 1)
+        self.assertFalse(copy.is_error())
+        self.assertFalse(matcher.consume_token(5))
+        self.assertTrue(matcher.is_error() and matcher.get_error() and matcher.is_stopped())
+        self.assertEqual(matcher.stop_reason(), "InternalError")
+        self.assertFalse(matcher.reset())
+        self.assertFalse(matcher.consume_token(yes))
+        self.assertEqual(matcher.validate_tokens([yes]), 0)
+        self.assertEqual(self.allowed(matcher), [end])
+
+    def test_wrong_grammars(self):
+        matcher = self.llg.LLMatcher(self.tokenizer, "start: missing", log_level=0)
+        self.assertTrue(matcher.is_error() and matcher.is_stopped() and not matcher.is_accepting())
+        self.assertIn("missing", matcher.get_error())
+        self.assertEqual(matcher.compute_ff_tokens(), [])
+        self.assertIn("missing", self.llg.LLMatcher.validate_grammar("start: missing"))
+        self.assertEqual(self.llg.LLMatcher.validate_grammar('start: "a"'), "")
+        self.assertEqual(self.llg.LLMatcher.validate_grammar_with_warnings('start: "a"'), (False, []))
+        wrong = self.llg.LLMatcher.grammar_from_json_schema({"type": "nothing"})
+        self.assertTrue(self.llg.LLMatcher.validate_grammar(wrong, self.tokenizer))
+        with self.assertRaises(ValueError):
+            self.llg.grammar_from("xml", "")
+
+    def test_languages(self):
+        schema = '{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false}'
+        for grammar, good, bad in [
+            (self.llg.grammar_from("lark", 'start: "a" NUM\nNUM: /[0-9]+/'), "a12", "b"),
+            (self.llg.grammar_from("gbnf", 'root ::= "a" [0-9]+'), "a12", "b"),
+            (self.llg.grammar_from("ebnf", 'root ::= "a" | "b" root'), "bba", "c"),
+            (self.llg.grammar_from("regex", "a+"), "aaa", "b"),
+            (self.llg.grammar_from("choice", '["ab", "cd"]'), "cd", "b"),
+            (self.llg.grammar_from("json_schema", schema), '{"a": 12}', '{"b'),
+            (self.llg.grammar_from("json", schema), '{ "a":12}', '{"b'),
+            (self.llg.LLMatcher.grammar_from_json_schema(schema, overrides={"whitespace_flexible": False}), '{"a":12}', '{ "a'),
+            (self.llg.LLMatcher.grammar_from_json_schema(json.loads(schema), overrides={"whitespace_pattern": "_?"}), '{_"a":12}', '{ "a'),
+            (self.llg.grammar_from("llguidance", json.dumps({"grammars": [{"lark_grammar": 'start: "x"'}]})), "x", "y"),
+        ]:
+            matcher = self.matcher(grammar)
+            tokens = self.tokenizer.tokenize_str(good)
+            self.assertEqual(matcher.validate_tokens(tokens), len(tokens), good)
+            self.assertTrue(matcher.consume_tokens(tokens) and matcher.is_accepting(), good)
+            wrong = self.tokenizer.tokenize_str(bad)
+            self.assertLess(self.matcher(grammar).validate_tokens(wrong), len(wrong), bad)
+
+    def test_tags(self):
+        tags = [self.llg.StructTag(trigger="<a", begin="<a>", grammar={"type": "integer"}, end="</a>")]
+        grammar = self.llg.StructTag.to_grammar(tags)
+        tokens = self.tokenizer.tokenize_str("text <a>12</a> and more")
+        matcher = self.matcher(grammar)
+        self.assertEqual(matcher.validate_tokens(tokens), len(tokens))
+        wrong = self.tokenizer.tokenize_str("text <a>x")
+        self.assertLess(matcher.validate_tokens(wrong), len(wrong))
+        with self.assertRaises(AssertionError):
+            self.llg.StructTag(trigger="<b", begin="<a>", grammar={}, end="")
+
+    def test_forced(self):
+        matcher = self.matcher(self.llg.grammar_from("regex", "the answer is (yes|no)"))
+        self.assertTrue(b"the answer is ".startswith(matcher.compute_ff_bytes()) and matcher.compute_ff_bytes())
+        tokens = self.tokenizer.tokenize_str("the answer is yes")
+        ahead = matcher.compute_ff_tokens()
+        self.assertEqual(ahead, tokens[: len(ahead)])
+        self.assertGreater(len(ahead), 0)
+
+    @needs("numpy")
+    def test_arrays(self):
+        import numpy as np
+
+        arrays = importlib.import_module(f"{self.module}.numpy")
+        matchers = [self.matcher(self.llg.grammar_from("regex", pattern)) for pattern in ("yes|no", "[0-9]+", "a")]
+        mask = arrays.allocate_token_bitmask(4, self.tokenizer.vocab_size)
+        for row, matcher in enumerate(matchers):
+            arrays.fill_next_token_bitmask(matcher, mask, row)
+            self.assertEqual(ones(mask[row].view(np.uint32)), self.allowed(matcher))
+        other = arrays.allocate_token_bitmask(4, self.tokenizer.vocab_size)
+        executor = self.llg.LLExecutor(2)
+        arrays.fill_next_token_bitmask_par(executor, [(matcher, 3 - row) for row, matcher in enumerate(matchers)], other)
+        self.assertTrue((other[[3, 2, 1]] == mask[:3]).all())
+        digits = self.tokenizer.tokenize_str("7") * 2
+        arrays.fill_next_token_bitmask_par_with_draft_tokens(executor, [(matchers[1], 0, digits)], other)
+        fork = matchers[1].deep_copy()
+        fork.consume_tokens(digits)
+        self.assertEqual(ones(other[2].view(np.uint32)), self.allowed(fork))
+        self.assertEqual(executor.consume_token_par([(matchers[0], 9891), (matchers[2], 9891)]), [True, False])
+        with self.assertRaises(AssertionError):
+            arrays.fill_next_token_bitmask(matchers[0], mask.astype(np.int64), 0)
+
+    def test_interpreters(self):
+        interpreter = self.llg.LLInterpreter(self.tokenizer, self.llg.grammar_from("regex", "yes|no"), log_level=0)
+        interpreter.start_without_prompt()
+        mask, told = interpreter.compute_mask()
+        self.assertEqual((len(mask), mask[9891], json.loads(told)["stop"]), (128256, 200, False))
+        self.assertEqual(interpreter.validate_tokens_raw([9891, 5]), 1)
+        self.assertEqual(interpreter.commit_token(9891), (0, [9891]))
+        self.assertTrue(interpreter.has_pending_stop() and interpreter.is_accepting())
+        self.assertEqual(interpreter.stop_reason(), "NoExtension")
+        mask, told = interpreter.compute_mask()
+        self.assertEqual((mask, json.loads(told)["stop"]), (None, True))
+        with self.assertRaises(ValueError):
+            self.llg.LLInterpreter(self.tokenizer, "start: missing", log_level=0)
+        prompted = self.llg.LLInterpreter(self.tokenizer, self.llg.grammar_from("regex", "the answer is (yes|no)"), log_level=0)
+        prompt = prompted.process_prompt([9906])
+        whole = [9906, *self.tokenizer.tokenize_str("the answer is yes")]
+        self.assertEqual(prompt, whole[: len(prompt)])
+
+    def masks_along(self, grammar: str, text: str) -> list[list[int]]:
+        matcher, masks = self.matcher(grammar), []
+        for token in self.tokenizer.tokenize_str(text):
+            masks.append(self.allowed(matcher))
+            self.assertTrue(matcher.consume_token(token))
+        return [*masks, self.allowed(matcher)]
+
+
+@needs_asset("llama3_1")
+class OurLlguidance(Llguidance, unittest.TestCase):
+    module = "maskwright.compat.llguidance"
+
+    @needs("llguidance")
+    def test_masks_are_the_same(self):
+        TheirLlguidance.setUpClass()
+        theirs = TheirLlguidance("test_forced")
+        for format, grammar, text in [
+            ("regex", "[a-z]{2,6} [0-9]+(\\.[0-9]{1,2})?", "price 12.5"),
+            ("regex", "(yes|no|maybe)( or (yes|no))?", "maybe or no"),
+            ("choice", '["red", "green", "blue"]', "green"),
+            ("lark", 'start: "f(" (NUM ("," NUM)*)? ")"\nNUM: /[0-9]+/', "f(1,22,3)"),
+        ]:
+            ours = self.masks_along(self.llg.grammar_from(format, grammar), text)
+            self.assertEqual(ours, theirs.masks_along(theirs.llg.grammar_from(format, grammar), text), grammar)
+
+    def test_what_is_not_offered(self):
+        for grammar, words in [
+            (json.dumps({"grammars": [{"lark_grammar": "start: @b"}, {"name": "b", "lark_grammar": 'start: "b"'}]}), "several"),
+            (json.dumps({"grammars": [{"lark_grammar": 'start: "a"'}], "max_tokens": 5}), "max_tokens"),
+            (self.llg.LLMatcher.grammar_from_json_schema({}, overrides={"item_separator": ";"}), "separators"),
+            (self.llg.LLMatcher.grammar_from_json_schema({}, overrides={"json_allowed_escapes": "n"}), "json_allowed_escapes"),
+            ("{", ""),
+            ("{}", ""),
+        ]:
+            matcher = self.llg.LLMatcher(self.tokenizer, grammar)
+            self.assertTrue(matcher.is_error())
+            self.assertIn(words, matcher.get_error())
+
+    def test_plain_tokens(self):
+        tokens = [bytes([byte]) for byte in range(128)] + [b"yes", b"<end>", b"<think>"]
+        plain = self.llg.PlainTokenizer(tokens, 129, [130])
+        tokenizer = self.llg.LLTokenizer(self.llg.TokenizerWrapper(plain))
+        self.assertEqual((tokenizer.eos_token, tokenizer.vocab_size), (129, 131))
+        self.assertEqual(tokenizer.tokenize_str("yesy"), [128, ord("y")])
+        self.assertEqual(tokenizer.tokenize_str("a<think>b", parse_special=True), [97, 130, 98])
+        matcher = self.llg.LLMatcher(tokenizer, self.llg.grammar_from("regex", "yes!"))
+        self.assertEqual(matcher.compute_ff_bytes(), b"yes!")
+        self.assertIsInstance(tokenizer.vocabulary, mw.Vocabulary)
+
+
+@needs_asset("llama3_1")
+@needs("llguidance")
+class TheirLlguidance(Llguidance, unittest.TestCase):
+    module = "llguidance"
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,253 @@
+"""The calls of XGrammar, compared with XGrammar itself where it is installed.
+
+Each test is written once, against an interface, and run with our face and with the original: what it expects is what the original does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+import unittest
+
+from support import ASSETS, PATTERNS, TOKENS, needs, needs_asset, ones
+
+
+class XGrammar:
+    """What a module with the calls of XGrammar must do."""
+
+    module: str
+
+    def setUp(self):
+        self.torch = importlib.import_module("torch")
+        self.xgr = importlib.import_module(self.module)
+        # An end, and a token that is none.
+        self.info = self.xgr.TokenizerInfo([*TOKENS, "</s>", ""], stop_token_ids=len(TOKENS))
+        self.compiler = self.xgr.GrammarCompiler(self.info)
+
+    def allowed(self, matcher) -> list[int]:
+        mask = self.xgr.allocate_token_bitmask(2, self.info.vocab_size)
+        self.assertTrue(matcher.fill_next_token_bitmask(mask, 1))
+        self.assertEqual(mask[0].tolist(), [-1])
+        # Beyond the vocabulary XGrammar may set bits; nobody looks at them.
+        tokens = ones([word % (1 << 32) for word in mask[1].tolist()])
+        return [token for token in tokens if token < self.info.vocab_size]
+
+    def rows(self, mask) -> list[list[int]]:
+        words = [[word % (1 << 32) for word in row] for row in mask.tolist()]
+        return [[token for token in ones(row) if token < self.info.vocab_size] for row in words]
+
+    def test_tokenizers(self):
+        self.assertEqual(self.info.vocab_size, len(TOKENS) + 2)
+        self.assertEqual(self.info.stop_token_ids, [len(TOKENS)])
+        self.assertEqual(self.info.special_token_ids, [len(TOKENS) + 1])
+        self.assertEqual(self.info.decoded_vocab[:3], [b"a", b"b", b"ab"])
+        again = self.xgr.TokenizerInfo.from_vocab_and_metadata([*TOKENS, "</s>", ""], self.info.dump_metadata())
+        self.assertEqual(again.stop_token_ids, self.info.stop_token_ids)
+        level = self.xgr.TokenizerInfo(["Ġa", "Ċ", "é", "Ã©"], self.xgr.VocabType.BYTE_LEVEL, stop_token_ids=[])
+        self.assertEqual([level.decoded_vocab[at] for at in (0, 1, 3)], [b" a", b"\n", "é".encode()])
+        pieces = self.xgr.TokenizerInfo(["▁a", "<0x0A>", "b"], self.xgr.VocabType.BYTE_FALLBACK, stop_token_ids=[], vocab_size=40)
+        self.assertEqual(pieces.decoded_vocab[:2], [b" a", b"\n"])
+        self.assertEqual(pieces.vocab_size, 40)
+
+    def test_matchers(self):
+        end = len(TOKENS)
+        matcher = self.xgr.GrammarMatcher(self.compiler.compile_regex("a+b"))
+        self.assertEqual(self.allowed(matcher), [0, 2])
+        self.assertTrue(matcher.accept_token(0))
+        for wrong in (end, end + 1, 3, 9999, -1):
+            self.assertFalse(matcher.accept_token(wrong), wrong)
+        self.assertTrue(matcher.accept_string("b"))
+        self.assertFalse(matcher.accept_string("x"))
+        self.assertTrue(matcher.is_completed() and not matcher.is_terminated())
+        self.assertEqual(self.allowed(matcher), [end])
+        self.assertEqual(matcher.stop_token_ids, [end])
+        self.assertTrue(matcher.accept_token(end) and matcher.is_terminated())
+        self.assertFalse(matcher.accept_token(0))
+        with self.assertRaises(RuntimeError):
+            self.allowed(matcher)
+        matcher.rollback(1)
+        self.assertFalse(matcher.is_terminated())
+        with self.assertRaises(RuntimeError):
+            matcher.rollback(9)
+        fork = matcher.fork()
+        matcher.reset()
+        self.assertEqual(self.allowed(matcher), [0, 2])
+        self.assertEqual(self.allowed(fork), [end])
+        with self.assertRaises(ValueError):
+            self.xgr.GrammarMatcher("a")
+        with self.assertRaises(ValueError):
+            self.xgr.GrammarCompiler("a")
+
+    def test_other_ends(self):
+        compiled = self.compiler.compile_regex("a+b")
+        early = self.xgr.GrammarMatcher(compiled, terminate_without_stop_token=True)
+        self.assertFalse(early.is_terminated())
+        early.accept_token(2)
+        self.assertTrue(early.is_terminated())
+        other = self.xgr.GrammarMatcher(compiled, override_stop_tokens=[5])
+        other.accept_token(2)
+        self.assertEqual((self.allowed(other), other.stop_token_ids), ([5], [5]))
+
+    def test_languages(self):
+        for make, good, bad in [
+            (lambda c: c.compile_grammar('root ::= "a" root | "b"'), ["aab"], ["c"]),
+            (lambda c: c.compile_grammar('main ::= "a"', root_rule_name="main"), ["a"], ["b"]),
+            (lambda c: c.compile_grammar(self.xgr.Grammar.from_ebnf('root ::= "a"')), ["a"], ["b"]),
+            (lambda c: c.compile_grammar(self.xgr.Grammar.from_regex("ab?")), ["a", "ab"], ["b"]),
+            (lambda c: c.compile_builtin_json_grammar(), ['{"a": 1}', "[12]"], ["a", "12"]),
+            (lambda c: c.compile_json_schema({"type": "integer"}), ["12"], ['"a"']),
+            (lambda c: c.compile_json_schema('{"type": "integer"}'), ["12"], ['"a"']),
+            (lambda c: c.compile_json_schema(SCHEMA, any_whitespace=False), ['{"a": 1, "b": ["c", "c"]}'], ['{"a":1']),
+            (lambda c: c.compile_json_schema(SCHEMA, any_whitespace=False, separators=(",", ":")), ['{"a":1}'], ['{"a": 1']),
+            (lambda c: c.compile_json_schema(SCHEMA, any_whitespace=False, indent=2), ['{\n  "a": 1\n}'], ['{"a": 1']),
+            (lambda c: c.compile_json_schema(SCHEMA, strict_mode=False), ['{"a": 1, "x": 2}'], ['{"b']),
+            (lambda c: c.compile_json_schema(SCHEMA), ['{"a" : 1 }'], ['{"a":1,"x']),
+            (lambda c: c.compile_structural_tag(json.dumps(TAG)), ["x<a>12</a>y"], ["<a>x"]),
+            (lambda c: c.compile_structural_tag(TAG), ["x<a>12</a>y"], ["<a>x"]),
+            (
+                lambda c: c.compile_structural_tag(
+                    [self.xgr.StructuralTagItem(begin="<a>", schema='{"type": "integer"}', end="</a>")], ["<a"]
+                ),
+                ["x<a>12</a>y"],
+                ["<a>x"],
+            ),
+        ]:
+            compiled = make(self.compiler)
+            self.assertGreater(compiled.memory_size_bytes, 0)
+            for text in good:
+                matcher = self.xgr.GrammarMatcher(compiled)
+                self.assertTrue(matcher.accept_string(text) and matcher.is_completed(), text)
+            for text in bad:
+                self.assertFalse(self.xgr.GrammarMatcher(compiled).accept_string(text), text)
+        self.assertGreater(self.compiler.get_cache_size_bytes(), 0)
+        self.compiler.clear_cache()
+
+    def test_wrong_grammars(self):
+        for call in (
+            lambda: self.compiler.compile_regex("("),
+            lambda: self.compiler.compile_json_schema("{"),
+            lambda: self.compiler.compile_grammar("root ::= missing"),
+            lambda: self.compiler.compile_structural_tag("{"),
+            lambda: self.compiler.compile_structural_tag({"type": "structural_tag", "format": {"type": "nothing"}}),
+            lambda: self.xgr.Grammar.from_ebnf("root ::= missing"),
+        ):
+            with self.assertRaises(RuntimeError):
+                call()
+        with self.assertRaises(ValueError):
+            self.compiler.compile_grammar(5)
+
+    def test_wrong_masks(self):
+        matcher = self.xgr.GrammarMatcher(self.compiler.compile_regex("a"))
+        mask = self.xgr.allocate_token_bitmask(2, self.info.vocab_size)
+        for wrong, index in ((mask.long(), 0), (mask, 9)):
+            with self.assertRaises(RuntimeError):
+                matcher.fill_next_token_bitmask(wrong, index)
+
+    def test_batches_and_drafts(self):
+        compiled = self.compiler.compile_regex("a+b")
+        matchers = [self.xgr.GrammarMatcher(compiled) for _ in range(3)]
+        batch = self.xgr.BatchGrammarMatcher(max_threads=2)
+        self.assertEqual(batch.batch_accept_token(matchers, [0, 5, 2]), [True, False, True])
+        mask = self.xgr.allocate_token_bitmask(4, self.info.vocab_size)
+        batch.batch_fill_next_token_bitmask(matchers, mask, [3, 0, 1])
+        rows = self.rows(mask)
+        self.assertEqual([rows[3], rows[0], rows[1]], [[0, 1, 2], [0, 2], [len(TOKENS)]])
+        self.assertEqual(mask[2].tolist(), [-1])
+        with self.assertRaises(RuntimeError):
+            batch.batch_fill_next_token_bitmask(matchers, mask, [1])
+        batch.batch_rollback([matchers[0], matchers[2]], 1)
+        self.assertEqual(batch.batch_accept_string(matchers, ["ab", "x", "a"]), [True, False, True])
+        # Node 0 is what came last; behind it `a`, and behind that `b`, and `a`.
+        tensor = lambda numbers: self.torch.tensor(numbers, dtype=self.torch.int64)  # noqa: E731
+        matcher = self.xgr.GrammarMatcher(compiled)
+        self.assertTrue(matcher.traverse_draft_tree(tensor([1, 2, -1, -1]), tensor([-1, -1, 3, -1]), tensor([0, 0, 1, 0]), mask))
+        rows = self.rows(mask)
+        self.assertEqual(rows, [[0, 2], [0, 1, 2], [len(TOKENS)], [0, 1, 2]])
+
+    def test_jump_forward(self):
+        matcher = self.xgr.GrammarMatcher(self.compiler.compile_grammar('root ::= "abc" ("0" | "1")'))
+        self.assertEqual(matcher.find_jump_forward_string(), "abc")
+
+    def test_apply(self):
+        torch, mask = self.torch, self.torch.zeros(2, 1, dtype=self.torch.int32)
+        for arguments, wanted in [({"vocab_size": 32}, [32, 32]), ({"vocab_size": 8, "indices": [1]}, [0, 8])]:
+            logits = torch.zeros(2, 40)
+            self.xgr.apply_token_bitmask_inplace(logits, mask, **arguments)
+            self.assertEqual(torch.isinf(logits).sum(1).tolist(), wanted)
+        logits = torch.zeros(2, 40)
+        with self.assertWarns(UserWarning):
+            self.xgr.apply_token_bitmask_inplace(logits, mask)
+        self.assertEqual(torch.isinf(logits).sum(1).tolist(), [32, 32])
+        self.assertEqual(self.xgr.get_bitmask_shape(3, 33), (3, 2))
+        self.assertEqual(self.xgr.bitmask_dtype, torch.int32)
+        self.xgr.reset_token_bitmask(mask)
+        self.assertTrue((mask == -1).all())
+
+    def walk(self, make, seed: int) -> list[tuple[list[int], bool]]:
+        """What a matcher says along a walk that chance decides."""
+        chance, told = random.Random(seed), []
+        matcher = self.xgr.GrammarMatcher(make(self.compiler))
+        for _ in range(14):
+            allowed = self.allowed(matcher)
+            told.append((allowed, matcher.is_completed()))
+            ordinary = [token for token in allowed if token != len(TOKENS)]
+            if not ordinary:
+                break
+            self.assertTrue(matcher.accept_token(chance.choice(ordinary)))
+        return told
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"type": "array", "items": {"enum": ["c", "a"]}}},
+    "required": ["a"],
+}
+TAG = {
+    "type": "structural_tag",
+    "format": {
+        "type": "triggered_tags",
+        "triggers": ["<a"],
+        "tags": [{"begin": "<a>", "content": {"type": "regex", "pattern": "[0-9]+"}, "end": "</a>"}],
+    },
+}
+
+
+@needs("torch")
+class OurXGrammar(XGrammar, unittest.TestCase):
+    module = "maskwright.compat.xgrammar"
+
+    @needs("xgrammar")
+    def test_walks_are_the_same(self):
+        theirs = TheirXGrammar("test_matchers")
+        theirs.setUp()
+        makes = [lambda compiler, pattern=pattern: compiler.compile_regex(pattern) for pattern in PATTERNS]
+        # Not an integer: XGrammar allows no `-0`, which JSON has.
+        schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "a": {"enum": [1, 12, 0]}}}
+        makes.append(lambda compiler: compiler.compile_json_schema(schema, any_whitespace=False, separators=(",", ":")))
+        makes.append(lambda compiler: compiler.compile_grammar('root ::= "a" root "b" | "c"'))
+        for number, make in enumerate(makes):
+            for seed in range(6):
+                self.assertEqual(self.walk(make, seed), theirs.walk(make, seed), number)
+
+    @needs("transformers")
+    @needs_asset("llama3_1")
+    def test_tokenizers_of_transformers(self):
+        from transformers import PreTrainedTokenizerFast
+
+        path = ASSETS / "llama3_1" / "tokenizer.json"
+        theirs = PreTrainedTokenizerFast(tokenizer_file=str(path), eos_token="<|eot_id|>")
+        info = self.xgr.TokenizerInfo.from_huggingface(theirs, vocab_size=128300, stop_token_ids=[128001])
+        self.assertEqual((info.vocab_size, info.stop_token_ids), (128300, [128001]))
+        self.assertEqual(info.vocab_type, self.xgr.VocabType.BYTE_LEVEL)
+        smaller = self.xgr.TokenizerInfo.from_huggingface(theirs, vocab_size=1000)
+        self.assertEqual(smaller.vocab_size, 1000)
+
+
+@needs("xgrammar")
+class TheirXGrammar(XGrammar, unittest.TestCase):
+    module = "xgrammar"
+
+
+if __name__ == "__main__":
+    unittest.main()
