@@ -8,10 +8,14 @@ CARGO      ?= cargo
 ASSETS_DIR ?= target/assets
 TOKENIZER  ?= $(ASSETS_DIR)/llama3_1/tokenizer.json
 SAMPLE     ?= 300
+# How the C library is built, and where Cargo then puts it. Without optimisation: make capi CAPI_FLAGS= CAPI_BUILT=debug
+CAPI_FLAGS ?= --release
+CAPI_BUILT ?= release
 export ASSETS_DIR
+export LLAMA_SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test-sdk test test-python wheel test-backends assets bench load soak lint fmt-check clippy doc-check cargo-is-there
+.PHONY: help demo serve test-sdk test test-python test-engines wheel test-backends capi test-llama assets bench load soak lint fmt-check clippy doc-check cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
@@ -46,8 +50,21 @@ test-python: cargo-is-there ## build the Python package, install it into target/
 wheel: cargo-is-there ## build the Python package as people install it, into target/wheels
 	@scripts/python.sh wheel
 
+test-engines: wheel ## run the plug-ins in the real vLLM and SGLang, and serve a model with vLLM (fetches 3.5 GB, takes 7 GB)
+	@scripts/assets.sh llama3_1
+	@scripts/assets.sh smollm2
+	@scripts/engines.sh install
+	@scripts/engines.sh test
+
 test-backends: cargo-is-there ## run the tests of the backends with llguidance among them
 	$(CARGO) test -p maskwright --features llguidance --test backends
+
+capi: cargo-is-there ## build the C library and put it with its headers into target/capi
+	$(CARGO) build $(CAPI_FLAGS) -p maskwright-capi
+	@scripts/capi_install.sh "$${CARGO_TARGET_DIR:-target}/$(CAPI_BUILT)" target/capi
+
+test-llama: capi ## run the examples for llama.cpp against its library and a small model (needs npm; LLAMA_SOURCE=folder for more)
+	@scripts/llama_test.sh target/capi
 
 assets: ## fetch the tokenizers and the test suite that the demo, the tests and the benchmarks use
 	@scripts/assets.sh

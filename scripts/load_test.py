@@ -329,6 +329,8 @@ async def opened(server, args):
         reader, writer = await server.send("/v1/chat/completions", chat("x", max_tokens=2))
         await asyncio.wait_for(reader.read(), timeout=60)
         writer.close()
+        # What was freed goes back to the system after a while.
+        await asyncio.sleep(5)
         print(f"round {round_number + 1}: {ended} streams were read to the end, {dropped} dropped, {len(failures)} lost; memory {server.memory():.1f} MB", flush=True)
     if failures:
         raise Failed(f"{len(failures)} requests were lost, such as {failures[0]!r}")

@@ -12,7 +12,7 @@ PYTHON=${PYTHON:-python3}
 ENVIRONMENT=target/python
 TOOLS="maturin>=1.9,<2"
 # What the tests compare with, or borrow tokenizers from. All of them are optional for the package.
-BESIDES="numpy pydantic>=2 tokenizers tiktoken sentencepiece outlines-core==0.2.14 llguidance==1.9.1"
+BESIDES="numpy pytest pydantic>=2 tokenizers tiktoken sentencepiece outlines-core==0.2.14 llguidance==1.9.1"
 
 say() { printf '%s\n' "python: $*"; }
 
@@ -54,6 +54,8 @@ test)
     "$ENVIRONMENT/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/test/*.whl
     say "running the tests"
     MASKWRIGHT_WHEEL=$(echo "$PWD"/target/wheels/test/*.whl) "$ENVIRONMENT/bin/python" -m unittest discover -s python/tests -t python/tests
+    # The plug-ins for engines, with stand-ins for those that are not installed; 'make test-engines' has the real ones.
+    "$ENVIRONMENT/bin/python" -m pytest --quiet -p no:cacheprovider python/tests/engines
     ;;
 wheel)
     environment "$TOOLS"

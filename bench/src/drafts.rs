@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     let mut times = Times::default();
     let mut progress = Progress::new(files.len());
     for (number, file) in (0u64..).zip(&files) {
-        let mut random = Random::new(arguments.seed.wrapping_mul(0x1_0001).wrapping_add(number));
+        let mut random = Random::of_item(arguments.seed, number);
         measure(
             arguments,
             &clock,

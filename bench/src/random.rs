@@ -7,6 +7,11 @@ impl Random {
         Random(seed)
     }
 
+    /// For one of many items: a run that leaves some of them out draws the same for the others.
+    pub fn of_item(seed: u64, number: u64) -> Random {
+        Random(seed.wrapping_mul(0x1_0001).wrapping_add(number))
+    }
+
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

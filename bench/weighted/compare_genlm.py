@@ -1,7 +1,7 @@
 """Times genlm-grammar's Earley parser and ours, in turn, on a grammar of 10,000 rules and sentences of it.
 
-    cargo build --release -p maskwright-weighted --example measure
-    python bench/weighted/compare_genlm.py target/release/examples/measure out [sentences]
+    cargo build --release -p maskwright-weighted --example word_times
+    python bench/weighted/compare_genlm.py target/release/examples/word_times out [sentences]
 
 Both parsers read the same words one at a time, and the sentence probabilities must agree. genlm-grammar computes prefix probabilities with
 the Earley parser of a transformed grammar (`EarleyLM`); its column then holds every prediction, so the distribution of the next word costs it

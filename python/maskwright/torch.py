@@ -17,6 +17,7 @@ tensor([[0., 0., -inf, -inf]])
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -76,6 +77,11 @@ def apply_token_bitmask_inplace(
     if logits.device.type == "cpu" and by_ours and not logits.requires_grad:
         rows = indices.tolist() if isinstance(indices, torch.Tensor) else None if indices is None else list(indices)
         apply_mask(logits, bitmask, rows)
+        return
+    if logits.is_cuda and by_ours and importlib.util.find_spec("triton") is not None:
+        from .kernels import apply_mask_inplace
+
+        apply_mask_inplace(logits, bitmask.view(torch.int32), rows=indices, mask_rows=indices)
         return
     apply_by_torch(logits, bitmask, indices)
 

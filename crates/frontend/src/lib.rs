@@ -7,9 +7,11 @@ pub mod gbnf;
 pub mod json_schema;
 pub mod lark;
 mod notation;
+mod problems;
 pub mod regex;
 pub mod regular;
 pub mod tag;
 mod translate;
 
 pub use dialect::Dialect;
+pub use problems::Problems;

@@ -36,6 +36,7 @@ pub struct Options {
 
 /// How structural tags are read, besides what is said about the languages in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct TagOptions {
     /// Whether markers may be written with special tokens, and whether free text may contain them. Otherwise the text is characters alone, and only what
     /// asks for a token gets one.

@@ -199,7 +199,7 @@ impl StopStream {
 }
 
 /// How many bytes at the end are the beginning of a character.
-fn unfinished(bytes: &[u8]) -> usize {
+pub(crate) fn unfinished(bytes: &[u8]) -> usize {
     match bytes.utf8_chunks().last() {
         // What is cut off in the middle is shorter than the character; anything else is broken and stays broken.
         Some(chunk) if is_beginning(chunk.invalid()) => chunk.invalid().len(),

@@ -112,7 +112,7 @@ impl ExactSampler {
         for _ in 0..limits.attempts {
             self.attempts += 1;
             checker.reset();
-            if let Some(text) = self.attempt(&mut model, checker, random, limits.tokens)? {
+            if let Some(text) = self.attempt(&mut model, checker, random, limits)? {
                 return Ok(text);
             }
         }
@@ -135,24 +135,25 @@ impl ExactSampler {
         model: &mut impl FnMut(&[TokenId]) -> Vec<f64>,
         checker: &mut impl Checker,
         random: &mut Random,
-        most: usize,
+        limits: SampleLimits,
     ) -> Result<Option<Vec<TokenId>>, SampleError> {
         let mut text = Vec::new();
         let mut path: Vec<(u32, Vec<f64>)> = Vec::new();
-        let mut node = 0;
+        // Behind the last prefix that is remembered nothing is known to be invalid.
+        let mut node = Some(0);
         let verdict = loop {
-            if text.len() >= most {
-                break Err(SampleError::Length(most));
+            if text.len() >= limits.tokens {
+                break Err(SampleError::Length(limits.tokens));
             }
             let chances = model(&text);
-            let before = &self.nodes[node as usize];
-            let weight = |(token, chance): (usize, &f64)| chance * self.open(before, token as u32);
+            let open = |token| node.map_or(1.0, |node: u32| self.open(&self.nodes[node as usize], token));
+            let weight = |(token, chance): (usize, &f64)| chance * open(token as u32);
             let chosen = random.choose(chances.iter().enumerate().map(weight));
-            // What is learnt about this prefix counts from the next attempt on.
-            if self.nodes[node as usize].mask.is_none() {
-                self.nodes[node as usize].mask = Some(checker.mask());
+            if let Some(node) = node {
+                // What is learnt about this prefix counts from the next attempt on.
+                self.nodes[node as usize].mask.get_or_insert_with(|| checker.mask());
+                path.push((node, chances));
             }
-            path.push((node, chances));
             let Some(token) = chosen else {
                 break if text.is_empty() { Err(SampleError::Impossible) } else { Ok(false) };
             };
@@ -164,19 +165,21 @@ impl ExactSampler {
             if checker.ended() {
                 break Ok(true);
             }
-            node = self.child(node, token);
+            node = node.and_then(|node| self.child(node, token, limits.prefixes));
         };
         self.learn(&path);
         Ok(verdict?.then_some(text))
     }
 
-    fn child(&mut self, node: u32, token: TokenId) -> u32 {
-        let next = self.nodes.len() as u32;
-        let found = *self.nodes[node as usize].children.entry(token.0).or_insert(next);
-        if found == next {
-            self.nodes.push(Node::new());
+    /// The node of a prefix that is longer by a token; it is made if there is room for it.
+    fn child(&mut self, node: u32, token: TokenId, most: usize) -> Option<u32> {
+        if let Some(found) = self.nodes[node as usize].children.get(&token.0) {
+            return Some(*found);
         }
-        found
+        let next = u32::try_from(self.nodes.len()).ok().filter(|next| (*next as usize) < most)?;
+        self.nodes[node as usize].children.insert(token.0, next);
+        self.nodes.push(Node::new());
+        Some(next)
     }
 
     /// The share of what a token leads to that is not known to be invalid.
@@ -215,10 +218,13 @@ pub struct SampleLimits {
     pub attempts: usize,
     /// The most tokens of one text.
     pub tokens: usize,
+    /// The most prefixes that are remembered. A prefix takes a mask, 16 KB for a vocabulary of 128,000 tokens. What does
+    /// not fit is not learnt, so that more attempts are rejected; what is accepted stays exact.
+    pub prefixes: usize,
 }
 
 impl Default for SampleLimits {
     fn default() -> Self {
-        Self { attempts: 10_000, tokens: 4_096 }
+        Self { attempts: 10_000, tokens: 4_096, prefixes: 4_096 }
     }
 }

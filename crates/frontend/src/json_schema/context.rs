@@ -64,7 +64,7 @@ impl<'s> Context<'s> {
         help: &str,
     ) {
         let problem = self.spell_out(reason, path, keyword, message, help);
-        self.error.push(problem);
+        self.error.insert(problem);
     }
 
     /// Remembers that no value is left at this place.
@@ -80,7 +80,7 @@ impl<'s> Context<'s> {
     /// No document satisfies the schema: the clashes become the error.
     pub(crate) fn unsatisfiable(mut self) -> SchemaError {
         for clash in core::mem::take(&mut self.clashes) {
-            self.error.push(clash);
+            self.error.insert(clash);
         }
         if self.error.is_empty() {
             let message = "every value would have to contain another one without end".to_owned();

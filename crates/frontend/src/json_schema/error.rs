@@ -9,15 +9,10 @@
 
 use core::fmt;
 
-/// How many problems an error spells out; the rest is counted.
-const SHOWN: usize = 20;
+use crate::problems::{Problems, write_at};
 
 /// Why a schema was refused.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SchemaError {
-    problems: Vec<Problem>,
-    more: usize,
-}
+pub type SchemaError = Problems<Problem>;
 
 /// One thing that is wrong with a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,58 +49,15 @@ pub enum Reason {
 }
 
 impl SchemaError {
-    /// The problems, in the order in which they were met. At most twenty are kept.
-    pub fn problems(&self) -> &[Problem] {
-        &self.problems
-    }
-
-    /// How many problems were met beyond those that were kept.
-    pub fn more(&self) -> usize {
-        self.more
-    }
-
     pub(crate) fn of(problem: Problem) -> Self {
-        Self { problems: vec![problem], more: 0 }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.problems.is_empty()
-    }
-
-    /// Adds a problem unless the same one is known: a schema may be met on several ways.
-    pub(crate) fn push(&mut self, problem: Problem) {
-        if self.problems.contains(&problem) {
-            return;
-        }
-        if self.problems.len() < SHOWN {
-            self.problems.push(problem);
-        } else {
-            self.more += 1;
-        }
-    }
-}
-
-impl fmt::Display for SchemaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, problem) in self.problems.iter().enumerate() {
-            if i > 0 {
-                writeln!(f)?;
-            }
-            write!(f, "{problem}")?;
-        }
-        if self.more > 0 {
-            write!(f, "\n… and {} more", self.more)?;
-        }
-        Ok(())
+        let mut error = Self::default();
+        error.insert(problem);
+        error
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The whole document has the empty pointer, which would look like a missing word.
-        let place = if self.pointer.is_empty() { "(root)" } else { &self.pointer };
-        write!(f, "{place}: {}; {}", self.message, self.help)
+        write_at(f, &self.pointer, &self.message, &self.help)
     }
 }
-
-impl core::error::Error for SchemaError {}

@@ -60,7 +60,7 @@ fn explain(error: &WriteError, report: &Report) -> SchemaError {
         let help = "say what the items are, and close objects by `additionalProperties: false`".to_owned();
         let pointer = report.paths.pointer(*path);
         let keyword = String::new();
-        all.push(Problem { reason: Reason::Unsupported, pointer, keyword, message, help });
+        all.insert(Problem { reason: Reason::Unsupported, pointer, keyword, message, help });
     }
     all
 }

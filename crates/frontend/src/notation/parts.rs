@@ -17,25 +17,31 @@ pub(crate) enum Part {
 
 impl Part {
     /// One of these.
-    pub(crate) fn alt(mut parts: Vec<Self>, builder: &mut GrammarBuilder) -> Self {
-        if parts.len() == 1
-            && let Some(only) = parts.pop()
-        {
-            return only;
-        }
-        let mut operands = Vec::with_capacity(parts.len());
-        for part in parts {
-            match part {
-                Self::Alt(inner) => append(&mut operands, inner),
-                part => operands.push(part.build(builder)),
-            }
-        }
-        Self::Alt(operands)
+    pub(crate) fn alt(parts: Vec<Self>, builder: &mut GrammarBuilder) -> Self {
+        let flatten = |part| match part {
+            Self::Alt(inner) => Ok(inner),
+            part => Err(part),
+        };
+        Self::joined(parts, flatten, Self::Alt, builder)
     }
 
     /// One after the other.
     pub(crate) fn seq(mut parts: Vec<Self>, builder: &mut GrammarBuilder) -> Self {
         parts.retain(|part| !matches!(part, Self::One(id) if matches!(builder.expr(*id), Expr::Empty)));
+        let flatten = |part| match part {
+            Self::Seq(inner) => Ok(inner),
+            part => Err(part),
+        };
+        Self::joined(parts, flatten, Self::Seq, builder)
+    }
+
+    /// One part of several; those that are of its kind become a part of it.
+    fn joined(
+        mut parts: Vec<Self>,
+        flatten: impl Fn(Self) -> Result<Vec<ExprId>, Self>,
+        join: impl Fn(Vec<ExprId>) -> Self,
+        builder: &mut GrammarBuilder,
+    ) -> Self {
         if parts.len() == 1
             && let Some(only) = parts.pop()
         {
@@ -43,12 +49,12 @@ impl Part {
         }
         let mut operands = Vec::with_capacity(parts.len());
         for part in parts {
-            match part {
-                Self::Seq(inner) => append(&mut operands, inner),
-                part => operands.push(part.build(builder)),
+            match flatten(part) {
+                Ok(inner) => append(&mut operands, inner),
+                Err(part) => operands.push(part.build(builder)),
             }
         }
-        Self::Seq(operands)
+        join(operands)
     }
 
     /// The part, several times.

@@ -2,15 +2,10 @@
 
 use core::fmt;
 
-/// How many problems an error spells out; the rest is counted.
-const SHOWN: usize = 20;
+use crate::problems::{Problems, write_at};
 
-/// Why a structural tag was refused: a list of problems, each with its place and a way out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TagError {
-    problems: Vec<Problem>,
-    more: usize,
-}
+/// Why a structural tag was refused.
+pub type TagError = Problems<Problem>;
 
 /// One thing that is wrong with a structural tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,16 +39,6 @@ pub enum Reason {
 }
 
 impl TagError {
-    /// The problems, in the order in which they were met. At most twenty are kept.
-    pub fn problems(&self) -> &[Problem] {
-        &self.problems
-    }
-
-    /// How many problems were met beyond those that were kept.
-    pub fn more(&self) -> usize {
-        self.more
-    }
-
     pub(crate) fn of(
         reason: Reason,
         pointer: &str,
@@ -73,50 +58,17 @@ impl TagError {
         help: impl Into<String>,
     ) {
         let problem = Problem { reason, pointer: pointer.into(), message: message.into(), help: help.into() };
-        if self.problems.contains(&problem) {
-            return;
-        }
-        if self.problems.len() < SHOWN {
-            self.problems.push(problem);
-        } else {
-            self.more += 1;
-        }
-    }
-
-    pub(crate) fn append(&mut self, other: Self) {
-        self.more += other.more;
-        for Problem { reason, pointer, message, help } in other.problems {
-            self.push(reason, &pointer, message, help);
-        }
+        self.insert(problem);
     }
 
     /// The value, if nothing is wrong.
     pub(crate) fn or<T>(self, value: T) -> Result<T, Self> {
-        if self.problems.is_empty() { Ok(value) } else { Err(self) }
-    }
-}
-
-impl fmt::Display for TagError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, problem) in self.problems.iter().enumerate() {
-            if i > 0 {
-                writeln!(f)?;
-            }
-            write!(f, "{problem}")?;
-        }
-        if self.more > 0 {
-            write!(f, "\n… and {} more", self.more)?;
-        }
-        Ok(())
+        if self.is_empty() { Ok(value) } else { Err(self) }
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The whole document has the empty pointer, which would look like a missing word.
-        let place = if self.pointer.is_empty() { "(root)" } else { &self.pointer };
-        write!(f, "{place}: {}; {}", self.message, self.help)
+        write_at(f, &self.pointer, &self.message, &self.help)
     }
 }
-
-impl core::error::Error for TagError {}

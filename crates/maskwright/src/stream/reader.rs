@@ -8,6 +8,7 @@ use maskwright_vocab::{TokenId, Vocabulary};
 
 use super::document::{Found, JsonEnd, Parameters, Progress, held_back};
 use super::plan::{DONE, LOST, Plan, PlanError, Step, StepId, Way, What};
+use crate::stop::unfinished;
 
 /// Something that a reader understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,29 +165,19 @@ enum Went {
 impl Reader {
     /// A reader for texts that a tree describes.
     pub fn new(format: &Format) -> Result<Self, PlanError> {
-        let plan = Plan::new(format)?;
-        Ok(Self {
-            step: plan.start,
-            plan: Arc::new(plan),
-            buffer: String::new(),
-            read: 0,
-            bytes: Vec::new(),
-            open: Vec::new(),
-            document: Document::None,
-            calls: 0,
-            tags: 0,
-            strayed: false,
-            may_break: false,
-            idle: 0,
-        })
+        Ok(Self::at_start(Arc::new(Plan::new(format)?)))
     }
 
     /// The same reader at the beginning of another text. The plan is shared.
     #[must_use]
     pub fn fresh(&self) -> Self {
+        Self::at_start(self.plan.clone())
+    }
+
+    fn at_start(plan: Arc<Plan>) -> Self {
         Self {
-            plan: self.plan.clone(),
-            step: self.plan.start,
+            step: plan.start,
+            plan,
             buffer: String::new(),
             read: 0,
             bytes: Vec::new(),
@@ -210,25 +201,9 @@ impl Reader {
     /// Reads some bytes, which may end inside a character.
     pub fn feed_bytes(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
         self.bytes.extend_from_slice(bytes);
-        loop {
-            match core::str::from_utf8(&self.bytes) {
-                Ok(text) => {
-                    self.buffer.push_str(text);
-                    self.bytes.clear();
-                    break;
-                }
-                Err(error) => {
-                    let good = error.valid_up_to();
-                    self.buffer.push_str(&String::from_utf8_lossy(&self.bytes[..good]));
-                    let Some(bad) = error.error_len() else {
-                        self.bytes.drain(..good);
-                        break;
-                    };
-                    self.buffer.push(char::REPLACEMENT_CHARACTER);
-                    self.bytes.drain(..good + bad);
-                }
-            }
-        }
+        let end = self.bytes.len() - unfinished(&self.bytes);
+        self.buffer.push_str(&String::from_utf8_lossy(&self.bytes[..end]));
+        self.bytes.drain(..end);
         self.advance(false, events);
     }
 

@@ -167,6 +167,13 @@ fn beyond(number: &serde_json::Number) -> Option<i64> {
     Some(float as i64)
 }
 
+/// A word that is none of those that are known.
+pub(crate) fn not_among(fields: &Fields, name: &str, found: &str, known: &str) -> ApiError {
+    let path = fields.at(name);
+    let message = format!("'{path}' is '{found}', but must be one of {known}");
+    ApiError::value(path, message)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -12,11 +12,11 @@
 
 use maskwright::{
     Constraint, Options,
-    json_schema::{KeyOrder, Strictness, Whitespace},
+    json_schema::{Strictness, Whitespace},
 };
 use serde_json::Value;
 
-use super::Fields;
+use super::{Fields, extras::Extras, fields::not_among};
 use crate::error::{ApiError, Result};
 
 /// A constraint, and how it is to be read.
@@ -28,18 +28,6 @@ pub(crate) struct Wish {
     pub(crate) param: String,
 }
 
-/// What a request says beside its constraint.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Extras {
-    whitespace: Option<Whitespace>,
-    key_order: Option<KeyOrder>,
-    strictness: Option<Strictness>,
-    /// Whether the answer should tell about its tokens.
-    pub(crate) tokens: bool,
-    /// Whether a constrained answer must be complete when its tokens are used up.
-    pub(crate) finishes: bool,
-}
-
 /// Constraints that were found, and what else was said about them.
 #[derive(Debug, Default)]
 struct Found {
@@ -49,7 +37,7 @@ struct Found {
 
 /// Takes everything about constraints out of the body of a request. `defaults` are the server's.
 pub(crate) fn take(body: &mut Fields, defaults: &Options) -> Result<(Option<Wish>, Extras)> {
-    let mut found = Found { extras: extras(body)?, ..Found::default() };
+    let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
     if let Some(format) = body.object("response_format")? {
         found.format(format)?;
     }
@@ -67,7 +55,7 @@ pub(crate) fn take_format(
     format: Option<Fields>,
     defaults: &Options,
 ) -> Result<(Option<Wish>, Extras)> {
-    let mut found = Found { extras: extras(body)?, ..Found::default() };
+    let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
     if let Some(format) = format {
         found.format(format)?;
     }
@@ -76,7 +64,7 @@ pub(crate) fn take_format(
 
 /// A constraint on its own, as `/v1/grammar/check` has it: an object like `response_format`, or a kind and a text.
 pub(crate) fn take_constraint(body: &mut Fields, defaults: &Options) -> Result<Wish> {
-    let mut found = Found { extras: extras(body)?, ..Found::default() };
+    let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
     let mut format = body.object("constraint")?.ok_or_else(|| ApiError::missing("constraint"))?;
     if format.has("kind") {
         let constraint = by_kind(&mut format)?;
@@ -102,11 +90,7 @@ impl Found {
         }
         let wish = first.map(|(param, constraint)| {
             let mut options = defaults.clone();
-            let schema = &mut options.json_schema;
-            let Extras { whitespace, key_order, strictness, .. } = &self.extras;
-            schema.whitespace = whitespace.clone().unwrap_or_else(|| schema.whitespace.clone());
-            schema.key_order = key_order.unwrap_or(schema.key_order);
-            schema.strictness = strictness.unwrap_or(schema.strictness);
+            self.extras.say(&mut options.json_schema);
             Wish { constraint, options, param }
         });
         Ok((wish, self.extras))
@@ -262,43 +246,6 @@ impl Found {
     }
 }
 
-/// What `maskwright` says: an object of the body.
-fn extras(body: &mut Fields) -> Result<Extras> {
-    let Some(mut own) = body.object("maskwright")? else { return Ok(Extras::default()) };
-    let whitespace = match own.take("whitespace") {
-        None => None,
-        Some(Value::String(style)) => Some(style.parse::<Whitespace>().map_err(|problem| {
-            ApiError::value(own.at("whitespace"), format!("'{}': {problem}", own.at("whitespace")))
-        })?),
-        Some(value) => {
-            let mut pattern = Fields::new(value, own.at("whitespace"))?;
-            let found = pattern.needed_text("pattern")?;
-            pattern.finish()?;
-            Some(Whitespace::Pattern(found))
-        }
-    };
-    let key_order = match own.text("key_order")?.as_deref() {
-        None => None,
-        Some("schema") => Some(KeyOrder::Schema),
-        Some("any") => Some(KeyOrder::Any),
-        Some(other) => return Err(not_among(&own, "key_order", other, "schema, any")),
-    };
-    let strictness = match own.text("objects")?.as_deref() {
-        None => None,
-        Some("standard") => Some(Strictness::Standard),
-        Some("closed") => Some(Strictness::Closed),
-        Some("strict") => Some(Strictness::Strict),
-        Some("lenient") => Some(Strictness::Lenient),
-        Some(other) => {
-            return Err(not_among(&own, "objects", other, "standard, closed, strict, lenient"));
-        }
-    };
-    let tokens = own.flag("tokens")?.unwrap_or(false);
-    let finishes = own.flag("finish")?.unwrap_or(false);
-    own.finish()?;
-    Ok(Extras { whitespace, key_order, strictness, tokens, finishes })
-}
-
 /// `{"kind": "regex", "source": "[0-9]+"}`: the text as somebody wrote it, so that errors have a place in it.
 fn by_kind(format: &mut Fields) -> Result<Constraint> {
     let kind = format.needed_text("kind")?;
@@ -323,12 +270,6 @@ fn by_kind(format: &mut Fields) -> Result<Constraint> {
             return Err(not_among(format, "kind", other, known));
         }
     })
-}
-
-fn not_among(fields: &Fields, name: &str, found: &str, known: &str) -> ApiError {
-    let path = fields.at(name);
-    let message = format!("'{path}' is '{found}', but must be one of {known}");
-    ApiError::value(path, message)
 }
 
 /// A schema as JSON, or as a string that holds JSON or `$$ANY$$`.
@@ -390,6 +331,7 @@ pub(crate) fn check_name(name: &str, path: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use maskwright::json_schema::KeyOrder;
     use serde_json::json;
 
     use super::*;

@@ -22,10 +22,11 @@ use crate::{
     request::{
         Fields,
         body::Body,
+        extras::Extras,
         messages,
         sampling::{self, Choosing},
         tools::{self, Api, Toolbox},
-        wish::{self, Extras},
+        wish,
     },
     state::{State, new_id, now},
 };

@@ -23,10 +23,11 @@ use crate::{
     request::{
         Fields,
         body::Body,
+        extras::Extras,
         messages,
         sampling::{self, Choosing},
         tools::{self, Api},
-        wish::{self, Extras},
+        wish,
     },
     state::{State, new_id, now},
 };

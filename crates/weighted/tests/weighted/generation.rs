@@ -104,19 +104,28 @@ fn what_has_been_learnt_so_far_does_not_bias() {
     let grammar = grammar("S -> aab [0.5] | b X X [0.5]\nX -> a | b");
     let model = |text: &[TokenId]| if text.len() < 3 { vec![0.5, 0.5, 0.0] } else { vec![0.0, 0.0, 1.0] };
     let mut adapter = Adapter::<Boolean>::new(&grammar, vocabulary()).unwrap();
-    for (fresh, each, seed) in [(6_000, 1, 1), (1_000, 6, 2), (1, 6_000, 3)] {
+    let most = SampleLimits::default().prefixes;
+    let cases =
+        [(6_000, 1, 1, most), (1_000, 6, 2, most), (1, 6_000, 3, most), (1, 6_000, 4, 1), (1, 6_000, 5, 3)];
+    let mut attempts = Vec::new();
+    for (fresh, each, seed, prefixes) in cases {
+        let limits = SampleLimits { prefixes, ..SampleLimits::default() };
         let mut random = Random::new(seed);
-        let mut seen = 0.0;
+        let (mut seen, mut tries) = (0.0, 0);
         for _ in 0..fresh {
             let mut sampler = ExactSampler::new();
             for _ in 0..each {
-                let text = sampler.sample(model, &mut adapter, &mut random, SampleLimits::default()).unwrap();
+                let text = sampler.sample(model, &mut adapter, &mut random, limits).unwrap();
                 seen += f64::from(u8::from(text[0] == TokenId(0))) / 6_000.0;
             }
+            tries += sampler.attempts();
         }
         // One of five texts that are equally likely, and four standard deviations.
         assert!((seen - 0.2).abs() < 4.0 * (0.16f64 / 6_000.0).sqrt(), "{seen} with {fresh} samplers");
+        attempts.push(tries);
     }
+    // With room for the first prefix alone, what is wrong behind `a` is found out again and again.
+    assert!(attempts[2] < 6_100 && attempts[3] > 7_000, "{attempts:?}");
 }
 
 #[test]
@@ -124,7 +133,7 @@ fn what_cannot_be_sampled_is_said() {
     let grammar = grammar("S -> a a a a");
     let mut adapter = Adapter::<Boolean>::new(&grammar, vocabulary()).unwrap();
     let mut sampler = ExactSampler::new();
-    let limits = SampleLimits { attempts: 200, tokens: 10 };
+    let limits = SampleLimits { attempts: 200, tokens: 10, ..SampleLimits::default() };
     let error = sampler.sample(model, &mut adapter, &mut Random::new(1), limits).unwrap_err();
     assert_eq!(error, SampleError::Impossible);
     let endless = |_: &[TokenId]| vec![1.0, 0.0, 0.0];

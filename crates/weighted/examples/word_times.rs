@@ -1,8 +1,8 @@
 //! How long a word takes.
 //!
 //! ```text
-//! measure english OUT          writes a grammar of 10,000 rules and sentences of it into the folder OUT, and times them
-//! measure linear               times texts of growing length under grammars that a deterministic parser could read
+//! word_times english OUT          writes a grammar of 10,000 rules and sentences of it into the folder OUT, and times them
+//! word_times linear [FILE.svg]  times texts of growing length under grammars that a deterministic parser could read, and draws it
 //! ```
 //!
 //! `english` writes `grammar.pcfg`, `sentences.txt` and `ours.json`; `bench/weighted/compare_genlm.py` calls it, and times the same words with genlm-grammar.
@@ -21,8 +21,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["english", folder] => english(Path::new(folder)),
-        ["linear"] => linear(),
-        _ => Err("say `english FOLDER` or `linear`".into()),
+        ["linear"] => linear(None),
+        ["linear", svg] => linear(Some(Path::new(svg))),
+        _ => Err("say `english FOLDER`, `linear` or `linear FILE.svg`".into()),
     }
 }
 
@@ -145,8 +146,9 @@ const LINEAR: [(&str, &str, &[&str]); 5] = [
     ("ambiguous, for comparison", "S -> S S [0.4] | a [0.6]", &["a"]),
 ];
 
-fn linear() -> Result<(), Box<dyn Error>> {
+fn linear(svg: Option<&Path>) -> Result<(), Box<dyn Error>> {
     println!("microseconds for each word in texts of so many words");
+    let mut curves = Vec::new();
     for (name, source, words) in LINEAR {
         let grammar = Pcfg::parse(source, &Options::default()).map_err(|remarks| remarks[0].to_string())?;
         let lengths: &[usize] = if name.starts_with("ambiguous") {
@@ -154,16 +156,23 @@ fn linear() -> Result<(), Box<dyn Error>> {
         } else {
             &[1_000, 2_000, 4_000, 8_000, 16_000]
         };
-        let real: Vec<String> = lengths.iter().map(|length| time::<Real>(&grammar, words, *length)).collect();
-        let boolean: Vec<String> =
-            lengths.iter().map(|length| time::<Boolean>(&grammar, words, *length)).collect();
-        println!("{name:28} {lengths:?}  probability {}  yes or no {}", real.join(" "), boolean.join(" "));
+        let mut real = Vec::new();
+        let mut boolean = Vec::new();
+        for &length in lengths {
+            real.push((length as f64, time::<Real>(&grammar, words, length)?));
+            boolean.push((length as f64, time::<Boolean>(&grammar, words, length)?));
+        }
+        println!("{name:28} {lengths:?}  probability {}  yes or no {}", shown(&real), shown(&boolean));
+        curves.push((name, real));
+    }
+    if let Some(path) = svg {
+        fs::write(path, plot(&curves))?;
     }
     Ok(())
 }
 
-fn time<S: Semiring>(grammar: &Pcfg, words: &[&str], length: usize) -> String {
-    let Ok(mut parser) = Parser::<S>::new(grammar) else { return "-".into() };
+fn time<S: Semiring>(grammar: &Pcfg, words: &[&str], length: usize) -> Result<f64, Box<dyn Error>> {
+    let mut parser = Parser::<S>::new(grammar).map_err(|error| error.to_string())?;
     let mut best = f64::INFINITY;
     for _ in 0..3 {
         parser.reset();
@@ -173,5 +182,48 @@ fn time<S: Semiring>(grammar: &Pcfg, words: &[&str], length: usize) -> String {
         }
         best = best.min(begin.elapsed().as_secs_f64() * 1e6 / length as f64);
     }
-    format!("{best:.2}")
+    Ok(best)
+}
+
+fn shown(points: &[(f64, f64)]) -> String {
+    points.iter().map(|(_, micros)| format!("{micros:.2}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Time for each word over the length of the text, both on logarithmic scales: what is linear in all is level here.
+fn plot(curves: &[(&str, Vec<(f64, f64)>)]) -> String {
+    const COLOURS: [&str; 6] = ["#0f766e", "#b45309", "#6d28d9", "#be123c", "#1d4ed8", "#4d7c0f"];
+    let x = |length: f64| 60.0 + (length / 50.0).log2() / (16_000.0_f64 / 50.0).log2() * 480.0;
+    let y = |micros: f64| 280.0 - (micros / 0.1).log10() / 4.0 * 240.0;
+    let mut out = String::from(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 780 320\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"780\" height=\"320\" fill=\"white\"/>\n<text x=\"60\" y=\"20\">microseconds for each word, by the number of words</text>\n",
+    );
+    for power in -1..=3 {
+        let (micros, at) = (10_f64.powi(power), y(10_f64.powi(power)));
+        let _ = writeln!(
+            out,
+            "<path d=\"M60 {at:.0}H540\" stroke=\"#ddd\"/><text x=\"52\" y=\"{:.0}\" text-anchor=\"end\">{micros}</text>",
+            at + 4.0
+        );
+    }
+    for length in [50, 200, 1_000, 4_000, 16_000] {
+        let _ = writeln!(
+            out,
+            "<text x=\"{:.0}\" y=\"300\" text-anchor=\"middle\">{length}</text>",
+            x(f64::from(length))
+        );
+    }
+    for (number, (name, points)) in curves.iter().enumerate() {
+        let colour = COLOURS[number % COLOURS.len()];
+        let line: Vec<String> =
+            points.iter().map(|(length, micros)| format!("{:.1},{:.1}", x(*length), y(*micros))).collect();
+        let _ = writeln!(
+            out,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
+            line.join(" ")
+        );
+        let name = name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let _ = writeln!(out, "<text x=\"556\" y=\"{}\" fill=\"{colour}\">{name}</text>", 60 + 20 * number);
+    }
+    out + "</svg>\n"
 }

@@ -1,0 +1,293 @@
+//! Compilers and compiled constraints, on the compile service.
+
+use core::ffi::c_char;
+use core::time::Duration;
+use std::sync::Arc;
+
+use maskwright::Options;
+use maskwright::service::{Client, Handle, Service, Settings, Ticket};
+use serde_json::Value;
+
+use crate::matcher::Matcher;
+use crate::pointer::{Given, Mut, Out, Owned, Ref, Versioned, read_or_zero};
+use crate::status::{Failure, Status, discard, guard};
+use crate::vocabulary::Vocabulary;
+
+/// `mw_compiler`: a vocabulary, workers, a cache.
+#[derive(Debug)]
+pub struct Compiler {
+    pub(crate) client: Client,
+    pub(crate) vocabulary: Vocabulary,
+}
+
+/// `mw_constraint`: compiled, and shared by any number of texts.
+#[derive(Debug)]
+pub struct Constraint {
+    handle: Arc<Handle>,
+    vocabulary: Vocabulary,
+}
+
+/// `mw_request`: a constraint that is being compiled.
+#[derive(Debug)]
+pub struct Request {
+    ticket: Ticket,
+    vocabulary: Vocabulary,
+}
+
+/// `mw_compiler_options`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct CompilerOptions<'c> {
+    struct_size: usize,
+    workers: usize,
+    cache_bytes: usize,
+    compile_bytes: usize,
+    queue: usize,
+    timeout_ms: usize,
+    failures_ms: usize,
+    languages: Ref<'c, c_char>,
+}
+
+// SAFETY: it is `repr(C)`, and holds a size, numbers and a pointer.
+unsafe impl Versioned for CompilerOptions<'_> {
+    const NAME: &'static str = "mw_compiler_options";
+    const FIRST: usize = size_of::<Self>();
+}
+
+/// A compiler for a vocabulary.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_compiler_new(
+    vocabulary: Ref<'_, Vocabulary>,
+    options: Ref<'_, CompilerOptions<'_>>,
+    compiler: Out<'_, Given<Compiler>>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let compiler = compiler.get("compiler")?.write(Given::none());
+        let options = read_or_zero(options, "options")?;
+        let languages = options.languages()?;
+        *compiler = Given::new(Compiler::new(vocabulary.get("vocabulary")?, options.settings(), languages)?);
+        Ok(())
+    })
+}
+
+/// Gives a compiler back.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_compiler_free(compiler: Owned<Compiler>) {
+    discard(compiler);
+}
+
+/// Compiles a constraint, or finds it in the cache, and waits for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_compile(
+    compiler: Ref<'_, Compiler>,
+    kind: u32,
+    text: Ref<'_, u8>,
+    text_length: usize,
+    constraint: Out<'_, Given<Constraint>>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let constraint = constraint.get("constraint")?.write(Given::none());
+        let compiler = compiler.get("compiler")?;
+        let source = source(kind, text.text("text", text_length)?)?;
+        *constraint = Given::new(compiler.compile(&source)?);
+        Ok(())
+    })
+}
+
+/// The same for a list of choices.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_compile_choice(
+    compiler: Ref<'_, Compiler>,
+    choices: Ref<'_, Ref<'_, c_char>>,
+    choice_count: usize,
+    constraint: Out<'_, Given<Constraint>>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let constraint = constraint.get("constraint")?.write(Given::none());
+        let compiler = compiler.get("compiler")?;
+        let choices = choices.list("choices", choice_count)?;
+        let choices =
+            choices.iter().map(|choice| choice.c_text("a choice")).collect::<Result<Vec<_>, _>>()?;
+        *constraint = Given::new(compiler.compile(&maskwright::Constraint::choice(choices))?);
+        Ok(())
+    })
+}
+
+/// Asks for a constraint, and does not wait for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_request_new(
+    compiler: Ref<'_, Compiler>,
+    kind: u32,
+    text: Ref<'_, u8>,
+    text_length: usize,
+    request: Out<'_, Given<Request>>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let request = request.get("request")?.write(Given::none());
+        let compiler = compiler.get("compiler")?;
+        let source = source(kind, text.text("text", text_length)?)?;
+        let ticket = compiler.client.request(&source);
+        *request = Given::new(Request { ticket, vocabulary: compiler.vocabulary.clone() });
+        Ok(())
+    })
+}
+
+/// Waits for a constraint for some time.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_request_wait(
+    request: Ref<'_, Request>,
+    milliseconds: u64,
+    constraint: Out<'_, Given<Constraint>>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let constraint = constraint.get("constraint")?.write(Given::none());
+        let request = request.get("request")?;
+        let time = Duration::from_millis(milliseconds);
+        let result = if time.is_zero() { request.ticket.try_get() } else { request.ticket.wait_for(time) };
+        let pending = || Failure::new(Status::Pending, "the constraint is not compiled yet");
+        let handle = result.ok_or_else(pending)??;
+        *constraint = Given::new(Constraint { handle, vocabulary: request.vocabulary.clone() });
+        Ok(())
+    })
+}
+
+/// Gives a request back. If nobody else waits for its constraint, compiling it stops.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_request_free(request: Owned<Request>) {
+    discard(request);
+}
+
+/// Gives a constraint back.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_constraint_free(constraint: Owned<Constraint>) {
+    discard(constraint);
+}
+
+impl CompilerOptions<'_> {
+    /// What is zero is as the service has it.
+    fn settings(&self) -> Settings {
+        let default = Settings::default();
+        let number = |given: usize, usual: usize| if given == 0 { usual } else { given };
+        let time = |given: usize, usual| if given == 0 { usual } else { Duration::from_millis(given as u64) };
+        Settings {
+            workers: number(self.workers, default.workers),
+            budget: number(self.cache_bytes, default.budget),
+            memory: number(self.compile_bytes, default.memory),
+            queue: number(self.queue, default.queue),
+            timeout: time(self.timeout_ms, default.timeout),
+            failures_for: time(self.failures_ms, default.failures_for),
+        }
+    }
+
+    fn languages(&self) -> Result<Options, Failure> {
+        let Some(_) = self.languages.optional("options.languages")? else { return Ok(Options::default()) };
+        read_languages(self.languages.c_text("options.languages")?)
+    }
+}
+
+/// Options of the languages, as JSON. What is not named is as usual, and what nobody knows is an error.
+fn read_languages(text: &str) -> Result<Options, Failure> {
+    let wrong = |error: String| Failure::argument(format!("options.languages: {error}"));
+    let given: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    let options: Options = serde_json::from_value(given.clone()).map_err(|error| wrong(error.to_string()))?;
+    // Reading passes over what it does not know. What was read is therefore written again, and must have a place for all that was given.
+    let read = serde_json::to_value(&options).map_err(|error| wrong(error.to_string()))?;
+    match unknown(&given, &read, "") {
+        Some(place) => Err(wrong(format!("there is no option {place}"))),
+        None => Ok(options),
+    }
+}
+
+/// The path of an option that is given and was not read. Recursion is as deep as the text that serde has read, which has a limit.
+fn unknown(given: &Value, read: &Value, path: &str) -> Option<String> {
+    let given = given.as_object()?;
+    given.iter().find_map(|(key, value)| {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        match read.get(key) {
+            Some(read) => unknown(value, read, &path),
+            None => Some(path),
+        }
+    })
+}
+
+/// `MW_REGEX` and so on.
+fn source(kind: u32, text: &str) -> Result<maskwright::Constraint, Failure> {
+    Ok(match kind {
+        1 => maskwright::Constraint::regex(text),
+        2 => maskwright::Constraint::Choice(read_choices(text)?),
+        3 => maskwright::Constraint::ebnf(text),
+        4 => maskwright::Constraint::gbnf(text),
+        5 => maskwright::Constraint::lark(text),
+        6 => maskwright::Constraint::json_schema(text),
+        7 => maskwright::Constraint::structural_tag(text),
+        _ => return Err(Failure::argument(format!("there is no kind of constraint {kind}"))),
+    })
+}
+
+fn read_choices(text: &str) -> Result<Vec<String>, Failure> {
+    let wrong = |error| format!("choices are a JSON array of strings: {error}");
+    serde_json::from_str(text).map_err(|error| Failure::new(Status::Constraint, wrong(error)))
+}
+
+impl Compiler {
+    pub(crate) fn new(
+        vocabulary: &Vocabulary,
+        settings: Settings,
+        languages: Options,
+    ) -> Result<Self, Failure> {
+        let service = Service::new(settings)
+            .map_err(|error| Failure::new(Status::Limit, format!("cannot start a thread: {error}")))?;
+        let backend = Arc::new(maskwright::Compiler::new(vocabulary.tokens.clone()));
+        let client = service.client(backend).with_options(languages);
+        Ok(Self { client, vocabulary: vocabulary.clone() })
+    }
+
+    pub(crate) fn compile(&self, source: &maskwright::Constraint) -> Result<Constraint, Failure> {
+        let handle = self.client.compile(source)?;
+        Ok(Constraint { handle, vocabulary: self.vocabulary.clone() })
+    }
+}
+
+impl Constraint {
+    pub(crate) fn matcher(&self) -> Matcher {
+        Matcher::new(self.handle.matcher(), self.vocabulary.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_languages_are_read_whole_or_not_at_all() {
+        let options =
+            read_languages(r#"{"json_schema": {"whitespace": "compact", "limits": {"rules": 7}}}"#).unwrap();
+        assert_eq!(options.json_schema.whitespace, maskwright::json_schema::Whitespace::Compact);
+        assert_eq!(options.json_schema.limits.rules, 7);
+        assert_eq!(options.regex, Options::default().regex);
+        let flexible = r#"{"json_schema": {"whitespace": {"flexible": {"max_run": 3}}}}"#;
+        let flexible = read_languages(flexible).unwrap();
+        assert_eq!(
+            flexible.json_schema.whitespace,
+            maskwright::json_schema::Whitespace::Flexible { max_run: 3 }
+        );
+        let message = |text| read_languages(text).unwrap_err().to_string();
+        assert_eq!(
+            message(r#"{"json_schema": {"colour": 1}}"#),
+            "options.languages: there is no option json_schema.colour"
+        );
+        assert_eq!(message(r#"{"yaml": {}}"#), "options.languages: there is no option yaml");
+        assert!(message(r#"{"json_schema": {"whitespace": "wide"}}"#).contains("unknown variant"));
+        assert!(message("{").starts_with("options.languages: EOF"));
+    }
+}

@@ -1,0 +1,29 @@
+//! Writing −∞ into the logits of forbidden tokens.
+
+use core::ffi::c_char;
+
+use maskwright::apply;
+
+use crate::pointer::{Mut, Ref};
+use crate::status::{Failure, Status, guard};
+
+/// Forbids, in place, the tokens whose bit is 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_apply_mask(
+    logits: Mut<'_, f32>,
+    logit_count: usize,
+    words: Ref<'_, u32>,
+    word_count: usize,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let logits = logits.list("logits", logit_count)?;
+        let words = words.list("words", word_count)?;
+        if words.len() < logits.len().div_ceil(32) {
+            return Err(Failure::too_short("words", words.len(), logits.len().div_ceil(32)));
+        }
+        apply::mask(logits, words);
+        Ok(())
+    })
+}

@@ -1,0 +1,369 @@
+//! One text being written.
+
+use core::ffi::c_char;
+
+use maskwright::backend::Status as Place;
+use maskwright::{Budget, Seam, TokenId, service};
+
+use crate::compiler::Constraint;
+use crate::pointer::{Given, Mut, Out, Owned, Ref};
+use crate::status::{Failure, Status, discard, guard, write_list};
+use crate::vocabulary::{Vocabulary, no_token, numbers};
+
+/// So many forced bytes are looked at in one call.
+pub(crate) const FORCED_BYTES: usize = 1_024;
+
+/// `MW_NO_BUDGET`.
+const NO_BUDGET: u32 = u32::MAX;
+
+/// `mw_matcher`: the state of one text.
+#[derive(Debug)]
+pub struct Matcher {
+    inner: service::Matcher,
+    vocabulary: Vocabulary,
+    /// Whether a call did not come to its end. Then nobody knows what state it left behind.
+    is_broken: bool,
+}
+
+/// A matcher at the beginning of a text.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_new(
+    constraint: Ref<'_, Constraint>,
+    matcher: Out<'_, Given<Matcher>>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let matcher = matcher.get("matcher")?.write(Given::none());
+        *matcher = Given::new(constraint.get("constraint")?.matcher());
+        Ok(())
+    })
+}
+
+/// An independent matcher at the same place, with the same history.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_clone(
+    matcher: Ref<'_, Matcher>,
+    copy: Out<'_, Given<Matcher>>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let copy = copy.get("copy")?.write(Given::none());
+        *copy = Given::new(matcher.get("matcher")?.fork()?);
+        Ok(())
+    })
+}
+
+/// Writes which tokens may come next.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_fill_mask(
+    matcher: Mut<'_, Matcher>,
+    words: Mut<'_, u32>,
+    word_count: usize,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let matcher = matcher.get("matcher")?;
+        matcher.fill_mask(words.list("words", word_count)?)
+    })
+}
+
+/// Takes a token.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_accept(
+    matcher: Mut<'_, Matcher>,
+    token: u32,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || matcher.get("matcher")?.accept(TokenId(token)))
+}
+
+/// Takes some tokens, all or none.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_accept_tokens(
+    matcher: Mut<'_, Matcher>,
+    tokens: Ref<'_, u32>,
+    token_count: usize,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let matcher = matcher.get("matcher")?;
+        matcher.accept_all(tokens.list("tokens", token_count)?)
+    })
+}
+
+/// Takes some bytes, as one step.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_accept_bytes(
+    matcher: Mut<'_, Matcher>,
+    bytes: Ref<'_, u8>,
+    byte_count: usize,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let matcher = matcher.get("matcher")?;
+        let bytes = bytes.list("bytes", byte_count)?;
+        matcher.engine(|engine| engine.accept_bytes(bytes).map_err(Failure::from))
+    })
+}
+
+/// How many of some tokens could be taken, one after the other.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_try_tokens(
+    matcher: Mut<'_, Matcher>,
+    tokens: Ref<'_, u32>,
+    token_count: usize,
+    accepted: Out<'_, usize>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let accepted = accepted.get("accepted")?.write(0);
+        *accepted = matcher.get("matcher")?.validate(tokens.list("tokens", token_count)?)?;
+        Ok(())
+    })
+}
+
+/// Undoes the last steps.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_rollback(
+    matcher: Mut<'_, Matcher>,
+    steps: usize,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || matcher.get("matcher")?.rollback(steps))
+}
+
+/// Back to the beginning of the text.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_reset(
+    matcher: Mut<'_, Matcher>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || matcher.get("matcher")?.reset())
+}
+
+/// Where the text stands.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_state(
+    matcher: Mut<'_, Matcher>,
+    state: Out<'_, u32>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let state = state.get("state")?.write(0);
+        *state = match matcher.get("matcher")?.place()? {
+            Place::Open => 0,
+            Place::Accepting => 1,
+            Place::Stopped => 2,
+            Place::Terminated => 3,
+        };
+        Ok(())
+    })
+}
+
+/// From now on only what can be completed in time is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_set_budget(
+    matcher: Mut<'_, Matcher>,
+    tokens: u32,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let budget = (tokens != NO_BUDGET).then_some(Budget::with_end(tokens));
+        let failed = |error| Failure::new(Status::Limit, error);
+        matcher.get("matcher")?.engine(|engine| engine.set_budget(budget).map_err(failed))
+    })
+}
+
+/// The bytes that every complete text must go on with.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_forced_bytes(
+    matcher: Mut<'_, Matcher>,
+    bytes: Mut<'_, u8>,
+    capacity: usize,
+    length: Out<'_, usize>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let matcher = matcher.get("matcher")?;
+        let limit = capacity.min(FORCED_BYTES);
+        let forced = matcher.engine(|engine| Ok(engine.forced_bytes(limit)))?;
+        write_list(&forced, bytes, capacity, length, "bytes")
+    })
+}
+
+/// The tokens that the tokenizer itself has next in every complete text.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_forced_tokens(
+    matcher: Mut<'_, Matcher>,
+    before: Ref<'_, u32>,
+    before_count: usize,
+    tokens: Mut<'_, u32>,
+    capacity: usize,
+    count: Out<'_, usize>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let matcher = matcher.get("matcher")?;
+        let before: Vec<_> = before.list("before", before_count)?.iter().copied().map(TokenId).collect();
+        let mut forced = matcher.forced_tokens(&before)?;
+        // The beginning of what is forced is forced.
+        forced.truncate(capacity);
+        write_list(&numbers(&forced), tokens, capacity, count, "tokens")
+    })
+}
+
+/// Gives a matcher back.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_free(matcher: Owned<Matcher>) {
+    discard(matcher);
+}
+
+impl Matcher {
+    pub(crate) fn new(inner: service::Matcher, vocabulary: Vocabulary) -> Self {
+        Self { inner, vocabulary, is_broken: false }
+    }
+
+    pub(crate) fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    pub(crate) fn fork(&self) -> Result<Self, Failure> {
+        self.check()?;
+        Ok(Self::new(self.inner.fork(), self.vocabulary.clone()))
+    }
+
+    pub(crate) fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), Failure> {
+        self.run(|inner| inner.fill_mask(words).map_err(Failure::from))
+    }
+
+    pub(crate) fn accept(&mut self, token: TokenId) -> Result<(), Failure> {
+        self.known(token)?;
+        self.run(|inner| {
+            inner.accept(token).map_err(|error| Failure::from(error).about(&format!("token {token}")))
+        })
+    }
+
+    pub(crate) fn accept_all(&mut self, tokens: &[u32]) -> Result<(), Failure> {
+        for (taken, token) in tokens.iter().enumerate() {
+            if let Err(failure) = self.accept(TokenId(*token)) {
+                self.rollback(taken)?;
+                return Err(failure.about(&format!("number {taken} of {}", tokens.len())));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn validate(&mut self, tokens: &[u32]) -> Result<usize, Failure> {
+        let tokens: Vec<_> = tokens.iter().copied().map(TokenId).collect();
+        self.engine(|engine| Ok(engine.validate(&tokens)))
+    }
+
+    pub(crate) fn rollback(&mut self, steps: usize) -> Result<(), Failure> {
+        self.run(|inner| inner.rollback(steps).map_err(Failure::from))
+    }
+
+    pub(crate) fn reset(&mut self) -> Result<(), Failure> {
+        self.run(|inner| {
+            inner.reset();
+            Ok(())
+        })
+    }
+
+    pub(crate) fn place(&mut self) -> Result<Place, Failure> {
+        self.run(|inner| Ok(inner.status()))
+    }
+
+    /// Whether the end was accepted. This is less work than to find out where the text stands.
+    pub(crate) fn is_terminated(&mut self) -> Result<bool, Failure> {
+        self.engine(|engine| Ok(engine.is_terminated()))
+    }
+
+    pub(crate) fn forced_tokens(&mut self, before: &[TokenId]) -> Result<Vec<TokenId>, Failure> {
+        let vocabulary = self.vocabulary.clone();
+        // Where the tokenizer does not say how a text is cut, nothing is certain.
+        let encode = |text: &str| vocabulary.encode(text).ok();
+        self.engine(|engine| Ok(engine.forced_tokens(before, FORCED_BYTES, Seam::Keep, &encode).tokens))
+    }
+
+    /// Does something that only our own engine can do.
+    pub(crate) fn engine<R>(
+        &mut self,
+        body: impl FnOnce(&mut maskwright::Matcher) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        self.run(|inner| match inner.inner().as_engine() {
+            Some(engine) => body(engine),
+            None => Err(Failure::new(Status::Internal, "this is no matcher of our engine")),
+        })
+    }
+
+    fn known(&self, token: TokenId) -> Result<(), Failure> {
+        let size = self.vocabulary.tokens.size();
+        if token.index() < size { Ok(()) } else { Err(no_token(token, size)) }
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if !self.is_broken {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Status::Internal,
+            "an earlier call failed with a panic; free this matcher and start anew",
+        ))
+    }
+
+    /// Does something, and remembers if that does not come to an end.
+    fn run<R>(
+        &mut self,
+        body: impl FnOnce(&mut service::Matcher) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        self.check()?;
+        self.is_broken = true;
+        let result = body(&mut self.inner);
+        self.is_broken = false;
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright::Options;
+    use maskwright::service::Settings;
+
+    use super::*;
+    use crate::compiler::Compiler;
+    use crate::status::catch;
+    use crate::vocabulary::{Encoder, TokenKind};
+
+    #[test]
+    fn a_matcher_in_which_something_panicked_refuses_to_go_on() {
+        let tokens = [(TokenKind::Ordinary, &b"a"[..]), (TokenKind::Special, b"<end>")];
+        let vocabulary = Vocabulary::build(&tokens, &[TokenId(1)], 0, Encoder::Unknown).unwrap();
+        let compiler = Compiler::new(&vocabulary, Settings::default(), Options::default()).unwrap();
+        let mut matcher = compiler.compile(&maskwright::Constraint::regex("aa")).unwrap().matcher();
+        matcher.accept(TokenId(0)).unwrap();
+        // A failure is no panic.
+        assert!(matcher.accept(TokenId(1)).is_err() && matcher.accept(TokenId(9)).is_err());
+        let mut copy = matcher.fork().unwrap();
+        let failed = catch(|| matcher.engine(|_| -> Result<(), Failure> { panic!("oh") }));
+        assert!(failed.unwrap_err().to_string().contains("oh"));
+        let refused = matcher.fill_mask(&mut [0]).unwrap_err().to_string();
+        assert!(refused.contains("start anew"), "{refused}");
+        assert!(matcher.accept(TokenId(0)).is_err() && matcher.reset().is_err() && matcher.fork().is_err());
+        // Others do not mind.
+        copy.accept(TokenId(0)).unwrap();
+        assert_eq!(copy.place().unwrap(), Place::Stopped);
+    }
+}

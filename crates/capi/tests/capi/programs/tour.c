@@ -1,0 +1,236 @@
+/* Every function once, as it is meant. */
+#include "small.h"
+
+static mw_matcher *start(const mw_compiler *compiler, uint32_t kind, const char *text) {
+    mw_constraint *constraint;
+    mw_matcher *matcher;
+    EXPECT(MW_OK, mw_compile(compiler, kind, text, strlen(text), &constraint, SAY));
+    EXPECT(MW_OK, mw_matcher_new(constraint, &matcher, SAY));
+    mw_constraint_free(constraint);
+    return matcher;
+}
+
+/* A constraint of each kind, with a text that it accepts whole and one of which it refuses the last character. */
+static void kinds(const mw_compiler *compiler) {
+    static const struct {
+        uint32_t kind;
+        const char *source, *good, *bad;
+    } cases[] = {
+        {MW_REGEX, "[a-c]{2,3}", "abc", "d"},
+        {MW_CHOICE, "[\"yes\", \"no\", \"na\\u00efve\"]", "yes", "yen"},
+        {MW_EBNF, "root ::= \"(\" root \")\" | \"x\"", "((x))", "(()"},
+        {MW_GBNF, "root ::= [0-9]+ (\",\" [0-9]+)*", "1,23,4", "1,,"},
+        {MW_LARK, "start: NAME \"=\" NAME\nNAME: /[a-z]+/", "a=b", "a=="},
+        {MW_JSON_SCHEMA, "{\"type\": \"array\", \"items\": {\"type\": \"boolean\"}, \"maxItems\": 2}", "[true,false]", "[true,false,"},
+        {MW_STRUCTURAL_TAG,
+         "{\"type\": \"structural_tag\", \"format\": {\"type\": \"tag\", \"begin\": \"<a>\", \"content\": {\"type\": \"regex\", \"pattern\": \"[0-9]+\"}, \"end\": \"</a>\"}}",
+         "<a>12</a>", "<a>x"},
+    };
+    size_t i;
+    for (i = 0; i < COUNT(cases); i++) {
+        mw_matcher *matcher = start(compiler, cases[i].kind, cases[i].source);
+        size_t length = strlen(cases[i].good), accepted;
+        uint32_t tokens[64], j;
+        EXPECT(MW_OK, mw_matcher_accept_bytes(matcher, (const uint8_t *)cases[i].good, length, SAY));
+        CHECK(state_of(matcher) >= MW_ACCEPTING);
+        EXPECT(MW_OK, mw_matcher_rollback(matcher, 1, SAY));
+        CHECK(state_of(matcher) == MW_OPEN);
+        length = strlen(cases[i].bad);
+        for (j = 0; j < length; j++) tokens[j] = (uint32_t)(unsigned char)cases[i].bad[j];
+        EXPECT(MW_OK, mw_matcher_try_tokens(matcher, tokens, length, &accepted, SAY));
+        CHECK(accepted == length - 1);
+        mw_matcher_free(matcher);
+    }
+}
+
+/* A text from its beginning to its end, and back. */
+static void text(const mw_compiler *compiler) {
+    mw_matcher *matcher = start(compiler, MW_REGEX, "the answer is (yes|no!?)"), *copy;
+    uint32_t words[SMALL_MASK + 1], tokens[8], before[1];
+    uint8_t bytes[64];
+    size_t count, i;
+    before[0] = word("a");
+
+    EXPECT(MW_OK, mw_matcher_forced_bytes(matcher, bytes, sizeof bytes, &count, SAY));
+    CHECK(count == 14 && memcmp(bytes, "the answer is ", 14) == 0);
+    EXPECT(MW_OK, mw_matcher_forced_bytes(matcher, bytes, 3, &count, SAY));
+    CHECK(count == 3);
+    EXPECT(MW_OK, mw_matcher_forced_tokens(matcher, before, 1, tokens, COUNT(tokens), &count, SAY));
+    CHECK(count >= 1 && tokens[0] == word("the "));
+    EXPECT(MW_OK, mw_matcher_forced_tokens(matcher, before, 1, tokens, 0, &count, SAY));
+    CHECK(count == 0);
+
+    tokens[0] = word("the ");
+    tokens[1] = word("answer");
+    tokens[2] = word(" is ");
+    EXPECT(MW_OK, mw_matcher_accept_tokens(matcher, tokens, 3, SAY));
+    words[SMALL_MASK] = 77;
+    EXPECT(MW_OK, mw_matcher_fill_mask(matcher, words, COUNT(words), SAY));
+    CHECK(words[SMALL_MASK] == 0);
+    for (i = 0; i < SMALL_COUNT; i++) {
+        int expected = i == word("yes") || i == word("no") || i == word("y") || i == word("n");
+        CHECK(allows(words, (uint32_t)i) == expected);
+    }
+    CHECK(state_of(matcher) == MW_OPEN);
+
+    EXPECT(MW_OK, mw_matcher_accept(matcher, word("no"), SAY));
+    CHECK(state_of(matcher) == MW_ACCEPTING);
+    EXPECT(MW_OK, mw_matcher_clone(matcher, &copy, SAY));
+    EXPECT(MW_OK, mw_matcher_accept(copy, word("!"), SAY));
+    CHECK(state_of(copy) == MW_STOPPED);
+    EXPECT(MW_OK, mw_matcher_accept(copy, SMALL_END, SAY));
+    CHECK(state_of(copy) == MW_TERMINATED);
+    CHECK(state_of(matcher) == MW_ACCEPTING);
+    mw_matcher_free(matcher);
+
+    EXPECT(MW_OK, mw_matcher_rollback(copy, 2, SAY));
+    CHECK(state_of(copy) == MW_ACCEPTING);
+    EXPECT(MW_OK, mw_matcher_reset(copy, SAY));
+    CHECK(state_of(copy) == MW_OPEN);
+    EXPECT(MW_OK, mw_matcher_accept(copy, word("the "), SAY));
+    mw_matcher_free(copy);
+}
+
+/* With a budget a text comes to its end. */
+static void budgets(const mw_compiler *compiler) {
+    mw_matcher *matcher = start(compiler, MW_REGEX, "[a-z]*!");
+    uint32_t words[SMALL_MASK], i, left;
+    EXPECT(MW_LIMIT, mw_matcher_set_budget(matcher, 1, SAY));
+    CHECK(strstr(message, "2 are needed") != NULL);
+    EXPECT(MW_OK, mw_matcher_set_budget(matcher, 4, SAY));
+    for (left = 4; left > 0; left--) {
+        EXPECT(MW_OK, mw_matcher_fill_mask(matcher, words, SMALL_MASK, SAY));
+        for (i = 0; i < SMALL_COUNT; i++) {
+            int is_letter = (i >= 'a' && i <= 'z') || i == word("yes") || i == word("no") || i == word("answer") || i == word("true") ||
+                            i == word("false") || i == word("name");
+            CHECK(allows(words, i) == (left > 2 ? is_letter || i == '!' : left == 2 ? i == '!' : i == SMALL_END));
+        }
+        EXPECT(MW_OK, mw_matcher_accept(matcher, left > 2 ? word("answer") : left == 2 ? word("!") : (uint32_t)SMALL_END, SAY));
+    }
+    CHECK(state_of(matcher) == MW_TERMINATED);
+    EXPECT(MW_OK, mw_matcher_rollback(matcher, 2, SAY));
+    EXPECT(MW_NOT_ALLOWED, mw_matcher_accept(matcher, word("a"), SAY));
+    EXPECT(MW_OK, mw_matcher_set_budget(matcher, MW_NO_BUDGET, SAY));
+    EXPECT(MW_OK, mw_matcher_accept(matcher, word("a"), SAY));
+    mw_matcher_free(matcher);
+}
+
+static void logits(const mw_compiler *compiler) {
+    mw_matcher *matcher = start(compiler, MW_REGEX, "yes");
+    uint32_t words[SMALL_MASK], i;
+    float row[SMALL_COUNT];
+    EXPECT(MW_OK, mw_matcher_fill_mask(matcher, words, SMALL_MASK, SAY));
+    for (i = 0; i < SMALL_COUNT; i++) row[i] = (float)i;
+    EXPECT(MW_OK, mw_apply_mask(row, SMALL_COUNT, words, SMALL_MASK, SAY));
+    for (i = 0; i < SMALL_COUNT; i++) {
+        if (i == word("yes") || i == word("y"))
+            CHECK(row[i] >= (float)i && row[i] <= (float)i);
+        else
+            CHECK(row[i] < -1e38f);
+    }
+    mw_matcher_free(matcher);
+}
+
+static void vocabulary(const mw_vocabulary *vocabulary) {
+    uint32_t tokens[8], kind;
+    uint8_t bytes[16];
+    size_t count;
+    CHECK(mw_vocabulary_size(vocabulary) == SMALL_COUNT && mw_vocabulary_mask_words(vocabulary) == SMALL_MASK);
+    EXPECT(MW_OK, mw_vocabulary_eos(vocabulary, tokens, COUNT(tokens), &count, SAY));
+    CHECK(count == 1 && tokens[0] == SMALL_END);
+    EXPECT(MW_OK, mw_vocabulary_token(vocabulary, SMALL_TOOL, &kind, bytes, sizeof bytes, &count, SAY));
+    CHECK(kind == MW_TOKEN_SPECIAL && count == 6 && memcmp(bytes, "<tool>", 6) == 0);
+    EXPECT(MW_OK, mw_vocabulary_token(vocabulary, word("yes"), &kind, bytes, sizeof bytes, &count, SAY));
+    CHECK(kind == MW_TOKEN_ORDINARY && count == 3 && memcmp(bytes, "yes", 3) == 0);
+    EXPECT(MW_OK, mw_vocabulary_token(vocabulary, SMALL_GAP, &kind, bytes, sizeof bytes, &count, SAY));
+    CHECK(kind == MW_TOKEN_UNUSED && count == 0);
+    EXPECT(MW_OK, mw_vocabulary_encode(vocabulary, "yes, \xC3\xA9", 7, tokens, COUNT(tokens), &count, SAY));
+    CHECK(count == 4 && tokens[0] == word("yes") && tokens[3] == word("\xC3\xA9"));
+    EXPECT(MW_OK, mw_vocabulary_decode(vocabulary, tokens, 4, bytes, sizeof bytes, &count, SAY));
+    CHECK(count == 7 && memcmp(bytes, "yes, \xC3\xA9", 7) == 0);
+}
+
+/* A request that is not waited for, and the cache. */
+static void requests(const mw_compiler *compiler) {
+    static const char pattern[] = "[a-z]{3} or else";
+    mw_request *request;
+    mw_constraint *first, *second;
+    mw_statistics before = MW_STATISTICS_INIT, after = MW_STATISTICS_INIT;
+    mw_status status;
+    size_t length, again;
+    char *page;
+    EXPECT(MW_OK, mw_compiler_statistics(compiler, &before, SAY));
+    EXPECT(MW_OK, mw_request_new(compiler, MW_REGEX, pattern, sizeof pattern - 1, &request, SAY));
+    status = mw_request_wait(request, 0, &first, SAY);
+    CHECK(status == MW_OK || status == MW_PENDING);
+    if (status == MW_OK) mw_constraint_free(first);
+    EXPECT(MW_OK, mw_request_wait(request, 60000, &first, SAY));
+    EXPECT(MW_OK, mw_request_wait(request, 0, &second, SAY));
+    mw_request_free(request);
+    mw_constraint_free(first);
+    mw_constraint_free(second);
+    EXPECT(MW_OK, mw_compile(compiler, MW_REGEX, pattern, sizeof pattern - 1, &first, SAY));
+    mw_constraint_free(first);
+    EXPECT(MW_OK, mw_compiler_statistics(compiler, &after, SAY));
+    CHECK(after.requests_missed == before.requests_missed + 1 && after.requests_hit == before.requests_hit + 1);
+    CHECK(after.compiled == before.compiled + 1 && after.cache_entries == before.cache_entries + 1);
+    CHECK(after.masks >= 2 && after.matchers >= 9 && after.tokens >= 5 && after.panicked == 0);
+
+    EXPECT(MW_TOO_SHORT, mw_compiler_prometheus(compiler, NULL, 0, &length, SAY));
+    page = (char *)malloc(length + 1);
+    CHECK(page != NULL);
+    EXPECT(MW_OK, mw_compiler_prometheus(compiler, page, length + 1, &again, SAY));
+    CHECK(again == length && strlen(page) == length && strstr(page, "maskwright_") != NULL);
+    free(page);
+}
+
+static void choices(const mw_compiler *compiler) {
+    static const char *const list[] = {"yes", "no", "the \"answer\""};
+    mw_constraint *constraint;
+    mw_matcher *matcher;
+    EXPECT(MW_OK, mw_compile_choice(compiler, list, COUNT(list), &constraint, SAY));
+    EXPECT(MW_OK, mw_matcher_new(constraint, &matcher, SAY));
+    EXPECT(MW_OK, mw_matcher_accept_bytes(matcher, (const uint8_t *)list[2], strlen(list[2]), SAY));
+    CHECK(state_of(matcher) == MW_STOPPED);
+    mw_constraint_free(constraint);
+    mw_matcher_free(matcher);
+}
+
+/* Options of the languages change what a schema means. */
+static void languages(const mw_vocabulary *vocabulary) {
+    static const char schema[] = "{\"type\": \"array\", \"items\": {\"const\": 1}}";
+    mw_compiler_options options = MW_COMPILER_OPTIONS_INIT;
+    mw_compiler *compiler;
+    mw_matcher *matcher;
+    options.workers = 1;
+    options.timeout_ms = 60000;
+    options.languages = "{\"json_schema\": {\"whitespace\": \"compact\"}}";
+    EXPECT(MW_OK, mw_compiler_new(vocabulary, &options, &compiler, SAY));
+    matcher = start(compiler, MW_JSON_SCHEMA, schema);
+    /* What is compiled outlives its compiler. */
+    mw_compiler_free(compiler);
+    EXPECT(MW_NOT_ALLOWED, mw_matcher_accept_bytes(matcher, (const uint8_t *)"[ 1]", 4, SAY));
+    EXPECT(MW_OK, mw_matcher_accept_bytes(matcher, (const uint8_t *)"[1,1]", 5, SAY));
+    CHECK(state_of(matcher) == MW_STOPPED);
+    mw_matcher_free(matcher);
+}
+
+int main(void) {
+    mw_vocabulary *small = small_vocabulary();
+    mw_compiler *compiler;
+    CHECK(strcmp(mw_version(), MW_HEADER_VERSION) == 0 && strcmp(mw_status_name(MW_NOT_ALLOWED), "MW_NOT_ALLOWED") == 0);
+    EXPECT(MW_OK, mw_compiler_new(small, NULL, &compiler, SAY));
+    vocabulary(small);
+    languages(small);
+    /* So does a compiler its vocabulary. */
+    mw_vocabulary_free(small);
+    kinds(compiler);
+    text(compiler);
+    budgets(compiler);
+    logits(compiler);
+    choices(compiler);
+    requests(compiler);
+    mw_compiler_free(compiler);
+    printf("all is well\n");
+    return 0;
+}

@@ -1,0 +1,76 @@
+//! A list of problems as an error: all that is wrong with a document, so that a person can mend it at once.
+
+use core::fmt;
+
+/// How many problems an error spells out; the rest is counted.
+const SHOWN: usize = 20;
+
+/// Why a document was refused: a list of problems, each with its place and a way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problems<P> {
+    problems: Vec<P>,
+    more: usize,
+}
+
+impl<P> Default for Problems<P> {
+    fn default() -> Self {
+        Self { problems: Vec::new(), more: 0 }
+    }
+}
+
+impl<P: PartialEq> Problems<P> {
+    /// The problems, in the order in which they were met. At most twenty are kept.
+    pub fn problems(&self) -> &[P] {
+        &self.problems
+    }
+
+    /// How many problems were met beyond those that were kept.
+    pub fn more(&self) -> usize {
+        self.more
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Adds a problem unless the same one is known: a place may be met on several ways.
+    pub(crate) fn insert(&mut self, problem: P) {
+        if self.problems.contains(&problem) {
+            return;
+        }
+        if self.problems.len() < SHOWN {
+            self.problems.push(problem);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Adds the problems of another list.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.more += other.more;
+        other.problems.into_iter().for_each(|problem| self.insert(problem));
+    }
+}
+
+impl<P: fmt::Display> fmt::Display for Problems<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.problems.iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{problem}")?;
+        }
+        if self.more > 0 {
+            write!(f, "\n… and {} more", self.more)?;
+        }
+        Ok(())
+    }
+}
+
+impl<P: fmt::Debug + fmt::Display> core::error::Error for Problems<P> {}
+
+/// A problem at a place. The whole document has the empty pointer, which would look like a missing word.
+pub(crate) fn write_at(f: &mut fmt::Formatter<'_>, pointer: &str, message: &str, help: &str) -> fmt::Result {
+    let place = if pointer.is_empty() { "(root)" } else { pointer };
+    write!(f, "{place}: {message}; {help}")
+}

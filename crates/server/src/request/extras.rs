@@ -1,0 +1,67 @@
+//! The object `maskwright` of a request: what other servers have no words for.
+
+use maskwright::json_schema::{KeyOrder, Options, Strictness, Whitespace};
+use serde_json::Value;
+
+use super::{Fields, fields::not_among};
+use crate::error::{ApiError, Result};
+
+/// What a request says beside its constraint.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Extras {
+    pub(crate) whitespace: Option<Whitespace>,
+    key_order: Option<KeyOrder>,
+    pub(crate) strictness: Option<Strictness>,
+    /// Whether the answer should tell about its tokens.
+    pub(crate) tokens: bool,
+    /// Whether a constrained answer must be complete when its tokens are used up.
+    pub(crate) finishes: bool,
+}
+
+impl Extras {
+    /// What `maskwright` says: an object of the body.
+    pub(crate) fn take(body: &mut Fields) -> Result<Self> {
+        let Some(mut own) = body.object("maskwright")? else { return Ok(Self::default()) };
+        let whitespace = match own.take("whitespace") {
+            None => None,
+            Some(Value::String(style)) => Some(style.parse::<Whitespace>().map_err(|problem| {
+                ApiError::value(own.at("whitespace"), format!("'{}': {problem}", own.at("whitespace")))
+            })?),
+            Some(value) => {
+                let mut pattern = Fields::new(value, own.at("whitespace"))?;
+                let found = pattern.needed_text("pattern")?;
+                pattern.finish()?;
+                Some(Whitespace::Pattern(found))
+            }
+        };
+        let key_order = match own.text("key_order")?.as_deref() {
+            None => None,
+            Some("schema") => Some(KeyOrder::Schema),
+            Some("any") => Some(KeyOrder::Any),
+            Some(other) => return Err(not_among(&own, "key_order", other, "schema, any")),
+        };
+        let strictness = match own.text("objects")?.as_deref() {
+            None => None,
+            Some("standard") => Some(Strictness::Standard),
+            Some("closed") => Some(Strictness::Closed),
+            Some("strict") => Some(Strictness::Strict),
+            Some("lenient") => Some(Strictness::Lenient),
+            Some(other) => {
+                return Err(not_among(&own, "objects", other, "standard, closed, strict, lenient"));
+            }
+        };
+        let tokens = own.flag("tokens")?.unwrap_or(false);
+        let finishes = own.flag("finish")?.unwrap_or(false);
+        own.finish()?;
+        Ok(Self { whitespace, key_order, strictness, tokens, finishes })
+    }
+
+    /// Changes how schemas are read.
+    pub(crate) fn say(&self, options: &mut Options) {
+        if let Some(whitespace) = &self.whitespace {
+            options.whitespace = whitespace.clone();
+        }
+        options.key_order = self.key_order.unwrap_or(options.key_order);
+        options.strictness = self.strictness.unwrap_or(options.strictness);
+    }
+}

@@ -1,0 +1,272 @@
+"""maskwright inside SGLang (0.5.23).
+
+Installed next to SGLang, the package is found as a plug-in, and adds a name to those that a server can be started with:
+
+::
+
+    python -m sglang.launch_server --model-path MODEL --grammar-backend maskwright
+
+Requests then are compiled here: ``json_schema``, ``regex``, ``ebnf`` (also GBNF and Lark) and ``structural_tag``, with
+``response_format`` and the tools of the OpenAI routes on top of them. With ``--reasoning-parser``, and ``--enable-strict-thinking``, the grammar waits for
+the end of the reasoning as it does with SGLang's own backends: a backend that registers itself is not wrapped by SGLang, so it is done here.
+
+SGLang leaves the masks to the backend: who allocates them, who moves them to the GPU and who applies them is decided by the functions below, and on
+a GPU it is the kernel of ``maskwright.kernels``. Speculative decoding walks its trees by ``accept_token`` and ``rollback``.
+
+What SGLang keeps for xgrammar alone: "framed" answers of some reasoning models, and whole-turn grammars of its chat route.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any, Sequence
+
+import torch
+from sglang.srt.constrained.base_grammar_backend import (
+    BaseGrammarBackend,
+    BaseGrammarObject,
+    GrammarRow,
+    GrammarStats,
+    InvalidGrammarObject,
+    register_grammar_backend,
+)
+
+from ._maskwright import Compiled, Compiler, Matcher, Vocabulary, fill_masks
+from ._requests import JsonOptions, constraint
+from ._rows import fill, fits
+from .errors import Error
+from .kernels import apply_mask_inplace
+
+__all__ = ["Backend", "Grammar", "create", "register"]
+
+NAME = "maskwright"
+# How SGLang spells "any JSON".
+_ANY_JSON = "$$ANY$$"
+
+logger = logging.getLogger(__name__)
+
+
+def register() -> None:
+    """Make the backend known to SGLang, and its name to the command line. A second call changes nothing."""
+    from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES
+
+    register_grammar_backend(NAME, create)
+    if NAME not in GRAMMAR_BACKEND_CHOICES:
+        GRAMMAR_BACKEND_CHOICES.append(NAME)
+
+
+def create(
+    server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any = None
+) -> BaseGrammarBackend:
+    """The backend of a server, wrapped for reasoning if the server was started with a parser for it."""
+    from sglang.srt.runtime_context import get_serving
+
+    serving = get_serving()
+    options = JsonOptions(
+        whitespace=_whitespace(serving),
+        whitespace_pattern=getattr(serving, "constrained_json_whitespace_pattern", None),
+    )
+    backend = Backend(tokenizer, vocab_size, eos_token_ids, options)
+    if not serving.reasoning_parser:
+        return backend
+    from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend
+    from sglang.srt.parser.reasoning_parser import ReasoningParser
+
+    parser = ReasoningParser(model_type=serving.reasoning_parser, stream_reasoning=False, tokenizer=tokenizer)
+    if not parser.detector.get_think_end_token_ids(tokenizer):
+        # The model has no end of reasoning to wait for; SGLang's own backends are not wrapped then either.
+        return backend
+    return ReasonerGrammarBackend(
+        backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking
+    )
+
+
+def _whitespace(serving: Any) -> str:
+    if serving.constrained_json_disable_any_whitespace:
+        return "compact"
+    most = getattr(serving, "constrained_json_max_whitespace_cnt", None)
+    return "flexible" if most is None else f"flexible:{most}"
+
+
+class Backend(BaseGrammarBackend):
+    """The backend of a server: the vocabulary of its model, and a compiler."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        vocab_size: int,
+        eos_token_ids: int | Sequence[int] | None = None,
+        options: JsonOptions | None = None,
+    ) -> None:
+        super().__init__()
+        eos = None if eos_token_ids is None else [eos_token_ids] if isinstance(eos_token_ids, int) else list(eos_token_ids)
+        self.compiler = Compiler(Vocabulary.from_tokenizer(tokenizer, eos=eos or None, size=vocab_size))
+        self.options = options or JsonOptions()
+
+    def dispatch_json(self, key_string: str) -> BaseGrammarObject:
+        if key_string == _ANY_JSON:
+            return self._compile("json", "", "json")
+        return self._compile("json_schema", key_string, "json")
+
+    def dispatch_regex(self, key_string: str) -> BaseGrammarObject:
+        return self._compile("regex", key_string, "regex")
+
+    def dispatch_ebnf(self, key_string: str) -> BaseGrammarObject:
+        return self._compile("grammar", key_string, "ebnf")
+
+    def dispatch_structural_tag(self, key_string: str) -> BaseGrammarObject:
+        return self._compile("structural_tag", _with_schemas(key_string), "structural_tag")
+
+    def _compile(self, kind: str, text: str, dispatch_type: str) -> BaseGrammarObject:
+        try:
+            compiled = self.compiler.compile(constraint(kind, text, self.options))
+        except (Error, TypeError, ValueError) as error:
+            # The client is told; this is SGLang's way to tell it.
+            logger.info("a grammar of type %s was refused: %s", dispatch_type, error)
+            return InvalidGrammarObject(str(error))
+        return Grammar(compiled, compiled.matcher(), GrammarStats(dispatch_type=dispatch_type))
+
+    def reset(self) -> None:
+        super().reset()
+        self.compiler.clear()
+
+    # The wrapper for reasoning asks the backend for these, where there is no grammar to ask.
+
+    @staticmethod
+    def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
+        return _allocate(vocab_size, batch_size)
+
+    @staticmethod
+    def move_vocab_mask(vocab_mask: torch.Tensor, device: Any) -> torch.Tensor:
+        return vocab_mask.to(device, non_blocking=True)
+
+    @staticmethod
+    def apply_vocab_mask(logits: torch.Tensor, vocab_mask: torch.Tensor) -> None:
+        apply_mask_inplace(logits, vocab_mask)
+
+    @property
+    def is_support_token_filter(self) -> bool:
+        return True
+
+    @staticmethod
+    def set_token_filter(
+        vocab_mask: torch.Tensor,
+        token_ids: Sequence[int],
+        batch_idx: int,
+        is_allowed: bool = True,
+        reset_vocab_mask: bool = True,
+    ) -> None:
+        """Allow or forbid some tokens in a row, after it was set to the opposite if asked."""
+        row = vocab_mask[batch_idx]
+        if reset_vocab_mask:
+            row.fill_(0 if is_allowed else -1)
+        for token in token_ids:
+            # A word is signed here, and bit 31 its sign.
+            bit = 1 << (token % 32) if token % 32 < 31 else -(1 << 31)
+            if is_allowed:
+                row[token // 32] |= bit
+            else:
+                row[token // 32] &= ~bit
+
+
+class Grammar(BaseGrammarObject):
+    """One request: a matcher under SGLang's names."""
+
+    def __init__(self, compiled: Compiled, matcher: Matcher, stats: GrammarStats | None) -> None:
+        super().__init__()
+        self.compiled = compiled
+        self.matcher = matcher
+        self.grammar_stats = stats
+
+    def accept_token(self, token: int) -> None:
+        """Take a token; what comes behind the end is passed over. Raises ``ValueError``, which ends the request."""
+        if not self.matcher.is_terminated():
+            self.current_token = token
+            self.matcher.accept(token)
+
+    def rollback(self, k: int) -> None:
+        self.matcher.rollback(k)
+
+    def is_terminated(self) -> bool:
+        return self.matcher.is_terminated()
+
+    def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
+        return _allocate(vocab_size, batch_size)
+
+    def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
+        fill(self.matcher, vocab_mask, idx)
+
+    @staticmethod
+    def fill_vocab_mask_batched(entries: list[GrammarRow], vocab_mask: torch.Tensor) -> None:
+        """Fill many rows at once, on our threads, if all of them are ours and not wrapped."""
+        if all(isinstance(entry.grammar, Grammar) and fits(entry.grammar.matcher, vocab_mask) for entry in entries):
+            fill_masks([entry.grammar.matcher for entry in entries], vocab_mask, [entry.row for entry in entries])
+            return
+        BaseGrammarObject.fill_vocab_mask_batched(entries, vocab_mask)
+
+    @staticmethod
+    def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:
+        vocab_mask.fill_(-1)
+
+    @staticmethod
+    def move_vocab_mask(vocab_mask: torch.Tensor, device: Any) -> torch.Tensor:
+        return vocab_mask.to(device, non_blocking=True)
+
+    @staticmethod
+    def apply_vocab_mask(logits: torch.Tensor, vocab_mask: torch.Tensor) -> None:
+        apply_mask_inplace(logits, vocab_mask)
+
+    def copy(self) -> Grammar:
+        """A request at the beginning of its text, from one that stays in the cache."""
+        stats = None if self.grammar_stats is None else GrammarStats(
+            compilation_time=self.grammar_stats.compilation_time,
+            dispatch_type=self.grammar_stats.dispatch_type,
+            is_cache_hit=True,
+        )
+        return Grammar(self.compiled, self.compiled.matcher(), stats)
+
+    def try_jump_forward(self, tokenizer: Any) -> tuple[list[int], str] | None:
+        """The text that must come next, if there is any."""
+        text = self.matcher.forced_text()
+        return ([], text) if text else None
+
+    def jump_forward_str_state(self, helper: tuple[list[int], str]) -> tuple[str, int]:
+        return helper[1], -1
+
+    def jump_and_retokenize(self, old_output_ids: list[int], new_output_ids: list[int], next_state: int) -> None:
+        """Exchange the tokens that differ."""
+        same = 0
+        while same < min(len(old_output_ids), len(new_output_ids)) and old_output_ids[same] == new_output_ids[same]:
+            same += 1
+        self.matcher.rollback(len(old_output_ids) - same)
+        for token in new_output_ids[same:]:
+            self.matcher.accept(token)
+
+
+def _with_schemas(text: str) -> str:
+    """A structural tag in which every schema is one: SGLang writes null for a tool without parameters, and means any."""
+    try:
+        tag = json.loads(text)
+    except ValueError:
+        # Compiling says what is wrong with it.
+        return text
+    open_parts = [tag]
+    while open_parts:
+        part = open_parts.pop()
+        if isinstance(part, dict):
+            open_parts += part.values()
+            if part.get("type") in ("json_schema", "qwen_xml_parameter") and part.get("json_schema") is None:
+                part["json_schema"] = {}
+        elif isinstance(part, list):
+            open_parts += part
+    structures = tag.get("structures") if isinstance(tag, dict) else None
+    for structure in structures if isinstance(structures, list) else []:
+        if isinstance(structure, dict) and structure.get("schema") is None:
+            structure["schema"] = {}
+    return json.dumps(tag, ensure_ascii=False)
+
+
+def _allocate(vocab_size: int, batch_size: int) -> torch.Tensor:
+    words = (vocab_size + 31) // 32
+    return torch.full((batch_size, words), -1, dtype=torch.int32, pin_memory=torch.cuda.is_available())

@@ -1,0 +1,94 @@
+"""maskwright in the shape that sglang-jax calls: a backend with a cache, and grammars with masks of NumPy.
+
+sglang-jax chooses its backend by name and has no place for another, so this module is for those who put it there in their copy: the classes have the
+methods of its ``BaseGrammarBackend`` and ``BaseGrammarObject``, and import nothing of it.
+
+Two things are different on purpose. A grammar that comes from the cache is a new one, so two requests with one text do not write into each other's.
+And masks begin with everything allowed, so that rows without a grammar are free.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy
+
+from ._maskwright import Compiled, Compiler, Matcher, Vocabulary
+from ._requests import JsonOptions, constraint
+from .errors import Error
+
+__all__ = ["Backend", "Grammar", "InvalidGrammar"]
+
+_KINDS = {"json": "json_schema", "regex": "regex", "ebnf": "grammar", "structural_tag": "structural_tag"}
+
+
+class InvalidGrammar:
+    """What is in the place of a grammar that could not be compiled."""
+
+    def __init__(self, error_message: str) -> None:
+        self.error_message = error_message
+
+    def copy(self) -> InvalidGrammar:
+        return self
+
+
+class Grammar:
+    """One request: a matcher under sglang-jax's names."""
+
+    def __init__(self, compiled: Compiled, matcher: Matcher) -> None:
+        self.finished = False
+        self._compiled = compiled
+        self.matcher = matcher
+
+    def accept_token(self, token: int) -> None:
+        """Take a token; what comes behind the end is passed over. Raises ``ValueError`` if it may not come."""
+        if not self.matcher.is_terminated():
+            self.matcher.accept(token)
+
+    def is_terminated(self) -> bool:
+        return self.matcher.is_terminated()
+
+    def allocate_vocab_mask(self, vocab_size: int, batch_size: int) -> numpy.ndarray:
+        return numpy.full((batch_size, (vocab_size + 31) // 32), -1, numpy.int32)
+
+    def fill_vocab_mask(self, vocab_mask: numpy.ndarray, idx: int) -> None:
+        self.matcher.fill_mask(vocab_mask, idx)
+
+    def copy(self) -> Grammar:
+        return Grammar(self._compiled, self._compiled.matcher())
+
+
+class Backend:
+    """Compiles the requests of a server, each text once."""
+
+    def __init__(self, vocabulary: Vocabulary, num_threads: int = 4, options: JsonOptions | None = None) -> None:
+        self._compiler = Compiler(vocabulary, workers=num_threads)
+        self._executor = ThreadPoolExecutor(num_threads)
+        self._options = options
+        self._cache: dict[tuple[str, str], Any] = {}
+
+    def get_cached_or_future_value(self, key: tuple[str, str]) -> tuple[Any, bool]:
+        """A grammar at its beginning and true, or a future of one and false."""
+        if key in self._cache:
+            return self._cache[key].copy(), True
+        future: Future = self._executor.submit(self._compile, *key)
+        return future, False
+
+    def set_cache(self, key: tuple[str, str], value: Grammar | InvalidGrammar) -> None:
+        self._cache[key] = value.copy()
+
+    def reset(self) -> None:
+        self._cache.clear()
+        self._compiler.clear()
+
+    def shutdown(self) -> None:
+        self._executor.shutdown()
+
+    def _compile(self, kind: str, text: str) -> Grammar | InvalidGrammar:
+        try:
+            wanted = constraint("json" if (kind, text) == ("json", "$$ANY$$") else _KINDS.get(kind, kind), text, self._options)
+            compiled = self._compiler.compile(wanted)
+        except (Error, TypeError, ValueError) as error:
+            return InvalidGrammar(str(error))
+        return Grammar(compiled, compiled.matcher())

@@ -1,0 +1,246 @@
+"""maskwright in ``generate`` of Hugging Face transformers.
+
+::
+
+    compiler = mw.Compiler(vocabulary(model, tokenizer))                   # once for each model
+    processor = LogitsProcessor(compiler.compile(mw.regex("[0-9]+")))
+    model.generate(**inputs, logits_processor=[processor])
+
+The whole of it is ``examples/python/transformers_model.py``.
+
+``generate`` tells a processor nothing but the tokens so far and the scores of the next one. Everything else is found out:
+
+* **Where the prompt ends.** At the first call: all that is there is prompt, padding on the left included. A call with another prompt, with no
+  more than the prompt, or with more than one new token begins anew, so a processor may be used again. Only a text that was cut off and is given
+  back as a prompt, exactly as it is, goes on where it was; ``reset()`` prevents that.
+* **Whose row it is.** With several prompts a list of constraints has one for each, ``None`` for free text. ``generate`` makes equally many rows of each
+  prompt, one after the other, for beams or for several answers.
+* **Which state a row is in.** Beam search exchanges rows between two calls, and assisted generation goes back. So a state is not kept for a
+  row but for a *prefix*: the tokens that were written. A row looks for the state of its tokens without the last one, forks it if other
+  rows want it, too, and takes the last token. If there is none it goes back, or forward, from the one with the longest common beginning.
+
+Behind the end of a text only the end may come, and ``generate`` fills such rows up anyway. Beams that were chosen for want of better ones, with a
+score of minus infinity, get nothing but that again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Iterable, Sequence
+
+import torch
+import transformers
+
+from ._maskwright import Compiled, Matcher, Vocabulary, fill_masks
+from .errors import TokenError
+from .kernels import apply_mask_inplace
+
+__all__ = ["LogitsProcessor", "vocabulary"]
+
+Tokens = tuple[int, ...]
+
+# The bits of a word, which is signed.
+_BITS = [1 << bit for bit in range(31)] + [-(1 << 31)]
+
+
+def vocabulary(model: Any, tokenizer: Any) -> Vocabulary:
+    """The vocabulary of a model: the tokens of its tokenizer, as wide as its scores, ended by what ends its generation."""
+    config = model.config.get_text_config()
+    eos = model.generation_config.eos_token_id
+    return Vocabulary.from_tokenizer(tokenizer, eos=tokenizer.eos_token_id if eos is None else eos, size=config.vocab_size)
+
+
+class LogitsProcessor(transformers.LogitsProcessor):
+    """Allows only what the constraints allow.
+
+    ``constraints`` is one for all prompts, or a list with one for each; ``None`` stands for free text. ``stop_tokens`` end a text in place of the
+    vocabulary's. With ``budget`` a text is complete within so many tokens, the end included: pass ``max_new_tokens``.
+    """
+
+    # Continuous batching hands over rows of many requests without saying which, so a state cannot be found. This makes it say that it drops us.
+    supports_continuous_batching = False
+
+    def __init__(
+        self,
+        constraints: Compiled | Sequence[Compiled | None],
+        *,
+        stop_tokens: Iterable[int] | None = None,
+        budget: int | None = None,
+    ) -> None:
+        self._constraints = [constraints] if isinstance(constraints, Compiled) else list(constraints)
+        self._is_one_for_all = isinstance(constraints, Compiled)
+        if not self._constraints:
+            raise ValueError("a list of constraints needs one for each prompt, and is empty")
+        self._stops = None if stop_tokens is None else list(stop_tokens)
+        self._budget = budget
+        self._generation: _Generation | None = None
+        # What is wrong with the arguments is said here, and not in the middle of a generation.
+        for compiled in self._constraints:
+            self._start(compiled)
+
+    def reset(self) -> None:
+        """Begin anew with the next call. It is rarely needed: another prompt does it, too."""
+        self._generation = None
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        """The scores, with minus infinity for what may not come next."""
+        if self._generation is None or not self._generation.goes_on(input_ids):
+            self._generation = _Generation(self._groups(input_ids), input_ids)
+        return self._masked(scores, self._generation.advance(input_ids))
+
+    def _groups(self, prompts: torch.Tensor) -> list[_Group]:
+        """Which rows belong to a prompt, and their states, at the beginning."""
+        rows = prompts.shape[0]
+        if self._is_one_for_all:
+            # Rows of one prompt follow each other.
+            ends = [row for row in range(1, rows) if not torch.equal(prompts[row], prompts[row - 1])] + [rows]
+            ranges = [range(first, end) for first, end in zip([0, *ends], ends)]
+            return [(one, _Prefixes(self._start(self._constraints[0]))) for one in ranges]
+        if rows % len(self._constraints) != 0:
+            raise ValueError(
+                f"there are {len(self._constraints)} constraints and {rows} rows; a list must have one constraint for each prompt"
+            )
+        size = rows // len(self._constraints)
+        starts = map(self._start, self._constraints)
+        return [(range(at * size, at * size + size), _Prefixes(start)) for at, start in enumerate(starts) if start]
+
+    def _start(self, compiled: Compiled | None) -> Matcher | None:
+        if compiled is None:
+            return None
+        return compiled.matcher(stop_tokens=self._stops, budget=self._budget)
+
+    @staticmethod
+    def _masked(scores: torch.Tensor, matchers: dict[int, Matcher | None]) -> torch.Tensor:
+        """A copy of the scores with the masks applied, each to its row."""
+        out = scores.clone()
+        if matchers:
+            mask = _masks(list(matchers.values()), pin_memory=scores.is_cuda)
+            rows = None if len(matchers) == scores.shape[0] else list(matchers)
+            apply_mask_inplace(out, mask.to(scores.device, non_blocking=True), rows=rows)
+        return out
+
+
+def _masks(matchers: list[Matcher | None], pin_memory: bool) -> torch.Tensor:
+    """A mask for each matcher. Behind the end comes the end; where there is no matcher nothing comes."""
+    words = max((matcher.vocabulary.words for matcher in matchers if matcher), default=1)
+    mask = torch.zeros(len(matchers), words, dtype=torch.int32, pin_memory=pin_memory)
+    # Rows that share a state share a matcher, and a matcher fills one row at a time.
+    first: dict[int, int] = {}
+    copies: list[tuple[int, int]] = []
+    for row, matcher in enumerate(matchers):
+        if matcher is None:
+            continue
+        if matcher.is_terminated():
+            for token in matcher.stop_tokens:
+                mask[row, token // 32] |= _BITS[token % 32]
+        elif id(matcher) in first:
+            copies.append((row, first[id(matcher)]))
+        else:
+            first[id(matcher)] = row
+    rows = list(first.values())
+    fill_masks([matchers[row] for row in rows], mask, rows)
+    for row, of in copies:
+        mask[row] = mask[of]
+    return mask
+
+
+class _Generation:
+    """One call of ``generate``."""
+
+    def __init__(self, groups: list[_Group], prompts: torch.Tensor) -> None:
+        self._groups = groups
+        self._prompts = prompts.clone()
+        self._longest = prompts.shape[1]
+
+    def goes_on(self, input_ids: torch.Tensor) -> bool:
+        """Are these the rows of a later step? They have the same prompts, something behind them, and at most one token that is new."""
+        rows, prompt = self._prompts.shape
+        if input_ids.shape[0] != rows or not prompt < input_ids.shape[1] <= self._longest + 1:
+            return False
+        return torch.equal(input_ids[:, :prompt], self._prompts)
+
+    def advance(self, input_ids: torch.Tensor) -> dict[int, Matcher | None]:
+        """A matcher for each row that has a constraint, in order; ``None`` where nothing can follow."""
+        self._longest = max(self._longest, input_ids.shape[1])
+        texts = [tuple(text) for text in input_ids[:, self._prompts.shape[1] :].tolist()]
+        found: dict[int, Matcher | None] = {}
+        for rows, prefixes in self._groups:
+            found.update(zip(rows, prefixes.advance([texts[row] for row in rows])))
+        return found
+
+
+class _Prefixes:
+    """Matchers by what was written, for rows that may exchange their texts."""
+
+    def __init__(self, start: Matcher) -> None:
+        # Kept as it is; texts are written by its forks.
+        self._start = start
+        self._states: dict[Tokens, Matcher] = {}
+
+    def advance(self, texts: list[Tokens]) -> list[Matcher | None]:
+        """The matcher behind each text. Equal texts share one; ``None`` is behind a text that the constraint does not allow."""
+        states: dict[Tokens, Matcher | None] = {}
+        wanted = Counter(text[:-1] for text in set(texts))
+        for text in texts:
+            if text not in states:
+                before = text[:-1]
+                wanted[before] -= 1
+                states[text] = self._behind(text, is_last=wanted[before] == 0)
+        alive = {text: matcher for text, matcher in states.items() if matcher is not None}
+        if not alive:
+            raise TokenError(
+                "the last tokens are not allowed by the constraint, in any row of a prompt; another processor, or a forced token, has overruled it"
+            )
+        self._states = alive
+        return [states[text] for text in texts]
+
+    def _behind(self, text: Tokens, is_last: bool) -> Matcher | None:
+        if text in self._states:
+            # Asked again about the same place.
+            return self._states[text]
+        if not text:
+            return self._start.fork()
+        before = self._states.get(text[:-1])
+        if before is not None:
+            # PERF: nearly always the only row that goes on from there.
+            matcher = before if is_last else before.fork()
+            return matcher if _take(matcher, text[-1:]) else None
+        return self._replay(text)
+
+    def _replay(self, text: Tokens) -> Matcher | None:
+        """From the state that has most in common with the text, back and forth."""
+        nearest, common = (), 0
+        for known in self._states:
+            shared = _common(known, text)
+            if shared > common:
+                nearest, common = known, shared
+        if common == 0:
+            matcher = self._start.fork()
+        else:
+            matcher = self._states[nearest].fork()
+            # Behind the end tokens were passed by, not taken.
+            matcher.rollback(max(0, matcher.steps - common))
+            common = min(common, matcher.steps)
+        return matcher if _take(matcher, text[common:]) else None
+
+
+# The rows of a prompt, and what was written in them.
+_Group = tuple[range, _Prefixes]
+
+
+def _take(matcher: Matcher, tokens: Tokens) -> bool:
+    """Take tokens until the text ends; what comes then is padding."""
+    for token in tokens:
+        if matcher.is_terminated():
+            return True
+        if not matcher.try_accept(token):
+            return False
+    return True
+
+
+def _common(one: Tokens, other: Tokens) -> int:
+    """How many tokens two texts begin with in common."""
+    for at, (left, right) in enumerate(zip(one, other)):
+        if left != right:
+            return at
+    return min(len(one), len(other))

@@ -1,0 +1,2 @@
+class VLLMValidationError(ValueError):
+    """A request is refused with status 400."""

@@ -1,0 +1,337 @@
+"""The backend for vLLM, driven as vLLM's manager drives it.
+
+Where vLLM is installed these tests run with its own classes (``make test-engines``), otherwise with those in ``fakes``, which have the same methods
+and walk the same way.
+"""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import maskwright.vllm as plugin
+from maskwright import _plugins
+from vllm.exceptions import VLLMValidationError
+from vllm.sampling_params import SamplingParams, StructuredOutputsParams
+from vllm.v1.structured_output import StructuredOutputManager
+from vllm.v1.structured_output.backend_types import StructuredOutputGrammar, StructuredOutputOptions
+from vllm.v1.structured_output.request import StructuredOutputRequest
+
+# The model is wider than the tokenizer, as models are, and not by whole words.
+WIDTH = 128_300
+MANAGER = "vllm.v1.structured_output.cached_tokenizer_from_config"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed():
+    plugin.install()
+    plugin.install()
+
+
+def options(**changed):
+    plain = dict(
+        backend="auto", disable_any_whitespace=False, disable_additional_properties=False, reasoning_parser="",
+        reasoning_parser_plugin="", enable_in_reasoning=False,
+    )
+    return SimpleNamespace(**{**plain, **changed})
+
+
+def manager(tokenizer, monkeypatch, drafts=0, max_num_seqs=8, **changed):
+    monkeypatch.setattr(MANAGER, lambda model_config: tokenizer)
+    model = SimpleNamespace(skip_tokenizer_init=False, get_vocab_size=lambda: WIDTH, is_diffusion=False)
+    return StructuredOutputManager(
+        SimpleNamespace(
+            parallel_config=SimpleNamespace(distributed_executor_backend=None),
+            scheduler_config=SimpleNamespace(max_num_seqs=max_num_seqs),
+            model_config=model,
+            structured_outputs_config=options(**changed),
+            num_speculative_tokens=drafts,
+        )
+    )
+
+
+class Request:
+    """As much of a request as the manager looks at."""
+
+    use_structured_output = True
+
+    def __init__(self, name, stops=(), **params):
+        self.request_id = name
+        self.sampling_params = SamplingParams(
+            structured_outputs=StructuredOutputsParams(**params), stop_token_ids=list(stops)
+        )
+        self.structured_output_request = StructuredOutputRequest.from_sampling_params(self.sampling_params)
+        self.prompt_token_ids = [1]
+        self.all_token_ids = [1]
+
+    @property
+    def grammar(self):
+        return self.structured_output_request.grammar
+
+
+def ready(manager, *requests):
+    for request in requests:
+        manager.grammar_init(request)
+        # The scheduler looks once in every step.
+        while not request.structured_output_request.is_grammar_ready:
+            pass
+    return {request.request_id: request for request in requests}
+
+
+def masks(manager, requests, drafts=None):
+    """A set of tokens for each row."""
+    rows = manager.grammar_bitmask(requests, list(requests), drafts or {})
+    assert rows.dtype.name == "int32" and rows.shape[1] == (WIDTH + 31) // 32
+    return [tokens_of(row) for row in rows]
+
+
+def tokens_of(row):
+    return {word * 32 + bit for word, bits in enumerate(row.tolist()) if bits for bit in range(32) if bits >> bit & 1}
+
+
+EVERYTHING = set(range((WIDTH + 31) // 32 * 32))
+
+
+@pytest.mark.parametrize(
+    ("params", "text", "not_after"),
+    [
+        ({"json": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}, '{"a": 12}', "x"),
+        ({"json": '{"enum": ["p", "q"]}'}, '"q"', "r"),
+        ({"json_object": True}, '{"any": [1, null]}', "["),
+        ({"regex": "[0-9]{3}-[a-f]+"}, "123-abc", "z"),
+        ({"choice": ["red", "green", "blue sky"]}, "blue sky", "y"),
+        ({"grammar": 'root ::= "(" root ")" | "x"'}, "((x))", ")"),
+        ({"grammar": 'start: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]+/'}, "1+22", "+"),
+        (
+            {"structural_tag": json.dumps({"structures": [{"begin": "<f>", "schema": {"type": "integer"}, "end": "</f>"}],
+                                           "triggers": ["<f>"]})},
+            "I call <f>7</f> now",
+            None,
+        ),
+        (
+            {"structural_tag": json.dumps({"type": "structural_tag", "format": {"type": "sequence", "elements": [
+                {"type": "const_string", "value": "n="}, {"type": "json_schema", "json_schema": {"type": "boolean"}}]}})},
+            "n=true",
+            "m",
+        ),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_every_kind_of_request(tokenizer, vocabulary, monkeypatch, params, text, not_after):
+    m = manager(tokenizer, monkeypatch)
+    requests = ready(m, request := Request("r", stops=vocabulary.eos, **params))
+    assert isinstance(request.grammar, plugin.Grammar) and isinstance(request.grammar, StructuredOutputGrammar)
+    if not_after is not None:
+        (mask,) = masks(m, requests)
+        assert vocabulary.encode(not_after)[0] not in mask
+    for token in vocabulary.encode(text):
+        (mask,) = masks(m, requests)
+        assert token in mask and max(mask) < vocabulary.size
+        assert m.accept_tokens(request, [token])
+    (mask,) = masks(m, requests)
+    assert set(vocabulary.eos) <= mask
+    assert not request.grammar.is_terminated()
+    assert m.accept_tokens(request, [vocabulary.eos[0]])
+    assert request.grammar.is_terminated()
+    # A row that is over is free, and what still comes is passed over.
+    assert masks(m, requests) == [EVERYTHING]
+    assert m.accept_tokens(request, [5, 6, 7])
+    m.clear_backend()
+
+
+def test_a_wrong_token_changes_nothing(tokenizer, vocabulary, monkeypatch):
+    m = manager(tokenizer, monkeypatch)
+    requests = ready(m, request := Request("r", stops=vocabulary.eos, regex="abc[0-9]"))
+    before = masks(m, requests)
+    a, seven = vocabulary.encode("a")[0], vocabulary.encode("7")[0]
+    assert request.grammar.accept_tokens("r", [a, seven]) is False
+    assert masks(m, requests) == before
+    assert request.grammar.validate_tokens([a, seven]) == [a]
+    assert request.grammar.validate_tokens([-1]) == [] and request.grammar.validate_tokens([WIDTH + 5]) == []
+    assert masks(m, requests) == before
+
+
+def test_stop_tokens_of_a_request(tokenizer, vocabulary, monkeypatch):
+    m = manager(tokenizer, monkeypatch)
+    other = vocabulary.specials["<|eot_id|>"]
+    requests = ready(m, Request("r", stops=[other], regex="[0-9]*"))
+    (mask,) = masks(m, requests)
+    assert other in mask and not set(vocabulary.eos) - {other} & mask
+    # Two requests of one text, with different ends, share what was compiled.
+    requests = ready(m, first := Request("1", stops=[other], regex="a"), second := Request("2", stops=[], regex="a"))
+    for request in (first, second):
+        assert m.accept_tokens(request, vocabulary.encode("a"))
+    assert masks(m, requests) == [{other}, set(vocabulary.eos)]
+
+
+def test_drafts_are_walked_and_undone(tokenizer, vocabulary, monkeypatch):
+    m = manager(tokenizer, monkeypatch, drafts=4)
+    requests = ready(m, request := Request("r", stops=vocabulary.eos, regex="(ab|cd)[0-9]{2}"))
+    tokens = [*(vocabulary.encode(letter)[0] for letter in "cd12"), vocabulary.eos[0]]
+    before = masks(m, requests)
+    drafts = tokens[:4]
+    assert m.validate_tokens(request, drafts) == drafts
+    walked = masks(m, requests, {"r": drafts})
+    assert len(walked) == 5 and walked[0] == before[0]
+    assert masks(m, requests) == before, "the walk was undone"
+    # The rows are those that one would see without guessing.
+    for at, token in enumerate(drafts):
+        assert masks(m, requests) == [walked[at]]
+        assert m.accept_tokens(request, [token])
+    assert masks(m, requests) == [walked[4]] == [set(vocabulary.eos)]
+    # A guess that ends the text, and one that comes too late.
+    request.grammar.rollback(2)
+    assert m.validate_tokens(request, [*tokens[2:], tokens[0]]) == tokens[2:]
+    ends = masks(m, requests, {"r": tokens[2:]})
+    assert ends[:2] == walked[2:4] and ends[2] == walked[4] and ends[3] == EVERYTHING
+    assert not request.grammar.is_terminated()
+    assert masks(m, requests, {"r": [tokens[2], -1, -1]})[:2] == walked[2:4]
+    request.grammar.reset()
+    assert masks(m, requests) == before
+
+
+def test_many_rows_are_filled_by_many_threads(tokenizer, vocabulary, monkeypatch):
+    m = manager(tokenizer, monkeypatch, max_num_seqs=200)
+    requests = ready(m, *(Request(str(n), stops=vocabulary.eos, regex=f"[a-{'bcdef'[n % 5]}]+{n % 7}") for n in range(150)))
+    together = masks(m, requests)
+    for name, mask in zip(requests, together):
+        matcher = requests[name].grammar.matcher
+        assert set(matcher.allowed_tokens()) == mask
+
+
+def test_options_of_the_server_and_of_a_request(tokenizer, vocabulary, monkeypatch):
+    schema = {"properties": {"a": {"type": "integer"}}, "type": "object"}
+    space, brace, quote, b = (vocabulary.encode(text)[0] for text in (" ", "{", '"', "b"))
+
+    def after_brace(m, then=(), **params):
+        requests = ready(m, request := Request("r", stops=vocabulary.eos, json=schema, **params))
+        assert m.accept_tokens(request, [brace, *then])
+        return masks(m, requests)[0]
+
+    m = manager(tokenizer, monkeypatch)
+    assert space in after_brace(m)
+    assert space not in after_brace(m, disable_any_whitespace=True)
+    assert space not in after_brace(m, whitespace_pattern="\n?")
+    assert b in after_brace(m, [quote])
+    assert b not in after_brace(m, [quote], disable_additional_properties=True)
+    assert space not in after_brace(manager(tokenizer, monkeypatch, disable_any_whitespace=True))
+
+
+def test_an_error_is_that_request_s_alone(tokenizer, monkeypatch):
+    m = manager(tokenizer, monkeypatch)
+    bad, good = Request("bad", regex="(unclosed"), Request("good", regex="a")
+    ready(m, bad, good)
+    assert isinstance(bad.grammar, ValueError) and "not closed" in str(bad.grammar)
+    assert isinstance(good.grammar, plugin.Grammar)
+
+
+def test_a_tokenizer_that_cannot_be_read_fails_its_requests_and_not_the_engine(monkeypatch):
+    m = manager(object(), monkeypatch)
+    ready(m, request := Request("r", regex="a"))
+    assert isinstance(request.grammar, TypeError) and m.backend is None
+
+
+def test_a_model_that_is_narrower_than_its_tokenizer(tokenizer, vocabulary):
+    backend = plugin.Backend(SimpleNamespace(structured_outputs_config=options()), tokenizer, 1000)
+    grammar = backend.compile_grammar(StructuredOutputOptions.REGEX, "[a-z]+")
+    mask = backend.allocate_token_bitmask(2)
+    grammar.fill_bitmask(mask, 1)
+    assert mask.shape == (2, 32) and (mask[0] == -1).all()
+    assert tokens_of(mask[1]) == {token for token in grammar.matcher.allowed_tokens() if token < 1024}
+
+
+VALID = [
+    {"json": {"type": "object"}}, {"json_object": True}, {"regex": "a+"}, {"choice": ["a"]}, {"grammar": 'start: "a"'},
+    {"structural_tag": json.dumps({"type": "structural_tag", "format": {"type": "any_text"}})},
+    # What others refuse.
+    {"json": {"type": "array", "uniqueItems": True, "items": {"type": "integer", "multipleOf": 3}}},
+]
+INVALID = [
+    ({"json": '{"type": '}, "structured output"),
+    ({"json": {"type": "nonsense"}}, "type"),
+    ({"json": {"properties": {"a": {"$ref": "#/nowhere"}}}}, "nowhere"),
+    ({"regex": "a("}, "not closed"),
+    ({"regex": r"(a)\1"}, "structured output"),
+    ({"choice": []}, "empty"),
+    ({"grammar": "   "}, "grammar"),
+    ({"grammar": "root ::= missing"}, "missing"),
+    ({"structural_tag": "{"}, "structured output"),
+    ({"structural_tag": '{"type": "structural_tag", "format": {"type": "no such"}}'}, "no such"),
+    ({"json_object": False}, "json_object"),
+]
+
+
+def validate(tokenizer, params, **changed):
+    sampling = SamplingParams(structured_outputs=StructuredOutputsParams(**params))
+    model = SimpleNamespace(is_diffusion=False)
+    sampling._validate_structured_outputs(model, options(**changed), tokenizer)
+    return sampling
+
+
+@pytest.mark.parametrize("params", VALID, ids=str)
+def test_what_is_right_passes_the_server(tokenizer, params):
+    sampling = validate(tokenizer, params)
+    # Parameters are used again for the next request.
+    sampling._validate_structured_outputs(SimpleNamespace(is_diffusion=False), options(), tokenizer)
+
+
+@pytest.mark.parametrize(("params", "words"), INVALID, ids=str)
+def test_what_is_wrong_is_refused_by_the_server(tokenizer, params, words):
+    with pytest.raises(VLLMValidationError, match=words):
+        validate(tokenizer, params)
+
+
+def test_what_vllm_refuses_itself(tokenizer):
+    sampling = SamplingParams(structured_outputs=StructuredOutputsParams(regex="a"))
+    with pytest.raises(VLLMValidationError, match="tokenizer"):
+        sampling._validate_structured_outputs(SimpleNamespace(is_diffusion=False), options(), None)
+    with pytest.raises(VLLMValidationError, match="diffusion"):
+        sampling._validate_structured_outputs(SimpleNamespace(is_diffusion=True), options(), tokenizer)
+    SamplingParams()._validate_structured_outputs(SimpleNamespace(is_diffusion=False), options(), tokenizer)
+
+
+def test_the_contract_of_the_backend(tokenizer, vocabulary):
+    config = SimpleNamespace(structured_outputs_config=options())
+    backend = plugin.Backend(config, tokenizer, WIDTH)
+    mask = backend.allocate_token_bitmask(3)
+    assert mask.dtype == torch.int32 and mask.shape == (3, (WIDTH + 31) // 32) and (mask == -1).all()
+    grammar = backend.compile_grammar(StructuredOutputOptions.CHOICE, '["a", "b"]', stop_token_ids={vocabulary.eos[0]})
+    grammar.fill_bitmask(mask, 1)
+    assert (mask[0] == -1).all() and (mask[2] == -1).all()
+    assert tokens_of(mask[1]) == {vocabulary.encode(letter)[0] for letter in "ab"}
+    with pytest.raises(ValueError, match="list of strings"):
+        backend.compile_grammar(StructuredOutputOptions.CHOICE, '{"a": 1}')
+    backend.destroy()
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, False),
+        ({"MASKWRIGHT_VLLM": "1"}, True),
+        ({"VLLM_PLUGINS": "other, maskwright"}, True),
+        ({"VLLM_PLUGINS": "maskwright", "MASKWRIGHT_VLLM": "0"}, False),
+        ({"VLLM_PLUGINS": "maskwrights"}, False),
+    ],
+)
+def test_somebody_has_to_ask(monkeypatch, environment, expected):
+    calls = []
+    monkeypatch.setattr(plugin, "install", lambda: calls.append(1))
+    for name in ("MASKWRIGHT_VLLM", "VLLM_PLUGINS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    _plugins.vllm()
+    assert bool(calls) == expected
+
+
+def test_the_plug_in_is_found():
+    plugins = pytest.importorskip("vllm.plugins")
+    assert plugins.load_plugins_by_group("vllm.general_plugins")["maskwright"] is _plugins.vllm
+
+
+def test_a_word_that_is_neither_is_refused(monkeypatch):
+    monkeypatch.setenv("MASKWRIGHT_VLLM", "maybe")
+    with pytest.raises(ValueError, match="MASKWRIGHT_VLLM"):
+        _plugins.vllm()
