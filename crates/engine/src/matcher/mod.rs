@@ -37,7 +37,7 @@ use self::register::{Registers, Remembering};
 use self::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
 pub(crate) use self::step::count_step;
 use self::step::{Buffers, Thread};
-use crate::bind::{BoundProgram, Part, Words};
+use crate::bind::{BoundProgram, Part, Words, set_bits};
 
 /// Matches one text against a constraint, token by token.
 #[derive(Clone, Debug)]
@@ -610,9 +610,7 @@ struct Fill<'w> {
 
 impl Fill<'_> {
     fn set(&mut self, tokens: &[u32]) {
-        for &token in tokens {
-            self.words[token as usize / 32] |= 1 << (token % 32);
-        }
+        set_bits(self.words, tokens);
     }
 
     fn clear(&mut self, tokens: impl Iterator<Item = u32>) {
