@@ -248,7 +248,8 @@ typedef struct mw_statistics {
 
 mw_status mw_compiler_statistics(const mw_compiler *compiler, mw_statistics *statistics, char *message, size_t message_size);
 
-/* The same, and more, as text in the format of Prometheus, with a zero at the end that length does not count. */
+/* The same, and more, as text in the format of Prometheus, with a zero at the end that length does not count. Numbers grow
+   while the compiler works: leave some room beyond the length that an earlier call has told. */
 mw_status mw_compiler_prometheus(const mw_compiler *compiler, char *text, size_t capacity, size_t *length,
                                  char *message, size_t message_size);
 
