@@ -1,4 +1,4 @@
-//! [llguidance](https://crates.io/crates/llguidance) as a backend.
+//! [llguidance](https://github.com/guidance-ai/llguidance) as a backend.
 //!
 //! It is told our vocabulary, so that both backends mean the same tokens, and keeps to its own defaults and limits. Three things differ
 //! between its interface and ours, and are settled here:

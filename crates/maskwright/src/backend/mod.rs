@@ -33,7 +33,7 @@
 //! The traits hold what every engine can do, and what the [service](crate::service) needs. What only ours can do – bytes instead
 //! of tokens, the bytes that may come next, what the threads stand on – is behind [`Matching::as_engine`].
 //!
-//! The second backend is [llguidance](https://crates.io/crates/llguidance), in the module `llguidance` with the crate feature of
+//! The second backend is [llguidance](https://github.com/guidance-ai/llguidance), in the module `llguidance` with the crate feature of
 //! that name. It reads JSON Schema, regular expressions and lists of choices, each with its own limits, and
 //! what it cannot do it refuses with [`Error::Unsupported`] or with its own message in [`Error::Backend`].
 
