@@ -2,6 +2,12 @@
 //!
 //! ```text
 //! cargo +nightly fuzz run index_file
+//!
+//! # with the stable compiler, guided by coverage, but without the sanitizer of addresses:
+//! RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cdebug-assertions \
+//!   -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table" \
+//!   cargo build --release --target x86_64-unknown-linux-gnu
+//! target/x86_64-unknown-linux-gnu/release/index_file -max_total_time=60 -max_len=600
 //! ```
 //! A random input would never get past the checksum. So it is taken as a patch: pairs of a place and a byte that change a sound file,
 //! whose length and checksum are then made right again.
