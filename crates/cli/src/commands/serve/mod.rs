@@ -4,7 +4,7 @@ mod config;
 
 use std::{
     fs,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -226,9 +226,10 @@ fn name_of(model: &Path) -> String {
     model.file_stem().map_or_else(|| "model".into(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Log lines go to standard error.
+/// Log lines go to standard error, in colour if somebody looks at them there.
 fn start_log(form: Log) {
-    let lines = tracing_subscriber::fmt().with_writer(io::stderr).with_target(false);
+    let has_colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let lines = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(has_colour).with_target(false);
     // There is no other logger that this one could collide with.
     match form {
         Log::Text => lines.init(),
