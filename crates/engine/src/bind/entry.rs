@@ -346,9 +346,8 @@ impl Entry {
         let is_wide = run.is_some() || inner.len() >= MANY;
         let unbounded = if is_wide {
             let mut words = run.unwrap_or_else(|| vec![0; bytes.words()]);
-            for &token in inner.iter().chain(&closing) {
-                words[token as usize / 32] |= 1 << (token % 32);
-            }
+            set_bits(&mut words, &inner);
+            set_bits(&mut words, &closing);
             OnceLock::from(Words::from(words))
         } else {
             OnceLock::new()

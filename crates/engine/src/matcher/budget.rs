@@ -23,6 +23,7 @@ use super::mask::Masker;
 use super::stack::Top;
 use super::step::{self, Thread};
 use super::{Fill, MatchError, Matcher, Way};
+use crate::bind::set_bits;
 
 /// How many tokens a text may still take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,9 +218,7 @@ impl Matcher {
                 closest.extend(tokens);
             }
         }
-        for token in closest {
-            words[token as usize / 32] |= 1 << (token % 32);
-        }
+        set_bits(words, &closest);
     }
 
     /// After a token: forgets the threads for which it is too late, and lets what must end now end. Returns whether there is one left that

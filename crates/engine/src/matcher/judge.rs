@@ -16,7 +16,7 @@ use super::mask::{Masker, frame_key, state_key};
 use super::stack::{Frame, Top};
 use super::step::{NETWORK, Thread, count_step, settled};
 use super::walk::{Line, LineStacks, Spot, Walk};
-use crate::bind::{Answer, Tokens};
+use crate::bind::{Answer, Tokens, set_bits};
 use crate::leaf::{Automaton, Leaf};
 use crate::program::{NetState, Place};
 
@@ -53,7 +53,7 @@ impl<'j> Judge<'j> {
             let needs = self.gauge.needs(thread);
             best = best.or(self.verdict(needs, thread.stack, line));
         }
-        self.settle(best, |words| set(words, tokens));
+        self.settle(best, |words| set_bits(words, tokens));
     }
 
     /// What is known of tokens after which so much is needed, and then what this stack returns to.
@@ -164,12 +164,6 @@ impl Verdict {
     }
 }
 
-fn set(words: &mut [u32], tokens: &[u32]) {
-    for &token in tokens {
-        words[token as usize / 32] |= 1 << (token % 32);
-    }
-}
-
 impl Masker<'_> {
     /// By how many tokens the end moves away from a thread by one token, at most.
     pub(crate) fn growth(&mut self, thread: Thread, judge: &mut Judge<'_>) -> i64 {
@@ -261,9 +255,9 @@ impl Masker<'_> {
                     Tokens::Many(inner) => {
                         words.iter_mut().zip(inner.iter()).for_each(|(word, inner)| *word |= inner);
                     }
-                    Tokens::Few(list) => set(words, list),
+                    Tokens::Few(list) => set_bits(words, list),
                 }
-                entry.closing(need, room).for_each(|token| set(words, &[token]));
+                entry.closing(need, room).for_each(|token| set_bits(words, &[token]));
             });
         }
         let exits = &entry.exits;
@@ -297,7 +291,7 @@ impl Masker<'_> {
                 let thread = Thread { state: step.target(), count, ..item };
                 if !trie.tokens(child).is_empty() {
                     let verdict = behind.after(judge.gauge.needs(&thread));
-                    judge.settle(verdict, |words| set(words, trie.tokens(child)));
+                    judge.settle(verdict, |words| set_bits(words, trie.tokens(child)));
                 }
                 work.push((child, thread.state, count));
             }

@@ -54,6 +54,20 @@ pub(super) fn may_contain(grammar: &Grammar, end: &str) -> bool {
 /// More states than this a row of bits does not hold.
 const LONGEST: usize = 128;
 
+/// For each beginning of a pattern, by its length, how long its longest proper suffix is that begins the pattern too.
+fn failures<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
+    let mut fail = vec![0; pattern.len() + 1];
+    let mut k = 0;
+    for i in 1..pattern.len() {
+        while k > 0 && pattern[k] != pattern[i] {
+            k = fail[k];
+        }
+        k += usize::from(pattern[k] == pattern[i]);
+        fail[i + 1] = k;
+    }
+    fail
+}
+
 /// Looks for a text, character by character.
 struct Finder {
     pattern: Vec<char>,
@@ -64,16 +78,7 @@ struct Finder {
 impl Finder {
     fn new(end: &str) -> Self {
         let pattern: Vec<char> = end.chars().collect();
-        let mut fail = vec![0; pattern.len() + 1];
-        let mut k = 0;
-        for i in 1..pattern.len() {
-            while k > 0 && pattern[k] != pattern[i] {
-                k = fail[k];
-            }
-            k += usize::from(pattern[k] == pattern[i]);
-            fail[i + 1] = k;
-        }
-        Self { pattern, fail }
+        Self { fail: failures(&pattern), pattern }
     }
 
     fn states(&self) -> usize {
@@ -187,16 +192,7 @@ impl Bytes {
         let text: String = finder.pattern.iter().collect();
         let starts = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
         let pattern = text.into_bytes();
-        let mut fail = vec![0; pattern.len() + 1];
-        let mut k = 0;
-        for i in 1..pattern.len() {
-            while k > 0 && pattern[k] != pattern[i] {
-                k = fail[k];
-            }
-            k += usize::from(pattern[k] == pattern[i]);
-            fail[i + 1] = k;
-        }
-        Self { pattern, fail, starts }
+        Self { fail: failures(&pattern), pattern, starts }
     }
 
     fn start(&self, state: usize) -> usize {

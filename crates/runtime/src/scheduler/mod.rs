@@ -153,6 +153,7 @@ struct Limits {
 /// A request on its way.
 struct Job {
     request: Request,
+    stops: StopStrings,
     sink: Box<dyn Sink>,
     since: Instant,
 }
@@ -177,14 +178,14 @@ impl Scheduler {
 
     /// Takes a request; its events go to the sink, in order.
     pub fn submit(&self, request: Request, sink: Box<dyn Sink>) -> Result<(), SubmitError> {
-        self.limits.check(&request)?;
+        let stops = self.limits.check(&request)?;
         let inbox = self.inbox.as_ref().ok_or(SubmitError::Closed)?;
         let limit = self.limits.max_queue;
         if self.shared.waiting.fetch_add(1, Ordering::Relaxed) >= limit {
             self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
             return Err(SubmitError::Busy { limit });
         }
-        inbox.send(Job { request, sink, since: Instant::now() }).map_err(|_| {
+        inbox.send(Job { request, stops, sink, since: Instant::now() }).map_err(|_| {
             self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
             SubmitError::Closed
         })
@@ -229,7 +230,8 @@ impl Drop for Scheduler {
 }
 
 impl Limits {
-    fn check(&self, request: &Request) -> Result<(), SubmitError> {
+    /// Refuses what makes no sense; gives the stop strings, ready to be looked for.
+    fn check(&self, request: &Request) -> Result<StopStrings, SubmitError> {
         let invalid = |field: &'static str, problem: String| Err(SubmitError::Invalid { field, problem });
         if let Err(error) = request.sampling.check() {
             return invalid(error.field, error.to_string());
@@ -244,9 +246,10 @@ impl Limits {
                 format!("a stop string has {} bytes, but at most {MAX_STOP_BYTES} are allowed", stop.len());
             return invalid("stop", problem);
         }
-        if let Err(error) = StopStrings::new(&request.stop) {
-            return invalid("stop", error.to_string());
-        }
+        let stops = match StopStrings::new(&request.stop) {
+            Ok(stops) => stops,
+            Err(error) => return invalid("stop", error.to_string()),
+        };
         let length = request.prompt.len();
         if length == 0 {
             return invalid(
@@ -263,8 +266,8 @@ impl Limits {
         }
         let biased = request.sampling.logit_bias.iter().map(|(token, _)| ("logit_bias", token));
         let prompt = request.prompt.iter().map(|token| ("prompt", token));
-        let stops = request.stop_tokens.iter().map(|token| ("stop_token_ids", token));
-        for (field, token) in biased.chain(prompt).chain(stops) {
+        let ends = request.stop_tokens.iter().map(|token| ("stop_token_ids", token));
+        for (field, token) in biased.chain(prompt).chain(ends) {
             if token.index() >= self.width {
                 return invalid(
                     field,
@@ -279,6 +282,6 @@ impl Limits {
             let problem = format!("n is {}, but must be between 1 and {}", request.answers, self.max_batch);
             return invalid("n", problem);
         }
-        Ok(())
+        Ok(stops)
     }
 }

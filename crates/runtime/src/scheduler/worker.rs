@@ -9,7 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use maskwright::StopStrings;
 use maskwright_vocab::Vocabulary;
 
 use super::{
@@ -136,15 +135,12 @@ impl Worker {
     }
 
     fn begin(&mut self, job: Job) {
-        let Job { request, mut sink, since } = job;
-        let stops = StopStrings::new(&request.stop).map_err(|error| error.to_string());
-        let answers = stops.and_then(|stops| {
-            let answer = |number| {
-                let sampler = Sampler::new(&request.sampling, &request.prompt, number);
-                Ok((sampler.map_err(|error| error.to_string())?, stops.stream()))
-            };
-            (0..request.answers as u64).map(answer).collect::<Result<Vec<_>, String>>()
-        });
+        let Job { request, stops, mut sink, since } = job;
+        let answer = |number| {
+            let sampler = Sampler::new(&request.sampling, &request.prompt, number);
+            Ok((sampler.map_err(|error| error.to_string())?, stops.stream()))
+        };
+        let answers = (0..request.answers as u64).map(answer).collect::<Result<Vec<_>, String>>();
         // Requests were checked when they were submitted.
         let (mut others, sequence) = match (answers, self.open(&request.prompt)) {
             (Ok(answers), Ok(sequence)) if !answers.is_empty() => (answers, sequence),
