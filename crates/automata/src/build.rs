@@ -16,7 +16,7 @@ use crate::derivative::Derivatives;
 use crate::{ByteClasses, Dfa, Draft, Expr, ExprId, Exprs, LimitError, Limits, Nfa, determinize, minimize};
 
 /// How many steps derivatives may take before composition is tried.
-const ALLOWANCE: usize = 20_000;
+const ALLOWANCE: usize = 2_000;
 
 impl Dfa {
     /// The automaton of an expression.

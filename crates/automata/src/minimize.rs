@@ -145,8 +145,11 @@ fn refine_fully(draft: &Draft, blocks: &[u32], count: usize) -> Vec<u32> {
     dense.iter().map(|&state| if state == NONE { NONE } else { blocks.part_of(state) }).collect()
 }
 
-/// Numbers the blocks breadth first and writes the final automaton.
-fn number(draft: &Draft, blocks: &[u32]) -> Dfa {
+/// Numbers the blocks breadth first from that of state 0 and writes the final automaton. Dead states have no block, [`NONE`].
+pub(crate) fn number(draft: &Draft, blocks: &[u32]) -> Dfa {
+    if blocks[0] == NONE {
+        return Dfa::never();
+    }
     let width = draft.classes.len();
     let count = blocks.iter().filter(|&&block| block != NONE).max().map_or(0, |&last| last as usize + 1);
     // Number 0 is the dead state; `order` holds a member of each block, in order of its number.

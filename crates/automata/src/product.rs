@@ -4,6 +4,8 @@ use core::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
+use crate::determinize::NONE;
+use crate::minimize::number;
 use crate::{ByteClasses, Dfa, Draft, LimitError, Limits, minimize};
 
 impl Dfa {
@@ -22,9 +24,24 @@ impl Dfa {
         self.combine(other, |a, b| a && !b, limits)
     }
 
-    /// Every byte string that this automaton does not accept.
+    /// Every byte string that this automaton does not accept. The same states tell the same texts apart, so they are
+    /// only numbered anew: the dead state accepts everything now, and what accepted everything is dead.
     pub fn complement(&self, limits: &Limits) -> Result<Self, LimitError> {
-        self.combine(&Self::never(), |a, _| !a, limits)
+        let (classes, count) = (self.classes().clone(), self.len() as u32);
+        let bytes = classes.representatives();
+        // The start comes first, the dead state last.
+        let place = |state: u32| if state == Self::DEAD { count - 1 } else { state - 1 };
+        let mut draft = Draft::new(classes);
+        let mut blocks = Vec::with_capacity(self.len());
+        for state in (1..count).chain([Self::DEAD]) {
+            let number = draft.push(!self.is_accepting(state), limits)?;
+            for (class, &byte) in bytes.iter().enumerate() {
+                draft.set(number, class, place(self.next(state, byte)));
+            }
+            let is_full = self.is_accepting(state) && bytes.iter().all(|&byte| self.next(state, byte) == state);
+            blocks.push(if is_full { NONE } else { number });
+        }
+        Ok(number(&draft, &blocks))
     }
 
     /// What is accepted when `accepts` says so about the two answers. Pairs of states are built as they are

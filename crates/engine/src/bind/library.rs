@@ -186,16 +186,19 @@ impl Library {
     }
 }
 
+/// What is known of a state. PERF: tables of patterns have thousands of states, of which few are ever asked for; with the entries in
+/// place, making room for them took a tenth of compiling.
+pub(super) type Slot = OnceLock<Box<Entry>>;
+
 /// An automaton with what is known of each state that was asked for.
 #[derive(Debug)]
 pub(crate) struct BoundAutomaton {
     automaton: Arc<Automaton>,
-    entries: Box<[OnceLock<Entry>]>,
+    entries: Box<[Slot]>,
     /// The same where nothing is counted.
-    free: Box<[OnceLock<Entry>]>,
+    free: Box<[Slot]>,
     distances: OnceLock<Distances>,
     alive: Mutex<Alive>,
-    endless: OnceLock<Box<[bool]>>,
     /// Entries for parts of tries: by the number of the trie, the node, and the state.
     parts: Store<((u32, u32, u32), Entry)>,
     measured: Measured,
@@ -234,18 +237,13 @@ impl BoundAutomaton {
     }
 
     /// An automaton of which these entries are known; there is a place for each state.
-    pub(super) fn with_entries(
-        automaton: Arc<Automaton>,
-        entries: Box<[OnceLock<Entry>]>,
-        free: Box<[OnceLock<Entry>]>,
-    ) -> Self {
+    pub(super) fn with_entries(automaton: Arc<Automaton>, entries: Box<[Slot]>, free: Box<[Slot]>) -> Self {
         Self {
             automaton,
             entries,
             free,
             distances: OnceLock::new(),
             alive: Mutex::default(),
-            endless: OnceLock::new(),
             parts: Store::new(),
             measured: Measured { bytes: AtomicUsize::new(0), is_old: AtomicBool::new(true) },
         }
@@ -255,17 +253,12 @@ impl BoundAutomaton {
         &self.automaton
     }
 
-    pub(super) fn entries(&self) -> &[OnceLock<Entry>] {
+    pub(super) fn entries(&self) -> &[Slot] {
         &self.entries
     }
 
-    pub(super) fn free_entries(&self) -> &[OnceLock<Entry>] {
+    pub(super) fn free_entries(&self) -> &[Slot] {
         &self.free
-    }
-
-    /// Whether infinitely many texts lead on from a state.
-    pub(crate) fn is_endless(&self, state: u32) -> bool {
-        self.endless.get_or_init(|| self.automaton.endless_states())[state as usize]
     }
 
     /// The tokens below a node of a trie with this number.
@@ -283,7 +276,7 @@ impl BoundAutomaton {
         self.measured.used();
         self.entries[state as usize].get_or_init(|| {
             let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
-            Entry::new(&self.automaton, &mut alive, state, library.vocabulary.trie(), &library.bytes)
+            Entry::new(&self.automaton, &mut alive, state, library.vocabulary.trie(), &library.bytes).into()
         })
     }
 
@@ -302,11 +295,11 @@ impl BoundAutomaton {
                 let is_near = distances.is_near(automaton, state);
                 let found = is_near.then(|| near::read(automaton, distances, state, trie, bytes, body));
                 if let Some(entry) = found.flatten() {
-                    return entry;
+                    return entry.into();
                 }
             }
             let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
-            free::read(automaton, &mut alive, state, &library.vocabulary, bytes)
+            free::read(automaton, &mut alive, state, &library.vocabulary, bytes).into()
         })
     }
 
@@ -315,10 +308,11 @@ impl BoundAutomaton {
     }
 
     fn measure(&self) -> usize {
-        let entries = self.entries.iter().chain(&self.free).filter_map(OnceLock::get).map(Entry::heap_bytes);
+        let known = self.entries.iter().chain(&self.free).filter_map(OnceLock::get);
+        let entries = known.map(|entry| size_of::<Entry>() + entry.heap_bytes());
         size_of::<Self>()
             + self.automaton.heap_bytes()
-            + (self.entries.len() + self.free.len()) * size_of::<OnceLock<Entry>>()
+            + (self.entries.len() + self.free.len()) * size_of::<Slot>()
             + entries.sum::<usize>()
             + self.alive.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()
             + self.parts.heap_bytes()

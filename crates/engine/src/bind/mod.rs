@@ -123,7 +123,7 @@ impl BoundProgram {
     pub(crate) fn is_endless(&self, leaf: u32, state: u32, count: u32, values: usize) -> bool {
         match self.program.leaf(leaf) {
             Leaf::Text(text) => text.is_except(),
-            Leaf::Window { max: u32::MAX, .. } => self.automata[leaf as usize].is_endless(state),
+            Leaf::Window { automaton, max: u32::MAX, .. } => automaton.endless()[state as usize],
             // Each length is another value. A token may take up some of them at once.
             leaf @ Leaf::Window { automaton, .. } => {
                 let room = leaf.room().unwrap_or(0).saturating_sub(count.saturating_add(self.horizon));

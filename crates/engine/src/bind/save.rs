@@ -23,7 +23,7 @@ use maskwright_vocab::pack::{self, OpenError, Read, Reader, Writer};
 use rustc_hash::FxHashMap;
 
 use super::entry::{Entry, Exits, Run, Words};
-use super::library::{BoundAutomaton, Library};
+use super::library::{BoundAutomaton, Library, Slot};
 use crate::compile::AutomatonCache;
 use crate::leaf::{Automaton, json_string};
 
@@ -119,7 +119,7 @@ struct Out {
 }
 
 impl Out {
-    fn entries(&mut self, entries: &[OnceLock<Entry>]) {
+    fn entries(&mut self, entries: &[Slot]) {
         let known = || entries.iter().enumerate().filter_map(|(state, entry)| Some((state, entry.get()?)));
         self.body.word(known().count() as u32);
         for (state, entry) in known() {
@@ -198,15 +198,15 @@ impl In<'_> {
         Ok((bound, AutomatonCache::with_entries(tables)))
     }
 
-    fn entries(&mut self, states: usize) -> Read<Box<[OnceLock<Entry>]>> {
-        let entries: Box<[OnceLock<Entry>]> = (0..states).map(|_| OnceLock::new()).collect();
+    fn entries(&mut self, states: usize) -> Read<Box<[Slot]>> {
+        let entries: Box<[Slot]> = (0..states).map(|_| OnceLock::new()).collect();
         for _ in 0..self.body.word()? {
             let state = self.body.word()? as usize;
             let entry = self.entry()?;
             entries
                 .get(state)
                 .ok_or("an entry has no state")?
-                .set(entry)
+                .set(entry.into())
                 .map_err(|_| "a state has two entries")?;
         }
         Ok(entries)

@@ -6,6 +6,7 @@
 //! of `minLength` and `maxLength`; a bound of 100,000 adds no states.
 
 use core::hash::{Hash, Hasher};
+use std::sync::OnceLock;
 
 use maskwright_automata::{ByteSet, Dfa};
 use maskwright_vocab::pack::{Read, Reader, Writer};
@@ -52,7 +53,7 @@ impl Step {
 }
 
 /// A frozen automaton. State 0 is dead; from every other state an accepting one can be reached.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Automaton {
     classes: Box<[u8; 256]>,
     stride: usize,
@@ -68,6 +69,8 @@ pub(crate) struct Automaton {
     grows: bool,
     /// Some step begins a unit.
     counts: bool,
+    /// See [`endless`](Self::endless).
+    endless: OnceLock<Box<[bool]>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -87,20 +90,90 @@ fn any_counts(steps: &[Step]) -> bool {
 /// The tail of a state from which nothing is accepted.
 const NEVER: u32 = u32::MAX;
 
-/// For each state, the least number of units on a way to the one that accepts.
-fn tails(rows: &[Vec<(u8, u8, Step)>], end: u32) -> Vec<u32> {
-    let mut before: Vec<Vec<(u32, u32)>> = vec![Vec::new(); rows.len()];
-    for (state, row) in rows.iter().enumerate() {
-        for &(_, _, step) in row.iter().filter(|(_, _, step)| !step.is_dead()) {
-            before[step.target() as usize].push((state as u32, u32::from(step.action() == Action::Unit)));
-        }
+/// Sparse rows of a table: for each state, ranges of bytes and where they lead. The first is that of the dead state.
+pub(super) struct Rows {
+    steps: Vec<(u8, u8, Step)>,
+    places: Vec<(u32, u32)>,
+}
+
+impl Rows {
+    /// Empty rows for so many states.
+    pub(super) fn new(states: usize) -> Self {
+        Self { steps: Vec::new(), places: vec![(0, 0); states] }
     }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(super) fn set(&mut self, state: u32, row: &[(u8, u8, Step)]) {
+        self.places[state as usize] = self.append(row);
+    }
+
+    /// One more state.
+    pub(super) fn push(&mut self, row: &[(u8, u8, Step)]) -> u32 {
+        let place = self.append(row);
+        self.places.push(place);
+        self.places.len() as u32 - 1
+    }
+
+    fn append(&mut self, row: &[(u8, u8, Step)]) -> (u32, u32) {
+        let begin = self.steps.len() as u32;
+        self.steps.extend_from_slice(row);
+        (begin, self.steps.len() as u32)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[(u8, u8, Step)]> {
+        self.places.iter().map(|&(begin, end)| &self.steps[begin as usize..end as usize])
+    }
+}
+
+/// Pairs by their first number, each list of second ones a slice.
+struct Grouped<T> {
+    begins: Vec<u32>,
+    items: Vec<T>,
+}
+
+impl<T: Copy + Default> Grouped<T> {
+    /// Groups pairs whose first numbers lie below `groups`. They are gone through twice.
+    fn of<I: Iterator<Item = (u32, T)>>(groups: usize, pairs: impl Fn() -> I) -> Self {
+        let mut begins = vec![0u32; groups + 1];
+        pairs().for_each(|(group, _)| begins[group as usize] += 1);
+        let mut sum = 0;
+        for begin in &mut begins {
+            sum += *begin;
+            *begin = sum;
+        }
+        // Each group is filled from its back.
+        let mut items = vec![T::default(); sum as usize];
+        for (group, item) in pairs() {
+            let place = &mut begins[group as usize];
+            *place -= 1;
+            items[*place as usize] = item;
+        }
+        Self { begins, items }
+    }
+
+    fn get(&self, group: u32) -> &[T] {
+        &self.items[self.begins[group as usize] as usize..self.begins[group as usize + 1] as usize]
+    }
+}
+
+/// For each state, the least number of units on a way to the one that accepts.
+fn tails(rows: &Rows, end: u32) -> Vec<u32> {
+    let live = || {
+        (0..).zip(rows.iter()).flat_map(|(state, row)| {
+            let steps = row.iter().filter(|(_, _, step)| !step.is_dead());
+            steps.map(move |&(_, _, step)| (step.target(), (state, u32::from(step.action() == Action::Unit))))
+        })
+    };
+    let before: Grouped<(u32, u32)> = Grouped::of(rows.len(), live);
     let mut tails = vec![NEVER; rows.len()];
     tails[end as usize] = 0;
     // Breadth first by units: what costs none goes to the front.
     let mut work = std::collections::VecDeque::from([end]);
     while let Some(state) = work.pop_front() {
-        for &(from, units) in &before[state as usize] {
+        for &(from, units) in before.get(state) {
             let tail = tails[state as usize] + units;
             if tail < tails[from as usize] {
                 tails[from as usize] = tail;
@@ -215,16 +288,16 @@ impl Automaton {
             is_string: false,
             grows: false,
             counts,
+            endless: OnceLock::new(),
         }
     }
 
-    /// A table of JSON strings from sparse rows, of which the first is that of the dead state: ranges of bytes and where
-    /// they lead. One state accepts. Steps into states from which it cannot be reached are left out.
+    /// A table of JSON strings. One state accepts. Steps into states from which it cannot be reached are left out.
     /// `grows` says whether every text that ends can be made longer by one character.
-    pub(crate) fn of_strings(rows: &[Vec<(u8, u8, Step)>], start: u32, end: u32, grows: bool) -> Self {
+    pub(super) fn of_strings(rows: &Rows, start: u32, end: u32, grows: bool) -> Self {
         let tails = tails(rows, end);
         let mut cuts = [false; 257];
-        for &(low, high, _) in rows.iter().flatten() {
+        for &(low, high, _) in &rows.steps {
             cuts[usize::from(low)] = true;
             cuts[usize::from(high) + 1] = true;
         }
@@ -267,6 +340,7 @@ impl Automaton {
             is_string: true,
             grows,
             counts,
+            endless: OnceLock::new(),
         }
     }
 
@@ -277,32 +351,27 @@ impl Automaton {
     }
 
     /// For each state, whether infinitely many texts lead on from it: whether it comes to a loop.
-    pub(crate) fn endless_states(&self) -> Box<[bool]> {
-        let targets = |state: usize| {
-            let row = &self.steps[state * self.stride..(state + 1) * self.stride];
-            let mut targets: Vec<u32> =
-                row.iter().filter(|step| !step.is_dead()).map(|step| step.target()).collect();
-            targets.sort_unstable();
-            targets.dedup();
-            targets
-        };
+    pub(crate) fn endless(&self) -> &[bool] {
+        self.endless.get_or_init(|| self.endless_states())
+    }
+
+    fn endless_states(&self) -> Box<[bool]> {
         // States without a way on are taken away until every one that is left has one.
-        let (mut left, mut before) = (vec![0usize; self.len()], vec![Vec::new(); self.len()]);
-        for (state, left) in left.iter_mut().enumerate() {
-            let targets = targets(state);
-            *left = targets.len();
-            for target in targets {
-                before[target as usize].push(state);
-            }
-        }
+        let live = |state: u32| {
+            let row = &self.steps[state as usize * self.stride..(state as usize + 1) * self.stride];
+            row.iter().filter(|step| !step.is_dead()).map(move |step| (step.target(), state))
+        };
+        let states = 0..self.len() as u32;
+        let mut left: Vec<usize> = states.clone().map(|state| live(state).count()).collect();
+        let before: Grouped<u32> = Grouped::of(self.len(), || states.clone().flat_map(live));
         let mut endless = vec![true; self.len()];
         let mut work: Vec<usize> = (0..self.len()).filter(|&state| left[state] == 0).collect();
         while let Some(state) = work.pop() {
             endless[state] = false;
-            for &state in &before[state] {
-                left[state] -= 1;
-                if left[state] == 0 {
-                    work.push(state);
+            for &state in before.get(state as u32) {
+                left[state as usize] -= 1;
+                if left[state as usize] == 0 {
+                    work.push(state as usize);
                 }
             }
         }
@@ -442,12 +511,26 @@ impl Automaton {
             is_string: flags & 1 != 0,
             grows: flags & 2 != 0,
             counts: any_counts(&steps),
+            endless: OnceLock::new(),
             classes,
             steps,
             states: states.into(),
         })
     }
 }
+
+/// Everything else follows from these.
+impl PartialEq for Automaton {
+    fn eq(&self, other: &Self) -> bool {
+        self.start == other.start
+            && self.classes == other.classes
+            && self.steps == other.steps
+            && self.states == other.states
+            && (self.is_string, self.grows) == (other.is_string, other.grows)
+    }
+}
+
+impl Eq for Automaton {}
 
 impl Hash for Automaton {
     fn hash<H: Hasher>(&self, state: &mut H) {

@@ -13,35 +13,53 @@
 //!
 //! The unit is the decoded character, as in [`super::json`], so one table serves every `minLength` and `maxLength`.
 
-use maskwright_automata::Dfa;
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use maskwright_automata::{ByteSet, Dfa};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use super::automaton::Rows;
+use super::characters::{CharMap, Characters, runs};
 use super::{Action, Automaton, Step};
 
 /// The table of all spellings, both quotes included; `None` if it would have too many states.
 pub(crate) fn spell(dfa: &Dfa) -> Option<Automaton> {
+    let mut characters = Characters::of(dfa);
+    let grows = grows(dfa, &mut characters);
     let mut speller = Speller {
         dfa,
-        rows: vec![Row::new(); FIRST as usize + dfa.len()],
-        digits: FxHashMap::default(),
-        tails: FxHashMap::default(),
+        characters,
+        plain: runs(dfa, 0x20, 0xFF).into_iter().flat_map(without_syntax).collect(),
+        rows: Rows::new(FIRST as usize + dfa.len()),
+        row: Vec::new(),
+        uniform: FxHashMap::default(),
+        mixed: HashTable::new(),
+        selections: Vec::new(),
+        places: Vec::new(),
     };
     if dfa.start() != Dfa::DEAD {
-        speller.rows[START as usize].push((b'"', b'"', pass(text_state(dfa.start()))));
+        speller.rows.set(START, &[(b'"', b'"', pass(text_state(dfa.start())))]);
     }
     for state in 1..dfa.len() as u32 {
         speller.text_row(state)?;
     }
-    Some(Automaton::of_strings(&speller.rows, START, END, grows(dfa)))
+    Some(Automaton::of_strings(&speller.rows, START, END, grows))
 }
 
 /// Whether every text of the set can be made longer by one character, if it is at least as long as the shortest way on.
 /// Then the lengths that can be reached from a state have no gaps and no end, and a window of lengths needs no states.
-fn grows(dfa: &Dfa) -> bool {
+fn grows(dfa: &Dfa, characters: &mut Characters<'_>) -> bool {
+    let mut map = CharMap::new();
     (1..dfa.len() as u32).filter(|&state| dfa.is_accepting(state)).all(|state| {
-        let map = CharMap::of(dfa, state, &mut FxHashMap::default());
-        map.is_some_and(|map| map.ranges.iter().any(|&(_, target)| dfa.is_accepting(target)))
+        let goes_on = |&(_, target): &(u32, u32)| dfa.is_accepting(target);
+        characters.map(state, &mut map).is_some() && map.iter().any(goes_on)
     })
+}
+
+/// The parts of a range of bytes that hold neither a quote nor a backslash.
+fn without_syntax((low, high): (u8, u8)) -> impl Iterator<Item = (u8, u8)> {
+    let parts =
+        [(low, high.min(b'"' - 1)), (low.max(b'"' + 1), high.min(b'\\' - 1)), (low.max(b'\\' + 1), high)];
+    parts.into_iter().filter(|(low, high)| low <= high)
 }
 
 const START: u32 = 1;
@@ -50,10 +68,6 @@ const END: u32 = 2;
 const FIRST: u32 = 3;
 /// More states than this are not tabulated.
 const STATES: usize = 30_000;
-/// More ranges than this in one map are not followed.
-const RANGES: usize = 20_000;
-
-type Row = Vec<(u8, u8, Step)>;
 
 fn text_state(state: u32) -> u32 {
     if state == Dfa::DEAD { 0 } else { FIRST + state }
@@ -81,35 +95,65 @@ enum Stage {
     TwoBits,
 }
 
-/// What the digits to come select from: ranges of numbers and states of the DFA.
-type Selection = Box<[(u32, u32)]>;
+/// What the digits to come select from: a part of a map that begins at `low`. The first place lies at or before it.
+#[derive(Clone, Copy)]
+struct Selection<'m> {
+    places: &'m [(u32, u32)],
+    low: u32,
+}
+
+impl<'m> Selection<'m> {
+    /// The part from `low` up to `high`, counted from the beginning of this one.
+    fn part(self, low: u32, high: u32) -> Selection<'m> {
+        let (low, high) = (self.low + low, self.low + high);
+        let from = self.places.partition_point(|&(at, _)| at <= low).saturating_sub(1);
+        let rest = &self.places[from..];
+        let count = rest.iter().take_while(|&&(at, _)| at < high).count();
+        Selection { places: &rest[..count], low }
+    }
+
+    /// The places and their targets, counted from the beginning.
+    fn relative(self) -> impl Iterator<Item = (u32, u32)> + 'm {
+        self.places.iter().map(move |&(at, target)| (at.saturating_sub(self.low), target))
+    }
+}
+
+/// A selection that is known, as a part of a list, and its state.
+struct Known {
+    stage: Stage,
+    begin: u32,
+    end: u32,
+    state: u32,
+}
 
 struct Speller<'d> {
     dfa: &'d Dfa,
-    rows: Vec<Row>,
-    digits: FxHashMap<(Stage, Selection), u32>,
-    tails: FxHashMap<(u32, u32), Tails>,
+    characters: Characters<'d>,
+    /// The bytes that stand for themselves, by class.
+    plain: Vec<(u8, u8)>,
+    rows: Rows,
+    /// Scratch.
+    row: Vec<(u8, u8, Step)>,
+    /// States in which whatever digits follow lead to the same state.
+    uniform: FxHashMap<(Stage, u32), u32>,
+    /// The others, numbers into `selections`.
+    mixed: HashTable<u32>,
+    selections: Vec<Known>,
+    places: Vec<(u32, u32)>,
 }
 
 impl Speller<'_> {
     /// The row of a state of the DFA.
     fn text_row(&mut self, state: u32) -> Option<()> {
         let dfa = self.dfa;
-        let inside = (0x80..=0xBF).any(|byte| dfa.next(state, byte) != Dfa::DEAD);
+        let inside = !dfa.live(state).intersection(ByteSet::range(0x80, 0xBF)).is_empty();
         let action = if inside { Action::Pass } else { Action::Unit };
-        let mut row = Row::new();
-        for byte in 0x20..=0xFF {
-            let target = match byte {
-                b'"' | b'\\' => Dfa::DEAD,
-                _ => dfa.next(state, byte),
-            };
-            if target == Dfa::DEAD {
-                continue;
-            }
-            let step = Step::new(text_state(target), action);
-            match row.last_mut() {
-                Some((_, high, last)) if *high + 1 == byte && *last == step => *high = byte,
-                _ => row.push((byte, byte, step)),
+        let mut row = core::mem::take(&mut self.row);
+        row.clear();
+        for &(low, high) in &self.plain {
+            let target = dfa.next(state, low);
+            if target != Dfa::DEAD {
+                push(&mut row, low, high, Step::new(text_state(target), action));
             }
         }
         if !inside {
@@ -121,7 +165,8 @@ impl Speller<'_> {
                 row.push((b'\\', b'\\', Step::new(escape, Action::Unit)));
             }
         }
-        self.rows[text_state(state) as usize] = row;
+        self.rows.set(text_state(state), &row);
+        self.row = row;
         Some(())
     }
 
@@ -130,207 +175,176 @@ impl Speller<'_> {
         let dfa = self.dfa;
         let simple = [
             (b'"', b'"'),
-            (b'\\', b'\\'),
             (b'/', b'/'),
+            (b'\\', b'\\'),
             (b'b', 0x08),
             (b'f', 0x0C),
             (b'n', b'\n'),
             (b'r', b'\r'),
             (b't', b'\t'),
         ];
-        let mut row = Row::new();
+        let mut row = Vec::new();
         for (letter, meaning) in simple {
             let target = dfa.next(state, meaning);
             if target != Dfa::DEAD {
                 row.push((letter, letter, pass(text_state(target))));
             }
         }
-        let map = CharMap::of(dfa, state, &mut self.tails)?;
-        let mut first = Row::new();
-        for digit in 0..16 {
-            let target = if digit == 0xD {
-                let plain = map.slice(0xD000, 0xD800);
-                let astral = map.slice(0x1_0000, 0x11_0000);
-                let both = plain.iter().copied().chain(astral.iter().map(|&(at, t)| (at + 0x800, t)));
-                self.digit(Stage::AfterD, &both.collect::<Vec<_>>())?
+        let mut map = CharMap::new();
+        self.characters.map(state, &mut map)?;
+        let all = Selection { places: &map, low: 0 };
+        let mut first = [0; 16];
+        for (digit, target) in (0..).zip(&mut first) {
+            *target = if digit == 0xD {
+                let low = all.part(0xD000, 0xD800).relative();
+                let astral =
+                    all.part(0x1_0000, 0x11_0000).relative().map(|(at, target)| (at + 0x800, target));
+                let mut both: CharMap = low.chain(astral).collect();
+                both.dedup_by_key(|(_, target)| *target);
+                self.digit(Stage::AfterD, Selection { places: &both, low: 0 })?
             } else {
-                self.digit(Stage::Digits(3), &map.slice(digit << 12, (digit + 1) << 12))?
+                self.digit(Stage::Digits(3), all.part(digit << 12, (digit + 1) << 12))?
             };
-            push_digit(&mut first, digit, target);
         }
-        if !first.is_empty() {
-            let first = self.push(first)?;
+        if first != [0; 16] {
+            let first = self.push_digits(0, &first)?;
             row.push((b'u', b'u', pass(first)));
         }
-        if row.is_empty() { Some(0) } else { self.push(row) }
+        if row.is_empty() { Some(0) } else { self.push(&row) }
     }
 
     /// The state in which the rest of an escape selects from a map; 0 if everything in it is dead.
-    fn digit(&mut self, stage: Stage, map: &[(u32, u32)]) -> Option<u32> {
-        if map.iter().all(|&(_, target)| target == Dfa::DEAD) {
-            return Some(0);
-        }
+    fn digit(&mut self, stage: Stage, map: Selection<'_>) -> Option<u32> {
+        let first = map.places[0].1;
         if matches!(stage, Stage::Digits(0) | Stage::Low(0)) {
-            return Some(text_state(map[0].1));
+            return Some(text_state(first));
         }
-        let key = (stage, Box::from(map));
-        if let Some(&known) = self.digits.get(&key) {
-            return Some(known);
+        if let [_] = map.places {
+            if first == Dfa::DEAD {
+                return Some(0);
+            }
+            if let Some(&known) = self.uniform.get(&(stage, first)) {
+                return Some(known);
+            }
+            let state = self.select(stage, map)?;
+            self.uniform.insert((stage, first), state);
+            return Some(state);
         }
-        let mut row = Row::new();
-        match stage {
-            Stage::Digits(left) | Stage::Low(left) => {
-                let size = 1 << (4 * (left - 1));
-                let next = if matches!(stage, Stage::Low(_)) {
-                    Stage::Low(left - 1)
-                } else {
-                    Stage::Digits(left - 1)
-                };
-                for digit in 0..16 {
-                    let part = slice(map, digit * size, (digit + 1) * size);
-                    let target = self.digit(next, &part)?;
-                    push_digit(&mut row, digit, target);
-                }
-            }
-            Stage::AfterD => {
-                for digit in 0..8 {
-                    let part = slice(map, digit << 8, (digit + 1) << 8);
-                    let target = self.digit(Stage::Digits(2), &part)?;
-                    push_digit(&mut row, digit, target);
-                }
-                for quarter in 0..4 {
-                    let part = slice(map, 0x800 + (quarter << 18), 0x800 + ((quarter + 1) << 18));
-                    let target = self.digit(Stage::High(2), &part)?;
-                    push_digit(&mut row, 8 + quarter, target);
-                }
-            }
-            Stage::High(left) => {
-                let size = 1 << (10 + 4 * (left - 1));
-                let next = if left == 1 { Stage::Backslash } else { Stage::High(left - 1) };
-                for digit in 0..16 {
-                    let part = slice(map, digit * size, (digit + 1) * size);
-                    let target = self.digit(next, &part)?;
-                    push_digit(&mut row, digit, target);
-                }
-            }
-            Stage::Backslash => row.push((b'\\', b'\\', pass(self.digit(Stage::U, map)?))),
-            Stage::U => row.push((b'u', b'u', pass(self.digit(Stage::D, map)?))),
-            Stage::D => push_digit(&mut row, 0xD, self.digit(Stage::TwoBits, map)?),
-            Stage::TwoBits => {
-                for quarter in 0..4 {
-                    let part = slice(map, quarter << 8, (quarter + 1) << 8);
-                    let target = self.digit(Stage::Low(2), &part)?;
-                    push_digit(&mut row, 0xC + quarter, target);
-                }
-            }
+        let key = hash(stage, map.relative());
+        let is_same = |&index: &u32| {
+            let known = &self.selections[index as usize];
+            known.stage == stage
+                && self.places[known.begin as usize..known.end as usize].iter().copied().eq(map.relative())
+        };
+        if let Some(&index) = self.mixed.find(key, is_same) {
+            return Some(self.selections[index as usize].state);
         }
-        let state = self.push(row)?;
-        self.digits.insert(key, state);
+        let state = self.select(stage, map)?;
+        let begin = self.places.len() as u32;
+        self.places.extend(map.relative());
+        let end = self.places.len() as u32;
+        self.selections.push(Known { stage, begin, end, state });
+        let (selections, places) = (&self.selections, &self.places);
+        self.mixed.insert_unique(key, selections.len() as u32 - 1, |&index| {
+            let known = &selections[index as usize];
+            hash(known.stage, places[known.begin as usize..known.end as usize].iter().copied())
+        });
         Some(state)
     }
 
-    fn push(&mut self, row: Row) -> Option<u32> {
-        self.rows.push(row);
-        (self.rows.len() <= STATES).then_some(self.rows.len() as u32 - 1)
-    }
-}
-
-/// A hexadecimal digit, in both cases.
-fn push_digit(row: &mut Row, digit: u32, target: u32) {
-    if target == 0 {
-        return;
-    }
-    let step = pass(target);
-    if let Some(c) = char::from_digit(digit, 16) {
-        let (lower, upper) = (c as u8, c.to_ascii_uppercase() as u8);
-        row.push((lower, lower, step));
-        if upper != lower {
-            row.push((upper, upper, step));
+    /// A new state for a map.
+    fn select(&mut self, stage: Stage, map: Selection<'_>) -> Option<u32> {
+        match stage {
+            Stage::Digits(left) => self.sixteen(Stage::Digits(left - 1), 1 << (4 * (left - 1)), map),
+            Stage::Low(left) => self.sixteen(Stage::Low(left - 1), 1 << (4 * (left - 1)), map),
+            Stage::High(1) => self.sixteen(Stage::Backslash, 1 << 10, map),
+            Stage::High(left) => self.sixteen(Stage::High(left - 1), 1 << (10 + 4 * (left - 1)), map),
+            Stage::AfterD => {
+                let mut targets = [0; 12];
+                for (digit, target) in (0..8).zip(&mut targets) {
+                    *target = self.digit(Stage::Digits(2), map.part(digit << 8, (digit + 1) << 8))?;
+                }
+                for (quarter, target) in (0..4).zip(&mut targets[8..]) {
+                    let part = map.part(0x800 + (quarter << 18), 0x800 + ((quarter + 1) << 18));
+                    *target = self.digit(Stage::High(2), part)?;
+                }
+                self.push_digits(0, &targets)
+            }
+            Stage::Backslash => {
+                let target = self.digit(Stage::U, map)?;
+                self.push(&[(b'\\', b'\\', pass(target))])
+            }
+            Stage::U => {
+                let target = self.digit(Stage::D, map)?;
+                self.push(&[(b'u', b'u', pass(target))])
+            }
+            Stage::D => {
+                let target = self.digit(Stage::TwoBits, map)?;
+                self.push_digits(0xD, &[target])
+            }
+            Stage::TwoBits => {
+                let mut targets = [0; 4];
+                for (quarter, target) in (0..4).zip(&mut targets) {
+                    *target = self.digit(Stage::Low(2), map.part(quarter << 8, (quarter + 1) << 8))?;
+                }
+                self.push_digits(0xC, &targets)
+            }
         }
     }
-}
 
-/// Where each character leads from a state of the DFA: ascending ranges, each from its first character to the next range.
-struct CharMap {
-    ranges: Vec<(u32, u32)>,
-}
-
-/// The same behind some bytes of a character, with a number of bytes to come.
-type Tails = std::rc::Rc<[(u32, u32)]>;
-
-impl CharMap {
-    /// `None` if it has too many ranges.
-    fn of(dfa: &Dfa, state: u32, known: &mut FxHashMap<(u32, u32), Tails>) -> Option<Self> {
-        let mut ranges = Vec::new();
-        for byte in 0..0x80u8 {
-            add(&mut ranges, u32::from(byte), dfa.next(state, byte));
+    /// A state whose sixteen digits select from parts of this size.
+    fn sixteen(&mut self, next: Stage, size: u32, map: Selection<'_>) -> Option<u32> {
+        let mut targets = [0; 16];
+        for (digit, target) in (0..).zip(&mut targets) {
+            *target = self.digit(next, map.part(digit * size, (digit + 1) * size))?;
         }
-        // The first character that takes so many bytes, and the lead bytes.
-        for (least, leads, left) in
-            [(0x80, 0xC2..=0xDFu8, 1), (0x800, 0xE0..=0xEF, 2), (0x1_0000, 0xF0..=0xF4, 3)]
+        self.push_digits(0, &targets)
+    }
+
+    /// A state with hexadecimal digits, in both cases, from `first` on.
+    fn push_digits(&mut self, first: usize, targets: &[u32]) -> Option<u32> {
+        let (mut row, mut count) = ([(0, 0, Step::DEAD); 22], 0);
+        for digits in [b"0123456789".as_slice(), b"\0\0\0\0\0\0\0\0\0\0ABCDEF", b"\0\0\0\0\0\0\0\0\0\0abcdef"]
         {
-            let mask = 0x3F >> left;
-            for lead in leads {
-                let base = u32::from(lead & mask) << (6 * left);
-                let tails = tails(dfa, dfa.next(state, lead), left, known)?;
-                for (index, &(at, target)) in tails.iter().enumerate() {
-                    let end = tails.get(index + 1).map_or(1 << (6 * left), |next| next.0);
-                    if base + end > least {
-                        add(&mut ranges, (base + at).max(least), target);
+            for (&digit, &target) in digits.iter().skip(first).zip(targets) {
+                if digit == 0 || target == 0 {
+                    continue;
+                }
+                let step = pass(target);
+                match row[..count].last_mut() {
+                    Some((_, high, last)) if *high + 1 == digit && *last == step => *high = digit,
+                    _ => {
+                        row[count] = (digit, digit, step);
+                        count += 1;
                     }
                 }
             }
-            if ranges.len() > RANGES {
-                return None;
-            }
         }
-        Some(Self { ranges })
+        self.push(&row[..count])
     }
 
-    /// The part of the map from `low` up to `high`, counted from `low`.
-    fn slice(&self, low: u32, high: u32) -> Vec<(u32, u32)> {
-        slice(&self.ranges, low, high)
+    fn push(&mut self, row: &[(u8, u8, Step)]) -> Option<u32> {
+        let state = self.rows.push(row);
+        (self.rows.len() <= STATES).then_some(state)
     }
 }
 
-fn tails(dfa: &Dfa, state: u32, left: u32, known: &mut FxHashMap<(u32, u32), Tails>) -> Option<Tails> {
-    if state == Dfa::DEAD {
-        return Some([(0, Dfa::DEAD)].into());
-    }
-    if let Some(found) = known.get(&(state, left)) {
-        return Some(found.clone());
-    }
-    let mut ranges = Vec::new();
-    for byte in 0x80..=0xBFu8 {
-        let base = u32::from(byte & 0x3F) << (6 * (left - 1));
-        let next = dfa.next(state, byte);
-        if left == 1 {
-            add(&mut ranges, base, next);
-            continue;
-        }
-        for &(at, target) in tails(dfa, next, left - 1, known)?.iter() {
-            add(&mut ranges, base + at, target);
-        }
-        if ranges.len() > RANGES {
-            return None;
-        }
-    }
-    let ranges: Tails = ranges.into();
-    known.insert((state, left), ranges.clone());
-    Some(ranges)
-}
-
-/// Begins a range, unless the one before leads to the same state.
-fn add(ranges: &mut Vec<(u32, u32)>, at: u32, target: u32) {
-    if ranges.last().is_none_or(|last| last.1 != target) {
-        ranges.push((at, target));
+/// Adds a range of bytes, to the last one if they are neighbours and lead the same way.
+fn push(row: &mut Vec<(u8, u8, Step)>, low: u8, high: u8, step: Step) {
+    match row.last_mut() {
+        Some((_, last, same)) if *last + 1 == low && *same == step => *last = high,
+        _ => row.push((low, high, step)),
     }
 }
 
-fn slice(ranges: &[(u32, u32)], low: u32, high: u32) -> Vec<(u32, u32)> {
-    let from = ranges.partition_point(|&(at, _)| at <= low).saturating_sub(1);
-    let inside = ranges[from..].iter().take_while(|&&(at, _)| at < high);
-    inside.map(|&(at, target)| (at.saturating_sub(low), target)).collect()
+fn hash(stage: Stage, places: impl Iterator<Item = (u32, u32)>) -> u64 {
+    use core::hash::{BuildHasher, Hash, Hasher};
+    let mut hasher = FxBuildHasher.build_hasher();
+    stage.hash(&mut hasher);
+    for (at, target) in places {
+        hasher.write_u64(u64::from(at) << 32 | u64::from(target));
+    }
+    hasher.finish()
 }
 
 #[cfg(test)]
@@ -463,7 +477,7 @@ mod tests {
 
     #[test]
     fn sets_that_grow() {
-        let grow: Vec<bool> = sets().iter().map(|(_, dfa)| grows(dfa)).collect();
+        let grow: Vec<bool> = sets().iter().map(|(_, dfa)| grows(dfa, &mut Characters::of(dfa))).collect();
         assert_eq!(grow, [true, true, true, false, false, false]);
     }
 }

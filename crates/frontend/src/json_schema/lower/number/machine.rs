@@ -11,9 +11,11 @@
 //! to itself – bounds are like that – the result is an expression; otherwise it is a rule for each state.
 
 use core::cmp::Ordering;
+use core::hash::BuildHasher;
 
+use hashbrown::HashTable;
 use maskwright_grammar::{CharSet, ExprId, GrammarBuilder};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::super::super::decimal::Decimal;
 use super::{Key, Test, spelling};
@@ -65,12 +67,11 @@ enum Phase {
     Fraction,
 }
 
-/// Where a text is, and what each machine knows.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct State {
+/// Where a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
     phase: Phase,
     negative: bool,
-    parts: Vec<Known>,
 }
 
 /// What a machine knows.
@@ -133,20 +134,24 @@ impl<'k> Machines<'k> {
         rests.saturating_mul(2 * phases)
     }
 
-    fn start(&self) -> State {
+    /// What the machines know before anything was read.
+    fn start(&self) -> Vec<Known> {
         let first = |part: &Part| match part {
             Part::Compare(_) => Known::Compared { digits: 0, order: Ordering::Equal },
             Part::Divide { .. } => Known::Rest { rest: 0, places: 0, lost: false },
             Part::Whole => Known::Seen(false),
         };
-        State { phase: Phase::Start, negative: false, parts: self.parts.iter().map(first).collect() }
+        self.parts.iter().map(first).collect()
     }
 
-    fn step(&self, state: &State, symbol: u8) -> Option<State> {
+    /// Where a symbol leads, and what the machines know there.
+    fn step(&self, place: Place, known: &[Known], symbol: u8, after: &mut Vec<Known>) -> Option<Place> {
         use Phase as P;
-        let phase = match (state.phase, symbol) {
+        after.clear();
+        let phase = match (place.phase, symbol) {
             (P::Start, b'-') => {
-                return Some(State { phase: P::Sign, negative: true, parts: state.parts.clone() });
+                after.extend_from_slice(known);
+                return Some(Place { phase: P::Sign, negative: true });
             }
             (P::Start | P::Sign, b'0') => P::Zero,
             (P::Start | P::Sign | P::Whole, b'0'..=b'9') => P::Whole,
@@ -154,21 +159,20 @@ impl<'k> Machines<'k> {
             (P::Point | P::Fraction, b'0'..=b'9') => P::Fraction,
             _ => return None,
         };
-        let step = |(part, known): (&Part, &Known)| part.step(*known, phase, symbol);
-        let parts = self.parts.iter().zip(&state.parts).map(step).collect();
-        Some(State { phase, negative: state.negative, parts })
+        after.extend(self.parts.iter().zip(known).map(|(part, known)| part.step(*known, phase, symbol)));
+        Some(Place { phase, ..place })
     }
 
-    fn accepts(&self, state: &State) -> bool {
-        if !matches!(state.phase, Phase::Zero | Phase::Whole | Phase::Fraction) {
+    fn accepts(&self, place: Place, known: &[Known]) -> bool {
+        if !matches!(place.phase, Phase::Zero | Phase::Whole | Phase::Fraction) {
             return false;
         }
-        let mut answers = self.parts.iter().zip(&state.parts);
+        let mut answers = self.parts.iter().zip(known);
         let mut holds = |test: &Test| {
             let count = if let Test::OneOf(values) = test { values.len() } else { 1 };
             let mut any = false;
             for (part, known) in answers.by_ref().take(count) {
-                any |= part.answer(*known, state, test);
+                any |= part.answer(*known, place, test);
             }
             any
         };
@@ -250,10 +254,10 @@ impl Part {
     }
 
     /// Whether the test holds for the number that was read.
-    fn answer(&self, known: Known, state: &State, test: &Test) -> bool {
+    fn answer(&self, known: Known, place: Place, test: &Test) -> bool {
         match (self, known) {
             (Self::Compare(ruler), Known::Compared { digits, order }) => {
-                let order = ruler.compare(digits, order, state);
+                let order = ruler.compare(digits, order, place);
                 match test {
                     Test::Above(_) => order.is_gt(),
                     Test::AtLeast(_) => order.is_ge(),
@@ -300,12 +304,12 @@ impl Ruler {
     }
 
     /// How the number that was read compares.
-    fn compare(&self, digits: u32, order: Ordering, state: &State) -> Ordering {
-        let magnitude = match state.phase {
+    fn compare(&self, digits: u32, order: Ordering, place: Place) -> Ordering {
+        let magnitude = match place.phase {
             Phase::Fraction => order.then((digits as usize).cmp(&self.fraction.len())),
             _ => self.whole_order(digits, order).then(0.cmp(&self.fraction.len())),
         };
-        match (state.negative, self.value.is_negative()) {
+        match (place.negative, self.value.is_negative()) {
             (false, false) => magnitude,
             (false, true) => Ordering::Greater,
             (true, true) => magnitude.reverse(),
@@ -330,30 +334,58 @@ fn explore(machines: &Machines<'_>, limit: usize) -> Result<Vec<Row>, String> {
     if machines.least_states() > most as u64 {
         return Err(too_many());
     }
-    let mut numbers: FxHashMap<State, u32> = FxHashMap::default();
-    let start = machines.start();
-    numbers.insert(start.clone(), 0);
-    let (mut states, mut rows) = (vec![start], Vec::new());
-    let mut at = 0;
-    while let Some(state) = states.get(at).cloned() {
+    let mut states = States { width: machines.parts.len(), ..States::default() };
+    states.number(Place { phase: Phase::Start, negative: false }, &machines.start());
+    let (mut rows, mut known, mut after) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(&place) = states.places.get(rows.len()) {
+        known.clear();
+        known.extend_from_slice(states.known(rows.len() as u32));
         let mut next = [None; SYMBOLS.len()];
         for (slot, &symbol) in next.iter_mut().zip(&SYMBOLS) {
-            let Some(after) = machines.step(&state, symbol) else { continue };
-            let new = states.len() as u32;
-            let number = *numbers.entry(after.clone()).or_insert(new);
-            if number == new {
-                states.push(after);
-            }
-            *slot = Some(number);
+            let step = machines.step(place, &known, symbol, &mut after);
+            *slot = step.map(|place| states.number(place, &after));
         }
-        if states.len() > most {
+        if states.places.len() > most {
             return Err(too_many());
         }
-        rows.push(Row { next, accepts: machines.accepts(&state) });
-        at += 1;
+        rows.push(Row { next, accepts: machines.accepts(place, &known) });
     }
     drop_dead(&mut rows);
     Ok(rows)
+}
+
+/// Numbered states: where a text is, and what each machine knows. PERF: in flat lists, because `multipleOf` makes tens of thousands.
+#[derive(Default)]
+struct States {
+    /// How many machines there are.
+    width: usize,
+    places: Vec<Place>,
+    known: Vec<Known>,
+    index: HashTable<u32>,
+}
+
+impl States {
+    fn known(&self, number: u32) -> &[Known] {
+        &self.known[number as usize * self.width..][..self.width]
+    }
+
+    /// The number of a state, a new one if it was not met before.
+    fn number(&mut self, place: Place, known: &[Known]) -> u32 {
+        let hash = |place: Place, known: &[Known]| FxBuildHasher.hash_one((place, known));
+        let key = hash(place, known);
+        let is_same = |&number: &u32| self.places[number as usize] == place && self.known(number) == known;
+        if let Some(&found) = self.index.find(key, is_same) {
+            return found;
+        }
+        let number = self.places.len() as u32;
+        self.places.push(place);
+        self.known.extend_from_slice(known);
+        let (places, all, width) = (&self.places, &self.known, self.width);
+        self.index.insert_unique(key, number, |&number| {
+            hash(places[number as usize], &all[number as usize * width..][..width])
+        });
+        number
+    }
 }
 
 fn least_common_multiple(a: u64, b: u64) -> u64 {

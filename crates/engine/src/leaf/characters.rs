@@ -1,0 +1,134 @@
+//! Where each character leads from a state of a DFA over UTF-8.
+//!
+//! ```text
+//!   state: [a-c] → 4, [à-ý] → 7         0 →·  a → 4  d →·  à → 7  þ →·       (· is the dead state)
+//! ```
+//! A [`CharMap`] is a list of such places, ascending, each up to the next: the DFA read a character at a time instead of
+//! a byte at a time. Bytes of one class are looked at once, and what follows a lead byte is worked out once for each state behind it.
+
+use std::rc::Rc;
+
+use maskwright_automata::Dfa;
+use rustc_hash::FxHashMap;
+
+/// More ranges than this in one map are not followed.
+const RANGES: usize = 20_000;
+
+/// Ascending places with the state that the characters lead to from there on. There is one at 0.
+pub(super) type CharMap = Vec<(u32, u32)>;
+
+/// The lead bytes of the characters of some length: the first such character, how many bytes follow, and the bytes, by class.
+type Leads = (u32, u32, Vec<(u8, u8)>);
+
+/// Reads a DFA by characters.
+pub(super) struct Characters<'d> {
+    dfa: &'d Dfa,
+    ascii: Vec<(u8, u8)>,
+    leads: [Leads; 3],
+    /// The bytes that follow a lead byte.
+    following: Vec<(u8, u8)>,
+    /// By state and the number of bytes to come.
+    tails: FxHashMap<(u32, u32), Rc<[(u32, u32)]>>,
+}
+
+impl<'d> Characters<'d> {
+    pub(super) fn of(dfa: &'d Dfa) -> Self {
+        Self {
+            dfa,
+            ascii: runs(dfa, 0x00, 0x7F),
+            leads: [
+                (0x80, 1, runs(dfa, 0xC2, 0xDF)),
+                (0x800, 2, runs(dfa, 0xE0, 0xEF)),
+                (0x1_0000, 3, runs(dfa, 0xF0, 0xF4)),
+            ],
+            following: runs(dfa, 0x80, 0xBF),
+            tails: FxHashMap::default(),
+        }
+    }
+
+    /// Writes down where the characters lead from a state; `None` if that takes too many ranges.
+    pub(super) fn map(&mut self, state: u32, map: &mut CharMap) -> Option<()> {
+        let dfa = self.dfa;
+        map.clear();
+        for &(byte, _) in &self.ascii {
+            add(map, u32::from(byte), dfa.next(state, byte));
+        }
+        let leads = core::mem::take(&mut self.leads);
+        for (least, left, bytes) in &leads {
+            let base = |lead: u8| u32::from(lead & (0x3F >> left)) << (6 * left);
+            for &(low, high) in bytes {
+                let tails = self.tails(dfa.next(state, low), *left)?;
+                if let [(_, target)] = *tails {
+                    add(map, base(low).max(*least), target);
+                    continue;
+                }
+                for base in (low..=high).map(base) {
+                    for (index, &(at, target)) in tails.iter().enumerate() {
+                        let end = tails.get(index + 1).map_or(1 << (6 * left), |next| next.0);
+                        if base + end > *least {
+                            add(map, (base + at).max(*least), target);
+                        }
+                    }
+                }
+            }
+            if map.len() > RANGES {
+                return None;
+            }
+        }
+        self.leads = leads;
+        Some(())
+    }
+
+    /// Where the rest of a character leads, with so many bytes to come.
+    fn tails(&mut self, state: u32, left: u32) -> Option<Rc<[(u32, u32)]>> {
+        if let Some(found) = self.tails.get(&(state, left)) {
+            return Some(found.clone());
+        }
+        let mut ranges = CharMap::new();
+        if state == Dfa::DEAD {
+            ranges.push((0, Dfa::DEAD));
+        } else {
+            for at in 0..self.following.len() {
+                let (low, high) = self.following[at];
+                let base = |byte: u8| u32::from(byte & 0x3F) << (6 * (left - 1));
+                let next = self.dfa.next(state, low);
+                if left == 1 {
+                    add(&mut ranges, base(low), next);
+                    continue;
+                }
+                let tails = self.tails(next, left - 1)?;
+                // All bytes of the class lead the same way; if all of that is one target, they are one range.
+                let last = if tails.len() == 1 { low } else { high };
+                for base in (low..=last).map(base) {
+                    tails.iter().for_each(|&(at, target)| add(&mut ranges, base + at, target));
+                }
+                if ranges.len() > RANGES {
+                    return None;
+                }
+            }
+        }
+        let ranges: Rc<[(u32, u32)]> = ranges.into();
+        self.tails.insert((state, left), ranges.clone());
+        Some(ranges)
+    }
+}
+
+/// Neighbouring bytes of one class, from `low` to `high`.
+pub(super) fn runs(dfa: &Dfa, low: u8, high: u8) -> Vec<(u8, u8)> {
+    let classes = dfa.classes();
+    let mut runs: Vec<(u8, u8)> = Vec::new();
+    for byte in low..=high {
+        match runs.last_mut() {
+            Some((first, last)) if classes.class(*first) == classes.class(byte) => *last = byte,
+            _ => runs.push((byte, byte)),
+        }
+    }
+    runs
+}
+
+/// Begins a range, unless the one before leads to the same state.
+fn add(map: &mut CharMap, at: u32, target: u32) {
+    if map.last().is_none_or(|last| last.1 != target) {
+        map.push((at, target));
+    }
+}
