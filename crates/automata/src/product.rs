@@ -38,7 +38,8 @@ impl Dfa {
             for (class, &byte) in bytes.iter().enumerate() {
                 draft.set(number, class, place(self.next(state, byte)));
             }
-            let is_full = self.is_accepting(state) && bytes.iter().all(|&byte| self.next(state, byte) == state);
+            let is_full =
+                self.is_accepting(state) && bytes.iter().all(|&byte| self.next(state, byte) == state);
             blocks.push(if is_full { NONE } else { number });
         }
         Ok(number(&draft, &blocks))

@@ -7,7 +7,7 @@ use std::{
 };
 
 use maskwright_tokenizers::{Error, load};
-use maskwright_vocab::{ByteClasses, ClassTrie, LoopClass, TokenId, Trie, Vocabulary, VocabularyBuilder};
+use maskwright_vocab::{ByteClasses, ClassTrie, TokenId, Trie, Vocabulary, VocabularyBuilder};
 
 fn main() -> Result<(), Error> {
     for path in std::env::args().skip(1) {
@@ -44,7 +44,6 @@ fn measure(vocabulary: &Arc<Vocabulary>) {
         let bytes = classes.trie().heap_bytes();
         println!("  class trie, letters {name}: {} nodes, {}, {}", classes.trie().len(), kb(bytes), ms(took));
     }
-    measure_loops(vocabulary);
     let (took, again) = timed(5, || rebuild(vocabulary));
     println!("  whole vocabulary: {}, {}", kb(again.heap_bytes()), ms(took));
     let mut file = Vec::new();
@@ -55,29 +54,6 @@ fn measure(vocabulary: &Arc<Vocabulary>) {
     let (load, loaded) = timed(20, || Vocabulary::load(&file));
     let same = loaded.is_ok_and(|loaded| loaded.fingerprint() == vocabulary.fingerprint());
     println!("  saved: {}, {}; loaded in {}, the same: {same}", kb(file.len()), ms(took), ms(load));
-}
-
-fn measure_loops(vocabulary: &Vocabulary) {
-    let fresh = rebuild(vocabulary);
-    let mut classes = fresh.loops().classes();
-    classes.extend([
-        LoopClass::of(|b| b.is_ascii_alphanumeric() || b == b'-', false),
-        LoopClass::of(|b| b.is_ascii_alphanumeric() || b == b' ', true),
-        LoopClass::of(|b| !b.is_ascii_whitespace(), true),
-    ]);
-    for class in classes {
-        let (took, entry) = timed(50, || fresh.loops().build(class));
-        let outside = (0..=255).filter(|&byte| entry.is_outside(byte)).count();
-        println!(
-            "  loop {:032x} {:5}: run {:6}, rest {:6} nodes, {outside:3} bytes outside, {}, {}",
-            class.ascii,
-            class.utf8,
-            entry.run_len(),
-            entry.rest().len(),
-            kb(entry.heap_bytes()),
-            ms(took)
-        );
-    }
 }
 
 fn rebuild(vocabulary: &Vocabulary) -> Vocabulary {

@@ -29,7 +29,6 @@
 //! | [`Vocabulary`] | which bytes does a token stand for, is it special, does it end the text |
 //! | [`Trie`] | all tokens at once, by shared prefixes: one step per node instead of one per token |
 //! | [`ClassTrie`] | the same trie with bytes merged into classes, for automata that do not tell them apart |
-//! | [`Loop`] | the tokens that stay inside a loop such as `[a-z]*`, and what is left of those that do not |
 //! | [`TokenMask`] | a set of tokens, 32 to a word |
 //! | [`apply`] | kernels that write −∞ into the logits of forbidden tokens |
 //!
@@ -46,18 +45,15 @@
 pub mod apply;
 pub mod class;
 mod hash;
-pub mod loops;
 pub mod mask;
 mod merge;
 pub mod pack;
 mod save;
 pub mod trie;
-mod utf8;
 mod vocabulary;
 
 pub use class::{ByteClasses, ClassTrie};
 pub use hash::checksum;
-pub use loops::{Loop, LoopClass, LoopLibrary};
 pub use mask::TokenMask;
 pub use save::LoadError;
 pub use trie::Trie;

@@ -1,13 +1,11 @@
 //! A vocabulary on disk.
 //!
-//! Everything that takes time to build – tries, class tries, the loops built so far – is stored as plain
-//! arrays, so that loading is reading. The body of the file ([`crate::pack`]):
+//! What takes time to build, the tries, is stored as plain arrays, so that loading is reading. The body of the file ([`crate::pack`]):
 //!
 //! ```text
-//! numbered, text, start, kinds, specials, EOS, chars      the tokens
+//! numbered, text, start, kinds, specials, EOS             the tokens
 //! trie                                   bytes, first, children, post, ids
 //! class trie, class trie                 a trie each; the partitions are fixed
-//! number of loops, then for each         class, run, outside, trie
 //! ```
 //!
 //! The checks of every array guard against panics: a file made with ill intent can describe wrong tries, but
@@ -23,8 +21,6 @@ use std::{
 use crate::{
     TokenId, Vocabulary,
     class::{ByteClasses, ClassTrie},
-    loops::{Loop, LoopClass, LoopLibrary},
-    mask::TokenMask,
     pack::{self, OpenError, Read, Reader, Writer},
     trie::Trie,
     vocabulary::{Kind, Tokens},
@@ -32,10 +28,10 @@ use crate::{
 
 const MAGIC: &[u8; 16] = b"maskwright vocab";
 /// To be raised with every change of the format, of the checksum, of the fingerprint or of the byte classes.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 impl Vocabulary {
-    /// Writes the vocabulary with all its tries and the loops built so far.
+    /// Writes the vocabulary with all its tries.
     pub fn save(&self, mut target: impl Write) -> io::Result<()> {
         let mut out = Writer::default();
         out.word(u32::from(self.is_numbered));
@@ -48,20 +44,9 @@ impl Vocabulary {
             out.bytes(name.as_bytes());
         }
         out.words(&self.eos.iter().map(|id| id.0).collect::<Vec<u32>>());
-        out.bytes(&self.loops.chars().iter().flat_map(|chars| chars.to_le_bytes()).collect::<Vec<u8>>());
         write_trie(&mut out, &self.trie);
         for class_trie in &self.class_tries {
             write_trie(&mut out, class_trie.trie());
-        }
-        let mut loops: Vec<_> = self.loops.entries().collect();
-        loops.sort_unstable_by_key(|entry| entry.class());
-        out.word(loops.len() as u32);
-        for entry in loops {
-            out.wide(entry.class().ascii);
-            out.word(u32::from(entry.class().utf8));
-            out.words(entry.run().words());
-            entry.outside().into_iter().for_each(|half| out.wide(half));
-            write_trie(&mut out, entry.rest());
         }
         target.write_all(&pack::seal(MAGIC, VERSION, &out.finish()))
     }
@@ -127,18 +112,13 @@ fn vocabulary(file: &mut Reader<'_>) -> Read<Vocabulary> {
     let is_numbered = file.word()? != 0;
     let tokens = tokens(file)?;
     let size = tokens.kinds.len();
-    let chars = chars(file, size)?;
     let trie = Arc::new(read_trie(file, size)?);
     let mut class_trie = |classes| Ok(ClassTrie { trie: read_trie(file, size)?, classes });
     let class_tries = [class_trie(ByteClasses::merged())?, class_trie(ByteClasses::split())?];
-    let loops = LoopLibrary::new(Arc::clone(&trie), chars);
-    for _ in 0..file.word()? {
-        loops.put(entry(file, &loops, size)?);
-    }
     if !file.is_empty() {
-        return Err("there is something after its last loop");
+        return Err("there is something after its last trie");
     }
-    let mut vocabulary = Vocabulary::from_parts(tokens, trie, class_tries, loops);
+    let mut vocabulary = Vocabulary::from_parts(tokens, trie, class_tries);
     vocabulary.is_numbered = is_numbered;
     Ok(vocabulary)
 }
@@ -171,22 +151,6 @@ fn tokens(file: &mut Reader<'_>) -> Read<Tokens> {
         return Err("its special tokens do not match their list");
     }
     Ok(Tokens { text, start, kinds, specials, eos })
-}
-
-fn chars(file: &mut Reader<'_>, size: usize) -> Read<Arc<[u16]>> {
-    let (chars, rest) = file.bytes()?.as_chunks::<2>();
-    if chars.len() != size || !rest.is_empty() {
-        return Err("the lengths of its tokens are incomplete");
-    }
-    Ok(chars.iter().map(|&chars| u16::from_le_bytes(chars)).collect())
-}
-
-fn entry(file: &mut Reader<'_>, loops: &LoopLibrary, size: usize) -> Read<Loop> {
-    let class = LoopClass { ascii: file.wide()?, utf8: file.word()? != 0 };
-    let run = TokenMask::from_words(&file.words()?, size);
-    let outside = [file.wide()?, file.wide()?];
-    let rest = read_trie(file, size)?;
-    Ok(Loop::from_parts(class, run, rest, outside, Arc::clone(loops.chars())))
 }
 
 fn read_trie(file: &mut Reader<'_>, size: usize) -> Read<Trie> {
@@ -240,20 +204,15 @@ mod tests {
     #[test]
     fn what_is_loaded_equals_what_was_saved() {
         let vocabulary = sample();
-        let odd = LoopClass::of(|byte| byte == b'x', true);
-        vocabulary.loops().get(odd);
         let loaded = Vocabulary::load(&saved(&vocabulary)).unwrap();
         assert_eq!(loaded.fingerprint(), vocabulary.fingerprint());
         assert_eq!(loaded.trie(), vocabulary.trie());
         assert_eq!(loaded.class_tries(), vocabulary.class_tries());
         assert_eq!(loaded.specials().collect::<Vec<_>>(), vocabulary.specials().collect::<Vec<_>>());
         assert_eq!((loaded.eos(), loaded.size(), loaded.len()), (vocabulary.eos(), 40, 9));
-        assert_eq!(loaded.loops().classes(), vocabulary.loops().classes());
-        assert!(loaded.loops().classes().contains(&odd));
-        for class in loaded.loops().classes() {
-            let (old, new) = (vocabulary.loops().get(class), loaded.loops().find(class).unwrap());
-            assert_eq!((old.run(), old.rest(), old.outside()), (new.run(), new.rest(), new.outside()));
-        }
+        let chars =
+            |vocabulary: &Vocabulary| (0..40).map(|id| vocabulary.chars(TokenId(id))).collect::<Vec<_>>();
+        assert_eq!(chars(&loaded), chars(&vocabulary));
         assert_eq!(saved(&loaded), saved(&vocabulary));
     }
 
@@ -288,10 +247,10 @@ mod tests {
                 match Vocabulary::load(&sealed(&forged)) {
                     Err(_) => refused += 1,
                     Ok(vocabulary) => {
-                        for class in vocabulary.loops().classes() {
-                            let entry = vocabulary.loops().get(class);
-                            assert!(entry.exits(vocabulary.trie()).count() <= 512);
-                            assert!(entry.run_up_to(1).count() <= vocabulary.size());
+                        let tries = vocabulary.class_tries().iter().map(ClassTrie::trie);
+                        for trie in tries.chain([vocabulary.trie()]) {
+                            let tokens = (0..trie.len() as u32).flat_map(|node| trie.tokens(node));
+                            assert!(tokens.into_iter().all(|&id| (id as usize) < vocabulary.size()));
                         }
                     }
                 }

@@ -1,7 +1,7 @@
 //! The frozen vocabulary and its builder.
 //!
 //! A builder takes tokens in any order; [`finish`](VocabularyBuilder::finish) checks them once and
-//! builds what all constraints share: the byte [`Trie`], two [`ClassTrie`]s and the [`LoopLibrary`].
+//! builds what all constraints share: the byte [`Trie`], and two [`ClassTrie`]s.
 //!
 //! Ids need not be dense. Models often have more logits than their tokenizer has tokens, so a
 //! vocabulary has a [`size`](Vocabulary::size) – the padded number of ids, as wide as a logits row –
@@ -14,7 +14,6 @@ use rustc_hash::FxHashMap;
 use crate::{
     class::{ByteClasses, ClassTrie},
     hash::ContentHash,
-    loops::LoopLibrary,
     trie::Trie,
 };
 
@@ -57,7 +56,8 @@ pub struct Vocabulary {
     pub(crate) eos: Vec<TokenId>,
     pub(crate) trie: Arc<Trie>,
     pub(crate) class_tries: [ClassTrie; 2],
-    pub(crate) loops: LoopLibrary,
+    /// For each token the number of characters that begin in it.
+    pub(crate) chars: Box<[u16]>,
     pub(crate) fingerprint: u128,
     pub(crate) is_numbered: bool,
     len: usize,
@@ -163,7 +163,7 @@ impl Vocabulary {
     /// Number of characters that begin in the token: its bytes that are no UTF-8 continuation.
     #[inline]
     pub fn chars(&self, token: TokenId) -> u16 {
-        self.loops.chars().get(token.index()).copied().unwrap_or(0)
+        self.chars.get(token.index()).copied().unwrap_or(0)
     }
 
     /// The length of the longest token, as it is spelled on the tries.
@@ -214,12 +214,7 @@ impl Vocabulary {
         self.is_numbered
     }
 
-    /// What is known about loops such as `[a-z]*` in this vocabulary.
-    pub fn loops(&self) -> &LoopLibrary {
-        &self.loops
-    }
-
-    /// Bytes held on the heap, loops built so far included.
+    /// Bytes held on the heap.
     pub fn heap_bytes(&self) -> usize {
         self.text.capacity()
             + 4 * self.start.capacity()
@@ -232,16 +227,12 @@ impl Vocabulary {
             + 4 * self.eos.capacity()
             + self.trie.heap_bytes()
             + self.class_tries.iter().map(|c| c.trie.heap_bytes()).sum::<usize>()
-            + self.loops.heap_bytes()
+            + size_of_val(&*self.chars)
     }
 
     /// Completes checked tokens by what follows from them.
-    pub(crate) fn from_parts(
-        tokens: Tokens,
-        trie: Arc<Trie>,
-        class_tries: [ClassTrie; 2],
-        loops: LoopLibrary,
-    ) -> Self {
+    pub(crate) fn from_parts(tokens: Tokens, trie: Arc<Trie>, class_tries: [ClassTrie; 2]) -> Self {
+        let chars = tokens.chars();
         let Tokens { text, start, kinds, specials, eos } = tokens;
         let mut vocabulary = Self {
             len: kinds.iter().filter(|&&kind| kind != Kind::Unused).count(),
@@ -255,7 +246,7 @@ impl Vocabulary {
             eos,
             trie,
             class_tries,
-            loops,
+            chars,
         };
         vocabulary.fingerprint = vocabulary.content_hash();
         vocabulary
@@ -306,13 +297,11 @@ impl Tokens {
         let trie = Arc::new(trie);
         let class_tries =
             [ByteClasses::merged(), ByteClasses::split()].map(|classes| ClassTrie::build(&trie, classes));
-        let loops = LoopLibrary::new(Arc::clone(&trie), self.chars());
-        loops.build_common();
-        Vocabulary::from_parts(self, trie, class_tries, loops)
+        Vocabulary::from_parts(self, trie, class_tries)
     }
 
     /// For each token the number of characters that begin in it.
-    pub(crate) fn chars(&self) -> Arc<[u16]> {
+    fn chars(&self) -> Box<[u16]> {
         let begins = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u16;
         let is_special = |id: u32| self.kinds[id as usize] == Kind::Special;
         let chars = |id: u32| if is_special(id) { 0 } else { begins(self.bytes(id)) };

@@ -17,6 +17,9 @@ const RANGES: usize = 20_000;
 /// Ascending places with the state that the characters lead to from there on. There is one at 0.
 pub(super) type CharMap = Vec<(u32, u32)>;
 
+/// The same for what follows some bytes of a character.
+type Tails = Rc<[(u32, u32)]>;
+
 /// The lead bytes of the characters of some length: the first such character, how many bytes follow, and the bytes, by class.
 type Leads = (u32, u32, Vec<(u8, u8)>);
 
@@ -28,7 +31,7 @@ pub(super) struct Characters<'d> {
     /// The bytes that follow a lead byte.
     following: Vec<(u8, u8)>,
     /// By state and the number of bytes to come.
-    tails: FxHashMap<(u32, u32), Rc<[(u32, u32)]>>,
+    tails: FxHashMap<(u32, u32), Tails>,
 }
 
 impl<'d> Characters<'d> {
@@ -80,7 +83,7 @@ impl<'d> Characters<'d> {
     }
 
     /// Where the rest of a character leads, with so many bytes to come.
-    fn tails(&mut self, state: u32, left: u32) -> Option<Rc<[(u32, u32)]>> {
+    fn tails(&mut self, state: u32, left: u32) -> Option<Tails> {
         if let Some(found) = self.tails.get(&(state, left)) {
             return Some(found.clone());
         }
@@ -107,7 +110,7 @@ impl<'d> Characters<'d> {
                 }
             }
         }
-        let ranges: Rc<[(u32, u32)]> = ranges.into();
+        let ranges: Tails = ranges.into();
         self.tails.insert((state, left), ranges.clone());
         Some(ranges)
     }
