@@ -85,8 +85,14 @@ pub enum Style {
     MinimaxXml,
     /// `<｜DSML｜parameter name="key" string="true">` … `</｜DSML｜parameter>`.
     DeepseekXml,
+    /// `<｜DSML｜ parameter name="key" string="true">` … `</｜DSML｜ parameter>`.
+    DeepseekV41Xml,
     /// `<arg_key>key</arg_key><arg_value>` … `</arg_value>`.
     GlmXml,
+    /// `<cofl:value name="key" type="raw">` … `</cofl:value>`, values in values.
+    CohereXml,
+    /// `<|open|>argument key="key" type="string"<|sep|>` … `<|close|>argument<|sep|>`.
+    KimiK3Xml,
 }
 
 /// The notation of a grammar.
@@ -226,7 +232,16 @@ impl Marker {
 
 impl Style {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Json, Self::QwenXml, Self::MinimaxXml, Self::DeepseekXml, Self::GlmXml];
+    pub const ALL: [Self; 8] = [
+        Self::Json,
+        Self::QwenXml,
+        Self::MinimaxXml,
+        Self::DeepseekXml,
+        Self::DeepseekV41Xml,
+        Self::GlmXml,
+        Self::CohereXml,
+        Self::KimiK3Xml,
+    ];
 
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
@@ -235,7 +250,10 @@ impl Style {
             Self::QwenXml => "qwen_xml",
             Self::MinimaxXml => "minimax_xml",
             Self::DeepseekXml => "deepseek_xml",
+            Self::DeepseekV41Xml => "deepseek_v4_1_xml",
             Self::GlmXml => "glm_xml",
+            Self::CohereXml => "cohere_xml",
+            Self::KimiK3Xml => "kimi_k3_xml",
         }
     }
 

@@ -169,7 +169,7 @@ impl<'o> Lower<'o> {
     }
 
     /// A marker, in all its spellings, in front of an expression.
-    fn marker_expr(&mut self, marker: &Marker, then: ExprId, at: &str) -> Lowered<ExprId> {
+    pub(super) fn marker_expr(&mut self, marker: &Marker, then: ExprId, at: &str) -> Lowered<ExprId> {
         let mut ways = Vec::new();
         for spelling in self.spellings(marker, at)? {
             let symbols = symbols_expr(&spelling.symbols, &mut self.g);
@@ -178,7 +178,7 @@ impl<'o> Lower<'o> {
         Ok(self.g.alt(ways))
     }
 
-    fn spellings(&self, marker: &Marker, at: &str) -> Lowered<Vec<Spelling>> {
+    pub(super) fn spellings(&self, marker: &Marker, at: &str) -> Lowered<Vec<Spelling>> {
         spellings(marker, &self.names).ok_or_else(|| {
             let message = format!("{} contains the names of more than four special tokens", marker.shown());
             TagError::of(Reason::Limit, at, message, "write it as a sequence of shorter texts")
@@ -562,6 +562,29 @@ impl<'o> Lower<'o> {
         json: &Json,
         below: &str,
     ) -> Lowered<Grammar> {
+        self.try_schema(schema, json).map_err(|error| told(&error, json, below))
+    }
+
+    /// The same; `None` if nothing satisfies the schema.
+    pub(super) fn possible_grammar(
+        &self,
+        schema: &serde_json::Value,
+        json: &Json,
+        below: &str,
+    ) -> Lowered<Option<Grammar>> {
+        let is_empty = |problem: &json_schema::Problem| problem.reason == json_schema::Reason::Unsatisfiable;
+        match self.try_schema(schema, json) {
+            Ok(grammar) => Ok(Some(grammar)),
+            Err(error) if error.problems().iter().all(is_empty) => Ok(None),
+            Err(error) => Err(told(&error, json, below)),
+        }
+    }
+
+    fn try_schema(
+        &self,
+        schema: &serde_json::Value,
+        json: &Json,
+    ) -> Result<Grammar, json_schema::SchemaError> {
         let mut options = self.options.json_schema.clone();
         if json.any_order {
             options.key_order = json_schema::KeyOrder::Any;
@@ -569,13 +592,16 @@ impl<'o> Lower<'o> {
         if let Some(max_run) = json.max_whitespace {
             options.whitespace = json_schema::Whitespace::Flexible { max_run };
         }
-        json_schema::grammar_of(schema, &options).map(|(grammar, _report)| grammar).map_err(|error| {
-            let mut problems = TagError::default();
-            for problem in error.problems() {
-                let at = format!("{}{below}{}", json.at, problem.pointer);
-                problems.push(Reason::Content, &at, problem.message.clone(), problem.help.clone());
-            }
-            problems
-        })
+        json_schema::grammar_of(schema, &options).map(|(grammar, _report)| grammar)
     }
+}
+
+/// The problems of a schema that stands somewhere in a tag.
+fn told(error: &json_schema::SchemaError, json: &Json, below: &str) -> TagError {
+    let mut problems = TagError::default();
+    for problem in error.problems() {
+        let at = format!("{}{below}{}", json.at, problem.pointer);
+        problems.push(Reason::Content, &at, problem.message.clone(), problem.help.clone());
+    }
+    problems
 }
