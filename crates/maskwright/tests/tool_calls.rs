@@ -454,6 +454,37 @@ fn every_style_is_read_as_it_was_written() {
     }
 }
 
+#[test]
+fn numbers_and_words_end_where_they_do() {
+    let tag = |schema: Value, end: &str| {
+        let content = json!({"type": "json_schema", "json_schema": schema});
+        let tag = json!({"type": "sequence", "elements": [
+            {"type": "tag", "begin": "<a>", "content": content, "end": "x"},
+            {"type": "json_schema", "json_schema": {"type": "integer"}},
+            {"type": "const_string", "value": end},
+        ]});
+        tag::parse_value(&tag).unwrap()
+    };
+    let tree = tag(json!({"type": ["number", "boolean", "null"]}), "true");
+    let reader = Reader::new(&tree).unwrap();
+    for value in ["5", "-1.5e+3", "true", "false", "null"] {
+        let text = format!("<a>{value}x7true");
+        let bound = compile(&tree, &vocabulary(&[], &[]));
+        let mut matcher = bound.matcher();
+        matcher.accept_bytes(text.as_bytes()).unwrap();
+        assert!(matcher.is_accepting());
+        for size in 1..8 {
+            let (mut reader, mut events) = (reader.fresh(), Vec::new());
+            text.as_bytes().chunks(size).for_each(|piece| reader.feed_bytes(piece, &mut events));
+            assert!(reader.finish(&mut events).is_complete(), "{text} in pieces of {size}");
+            assert!(events.contains(&Event::TagDone { index: 0, content: value.into() }), "{events:?}");
+        }
+    }
+    // As a constraint this is fine, but nobody can read it.
+    let error = Reader::new(&tag(json!({}), "e")).unwrap_err().to_string();
+    assert!(error.contains("a number goes on with \"e\""), "{error}");
+}
+
 /// A text with the names of special tokens marked as tokens.
 fn with_specials(text: &str, specials: &[String]) -> String {
     specials.iter().fold(text.to_owned(), |text, name| text.replace(name, &format!("⟦{name}⟧")))

@@ -7,6 +7,9 @@
 use maskwright_grammar::TokenRef;
 use serde_json::Value;
 
+use super::parameters::types_of;
+use super::wire::Types;
+
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Format {
@@ -210,6 +213,14 @@ impl Format {
     /// A part that was described at a place.
     pub fn new(at: impl Into<String>, kind: Kind) -> Self {
         Self { at: at.into(), kind }
+    }
+}
+
+impl Json {
+    /// Whether a document can end in front of this text and could just as well go on with it, as `5` can in front of `0`.
+    pub fn may_go_on_with(&self, text: &str) -> bool {
+        let is_number = !types_of(&self.schema).and(Types::NUMBER).is_empty();
+        self.style == Style::Json && is_number && text.starts_with(|c: char| "0123456789+-.eE".contains(c))
     }
 }
 

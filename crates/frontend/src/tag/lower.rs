@@ -98,6 +98,13 @@ impl<'o> Lower<'o> {
             Kind::Const(text) => self.marked(Marker::Text(text.clone()), at, next.clone()),
             Kind::Token(token) => self.marked(Marker::Token(token.clone()), at, next.clone()),
             Kind::Json(json) => {
+                for exit in next.exits.iter().filter(|exit| exit.is_end) {
+                    if let Marker::Text(end) = &exit.marker
+                        && json.may_go_on_with(end)
+                    {
+                        return Err(inside(end, "describe no number, or choose another end", &json.at));
+                    }
+                }
                 let body = self.json(json)?;
                 Ok(self.before(body, next))
             }
@@ -491,12 +498,9 @@ impl<'o> Lower<'o> {
             if let Marker::Text(end) = &exit.marker
                 && contains::may_contain(grammar, end)
             {
-                let message = format!(
-                    "the end {end:?} of the tag can occur inside its content, so nobody could tell where the tag ends"
-                );
                 let help =
                     "describe content that does not contain it, use \"any_text\", or choose another end";
-                return Err(TagError::of(Reason::Conflict, &format!("{at}/{field}"), message, help));
+                return Err(inside(end, help, &format!("{at}/{field}")));
             }
         }
         let body = self.g.embed(grammar);
@@ -594,6 +598,14 @@ impl<'o> Lower<'o> {
         }
         json_schema::grammar_of(schema, &options).map(|(grammar, _report)| grammar)
     }
+}
+
+/// The end of a tag can occur inside its content.
+fn inside(end: &str, help: &str, at: &str) -> TagError {
+    let message = format!(
+        "the end {end:?} of the tag can occur inside its content, so nobody could tell where the tag ends"
+    );
+    TagError::of(Reason::Conflict, at, message, help)
 }
 
 /// The problems of a schema that stands somewhere in a tag.

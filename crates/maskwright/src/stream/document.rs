@@ -16,8 +16,9 @@ enum Inside {
     Brackets,
     String,
     Escape,
-    /// A number, `true`, `false` or `null`.
-    Word,
+    Number,
+    /// `true`, `false` or `null`, and how much of it is missing.
+    Word(u8),
     Over,
 }
 
@@ -40,7 +41,9 @@ impl JsonEnd {
                 Inside::Start => match byte {
                     b'{' | b'[' => (self.inside, self.depth) = (Inside::Brackets, 1),
                     b'"' => self.inside = Inside::String,
-                    b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => self.inside = Inside::Word,
+                    b'-' | b'0'..=b'9' => self.inside = Inside::Number,
+                    b't' | b'n' => self.inside = Inside::Word(3),
+                    b'f' => self.inside = Inside::Word(4),
                     _ => return Found::Nothing,
                 },
                 Inside::Brackets => match byte {
@@ -55,10 +58,21 @@ impl JsonEnd {
                     _ => {}
                 },
                 Inside::Escape => self.inside = Inside::String,
-                Inside::Word => {
-                    if !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')) {
+                Inside::Number => {
+                    if !matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E') {
                         self.inside = Inside::Over;
                         return Found::End(at);
+                    }
+                }
+                Inside::Word(missing) => {
+                    self.inside = if missing > 1 { Inside::Word(missing - 1) } else { Inside::Over };
+                    match (byte.is_ascii_alphabetic(), self.inside) {
+                        (true, Inside::Over) => return Found::End(at + 1),
+                        (true, _) => {}
+                        (false, _) => {
+                            self.inside = Inside::Over;
+                            return Found::End(at);
+                        }
                     }
                 }
                 Inside::Over => return Found::End(at),
@@ -69,7 +83,7 @@ impl JsonEnd {
             }
         }
         match self.inside {
-            Inside::Word if is_last => Found::End(text.len()),
+            Inside::Number if is_last => Found::End(text.len()),
             Inside::Start if is_last => Found::Nothing,
             _ => Found::More(text.len()),
         }
