@@ -113,6 +113,8 @@ pub enum Syntax {
 pub struct AnyText {
     /// Texts that it does not contain.
     pub excludes: Vec<String>,
+    /// At least so many characters.
+    pub min_chars: u32,
     /// At most so many characters.
     pub max_chars: Option<u32>,
     /// At most so many tokens.

@@ -362,7 +362,7 @@ impl<'o> Lower<'o> {
         let excludes: Vec<Marker> = text.excludes.iter().cloned().map(Marker::Text).collect();
         let mut patterns = Vec::new();
         self.excluded(&excludes, &format!("{at}/excludes"), &mut patterns)?;
-        if text.max_chars.is_some() || text.max_tokens.is_some() {
+        if text.min_chars > 0 || text.max_chars.is_some() || text.max_tokens.is_some() {
             self.exits(next, &mut patterns)?;
             check(patterns, &mut self.g)?;
             let body = self.short_text(text, &excludes, at, next)?;
@@ -397,7 +397,7 @@ impl<'o> Lower<'o> {
         Ok(())
     }
 
-    /// Text of at most so many characters or tokens, in front of what follows. It is regular, so the engine makes a table of it, with the characters
+    /// Text of so many characters or tokens, in front of what follows. It is regular, so the engine makes a table of it, with the characters
     /// counted outside where it can.
     fn short_text(
         &mut self,
@@ -416,7 +416,7 @@ impl<'o> Lower<'o> {
             .collect();
         let g = &mut self.g;
         let any = g.class(CharSet::all());
-        let (some, all) = (g.repeat(any, 0, limits.max_chars), g.any_text());
+        let (some, all) = (g.repeat(any, limits.min_chars, limits.max_chars), g.any_text());
         let marks: Vec<ExprId> = texts.iter().map(|text| g.bytes(text.as_bytes())).collect();
         let mark = g.alt(marks);
         let marked = g.seq([all, mark, all]);
