@@ -356,10 +356,143 @@ fn hints(tree: &tag::Format) -> Vec<String> {
             _ => {}
         }
     }
+    found.push("<|close|>argument<|sep|>".into());
+    found.push("</｜DSML｜ parameter>\n".into());
     found.push("<parameter=city>\na\n</parameter>\n".into());
     found.push("<parameter name=\"city\">a</parameter>\n".into());
     found.push("<arg_key>city</arg_key><arg_value>a</arg_value>".into());
     found
+}
+
+/// A schema that has something for every style: all types, values in values, a schema that refers to itself, and a name that some must escape.
+fn everything(style: tag::Style) -> Value {
+    let name = if tag::wire(style).is_some_and(|wire| wire.can_write("a&\"b")) { "a&\"b" } else { "a&b" };
+    json!({
+        "type": "object",
+        "$defs": {"node": {
+            "type": "object",
+            "properties": {"v": {"type": "boolean"}, "next": {"$ref": "#/$defs/node"}},
+            "required": ["v"],
+            "additionalProperties": false,
+        }},
+        "properties": {
+            "s": {"type": "string"},
+            "short": {"type": "string", "pattern": "^[ab\n]*$", "maxLength": 4},
+            "e": {"enum": ["a", 1, null, ["a"]]},
+            name: {"type": ["integer", "string"]},
+            "l": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}, "maxItems": 3},
+            "ll": {"type": "array", "items": {"type": "array", "items": {"type": "boolean"}}, "minItems": 1},
+            "o": {"type": "object", "additionalProperties": {"type": "integer"}, "maxProperties": 2},
+            "node": {"$ref": "#/$defs/node"},
+        },
+        "required": ["s", "e", "ll"],
+        "additionalProperties": false,
+    })
+}
+
+#[test]
+fn every_style_is_read_as_it_was_written() {
+    let plain = [("weather", weather()), ("add", add())];
+    for style in tag::Style::ALL {
+        let form = json!({
+            "name": "mine",
+            "calls": {
+                "trigger": "<call ",
+                "forms": [{"begin": "<call tool=\"{name}\">", "arguments": style.name(), "end": "</call>"}],
+            },
+        });
+        let format = ModelFormat::parse(&form.to_string()).unwrap();
+        let mut schemas = plain.to_vec();
+        schemas.push(("all", everything(style)));
+        let tools = schemas.iter().map(|(name, schema)| Tool::function(*name, schema.clone())).collect();
+        let validators: Vec<_> = schemas
+            .iter()
+            .map(|(name, schema)| (*name, jsonschema::validator_for(schema).unwrap()))
+            .collect();
+        let request = Request { tools, choice: Choice::Named("all".into()), ..Request::default() };
+        let tree = format.tag(&request).unwrap();
+        // Special tokens inside tags are read by their names.
+        let names = ["<|open|>", "<|close|>", "<|sep|>", "｜DSML｜"].map(String::from);
+        for specials in [&[][..], &names[..]] {
+            let vocabulary = vocabulary(specials, &[]);
+            let bound = compile(&tree, &vocabulary);
+            let reader = Reader::new(&tree).unwrap();
+            let mut random = Random(0x51F3 ^ style.name().len() as u64);
+            let mut hints = hints(&tree);
+            let wire = tag::wire(style);
+            for _ in 0..6 {
+                // Texts do not end by chance.
+                hints.extend(wire.iter().flat_map(|wire| [wire.close.into(), format!("a\n{}", wire.close)]));
+                hints.extend(wire.iter().map(|wire| with_specials(wire.close, specials)));
+            }
+            let mut found = 0;
+            for _ in 0..60 {
+                let Some(written) = write(&bound, &mut random, &hints) else { continue };
+                let (mut reader, mut events) = (reader.fresh(), Vec::new());
+                for &token in &written {
+                    reader.feed_token(token, &vocabulary, &mut events);
+                }
+                let text: String = written.iter().map(|token| shown(*token, &vocabulary)).collect();
+                assert_eq!(
+                    reader.finish(&mut events),
+                    Finish::Complete,
+                    "{}: {text:?}\n{events:#?}",
+                    style.name()
+                );
+                let _ = lines(&events);
+                for event in &events {
+                    let Event::CallDone { name, arguments, .. } = event else { continue };
+                    let arguments: Value = serde_json::from_str(arguments)
+                        .unwrap_or_else(|error| panic!("{text}: {arguments:?}: {error}"));
+                    let validator = &validators.iter().find(|(known, _)| known == name).unwrap().1;
+                    assert!(validator.is_valid(&arguments), "{}: {text:?} is {arguments}", style.name());
+                    found += 1;
+                }
+            }
+            assert!(found > 15, "{found} calls in the style {} say too little", style.name());
+        }
+    }
+}
+
+#[test]
+fn numbers_and_words_end_where_they_do() {
+    let tag = |schema: Value, end: &str| {
+        let content = json!({"type": "json_schema", "json_schema": schema});
+        let tag = json!({"type": "sequence", "elements": [
+            {"type": "tag", "begin": "<a>", "content": content, "end": "x"},
+            {"type": "json_schema", "json_schema": {"type": "integer"}},
+            {"type": "const_string", "value": end},
+        ]});
+        tag::parse_value(&tag).unwrap()
+    };
+    let tree = tag(json!({"type": ["number", "boolean", "null"]}), "true");
+    let reader = Reader::new(&tree).unwrap();
+    for value in ["5", "-1.5e+3", "true", "false", "null"] {
+        let text = format!("<a>{value}x7true");
+        let bound = compile(&tree, &vocabulary(&[], &[]));
+        let mut matcher = bound.matcher();
+        matcher.accept_bytes(text.as_bytes()).unwrap();
+        assert!(matcher.is_accepting());
+        for size in 1..8 {
+            let (mut reader, mut events) = (reader.fresh(), Vec::new());
+            text.as_bytes().chunks(size).for_each(|piece| reader.feed_bytes(piece, &mut events));
+            assert!(reader.finish(&mut events).is_complete(), "{text} in pieces of {size}");
+            assert!(events.contains(&Event::TagDone { index: 0, content: value.into() }), "{events:?}");
+        }
+    }
+    // As a constraint this is fine, but nobody can read it.
+    let error = Reader::new(&tag(json!({}), "e")).unwrap_err().to_string();
+    assert!(error.contains("a number goes on with \"e\""), "{error}");
+}
+
+/// A text with the names of special tokens marked as tokens.
+fn with_specials(text: &str, specials: &[String]) -> String {
+    specials.iter().fold(text.to_owned(), |text, name| text.replace(name, &format!("⟦{name}⟧")))
+}
+
+fn shown(token: TokenId, vocabulary: &Vocabulary) -> String {
+    let name = vocabulary.special_name(token).map(str::to_owned);
+    name.unwrap_or_else(|| String::from_utf8_lossy(vocabulary.bytes(token)).into_owned())
 }
 
 #[test]
@@ -392,6 +525,13 @@ fn a_reader_takes_anything() {
         "</parameter>",
         "functions.add:",
         "<|tool_call_begin|>",
+        "<|open|>",
+        "<|close|>",
+        "<|sep|>",
+        "argument key=\"city\" type=\"",
+        "string\"",
+        "<|open|>tools<|sep|><|open|>call tool=\"weather\" index=\"",
+        "<|channel|>commentary<|message|>",
         " ",
         "\u{0}",
     ];

@@ -211,9 +211,12 @@ impl Engine {
 
 /// The format that a template seems to be written for: each has words that no other has.
 fn guess_format(template: &str) -> &'static str {
-    const SIGNS: [(&str, &str); 9] = [
+    const SIGNS: [(&str, &str); 12] = [
         ("<|channel|>", "harmony"),
         ("<|tool_calls_section_begin|>", "kimi_k2"),
+        ("<|open|>", "kimi_k3"),
+        ("<｜DSML｜tool_calls>", "deepseek_v4"),
+        ("<｜DSML｜ calls>", "deepseek_v4_1"),
         ("<｜DSML｜", "deepseek_v3_2"),
         ("<｜tool▁calls▁begin｜>", "deepseek_v3_1"),
         ("<minimax:tool_call>", "minimax"),

@@ -8,7 +8,12 @@
 //!            └───▶ nick                 row i + 1: the mask behind node i
 //! ```
 //! A guess that is not allowed has no mask: its row is empty, and so are the rows behind it. Nodes that share a prefix share the
-//! work for it, and the branches of large trees are worked on in parallel. The matcher is left as it was.
+//! work for it. The matcher is left as it was.
+//!
+//! A tree is walked by one thread, because most take less time than another thread takes to wake up. Where the masks turn out to be slow – they are
+//! new, or have to be worked out on the stacks – the branches that are left are given to several.
+
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
@@ -19,9 +24,13 @@ use super::{MatchError, Matcher};
 /// The parent of a node that hangs on the text so far.
 pub const DRAFT_ROOT: u32 = u32::MAX;
 
-/// With fewer nodes than this below a fork, copying matchers and waking threads costs more than it gains.
-// PERF: `mwbench drafts`, 64 nodes on a busy machine of two processors: 140 µs by one thread, 260 µs by two.
-const PARALLEL: usize = 256;
+/// Below this, waking threads and copying matchers costs more than it gains.
+// PERF: `mwbench drafts`, 64 nodes, two processors with other work: 95 µs by one thread, 130 µs by two; new masks, 290 µs and 490 µs. A thread that
+// has to wait for a processor keeps everybody waiting, for milliseconds.
+const WORTH: Duration = Duration::from_millis(1);
+
+/// Nodes between two looks at the clock.
+const LOOK: usize = 4;
 
 /// A tree of guessed tokens: the links between its nodes, checked.
 #[derive(Clone, Debug)]
@@ -29,6 +38,8 @@ pub struct DraftTree {
     tokens: Vec<TokenId>,
     /// The children of the text so far, and then of every node.
     children: Vec<Vec<u32>>,
+    /// How much work must be left for several threads to be worth it.
+    worth: Duration,
 }
 
 /// What is wrong with a draft tree.
@@ -77,7 +88,7 @@ impl DraftTree {
     pub fn chain(tokens: &[TokenId]) -> Self {
         let mut children: Vec<Vec<u32>> = (0..tokens.len() as u32).map(|node| vec![node]).collect();
         children.push(Vec::new());
-        Self { tokens: tokens.to_vec(), children }
+        Self { tokens: tokens.to_vec(), children, worth: WORTH }
     }
 
     /// A tree by the parent of each node, [`DRAFT_ROOT`] for those that follow the text so far. Parents come before their
@@ -95,7 +106,7 @@ impl DraftTree {
             };
             children[place].push(node as u32);
         }
-        Ok(Self { tokens: tokens.to_vec(), children })
+        Ok(Self { tokens: tokens.to_vec(), children, worth: WORTH })
     }
 
     /// A tree by the first child and the next sibling of each node, as servers keep it: node 0 is the token that was accepted last, so
@@ -121,23 +132,21 @@ impl DraftTree {
                 next = sibling[to];
             }
         }
-        Ok(Self { tokens: tokens.get(1..).unwrap_or_default().to_vec(), children })
+        let tokens = tokens.get(1..).unwrap_or_default().to_vec();
+        Ok(Self { tokens, children, worth: WORTH })
+    }
+
+    /// How much work must be left, judged by the nodes so far, for its branches to be shared among threads; 1 ms unless told otherwise.
+    /// [`Duration::MAX`] leaves all of it to the caller's thread, for those who work on many requests at once.
+    #[must_use]
+    pub fn with_worth(mut self, worth: Duration) -> Self {
+        self.worth = worth;
+        self
     }
 
     /// How many rows its masks take: one more than it has nodes.
     pub fn rows(&self) -> usize {
         self.tokens.len() + 1
-    }
-
-    /// How many nodes there are below some of them.
-    fn size(&self, nodes: &[u32]) -> usize {
-        let mut work = nodes.to_vec();
-        let mut size = 0;
-        while let Some(node) = work.pop() {
-            size += 1;
-            work.extend_from_slice(&self.children[node as usize + 1]);
-        }
-        size
     }
 }
 
@@ -172,28 +181,10 @@ impl Matcher {
         let mut rows: Vec<Row<'_>> = masks.chunks_exact_mut(stride).take(tree.rows()).map(Some).collect();
         let mut allowed = vec![false; tree.tokens.len()];
         self.fill_row(&mut rows[0])?;
-        // 1. What all branches have in common.
-        let mut branches = &*tree.children[0];
-        let mut depth = 0;
-        while let &[only] = branches {
-            if !self.try_node(tree, only, &mut rows, &mut allowed)? {
-                branches = &[];
-                break;
-            }
-            depth += 1;
-            branches = &tree.children[only as usize + 1];
-        }
-        // 2. The branches.
-        let result =
-            if branches.len() > 1 && tree.size(branches) >= PARALLEL && rayon::current_num_threads() > 1 {
-                self.fill_branches(tree, branches, &mut rows, &mut allowed)
-            } else {
-                self.fill_below(tree, branches, &mut rows, &mut allowed)
-            };
-        self.undo(depth);
-        // 3. Nobody comes behind what is not allowed.
+        self.fill_tree(tree, &mut rows, &mut allowed)?;
+        // Nobody comes behind what is not allowed.
         rows.into_iter().flatten().for_each(|row| row.fill(0));
-        result.map(|()| allowed)
+        Ok(allowed)
     }
 
     /// Which of some tokens may come next, without a whole mask.
@@ -205,74 +196,85 @@ impl Matcher {
         row.take().map_or(Ok(()), |row| self.fill_mask(row))
     }
 
-    /// Takes the token of a node, and writes its mask. Returns whether it is allowed.
-    fn try_node(
+    /// The masks of all nodes: one after the other, as long as that is fast enough.
+    fn fill_tree(
         &mut self,
         tree: &DraftTree,
-        node: u32,
+        rows: &mut [Row<'_>],
+        allowed: &mut [bool],
+    ) -> Result<(), MatchError> {
+        let mut walk = Walk::of(&tree.children[0]);
+        // The last two spans of time: a thread that had to wait for a processor once is not slow.
+        let (mut spans, mut last) = ([Duration::ZERO; 2], Instant::now());
+        while self.walk(tree, &mut walk, LOOK, rows, allowed)? {
+            let now = Instant::now();
+            spans = [spans[1], now - last];
+            last = now;
+            let looks = (tree.tokens.len() - walk.visited).div_ceil(LOOK) as u32;
+            let left = spans[0].min(spans[1]).saturating_mul(looks);
+            if left >= tree.worth && walk.is_wide() && rayon::current_num_threads() > 1 {
+                return self.fill_branches(tree, walk, rows, allowed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits some nodes and writes their masks. Returns whether there are more; if not, or after an error, all steps are undone.
+    fn walk(
+        &mut self,
+        tree: &DraftTree,
+        walk: &mut Walk,
+        nodes: usize,
         rows: &mut [Row<'_>],
         allowed: &mut [bool],
     ) -> Result<bool, MatchError> {
-        if self.accept(tree.tokens[node as usize]).is_err() {
-            return Ok(false);
-        }
-        allowed[node as usize] = true;
-        let filled = self.fill_row(&mut rows[node as usize + 1]);
-        if filled.is_err() {
-            self.undo(1);
-        }
-        filled.map(|()| true)
-    }
-
-    /// The masks of some nodes and of all below, one after the other.
-    fn fill_below(
-        &mut self,
-        tree: &DraftTree,
-        nodes: &[u32],
-        rows: &mut [Row<'_>],
-        allowed: &mut [bool],
-    ) -> Result<(), MatchError> {
-        // Nodes to visit, and steps to undo in between.
-        let mut work: Vec<Option<u32>> = nodes.iter().rev().map(|node| Some(*node)).collect();
-        let (mut depth, mut result) = (0, Ok(()));
-        while let Some(next) = work.pop() {
-            let Some(node) = next else {
-                self.undo(1);
-                depth -= 1;
-                continue;
-            };
-            match self.try_node(tree, node, rows, allowed) {
-                Ok(false) => {}
-                Ok(true) => {
-                    depth += 1;
-                    work.push(None);
-                    work.extend(tree.children[node as usize + 1].iter().rev().map(|node| Some(*node)));
-                }
-                Err(error) => {
-                    result = Err(error);
-                    break;
+        let end = walk.visited.saturating_add(nodes);
+        while walk.visited < end {
+            match walk.work.pop() {
+                None => return Ok(false),
+                Some(Step::Back) => self.leave(walk),
+                Some(Step::Visit(node)) => {
+                    walk.visited += 1;
+                    if self.accept(tree.tokens[node as usize]).is_err() {
+                        continue;
+                    }
+                    allowed[node as usize] = true;
+                    walk.enter(&tree.children[node as usize + 1]);
+                    if let Err(error) = self.fill_row(&mut rows[node as usize + 1]) {
+                        self.undo(walk.depth);
+                        return Err(error);
+                    }
                 }
             }
         }
-        self.undo(depth);
-        result
+        Ok(true)
     }
 
-    /// The same, each branch by a matcher of its own.
+    fn leave(&mut self, walk: &mut Walk) {
+        self.undo(1);
+        walk.depth -= 1;
+    }
+
+    /// What is left of a walk, each branch by a matcher of its own, on several threads.
     fn fill_branches(
-        &self,
+        &mut self,
         tree: &DraftTree,
-        branches: &[u32],
+        mut walk: Walk,
         rows: &mut [Row<'_>],
         allowed: &mut [bool],
     ) -> Result<(), MatchError> {
-        let jobs: Vec<Branch<'_>> = branches.iter().map(|node| Branch::take(tree, *node, rows)).collect();
-        let done: Result<Vec<Branch<'_>>, MatchError> = jobs
+        let mut branches = Vec::new();
+        while let Some(step) = walk.work.pop() {
+            match step {
+                Step::Back => self.leave(&mut walk),
+                Step::Visit(top) => branches.push((self.fork(), Branch::take(tree, top, rows))),
+            }
+        }
+        let done: Result<Vec<Branch<'_>>, MatchError> = branches
             .into_par_iter()
-            .map(|mut branch| {
-                branch.allowed = vec![false; tree.tokens.len()];
-                let top = [branch.top];
-                self.fork().fill_below(tree, &top, &mut branch.rows, &mut branch.allowed)?;
+            .map(|(mut matcher, mut branch)| {
+                let mut walk = Walk::of(&[branch.top]);
+                matcher.walk(tree, &mut walk, usize::MAX, &mut branch.rows, &mut branch.allowed)?;
                 Ok(branch)
             })
             .collect();
@@ -285,6 +287,38 @@ impl Matcher {
             }
         }
         Ok(())
+    }
+}
+
+/// A walk through a tree, depth first: what is to be done, and how far the matcher is from where it began.
+struct Walk {
+    work: Vec<Step>,
+    depth: usize,
+    visited: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Visit(u32),
+    Back,
+}
+
+impl Walk {
+    fn of(nodes: &[u32]) -> Self {
+        let work = nodes.iter().rev().map(|node| Step::Visit(*node)).collect();
+        Self { work, depth: 0, visited: 0 }
+    }
+
+    /// The node that was visited was entered: its children come next, and then the way back.
+    fn enter(&mut self, children: &[u32]) {
+        self.depth += 1;
+        self.work.push(Step::Back);
+        self.work.extend(children.iter().rev().map(|node| Step::Visit(*node)));
+    }
+
+    /// Whether more than one branch is left.
+    fn is_wide(&self) -> bool {
+        self.work.iter().filter(|step| matches!(step, Step::Visit(_))).nth(1).is_some()
     }
 }
 
@@ -304,6 +338,6 @@ impl<'m> Branch<'m> {
             taken[row] = rows[row].take();
             work.extend_from_slice(&tree.children[row]);
         }
-        Self { top, rows: taken, allowed: Vec::new() }
+        Self { top, rows: taken, allowed: vec![false; tree.tokens.len()] }
     }
 }

@@ -1,5 +1,7 @@
 //! Masks of drafts against a fork for each node.
 
+use std::time::Duration;
+
 use maskwright_engine::{DRAFT_ROOT, DraftError, DraftTree, Matcher};
 use maskwright_oracle::generate::{self, Rng};
 use maskwright_vocab::TokenId;
@@ -80,13 +82,12 @@ impl Draft {
 
 #[test]
 fn masks_of_drafts_are_those_of_forks() {
-    let (mut trees, mut right, mut wrong) = (0, 0, 0);
+    let (mut compared, mut right, mut wrong) = (0, 0, 0);
     for (seed, mut rng, grammar) in random_grammars(8_000..8_060) {
         let mut tokens = generate::vocabulary(&mut rng, b"ab\" ", 60);
         tokens.retain(|token| !token.is_empty());
         let Some(bound) = bind(&grammar, support::vocabulary(&tokens)) else { continue };
         let mut matcher = bound.matcher();
-        // Now and then a tree that is worked on in parallel.
         let large = if seed % 12 == 0 { 400 } else { 40 };
         for nodes in [0, 1, 5, large] {
             let draft = Draft::random(&mut rng, &matcher, nodes, tokens.len());
@@ -97,13 +98,19 @@ fn masks_of_drafts_are_those_of_forks() {
             let (linked, child, sibling) = draft.links();
             let by_parents = DraftTree::from_parents(&draft.tokens, &draft.parents).expect("a tree");
             let by_links = DraftTree::from_links(&linked, &child, &sibling).expect("a tree");
-            for tree in [by_parents, by_links] {
+            // By one thread, by several from the first moment on, and as the clock says.
+            let trees = [
+                by_parents.clone().with_worth(Duration::MAX),
+                by_parents.with_worth(Duration::ZERO),
+                by_links,
+            ];
+            for tree in trees {
                 let mut found = vec![0xA5A5_A5A5; masks.len()];
                 let which = matcher.fill_masks_for_tree(&tree, &mut found, stride).expect("room");
                 assert_eq!((&which, &found), (&allowed, &masks), "seed {seed}, {nodes} nodes\n{grammar}");
                 assert_eq!(matcher.steps(), before);
             }
-            trees += 1;
+            compared += 1;
             right += allowed.iter().filter(|allowed| **allowed).count();
             wrong += allowed.iter().filter(|allowed| !**allowed).count();
             // A chain is a tree.
@@ -125,7 +132,7 @@ fn masks_of_drafts_are_those_of_forks() {
             }
         }
     }
-    eprintln!("{trees} trees, {right} nodes allowed and {wrong} not");
+    eprintln!("{compared} trees, {right} nodes allowed and {wrong} not");
     assert!(right > 500 && wrong > 200, "nothing was compared");
 }
 

@@ -7,6 +7,9 @@
 use maskwright_grammar::TokenRef;
 use serde_json::Value;
 
+use super::parameters::types_of;
+use super::wire::Types;
+
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Format {
@@ -85,8 +88,14 @@ pub enum Style {
     MinimaxXml,
     /// `<｜DSML｜parameter name="key" string="true">` … `</｜DSML｜parameter>`.
     DeepseekXml,
+    /// `<｜DSML｜ parameter name="key" string="true">` … `</｜DSML｜ parameter>`.
+    DeepseekV41Xml,
     /// `<arg_key>key</arg_key><arg_value>` … `</arg_value>`.
     GlmXml,
+    /// `<cofl:value name="key" type="raw">` … `</cofl:value>`, values in values.
+    CohereXml,
+    /// `<|open|>argument key="key" type="string"<|sep|>` … `<|close|>argument<|sep|>`.
+    KimiK3Xml,
 }
 
 /// The notation of a grammar.
@@ -104,6 +113,8 @@ pub enum Syntax {
 pub struct AnyText {
     /// Texts that it does not contain.
     pub excludes: Vec<String>,
+    /// At least so many characters.
+    pub min_chars: u32,
     /// At most so many characters.
     pub max_chars: Option<u32>,
     /// At most so many tokens.
@@ -207,6 +218,14 @@ impl Format {
     }
 }
 
+impl Json {
+    /// Whether a document can end in front of this text and could just as well go on with it, as `5` can in front of `0`.
+    pub fn may_go_on_with(&self, text: &str) -> bool {
+        let is_number = !types_of(&self.schema).and(Types::NUMBER).is_empty();
+        self.style == Style::Json && is_number && text.starts_with(|c: char| "0123456789+-.eE".contains(c))
+    }
+}
+
 impl Marker {
     /// Whether nothing has to be written.
     pub fn is_empty(&self) -> bool {
@@ -226,7 +245,16 @@ impl Marker {
 
 impl Style {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Json, Self::QwenXml, Self::MinimaxXml, Self::DeepseekXml, Self::GlmXml];
+    pub const ALL: [Self; 8] = [
+        Self::Json,
+        Self::QwenXml,
+        Self::MinimaxXml,
+        Self::DeepseekXml,
+        Self::DeepseekV41Xml,
+        Self::GlmXml,
+        Self::CohereXml,
+        Self::KimiK3Xml,
+    ];
 
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
@@ -235,7 +263,10 @@ impl Style {
             Self::QwenXml => "qwen_xml",
             Self::MinimaxXml => "minimax_xml",
             Self::DeepseekXml => "deepseek_xml",
+            Self::DeepseekV41Xml => "deepseek_v4_1_xml",
             Self::GlmXml => "glm_xml",
+            Self::CohereXml => "cohere_xml",
+            Self::KimiK3Xml => "kimi_k3_xml",
         }
     }
 

@@ -98,6 +98,13 @@ impl<'o> Lower<'o> {
             Kind::Const(text) => self.marked(Marker::Text(text.clone()), at, next.clone()),
             Kind::Token(token) => self.marked(Marker::Token(token.clone()), at, next.clone()),
             Kind::Json(json) => {
+                for exit in next.exits.iter().filter(|exit| exit.is_end) {
+                    if let Marker::Text(end) = &exit.marker
+                        && json.may_go_on_with(end)
+                    {
+                        return Err(inside(end, "describe no number, or choose another end", &json.at));
+                    }
+                }
                 let body = self.json(json)?;
                 Ok(self.before(body, next))
             }
@@ -169,7 +176,7 @@ impl<'o> Lower<'o> {
     }
 
     /// A marker, in all its spellings, in front of an expression.
-    fn marker_expr(&mut self, marker: &Marker, then: ExprId, at: &str) -> Lowered<ExprId> {
+    pub(super) fn marker_expr(&mut self, marker: &Marker, then: ExprId, at: &str) -> Lowered<ExprId> {
         let mut ways = Vec::new();
         for spelling in self.spellings(marker, at)? {
             let symbols = symbols_expr(&spelling.symbols, &mut self.g);
@@ -178,7 +185,7 @@ impl<'o> Lower<'o> {
         Ok(self.g.alt(ways))
     }
 
-    fn spellings(&self, marker: &Marker, at: &str) -> Lowered<Vec<Spelling>> {
+    pub(super) fn spellings(&self, marker: &Marker, at: &str) -> Lowered<Vec<Spelling>> {
         spellings(marker, &self.names).ok_or_else(|| {
             let message = format!("{} contains the names of more than four special tokens", marker.shown());
             TagError::of(Reason::Limit, at, message, "write it as a sequence of shorter texts")
@@ -355,7 +362,7 @@ impl<'o> Lower<'o> {
         let excludes: Vec<Marker> = text.excludes.iter().cloned().map(Marker::Text).collect();
         let mut patterns = Vec::new();
         self.excluded(&excludes, &format!("{at}/excludes"), &mut patterns)?;
-        if text.max_chars.is_some() || text.max_tokens.is_some() {
+        if text.min_chars > 0 || text.max_chars.is_some() || text.max_tokens.is_some() {
             self.exits(next, &mut patterns)?;
             check(patterns, &mut self.g)?;
             let body = self.short_text(text, &excludes, at, next)?;
@@ -390,7 +397,7 @@ impl<'o> Lower<'o> {
         Ok(())
     }
 
-    /// Text of at most so many characters or tokens, in front of what follows. It is regular, so the engine makes a table of it, with the characters
+    /// Text of so many characters or tokens, in front of what follows. It is regular, so the engine makes a table of it, with the characters
     /// counted outside where it can.
     fn short_text(
         &mut self,
@@ -409,7 +416,7 @@ impl<'o> Lower<'o> {
             .collect();
         let g = &mut self.g;
         let any = g.class(CharSet::all());
-        let (some, all) = (g.repeat(any, 0, limits.max_chars), g.any_text());
+        let (some, all) = (g.repeat(any, limits.min_chars, limits.max_chars), g.any_text());
         let marks: Vec<ExprId> = texts.iter().map(|text| g.bytes(text.as_bytes())).collect();
         let mark = g.alt(marks);
         let marked = g.seq([all, mark, all]);
@@ -491,12 +498,9 @@ impl<'o> Lower<'o> {
             if let Marker::Text(end) = &exit.marker
                 && contains::may_contain(grammar, end)
             {
-                let message = format!(
-                    "the end {end:?} of the tag can occur inside its content, so nobody could tell where the tag ends"
-                );
                 let help =
                     "describe content that does not contain it, use \"any_text\", or choose another end";
-                return Err(TagError::of(Reason::Conflict, &format!("{at}/{field}"), message, help));
+                return Err(inside(end, help, &format!("{at}/{field}")));
             }
         }
         let body = self.g.embed(grammar);
@@ -562,6 +566,29 @@ impl<'o> Lower<'o> {
         json: &Json,
         below: &str,
     ) -> Lowered<Grammar> {
+        self.try_schema(schema, json).map_err(|error| told(&error, json, below))
+    }
+
+    /// The same; `None` if nothing satisfies the schema.
+    pub(super) fn possible_grammar(
+        &self,
+        schema: &serde_json::Value,
+        json: &Json,
+        below: &str,
+    ) -> Lowered<Option<Grammar>> {
+        let is_empty = |problem: &json_schema::Problem| problem.reason == json_schema::Reason::Unsatisfiable;
+        match self.try_schema(schema, json) {
+            Ok(grammar) => Ok(Some(grammar)),
+            Err(error) if error.problems().iter().all(is_empty) => Ok(None),
+            Err(error) => Err(told(&error, json, below)),
+        }
+    }
+
+    fn try_schema(
+        &self,
+        schema: &serde_json::Value,
+        json: &Json,
+    ) -> Result<Grammar, json_schema::SchemaError> {
         let mut options = self.options.json_schema.clone();
         if json.any_order {
             options.key_order = json_schema::KeyOrder::Any;
@@ -569,13 +596,24 @@ impl<'o> Lower<'o> {
         if let Some(max_run) = json.max_whitespace {
             options.whitespace = json_schema::Whitespace::Flexible { max_run };
         }
-        json_schema::grammar_of(schema, &options).map(|(grammar, _report)| grammar).map_err(|error| {
-            let mut problems = TagError::default();
-            for problem in error.problems() {
-                let at = format!("{}{below}{}", json.at, problem.pointer);
-                problems.push(Reason::Content, &at, problem.message.clone(), problem.help.clone());
-            }
-            problems
-        })
+        json_schema::grammar_of(schema, &options).map(|(grammar, _report)| grammar)
     }
+}
+
+/// The end of a tag can occur inside its content.
+fn inside(end: &str, help: &str, at: &str) -> TagError {
+    let message = format!(
+        "the end {end:?} of the tag can occur inside its content, so nobody could tell where the tag ends"
+    );
+    TagError::of(Reason::Conflict, at, message, help)
+}
+
+/// The problems of a schema that stands somewhere in a tag.
+fn told(error: &json_schema::SchemaError, json: &Json, below: &str) -> TagError {
+    let mut problems = TagError::default();
+    for problem in error.problems() {
+        let at = format!("{}{below}{}", json.at, problem.pointer);
+        problems.push(Reason::Content, &at, problem.message.clone(), problem.help.clone());
+    }
+    problems
 }

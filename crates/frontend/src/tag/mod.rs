@@ -29,7 +29,9 @@
 //! | `free` | free text and its markers → rules |
 //! | `spelling` | the ways to write a marker: with special tokens and without |
 //! | `write` | tree → JSON |
-//! | `xml` | documents as lists of parameters |
+//! | `wire` | how the styles of documents write a value, as data |
+//! | `parameters` | what a schema says about such values |
+//! | `xml` | documents that are written value by value |
 //! | `contains` | can the end of a tag occur inside its content? |
 //!
 //! # What free text is
@@ -61,8 +63,10 @@ mod error;
 mod format;
 mod free;
 mod lower;
+mod parameters;
 mod read;
 mod spelling;
+mod wire;
 mod write;
 mod xml;
 
@@ -74,7 +78,8 @@ pub use error::{Problem, Reason, TagError};
 pub use format::{
     AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Role, Separated, Style, Syntax, Tag, Then,
 };
-pub use xml::{Parameter, Wire, Written, parameters, wire};
+pub use parameters::{Parameter, parameters};
+pub use wire::{Types, Wire, wire};
 
 /// How a structural tag is read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

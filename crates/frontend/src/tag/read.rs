@@ -137,11 +137,7 @@ fn kind(name: &str, fields: &mut Fields<'_>, depth: usize) -> Read<Kind> {
         }
         "grammar" => grammar(fields)?,
         "regex" => Kind::Regex(fields.text("pattern")?),
-        "any_text" => Kind::AnyText(AnyText {
-            excludes: fields.texts("excludes", false)?,
-            max_chars: fields.number("max_chars")?,
-            max_tokens: fields.number("max_tokens")?,
-        }),
+        "any_text" => any_text(fields)?,
         "sequence" => Kind::Sequence(fields.formats("elements", depth)?),
         "or" => Kind::Or(fields.formats("elements", depth)?),
         "optional" => fields.repeated(0, Some(1), depth)?,
@@ -213,6 +209,18 @@ fn grammar(fields: &mut Fields<'_>) -> Read<Kind> {
         }
     };
     Ok(Kind::Grammar(syntax, source))
+}
+
+fn any_text(fields: &mut Fields<'_>) -> Read<Kind> {
+    let excludes = fields.texts("excludes", false)?;
+    let min_chars = fields.number("min_chars")?.unwrap_or(0);
+    let (max_chars, max_tokens) = (fields.number("max_chars")?, fields.number("max_tokens")?);
+    if let Some(max) = max_chars.filter(|max| *max < min_chars) {
+        let message = format!("at least {min_chars} and at most {max} characters is never");
+        let help = "write a `max_chars` that is no less than `min_chars`";
+        return Err(malformed(&fields.at_field("max_chars"), message, help));
+    }
+    Ok(Kind::AnyText(AnyText { excludes, min_chars, max_chars, max_tokens }))
 }
 
 fn repeat(fields: &mut Fields<'_>, depth: usize) -> Read<Kind> {

@@ -27,6 +27,7 @@ impl Format {
                 "any_text",
                 [
                     ("excludes", list(&text.excludes)),
+                    ("min_chars", Some(text.min_chars).filter(|min| *min > 0).map(Value::from)),
                     ("max_chars", text.max_chars.map(Value::from)),
                     ("max_tokens", text.max_tokens.map(Value::from)),
                 ],

@@ -1,4 +1,4 @@
-//! Documents that are written as a list of parameters instead of JSON, as some models do in their tool calls:
+//! Documents that are written value by value instead of as JSON, as some models do in their tool calls:
 //!
 //! ```text
 //!   <parameter=city>
@@ -9,260 +9,245 @@
 //!   </parameter>
 //! ```
 //!
-//! The schema is that of an object, and each of its properties is a parameter. A value that can only be a string is written as it is, up to the
-//! closing tag, which it therefore does not contain; every other value is written as JSON. What is a string is a question about the
-//! schema ([`is_text`]), and whoever reads the parameters asks it in the same way. One line break behind the opening tag and one in
-//! front of the closing tag belong to the tags, as far as they are there.
+//! The schema is that of an object, and each of its properties is a parameter. A string is written as it is, up to the closing tag, which it
+//! therefore does not contain; every other value is written as JSON. Where a style does not say which it is, only what can be nothing
+//! but a string is taken for one: that is a question about the schema ([`Parameter::types`]), and whoever reads the parameters asks it in the same way. `wire` has the
+//! styles as data. For some of them a line break behind the opening tag and one in front of the closing tag belong to the tags, as far as they are there.
+//!
+//! A style may write objects and lists as values inside values ([`Wire::item`]), and then there may be white space between tags:
+//!
+//! ```text
+//!   <cofl:value name="filter" type="dict">
+//!     <cofl:value name="tags" type="list"><cofl:value type="raw">new</cofl:value></cofl:value>
+//!   </cofl:value>
+//! ```
+//! What the schema describes by other means than names of members and a schema for items, is JSON there as well.
 //!
 //! Only parameters that the schema names are written, even where it would allow others. `required` and the order of properties are
 //! enforced as for JSON.
 
-use maskwright_grammar::{Expr, ExprId, Grammar, GrammarBuilder};
-use serde_json::{Map, Value};
+use maskwright_grammar::{CharSet, Expr, ExprId, Grammar, GrammarBuilder};
+use rustc_hash::FxHashMap;
 
 use super::error::{Reason, TagError};
-use super::format::{Json, Style};
+use super::format::{Json, Marker};
 use super::lower::Lower;
+use super::parameters::{Inside, Parameter, inside, parameters, reference, restricted, types_of};
+use super::spelling::{Symbol, symbols_expr};
+use super::wire::{Types, Wire, wire};
+use crate::json_schema::Whitespace;
 
-/// How one style writes a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wire {
-    /// In front of the name.
-    pub open: &'static str,
-    /// Behind the name, if the value is written as it is.
-    pub text: &'static str,
-    /// Behind the name, if the value is written as JSON.
-    pub json: &'static str,
-    /// Where a line break may stand inside the part behind the name, if it may: it is cut here in two.
-    pub gap: Option<usize>,
-    /// Behind the value.
-    pub close: &'static str,
-    /// Whether a value that may or may not be a string says which it is.
-    pub says: bool,
-}
-
-/// How a style writes its parameters; `None` for JSON.
-pub fn wire(style: Style) -> Option<Wire> {
-    Some(match style {
-        Style::Json => return None,
-        Style::QwenXml => {
-            Wire { open: "<parameter=", text: ">", json: ">", gap: None, close: "</parameter>", says: false }
-        }
-        Style::MinimaxXml => Wire {
-            open: "<parameter name=\"",
-            text: "\">",
-            json: "\">",
-            gap: None,
-            close: "</parameter>",
-            says: false,
-        },
-        Style::DeepseekXml => Wire {
-            open: "<｜DSML｜parameter name=\"",
-            text: "\" string=\"true\">",
-            json: "\" string=\"false\">",
-            gap: None,
-            close: "</｜DSML｜parameter>",
-            says: true,
-        },
-        Style::GlmXml => Wire {
-            open: "<arg_key>",
-            text: "</arg_key><arg_value>",
-            json: "</arg_key><arg_value>",
-            gap: Some("</arg_key>".len()),
-            close: "</arg_value>",
-            says: false,
-        },
-    })
-}
-
-/// A parameter: its name and the schema of its value.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parameter {
-    /// The name.
-    pub name: String,
-    /// The schema of its value, with the definitions of the whole.
-    pub schema: Value,
-    /// Where the schema stands, below that of the object.
-    pub below: String,
-    /// Whether it must be there.
-    pub required: bool,
-    /// How its value is written.
-    pub written: Written,
-}
-
-/// How the value of a parameter is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// As it is: it can only be a string.
-    Text,
-    /// As JSON: it can be no string, or nobody says whether it is one.
-    Json,
-    /// Either way, and the tag says which.
-    Either,
-}
-
-/// The parameters of an object.
-pub fn parameters(json: &Json) -> Result<Vec<Parameter>, TagError> {
-    let style = json.style;
-    let refuse = |below: &str, message: String| {
-        let at = format!("{}{below}", json.at);
-        let help = "describe an object with `properties` and `required`, or use the style \"json\"";
-        TagError::of(Reason::Unsupported, &at, message, help)
-    };
-    let none = Map::new();
-    let object = match &json.schema {
-        Value::Bool(true) => &none,
-        Value::Object(map) => map,
-        _ => return Err(refuse("", "no object satisfies this schema".into())),
-    };
-    let mut error = TagError::default();
-    for (keyword, value) in object {
-        let known = matches!(
-            &**keyword,
-            "type"
-                | "properties"
-                | "required"
-                | "additionalProperties"
-                | "$defs"
-                | "definitions"
-                | "title"
-                | "description"
-                | "default"
-                | "examples"
-                | "$schema"
-                | "$id"
-                | "$comment"
-                | "deprecated"
-                | "readOnly"
-                | "writeOnly"
-                | "strict"
-        );
-        let is_object = keyword != "type" || value == "object";
-        if !known && !keyword.starts_with("x-") || !is_object {
-            let message = format!("`{keyword}`: {} cannot be written as parameters with it", style.name());
-            error.append(refuse(&format!("/{}", escaped(keyword)), message));
-        }
-    }
-    error.or(())?;
-    let properties = object.get("properties").and_then(Value::as_object).unwrap_or(&none);
-    let required: Vec<&str> = match object.get("required").and_then(Value::as_array) {
-        Some(names) => names.iter().filter_map(Value::as_str).collect(),
-        None => Vec::new(),
-    };
-    let others = object.get("additionalProperties").unwrap_or(&Value::Bool(true));
-    let unnamed = required.iter().filter(|name| !properties.contains_key(**name));
-    let unnamed = unnamed.map(|name| (*name, others, "/additionalProperties".to_owned()));
-    let named =
-        properties.iter().map(|(name, schema)| (&**name, schema, format!("/properties/{}", escaped(name))));
-    let mut list = Vec::new();
-    for (name, schema, below) in named.chain(unnamed) {
-        if name.is_empty() || name.contains(['<', '>', '"', '\n']) {
-            let message = format!("{name:?} cannot be the name of a parameter in the style {}", style.name());
-            return Err(refuse(&below, message));
-        }
-        if *schema == Value::Bool(false) && !required.contains(&name) {
-            continue;
-        }
-        let schema = with_definitions(schema, object);
-        let written = match (is_text(&schema), wire(style).is_some_and(|wire| wire.says)) {
-            (Some(true), _) => Written::Text,
-            (None, true) => Written::Either,
-            (Some(false) | None, _) => Written::Json,
-        };
-        list.push(Parameter {
-            name: name.into(),
-            schema,
-            below,
-            required: required.contains(&name),
-            written,
-        });
-    }
-    Ok(list)
-}
-
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
-}
-
-/// The schema of a property, with what its references need.
-fn with_definitions(schema: &Value, whole: &Map<String, Value>) -> Value {
-    let Value::Object(map) = schema else { return schema.clone() };
-    let mut map = map.clone();
-    for keyword in ["$defs", "definitions", "$schema"] {
-        if let Some(definitions) = whole.get(keyword) {
-            map.entry(keyword).or_insert_with(|| definitions.clone());
-        }
-    }
-    Value::Object(map)
-}
-
-/// Whether every value of a schema is a string; `None` if some are and some are not, or nobody can tell at a glance.
-pub(super) fn is_text(schema: &Value) -> Option<bool> {
-    // Chains of references are followed a few steps; what is deeper is written as JSON, which is always right.
-    let mut schema = schema;
-    let whole = schema;
-    for _ in 0..8 {
-        let map = schema.as_object()?;
-        let of = |values: &[Value]| {
-            let strings = values.iter().filter(|value| value.is_string()).count();
-            if strings == values.len() {
-                Some(true)
-            } else if strings == 0 {
-                Some(false)
-            } else {
-                None
-            }
-        };
-        if let Some(constant) = map.get("const") {
-            return of(core::slice::from_ref(constant));
-        }
-        if let Some(Value::Array(values)) = map.get("enum")
-            && !values.is_empty()
-        {
-            return of(values);
-        }
-        match map.get("type") {
-            Some(Value::String(name)) => return Some(name == "string"),
-            Some(Value::Array(names)) if !names.is_empty() => {
-                return if names.iter().all(|name| name == "string") {
-                    Some(true)
-                } else if names.iter().all(|name| name != "string") {
-                    Some(false)
-                } else {
-                    None
-                };
-            }
-            _ => {}
-        }
-        let pointer = map.get("$ref")?.as_str()?.strip_prefix('#')?;
-        schema = whole.pointer(pointer)?;
-    }
-    None
-}
-
-/// Lowers a document that is written as parameters.
+/// Lowers a document that is written value by value.
 pub(super) fn lower(lower: &mut Lower<'_>, json: &Json) -> Result<ExprId, TagError> {
     let Some(wire) = wire(json.style) else { return lower.document(&json.schema, json, "") };
     let list = parameters(json)?;
-    let mut error = TagError::default();
-    let mut parts = Vec::with_capacity(list.len());
-    for parameter in &list {
-        match written(lower, parameter, wire, json) {
-            Ok(part) => parts.push((part, parameter.required)),
-            Err(problems) => error.append(problems),
-        }
-    }
-    error.or(())?;
-    let g = &mut lower.g;
-    let line = g.bytes(b"\n");
-    let line = g.optional(line);
-    let all = if json.any_order { any_order(&parts, json, line, g)? } else { in_order(&parts, line, g) };
-    Ok(g.seq([all, line]))
+    let line = lower.g.bytes(b"\n");
+    let line = lower.g.optional(line);
+    let between = if wire.item.is_some() { layout(lower, json) } else { line };
+    let mut writer = Writer { lower, json, wire, line, between, lists: FxHashMap::default() };
+    let all = writer.object(&list, DEPTH)?;
+    Ok(writer.lower.g.seq([all, between]))
 }
 
-fn in_order(parts: &[(ExprId, bool)], line: ExprId, g: &mut GrammarBuilder) -> ExprId {
+/// How deep values are written as values; below that they are JSON.
+const DEPTH: usize = 64;
+
+/// White space between tags.
+fn layout(lower: &mut Lower<'_>, json: &Json) -> ExprId {
+    let usual = match lower.options.json_schema.whitespace {
+        Whitespace::Flexible { max_run } => max_run,
+        _ => 64,
+    };
+    let blank = CharSet::from_ranges([' ', '\t', '\n', '\r'].map(|c| (c, c)));
+    let blank = lower.g.class(blank);
+    lower.g.repeat(blank, 0, Some(json.max_whitespace.unwrap_or(usual)))
+}
+
+struct Writer<'w, 'o> {
+    lower: &'w mut Lower<'o>,
+    json: &'w Json,
+    wire: Wire,
+    /// A line break, or nothing.
+    line: ExprId,
+    /// What may stand between two values.
+    between: ExprId,
+    /// The content of objects and lists that references lead to: they may lead to themselves.
+    lists: FxHashMap<(String, bool), maskwright_grammar::RuleId>,
+}
+
+impl Writer<'_, '_> {
+    /// The members of an object, one after the other.
+    fn object(&mut self, list: &[Parameter], depth: usize) -> Result<ExprId, TagError> {
+        let mut error = TagError::default();
+        let mut parts = Vec::with_capacity(list.len());
+        for parameter in list {
+            match self.value(parameter, true, depth) {
+                Ok(part) => parts.push((part, parameter.required)),
+                Err(problems) => error.append(problems),
+            }
+        }
+        error.or(())?;
+        let (g, between) = (&mut self.lower.g, self.between);
+        if self.json.any_order {
+            any_order(&parts, self.json, between, g)
+        } else {
+            Ok(in_order(&parts, between, g))
+        }
+    }
+
+    /// One value, with its name or, in a list, without one.
+    fn value(&mut self, parameter: &Parameter, is_named: bool, depth: usize) -> Result<ExprId, TagError> {
+        let types = parameter.types;
+        // What cannot be written as values in values is JSON.
+        let mut as_json = Types::NONE;
+        let mut ways = Vec::new();
+        for which in [Types::OBJECT, Types::ARRAY] {
+            if self.wire.item.is_none() || types.and(which).is_empty() {
+                continue;
+            }
+            match self.content(parameter, which, depth)? {
+                Some(content) => {
+                    let behind = self.wire.parts(which).map(|(_, behind)| behind).next().unwrap_or_default();
+                    let (open, close) = (self.opening(parameter, is_named, behind)?, self.closing()?);
+                    ways.push(self.lower.g.seq([open, content, self.between, close]));
+                }
+                None => as_json = as_json.or(which),
+            }
+        }
+        let in_values = if self.wire.item.is_some() { Types::OBJECT.or(Types::ARRAY) } else { Types::NONE };
+        let scalars = types.without(in_values);
+        let mut parts: Vec<(Types, &str)> = self.wire.parts(scalars).collect();
+        if !as_json.is_empty() {
+            let behind = self.wire.parts(Types::NUMBER).map(|(_, behind)| behind).next().unwrap_or_default();
+            match parts.iter_mut().find(|(_, known)| *known == behind) {
+                Some((here, _)) => *here = here.or(as_json),
+                None => parts.push((as_json, behind)),
+            }
+        }
+        for (here, behind) in parts {
+            let is_text = here == Types::TEXT;
+            let Some(grammar) = self.grammar(parameter, here)? else { continue };
+            let open = self.opening(parameter, is_named, behind)?;
+            let value = if is_text { self.text(&grammar, parameter)? } else { self.document(&grammar)? };
+            ways.push(self.lower.g.seq([open, value]));
+        }
+        if ways.is_empty() {
+            let at = format!("{}{}", self.json.at, parameter.below);
+            let help = "mend the schema, or take the property away";
+            return Err(TagError::of(Reason::Content, &at, "no value satisfies this schema", help));
+        }
+        Ok(self.lower.g.alt(ways))
+    }
+
+    /// The grammar of the values that have some types; `None` if there are none of them, but others.
+    fn grammar(&mut self, parameter: &Parameter, types: Types) -> Result<Option<Grammar>, TagError> {
+        if types == parameter.types {
+            return self.lower.schema_grammar(&parameter.schema, self.json, &parameter.below).map(Some);
+        }
+        let schema = restricted(&parameter.schema, types);
+        self.lower.possible_grammar(&schema, self.json, &parameter.below)
+    }
+
+    /// What stands inside an object or a list; `None` if it is written as JSON.
+    fn content(
+        &mut self,
+        parameter: &Parameter,
+        which: Types,
+        depth: usize,
+    ) -> Result<Option<ExprId>, TagError> {
+        let Some(depth) = depth.checked_sub(1) else { return Ok(None) };
+        let Some(inside) = inside(parameter, which, self.json, self.wire) else { return Ok(None) };
+        let Some(reference) = reference(&parameter.schema) else {
+            return self.list(&inside, depth).map(Some);
+        };
+        let key = (reference.to_owned(), which == Types::OBJECT);
+        if let Some(rule) = self.lists.get(&key) {
+            return Ok(Some(self.lower.g.rule(*rule)));
+        }
+        let rule = self.lower.g.declare("values");
+        self.lists.insert(key, rule);
+        let body = self.list(&inside, depth)?;
+        self.lower.g.define(rule, body);
+        Ok(Some(self.lower.g.rule(rule)))
+    }
+
+    fn list(&mut self, inside: &Inside, depth: usize) -> Result<ExprId, TagError> {
+        match inside {
+            Inside::Object(members) => self.object(members, depth),
+            Inside::List { items, below, min, max } => {
+                let (schema, below, types) = (items.clone(), below.clone(), types_of(items));
+                let item = Parameter { name: String::new(), schema, below, required: false, types };
+                let item = self.value(&item, false, depth)?;
+                let g = &mut self.lower.g;
+                let item = g.seq([self.between, item]);
+                Ok(g.repeat(item, *min, *max))
+            }
+        }
+    }
+
+    fn opening(&mut self, parameter: &Parameter, is_named: bool, behind: &str) -> Result<ExprId, TagError> {
+        let wire = self.wire;
+        let (open, name) = match wire.item {
+            // The quote behind the name is not needed without it.
+            Some(item) if !is_named => {
+                return self.marker(&format!("{item}{}", behind.trim_start_matches('"')));
+            }
+            _ => (wire.open, wire.escape(&parameter.name)),
+        };
+        let (before, after) = behind.split_at(wire.gap.unwrap_or(behind.len()));
+        let head = self.marker(&format!("{open}{name}{before}"))?;
+        if after.is_empty() {
+            return Ok(head);
+        }
+        let tail = self.marker(after)?;
+        Ok(self.lower.g.seq([head, self.line, tail]))
+    }
+
+    fn closing(&mut self) -> Result<ExprId, TagError> {
+        self.marker(self.wire.close)
+    }
+
+    /// A tag, whose parts may be special tokens.
+    fn marker(&mut self, text: &str) -> Result<ExprId, TagError> {
+        let empty = self.lower.g.empty();
+        self.lower.marker_expr(&Marker::Text(text.into()), empty, &self.json.at)
+    }
+
+    /// A value that is written as JSON, with the closing tag.
+    fn document(&mut self, grammar: &Grammar) -> Result<ExprId, TagError> {
+        let close = self.closing()?;
+        let around = if self.wire.item.is_some() { self.between } else { self.line };
+        let value = self.lower.g.embed(grammar);
+        Ok(self.lower.g.seq([around, value, around, close]))
+    }
+
+    /// A string that is written as it is, with the closing tag.
+    fn text(&mut self, grammar: &Grammar, parameter: &Parameter) -> Result<ExprId, TagError> {
+        let mut texts = Texts { grammar, depth: 0 };
+        let text = texts.of(grammar.rule(grammar.root()).expr(), &mut self.lower.g).ok_or_else(|| {
+            let at = format!("{}{}", self.json.at, parameter.below);
+            let message = "the strings of this schema cannot be written without quotes";
+            TagError::of(Reason::Unsupported, &at, message, "use a simpler schema, or the style \"json\"")
+        })?;
+        let close = Marker::Text(self.wire.close.into());
+        let spellings = self.lower.spellings(&close, &self.json.at)?;
+        let g = &mut self.lower.g;
+        let mut ways = vec![closed(text, self.wire, g)];
+        for spelling in &spellings {
+            // A tag that is begun with characters is finished with characters: where it begins, nothing can be told apart from the text.
+            if matches!(spelling.symbols.first(), Some(Symbol::Token(_))) {
+                let text = unclosed(text, self.wire, g);
+                let symbols = symbols_expr(&spelling.symbols, g);
+                ways.push(g.seq([text, symbols]));
+            }
+        }
+        Ok(g.alt(ways))
+    }
+}
+
+fn in_order(parts: &[(ExprId, bool)], between: ExprId, g: &mut GrammarBuilder) -> ExprId {
     let parts = parts.iter().map(|&(part, required)| {
-        let part = g.seq([line, part]);
+        let part = g.seq([between, part]);
         if required { part } else { g.optional(part) }
     });
     let parts: Vec<ExprId> = parts.collect();
@@ -276,7 +261,7 @@ const ORDERED: usize = 8;
 fn any_order(
     parts: &[(ExprId, bool)],
     json: &Json,
-    line: ExprId,
+    between: ExprId,
     g: &mut GrammarBuilder,
 ) -> Result<ExprId, TagError> {
     if parts.len() > ORDERED {
@@ -289,7 +274,7 @@ fn any_order(
         let mut ways = Vec::new();
         for (i, &(part, _)) in parts.iter().enumerate().filter(|(i, _)| set >> i & 1 == 0) {
             let rest = g.rule(rules[set | 1 << i]);
-            ways.push(g.seq([line, part, rest]));
+            ways.push(g.seq([between, part, rest]));
         }
         if parts.iter().enumerate().all(|(i, (_, required))| !required || set >> i & 1 == 1) {
             ways.push(g.empty());
@@ -300,90 +285,38 @@ fn any_order(
     Ok(g.rule(rules[0]))
 }
 
-/// One parameter.
-fn written(
-    lower: &mut Lower<'_>,
-    parameter: &Parameter,
-    wire: Wire,
-    json: &Json,
-) -> Result<ExprId, TagError> {
-    let mut ways = Vec::new();
-    if parameter.written != Written::Json {
-        let schema = restricted(&parameter.schema, parameter.written, true);
-        let open = opening(wire, &parameter.name, wire.text, &mut lower.g);
-        let text = text_value(lower, &schema, parameter, wire, json)?;
-        ways.push(lower.g.seq([open, text]));
-    }
-    if parameter.written != Written::Text {
-        let schema = restricted(&parameter.schema, parameter.written, false);
-        let open = opening(wire, &parameter.name, wire.json, &mut lower.g);
-        let value = lower.document(&schema, json, &parameter.below)?;
-        let g = &mut lower.g;
-        let (line, close) = (g.bytes(b"\n"), g.bytes(wire.close.as_bytes()));
-        let line = g.optional(line);
-        ways.push(g.seq([open, line, value, line, close]));
-    }
-    Ok(lower.g.alt(ways))
-}
-
-/// Only the strings of a schema, or all but them, if the tag says which it is.
-fn restricted(schema: &Value, written: Written, strings: bool) -> Value {
-    if written != Written::Either {
-        return schema.clone();
-    }
-    let string = serde_json::json!({"type": "string"});
-    let side = if strings { string } else { serde_json::json!({"not": string}) };
-    let mut map = Map::new();
-    if let Value::Object(object) = schema {
-        // References are looked up from the root of what is lowered.
-        for keyword in ["$defs", "definitions", "$schema"] {
-            if let Some(definitions) = object.get(keyword) {
-                map.insert(keyword.into(), definitions.clone());
-            }
-        }
-    }
-    map.insert("allOf".into(), Value::Array(vec![schema.clone(), side]));
-    Value::Object(map)
-}
-
-fn opening(wire: Wire, name: &str, behind: &str, g: &mut GrammarBuilder) -> ExprId {
-    let (before, after) = behind.split_at(wire.gap.unwrap_or(behind.len()));
-    let head = g.bytes(format!("{}{name}{before}", wire.open).as_bytes());
-    if after.is_empty() {
-        return head;
-    }
-    let (line, tail) = (g.bytes(b"\n"), g.bytes(after.as_bytes()));
-    let line = g.optional(line);
-    g.seq([head, line, tail])
-}
-
-/// A string that is written as it is, with the closing tag.
-fn text_value(
-    lower: &mut Lower<'_>,
-    schema: &Value,
-    parameter: &Parameter,
-    wire: Wire,
-    json: &Json,
-) -> Result<ExprId, TagError> {
-    let grammar = lower.schema_grammar(schema, json, &parameter.below)?;
-    let mut texts = Texts { grammar: &grammar, depth: 0 };
-    let text = texts.of(grammar.rule(grammar.root()).expr(), &mut lower.g).ok_or_else(|| {
-        let at = format!("{}{}", json.at, parameter.below);
-        let message = "the strings of this schema cannot be written without quotes";
-        TagError::of(Reason::Unsupported, &at, message, "use a simpler schema, or the style \"json\"")
-    })?;
-    Ok(closed(text, wire.close, &mut lower.g))
-}
-
-/// A text up to its closing tag, with a line break on each side that does not count.
-fn closed(text: ExprId, close: &str, g: &mut GrammarBuilder) -> ExprId {
-    let all = g.any_text();
-    let end = g.bytes(close.as_bytes());
-    if text == all {
+/// A text up to and with its closing tag.
+fn closed(text: ExprId, wire: Wire, g: &mut GrammarBuilder) -> ExprId {
+    if text == g.any_text() {
         // The most frequent case: every text, line breaks or not, up to the first closing tag.
-        return up_to(close, g);
+        return up_to(wire.close, g);
     }
-    let line = g.bytes(b"\n");
+    let written = written(text, wire, g);
+    let (all, any, end) = (g.any_text(), g.class(CharSet::all()), g.bytes(wire.close.as_bytes()));
+    let early = g.seq([all, end, any, all]);
+    let in_time = g.not(early);
+    let written = g.seq([written, end]);
+    g.and([written, in_time])
+}
+
+/// A text that does not contain its closing tag.
+fn unclosed(text: ExprId, wire: Wire, g: &mut GrammarBuilder) -> ExprId {
+    let (all, end) = (g.any_text(), g.bytes(wire.close.as_bytes()));
+    let marked = g.seq([all, end, all]);
+    let clean = g.not(marked);
+    if text == all {
+        return clean;
+    }
+    let written = written(text, wire, g);
+    g.and([written, clean])
+}
+
+/// A text between its tags: for some styles with a line break on each side that does not count.
+fn written(text: ExprId, wire: Wire, g: &mut GrammarBuilder) -> ExprId {
+    if !wire.trims {
+        return text;
+    }
+    let (all, line) = (g.any_text(), g.bytes(b"\n"));
     let first = g.seq([line, all]);
     let last = g.seq([all, line]);
     let (no_first, no_last) = (g.not(first), g.not(last));
@@ -393,18 +326,13 @@ fn closed(text: ExprId, close: &str, g: &mut GrammarBuilder) -> ExprId {
     let right = g.and([text, no_first]);
     let right = g.seq([right, line]);
     let neither = g.and([text, no_first, no_last]);
-    let written = g.alt([both, left, right, neither]);
-    let any = g.class(maskwright_grammar::CharSet::all());
-    let early = g.seq([all, end, any, all]);
-    let in_time = g.not(early);
-    let written = g.seq([written, end]);
-    g.and([written, in_time])
+    g.alt([both, left, right, neither])
 }
 
 /// Any text up to and with a marker, as a leaf that all constraints share.
 fn up_to(close: &str, g: &mut GrammarBuilder) -> ExprId {
     let all = g.any_text();
-    let any = g.class(maskwright_grammar::CharSet::all());
+    let any = g.class(CharSet::all());
     let end = g.bytes(close.as_bytes());
     let ended = g.seq([all, end]);
     let early = g.seq([all, end, any, all]);
@@ -444,7 +372,7 @@ impl Texts<'_> {
 
     /// Copies the texts of a string, which are regular.
     fn copy(&self, id: ExprId, g: &mut GrammarBuilder) -> Option<ExprId> {
-        let mut copies: rustc_hash::FxHashMap<ExprId, ExprId> = rustc_hash::FxHashMap::default();
+        let mut copies: FxHashMap<ExprId, ExprId> = FxHashMap::default();
         let mut work = vec![(id, false)];
         while let Some((id, ready)) = work.pop() {
             if copies.contains_key(&id) {

@@ -51,7 +51,8 @@
 //! | `calls.forms` | the ways to write a call: `begin` with `{name}` in it, `arguments`, the style of `json_schema`; `end`, a text or a list; `id`, a `pattern` between begin and arguments with the text behind it |
 //! | `reasoning` | `begin` and `end` of what the model thinks, and `after`, which belongs to neither |
 //! | `text.excludes` | what free text does not contain, besides the trigger and the markers of reasoning |
-//! | `messages` | for models that write everything in messages: the `separator`, and `begin` and `end` of a message of `text` |
+//! | `messages` | for models that write everything in messages: the `separator`, and `begin` and `end` of a message of `text`; `preamble`, the same for a message to the user that more messages follow |
+//! | `blocks` | for models that write a block of text and then a section of calls: `begin` and `end` of the `text`, and the `end` of everything. A model that does not think writes on in the block that the prompt has begun |
 
 mod tree;
 
@@ -75,6 +76,8 @@ pub struct ModelFormat {
     reasoning: Option<Reasoning>,
     #[serde(default)]
     messages: Option<Messages>,
+    #[serde(default)]
+    blocks: Option<Blocks>,
     calls: Calls,
 }
 
@@ -99,6 +102,15 @@ struct Reasoning {
 struct Messages {
     separator: String,
     text: Message,
+    #[serde(default)]
+    preamble: Option<Message>,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Blocks {
+    text: Message,
+    end: String,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -309,7 +321,13 @@ impl ModelFormat {
                 return Err(format!("there is no style {style:?} of arguments; the styles are {names}"));
             }
         }
-        if self.messages.is_some() {
+        if self.messages.is_some() && self.blocks.is_some() {
+            return Err("a model writes `messages` or `blocks`, but not both; leave one of them out".into());
+        }
+        if self.blocks.is_some() && calls.section.is_none() {
+            return Err("behind `blocks` the calls stand in a section; describe it as `calls.section`".into());
+        }
+        if self.messages.is_some() || self.blocks.is_some() {
             return Ok(());
         }
         let begin = calls.section.as_ref().map_or(&*calls.forms[0].begin, |section| &section.begin);
@@ -372,11 +390,14 @@ fn known() -> BTreeMap<&'static str, &'static str> {
     known![
         "deepseek_v3_1",
         "deepseek_v3_2",
+        "deepseek_v4",
+        "deepseek_v4_1",
         "glm",
         "harmony",
         "hermes",
         "json",
         "kimi_k2",
+        "kimi_k3",
         "llama3",
         "minimax",
         "mistral",

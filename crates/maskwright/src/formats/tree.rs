@@ -4,7 +4,10 @@ use maskwright_frontend::tag::{
     AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Role, Separated, Style, Tag, Then,
 };
 
-use super::{Choice, Form, FormatError, Input, Messages, ModelFormat, Reasoning, Request, Thinking, Tool};
+use super::{
+    Blocks, Choice, Form, FormatError, Input, Message, Messages, ModelFormat, Reasoning, Request, Section,
+    Thinking, Tool,
+};
 
 /// What a model may write.
 pub(super) fn tree(model: &ModelFormat, request: &Request) -> Result<Format, FormatError> {
@@ -23,10 +26,11 @@ pub(super) fn tree(model: &ModelFormat, request: &Request) -> Result<Format, For
         let message = "a call is required, but there is no tool; give one, or let the model choose".into();
         return Err(FormatError::Tool { name: String::new(), message });
     }
-    match &model.messages {
-        Some(messages) => Ok(in_messages(model, messages, calls, &wish)),
-        None => Ok(in_text(model, calls, &wish)),
-    }
+    Ok(match (&model.messages, &model.blocks) {
+        (Some(messages), _) => in_messages(model, messages, calls, &wish),
+        (None, Some(blocks)) => in_blocks(model, blocks, calls, &wish),
+        (None, None) => in_text(model, calls, &wish),
+    })
 }
 
 /// What is asked for, once the tools are chosen.
@@ -132,24 +136,9 @@ fn answer(model: &ModelFormat, calls: Vec<Tag>, mut excludes: Vec<String>, wish:
         excludes.push(model.calls.trigger.clone());
         return Format::new(at, Kind::AnyText(AnyText { excludes, ..AnyText::default() }));
     }
-    let section = model.calls.section.as_ref().map(|section| {
-        let list = Kind::Separated(Separated {
-            tags: calls.clone(),
-            last: Vec::new(),
-            separator: model.calls.separator.clone(),
-            at_least_one: true,
-            stop_after_first: wish.one_call,
-        });
-        let tag = Tag {
-            at: "/calls/section".into(),
-            begin: Marker::Text(section.begin.clone()),
-            content: Box::new(Format::new("/calls", list)),
-            end: vec![Marker::Text(section.end.clone())],
-            role: Role::Section,
-        };
-        (section, tag)
-    });
-    let must_call = |section: Option<(&super::Section, Tag)>| match section {
+    let section = model.calls.section.as_ref();
+    let section = section.map(|section| (section, section_tag(model, section, calls.clone(), wish)));
+    let must_call = |section: Option<(&Section, Tag)>| match section {
         Some((section, tag)) => {
             let mut parts = silent(&section.before);
             parts.push(Format::new(at, Kind::Tag(tag)));
@@ -169,6 +158,24 @@ fn answer(model: &ModelFormat, calls: Vec<Tag>, mut excludes: Vec<String>, wish:
         None => calls,
     };
     dispatch(model, tags, &excludes, false, wish.one_call)
+}
+
+/// All calls in their wrapper.
+fn section_tag(model: &ModelFormat, section: &Section, calls: Vec<Tag>, wish: &Wish<'_>) -> Tag {
+    let list = Kind::Separated(Separated {
+        tags: calls,
+        last: Vec::new(),
+        separator: model.calls.separator.clone(),
+        at_least_one: true,
+        stop_after_first: wish.one_call,
+    });
+    Tag {
+        at: "/calls/section".into(),
+        begin: Marker::Text(section.begin.clone()),
+        content: Box::new(Format::new("/calls", list)),
+        end: vec![Marker::Text(section.end.clone())],
+        role: Role::Section,
+    }
 }
 
 fn dispatch(model: &ModelFormat, tags: Vec<Tag>, excludes: &[String], first: bool, only_one: bool) -> Format {
@@ -236,17 +243,60 @@ fn one_or_sequence(mut parts: Vec<Format>) -> Format {
     }
 }
 
+fn text_tag(message: &Message, at: &str, content: Format) -> Tag {
+    Tag {
+        at: at.into(),
+        begin: Marker::Text(message.begin.clone()),
+        content: Box::new(content),
+        end: markers(message.end.list()),
+        role: Role::Text,
+    }
+}
+
+/// Reasoning, a block of text, and the calls. Where there are calls, there need not be a text.
+fn in_blocks(model: &ModelFormat, blocks: &Blocks, calls: Vec<Tag>, wish: &Wish<'_>) -> Format {
+    let mut parts = Vec::new();
+    if let Some(reasoning) = &model.reasoning {
+        parts.extend(thinking(reasoning, wish.request.thinking));
+    }
+    let excludes = model.text.excludes.clone();
+    let any = || Format::new("/answer", Kind::AnyText(AnyText { excludes, ..AnyText::default() }));
+    let answer = wish.request.answer.clone().unwrap_or_else(any);
+    let mut text = text_tag(&blocks.text, "/blocks/text", answer);
+    let is_begun = wish.request.thinking == Thinking::Off;
+    if is_begun {
+        text.begin = Marker::Text(String::new());
+    }
+    let text = Format::new("/blocks/text", Kind::Tag(text));
+    let optional = |part: Format| {
+        Format::new(part.at.clone(), Kind::Repeat { content: Box::new(part), min: 0, max: Some(1) })
+    };
+    let section = model.calls.section.as_ref().filter(|_| !calls.is_empty());
+    let section = section.map(|section| section_tag(model, section, calls, wish));
+    let section = section.map(|tag| Format::new("/calls", Kind::Tag(tag)));
+    match section {
+        None => parts.push(text),
+        Some(section) if wish.must_call => {
+            parts.extend([if is_begun { text } else { optional(text) }, section]);
+        }
+        Some(section) if is_begun => parts.extend([text, optional(section)]),
+        Some(section) => {
+            let both = Format::new("/answer", Kind::Sequence(vec![text, optional(section.clone())]));
+            parts.push(Format::new("/answer", Kind::Or(vec![both, section])));
+        }
+    }
+    parts.extend(silent(&blocks.end));
+    one_or_sequence(parts)
+}
+
 /// A list of messages: calls, texts and reasoning.
 fn in_messages(model: &ModelFormat, messages: &Messages, calls: Vec<Tag>, wish: &Wish<'_>) -> Format {
-    let content = wish.request.answer.clone();
-    let content = content.unwrap_or_else(|| Format::new("/answer", Kind::AnyText(AnyText::default())));
-    let text = Tag {
-        at: "/messages/text".into(),
-        begin: Marker::Text(messages.text.begin.clone()),
-        content: Box::new(content),
-        end: markers(messages.text.end.list()),
-        role: Role::Text,
-    };
+    let any = || Format::new("/answer", Kind::AnyText(AnyText::default()));
+    let answer = wish.request.answer.clone().unwrap_or_else(any);
+    let text = text_tag(&messages.text, "/messages/text", answer);
+    // Whoever asks for an answer of some shape wants no other text around it.
+    let preamble = messages.preamble.as_ref().filter(|_| wish.request.answer.is_none());
+    let preamble = preamble.map(|message| text_tag(message, "/messages/preamble", any()));
     let reasoning = match (&model.reasoning, wish.request.thinking) {
         (None, _) | (_, Thinking::Off) => None,
         (Some(reasoning), _) => Some(reasoning_tag(reasoning, &reasoning.begin)),
@@ -263,19 +313,26 @@ fn in_messages(model: &ModelFormat, messages: &Messages, calls: Vec<Tag>, wish: 
         parts.extend(silent(&messages.separator));
     }
     if wish.must_call {
-        if let Some(tag) = reasoning {
-            let mut message = vec![Format::new("/reasoning", Kind::Tag(tag))];
+        // Whatever is thought and said comes before the calls.
+        let message = |tag: &Tag| {
+            let mut message = vec![Format::new(tag.at.clone(), Kind::Tag(tag.clone()))];
             message.extend(silent(&messages.separator));
-            let min = u32::from(wish.request.thinking == Thinking::Required);
-            let content = Box::new(one_or_sequence(message));
-            parts.push(Format::new("/reasoning", Kind::Repeat { content, min, max: None }));
+            one_or_sequence(message)
+        };
+        if wish.request.thinking == Thinking::Required {
+            parts.extend(reasoning.iter().map(message));
+        }
+        let before: Vec<Format> = reasoning.iter().chain(&preamble).map(message).collect();
+        if !before.is_empty() {
+            let content = Box::new(Format::new("/messages", Kind::Or(before)));
+            parts.push(Format::new("/messages", Kind::Repeat { content, min: 0, max: None }));
         }
         parts.push(Format::new("/calls", list(calls, Vec::new(), wish.one_call)));
         return one_or_sequence(parts);
     }
     // The final answer ends the list; what is thought does not.
     let mut last = vec![text];
-    let mut tags: Vec<Tag> = reasoning.into_iter().collect();
+    let mut tags: Vec<Tag> = reasoning.into_iter().chain(preamble).collect();
     if wish.one_call {
         last.extend(calls);
     } else {

@@ -1,6 +1,6 @@
 //! Documents inside a text: where a JSON value ends, and what a list of parameters is as JSON.
 
-use maskwright_frontend::tag::{Parameter, Wire, Written};
+use maskwright_frontend::tag::{Parameter, Types, Wire};
 
 /// Follows a JSON value to its end. It does not check more than it needs for that.
 #[derive(Clone, Debug, Default)]
@@ -16,8 +16,9 @@ enum Inside {
     Brackets,
     String,
     Escape,
-    /// A number, `true`, `false` or `null`.
-    Word,
+    Number,
+    /// `true`, `false` or `null`, and how much of it is missing.
+    Word(u8),
     Over,
 }
 
@@ -40,7 +41,9 @@ impl JsonEnd {
                 Inside::Start => match byte {
                     b'{' | b'[' => (self.inside, self.depth) = (Inside::Brackets, 1),
                     b'"' => self.inside = Inside::String,
-                    b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => self.inside = Inside::Word,
+                    b'-' | b'0'..=b'9' => self.inside = Inside::Number,
+                    b't' | b'n' => self.inside = Inside::Word(3),
+                    b'f' => self.inside = Inside::Word(4),
                     _ => return Found::Nothing,
                 },
                 Inside::Brackets => match byte {
@@ -55,10 +58,21 @@ impl JsonEnd {
                     _ => {}
                 },
                 Inside::Escape => self.inside = Inside::String,
-                Inside::Word => {
-                    if !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')) {
+                Inside::Number => {
+                    if !matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E') {
                         self.inside = Inside::Over;
                         return Found::End(at);
+                    }
+                }
+                Inside::Word(missing) => {
+                    self.inside = if missing > 1 { Inside::Word(missing - 1) } else { Inside::Over };
+                    match (byte.is_ascii_alphabetic(), self.inside) {
+                        (true, Inside::Over) => return Found::End(at + 1),
+                        (true, _) => {}
+                        (false, _) => {
+                            self.inside = Inside::Over;
+                            return Found::End(at);
+                        }
                     }
                 }
                 Inside::Over => return Found::End(at),
@@ -69,27 +83,36 @@ impl JsonEnd {
             }
         }
         match self.inside {
-            Inside::Word if is_last => Found::End(text.len()),
+            Inside::Number if is_last => Found::End(text.len()),
             Inside::Start if is_last => Found::Nothing,
             _ => Found::More(text.len()),
         }
     }
 }
 
-/// Reads parameters and writes JSON.
-#[derive(Clone, Debug, Default)]
+/// Reads a document that is written value by value, and writes JSON.
+#[derive(Clone, Debug)]
 pub(super) struct Parameters {
     at: At,
+    /// The objects and lists that are open; the first is the document.
+    open: Vec<Container>,
+}
+
+/// An object or a list.
+#[derive(Clone, Copy, Debug)]
+struct Container {
+    is_list: bool,
+    /// How many values have begun in it.
     count: usize,
 }
 
 #[derive(Clone, Debug, Default)]
 enum At {
-    /// In front of a parameter, or of the end.
+    /// In front of a value, or of the end.
     #[default]
     Between,
     Name,
-    /// In a value that is written as it is. Whether something of it was read, and line breaks that may belong to the closing tag.
+    /// In a value that is written as it is, and whether something of it was read.
     Text {
         begun: bool,
     },
@@ -115,6 +138,12 @@ pub(super) enum Progress {
 
 /// A name longer than this is none.
 const NAME: usize = 4_096;
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self { at: At::Between, open: vec![Container { is_list: false, count: 0 }] }
+    }
+}
 
 impl Parameters {
     /// Takes one step, and appends to the JSON.
@@ -164,19 +193,37 @@ impl Parameters {
 
     fn between(&mut self, text: &str, is_last: bool, wire: Wire, json: &mut String) -> Progress {
         let rest = text.trim_start();
-        if rest.starts_with(wire.open) {
+        let blanks = text.len() - rest.len();
+        let is_inside = self.open.len() > 1;
+        let Some(container) = self.open.last_mut() else { return Progress::Broken };
+        let open = wire.item.filter(|_| container.is_list).unwrap_or(wire.open);
+        if rest.starts_with(open) {
+            let begin = if is_inside { "" } else { "{" };
+            json.push_str(if container.count == 0 { begin } else { ", " });
+            container.count += 1;
             self.at = At::Name;
-            json.push_str(if self.count == 0 { "{" } else { ", " });
-            self.count += 1;
-            return Progress::Read(text.len() - rest.len() + wire.open.len());
+            return Progress::Read(blanks + open.len());
         }
-        if wire.open.starts_with(rest) && !is_last {
+        if is_inside && rest.starts_with(wire.close) {
+            json.push(if container.is_list { ']' } else { '}' });
+            self.open.pop();
+            return Progress::Read(blanks + wire.close.len());
+        }
+        if (open.starts_with(rest) || is_inside && wire.close.starts_with(rest)) && !is_last {
             return Progress::Wait;
         }
-        json.push_str(if self.count == 0 { "{}" } else { "}" });
+        if is_inside {
+            return Progress::Broken;
+        }
+        if blanks > 0 && wire.item.is_some() {
+            // Where tags may be indented, the white space behind the last one is part of the document.
+            return Progress::Read(blanks);
+        }
+        json.push_str(if container.count == 0 { "{}" } else { "}" });
         Progress::Over
     }
 
+    /// The name of a value and what stands behind it, which says what kind of value it is. Items of lists have no name.
     fn name(
         &mut self,
         text: &str,
@@ -185,46 +232,55 @@ impl Parameters {
         list: &[Parameter],
         json: &mut String,
     ) -> Progress {
-        // What stands behind the name says where it ends, and for some styles what the value is.
-        let mut found: Option<(usize, usize, bool)> = None;
-        for (behind, is_text) in [(wire.text, true), (wire.json, false)] {
+        let is_item = wire.item.is_some() && self.open.last().is_some_and(|container| container.is_list);
+        let mut found: Option<(usize, usize, Types)> = None;
+        let mut is_open = false;
+        for &(types, behind) in wire.behind {
+            let behind = if is_item { behind.trim_start_matches('"') } else { behind };
             let (head, tail) = behind.split_at(wire.gap.unwrap_or(behind.len()));
-            if let Some(at) = text.find(head) {
-                let after = &text[at + head.len()..];
-                let gap = if tail.is_empty() { 0 } else { after.len() - after.trim_start().len() };
-                if after[gap..].starts_with(tail) {
-                    let end = at + head.len() + gap + tail.len();
-                    if found.is_none_or(|(known, ..)| at < known) {
-                        found = Some((at, end, is_text));
-                    }
-                } else if !tail.starts_with(&after[gap..]) {
-                    return Progress::Broken;
+            let at = if is_item { text.starts_with(head).then_some(0) } else { text.find(head) };
+            is_open |= !is_item || head.starts_with(text);
+            let Some(at) = at else { continue };
+            let after = &text[at + head.len()..];
+            let gap = if tail.is_empty() { 0 } else { after.len() - after.trim_start().len() };
+            if after[gap..].starts_with(tail) {
+                let end = at + head.len() + gap + tail.len();
+                if found.is_none_or(|(known, ..)| at < known) {
+                    found = Some((at, end, types));
                 }
+            } else if !tail.starts_with(&after[gap..]) {
+                return Progress::Broken;
             }
         }
-        let Some((at, end, says_text)) = found else {
-            return if text.len() > NAME { Progress::Broken } else { wait(is_last) };
+        let Some((at, end, said)) = found else {
+            return if text.len() > NAME || !is_open { Progress::Broken } else { wait(is_last) };
         };
-        let name = &text[..at];
-        let known = list.iter().find(|parameter| parameter.name == name);
-        let is_text = match known.map(|parameter| parameter.written) {
-            _ if wire.says => says_text,
-            Some(Written::Json | Written::Either) => false,
-            Some(Written::Text) | None => true,
-        };
-        json.push('"');
-        escape(name, json);
-        json.push_str("\": ");
-        if is_text {
+        let name = wire.unescape(&text[..at]);
+        if !is_item {
             json.push('"');
+            escape(&name, json);
+            json.push_str("\": ");
         }
-        self.at = if is_text { At::Text { begun: false } } else { At::BeforeJson };
+        // What a style does not say, the schema does; what nobody knows is a string.
+        let known = list.iter().find(|parameter| parameter.name == name).map(|parameter| parameter.types);
+        let types = if said == Types::ALL { known.unwrap_or(Types::TEXT) } else { said };
+        self.at = if types == Types::TEXT {
+            json.push('"');
+            At::Text { begun: false }
+        } else if wire.item.is_some() && (types == Types::OBJECT || types == Types::ARRAY) {
+            let is_list = types == Types::ARRAY;
+            json.push(if is_list { '[' } else { '{' });
+            self.open.push(Container { is_list, count: 0 });
+            At::Between
+        } else {
+            At::BeforeJson
+        };
         Progress::Read(end)
     }
 
     fn text(&mut self, text: &str, wire: Wire, json: &mut String) -> Progress {
         let At::Text { begun } = &mut self.at else { return Progress::Broken };
-        if !*begun {
+        if !*begun && wire.trims {
             // A line break behind the opening tag belongs to it.
             if text.is_empty() {
                 return Progress::Wait;
@@ -236,7 +292,8 @@ impl Parameters {
         }
         if let Some(at) = text.find(wire.close) {
             let value = &text[..at];
-            escape(value.strip_suffix('\n').unwrap_or(value), json);
+            let trimmed = if wire.trims { value.strip_suffix('\n') } else { None };
+            escape(trimmed.unwrap_or(value), json);
             json.push('"');
             self.at = At::Between;
             return Progress::Read(at + wire.close.len());
@@ -244,7 +301,7 @@ impl Parameters {
         let held = held_back(text, core::iter::once(wire.close));
         let mut sure = text.len() - held;
         // So does a line break in front of the closing tag.
-        if text[..sure].ends_with('\n') {
+        if wire.trims && text[..sure].ends_with('\n') {
             sure -= 1;
         }
         if sure == 0 {

@@ -191,6 +191,13 @@ impl Planner {
     }
 
     fn json(&mut self, json: &Json, at: &str, next: Follow) -> Planned<Follow> {
+        if let Some(way) = next.arms.iter().find(|way| json.may_go_on_with(&way.marker)) {
+            let message = format!(
+                "a number goes on with {:?}, so nobody can tell where it ends; put another text behind it",
+                way.marker
+            );
+            return Err(refused(at, message));
+        }
         let next = self.node(next);
         let step = match tag::wire(json.style) {
             None => Step::Json { next },

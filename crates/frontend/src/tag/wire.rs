@@ -1,0 +1,252 @@
+//! How the styles of documents write a value: as data, for those who write and for those who read.
+//!
+//! ```text
+//!   <cofl:value name="city" type="raw">Oslo</cofl:value>
+//!   └── open ──────┘└name┘└─ behind ──┘└text┘└─ close ──┘
+//! ```
+//! What stands behind the name may depend on what the value is. A style in which it does, *says* what it is, and a reader needs no schema; in the others
+//! a value is written as it is if it can only be a string, and as JSON otherwise.
+
+use super::format::Style;
+
+/// Some of the types that a JSON value may have. Integers are numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Types(u8);
+
+/// How one style writes a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire {
+    /// In front of the name.
+    pub open: &'static str,
+    /// In front of what is behind the name, for values without one: the items of lists. A style that has this writes objects and lists as values in
+    /// values, and not as JSON, where it can.
+    pub item: Option<&'static str>,
+    /// What stands behind the name, by the type of the value. The first that fits is written, and all of them are read.
+    pub behind: &'static [(Types, &'static str)],
+    /// Where a line break may stand inside the part behind the name, if it may: it is cut here in two.
+    pub gap: Option<usize>,
+    /// Behind the value.
+    pub close: &'static str,
+    /// Characters of names that are written otherwise.
+    pub escapes: &'static [(char, &'static str)],
+    /// Whether a line break behind the opening tag, and one in front of the closing tag, are no part of a string.
+    pub trims: bool,
+}
+
+const QWEN: Wire = Wire {
+    open: "<parameter=",
+    item: None,
+    behind: &[(Types::ALL, ">")],
+    gap: None,
+    close: "</parameter>",
+    escapes: &[],
+    trims: true,
+};
+
+const MINIMAX: Wire = Wire { open: "<parameter name=\"", behind: &[(Types::ALL, "\">")], ..QWEN };
+
+const GLM: Wire = Wire {
+    open: "<arg_key>",
+    behind: &[(Types::ALL, "</arg_key><arg_value>")],
+    gap: Some("</arg_key>".len()),
+    close: "</arg_value>",
+    ..QWEN
+};
+
+const DEEPSEEK: Wire = Wire {
+    open: "<｜DSML｜parameter name=\"",
+    behind: &[(Types::TEXT, "\" string=\"true\">"), (Types::NO_TEXT, "\" string=\"false\">")],
+    close: "</｜DSML｜parameter>",
+    ..QWEN
+};
+
+const DEEPSEEK_V4_1: Wire =
+    Wire { open: "<｜DSML｜ parameter name=\"", close: "</｜DSML｜ parameter>", ..DEEPSEEK };
+
+const KIMI_K3: Wire = Wire {
+    open: "<|open|>argument key=\"",
+    item: None,
+    behind: &[
+        (Types::TEXT, "\" type=\"string\"<|sep|>"),
+        (Types::NUMBER, "\" type=\"number\"<|sep|>"),
+        (Types::BOOLEAN, "\" type=\"boolean\"<|sep|>"),
+        (Types::NULL, "\" type=\"null\"<|sep|>"),
+        (Types::OBJECT, "\" type=\"object\"<|sep|>"),
+        (Types::ARRAY, "\" type=\"array\"<|sep|>"),
+        // The format has no such type, but models know the word from schemas.
+        (Types::NUMBER, "\" type=\"integer\"<|sep|>"),
+    ],
+    gap: None,
+    close: "<|close|>argument<|sep|>",
+    escapes: &[('&', "&amp;"), ('"', "&quot;")],
+    trims: false,
+};
+
+const COHERE: Wire = Wire {
+    open: "<cofl:value name=\"",
+    item: Some("<cofl:value"),
+    behind: &[
+        (Types::TEXT, "\" type=\"raw\">"),
+        (Types::SCALAR, "\" type=\"json\">"),
+        (Types::OBJECT, "\" type=\"dict\">"),
+        (Types::ARRAY, "\" type=\"list\">"),
+    ],
+    gap: None,
+    close: "</cofl:value>",
+    escapes: &[('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;")],
+    trims: false,
+};
+
+/// How a style writes its values; `None` for JSON.
+pub fn wire(style: Style) -> Option<Wire> {
+    match style {
+        Style::Json => None,
+        Style::QwenXml => Some(QWEN),
+        Style::MinimaxXml => Some(MINIMAX),
+        Style::DeepseekXml => Some(DEEPSEEK),
+        Style::DeepseekV41Xml => Some(DEEPSEEK_V4_1),
+        Style::GlmXml => Some(GLM),
+        Style::CohereXml => Some(COHERE),
+        Style::KimiK3Xml => Some(KIMI_K3),
+    }
+}
+
+impl Wire {
+    /// What stands behind the name of a value of some types: the types that it stands for, and the text. Each type is in one part.
+    pub fn parts(&self, types: Types) -> impl Iterator<Item = (Types, &'static str)> {
+        let mut left = types;
+        self.behind.iter().filter_map(move |&(group, behind)| {
+            let here = left.and(group);
+            left = left.without(group);
+            (!here.is_empty()).then_some((here, behind))
+        })
+    }
+
+    /// A name as it is written.
+    pub fn escape(&self, name: &str) -> String {
+        let mut written = String::with_capacity(name.len());
+        for c in name.chars() {
+            match self.escapes.iter().find(|(special, _)| *special == c) {
+                Some((_, instead)) => written.push_str(instead),
+                None => written.push(c),
+            }
+        }
+        written
+    }
+
+    /// The name that was written like this. What looks like an escape and is none stands for itself.
+    pub fn unescape(&self, written: &str) -> String {
+        let mut name = String::with_capacity(written.len());
+        let mut rest = written;
+        while let Some(c) = rest.chars().next() {
+            let escape = self.escapes.iter().find(|(_, instead)| rest.starts_with(instead));
+            let (c, length) =
+                escape.map_or((c, c.len_utf8()), |(special, instead)| (*special, instead.len()));
+            name.push(c);
+            rest = &rest[length..];
+        }
+        name
+    }
+
+    /// Whether a name can be written so that a reader finds its end.
+    pub fn can_write(&self, name: &str) -> bool {
+        let is_plain = |c| self.escapes.iter().any(|(special, _)| *special == c) || !"<>\"\n".contains(c);
+        !name.is_empty() && name.chars().all(is_plain)
+    }
+}
+
+impl Types {
+    /// None of them.
+    pub const NONE: Self = Self(0);
+    /// Strings.
+    pub const TEXT: Self = Self(1);
+    /// Numbers, integers or not.
+    pub const NUMBER: Self = Self(2);
+    /// `true` and `false`.
+    pub const BOOLEAN: Self = Self(4);
+    /// `null`.
+    pub const NULL: Self = Self(8);
+    /// Objects.
+    pub const OBJECT: Self = Self(16);
+    /// Arrays.
+    pub const ARRAY: Self = Self(32);
+    /// Numbers, booleans and null.
+    pub const SCALAR: Self = Self(2 | 4 | 8);
+    /// All but strings.
+    pub const NO_TEXT: Self = Self(2 | 4 | 8 | 16 | 32);
+    /// All of them.
+    pub const ALL: Self = Self(1 | 2 | 4 | 8 | 16 | 32);
+
+    const NAMES: [(Self, &'static str); 6] = [
+        (Self::TEXT, "string"),
+        (Self::NUMBER, "number"),
+        (Self::BOOLEAN, "boolean"),
+        (Self::NULL, "null"),
+        (Self::OBJECT, "object"),
+        (Self::ARRAY, "array"),
+    ];
+
+    /// The types in both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The types in one of them.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The types that are not among the others.
+    #[must_use]
+    pub fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Their names in a schema.
+    pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES.into_iter().filter(move |(one, _)| !self.and(*one).is_empty()).map(|(_, name)| name)
+    }
+
+    /// The type of that name in a schema.
+    pub(super) fn of_name(name: &str) -> Self {
+        let name = if name == "integer" { "number" } else { name };
+        Self::NAMES.into_iter().find(|(_, known)| *known == name).map_or(Self::NONE, |(one, _)| one)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_and_back() {
+        for wire in Style::ALL.into_iter().filter_map(wire) {
+            for name in ["a", "a b", "a&b", "&amp;", "&amp;amp;", "x&quot;y", "ü", "&"] {
+                assert_eq!(wire.unescape(&wire.escape(name)), name, "{wire:?}");
+            }
+        }
+        assert!(COHERE.can_write("a\"<&>b") && !COHERE.can_write("a\nb"));
+        assert_eq!(COHERE.escape("a\"<&>b"), "a&quot;&lt;&amp;&gt;b");
+        assert!(KIMI_K3.can_write("a\"&b") && !KIMI_K3.can_write("a<b"));
+        assert!(!QWEN.can_write("a\"b") && !QWEN.can_write(""));
+    }
+
+    #[test]
+    fn every_type_is_written_in_one_way() {
+        for wire in Style::ALL.into_iter().filter_map(wire) {
+            let parts: Vec<Types> = wire.parts(Types::ALL).map(|(types, _)| types).collect();
+            let all = parts.iter().fold(Types::NONE, |all, part| {
+                assert!(all.and(*part).is_empty(), "{wire:?}");
+                all.or(*part)
+            });
+            assert_eq!(all, Types::ALL, "{wire:?}");
+        }
+    }
+}
