@@ -88,6 +88,13 @@ impl Dfa {
         self.table[(state as usize) << self.shift | usize::from(self.classes.class(byte))]
     }
 
+    /// The states after each class of bytes, for whoever reads many bytes from one state. Panics if the state is none of this
+    /// automaton.
+    #[inline]
+    pub fn row(&self, state: u32) -> &[u32] {
+        &self.table[(state as usize) << self.shift..(state as usize + 1) << self.shift]
+    }
+
     /// The state after some bytes.
     #[inline]
     pub fn run(&self, state: u32, bytes: &[u8]) -> u32 {

@@ -41,7 +41,7 @@ use std::sync::Arc;
 use maskwright_vocab::{Vocabulary, checksum};
 use rayon::prelude::*;
 
-use super::classes::Classes;
+use super::classes::{Classes, NONE};
 use super::masks::Masks;
 use super::walk::Rows;
 use super::{FIRST, Index};
@@ -299,33 +299,35 @@ const MEGABYTE: usize = 1 << 20;
 /// Puts an index together.
 pub(super) fn write(
     vocabulary: &Vocabulary,
-    rows: &Rows,
+    rows: &Rows<'_>,
     classes: &Classes,
     masks: &Masks,
     accepting: impl Iterator<Item = bool>,
 ) -> Index {
     let states = rows.states.len();
     let narrow = u16::try_from(classes.len()).is_ok() && u16::try_from(states + FIRST as usize).is_ok();
+    let map = TokenClasses::of(rows, classes, masks, vocabulary.size());
     let mut out = Writer { words: vec![0; HEADER], sections: vec![HEADER] };
+    // What grows with tokens and masks; the rest is small.
+    out.words.reserve(masks.bases.len() + masks.patches.len() + map.lows.len() + 8 * states);
     let mut bits = vec![0u32; states.div_ceil(32)];
     for (state, _) in accepting.enumerate().filter(|(_, accepting)| *accepting) {
         bits[state / 32] |= 1 << (state % 32);
     }
-    out.section(&bits);
+    out.slice(&bits);
     out.rows(classes, narrow);
-    out.section(&masks.of_state);
+    out.slice(&masks.of_state);
     out.masks(masks);
-    out.section(&masks.patches);
-    out.section(&masks.bases);
-    let map = TokenClasses::of(rows, classes, masks, vocabulary.size());
-    out.section(&map.pages);
-    out.section(&pack::<4>(map.lows.iter().map(|&low| u32::from(low))));
+    out.slice(&masks.patches);
+    out.slice(&masks.bases);
+    out.slice(&map.pages);
+    out.section(pack_bytes(&map.lows));
     if narrow {
-        out.section(&pack::<2>(map.classes.iter().copied()));
+        out.section(pack_halves(&map.classes));
     } else {
-        out.section(&map.classes);
+        out.slice(&map.classes);
     }
-    out.section(&vocabulary.eos().iter().map(|token| token.0).collect::<Vec<_>>());
+    out.section(vocabulary.eos().iter().map(|token| token.0));
     let layout = Layout {
         fingerprint: vocabulary.fingerprint(),
         vocabulary_size: vocabulary.size(),
@@ -374,25 +376,28 @@ struct Writer {
 }
 
 impl Writer {
-    fn section(&mut self, words: &[u32]) {
+    fn section(&mut self, words: impl IntoIterator<Item = u32>) {
+        self.words.extend(words);
+        self.sections.push(self.words.len());
+    }
+
+    fn slice(&mut self, words: &[u32]) {
         self.words.extend_from_slice(words);
         self.sections.push(self.words.len());
     }
 
     fn rows(&mut self, classes: &Classes, narrow: bool) {
-        let mut starts = vec![0];
-        starts.extend(classes.rows.iter().scan(0, |sum, row| {
+        let ends = classes.rows.iter().scan(0, |sum, row| {
             *sum += row.len() as u32;
             Some(*sum)
-        }));
-        self.section(&starts);
+        });
+        self.section([0].into_iter().chain(ends));
         let entries = classes.rows.iter().flatten();
         if narrow {
-            self.words.extend(entries.map(|&(class, target)| class << 16 | target));
+            self.section(entries.map(|&(class, target)| class << 16 | target));
         } else {
-            self.words.extend(entries.flat_map(|&(class, target)| [class, target]));
+            self.section(entries.flat_map(|&(class, target)| [class, target]));
         }
-        self.sections.push(self.words.len());
     }
 
     fn masks(&mut self, masks: &Masks) {
@@ -401,8 +406,7 @@ impl Writer {
             self.words.extend([mask.base, start, mask.add]);
             start += mask.add + mask.remove;
         }
-        self.words.extend([0, start, 0]);
-        self.sections.push(self.words.len());
+        self.section([0, start, 0]);
     }
 }
 
@@ -416,62 +420,50 @@ struct TokenClasses {
 }
 
 impl TokenClasses {
-    fn of(rows: &Rows, classes: &Classes, masks: &Masks, size: usize) -> Self {
-        let largest = (0..classes.len() as u32).max_by_key(|&class| classes.size(class));
+    fn of(rows: &Rows<'_>, classes: &Classes, masks: &Masks, size: usize) -> Self {
+        let largest = (0..classes.len() as u32).max_by_key(|&class| classes.size(class..class + 1));
         let common = largest
-            .filter(|&class| classes.size(class) >= COMMON_FROM)
+            .filter(|&class| classes.size(class..class + 1) >= COMMON_FROM)
             .and_then(|class| masks.base_with(class).map(|base| (class, base)));
-        let mut pairs: Vec<(u32, u32)> = Vec::new();
-        for class in (0..classes.len() as u32).filter(|&class| Some(class) != common.map(|common| common.0)) {
-            let tokens = classes.positions(class).flat_map(|positions| &rows.tokens[positions]);
-            pairs.extend(tokens.map(|&token| (token, class)));
+        let common_class = common.map_or(NONE, |(class, _)| class);
+        let listed = || classes.by_position().filter(|(class, _)| ![NONE, common_class].contains(class));
+        // PERF: a bitset of the listed tokens says where each of them goes, faster than sorting would.
+        let mut words = vec![0u64; size.div_ceil(256) * 4];
+        for (_, positions) in listed() {
+            for &token in &rows.tokens[positions] {
+                words[token as usize / 64] |= 1 << (token % 64);
+            }
         }
-        let pairs = by_token(pairs, size);
-        let mut pages = vec![0u32; size.div_ceil(256) + 1];
-        for &(token, _) in &pairs {
-            pages[token as usize / 256 + 1] += 1;
+        let mut count = 0;
+        let before: Vec<u32> = words
+            .iter()
+            .map(|word| {
+                count += word.count_ones();
+                count - word.count_ones()
+            })
+            .collect();
+        let (mut lows, mut class_of) = (vec![0; count as usize], vec![0; count as usize]);
+        for (class, positions) in listed() {
+            for &token in &rows.tokens[positions] {
+                let word = token as usize / 64;
+                let place = before[word] + (words[word] & ((1 << (token % 64)) - 1)).count_ones();
+                lows[place as usize] = token as u8;
+                class_of[place as usize] = class;
+            }
         }
-        for page in 1..pages.len() {
-            pages[page] += pages[page - 1];
-        }
-        Self {
-            common,
-            pages,
-            lows: pairs.iter().map(|&(token, _)| token as u8).collect(),
-            classes: pairs.iter().map(|&(_, class)| class).collect(),
-        }
+        let pages = before.iter().step_by(4).copied().chain([count]).collect();
+        Self { common, pages, lows, classes: class_of }
     }
 }
 
-/// The pairs in the order of their tokens, which are all different.
-fn by_token(mut pairs: Vec<(u32, u32)>, size: usize) -> Vec<(u32, u32)> {
-    // PERF: with many pairs it is faster to write them to their places and read these in order.
-    if pairs.len() < size / 16 {
-        pairs.sort_unstable();
-        return pairs;
-    }
-    let mut places = vec![u32::MAX; size];
-    for &(token, class) in &pairs {
-        places[token as usize] = class;
-    }
-    let placed = (0u32..).zip(places).filter(|&(_, class)| class != u32::MAX);
-    pairs.clear();
-    pairs.extend(placed);
-    pairs
+/// Four numbers to a word, the first in its lowest bits.
+fn pack_bytes(numbers: &[u8]) -> impl Iterator<Item = u32> {
+    numbers.chunks(4).map(|four| four.iter().rev().fold(0, |word, &number| word << 8 | u32::from(number)))
 }
 
-/// `PER` numbers to a word, the first in its lowest bits.
-fn pack<const PER: usize>(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
-    let mut words = Vec::new();
-    for (at, number) in numbers.enumerate() {
-        if at % PER == 0 {
-            words.push(0);
-        }
-        if let Some(word) = words.last_mut() {
-            *word |= number << (32 / PER * (at % PER));
-        }
-    }
-    words
+/// Two numbers to a word, the first in its lowest bits.
+fn pack_halves(numbers: &[u32]) -> impl Iterator<Item = u32> {
+    numbers.chunks(2).map(|two| two.iter().rev().fold(0, |word, &number| word << 16 | number))
 }
 
 /// The number at a place, four to a word.
