@@ -136,8 +136,13 @@ impl Dfa {
 
     /// The transitions of a state to live states, by ascending smallest byte: one for each target.
     pub fn edges(&self, state: u32) -> Vec<(ByteSet, u32)> {
+        self.edges_by(state, &self.classes.sets())
+    }
+
+    /// The same for whoever asks for many states and has the bytes of all classes.
+    pub(crate) fn edges_by(&self, state: u32, sets: &[ByteSet]) -> Vec<(ByteSet, u32)> {
         let mut edges: Vec<(ByteSet, u32)> = Vec::new();
-        for (class, set) in self.classes.sets().into_iter().enumerate() {
+        for (class, &set) in sets.iter().enumerate() {
             let target = self.table[(state as usize) << self.shift | class];
             match edges.iter_mut().find(|edge| edge.1 == target) {
                 _ if target == Self::DEAD => {}

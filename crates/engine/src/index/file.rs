@@ -426,13 +426,16 @@ impl TokenClasses {
             .filter(|&class| classes.size(class..class + 1) >= COMMON_FROM)
             .and_then(|class| masks.base_with(class).map(|base| (class, base)));
         let common_class = common.map_or(NONE, |(class, _)| class);
-        let listed = || classes.by_position().filter(|(class, _)| ![NONE, common_class].contains(class));
-        // PERF: a bitset of the listed tokens says where each of them goes, faster than sorting would.
+        let listed = classes.by_position().filter(|(class, _)| ![NONE, common_class].contains(class));
+        let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(rows.tokens.len() / 8);
+        for (class, positions) in listed {
+            pairs.extend(rows.tokens[positions].iter().map(|&token| (token, class)));
+        }
+        // PERF: a bitset of the tokens says where each of them goes, faster than sorting would; and loops over a list have no
+        // branches, which loops over ranges of one or two positions do.
         let mut words = vec![0u64; size.div_ceil(256) * 4];
-        for (_, positions) in listed() {
-            for &token in &rows.tokens[positions] {
-                words[token as usize / 64] |= 1 << (token % 64);
-            }
+        for &(token, _) in &pairs {
+            words[token as usize / 64] |= 1 << (token % 64);
         }
         let mut count = 0;
         let before: Vec<u32> = words
@@ -442,14 +445,12 @@ impl TokenClasses {
                 count - word.count_ones()
             })
             .collect();
-        let (mut lows, mut class_of) = (vec![0; count as usize], vec![0; count as usize]);
-        for (class, positions) in listed() {
-            for &token in &rows.tokens[positions] {
-                let word = token as usize / 64;
-                let place = before[word] + (words[word] & ((1 << (token % 64)) - 1)).count_ones();
-                lows[place as usize] = token as u8;
-                class_of[place as usize] = class;
-            }
+        let (mut lows, mut class_of) = (vec![0; pairs.len()], vec![0; pairs.len()]);
+        for &(token, class) in &pairs {
+            let word = token as usize / 64;
+            let place = before[word] + (words[word] & ((1 << (token % 64)) - 1)).count_ones();
+            lows[place as usize] = token as u8;
+            class_of[place as usize] = class;
         }
         let pages = before.iter().step_by(4).copied().chain([count]).collect();
         Self { common, pages, lows, classes: class_of }
@@ -458,12 +459,15 @@ impl TokenClasses {
 
 /// Four numbers to a word, the first in its lowest bits.
 fn pack_bytes(numbers: &[u8]) -> impl Iterator<Item = u32> {
-    numbers.chunks(4).map(|four| four.iter().rev().fold(0, |word, &number| word << 8 | u32::from(number)))
+    let (whole, rest) = numbers.as_chunks::<4>();
+    let last = rest.iter().rev().fold(0, |word, &number| word << 8 | u32::from(number));
+    whole.iter().map(|&four| u32::from_le_bytes(four)).chain((!rest.is_empty()).then_some(last))
 }
 
 /// Two numbers to a word, the first in its lowest bits.
 fn pack_halves(numbers: &[u32]) -> impl Iterator<Item = u32> {
-    numbers.chunks(2).map(|two| two.iter().rev().fold(0, |word, &number| word << 16 | number))
+    let (whole, rest) = numbers.as_chunks::<2>();
+    whole.iter().map(|&[low, high]| low | high << 16).chain(rest.first().copied())
 }
 
 /// The number at a place, four to a word.
