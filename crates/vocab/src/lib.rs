@@ -56,7 +56,7 @@ mod utf8;
 mod vocabulary;
 
 pub use class::{ByteClasses, ClassTrie};
-pub use hash::checksum;
+pub use hash::{checksum, checksum_pair};
 pub use loops::{Loop, LoopClass, LoopLibrary};
 pub use mask::TokenMask;
 pub use save::LoadError;
