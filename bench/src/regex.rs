@@ -5,7 +5,7 @@
 //! space that outlines-core allows, one optional space, so that both stand for documents of the same shape.
 //!
 //! What belongs to the vocabulary is built before: theirs, and our library with the trie that indexes share. Each of our builds starts
-//! without any table of another; the time is the median of three, theirs, which takes up to a minute, is taken once.
+//! without any table of another; the time is the median of three (`--builds`), theirs, which takes up to a minute, is taken once.
 
 mod patterns;
 
@@ -45,6 +45,9 @@ pub struct Arguments {
     /// Do not build the index of outlines-core, which takes minutes and gigabytes for some patterns
     #[arg(long)]
     without_outlines: bool,
+    /// How often our index is built; the time is the median
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    builds: u32,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), String> {
@@ -63,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         if arguments.only.as_ref().is_some_and(|text| !pattern.name.contains(text.as_str())) {
             continue;
         }
-        let ours = measure(&pattern, &library, &clock);
+        let ours = measure(&pattern, &library, &clock, arguments.builds as usize);
         let theirs = outlines.as_ref().map(|vocabulary| build_index(&pattern, vocabulary, &clock));
         print_line(pattern.name, &ours, theirs.as_ref());
         results.insert(pattern.name.to_owned(), to_json(&ours, theirs.as_ref()));
@@ -93,7 +96,6 @@ struct Theirs {
     bytes: i64,
 }
 
-const BUILDS: usize = 3;
 /// Masks to collect, and tokens per walk.
 const MASKS: usize = 5000;
 const WALK: usize = 400;
@@ -104,20 +106,25 @@ fn compiler(library: &Arc<Library>) -> Compiler {
     Compiler::with_library(library.clone(), options)
 }
 
-fn measure(pattern: &Pattern, library: &Arc<Library>, clock: &Clock) -> Result<Ours, String> {
+fn measure(
+    pattern: &Pattern,
+    library: &Arc<Library>,
+    clock: &Clock,
+    builds: usize,
+) -> Result<Ours, String> {
     let constraint = match pattern.kind {
         Kind::JsonSchema => Constraint::json_schema(&pattern.text),
         Kind::Regex => Constraint::regex(&pattern.text),
     };
     let mut times = Vec::new();
-    for _ in 0..BUILDS {
+    for _ in 0..builds {
         let compiler = compiler(library);
         let (index, nanos) = clock.time(|| compiler.index(&constraint, &IndexLimits::default()));
         index.map_err(|error| error.to_string())?;
         times.push(nanos);
     }
     times.sort_unstable();
-    let build_s = times[BUILDS / 2] as f64 / 1e9;
+    let build_s = times[builds / 2] as f64 / 1e9;
     let compiler = compiler(library);
     let before = mwbench_abi::memory::live_bytes();
     let index = compiler.index(&constraint, &IndexLimits::default()).map_err(|error| error.to_string())?;

@@ -88,6 +88,13 @@ impl Dfa {
         self.table[(state as usize) << self.shift | usize::from(self.classes.class(byte))]
     }
 
+    /// The states after each class of bytes, for whoever reads many bytes from one state. Panics if the state is none of this
+    /// automaton.
+    #[inline]
+    pub fn row(&self, state: u32) -> &[u32] {
+        &self.table[(state as usize) << self.shift..(state as usize + 1) << self.shift]
+    }
+
     /// The state after some bytes.
     #[inline]
     pub fn run(&self, state: u32, bytes: &[u8]) -> u32 {
@@ -129,8 +136,13 @@ impl Dfa {
 
     /// The transitions of a state to live states, by ascending smallest byte: one for each target.
     pub fn edges(&self, state: u32) -> Vec<(ByteSet, u32)> {
+        self.edges_by(state, &self.classes.sets())
+    }
+
+    /// The same for whoever asks for many states and has the bytes of all classes.
+    pub(crate) fn edges_by(&self, state: u32, sets: &[ByteSet]) -> Vec<(ByteSet, u32)> {
         let mut edges: Vec<(ByteSet, u32)> = Vec::new();
-        for (class, set) in self.classes.sets().into_iter().enumerate() {
+        for (class, &set) in sets.iter().enumerate() {
             let target = self.table[(state as usize) << self.shift | class];
             match edges.iter_mut().find(|edge| edge.1 == target) {
                 _ if target == Self::DEAD => {}

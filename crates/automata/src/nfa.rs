@@ -311,9 +311,10 @@ impl Compiler<'_> {
         for _ in 0..dfa.len() {
             self.push(NfaState::Fork(Box::default()))?;
         }
+        let sets = dfa.classes().sets();
         for state in 0..dfa.len() as u32 {
             let mut branches: Vec<u32> = if dfa.is_accepting(state) { vec![next] } else { Vec::new() };
-            for (set, target) in dfa.edges(state) {
+            for (set, target) in dfa.edges_by(state, &sets) {
                 let set = self.set_number(set);
                 branches.push(self.push(NfaState::Read { set, next: first + target })?);
             }

@@ -222,13 +222,46 @@ fn dead_and_unknown_states_allow_nothing() {
     assert!(index.fill_mask(start, &mut words[..0]).is_err(), "a row that is too short");
 }
 
-/// An index with all sections in use, and its file.
-fn sample() -> (Index, Vec<u8>) {
+/// Masks with thousands of tokens are bitsets, and each begins as what it differs least from: all tokens, none, or another.
+#[test]
+fn masks_of_many_tokens() {
+    let library = Arc::new(numbers());
+    let grammar = grammar(|g| {
+        let any = g.any_text();
+        let string = g.json_string(any);
+        let mut digits = |brackets: [&[u8]; 2], last| {
+            let digit = g.class(CharSet::from_ranges([('0', '9'), ('a', last)]));
+            let digits = g.repeat(digit, 1, Some(3));
+            let [open, close] = brackets.map(|bracket| g.bytes(bracket));
+            g.seq([open, digits, close])
+        };
+        let (all, most, few) =
+            (digits([b"x", b"x"], 'f'), digits([b"{", b"}"], 'e'), digits([b"[", b"]"], 'a'));
+        g.alt([string, all, most, few])
+    });
+    let index = built(&grammar, &library).expect("a regular language");
+    assert!(index.bases() > 4, "{} bases", index.bases());
+    let program = compile(&grammar, &AutomatonCache::default(), &Limits::default()).expect("a grammar");
+    let matcher = BoundProgram::new(Arc::new(program), library.clone()).matcher();
+    compare(&index, &matcher, "many tokens");
+    index
+        .check_constraint(&grammar, library.vocabulary(), &AutomatonCache::default(), &small())
+        .expect("an index of this grammar");
+}
+
+/// A vocabulary of 3,000 hexadecimal numbers and some punctuation.
+fn numbers() -> Library {
     let mut list: Vec<Vec<u8>> = (0..3000u32).map(|i| format!("{i:x}").into_bytes()).collect();
-    list.extend(["\"", "\\", "\\n", "x", "\":", "{\"", "é"].map(|text| text.as_bytes().to_vec()));
+    let others = ["\"", "\\", "\\n", "x", "\":", "{\"", "é", "{", "}", "[", "]"];
+    list.extend(others.map(|text| text.as_bytes().to_vec()));
     list.sort();
     list.dedup();
-    let library = Library::new(vocabulary(&list));
+    Library::new(vocabulary(&list))
+}
+
+/// An index with all sections in use, and its file.
+fn sample() -> (Index, Vec<u8>) {
+    let library = numbers();
     let document = grammar(|g| {
         let any = g.any_text();
         let string = g.json_string(any);

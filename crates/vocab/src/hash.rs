@@ -52,16 +52,42 @@ pub fn checksum(body: &[u8]) -> u128 {
     let mut lanes = KEYS;
     let (blocks, tail) = body.as_chunks::<32>();
     for block in blocks {
-        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
-            // A step that can be undone loses nothing, so that every single change arrives at the end.
-            *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(0x9FB2_1C65_1E98_DF25).rotate_left(29);
-        }
+        mix(&mut lanes, block);
     }
+    close(lanes, body.len(), tail)
+}
+
+/// The [`checksum`]s of two bodies.
+///
+/// PERF: each lane waits for its own multiplication, so that two bodies take hardly longer than one.
+pub fn checksum_pair(left: &[u8], right: &[u8]) -> [u128; 2] {
+    let mut lanes = [KEYS; 2];
+    let ((left_blocks, left_tail), (right_blocks, right_tail)) =
+        (left.as_chunks::<32>(), right.as_chunks::<32>());
+    for (left, right) in left_blocks.iter().zip(right_blocks) {
+        mix(&mut lanes[0], left);
+        mix(&mut lanes[1], right);
+    }
+    let both = left_blocks.len().min(right_blocks.len());
+    left_blocks[both..].iter().for_each(|block| mix(&mut lanes[0], block));
+    right_blocks[both..].iter().for_each(|block| mix(&mut lanes[1], block));
+    [close(lanes[0], left.len(), left_tail), close(lanes[1], right.len(), right_tail)]
+}
+
+#[inline]
+fn mix(lanes: &mut [u64; 4], block: &[u8; 32]) {
+    for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+        // A step that can be undone loses nothing, so that every single change arrives at the end.
+        *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(0x9FB2_1C65_1E98_DF25).rotate_left(29);
+    }
+}
+
+fn close(lanes: [u64; 4], length: usize, tail: &[u8]) -> u128 {
     let mut hash = ContentHash::new();
     for lane in lanes {
         hash.word(lane);
     }
-    hash.word(body.len() as u64);
+    hash.word(length as u64);
     hash.bytes(tail);
     hash.finish()
 }
@@ -81,6 +107,15 @@ mod tests {
             hash.bytes(part);
         }
         hash.finish()
+    }
+
+    #[test]
+    fn a_pair_is_summed_like_each_of_the_two() {
+        let bytes: Vec<u8> = (0..1000u32).map(|i| (i * i % 251) as u8).collect();
+        for (left, right) in [(0, 0), (5, 700), (700, 5), (320, 320), (1000, 999), (64, 65)] {
+            let (left, right) = (&bytes[..left], &bytes[1000 - right..]);
+            assert_eq!(checksum_pair(left, right), [checksum(left), checksum(right)]);
+        }
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub mod trie;
 mod vocabulary;
 
 pub use class::{ByteClasses, ClassTrie};
-pub use hash::checksum;
+pub use hash::{checksum, checksum_pair};
 pub use mask::TokenMask;
 pub use save::LoadError;
 pub use trie::Trie;

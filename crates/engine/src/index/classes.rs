@@ -16,6 +16,8 @@
 //! end. Equal sums are only a guess. While rows are translated it is checked that all atoms of a class lead the same way, and
 //! should it ever fail, atoms are taken as classes, which is right as well, only larger.
 
+use core::ops::Range;
+
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -41,24 +43,27 @@ pub(super) struct Classes {
     /// The atoms of class `c` are `atoms[ends[c]..ends[c + 1]]`.
     atoms: Vec<u32>,
     ends: Vec<u32>,
-    /// How many tokens each class has.
-    sizes: Vec<u32>,
+    /// How many tokens the classes before each one have, and all together.
+    tokens_before: Vec<u32>,
     /// One for each state.
     pub(super) rows: Vec<ClassRow>,
 }
 
 impl Classes {
-    pub(super) fn of(rows: &Rows, limits: &IndexLimits) -> Result<Self, IndexError> {
+    /// The classes of the tokens of all rows. The runs of the rows speak of atoms afterwards.
+    pub(super) fn of(rows: &mut Rows<'_>, limits: &IndexLimits) -> Result<Self, IndexError> {
         let borders = Borders::of(rows);
-        let covered = |run: &Run| borders.atom(run.end) - borders.atom(run.start);
-        limits.check_steps(rows.runs.iter().flatten().map(covered).sum())?;
+        for run in &mut rows.runs {
+            (run.start, run.end) = (borders.atom(run.start), borders.atom(run.end));
+        }
+        limits.check_steps(rows.runs.iter().map(|run| (run.end - run.start) as usize).sum())?;
         let starts = borders.positions();
-        let (sums, live) = sums(rows, &borders, starts.len());
+        let (sums, live) = sums(rows, starts.len());
         let mut classes = Self::number(starts, &live, |atom| sums[atom]);
-        let rows = classes.translate(rows, &borders).or_else(|| {
+        let rows = classes.translate(rows).or_else(|| {
             let starts = core::mem::take(&mut classes.starts);
             classes = Self::number(starts, &live, |atom| atom as u64);
-            classes.translate(rows, &borders)
+            classes.translate(rows)
         });
         // A single atom leads one way by its definition, so the second time there are rows.
         classes.rows = rows.unwrap_or_default();
@@ -67,26 +72,32 @@ impl Classes {
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.sizes.len()
+        self.ends.len() - 1
     }
 
-    /// How many tokens a class has.
-    pub(super) fn size(&self, class: u32) -> u32 {
-        self.sizes[class as usize]
+    /// How many tokens a range of classes has.
+    pub(super) fn size(&self, classes: Range<u32>) -> u32 {
+        self.tokens_before[classes.end as usize] - self.tokens_before[classes.start as usize]
     }
 
-    /// The ranges of positions that the tokens of a class have.
-    pub(super) fn positions(&self, class: u32) -> impl Iterator<Item = core::ops::Range<usize>> {
-        let atoms = self.ends[class as usize] as usize..self.ends[class as usize + 1] as usize;
+    /// The ranges of positions that the tokens of some classes have.
+    pub(super) fn positions(&self, classes: Range<u32>) -> impl Iterator<Item = Range<usize>> {
+        let atoms = self.ends[classes.start as usize] as usize..self.ends[classes.end as usize] as usize;
         self.atoms[atoms]
             .iter()
             .map(|&atom| self.starts[atom as usize] as usize..self.starts[atom as usize + 1] as usize)
     }
 
+    /// All positions, ascending, as ranges that have one class, or [`NONE`].
+    pub(super) fn by_position(&self) -> impl Iterator<Item = (u32, Range<usize>)> {
+        let ranges = self.starts.windows(2).map(|ends| ends[0] as usize..ends[1] as usize);
+        self.of_atom.iter().copied().zip(ranges)
+    }
+
     /// Gives the same number to live atoms with the same key, in the order of their first positions.
     fn number(starts: Vec<u32>, live: &[bool], key: impl Fn(usize) -> u64) -> Self {
         let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
-        let mut sizes: Vec<u32> = Vec::new();
+        let mut tokens_before: Vec<u32> = vec![0];
         let mut of_atom = Vec::with_capacity(live.len());
         let mut ends = vec![0u32];
         for (atom, &live) in live.iter().enumerate() {
@@ -95,16 +106,17 @@ impl Classes {
                 continue;
             }
             let class = *numbers.entry(key(atom)).or_insert_with(|| {
-                sizes.push(0);
+                tokens_before.push(0);
                 ends.push(0);
-                sizes.len() as u32 - 1
+                ends.len() as u32 - 2
             });
-            sizes[class as usize] += starts[atom + 1] - starts[atom];
+            tokens_before[class as usize + 1] += starts[atom + 1] - starts[atom];
             ends[class as usize + 1] += 1;
             of_atom.push(class);
         }
-        for class in 0..sizes.len() {
-            ends[class + 1] += ends[class];
+        for class in 1..ends.len() {
+            ends[class] += ends[class - 1];
+            tokens_before[class] += tokens_before[class - 1];
         }
         let mut next = ends.clone();
         let mut atoms = vec![0; of_atom.iter().filter(|&&class| class != NONE).count()];
@@ -112,26 +124,26 @@ impl Classes {
             atoms[next[class as usize] as usize] = atom as u32;
             next[class as usize] += 1;
         }
-        Self { starts, of_atom, atoms, ends, sizes, rows: Vec::new() }
+        Self { starts, of_atom, atoms, ends, tokens_before, rows: Vec::new() }
     }
 
     /// All rows in terms of classes, unless some class does not lead one way.
-    fn translate(&self, rows: &Rows, borders: &Borders) -> Option<Vec<ClassRow>> {
+    fn translate(&self, rows: &Rows<'_>) -> Option<Vec<ClassRow>> {
         let make = || Scratch { target: vec![0; self.len()], atoms: vec![0; self.len()], met: Vec::new() };
-        if self.of_atom.len() * rows.runs.len() < ALONE {
+        if self.of_atom.len() * rows.len() < ALONE {
             let mut scratch = make();
-            return rows.runs.iter().map(|row| self.translate_row(row, borders, &mut scratch)).collect();
+            return rows.rows().map(|row| self.translate_row(row, &mut scratch)).collect();
         }
-        let rows = rows.runs.par_iter();
-        rows.map_init(make, |scratch, row| self.translate_row(row, borders, scratch)).collect()
+        let states = (0..rows.len()).into_par_iter();
+        states.map_init(make, |scratch, state| self.translate_row(rows.row(state), scratch)).collect()
     }
 
-    fn translate_row(&self, row: &[Run], borders: &Borders, scratch: &mut Scratch) -> Option<ClassRow> {
+    fn translate_row(&self, row: &[Run], scratch: &mut Scratch) -> Option<ClassRow> {
         let Scratch { target, atoms, met } = scratch;
         let mut one_way = true;
         for run in row {
-            for atom in borders.atom(run.start)..borders.atom(run.end) {
-                let class = self.of_atom[atom] as usize;
+            for &class in &self.of_atom[run.start as usize..run.end as usize] {
+                let class = class as usize;
                 if atoms[class] == 0 {
                     met.push(class as u32);
                     target[class] = run.target;
@@ -181,12 +193,12 @@ fn mixed(state: usize, target: u32) -> u64 {
 }
 
 /// For each atom the sum over all rows, and whether any row has it.
-fn sums(rows: &Rows, borders: &Borders, atoms: usize) -> (Vec<u64>, Vec<bool>) {
+fn sums(rows: &Rows<'_>, atoms: usize) -> (Vec<u64>, Vec<bool>) {
     let mut changes = vec![(0u64, 0i32); atoms];
-    for (state, row) in rows.runs.iter().enumerate() {
+    for (state, row) in rows.rows().enumerate() {
         for run in row {
             let number = mixed(state, run.target);
-            let (first, behind) = (borders.atom(run.start), borders.atom(run.end));
+            let (first, behind) = (run.start as usize, run.end as usize);
             changes[first].0 = changes[first].0.wrapping_add(number);
             changes[first].1 += 1;
             changes[behind].0 = changes[behind].0.wrapping_sub(number);
@@ -212,13 +224,13 @@ struct Borders {
 
 impl Borders {
     /// Where runs begin or end, and where everything does.
-    fn of(rows: &Rows) -> Self {
+    fn of(rows: &Rows<'_>) -> Self {
         let len = rows.tokens.len();
         let mut words = vec![0u64; len / 64 + 1];
         let mut add = |position: usize| words[position / 64] |= 1 << (position % 64);
         add(0);
         add(len);
-        for run in rows.runs.iter().flatten() {
+        for run in &rows.runs {
             add(run.start as usize);
             add(run.end as usize);
         }
@@ -245,8 +257,8 @@ impl Borders {
 
     /// The atom that begins at a border.
     #[inline]
-    fn atom(&self, border: u32) -> usize {
+    fn atom(&self, border: u32) -> u32 {
         let (word, bit) = (border as usize / 64, border % 64);
-        (self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones()) as usize
+        self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones()
     }
 }

@@ -31,17 +31,17 @@
 //!
 //! A file is used where it lies: nothing is copied, unless its bytes begin at an odd address or the machine puts the highest
 //! byte first. The checksum is the one that saved vocabularies have, four lanes of multiplication and rotation, taken of each megabyte and
-//! then of these sums; checking it is nearly all that loading takes. It tells accidents. Against a file that was forged, each access is
+//! then of these sums. All of it is checked before anything is answered, which is nearly all that loading takes. It tells accidents. Against a file that was forged, each access is
 //! checked ([`super::lookup`]).
 
 use core::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use maskwright_vocab::{Vocabulary, checksum};
+use maskwright_vocab::{Vocabulary, checksum, checksum_pair};
 use rayon::prelude::*;
 
-use super::classes::Classes;
+use super::classes::{Classes, NONE};
 use super::masks::Masks;
 use super::walk::Rows;
 use super::{FIRST, Index};
@@ -285,47 +285,61 @@ impl Layout {
     }
 }
 
-/// The checksum of an index: of its megabytes, each by itself, so that a large one is summed by all processors.
+/// The checksum of an index: of its megabytes, each by itself, so that a very large one is summed by all processors.
 fn sum(bytes: &[u8]) -> u128 {
     if bytes.len() <= MEGABYTE {
         return checksum(bytes);
     }
-    let sums: Vec<u128> = bytes.par_chunks(MEGABYTE).map(checksum).collect();
+    // PERF: on a busy machine the first use of other threads takes tens of milliseconds, until they get a processor. Summing alone
+    // takes a tenth of a millisecond for a megabyte.
+    let of_two = |two: &[u8]| {
+        let (left, right) = two.split_at(two.len().min(MEGABYTE));
+        checksum_pair(left, right).into_iter().take(two.len().div_ceil(MEGABYTE))
+    };
+    let sums: Vec<u128> = if bytes.len() < ALONE {
+        bytes.chunks(2 * MEGABYTE).flat_map(of_two).collect()
+    } else {
+        bytes.par_chunks(2 * MEGABYTE).flat_map_iter(of_two).collect()
+    };
     checksum(&sums.iter().flat_map(|sum| sum.to_le_bytes()).collect::<Vec<u8>>())
 }
 
 const MEGABYTE: usize = 1 << 20;
+/// Less than this is summed by one thread.
+const ALONE: usize = 256 * MEGABYTE;
 
 /// Puts an index together.
 pub(super) fn write(
     vocabulary: &Vocabulary,
-    rows: &Rows,
+    rows: &Rows<'_>,
     classes: &Classes,
     masks: &Masks,
     accepting: impl Iterator<Item = bool>,
 ) -> Index {
     let states = rows.states.len();
     let narrow = u16::try_from(classes.len()).is_ok() && u16::try_from(states + FIRST as usize).is_ok();
+    let map = TokenClasses::of(rows, classes, masks, vocabulary.size());
     let mut out = Writer { words: vec![0; HEADER], sections: vec![HEADER] };
+    // What grows with tokens and masks; the rest is small.
+    out.words.reserve(masks.bases.len() + masks.patches.len() + map.lows.len() + 8 * states);
     let mut bits = vec![0u32; states.div_ceil(32)];
     for (state, _) in accepting.enumerate().filter(|(_, accepting)| *accepting) {
         bits[state / 32] |= 1 << (state % 32);
     }
-    out.section(&bits);
+    out.slice(&bits);
     out.rows(classes, narrow);
-    out.section(&masks.of_state);
+    out.slice(&masks.of_state);
     out.masks(masks);
-    out.section(&masks.patches);
-    out.section(&masks.bases);
-    let map = TokenClasses::of(rows, classes, masks, vocabulary.size());
-    out.section(&map.pages);
-    out.section(&pack::<4>(map.lows.iter().map(|&low| u32::from(low))));
+    out.slice(&masks.patches);
+    out.slice(&masks.bases);
+    out.slice(&map.pages);
+    out.section(pack_bytes(&map.lows));
     if narrow {
-        out.section(&pack::<2>(map.classes.iter().copied()));
+        out.section(pack_halves(&map.classes));
     } else {
-        out.section(&map.classes);
+        out.slice(&map.classes);
     }
-    out.section(&vocabulary.eos().iter().map(|token| token.0).collect::<Vec<_>>());
+    out.section(vocabulary.eos().iter().map(|token| token.0));
     let layout = Layout {
         fingerprint: vocabulary.fingerprint(),
         vocabulary_size: vocabulary.size(),
@@ -374,25 +388,28 @@ struct Writer {
 }
 
 impl Writer {
-    fn section(&mut self, words: &[u32]) {
+    fn section(&mut self, words: impl IntoIterator<Item = u32>) {
+        self.words.extend(words);
+        self.sections.push(self.words.len());
+    }
+
+    fn slice(&mut self, words: &[u32]) {
         self.words.extend_from_slice(words);
         self.sections.push(self.words.len());
     }
 
     fn rows(&mut self, classes: &Classes, narrow: bool) {
-        let mut starts = vec![0];
-        starts.extend(classes.rows.iter().scan(0, |sum, row| {
+        let ends = classes.rows.iter().scan(0, |sum, row| {
             *sum += row.len() as u32;
             Some(*sum)
-        }));
-        self.section(&starts);
+        });
+        self.section([0].into_iter().chain(ends));
         let entries = classes.rows.iter().flatten();
         if narrow {
-            self.words.extend(entries.map(|&(class, target)| class << 16 | target));
+            self.section(entries.map(|&(class, target)| class << 16 | target));
         } else {
-            self.words.extend(entries.flat_map(|&(class, target)| [class, target]));
+            self.section(entries.flat_map(|&(class, target)| [class, target]));
         }
-        self.sections.push(self.words.len());
     }
 
     fn masks(&mut self, masks: &Masks) {
@@ -401,8 +418,7 @@ impl Writer {
             self.words.extend([mask.base, start, mask.add]);
             start += mask.add + mask.remove;
         }
-        self.words.extend([0, start, 0]);
-        self.sections.push(self.words.len());
+        self.section([0, start, 0]);
     }
 }
 
@@ -416,62 +432,54 @@ struct TokenClasses {
 }
 
 impl TokenClasses {
-    fn of(rows: &Rows, classes: &Classes, masks: &Masks, size: usize) -> Self {
-        let largest = (0..classes.len() as u32).max_by_key(|&class| classes.size(class));
+    fn of(rows: &Rows<'_>, classes: &Classes, masks: &Masks, size: usize) -> Self {
+        let largest = (0..classes.len() as u32).max_by_key(|&class| classes.size(class..class + 1));
         let common = largest
-            .filter(|&class| classes.size(class) >= COMMON_FROM)
+            .filter(|&class| classes.size(class..class + 1) >= COMMON_FROM)
             .and_then(|class| masks.base_with(class).map(|base| (class, base)));
-        let mut pairs: Vec<(u32, u32)> = Vec::new();
-        for class in (0..classes.len() as u32).filter(|&class| Some(class) != common.map(|common| common.0)) {
-            let tokens = classes.positions(class).flat_map(|positions| &rows.tokens[positions]);
-            pairs.extend(tokens.map(|&token| (token, class)));
+        let common_class = common.map_or(NONE, |(class, _)| class);
+        let listed = classes.by_position().filter(|(class, _)| ![NONE, common_class].contains(class));
+        let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(rows.tokens.len() / 8);
+        for (class, positions) in listed {
+            pairs.extend(rows.tokens[positions].iter().map(|&token| (token, class)));
         }
-        let pairs = by_token(pairs, size);
-        let mut pages = vec![0u32; size.div_ceil(256) + 1];
+        // PERF: a bitset of the tokens says where each of them goes, faster than sorting would; and loops over a list have no
+        // branches, which loops over ranges of one or two positions do.
+        let mut words = vec![0u64; size.div_ceil(256) * 4];
         for &(token, _) in &pairs {
-            pages[token as usize / 256 + 1] += 1;
+            words[token as usize / 64] |= 1 << (token % 64);
         }
-        for page in 1..pages.len() {
-            pages[page] += pages[page - 1];
+        let mut count = 0;
+        let before: Vec<u32> = words
+            .iter()
+            .map(|word| {
+                count += word.count_ones();
+                count - word.count_ones()
+            })
+            .collect();
+        let (mut lows, mut class_of) = (vec![0; pairs.len()], vec![0; pairs.len()]);
+        for &(token, class) in &pairs {
+            let word = token as usize / 64;
+            let place = before[word] + (words[word] & ((1 << (token % 64)) - 1)).count_ones();
+            lows[place as usize] = token as u8;
+            class_of[place as usize] = class;
         }
-        Self {
-            common,
-            pages,
-            lows: pairs.iter().map(|&(token, _)| token as u8).collect(),
-            classes: pairs.iter().map(|&(_, class)| class).collect(),
-        }
+        let pages = before.iter().step_by(4).copied().chain([count]).collect();
+        Self { common, pages, lows, classes: class_of }
     }
 }
 
-/// The pairs in the order of their tokens, which are all different.
-fn by_token(mut pairs: Vec<(u32, u32)>, size: usize) -> Vec<(u32, u32)> {
-    // PERF: with many pairs it is faster to write them to their places and read these in order.
-    if pairs.len() < size / 16 {
-        pairs.sort_unstable();
-        return pairs;
-    }
-    let mut places = vec![u32::MAX; size];
-    for &(token, class) in &pairs {
-        places[token as usize] = class;
-    }
-    let placed = (0u32..).zip(places).filter(|&(_, class)| class != u32::MAX);
-    pairs.clear();
-    pairs.extend(placed);
-    pairs
+/// Four numbers to a word, the first in its lowest bits.
+fn pack_bytes(numbers: &[u8]) -> impl Iterator<Item = u32> {
+    let (whole, rest) = numbers.as_chunks::<4>();
+    let last = rest.iter().rev().fold(0, |word, &number| word << 8 | u32::from(number));
+    whole.iter().map(|&four| u32::from_le_bytes(four)).chain((!rest.is_empty()).then_some(last))
 }
 
-/// `PER` numbers to a word, the first in its lowest bits.
-fn pack<const PER: usize>(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
-    let mut words = Vec::new();
-    for (at, number) in numbers.enumerate() {
-        if at % PER == 0 {
-            words.push(0);
-        }
-        if let Some(word) = words.last_mut() {
-            *word |= number << (32 / PER * (at % PER));
-        }
-    }
-    words
+/// Two numbers to a word, the first in its lowest bits.
+fn pack_halves(numbers: &[u32]) -> impl Iterator<Item = u32> {
+    let (whole, rest) = numbers.as_chunks::<2>();
+    whole.iter().map(|&[low, high]| low | high << 16).chain(rest.first().copied())
 }
 
 /// The number at a place, four to a word.

@@ -11,13 +11,17 @@
 
 use rustc_hash::FxHashMap;
 
-use super::classes::Classes;
+use super::classes::{Classes, NONE};
 use super::walk::Rows;
 use super::{IndexError, IndexLimits};
 
 /// Up to so many tokens are a list, or a difference to a base. PERF: setting a bit takes about a nanosecond, copying a base
 /// two hundred; and a base takes as much memory as 4,000 numbers.
 const FEW: u32 = 192;
+
+/// A new base begins as a copy of one of so many before it, which are the next larger ones. PERF: for a schema, setting and clearing
+/// the bits that differ is a tenth of setting all.
+const CANDIDATES: usize = 4;
 
 /// No base: a list.
 pub(super) const NO_BASE: u32 = u32::MAX;
@@ -48,10 +52,11 @@ pub(super) struct Mask {
 type Ranges = Box<[(u32, u32)]>;
 
 impl Masks {
+    /// The masks of all rows; `all_tokens` is the bitset of all tokens that rows speak of.
     pub(super) fn of(
-        rows: &Rows,
+        rows: &Rows<'_>,
         classes: &Classes,
-        words: usize,
+        all_tokens: &[u32],
         limits: &IndexLimits,
     ) -> Result<Self, IndexError> {
         let mut steps = 0;
@@ -72,9 +77,9 @@ impl Masks {
         order.sort_by_key(|&mask| core::cmp::Reverse(all[mask as usize].1));
         let mut made: Vec<(Mask, Vec<u32>)> =
             vec![(Mask { base: NO_BASE, add: 0, remove: 0 }, Vec::new()); all.len()];
+        let writer = Writer { rows, classes, all: all_tokens };
         for number in order {
             let (ranges, size) = &all[number as usize];
-            let writer = Writer { rows, classes };
             made[number as usize] = if *size <= FEW {
                 (Mask { base: NO_BASE, add: *size, remove: 0 }, writer.tokens(ranges))
             } else if let Some((base, difference)) = nearest(&bases, ranges, *size, classes, &mut steps) {
@@ -82,8 +87,8 @@ impl Masks {
                 let mask = Mask { base: base as u32, add: add.len() as u32, remove: remove.len() as u32 };
                 (mask, [add, remove].concat())
             } else {
+                steps += writer.write_base(ranges, *size, &bases, &mut masks.bases);
                 bases.push((ranges.clone(), *size));
-                writer.write_base(ranges, words, &mut masks.bases);
                 (Mask { base: bases.len() as u32 - 1, add: 0, remove: 0 }, Vec::new())
             };
             limits.check_steps(steps)?;
@@ -119,7 +124,7 @@ fn live(row: &[(u32, u32)], classes: u32) -> Ranges {
 }
 
 fn count(ranges: &[(u32, u32)], classes: &Classes) -> u32 {
-    ranges.iter().flat_map(|&(start, end)| start..end).map(|class| classes.size(class)).sum()
+    ranges.iter().map(|&(start, end)| classes.size(start..end)).sum()
 }
 
 /// Classes to add to a base and to remove from it.
@@ -177,7 +182,7 @@ fn difference(
             return Some((distance, found));
         }
         if in_base != in_mask {
-            distance += (at..end).map(|class| classes.size(class)).sum::<u32>();
+            distance += classes.size(at..end);
             if distance >= limit {
                 return None;
             }
@@ -192,15 +197,19 @@ fn difference(
 
 /// From classes to tokens.
 struct Writer<'a> {
-    rows: &'a Rows,
+    rows: &'a Rows<'a>,
     classes: &'a Classes,
+    /// The bitset of all tokens.
+    all: &'a [u32],
 }
 
 impl Writer<'_> {
     fn for_each(&self, ranges: &[(u32, u32)], mut visit: impl FnMut(u32)) {
-        for class in ranges.iter().flat_map(|&(start, end)| start..end) {
-            for positions in self.classes.positions(class) {
-                self.rows.tokens[positions].iter().for_each(|&token| visit(token));
+        for &(start, end) in ranges {
+            for positions in self.classes.positions(start..end) {
+                for &token in &self.rows.tokens[positions] {
+                    visit(token);
+                }
             }
         }
     }
@@ -212,10 +221,61 @@ impl Writer<'_> {
         tokens
     }
 
-    fn write_base(&self, ranges: &[(u32, u32)], words: usize, bases: &mut Vec<u32>) {
-        let first = bases.len();
-        bases.resize(first + words, 0);
-        let base = &mut bases[first..];
-        self.for_each(ranges, |token| base[token as usize / 32] |= 1 << (token % 32));
+    /// Writes a bitset behind the others, and returns how many steps it took to find out what to begin with: a base, all tokens,
+    /// or none, whichever differs least.
+    fn write_base(
+        &self,
+        ranges: &[(u32, u32)],
+        size: u32,
+        others: &[(Ranges, u32)],
+        bases: &mut Vec<u32>,
+    ) -> usize {
+        let (first, words) = (bases.len(), self.all.len());
+        let without = self.rows.tokens.len() as u32 - size;
+        let (mut least, mut best, mut steps) = (size.min(without), None, 0);
+        for (number, (other, _)) in others.iter().enumerate().rev().take(CANDIDATES) {
+            steps += other.len() + ranges.len();
+            if let Some((distance, difference)) = difference(other, ranges, least, self.classes) {
+                least = distance;
+                best = Some((number, difference));
+            }
+        }
+        match best {
+            Some((number, difference)) => {
+                bases.extend_from_within(number * words..(number + 1) * words);
+                let base = &mut bases[first..];
+                self.for_each(&difference.add, |token| set(base, token));
+                self.for_each(&difference.remove, |token| clear(base, token));
+            }
+            None if without < size => {
+                bases.extend_from_slice(self.all);
+                let base = &mut bases[first..];
+                self.for_each(&complement(ranges, self.classes.len() as u32), |token| clear(base, token));
+                for (_, positions) in self.classes.by_position().filter(|(class, _)| *class == NONE) {
+                    self.rows.tokens[positions].iter().for_each(|&token| clear(base, token));
+                }
+            }
+            None => {
+                bases.resize(first + words, 0);
+                let base = &mut bases[first..];
+                self.for_each(ranges, |token| set(base, token));
+            }
+        }
+        steps
     }
+}
+
+fn set(bits: &mut [u32], token: u32) {
+    bits[token as usize / 32] |= 1 << (token % 32);
+}
+
+fn clear(bits: &mut [u32], token: u32) {
+    bits[token as usize / 32] &= !(1 << (token % 32));
+}
+
+/// The classes that are in none of these ranges.
+fn complement(ranges: &[(u32, u32)], classes: u32) -> Vec<(u32, u32)> {
+    let starts = [0].into_iter().chain(ranges.iter().map(|range| range.1));
+    let ends = ranges.iter().map(|range| range.0).chain([classes]);
+    starts.zip(ends).filter(|(start, end)| start < end).collect()
 }

@@ -105,10 +105,10 @@ impl Index {
         // Places in the file are 32-bit numbers.
         let limits = IndexLimits { bytes: limits.bytes.min(u32::MAX as usize), ..*limits };
         let dfa = language::automaton(grammar, cache, &limits)?;
-        let rows = walk::read_rows(&dfa, library, &limits)?;
-        let classes = classes::Classes::of(&rows, &limits)?;
+        let mut rows = walk::read_rows(&dfa, library, &limits)?;
+        let classes = classes::Classes::of(&mut rows, &limits)?;
         let vocabulary = library.vocabulary();
-        let masks = masks::Masks::of(&rows, &classes, vocabulary.size().div_ceil(32), &limits)?;
+        let masks = masks::Masks::of(&rows, &classes, library.tries().all(vocabulary), &limits)?;
         let accepting = rows.states.iter().map(|&state| dfa.is_accepting(state));
         let index = file::write(vocabulary, &rows, &classes, &masks, accepting);
         limits.check_bytes(index.byte_len())?;

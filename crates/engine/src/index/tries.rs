@@ -30,17 +30,26 @@ use crate::bind::{Library, byte_bit};
 /// What indexes of one vocabulary share.
 #[derive(Debug, Default)]
 pub(crate) struct Tries {
+    all: OnceLock<Box<[u32]>>,
     text: OnceLock<Text>,
-    whole_ends: OnceLock<Box<[u32]>>,
-    /// The bytes below each node of the vocabulary's trie.
-    whole_below: OnceLock<Box<[u128]>>,
+    /// Of the vocabulary's trie.
+    whole: OnceLock<Box<[Subtree]>>,
 }
 
 #[derive(Debug)]
 struct Text {
     trie: ClassTrie,
-    below: Box<[u128]>,
-    ends: Box<[u32]>,
+    subtrees: Box<[Subtree]>,
+}
+
+/// What is below a node. PERF: side by side, because a walk asks for all of it.
+#[derive(Debug)]
+struct Subtree {
+    /// The bytes, see the [module](self).
+    bytes: u128,
+    /// The positions; none if there are no children.
+    start: u32,
+    end: u32,
 }
 
 /// A trie, and what may be skipped in it.
@@ -51,40 +60,45 @@ pub(super) struct Prepared<'l> {
 
 /// What is known of everything below a node.
 pub(super) struct Skips<'l> {
-    below: &'l [u128],
-    ends: &'l [u32],
+    subtrees: &'l [Subtree],
     /// For each state of the automaton, the bytes by which it leads to itself.
     loops: Vec<u128>,
 }
 
 impl Skips<'_> {
-    /// Whether a state leads to itself by everything below a node.
+    /// The positions below a node, if a state leads to itself by everything there.
     #[inline]
-    pub(super) fn stays_below(&self, state: u32, node: u32) -> bool {
-        self.below[node as usize] & !self.loops[state as usize] == 0
-    }
-
-    /// The positions below a node that has children.
-    #[inline]
-    pub(super) fn positions_below(&self, trie: &Trie, node: u32) -> core::ops::Range<u32> {
-        trie.positions(trie.children(node).start).start..self.ends[node as usize]
+    pub(super) fn stays_below(&self, state: u32, node: u32) -> Option<core::ops::Range<u32>> {
+        let subtree = &self.subtrees[node as usize];
+        (subtree.bytes & !self.loops[state as usize] == 0).then_some(subtree.start..subtree.end)
     }
 }
 
 impl Tries {
     /// The bytes that this takes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let text = self.text.get().map_or(0, |text| {
-            text.trie.trie().heap_bytes() + size_of_val(&*text.below) + size_of_val(&*text.ends)
-        });
-        text + self.whole_ends.get().map_or(0, |ends| size_of_val(&**ends))
-            + self.whole_below.get().map_or(0, |below| size_of_val(&**below))
+        let text =
+            self.text.get().map_or(0, |text| text.trie.trie().heap_bytes() + size_of_val(&*text.subtrees));
+        text + self.all.get().map_or(0, |all| size_of_val(&**all))
+            + self.whole.get().map_or(0, |whole| size_of_val(&**whole))
+    }
+
+    /// All tokens of a vocabulary that have bytes, as a bitset.
+    pub(super) fn all(&self, vocabulary: &Vocabulary) -> &[u32] {
+        self.all.get_or_init(|| {
+            let mut words = vec![0; vocabulary.size().div_ceil(32)];
+            for &token in vocabulary.trie().all_tokens() {
+                words[token as usize / 32] |= 1 << (token % 32);
+            }
+            words.into()
+        })
     }
 
     fn text(&self, vocabulary: &Vocabulary) -> &Text {
         self.text.get_or_init(|| {
             let trie = ClassTrie::build(vocabulary.trie(), text_classes());
-            Text { below: below_text(trie.trie()), ends: ends(trie.trie()), trie }
+            let bytes = below_text(trie.trie());
+            Text { subtrees: subtrees(trie.trie(), bytes.into_iter()), trie }
         })
     }
 }
@@ -99,12 +113,11 @@ pub(super) fn prepared<'l>(dfa: &Dfa, library: &'l Library) -> Prepared<'l> {
     let tries = library.tries();
     if text_classes().respects(same) {
         let text = tries.text(vocabulary);
-        let skips = Skips { below: &text.below, ends: &text.ends, loops: loops(dfa, true) };
+        let skips = Skips { subtrees: &text.subtrees, loops: loops(dfa, true) };
         return Prepared { trie: text.trie.trie(), skips: Some(skips) };
     }
-    let ends = tries.whole_ends.get_or_init(|| ends(vocabulary.trie()));
-    let below = tries.whole_below.get_or_init(|| library.bytes().all_below().collect());
-    let skips = Skips { below, ends, loops: loops(dfa, false) };
+    let whole = || subtrees(vocabulary.trie(), library.bytes().all_below());
+    let skips = Skips { subtrees: tries.whole.get_or_init(whole), loops: loops(dfa, false) };
     Prepared { trie: vocabulary.trie(), skips: Some(skips) }
 }
 
@@ -187,7 +200,7 @@ impl Inside {
 }
 
 /// The bytes below each node, whole characters as one. A node that does not stand between two characters is in doubt.
-fn below_text(trie: &Trie) -> Box<[u128]> {
+fn below_text(trie: &Trie) -> Vec<u128> {
     let mut inside = vec![Inside::Between; trie.len()];
     for node in 0..trie.len() as u32 {
         for child in trie.children(node) {
@@ -212,20 +225,23 @@ fn below_text(trie: &Trie) -> Box<[u128]> {
     for (bits, inside) in below.iter_mut().zip(inside) {
         *bits |= if inside == Inside::Between { 0 } else { DOUBT };
     }
-    below.into()
+    below
 }
 
-/// For each node with children, where the positions below it end.
-fn ends(trie: &Trie) -> Box<[u32]> {
-    let mut ends = vec![0; trie.len()];
+/// Joins the bytes below each node with the positions there.
+fn subtrees(trie: &Trie, bytes: impl Iterator<Item = u128>) -> Box<[Subtree]> {
+    let mut subtrees: Box<[Subtree]> = bytes.map(|bytes| Subtree { bytes, start: 0, end: 0 }).collect();
     for node in (0..trie.len() as u32).rev() {
         let children = trie.children(node);
         let Some(last) = children.clone().last() else { continue };
+        let start = trie.positions(children.start).start;
         // What is below children comes behind them, and what is below the last of them comes last.
         let inner = children.rev().find(|&child| !trie.children(child).is_empty());
-        ends[node as usize] = inner.map_or(trie.positions(last).end, |child| ends[child as usize]);
+        let end = inner.map_or(trie.positions(last).end, |child| subtrees[child as usize].end);
+        let subtree = &mut subtrees[node as usize];
+        (subtree.start, subtree.end) = (start, end);
     }
-    ends.into()
+    subtrees
 }
 
 #[cfg(test)]
@@ -236,9 +252,13 @@ mod tests {
     fn positions_below_are_those_of_the_trie() {
         let texts = ["a", "ab", "abc", "b", "bcd", "bce", "é", "éa", "c", "cab", "ca"];
         let trie = Trie::build(texts.iter().zip(0..));
-        let skips = Skips { below: &below_text(&trie), ends: &ends(&trie), loops: Vec::new() };
-        for node in (0..trie.len() as u32).filter(|&node| !trie.children(node).is_empty()) {
-            assert_eq!(skips.positions_below(&trie, node), trie.positions_below(node));
+        let subtrees = subtrees(&trie, below_text(&trie).into_iter());
+        for (node, subtree) in (0..).zip(&subtrees) {
+            if trie.children(node).is_empty() {
+                assert_eq!(subtree.start, subtree.end);
+            } else {
+                assert_eq!(subtree.start..subtree.end, trie.positions_below(node));
+            }
         }
     }
 

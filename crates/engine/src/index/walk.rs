@@ -13,6 +13,7 @@
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use std::borrow::Cow;
 
 use maskwright_automata::Dfa;
 use maskwright_vocab::{ByteClasses, ClassTrie, Trie};
@@ -31,16 +32,46 @@ pub(super) struct Run {
 }
 
 /// The states that tokens can reach, and their rows.
-pub(super) struct Rows {
+pub(super) struct Rows<'l> {
     /// For each state, its state in the automaton.
     pub(super) states: Vec<u32>,
-    pub(super) runs: Vec<Box<[Run]>>,
+    /// All rows, one after the other.
+    pub(super) runs: Vec<Run>,
+    /// Where each row ends.
+    ends: Vec<usize>,
     /// Which token each position is.
-    pub(super) tokens: Vec<u32>,
+    pub(super) tokens: Cow<'l, [u32]>,
+}
+
+impl Rows<'_> {
+    /// The row of each state.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[Run]> {
+        (0..self.ends.len()).map(|state| self.row(state))
+    }
+
+    /// The row of the state with this position.
+    pub(super) fn row(&self, state: usize) -> &[Run] {
+        let start = state.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.runs[start..self.ends[state]]
+    }
+
+    /// How many states there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The same without its trie.
+    fn into_owned(self) -> Rows<'static> {
+        Rows { tokens: Cow::Owned(self.tokens.into_owned()), ..self }
+    }
 }
 
 /// Reads the rows of all states that the start can reach.
-pub(super) fn read_rows(dfa: &Dfa, library: &Library, limits: &IndexLimits) -> Result<Rows, IndexError> {
+pub(super) fn read_rows<'l>(
+    dfa: &Dfa,
+    library: &'l Library,
+    limits: &IndexLimits,
+) -> Result<Rows<'l>, IndexError> {
     let prepared = prepared(dfa, library);
     // Merging pays if much is read. How much, only reading shows: so when it has taken as long as merging would, begin again.
     let trie = prepared.trie;
@@ -52,7 +83,7 @@ pub(super) fn read_rows(dfa: &Dfa, library: &Library, limits: &IndexLimits) -> R
     let merged = ClassTrie::build(trie, classes);
     let reader = Reader { dfa, prepared: Prepared { trie: merged.trie(), skips: None } };
     let rows = reader.rows(limits.steps, limits)?;
-    rows.ok_or(IndexError::TooLarge { resource: Resource::Steps, limit: limits.steps })
+    rows.map(Rows::into_owned).ok_or(IndexError::TooLarge { resource: Resource::Steps, limit: limits.steps })
 }
 
 /// So many states are read before limits are looked at again.
@@ -66,52 +97,66 @@ const ALONE: usize = 100_000;
 /// 100 and 6 nanoseconds on one machine.
 const MERGING: usize = 16;
 
-struct Reader<'a> {
-    dfa: &'a Dfa,
-    prepared: Prepared<'a>,
+struct Reader<'d, 'l> {
+    dfa: &'d Dfa,
+    prepared: Prepared<'l>,
 }
 
-impl Reader<'_> {
+impl<'l> Reader<'_, 'l> {
     /// The rows of all states, or nothing if that takes too many steps.
-    fn rows(&self, limit: usize, limits: &IndexLimits) -> Result<Option<Rows>, IndexError> {
+    fn rows(&self, limit: usize, limits: &IndexLimits) -> Result<Option<Rows<'l>>, IndexError> {
         let mut number = vec![u32::MAX; self.dfa.len()];
-        let (mut states, mut rows) = (vec![self.dfa.start()], Vec::<Box<[Run]>>::new());
+        let (mut states, mut runs, mut ends) = (vec![self.dfa.start()], Vec::<Run>::new(), Vec::new());
         number[self.dfa.start() as usize] = FIRST;
-        let (steps, mut runs) = (AtomicUsize::new(0), 0);
-        while rows.len() < states.len() {
+        let (steps, mut work) = (AtomicUsize::new(0), Vec::new());
+        while ends.len() < states.len() {
             let most = if steps.load(Ordering::Relaxed) < ALONE { 8 } else { AT_ONCE };
-            let next = rows.len()..states.len().min(rows.len() + most);
-            let read = |&state: &u32| self.row(state, &steps, limit);
-            let found: Vec<Box<[Run]>> = match &states[next] {
-                few if few.len() <= 8 => few.iter().map(read).collect(),
-                many => many.par_iter().map(read).collect(),
-            };
+            let numbered = runs.len();
+            match &states[ends.len()..states.len().min(ends.len() + most)] {
+                few if few.len() <= 8 => {
+                    for &state in few {
+                        steps.fetch_add(self.row(state, limit, &mut runs, &mut work), Ordering::Relaxed);
+                        ends.push(runs.len());
+                    }
+                }
+                many => {
+                    let read = |work: &mut Vec<Below>, &state: &u32| {
+                        let mut row = Vec::new();
+                        steps.fetch_add(self.row(state, limit, &mut row, work), Ordering::Relaxed);
+                        row
+                    };
+                    let found: Vec<Vec<Run>> = many.par_iter().map_init(Vec::new, read).collect();
+                    for row in found {
+                        runs.extend(row);
+                        ends.push(runs.len());
+                    }
+                }
+            }
             if steps.load(Ordering::Relaxed) > limit {
                 return Ok(None);
             }
-            for mut row in found {
-                for run in &mut row {
-                    let known = &mut number[run.target as usize];
-                    if *known == u32::MAX {
-                        *known = FIRST + states.len() as u32;
-                        states.push(run.target);
-                    }
-                    run.target = *known;
+            for run in &mut runs[numbered..] {
+                let known = &mut number[run.target as usize];
+                if *known == u32::MAX {
+                    *known = FIRST + states.len() as u32;
+                    states.push(run.target);
                 }
-                runs += row.len();
-                rows.push(row);
+                run.target = *known;
             }
-            limits.check_bytes(runs * size_of::<Run>())?;
+            limits.check_bytes(size_of_val(&*runs))?;
         }
-        Ok(Some(Rows { states, runs: rows, tokens: self.prepared.trie.all_tokens().to_vec() }))
+        let tokens = Cow::Borrowed(self.prepared.trie.all_tokens());
+        Ok(Some(Rows { states, runs, ends, tokens }))
     }
 
-    /// The row of a state, whose targets are states of the automaton. Gives up when all rows together took too many steps.
-    fn row(&self, state: u32, steps: &AtomicUsize, limit: usize) -> Box<[Run]> {
+    /// Adds the row of a state, whose targets are states of the automaton, and returns how many steps that took. Gives up, with
+    /// a row that is not whole, when it took too many.
+    fn row(&self, state: u32, limit: usize, runs: &mut Vec<Run>, work: &mut Vec<Below>) -> usize {
         let Prepared { trie, skips } = &self.prepared;
+        let classes = self.dfa.classes();
         let mut used = 0;
-        let mut row = Row(Vec::new());
-        let mut work = vec![Below::Nodes(trie.children(Trie::ROOT), state)];
+        let mut row = Row::behind(runs);
+        work.push(Below::Nodes(trie.children(Trie::ROOT), state));
         while let Some(below) = work.pop() {
             let (siblings, state) = match below {
                 Below::Nodes(siblings, state) => (siblings, state),
@@ -122,12 +167,14 @@ impl Reader<'_> {
             };
             used += siblings.len();
             if used > limit {
+                work.clear();
                 break;
             }
             // The tokens of siblings come before everything below them, and what is below the first before the rest.
             let waiting = work.len();
+            let targets = self.dfa.row(state);
             for (node, &byte) in siblings.clone().zip(trie.bytes(siblings)) {
-                let next = self.dfa.next(state, byte);
+                let next = targets[usize::from(classes.class(byte))];
                 if next == Dfa::DEAD {
                     continue;
                 }
@@ -136,18 +183,16 @@ impl Reader<'_> {
                 if children.is_empty() {
                     continue;
                 }
-                work.push(match skips {
-                    Some(skips) if skips.stays_below(next, node) => {
-                        Below::All(skips.positions_below(trie, node), next)
-                    }
-                    _ => Below::Nodes(children, next),
+                let skipped = skips.as_ref().and_then(|skips| skips.stays_below(next, node));
+                work.push(match skipped {
+                    Some(positions) => Below::All(positions, next),
+                    None => Below::Nodes(children, next),
                 });
             }
             work[waiting..].reverse();
         }
-        // What was read beyond the limit is thrown away by whoever looks at the sum.
-        steps.fetch_add(used, Ordering::Relaxed);
-        row.0.into()
+        row.finish();
+        used
     }
 }
 
@@ -159,16 +204,39 @@ enum Below {
     All(Range<u32>, u32),
 }
 
-/// Runs, ascending.
-struct Row(Vec<Run>);
+/// Runs, ascending, behind those of other rows.
+struct Row<'r> {
+    runs: &'r mut Vec<Run>,
+    /// The last one, which may yet become longer.
+    open: Run,
+}
 
-impl Row {
+impl<'r> Row<'r> {
+    fn behind(runs: &'r mut Vec<Run>) -> Self {
+        Self { runs, open: Run { start: 0, end: 0, target: Dfa::DEAD } }
+    }
+
     #[inline]
     fn add(&mut self, positions: Range<u32>, target: u32) {
-        match self.0.last_mut() {
-            _ if positions.is_empty() => {}
-            Some(last) if last.end == positions.start && last.target == target => last.end = positions.end,
-            _ => self.0.push(Run { start: positions.start, end: positions.end, target }),
+        if positions.is_empty() {
+            return;
         }
+        if self.open.end == positions.start && self.open.target == target {
+            self.open.end = positions.end;
+        } else {
+            self.close();
+            self.open = Run { start: positions.start, end: positions.end, target };
+        }
+    }
+
+    #[inline]
+    fn close(&mut self) {
+        if self.open.target != Dfa::DEAD {
+            self.runs.push(self.open);
+        }
+    }
+
+    fn finish(mut self) {
+        self.close();
     }
 }
