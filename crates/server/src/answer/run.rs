@@ -37,8 +37,16 @@ pub(crate) struct Answers {
     left: usize,
     /// How many there are.
     pub(crate) count: usize,
-    /// How long it took until the constraint was there.
-    pub(crate) compile: Duration,
+    pub(crate) compile: Compile,
+}
+
+/// How long a constraint took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Compile {
+    /// Until it was there.
+    pub(crate) time: Duration,
+    /// What of it passed before a worker took it up: those were at the constraints of others.
+    pub(crate) waited: Duration,
 }
 
 impl Order {
@@ -47,11 +55,11 @@ impl Order {
         let timeout = state.settings.request_timeout;
         let deadline = tokio::time::Instant::now() + timeout;
         let begin = Instant::now();
-        let handle = match &self.wish {
-            Some(wish) => Some(state.engine.compile(wish).await?),
-            None => None,
+        let (handle, waited) = match &self.wish {
+            Some(wish) => state.engine.compile(wish).await.map(|(handle, waited)| (Some(handle), waited))?,
+            None => (None, Duration::ZERO),
         };
-        let compile = begin.elapsed();
+        let compile = Compile { time: begin.elapsed(), waited };
         let (sender, events) = mpsc::unbounded_channel();
         let answers = self.choosing.answers;
         let count = answers.saturating_mul(self.prompts.len());

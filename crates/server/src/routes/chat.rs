@@ -1,6 +1,6 @@
 //! `/v1/chat/completions`: a conversation goes on.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     extract::State as Extract,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::aside;
 use crate::{
     answer::{
-        Gathered, Order, Part,
+        Compile, Gathered, Order, Part,
         gather::{Call, timings, usage},
         logprobs,
         plan::plan,
@@ -51,7 +51,8 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let shared = state.clone();
     let described = asked.toolbox.map(|toolbox| toolbox.described);
     let prompt =
-        aside(move || shared.engine.chat(&messages::chat(list)?, described.as_ref(), "messages")).await?;
+        aside(&state, move || shared.engine.chat(&messages::chat(list)?, described.as_ref(), "messages"))
+            .await?;
     let wants_logprobs = asked.choosing.sampling.logprobs.is_some();
     let order =
         Order { prompts: vec![prompt], choosing: asked.choosing, wish, finishes: asked.extras.finishes };
@@ -117,7 +118,7 @@ struct Chat {
     id: String,
     created: u64,
     answers: Vec<Gathered>,
-    compile: Duration,
+    compile: Compile,
     wants_logprobs: bool,
     has_usage: bool,
     extras: Extras,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{aside, chat, tokens::tokens};
 use crate::{
     answer::{
-        Gathered, Order, Part,
+        Compile, Gathered, Order, Part,
         gather::{timings, usage},
         logprobs,
         sse::{self, Protocol, Told},
@@ -43,7 +43,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     body.refuse("best_of", &[json!(1), json!(choosing.answers)], "all answers are returned; use 'n'")?;
     body.finish()?;
     let shared = state.clone();
-    let prompts = aside(move || prompts(&shared, prompt)).await?;
+    let prompts = aside(&state, move || prompts(&shared, prompt)).await?;
     let (count, per_prompt) = (prompts.len(), choosing.answers);
     let wants_logprobs = top.is_some();
     let mut answers = Order { prompts, choosing, wish, finishes: extras.finishes }.start(&state).await?;
@@ -112,7 +112,7 @@ struct Completion {
     /// How many characters of tokens were told.
     offsets: Vec<usize>,
     per_prompt: usize,
-    compile: std::time::Duration,
+    compile: Compile,
     wants_logprobs: bool,
     has_usage: bool,
     wants_tokens: bool,

@@ -10,7 +10,7 @@ pub(crate) mod responses;
 pub(crate) mod status;
 pub(crate) mod tokens;
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use axum::{
     Router,
@@ -55,9 +55,19 @@ pub(crate) async fn not_so(method: Method, uri: Uri) -> ApiError {
     ApiError::other(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", "method_not_supported", message)
 }
 
-/// Runs something that takes a while where it disturbs nobody.
-pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(ApiError::internal(format!("internal error, please report it: {error}"))))
+/// Runs something that takes a while where it disturbs nobody: on a thread of its own, and on few of them at the same time. A thread for
+/// each of a thousand requests would take its share of the processor from the compiles and from the model, and keep its memory.
+pub(crate) async fn aside<T: Send + 'static>(
+    state: &State,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let broken =
+        |error: &dyn Display| ApiError::internal(format!("internal error, please report it: {error}"));
+    let permit = state.asides.clone().acquire_owned().await.map_err(|error| broken(&error))?;
+    let work = move || {
+        // Whoever stops waiting for the work does not stop it.
+        let _permit = permit;
+        work()
+    };
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(broken(&error)))
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{aside, chat};
 use crate::{
     answer::{
-        Gathered, Order, Part,
+        Compile, Gathered, Order, Part,
         gather::{timings, total},
         items::Items,
         logprobs,
@@ -58,7 +58,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let described = toolbox.map(|toolbox| toolbox.described);
     let shared = state.clone();
     let told_instructions = instructions.clone();
-    let prompt = aside(move || {
+    let prompt = aside(&state, move || {
         let messages = messages::responses(input, instructions)?;
         shared.engine.chat(&messages, described.as_ref(), "input")
     })
@@ -157,7 +157,7 @@ struct Responding {
     created: u64,
     answer: Gathered,
     items: Items,
-    compile: std::time::Duration,
+    compile: Compile,
     wants_logprobs: bool,
     extras: Extras,
     echo: Echo,
