@@ -204,7 +204,17 @@ fn warm(path: &Path, client: &Client) -> Result<(), Failure> {
         Err(error) => return Err(Failure::sentence(format!("cannot read {}: {error}", path.display()))),
     };
     match client.load(&file) {
-        Ok(_) => Ok(()),
+        Ok(warm) => {
+            if let Some((_, error)) = warm.refused.first() {
+                let count = warm.refused.len();
+                let _ = writeln!(
+                    io::stderr(),
+                    "warning: {}: {count} constraints were refused, the first because: {error}",
+                    path.display()
+                );
+            }
+            Ok(())
+        }
         // This might be a file that somebody needs for something else, and it would be overwritten.
         Err(LoadError::Open(maskwright::service::OpenError::Foreign)) => Err(Failure::sentence(format!(
             "{} is not a file with compiled constraints; name another one",
