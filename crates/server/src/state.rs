@@ -11,9 +11,12 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{engine::Engine, metrics::Metrics, settings::Settings};
+
+/// The right to do what takes a while.
+pub(crate) type Turn = OwnedSemaphorePermit;
 
 /// What all handlers share.
 #[derive(Debug)]
@@ -21,8 +24,8 @@ pub(crate) struct State {
     pub(crate) engine: Engine,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
-    /// How many more threads may do what takes a while.
-    pub(crate) asides: Arc<Semaphore>,
+    /// How many more requests may do what takes a while, each on a thread.
+    pub(crate) turns: Arc<Semaphore>,
     /// When the server started.
     pub(crate) since: u64,
 }
@@ -31,8 +34,8 @@ impl State {
     pub(crate) fn new(engine: Engine, settings: Settings) -> Self {
         // More than processors, so that a long text keeps no short one waiting.
         let threads = available_parallelism().map_or(1, NonZero::get).max(4);
-        let asides = Arc::new(Semaphore::new(threads));
-        Self { engine, settings, metrics: Metrics::default(), asides, since: now() }
+        let turns = Arc::new(Semaphore::new(threads));
+        Self { engine, settings, metrics: Metrics::default(), turns, since: now() }
     }
 }
 

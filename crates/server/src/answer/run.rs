@@ -13,8 +13,11 @@ use tokio::sync::mpsc;
 use crate::{
     error::{ApiError, Result},
     request::{Wish, sampling::Choosing},
-    state::State,
+    state::{State, Turn},
 };
+
+/// How long a request keeps its turn while its constraint is compiled. Most take a tenth of that.
+const BRIEFLY: Duration = Duration::from_millis(5);
 
 /// What is to be generated.
 #[derive(Debug)]
@@ -50,13 +53,16 @@ pub(crate) struct Compile {
 }
 
 impl Order {
-    /// Compiles the constraint, and gives the prompts to the scheduler.
-    pub(crate) async fn start(self, state: &Arc<State>) -> Result<Answers> {
+    /// Compiles the constraint, and gives the prompts to the scheduler. The turn is kept for that, unless it takes long.
+    pub(crate) async fn start(self, state: &Arc<State>, turn: Turn) -> Result<Answers> {
         let timeout = state.settings.request_timeout;
         let deadline = tokio::time::Instant::now() + timeout;
         let begin = Instant::now();
         let (handle, waited) = match &self.wish {
-            Some(wish) => state.engine.compile(wish).await.map(|(handle, waited)| (Some(handle), waited))?,
+            Some(wish) => {
+                let (handle, waited) = briefly(turn, state.engine.compile(wish)).await?;
+                (Some(handle), waited)
+            }
             None => (None, Duration::ZERO),
         };
         let compile = Compile { time: begin.elapsed(), waited };
@@ -83,6 +89,18 @@ impl Order {
             state.engine.submit(request, Box::new(sink))?;
         }
         Ok(Answers { events, deadline, timeout, left: count, count, compile })
+    }
+}
+
+/// Waits for something and keeps the turn for it, but not for long: what takes long keeps nobody waiting.
+async fn briefly<T>(turn: Turn, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    match tokio::time::timeout(BRIEFLY, &mut work).await {
+        Ok(done) => done,
+        Err(_) => {
+            drop(turn);
+            work.await
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use axum::{
 
 use crate::{
     error::{ApiError, Result},
-    state::State,
+    state::{State, Turn},
 };
 
 /// All endpoints. Those of the API are in the second router, which may want a key.
@@ -61,13 +61,19 @@ pub(crate) async fn aside<T: Send + 'static>(
     state: &State,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
+    in_turn(state, work).await.map(|(value, _)| value)
+}
+
+/// The same for a request that has more to do before the model can begin: it keeps its turn. Of a thousand requests that come at once the first are then with
+/// the model while the last still wait, instead of all of them having been cut into tokens and none compiled.
+pub(crate) async fn in_turn<T: Send + 'static>(
+    state: &State,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<(T, Turn)> {
     let broken =
         |error: &dyn Display| ApiError::internal(format!("internal error, please report it: {error}"));
-    let permit = state.asides.clone().acquire_owned().await.map_err(|error| broken(&error))?;
-    let work = move || {
-        // Whoever stops waiting for the work does not stop it.
-        let _permit = permit;
-        work()
-    };
+    let turn = state.turns.clone().acquire_owned().await.map_err(|error| broken(&error))?;
+    // Whoever stops waiting for the work does not stop it, so the turn goes along.
+    let work = move || work().map(|value| (value, turn));
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(broken(&error)))
 }
