@@ -4,6 +4,7 @@
 #   scripts/python.sh test     build the wheel as the tests want it, install it into target/python, run the tests
 #   scripts/python.sh wheel    build the wheel that people install, into target/wheels
 #
+# PYTHON names the interpreter; for one without the GIL, such as python3.13t, the wheel is for that version alone.
 # What is needed besides Cargo and Python 3.11 is fetched by pip into a virtual environment of its own.
 set -eu
 
@@ -34,6 +35,9 @@ environment() {
 build() {
     folder=$PWD/$1
     shift
+    if [ "$("$ENVIRONMENT/bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("Py_GIL_DISABLED") or 0)')" = 1 ]; then
+        set -- --no-default-features "$@"
+    fi
     mkdir -p "$folder"
     rm -f "$folder"/*.whl
     # Cargo must find the same target folder from wherever maturin calls it.
@@ -41,7 +45,7 @@ build() {
         CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
         export CARGO_TARGET_DIR
         cd python
-        "../$ENVIRONMENT/bin/maturin" build --quiet --out "$folder" "$@"
+        "../$ENVIRONMENT/bin/maturin" build --quiet --interpreter "../$ENVIRONMENT/bin/python" --out "$folder" "$@"
     )
 }
 
