@@ -251,19 +251,21 @@ def numbered(number, width):
 
 
 async def schemas(server, args):
-    """Different schemas at once: how long each compile took in the crowd, and alone."""
+    """Different schemas at once: how long each compile waited for the compiles of others, and how long all of it took, in the crowd and alone."""
     seed = random.randrange(1 << 30)
 
     async def one(number):
+        begin = time.monotonic()
         answer = await server.ask("/v1/chat/completions", chat("x", max_tokens=1, maskwright={"tokens": True}, **with_schema(numbered(number, 12))))
-        return answer["maskwright"]["compile_micros"] / 1000
+        told = answer["maskwright"]
+        return told["compile_wait_micros"] / 1000, told["compile_micros"] / 1000, 1000 * (time.monotonic() - begin)
 
     alone = [await one(seed + number) for number in range(20)]
     crowd = await asyncio.gather(*(one(seed + 1000 + number) for number in range(args.count)))
-    show = lambda values: f"p50 {percentile(values, 0.5):.2f}, p99 {percentile(values, 0.99):.2f}, max {max(values):.2f} ms"
-    print(f"from asking to compiled, one after the other: {show(alone)}")
-    print(f"the same with {args.count} schemas at once:      {show(crowd)}")
-    print(f"waited longest on others: {max(crowd) - percentile(alone, 0.5):.2f} ms")
+    show = lambda values: f"p50 {percentile(values, 0.5):6.2f}, p90 {percentile(values, 0.9):6.2f}, p99 {percentile(values, 0.99):6.2f}, max {max(values):6.2f} ms"
+    for name, some in (("one after the other", alone), (f"{args.count} at once", crowd)):
+        for what, values in zip(("the wait for a worker", "the wait and the compile", "the answer, one token"), zip(*some)):
+            print(f"{name:20} {what:25} {show(values)}")
 
 
 async def first(server, args):

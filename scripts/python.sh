@@ -4,6 +4,7 @@
 #   scripts/python.sh test     build the wheel as the tests want it, install it into target/python, run the tests
 #   scripts/python.sh wheel    build the wheel that people install, into target/wheels
 #
+# PYTHON names the interpreter; for one without the GIL, such as python3.14t, the wheel is for that version alone.
 # What is needed besides Cargo and Python 3.11 is fetched by pip into a virtual environment of its own.
 set -eu
 
@@ -23,7 +24,8 @@ fail() {
 
 environment() {
     "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "Python 3.11 or newer is needed; this is $("$PYTHON" --version)"
-    if [ ! -x "$ENVIRONMENT/bin/python" ]; then
+    # One that was made by another interpreter is made anew.
+    if [ "$("$ENVIRONMENT/bin/python" -VV 2>/dev/null)" != "$("$PYTHON" -VV)" ]; then
         rm -rf "$ENVIRONMENT"
         "$PYTHON" -m venv "$ENVIRONMENT" || fail "a virtual environment cannot be made; on Debian install python3-venv"
     fi
@@ -35,13 +37,22 @@ build() {
     folder=$PWD/$1
     shift
     mkdir -p "$folder"
+    # .cargo/config.toml keeps PyO3 from asking the interpreter, which for the stable ABI has nothing to say. One without the GIL has.
+    free=$("$ENVIRONMENT/bin/python" -c 'import sys, sysconfig; print("%d.%d" % sys.version_info[:2] if sysconfig.get_config_var("Py_GIL_DISABLED") else "")')
+    if [ -n "$free" ]; then
+        set -- --no-default-features "$@"
+        PYO3_CONFIG_FILE=$folder/pyo3.txt
+        export PYO3_CONFIG_FILE
+        printf '%s\n' implementation=CPython "version=$free" shared=false "target_abi=CPython-free_threaded-$free" build_flags=Py_GIL_DISABLED \
+            suppress_build_script_link_lines=false >"$PYO3_CONFIG_FILE"
+    fi
     rm -f "$folder"/*.whl
     # Cargo must find the same target folder from wherever maturin calls it.
     (
         CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
         export CARGO_TARGET_DIR
         cd python
-        "../$ENVIRONMENT/bin/maturin" build --quiet --out "$folder" "$@"
+        "../$ENVIRONMENT/bin/maturin" build --quiet --interpreter "../$ENVIRONMENT/bin/python" --out "$folder" "$@"
     )
 }
 

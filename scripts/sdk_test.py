@@ -1,4 +1,4 @@
-"""Runs OpenAI's SDK for Python against a live server, and the Python examples of docs/server.md.
+"""Runs OpenAI's SDK for Python against a live server, and the Python examples of README.md and docs/server.md.
 
     python scripts/sdk_test.py --start                      starts target/release/maskwright itself
     python scripts/sdk_test.py --url http://127.0.0.1:8000  uses one that runs
@@ -8,6 +8,7 @@ Needs the packages openai and pydantic; `make test-sdk` installs them into targe
 
 import argparse
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -19,6 +20,7 @@ from openai import OpenAI
 from pydantic import BaseModel
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 QUESTION = [{"role": "user", "content": "Describe a cat."}]
 
 
@@ -170,10 +172,15 @@ def errors(client):
 
 
 def documented(client):
-    page = (ROOT / "docs/server.md").read_text()
-    for number, code in enumerate(re.findall(r"```python\n(.*?)```", page, re.S), 1):
-        code = code.replace("http://127.0.0.1:8000", URL).replace('"smollm2"', json.dumps(MODEL))
-        exec(compile(code, f"docs/server.md, example {number}", "exec"), {"__name__": "example"})
+    count = 0
+    for page in ("README.md", "docs/server.md"):
+        for number, code in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S), 1):
+            if "http://127.0.0.1:8000" not in code:
+                continue
+            code = code.replace("http://127.0.0.1:8000", URL).replace('"smollm2"', json.dumps(MODEL))
+            exec(compile(code, f"{page}, example {number}", "exec"), {"__name__": "example"})
+            count += 1
+    assert count >= 4, count
 
 
 TESTS = [models, chat, chat_stream, chat_parse, chat_parse_stream, constraints, logprobs, completions, responses, responses_stream, tools, response_tools, errors, documented]
@@ -194,7 +201,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--url", default="http://127.0.0.1:8000")
     arguments.add_argument("--start", action="store_true", help="start a server for the tests")
-    arguments.add_argument("--program", default=ROOT / "target/release/maskwright", help="which program to start")
+    arguments.add_argument("--program", default=TARGET / "release/maskwright", help="which program to start")
     arguments = arguments.parse_args()
     server, URL = start(arguments.program) if arguments.start else (None, arguments.url)
     try:

@@ -186,6 +186,7 @@ impl CompilerOptions<'_> {
             queue: number(self.queue, default.queue),
             timeout: time(self.timeout_ms, default.timeout),
             failures_for: time(self.failures_ms, default.failures_for),
+            ..default
         }
     }
 

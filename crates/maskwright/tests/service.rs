@@ -71,8 +71,10 @@ impl Backend for Fake {
 
     fn compile(&self, constraint: &Constraint, _: &Options) -> Result<Arc<dyn Compiled>, maskwright::Error> {
         self.compiles.fetch_add(1, Ordering::SeqCst);
-        let gate = self.gate.0.lock().expect("no panic");
-        drop(self.gate.1.wait_while(gate, |is_open| !*is_open).expect("no panic"));
+        if !matches!(constraint, Constraint::Regex(text) if text == "quick") {
+            let gate = self.gate.0.lock().expect("no panic");
+            drop(self.gate.1.wait_while(gate, |is_open| !*is_open).expect("no panic"));
+        }
         match constraint {
             Constraint::Regex(text) if text == "panic" => panic!("as {text} was wanted"),
             Constraint::Regex(text) if text == "refuse" => Err(maskwright::Error::Choice("no".into())),
@@ -261,7 +263,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
 #[test]
 fn the_last_one_who_leaves_cancels() {
     let backend = Fake::new(false);
-    let service = Service::new(Settings { workers: 1, ..Settings::default() }).expect("threads");
+    let service =
+        Service::new(Settings { workers: 1, stand_ins: 0, ..Settings::default() }).expect("threads");
     let client = service.client(backend.clone());
     let running = client.request(&Constraint::regex("running"));
     until("the worker is busy", || backend.compiles.load(Ordering::SeqCst) == 1);
@@ -330,7 +333,8 @@ fn a_compile_that_grows_too_large_ends_at_its_size() {
 #[test]
 fn a_panic_is_an_error_of_its_request_alone() {
     let backend = Fake::new(false);
-    let service = Service::new(Settings { workers: 1, ..Settings::default() }).expect("threads");
+    let service =
+        Service::new(Settings { workers: 1, stand_ins: 0, ..Settings::default() }).expect("threads");
     let client = service.client(backend.clone());
     // A function that panics on the worker harms nobody.
     client.request(&Constraint::regex("new")).on_ready(|_| panic!("as the test wants it"));
@@ -438,7 +442,8 @@ fn the_library_is_replaced_and_nothing_is_lost() {
 #[test]
 fn a_full_queue_refuses_and_a_closed_service_says_so() {
     let backend = Fake::new(false);
-    let service = Service::new(Settings { workers: 1, queue: 1, ..Settings::default() }).expect("threads");
+    let service = Service::new(Settings { workers: 1, stand_ins: 0, queue: 1, ..Settings::default() })
+        .expect("threads");
     let client = service.client(backend.clone());
     let running = client.request(&Constraint::regex("a"));
     until("the worker is busy", || backend.compiles.load(Ordering::SeqCst) == 1);
@@ -451,6 +456,30 @@ fn a_full_queue_refuses_and_a_closed_service_says_so() {
     assert!(matches!(running.wait(), Err(Error::Closed)));
     closer.join().expect("no panic");
     assert_eq!(backend.live.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn a_slow_compile_keeps_no_other_waiting() {
+    let backend = Fake::new(false);
+    let settings = Settings { workers: 1, stand_ins: 3, ..Settings::default() };
+    let service = Service::new(settings).expect("threads");
+    let client = service.client(backend.clone());
+    // The worker and two stand-ins are held up, the third does what is quick.
+    let slow = ["a", "b", "c"].map(|text| client.request(&Constraint::regex(text)));
+    until("three are at work", || backend.compiles.load(Ordering::SeqCst) == 3);
+    let quick = client.request(&Constraint::regex("quick"));
+    let quick = quick.wait_for(Duration::from_secs(60)).expect("a stand-in").expect("compiles");
+    assert!(quick.report().waited < Duration::from_secs(60));
+    // There are no more than three of them.
+    let more = ["d", "e"].map(|text| client.request(&Constraint::regex(text)));
+    until("four are at work", || backend.compiles.load(Ordering::SeqCst) == 5);
+    sleep(Duration::from_millis(30));
+    assert_eq!(service.statistics().cache.queued, 1, "the last one waits for one of the others");
+    backend.open();
+    for ticket in slow.into_iter().chain(more) {
+        ticket.wait().expect("compiles");
+    }
+    assert_eq!(service.statistics().waits.count(), 6);
 }
 
 #[test]

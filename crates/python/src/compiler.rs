@@ -88,6 +88,7 @@ impl Compiler {
             memory: memory_bytes,
             failures_for: seconds(failures_for)?,
             queue,
+            ..Settings::default()
         };
         let running = py.detach(|| Running::start(vocabulary.get(), &settings))?;
         Ok(Self { vocabulary, settings, running: RwLock::new(Some(running)) })

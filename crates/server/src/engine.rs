@@ -1,11 +1,12 @@
 //! A model that is ready for requests: its tokenizer and template, its scheduler, and a service for its constraints.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use maskwright::{
     backend::Backend,
     formats::{FormatError, ModelFormat},
-    service::{Client, Service},
+    service::{Client, Handle, Service},
+    statistics::Lookup,
 };
 use maskwright_runtime::{
     Loaded, Request, Scheduler, SubmitError,
@@ -193,10 +194,14 @@ impl Engine {
         Err(ApiError::too_long(param, message))
     }
 
-    /// Asks for a constraint to be compiled.
-    pub(crate) async fn compile(&self, wish: &Wish) -> Result<Arc<maskwright::service::Handle>> {
+    /// Asks for a constraint to be compiled. Tells also how long it waited until a worker took it up, if it was new.
+    pub(crate) async fn compile(&self, wish: &Wish) -> Result<(Arc<Handle>, Duration)> {
         let client = self.grammars.with_options(wish.options.clone());
-        client.request(&wish.constraint).await.map_err(|error| refused(&error, wish))
+        let ticket = client.request(&wish.constraint);
+        let is_new = ticket.lookup() == Lookup::Miss;
+        let handle = ticket.await.map_err(|error| refused(&error, wish))?;
+        let waited = if is_new { handle.report().waited } else { Duration::ZERO };
+        Ok((handle, waited))
     }
 
     pub(crate) fn submit(&self, request: Request, sink: Box<dyn Sink>) -> Result<()> {

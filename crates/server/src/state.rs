@@ -2,14 +2,21 @@
 
 use std::{
     hash::{BuildHasher, RandomState},
+    num::NonZero,
     sync::{
-        LazyLock,
+        Arc, LazyLock,
         atomic::{AtomicU64, Ordering},
     },
+    thread::available_parallelism,
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
 use crate::{engine::Engine, metrics::Metrics, settings::Settings};
+
+/// The right to do what takes a while.
+pub(crate) type Turn = OwnedSemaphorePermit;
 
 /// What all handlers share.
 #[derive(Debug)]
@@ -17,13 +24,18 @@ pub(crate) struct State {
     pub(crate) engine: Engine,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
+    /// How many more requests may do what takes a while, each on a thread.
+    pub(crate) turns: Arc<Semaphore>,
     /// When the server started.
     pub(crate) since: u64,
 }
 
 impl State {
     pub(crate) fn new(engine: Engine, settings: Settings) -> Self {
-        Self { engine, settings, metrics: Metrics::default(), since: now() }
+        // More than processors, so that a long text keeps no short one waiting.
+        let threads = available_parallelism().map_or(1, NonZero::get).max(4);
+        let turns = Arc::new(Semaphore::new(threads));
+        Self { engine, settings, metrics: Metrics::default(), turns, since: now() }
     }
 }
 

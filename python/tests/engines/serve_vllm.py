@@ -18,7 +18,8 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 PORT = int(os.environ.get("PORT", "8123"))
-START_SECONDS = 400
+# Four hundred were too few on two cores with a load of sixteen.
+START_SECONDS = 1200
 
 # Guesses what comes next from what came before, so that masks are asked for along guessed tokens and taken back.
 SPECULATION = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3, "prompt_lookup_min": 1}
@@ -58,8 +59,7 @@ def main() -> None:
             sys.stderr.write(log.read()[-4000:])
             raise
         finally:
-            server.terminate()
-            server.wait(60)
+            stop(server)
     print("vLLM served every kind of structured output through maskwright")
 
 
@@ -70,6 +70,16 @@ def start(folder, log):
                "--port", str(PORT), "--max-model-len", "1024", "--max-num-seqs", "8", "--enforce-eager", "--dtype", "bfloat16",
                "--speculative-config", json.dumps(SPECULATION), "--structured-outputs-config", json.dumps(OPTIONS)]
     return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+
+
+def stop(server):
+    """Ends it, also if it is still loading and deaf to being asked."""
+    server.terminate()
+    try:
+        server.wait(60)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
 
 
 def wait(server):

@@ -34,6 +34,8 @@ pub struct Handle {
 pub struct Report {
     /// The language of the constraint.
     pub kind: Kind,
+    /// How long it waited until a worker took it up, because all of them were at other constraints.
+    pub waited: Duration,
     /// How long it took, from the moment a worker took it up.
     pub time: Duration,
     /// See [`Compiled::states`].

@@ -54,20 +54,22 @@ mod cache;
 mod error;
 pub(crate) mod flight;
 mod handle;
+mod line;
 mod sync;
 mod ticket;
 mod upkeep;
 mod warm;
+mod watch;
 mod worker;
 
 use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use core::{fmt, mem};
-use std::collections::VecDeque;
 use std::io;
 use std::sync::RwLock;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use hashbrown::DefaultHashBuilder;
 use maskwright_automata::Stop;
@@ -75,6 +77,7 @@ use maskwright_automata::Stop;
 use self::cache::{Cache, Found, Key, KeyRef, SlotId};
 pub use self::error::Error;
 pub use self::handle::{Handle, Matcher, Report};
+use self::line::{Line, Waits};
 use self::sync::{Arc, Condvar, Mutex, lock};
 pub use self::ticket::Ticket;
 use self::upkeep::Upkeep;
@@ -103,9 +106,11 @@ type Seat = flight::Seat<Result, Arc<Stop>>;
 /// How a service works.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Threads that compile. At least one is started. More of them than processors are no waste: a compile that takes long then
-    /// keeps no quick one waiting.
+    /// Threads that compile. At least one is started.
     pub workers: usize,
+    /// Threads that may step in for workers while these are at a constraint that takes more than a few milliseconds, so that it keeps
+    /// no quick one waiting.
+    pub stand_ins: usize,
     /// Bytes that may be kept between requests.
     pub budget: usize,
     /// How long one compilation may take.
@@ -119,10 +124,11 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Four workers, 512 MiB, ten seconds and 256 MiB for one compilation, failures for ten seconds, a queue of 10,000.
+    /// Four workers and twelve stand-ins, 512 MiB, ten seconds and 256 MiB for one compilation, failures for ten seconds, a queue of 10,000.
     fn default() -> Self {
         Self {
             workers: 4,
+            stand_ins: 12,
             budget: 512 << 20,
             timeout: Duration::from_secs(10),
             memory: 256 << 20,
@@ -155,8 +161,9 @@ impl Service {
         let workers = settings.workers.max(1);
         let shared = Arc::new(Shared {
             cache: Mutex::new(Cache::new(settings.failures_for)),
-            queue: Mutex::default(),
+            queue: Mutex::new(Queue { threads: workers, ..Queue::default() }),
             bell: Condvar::new(),
+            watch_bell: Condvar::new(),
             backends: RwLock::default(),
             counters: Arc::new(Counters::new()),
             upkeep: Upkeep::default(),
@@ -169,6 +176,9 @@ impl Service {
             // If one cannot be started, those that were end with their owner.
             let worker = worker::start(owner.shared.clone(), number)?;
             owner.workers.push(worker);
+        }
+        if owner.shared.settings.stand_ins > 0 {
+            owner.workers.push(watch::start(owner.shared.clone())?);
         }
         Ok(Self { owner: Arc::new(owner) })
     }
@@ -220,7 +230,7 @@ impl Service {
             queued: lock(&shared.queue).jobs.len() as u64,
             running: counters.running.load(Ordering::Relaxed),
         };
-        Statistics { kinds: counters.kinds(), cache, matching: counters.matching() }
+        Statistics { kinds: counters.kinds(), waits: counters.waits(), cache, matching: counters.matching() }
     }
 
     /// Measures everything now and lets go of what is too much. A worker does so by itself now and then.
@@ -290,7 +300,7 @@ impl Client {
         if let Found::Flying { seat, slot, is_new: true } = &found {
             let key =
                 Key { backend: self.backend, options: self.options.clone(), constraint: constraint.clone() };
-            let job = Job { flight: seat.flight().clone(), slot: *slot, key };
+            let job = Job { flight: seat.flight().clone(), slot: *slot, key, since: Instant::now() };
             if let Err(error) = shared.enqueue(job) {
                 cache.forget(*slot, seat.flight());
                 return Ticket::refused(error);
@@ -308,6 +318,8 @@ pub(crate) struct Shared {
     queue: Mutex<Queue>,
     /// Rings when there is something in the queue.
     bell: Condvar,
+    /// Rings when somebody waits for whom no worker is free.
+    watch_bell: Condvar,
     backends: RwLock<Vec<Arc<Registered>>>,
     pub(crate) counters: Arc<Counters>,
     upkeep: Upkeep,
@@ -325,14 +337,19 @@ struct Registered {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Job>,
-    /// Bytes of their texts.
-    bytes: usize,
+    jobs: Line<Job>,
+    /// Workers and stand-ins.
+    threads: usize,
+    /// Those of them that wait for something to do.
+    idle: usize,
+    stand_ins: Vec<JoinHandle<()>>,
+    /// Whether the watch is awake.
+    is_watched: bool,
     /// Whether a worker should measure.
     measure: bool,
     is_closed: bool,
-    /// What is being compiled.
-    running: Vec<Arc<Flight>>,
+    /// What is being compiled, and since when.
+    running: Vec<(Arc<Flight>, Instant)>,
 }
 
 /// A compilation to be done.
@@ -340,6 +357,21 @@ struct Job {
     flight: Arc<Flight>,
     slot: SlotId,
     key: Key,
+    /// When it was asked for.
+    since: Instant,
+}
+
+impl Waits for Job {
+    type Outcome = Result;
+    type Cargo = Arc<Stop>;
+
+    fn bytes(&self) -> usize {
+        self.key.constraint.bytes()
+    }
+
+    fn flight(&self) -> &Arc<Flight> {
+        &self.flight
+    }
 }
 
 impl Shared {
@@ -352,12 +384,12 @@ impl Shared {
         if queue.is_closed {
             return Err(Error::Closed);
         }
-        let (limit, bytes) = (self.settings.queue, queue.bytes + job.key.constraint.bytes());
+        let (limit, bytes) = (self.settings.queue, queue.jobs.bytes() + job.bytes());
         if queue.jobs.len() >= limit || bytes > self.settings.budget {
             return Err(Error::Busy { limit });
         }
-        queue.bytes = bytes;
-        queue.jobs.push_back(job);
+        queue.jobs.push(job);
+        self.call_watch(&mut queue);
         drop(queue);
         self.bell.notify_one();
         Ok(())
@@ -366,11 +398,7 @@ impl Shared {
     /// Forgets a flight that nobody waits for.
     fn abandon(&self, slot: SlotId, flight: &Arc<Flight>) {
         lock(&self.cache).forget(slot, flight);
-        let mut queue = lock(&self.queue);
-        if let Some(at) = queue.jobs.iter().position(|job| Arc::ptr_eq(&job.flight, flight)) {
-            let job = queue.jobs.remove(at);
-            queue.bytes -= job.map_or(0, |job| job.key.constraint.bytes());
-        }
+        lock(&self.queue).jobs.remove(flight);
     }
 }
 
@@ -385,16 +413,18 @@ impl Drop for Owner {
         let mut queue = lock(&self.shared.queue);
         queue.is_closed = true;
         let jobs = mem::take(&mut queue.jobs);
-        for flight in &queue.running {
+        let stand_ins = mem::take(&mut queue.stand_ins);
+        for (flight, _) in &queue.running {
             flight.cargo().ask();
         }
         drop(queue);
         self.shared.bell.notify_all();
+        self.shared.watch_bell.notify_all();
         for job in jobs {
             job.flight.land(&Err(Error::Closed));
         }
         let here = std::thread::current().id();
-        for worker in self.workers.drain(..) {
+        for worker in self.workers.drain(..).chain(stand_ins) {
             // A function that runs on a worker may hold the last client; a thread cannot wait for itself.
             if worker.thread().id() != here {
                 // Workers catch what backends throw, so there is nothing to hear from them.

@@ -11,7 +11,7 @@ use maskwright_automata::obeying;
 
 use super::handle::{Handle, Report};
 use super::sync::{Arc, lock, wait_timeout};
-use super::{Error, Job, Result, Shared};
+use super::{Error, Job, Queue, Result, Shared};
 use crate::backend::Compiled;
 use crate::statistics::Outcome;
 
@@ -20,9 +20,17 @@ const STACK_BYTES: usize = 8 << 20;
 
 /// Starts a worker.
 pub(super) fn start(shared: Arc<Shared>, number: usize) -> io::Result<JoinHandle<()>> {
-    let name = format!("maskwright-{number}");
+    spawn(shared, format!("maskwright-{number}"), Shared::next)
+}
+
+/// Starts a thread that helps the workers as long as they need it.
+pub(super) fn start_stand_in(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
+    spawn(shared, "maskwright-more".into(), Shared::next_for_stand_in)
+}
+
+fn spawn(shared: Arc<Shared>, name: String, next: fn(&Shared) -> Option<Task>) -> io::Result<JoinHandle<()>> {
     Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
-        while let Some(task) = shared.next() {
+        while let Some(task) = next(&shared) {
             match task {
                 Task::Compile(job) => {
                     shared.run(&job);
@@ -41,6 +49,14 @@ enum Task {
     Measure,
 }
 
+impl Queue {
+    fn take_up(&mut self) -> Option<Job> {
+        let job = self.jobs.pop()?;
+        self.running.push((job.flight.clone(), Instant::now()));
+        Some(job)
+    }
+}
+
 impl Shared {
     /// Waits for something to do; `None` when the service is closed.
     fn next(&self) -> Option<Task> {
@@ -49,16 +65,27 @@ impl Shared {
             if queue.is_closed {
                 return None;
             }
-            if let Some(job) = queue.jobs.pop_front() {
-                queue.bytes -= job.key.constraint.bytes();
-                queue.running.push(job.flight.clone());
+            if let Some(job) = queue.take_up() {
                 return Some(Task::Compile(job));
             }
             if core::mem::take(&mut queue.measure) {
                 return Some(Task::Measure);
             }
+            queue.idle += 1;
             queue = wait_timeout(&self.bell, queue, None);
+            queue.idle -= 1;
         }
+    }
+
+    /// The same for a stand-in, which goes when nobody waits, or when the workers can do without it.
+    fn next_for_stand_in(&self) -> Option<Task> {
+        let mut queue = lock(&self.queue);
+        let is_needed = !queue.is_closed && queue.quick() <= self.settings.workers.max(1);
+        let job = if is_needed { queue.take_up() } else { None };
+        if job.is_none() {
+            queue.threads -= 1;
+        }
+        job.map(Task::Compile)
     }
 
     fn run(self: &Arc<Self>, job: &Job) {
@@ -66,7 +93,7 @@ impl Shared {
         let generation = self.backends().get(job.key.backend).map_or(0, |backend| backend.generation());
         let outcome = self.compile(job);
         let mut queue = lock(&self.queue);
-        queue.running.retain(|flight| !Arc::ptr_eq(flight, &job.flight));
+        queue.running.retain(|(flight, _)| !Arc::ptr_eq(flight, &job.flight));
         let is_closed = queue.is_closed;
         drop(queue);
         self.counters.running.fetch_sub(1, Ordering::Relaxed);
@@ -92,6 +119,8 @@ impl Shared {
         }
         let options = (*job.key.options).clone().within(settings.memory);
         let start = Instant::now();
+        let waited = start.saturating_duration_since(job.since);
+        self.counters.waited(waited);
         stop.after(settings.timeout);
         let work = || obeying(stop, || backend.compile(&job.key.constraint, &options));
         let compiled = catch_unwind(AssertUnwindSafe(work));
@@ -107,7 +136,8 @@ impl Shared {
         };
         let (outcome, result) = match result {
             Ok(compiled) => {
-                let report = Report { kind, time, states: compiled.states(), bytes: compiled.bytes() };
+                let report =
+                    Report { kind, waited, time, states: compiled.states(), bytes: compiled.bytes() };
                 self.counters.compiled(kind, report.states, report.bytes);
                 let handle = Handle::new(compiled, report, job.key.backend, job.slot, self);
                 (Outcome::Compiled, Ok(Arc::new(handle)))

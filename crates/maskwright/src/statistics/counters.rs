@@ -23,6 +23,7 @@ pub(crate) struct Counters {
     pub(crate) renewals: AtomicU64,
     pub(crate) upkeep_nanos: AtomicU64,
     pub(crate) running: AtomicU64,
+    waits: Times,
     matchers: AtomicU64,
     masks: AtomicU64,
     tokens: AtomicU64,
@@ -63,6 +64,7 @@ impl Counters {
             renewals: AtomicU64::new(0),
             upkeep_nanos: AtomicU64::new(0),
             running: AtomicU64::new(0),
+            waits: Times::new(COMPILE_BOUND),
             matchers: AtomicU64::new(0),
             masks: AtomicU64::new(0),
             tokens: AtomicU64::new(0),
@@ -79,9 +81,16 @@ impl Counters {
     pub(crate) fn compile(&self, kind: Kind, outcome: Outcome, time: Duration) {
         let kind = &self.kinds[kind as usize];
         kind.compiles[outcome as usize].fetch_add(1, Relaxed);
-        let nanos = nanos(time);
-        kind.times.buckets[bucket(COMPILE_BOUND, nanos)].fetch_add(1, Relaxed);
-        kind.times.nanos.fetch_add(nanos, Relaxed);
+        kind.times.add(time);
+    }
+
+    /// A worker took up a compile that had waited for so long.
+    pub(crate) fn waited(&self, time: Duration) {
+        self.waits.add(time);
+    }
+
+    pub(crate) fn waits(&self) -> Histogram {
+        self.waits.snapshot()
     }
 
     pub(crate) fn compiled(&self, kind: Kind, states: usize, bytes: usize) {
@@ -120,6 +129,12 @@ impl Counters {
 impl Times {
     fn new(first: u64) -> Self {
         Self { first, buckets: Default::default(), nanos: AtomicU64::new(0) }
+    }
+
+    fn add(&self, time: Duration) {
+        let nanos = nanos(time);
+        self.buckets[bucket(self.first, nanos)].fetch_add(1, Relaxed);
+        self.nanos.fetch_add(nanos, Relaxed);
     }
 
     fn snapshot(&self) -> Histogram {

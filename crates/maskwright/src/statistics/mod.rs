@@ -27,6 +27,8 @@ pub const TIMED: u32 = 64;
 pub struct Statistics {
     /// Requests and compiles, for each kind of constraint.
     pub kinds: Vec<KindStatistics>,
+    /// How long compiles waited until a worker took them up.
+    pub waits: Histogram,
     /// The cache as it is now.
     pub cache: CacheStatistics,
     /// Texts that were matched, as far as their matchers have reported.

@@ -49,6 +49,8 @@ impl Statistics {
         for kind in &self.kinds {
             page.histogram("compile_seconds", &[("kind", kind.kind.name())], &kind.seconds);
         }
+        page.family("compile_wait_seconds", "histogram", "Time that a compile waited for a worker.");
+        page.histogram("compile_wait_seconds", &[], &self.waits);
         page.family("compiled_states_total", "counter", "States of all constraints that were compiled.");
         for kind in &self.kinds {
             page.sample("compiled_states_total", &[("kind", kind.kind.name())], kind.states);
@@ -163,8 +165,10 @@ mod tests {
         for nanos in [3_000, 4_000, 4_001, u64::MAX / 2] {
             counters.compile(Kind::Regex, Outcome::Compiled, Duration::from_nanos(nanos));
         }
+        counters.waited(Duration::from_micros(5));
         let cache = CacheStatistics { bytes: 77, ..CacheStatistics::default() };
-        Statistics { kinds: counters.kinds(), cache, matching: counters.matching() }.to_prometheus(labels)
+        Statistics { kinds: counters.kinds(), waits: counters.waits(), cache, matching: counters.matching() }
+            .to_prometheus(labels)
     }
 
     #[test]
@@ -176,6 +180,8 @@ mod tests {
             r#"maskwright_compile_seconds_bucket{kind="regex",le="0.000008"} 3"#,
             r#"maskwright_compile_seconds_bucket{kind="regex",le="+Inf"} 4"#,
             r#"maskwright_compile_seconds_count{kind="regex"} 4"#,
+            r#"maskwright_compile_wait_seconds_bucket{le="0.000008"} 1"#,
+            "maskwright_compile_wait_seconds_sum 0.000005",
             "maskwright_cache_bytes 77",
             "maskwright_mask_seconds_sum 0",
             "# TYPE maskwright_mask_seconds histogram",

@@ -27,7 +27,7 @@ pub mod rng;
 #[cfg(test)]
 mod tests;
 
-use std::{cmp::Ordering, collections::BTreeMap, fmt};
+use std::{cell::RefCell, cmp::Ordering, collections::BTreeMap, fmt};
 
 use maskwright_vocab::{TokenId, apply};
 
@@ -43,8 +43,19 @@ pub struct Sampler {
     seen: BTreeMap<TokenId, u32>,
     /// How many tokens the answer has.
     position: u64,
-    /// Candidates, kept for the next time.
-    room: Vec<Candidate>,
+}
+
+/// What a draw needs for its time. It is as large as the vocabulary, so there is one for all answers of a thread: one for each would be a
+/// megabyte that comes and goes with every request.
+#[derive(Default)]
+struct Room {
+    candidates: Vec<Candidate>,
+    /// The weights of candidates, added up.
+    sums: Vec<f64>,
+}
+
+thread_local! {
+    static ROOM: RefCell<Room> = RefCell::default();
 }
 
 /// A token that was chosen.
@@ -77,13 +88,7 @@ impl Sampler {
         if params.repeats_matter() {
             seen.extend(prompt.iter().map(|&token| (token, 0)));
         }
-        Ok(Self {
-            rng: Rng::new(params.seed, number),
-            params: params.clone(),
-            seen,
-            position: 0,
-            room: Vec::new(),
-        })
+        Ok(Self { rng: Rng::new(params.seed, number), params: params.clone(), seen, position: 0 })
     }
 
     /// Chooses a token from a row of logits, which is changed on the way. The mask has a bit for each token; without one, all are
@@ -132,17 +137,16 @@ impl Sampler {
     }
 
     /// Temperature, top-k, top-p, min-p, and the draw.
-    fn draw(&mut self, logits: &mut [f32]) -> Option<TokenId> {
+    fn draw(&self, logits: &mut [f32]) -> Option<TokenId> {
         for logit in &mut *logits {
             *logit /= self.params.temperature;
         }
-        let mut candidates = std::mem::take(&mut self.room);
-        candidates.clear();
-        candidates.extend(candidates_of(logits));
-        keep(&mut candidates, &self.params);
-        let token = pick(&candidates, self.rng.at(self.position));
-        self.room = candidates;
-        token
+        ROOM.with_borrow_mut(|room| {
+            room.candidates.clear();
+            room.candidates.extend(candidates_of(logits));
+            keep(&mut room.candidates, &self.params);
+            pick(room, self.rng.at(self.position))
+        })
     }
 }
 
@@ -223,25 +227,16 @@ fn nucleus(candidates: &mut [Candidate], best: f32, p: f64) -> usize {
 }
 
 /// The candidate at a place between 0 and 1, if they are laid side by side, by their ids.
-fn pick(candidates: &[Candidate], place: f64) -> Option<TokenId> {
-    let best = candidates.iter().map(|one| one.logit).max_by(f32::total_cmp)?;
-    let sorted;
-    let by_id = if candidates.is_sorted_by_key(|one| one.token) {
-        candidates
-    } else {
-        let mut copy = candidates.to_vec();
-        copy.sort_unstable_by_key(|one| one.token);
-        sorted = copy;
-        &sorted
-    };
+fn pick(room: &mut Room, place: f64) -> Option<TokenId> {
+    let Room { candidates: by_id, sums } = room;
+    let best = by_id.iter().map(|one| one.logit).max_by(f32::total_cmp)?;
+    by_id.sort_unstable_by_key(|one| one.token);
     let mut sum = 0.0;
-    let sums: Vec<f64> = by_id
-        .iter()
-        .map(|one| {
-            sum += one.weight(best);
-            sum
-        })
-        .collect();
+    sums.clear();
+    sums.extend(by_id.iter().map(|one| {
+        sum += one.weight(best);
+        sum
+    }));
     let goal = place * sum;
     let found = sums.partition_point(|&sum| sum <= goal);
     // Rounding may leave the goal at the very end; then it is the last one that has any weight.

@@ -10,6 +10,7 @@ use maskwright_runtime::{Reason, Usage, What, scheduler::Written};
 use maskwright_vocab::Vocabulary;
 use serde_json::{Value, json};
 
+use super::Compile;
 use crate::state::new_id;
 
 /// One answer as far as it is known.
@@ -180,9 +181,10 @@ pub(crate) fn total(answers: &[Gathered], per_prompt: usize) -> Total {
 }
 
 /// What answers cost in time, for those who ask: of the first answer, as all ran side by side.
-pub(crate) fn timings(usage: &Usage, compile: Duration) -> Value {
+pub(crate) fn timings(usage: &Usage, compile: Compile) -> Value {
     json!({
-        "compile_micros": micros(compile),
+        "compile_micros": micros(compile.time),
+        "compile_wait_micros": micros(compile.waited),
         "queued_micros": micros(usage.queued),
         "prefill_micros": micros(usage.prefill),
         "decode_micros": micros(usage.decode),

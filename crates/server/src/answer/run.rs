@@ -13,8 +13,11 @@ use tokio::sync::mpsc;
 use crate::{
     error::{ApiError, Result},
     request::{Wish, sampling::Choosing},
-    state::State,
+    state::{State, Turn},
 };
+
+/// How long a request keeps its turn while its constraint is compiled. Most take a tenth of that.
+const BRIEFLY: Duration = Duration::from_millis(5);
 
 /// What is to be generated.
 #[derive(Debug)]
@@ -37,21 +40,32 @@ pub(crate) struct Answers {
     left: usize,
     /// How many there are.
     pub(crate) count: usize,
-    /// How long it took until the constraint was there.
-    pub(crate) compile: Duration,
+    pub(crate) compile: Compile,
+}
+
+/// How long a constraint took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Compile {
+    /// Until it was there.
+    pub(crate) time: Duration,
+    /// What of it passed before a worker took it up: those were at the constraints of others.
+    pub(crate) waited: Duration,
 }
 
 impl Order {
-    /// Compiles the constraint, and gives the prompts to the scheduler.
-    pub(crate) async fn start(self, state: &Arc<State>) -> Result<Answers> {
+    /// Compiles the constraint, and gives the prompts to the scheduler. The turn is kept for that, unless it takes long.
+    pub(crate) async fn start(self, state: &Arc<State>, turn: Turn) -> Result<Answers> {
         let timeout = state.settings.request_timeout;
         let deadline = tokio::time::Instant::now() + timeout;
         let begin = Instant::now();
-        let handle = match &self.wish {
-            Some(wish) => Some(state.engine.compile(wish).await?),
-            None => None,
+        let (handle, waited) = match &self.wish {
+            Some(wish) => {
+                let (handle, waited) = briefly(turn, state.engine.compile(wish)).await?;
+                (Some(handle), waited)
+            }
+            None => (None, Duration::ZERO),
         };
-        let compile = begin.elapsed();
+        let compile = Compile { time: begin.elapsed(), waited };
         let (sender, events) = mpsc::unbounded_channel();
         let answers = self.choosing.answers;
         let count = answers.saturating_mul(self.prompts.len());
@@ -75,6 +89,18 @@ impl Order {
             state.engine.submit(request, Box::new(sink))?;
         }
         Ok(Answers { events, deadline, timeout, left: count, count, compile })
+    }
+}
+
+/// Waits for something and keeps the turn for it, but not for long: what takes long keeps nobody waiting.
+async fn briefly<T>(turn: Turn, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    match tokio::time::timeout(BRIEFLY, &mut work).await {
+        Ok(done) => done,
+        Err(_) => {
+            drop(turn);
+            work.await
+        }
     }
 }
 

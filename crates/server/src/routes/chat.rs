@@ -1,6 +1,6 @@
 //! `/v1/chat/completions`: a conversation goes on.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     extract::State as Extract,
@@ -9,10 +9,10 @@ use axum::{
 use maskwright_runtime::Event;
 use serde_json::{Value, json};
 
-use super::aside;
+use super::in_turn;
 use crate::{
     answer::{
-        Gathered, Order, Part,
+        Compile, Gathered, Order, Part,
         gather::{Call, timings, usage},
         logprobs,
         plan::plan,
@@ -50,12 +50,12 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let (wish, reading) = plan(&state, asked.toolbox.as_ref(), asked.wish, by_text)?;
     let shared = state.clone();
     let described = asked.toolbox.map(|toolbox| toolbox.described);
-    let prompt =
-        aside(move || shared.engine.chat(&messages::chat(list)?, described.as_ref(), "messages")).await?;
+    let work = move || shared.engine.chat(&messages::chat(list)?, described.as_ref(), "messages");
+    let (prompt, turn) = in_turn(&state, work).await?;
     let wants_logprobs = asked.choosing.sampling.logprobs.is_some();
     let order =
         Order { prompts: vec![prompt], choosing: asked.choosing, wish, finishes: asked.extras.finishes };
-    let mut answers = order.start(&state).await?;
+    let mut answers = order.start(&state, turn).await?;
     let chat = Chat {
         id: new_id("chatcmpl-"),
         created: now(),
@@ -117,7 +117,7 @@ struct Chat {
     id: String,
     created: u64,
     answers: Vec<Gathered>,
-    compile: Duration,
+    compile: Compile,
     wants_logprobs: bool,
     has_usage: bool,
     extras: Extras,

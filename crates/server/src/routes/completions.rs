@@ -10,10 +10,10 @@ use maskwright_runtime::Event;
 use maskwright_vocab::TokenId;
 use serde_json::{Value, json};
 
-use super::{aside, chat, tokens::tokens};
+use super::{chat, in_turn, tokens::tokens};
 use crate::{
     answer::{
-        Gathered, Order, Part,
+        Compile, Gathered, Order, Part,
         gather::{timings, usage},
         logprobs,
         sse::{self, Protocol, Told},
@@ -43,10 +43,11 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     body.refuse("best_of", &[json!(1), json!(choosing.answers)], "all answers are returned; use 'n'")?;
     body.finish()?;
     let shared = state.clone();
-    let prompts = aside(move || prompts(&shared, prompt)).await?;
+    let (prompts, turn) = in_turn(&state, move || prompts(&shared, prompt)).await?;
     let (count, per_prompt) = (prompts.len(), choosing.answers);
     let wants_logprobs = top.is_some();
-    let mut answers = Order { prompts, choosing, wish, finishes: extras.finishes }.start(&state).await?;
+    let mut answers =
+        Order { prompts, choosing, wish, finishes: extras.finishes }.start(&state, turn).await?;
     let mut completion = Completion {
         id: new_id("cmpl-"),
         created: now(),
@@ -112,7 +113,7 @@ struct Completion {
     /// How many characters of tokens were told.
     offsets: Vec<usize>,
     per_prompt: usize,
-    compile: std::time::Duration,
+    compile: Compile,
     wants_logprobs: bool,
     has_usage: bool,
     wants_tokens: bool,

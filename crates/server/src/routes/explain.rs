@@ -56,10 +56,11 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
         return Err(ApiError::invalid("tokens", "conflicting_parameters", message));
     }
     let handle = match &wish {
-        Some(wish) => Some(state.engine.compile(wish).await?),
+        Some(wish) => Some(state.engine.compile(wish).await?.0),
         None => None,
     };
-    aside(move || {
+    let shared = state.clone();
+    aside(&shared, move || {
         let vocabulary = state.engine.vocabulary();
         let tokens = match ids {
             Some(list) => tokens::tokens(&list, "tokens", vocabulary.size())?,

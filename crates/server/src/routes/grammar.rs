@@ -43,7 +43,8 @@ pub(crate) async fn check(Extract(state): Extract<Arc<State>>, Body(mut body): B
     match client.request(&wish.constraint).await {
         Ok(handle) => {
             // What took so long to compile takes no longer to read again.
-            aside(move || Ok(Json(good(&state, &wish, &handle)))).await
+            let shared = state.clone();
+            aside(&shared, move || Ok(Json(good(&state, &wish, &handle)))).await
         }
         Err(service::Error::Closed) => Err(ApiError::stopping()),
         Err(error @ service::Error::Busy { .. }) => Err(ApiError::busy(error.to_string())),

@@ -10,7 +10,7 @@ pub(crate) mod responses;
 pub(crate) mod status;
 pub(crate) mod tokens;
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use axum::{
     Router,
@@ -20,7 +20,7 @@ use axum::{
 
 use crate::{
     error::{ApiError, Result},
-    state::State,
+    state::{State, Turn},
 };
 
 /// All endpoints. Those of the API are in the second router, which may want a key.
@@ -55,9 +55,25 @@ pub(crate) async fn not_so(method: Method, uri: Uri) -> ApiError {
     ApiError::other(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", "method_not_supported", message)
 }
 
-/// Runs something that takes a while where it disturbs nobody.
-pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(ApiError::internal(format!("internal error, please report it: {error}"))))
+/// Runs something that takes a while where it disturbs nobody: on a thread of its own, and on few of them at the same time. A thread for
+/// each of a thousand requests would take its share of the processor from the compiles and from the model, and keep its memory.
+pub(crate) async fn aside<T: Send + 'static>(
+    state: &State,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    in_turn(state, work).await.map(|(value, _)| value)
+}
+
+/// The same for a request that has more to do before the model can begin: it keeps its turn. Of a thousand requests that come at once the first are then with
+/// the model while the last still wait, instead of all of them having been cut into tokens and none compiled.
+pub(crate) async fn in_turn<T: Send + 'static>(
+    state: &State,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<(T, Turn)> {
+    let broken =
+        |error: &dyn Display| ApiError::internal(format!("internal error, please report it: {error}"));
+    let turn = state.turns.clone().acquire_owned().await.map_err(|error| broken(&error))?;
+    // Whoever stops waiting for the work does not stop it, so the turn goes along.
+    let work = move || work().map(|value| (value, turn));
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(broken(&error)))
 }

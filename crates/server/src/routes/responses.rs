@@ -9,10 +9,10 @@ use axum::{
 use maskwright_runtime::{Event, Reason};
 use serde_json::{Value, json};
 
-use super::{aside, chat};
+use super::{chat, in_turn};
 use crate::{
     answer::{
-        Gathered, Order, Part,
+        Compile, Gathered, Order, Part,
         gather::{timings, total},
         items::Items,
         logprobs,
@@ -58,7 +58,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let described = toolbox.map(|toolbox| toolbox.described);
     let shared = state.clone();
     let told_instructions = instructions.clone();
-    let prompt = aside(move || {
+    let (prompt, turn) = in_turn(&state, move || {
         let messages = messages::responses(input, instructions)?;
         shared.engine.chat(&messages, described.as_ref(), "input")
     })
@@ -73,8 +73,9 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         tool_choice,
     };
     let wants_logprobs = choosing.sampling.logprobs.is_some();
-    let mut answers =
-        Order { prompts: vec![prompt], choosing, wish, finishes: extras.finishes }.start(&state).await?;
+    let mut answers = Order { prompts: vec![prompt], choosing, wish, finishes: extras.finishes }
+        .start(&state, turn)
+        .await?;
     let mut responding = Responding {
         id: new_id("resp_"),
         created: now(),
@@ -157,7 +158,7 @@ struct Responding {
     created: u64,
     answer: Gathered,
     items: Items,
-    compile: std::time::Duration,
+    compile: Compile,
     wants_logprobs: bool,
     extras: Extras,
     echo: Echo,

@@ -34,7 +34,8 @@ pub(crate) async fn tokenize(Extract(state): Extract<Arc<State>>, Body(mut body)
         let message = "cannot specify both 'text' and 'messages'; give one of them";
         return Err(ApiError::invalid("messages", "conflicting_parameters", message));
     }
-    aside(move || {
+    let shared = state.clone();
+    aside(&shared, move || {
         let engine = &state.engine;
         let tokens = match (plain, messages) {
             (_, Some(list)) => engine.chat(&messages::chat(list)?, None, "messages")?,

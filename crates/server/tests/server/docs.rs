@@ -1,4 +1,4 @@
-//! The examples of `docs/server.md` with `curl`, as they stand there.
+//! The examples of `README.md` and `docs/server.md` with `curl`, as they stand there.
 
 use serde_json::Value;
 
@@ -7,9 +7,9 @@ use crate::fake::start;
 #[tokio::test]
 async fn every_example_with_curl_is_answered() {
     let running = start().await;
-    let page = include_str!("../../../../docs/server.md");
+    let pages = [include_str!("../../../../README.md"), include_str!("../../../../docs/server.md")];
     let mut count = 0;
-    for block in page.split("```sh\n").skip(1) {
+    for block in pages.iter().flat_map(|page| page.split("```sh\n").skip(1)) {
         let block = block.split("```").next().unwrap();
         let Some(rest) = block.strip_prefix("curl http://127.0.0.1:8000") else { continue };
         let path = rest.split(' ').next().unwrap();
@@ -18,5 +18,5 @@ async fn every_example_with_curl_is_answered() {
         running.client.post(path, &body).await.good();
         count += 1;
     }
-    assert!(count >= 4, "{count} examples");
+    assert!(count >= 5, "{count} examples");
 }

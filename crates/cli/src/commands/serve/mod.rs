@@ -71,8 +71,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
         warm(path, engine.grammars())?;
     }
     let server = Server::new(engine, settings);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(sentence)?;
+    // The server takes four threads, or one for each processor, for what takes a while; a thread that has ended its work is not at once free for the next.
+    let threads = 2 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get).max(4);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(threads)
+        .enable_all()
+        .build()
+        .map_err(sentence)?;
     runtime.block_on(serve(server.clone(), &config, &name, out))?;
     if let Some(path) = &config.warm {
         save(path, server.engine().grammars())?;
@@ -198,7 +204,17 @@ fn warm(path: &Path, client: &Client) -> Result<(), Failure> {
         Err(error) => return Err(Failure::sentence(format!("cannot read {}: {error}", path.display()))),
     };
     match client.load(&file) {
-        Ok(_) => Ok(()),
+        Ok(warm) => {
+            if let Some((_, error)) = warm.refused.first() {
+                let count = warm.refused.len();
+                let _ = writeln!(
+                    io::stderr(),
+                    "warning: {}: {count} constraints were refused, the first because: {error}",
+                    path.display()
+                );
+            }
+            Ok(())
+        }
         // This might be a file that somebody needs for something else, and it would be overwritten.
         Err(LoadError::Open(maskwright::service::OpenError::Foreign)) => Err(Failure::sentence(format!(
             "{} is not a file with compiled constraints; name another one",

@@ -1,0 +1,147 @@
+//! The line of compiles that wait for a worker: short texts do not stand behind long ones.
+//!
+//! ```text
+//!   short texts  a b c d e …  ─┐
+//!                              ├─▶ a b c X d e f Y …   one in four is a long text, if there is one
+//!   long texts   X Y …        ─┘
+//! ```
+//! How long a compile will take is not known before, but a text of a hundred kilobytes takes a hundred times as long as a
+//! usual one, and a burst of such texts would keep all others waiting. Neither kind can keep the other from its turn for ever.
+
+use std::collections::VecDeque;
+
+use super::flight::Flight;
+use super::sync::Arc;
+
+/// From so many bytes on a text is long.
+const LONG: usize = 8 << 10;
+/// One in so many is a long text.
+const TURNS: usize = 4;
+
+/// What has to be known of those in the line.
+pub(super) trait Waits {
+    type Outcome;
+    type Cargo;
+
+    /// Bytes of its text.
+    fn bytes(&self) -> usize;
+
+    fn flight(&self) -> &Arc<Flight<Self::Outcome, Self::Cargo>>;
+}
+
+/// The line. The first of each kind goes first.
+pub(super) struct Line<J> {
+    short: VecDeque<J>,
+    long: VecDeque<J>,
+    /// Bytes of all texts.
+    bytes: usize,
+    turn: usize,
+}
+
+impl<J> Default for Line<J> {
+    fn default() -> Self {
+        Self { short: VecDeque::new(), long: VecDeque::new(), bytes: 0, turn: 0 }
+    }
+}
+
+impl<J: Waits> Line<J> {
+    pub(super) fn push(&mut self, job: J) {
+        self.bytes += job.bytes();
+        let of_its_kind = if job.bytes() < LONG { &mut self.short } else { &mut self.long };
+        of_its_kind.push_back(job);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<J> {
+        self.turn = (self.turn + 1) % TURNS;
+        let (first, second) = if self.turn == 0 {
+            (&mut self.long, &mut self.short)
+        } else {
+            (&mut self.short, &mut self.long)
+        };
+        let job = first.pop_front().or_else(|| second.pop_front())?;
+        self.bytes -= job.bytes();
+        Some(job)
+    }
+
+    /// Takes out the one with this flight.
+    pub(super) fn remove(&mut self, flight: &Arc<Flight<J::Outcome, J::Cargo>>) {
+        for jobs in [&mut self.short, &mut self.long] {
+            let at = jobs.iter().position(|job| Arc::ptr_eq(job.flight(), flight));
+            if let Some(job) = at.and_then(|at| jobs.remove(at)) {
+                self.bytes -= job.bytes();
+                return;
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.short.len() + self.long.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl<J> IntoIterator for Line<J> {
+    type Item = J;
+    type IntoIter =
+        std::iter::Chain<std::collections::vec_deque::IntoIter<J>, std::collections::vec_deque::IntoIter<J>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.short.into_iter().chain(self.long)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flight::board;
+    use super::*;
+
+    struct Text(usize, Arc<Flight<(), ()>>);
+
+    impl Waits for Text {
+        type Outcome = ();
+        type Cargo = ();
+
+        fn bytes(&self) -> usize {
+            self.0
+        }
+
+        fn flight(&self) -> &Arc<Flight<(), ()>> {
+            &self.1
+        }
+    }
+
+    fn line(lengths: impl IntoIterator<Item = usize>) -> Line<Text> {
+        let mut line = Line::default();
+        for length in lengths {
+            line.push(Text(length, board(&mut None).0.flight().clone()));
+        }
+        line
+    }
+
+    fn order(mut line: Line<Text>) -> Vec<usize> {
+        let order = std::iter::from_fn(|| line.pop()).map(|text| text.0).collect();
+        assert_eq!((line.len(), line.bytes()), (0, 0));
+        order
+    }
+
+    #[test]
+    fn long_texts_take_one_turn_in_four() {
+        let [x, y] = [LONG, LONG + 1];
+        assert_eq!(order(line([x, y, 1, 2, 3, 4, 5, 6, 7])), [1, 2, 3, x, 4, 5, 6, y, 7]);
+        assert_eq!(order(line([x, y, 1])), [1, x, y]);
+        assert_eq!(order(line([1, 2, 3, 4, 5])), [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn who_leaves_is_not_in_the_line() {
+        let mut line = line([1, LONG, 2]);
+        let long = line.long[0].1.clone();
+        line.remove(&long);
+        line.remove(&long);
+        assert_eq!((line.len(), line.bytes()), (2, 3));
+        assert_eq!(order(line), [1, 2]);
+    }
+}
