@@ -106,12 +106,7 @@ fn compiler(library: &Arc<Library>) -> Compiler {
     Compiler::with_library(library.clone(), options)
 }
 
-fn measure(
-    pattern: &Pattern,
-    library: &Arc<Library>,
-    clock: &Clock,
-    builds: usize,
-) -> Result<Ours, String> {
+fn measure(pattern: &Pattern, library: &Arc<Library>, clock: &Clock, builds: usize) -> Result<Ours, String> {
     let constraint = match pattern.kind {
         Kind::JsonSchema => Constraint::json_schema(&pattern.text),
         Kind::Regex => Constraint::regex(&pattern.text),

@@ -95,13 +95,11 @@ impl Order {
 /// Waits for something and keeps the turn for it, but not for long: what takes long keeps nobody waiting.
 async fn briefly<T>(turn: Turn, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
-    match tokio::time::timeout(BRIEFLY, &mut work).await {
-        Ok(done) => done,
-        Err(_) => {
-            drop(turn);
-            work.await
-        }
+    if let Ok(done) = tokio::time::timeout(BRIEFLY, &mut work).await {
+        return done;
     }
+    drop(turn);
+    work.await
 }
 
 impl Answers {
