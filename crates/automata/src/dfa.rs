@@ -88,8 +88,8 @@ impl Dfa {
         self.table[(state as usize) << self.shift | usize::from(self.classes.class(byte))]
     }
 
-    /// The states after each class of bytes, for whoever reads many bytes from one state. Panics if the state is none of this
-    /// automaton.
+    /// The states after each class of bytes, and then some of no meaning, for whoever reads many bytes from one
+    /// state. Panics if the state is none of this automaton.
     #[inline]
     pub fn row(&self, state: u32) -> &[u32] {
         &self.table[(state as usize) << self.shift..(state as usize + 1) << self.shift]
@@ -142,8 +142,7 @@ impl Dfa {
     /// The same for whoever asks for many states and has the bytes of all classes.
     pub(crate) fn edges_by(&self, state: u32, sets: &[ByteSet]) -> Vec<(ByteSet, u32)> {
         let mut edges: Vec<(ByteSet, u32)> = Vec::new();
-        for (class, &set) in sets.iter().enumerate() {
-            let target = self.table[(state as usize) << self.shift | class];
+        for (&set, &target) in sets.iter().zip(self.row(state)) {
             match edges.iter_mut().find(|edge| edge.1 == target) {
                 _ if target == Self::DEAD => {}
                 Some(edge) => edge.0 = edge.0.union(set),

@@ -16,7 +16,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::determinize::NONE;
-use crate::{Dfa, Draft};
+use crate::{Dfa, Draft, Grouped};
 
 /// The minimal automaton of the draft's language.
 pub fn minimize(draft: &Draft) -> Dfa {
@@ -176,36 +176,6 @@ pub(crate) fn number(draft: &Draft, blocks: &[u32]) -> Dfa {
     }
     let accepting = core::iter::once(false).chain(order.iter().map(|&state| draft.accepting[state]));
     Dfa::freeze(&draft.classes, &rows, accepting.collect())
-}
-
-/// Values grouped by a key, in one array.
-struct Grouped {
-    firsts: Vec<u32>,
-    values: Vec<u32>,
-}
-
-impl Grouped {
-    fn new(keys: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
-        let mut firsts = vec![0; keys + 1];
-        for (key, _) in pairs.clone() {
-            firsts[key as usize + 1] += 1;
-        }
-        for key in 0..keys {
-            firsts[key + 1] += firsts[key];
-        }
-        let mut values = vec![0; firsts[keys] as usize];
-        let mut next = firsts.clone();
-        for (key, value) in pairs {
-            values[next[key as usize] as usize] = value;
-            next[key as usize] += 1;
-        }
-        Self { firsts, values }
-    }
-
-    fn of(&self, key: u32) -> &[u32] {
-        let key = key as usize;
-        &self.values[self.firsts[key] as usize..self.firsts[key + 1] as usize]
-    }
 }
 
 /// A partition of `0..n` that is refined by marking elements and splitting the parts that hold marked and

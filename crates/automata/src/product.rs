@@ -28,18 +28,18 @@ impl Dfa {
     /// only numbered anew: the dead state accepts everything now, and what accepted everything is dead.
     pub fn complement(&self, limits: &Limits) -> Result<Self, LimitError> {
         let (classes, count) = (self.classes().clone(), self.len() as u32);
-        let bytes = classes.representatives();
+        let width = classes.len();
         // The start comes first, the dead state last.
         let place = |state: u32| if state == Self::DEAD { count - 1 } else { state - 1 };
         let mut draft = Draft::new(classes);
         let mut blocks = Vec::with_capacity(self.len());
         for state in (1..count).chain([Self::DEAD]) {
             let number = draft.push(!self.is_accepting(state), limits)?;
-            for (class, &byte) in bytes.iter().enumerate() {
-                draft.set(number, class, place(self.next(state, byte)));
+            let row = &self.row(state)[..width];
+            for (class, &target) in row.iter().enumerate() {
+                draft.set(number, class, place(target));
             }
-            let is_full =
-                self.is_accepting(state) && bytes.iter().all(|&byte| self.next(state, byte) == state);
+            let is_full = self.is_accepting(state) && row.iter().all(|&target| target == state);
             blocks.push(if is_full { NONE } else { number });
         }
         Ok(number(&draft, &blocks))

@@ -18,6 +18,7 @@
 
 use core::ops::Range;
 
+use maskwright_automata::Grouped;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -40,9 +41,8 @@ pub(super) struct Classes {
     starts: Vec<u32>,
     /// The class of each atom.
     of_atom: Vec<u32>,
-    /// The atoms of class `c` are `atoms[ends[c]..ends[c + 1]]`.
-    atoms: Vec<u32>,
-    ends: Vec<u32>,
+    /// The atoms of each class.
+    atoms: Grouped<u32>,
     /// How many tokens the classes before each one have, and all together.
     tokens_before: Vec<u32>,
     /// One for each state.
@@ -72,7 +72,7 @@ impl Classes {
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.ends.len() - 1
+        self.tokens_before.len() - 1
     }
 
     /// How many tokens a range of classes has.
@@ -82,10 +82,8 @@ impl Classes {
 
     /// The ranges of positions that the tokens of some classes have.
     pub(super) fn positions(&self, classes: Range<u32>) -> impl Iterator<Item = Range<usize>> {
-        let atoms = self.ends[classes.start as usize] as usize..self.ends[classes.end as usize] as usize;
-        self.atoms[atoms]
-            .iter()
-            .map(|&atom| self.starts[atom as usize] as usize..self.starts[atom as usize + 1] as usize)
+        let atoms = self.atoms.within(classes).iter();
+        atoms.map(|&atom| self.starts[atom as usize] as usize..self.starts[atom as usize + 1] as usize)
     }
 
     /// All positions, ascending, as ranges that have one class, or [`NONE`].
@@ -99,7 +97,6 @@ impl Classes {
         let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
         let mut tokens_before: Vec<u32> = vec![0];
         let mut of_atom = Vec::with_capacity(live.len());
-        let mut ends = vec![0u32];
         for (atom, &live) in live.iter().enumerate() {
             if !live {
                 of_atom.push(NONE);
@@ -107,24 +104,17 @@ impl Classes {
             }
             let class = *numbers.entry(key(atom)).or_insert_with(|| {
                 tokens_before.push(0);
-                ends.push(0);
-                ends.len() as u32 - 2
+                tokens_before.len() as u32 - 2
             });
             tokens_before[class as usize + 1] += starts[atom + 1] - starts[atom];
-            ends[class as usize + 1] += 1;
             of_atom.push(class);
         }
-        for class in 1..ends.len() {
-            ends[class] += ends[class - 1];
+        for class in 1..tokens_before.len() {
             tokens_before[class] += tokens_before[class - 1];
         }
-        let mut next = ends.clone();
-        let mut atoms = vec![0; of_atom.iter().filter(|&&class| class != NONE).count()];
-        for (atom, &class) in of_atom.iter().enumerate().filter(|(_, class)| **class != NONE) {
-            atoms[next[class as usize] as usize] = atom as u32;
-            next[class as usize] += 1;
-        }
-        Self { starts, of_atom, atoms, ends, tokens_before, rows: Vec::new() }
+        let live = of_atom.iter().copied().zip(0..).filter(|&(class, _)| class != NONE);
+        let atoms = Grouped::new(tokens_before.len() - 1, live);
+        Self { starts, of_atom, atoms, tokens_before, rows: Vec::new() }
     }
 
     /// All rows in terms of classes, unless some class does not lead one way.
@@ -157,7 +147,7 @@ impl Classes {
         let mut behind = 0;
         for &class in met.iter() {
             let at = class as usize;
-            one_way &= atoms[at] == self.ends[at + 1] - self.ends[at];
+            one_way &= atoms[at] as usize == self.atoms.of(class).len();
             atoms[at] = 0;
             if class != behind {
                 // What lies between is dead.

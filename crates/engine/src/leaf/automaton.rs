@@ -8,7 +8,7 @@
 use core::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
-use maskwright_automata::{ByteSet, Dfa};
+use maskwright_automata::{ByteSet, Dfa, Grouped};
 use maskwright_vocab::pack::{Read, Reader, Writer};
 
 /// What a transition does to the counter.
@@ -123,57 +123,24 @@ impl Rows {
         (begin, self.steps.len() as u32)
     }
 
-    fn iter(&self) -> impl Iterator<Item = &[(u8, u8, Step)]> {
+    fn iter(&self) -> impl Iterator<Item = &[(u8, u8, Step)]> + Clone {
         self.places.iter().map(|&(begin, end)| &self.steps[begin as usize..end as usize])
-    }
-}
-
-/// Pairs by their first number, each list of second ones a slice.
-struct Grouped<T> {
-    begins: Vec<u32>,
-    items: Vec<T>,
-}
-
-impl<T: Copy + Default> Grouped<T> {
-    /// Groups pairs whose first numbers lie below `groups`. They are gone through twice.
-    fn of<I: Iterator<Item = (u32, T)>>(groups: usize, pairs: impl Fn() -> I) -> Self {
-        let mut begins = vec![0u32; groups + 1];
-        pairs().for_each(|(group, _)| begins[group as usize] += 1);
-        let mut sum = 0;
-        for begin in &mut begins {
-            sum += *begin;
-            *begin = sum;
-        }
-        // Each group is filled from its back.
-        let mut items = vec![T::default(); sum as usize];
-        for (group, item) in pairs() {
-            let place = &mut begins[group as usize];
-            *place -= 1;
-            items[*place as usize] = item;
-        }
-        Self { begins, items }
-    }
-
-    fn get(&self, group: u32) -> &[T] {
-        &self.items[self.begins[group as usize] as usize..self.begins[group as usize + 1] as usize]
     }
 }
 
 /// For each state, the least number of units on a way to the one that accepts.
 fn tails(rows: &Rows, end: u32) -> Vec<u32> {
-    let live = || {
-        (0..).zip(rows.iter()).flat_map(|(state, row)| {
-            let steps = row.iter().filter(|(_, _, step)| !step.is_dead());
-            steps.map(move |&(_, _, step)| (step.target(), (state, u32::from(step.action() == Action::Unit))))
-        })
-    };
-    let before: Grouped<(u32, u32)> = Grouped::of(rows.len(), live);
+    let live = (0u32..).zip(rows.iter()).flat_map(|(state, row)| {
+        let steps = row.iter().filter(|(_, _, step)| !step.is_dead());
+        steps.map(move |&(_, _, step)| (step.target(), (state, u32::from(step.action() == Action::Unit))))
+    });
+    let before = Grouped::new(rows.len(), live);
     let mut tails = vec![NEVER; rows.len()];
     tails[end as usize] = 0;
     // Breadth first by units: what costs none goes to the front.
     let mut work = std::collections::VecDeque::from([end]);
     while let Some(state) = work.pop_front() {
-        for &(from, units) in before.get(state) {
+        for &(from, units) in before.of(state) {
             let tail = tails[state as usize] + units;
             if tail < tails[from as usize] {
                 tails[from as usize] = tail;
@@ -363,12 +330,12 @@ impl Automaton {
         };
         let states = 0..self.len() as u32;
         let mut left: Vec<usize> = states.clone().map(|state| live(state).count()).collect();
-        let before: Grouped<u32> = Grouped::of(self.len(), || states.clone().flat_map(live));
+        let before = Grouped::new(self.len(), states.flat_map(live));
         let mut endless = vec![true; self.len()];
         let mut work: Vec<usize> = (0..self.len()).filter(|&state| left[state] == 0).collect();
         while let Some(state) = work.pop() {
             endless[state] = false;
-            for &state in before.get(state as u32) {
+            for &state in before.of(state as u32) {
                 left[state as usize] -= 1;
                 if left[state as usize] == 0 {
                     work.push(state as usize);

@@ -60,7 +60,7 @@ mod keywords;
 mod lower;
 mod metaschemas;
 mod options;
-mod path;
+pub(crate) mod path;
 mod prune;
 mod report;
 mod schemas;

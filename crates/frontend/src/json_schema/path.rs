@@ -101,7 +101,7 @@ impl Paths {
             out.push('/');
             match segment {
                 Segment::Index(index) => out.push_str(&index.to_string()),
-                _ => out.push_str(&self.last(at).replace('~', "~0").replace('/', "~1")),
+                _ => out.push_str(&escaped(self.last(at))),
             }
         }
         out
@@ -111,6 +111,11 @@ impl Paths {
         self.nodes.push(Node { parent: parent.0, segment });
         PathId(self.nodes.len() as u32 - 1)
     }
+}
+
+/// A name as a part of a JSON pointer.
+pub(crate) fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! What a schema says about the values of an object that is written value by value: their names, and of which types they can be.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::error::{Reason, TagError};
 use super::format::Json;
 use super::wire::{Types, Wire, wire};
+use crate::json_schema::path::escaped;
 
 /// A parameter: its name and the schema of its value.
 #[derive(Clone, Debug, PartialEq)]
@@ -162,10 +163,6 @@ fn followed<'s>(schema: &'s Value, below: &str) -> Option<(&'s Map<String, Value
     None
 }
 
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
-}
-
 /// The schema of a property, with what its references need.
 fn with_definitions(schema: &Value, whole: &Value) -> Value {
     let (Value::Object(map), Value::Object(whole)) = (schema, whole) else { return schema.clone() };
@@ -180,18 +177,9 @@ fn with_definitions(schema: &Value, whole: &Value) -> Value {
 
 /// The values of a schema that have some types.
 pub(super) fn restricted(schema: &Value, types: Types) -> Value {
-    let mut map = Map::new();
-    if let Value::Object(object) = schema {
-        // References are looked up from the root of what is lowered.
-        for keyword in ["$defs", "definitions", "$schema"] {
-            if let Some(definitions) = object.get(keyword) {
-                map.insert(keyword.into(), definitions.clone());
-            }
-        }
-    }
-    let side = serde_json::json!({"type": types.names().collect::<Vec<_>>()});
-    map.insert("allOf".into(), Value::Array(vec![schema.clone(), side]));
-    Value::Object(map)
+    let side = json!({"type": types.names().collect::<Vec<_>>()});
+    // References are looked up from the root of what is lowered.
+    with_definitions(&json!({"allOf": [schema, side]}), schema)
 }
 
 /// The types that the values of a schema can have. It may name some that none has: nobody solves the schema for this.
@@ -255,7 +243,6 @@ fn type_of(value: &Value) -> Types {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn types_of_schemas() {

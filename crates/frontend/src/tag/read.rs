@@ -7,6 +7,7 @@ use super::error::{Reason, TagError};
 use super::format::{
     AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Role, Separated, Style, Syntax, Tag, Then,
 };
+use crate::json_schema::path::escaped;
 
 /// How deep formats may stand in each other. The reader and the lowering call themselves once for each level.
 pub(super) const DEPTH: usize = 64;
@@ -635,7 +636,7 @@ impl<'v> Fields<'v> {
                 Some(near) => format!("did you mean {near:?}?"),
                 None => format!("the fields are {}", self.asked.join(", ")),
             };
-            let at = format!("{}/{}", self.at, name.replace('~', "~0").replace('/', "~1"));
+            let at = format!("{}/{}", self.at, escaped(name));
             error.push(Reason::Malformed, &at, format!("there is no field {name:?} here"), help);
         }
         error.or(value)

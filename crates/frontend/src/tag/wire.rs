@@ -65,7 +65,6 @@ const DEEPSEEK_V4_1: Wire =
 
 const KIMI_K3: Wire = Wire {
     open: "<|open|>argument key=\"",
-    item: None,
     behind: &[
         (Types::TEXT, "\" type=\"string\"<|sep|>"),
         (Types::NUMBER, "\" type=\"number\"<|sep|>"),
@@ -76,10 +75,10 @@ const KIMI_K3: Wire = Wire {
         // The format has no such type, but models know the word from schemas.
         (Types::NUMBER, "\" type=\"integer\"<|sep|>"),
     ],
-    gap: None,
     close: "<|close|>argument<|sep|>",
     escapes: &[('&', "&amp;"), ('"', "&quot;")],
     trims: false,
+    ..QWEN
 };
 
 const COHERE: Wire = Wire {
@@ -91,10 +90,10 @@ const COHERE: Wire = Wire {
         (Types::OBJECT, "\" type=\"dict\">"),
         (Types::ARRAY, "\" type=\"list\">"),
     ],
-    gap: None,
     close: "</cofl:value>",
     escapes: &[('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;")],
     trims: false,
+    ..QWEN
 };
 
 /// How a style writes its values; `None` for JSON.

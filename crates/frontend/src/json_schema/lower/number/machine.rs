@@ -14,6 +14,7 @@ use core::cmp::Ordering;
 use core::hash::BuildHasher;
 
 use hashbrown::HashTable;
+use maskwright_automata::Grouped;
 use maskwright_grammar::{CharSet, ExprId, GrammarBuilder};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -398,16 +399,12 @@ fn least_common_multiple(a: u64, b: u64) -> u64 {
 
 /// Takes away the ways that lead to no accepted number.
 fn drop_dead(rows: &mut [Row]) {
-    let mut into: Vec<Vec<u32>> = vec![Vec::new(); rows.len()];
-    for (from, row) in rows.iter().enumerate() {
-        for to in row.next.iter().flatten() {
-            into[*to as usize].push(from as u32);
-        }
-    }
+    let edges = |(from, row)| <[Option<u32>]>::iter(row).flatten().map(move |&to| (to, from));
+    let into = Grouped::new(rows.len(), (0u32..).zip(rows.iter().map(|row| &row.next[..])).flat_map(edges));
     let mut live: Vec<bool> = rows.iter().map(|row| row.accepts).collect();
     let mut work: Vec<u32> = (0..rows.len() as u32).filter(|&state| live[state as usize]).collect();
     while let Some(state) = work.pop() {
-        for &from in &into[state as usize] {
+        for &from in into.of(state) {
             if !core::mem::replace(&mut live[from as usize], true) {
                 work.push(from);
             }
