@@ -5,13 +5,14 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use maskwright_vocab::{Trie, Vocabulary};
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::alive::Alive;
 use super::bytes::{self, Bytes};
 use super::entry::{Entry, Tokens, Words, bitset};
 use super::free;
 use super::near::{self, Distances};
+use super::twin::{Reading, Twins};
 use super::whole::Whole;
 use crate::index::Tries;
 use crate::leaf::{Automaton, JSON_BODY, json_string};
@@ -186,9 +187,9 @@ impl Library {
     }
 }
 
-/// What is known of a state. PERF: tables of patterns have thousands of states, of which few are ever asked for; with the entries in
-/// place, making room for them took a tenth of compiling.
-pub(super) type Slot = OnceLock<Box<Entry>>;
+/// What is known of a state; states that no token tells apart share it ([`super::twin`]). PERF: tables of patterns have thousands of states,
+/// of which few are ever asked for; with the entries in place, making room for them took a tenth of compiling.
+pub(super) type Slot = OnceLock<Arc<Entry>>;
 
 /// An automaton with what is known of each state that was asked for.
 #[derive(Debug)]
@@ -199,6 +200,7 @@ pub(crate) struct BoundAutomaton {
     free: Box<[Slot]>,
     distances: OnceLock<Distances>,
     alive: Mutex<Alive>,
+    twins: Mutex<Twins>,
     /// Entries for parts of tries: by the number of the trie, the node, and the state.
     parts: Store<((u32, u32, u32), Entry)>,
     measured: Measured,
@@ -244,6 +246,7 @@ impl BoundAutomaton {
             free,
             distances: OnceLock::new(),
             alive: Mutex::default(),
+            twins: Mutex::default(),
             parts: Store::new(),
             measured: Measured { bytes: AtomicUsize::new(0), is_old: AtomicBool::new(true) },
         }
@@ -276,8 +279,21 @@ impl BoundAutomaton {
         self.measured.used();
         self.entries[state as usize].get_or_init(|| {
             let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
-            Entry::new(&self.automaton, &mut alive, state, library.vocabulary.trie(), &library.bytes).into()
+            let twin = self.twin(&self.entries, state, library, &mut alive);
+            let (automaton, trie) = (&*self.automaton, library.vocabulary.trie());
+            twin.unwrap_or_else(|| Entry::new(automaton, &mut alive, state, trie, &library.bytes).into())
         })
+    }
+
+    /// What is known of a state that no token tells apart from this one.
+    fn twin(&self, entries: &[Slot], state: u32, library: &Library, alive: &mut Alive) -> Option<Arc<Entry>> {
+        let automaton = &*self.automaton;
+        let counts = core::ptr::eq(entries, &raw const *self.entries) && automaton.counts();
+        let (trie, bytes) = (library.vocabulary.trie(), &library.bytes);
+        let known = |state: u32| entries[state as usize].get();
+        let mut twins = self.twins.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reading = Reading { automaton, alive, counts, trie, bytes };
+        twins.find(state, |state| known(state).is_some(), &mut reading).and_then(known).cloned()
     }
 
     /// The same where nothing is counted.
@@ -288,8 +304,12 @@ impl BoundAutomaton {
             return self.entry(state, library);
         }
         self.free[state as usize].get_or_init(|| {
+            let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(twin) = self.twin(&self.free, state, library, &mut alive) {
+                return twin;
+            }
             let bytes = &library.bytes;
-            if automaton.is_string() && automaton.len() <= near::STATES {
+            if near::may_be_near(automaton, state) {
                 let distances = self.distances.get_or_init(|| Distances::of(automaton));
                 let (trie, body) = (library.vocabulary.trie(), library.string_body());
                 let is_near = distances.is_near(automaton, state);
@@ -298,7 +318,6 @@ impl BoundAutomaton {
                     return entry.into();
                 }
             }
-            let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
             free::read(automaton, &mut alive, state, &library.vocabulary, bytes).into()
         })
     }
@@ -309,12 +328,16 @@ impl BoundAutomaton {
 
     fn measure(&self) -> usize {
         let known = self.entries.iter().chain(&self.free).filter_map(OnceLock::get);
-        let entries = known.map(|entry| size_of::<Entry>() + entry.heap_bytes());
+        let mut seen = FxHashSet::default();
+        let entries = known
+            .filter(|entry| seen.insert(Arc::as_ptr(entry)))
+            .map(|entry| size_of::<Entry>() + entry.heap_bytes());
         size_of::<Self>()
             + self.automaton.heap_bytes()
             + (self.entries.len() + self.free.len()) * size_of::<Slot>()
             + entries.sum::<usize>()
             + self.alive.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()
+            + self.twins.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()
             + self.parts.heap_bytes()
             + self.parts.iter().map(|(_, entry)| entry.heap_bytes()).sum::<usize>()
     }

@@ -9,6 +9,7 @@ mod library;
 mod memo;
 mod near;
 mod save;
+mod twin;
 mod whole;
 
 use std::sync::{Arc, OnceLock};

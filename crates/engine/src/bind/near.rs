@@ -4,13 +4,13 @@
 //! strings nearly every token is allowed, as it is inside of any string. Reading a hundred thousand tokens to find that out is a
 //! waste. A token can be told apart from the plain string only if it closes the string, or if it is long enough for
 //! the table to die where the plain string does not. So the two are walked side by side, and a subtree is passed by if
-//! no token in it has a quote and none is as long as the shortest way to die:
+//! no token in it has a quote and none is as long as the shortest way to die, or has a byte on which that happens:
 //!
 //! ```text
 //!   no `dev_` anywhere, at the start:      4 bytes to die     ▶ pass by all subtrees of height 3, and what is higher is rare
 //! ```
 
-use maskwright_automata::ByteSet;
+use maskwright_automata::{ByteSet, Grouped};
 use maskwright_vocab::Trie;
 
 use super::bytes::{self, Bytes};
@@ -24,6 +24,8 @@ pub(crate) struct Distances {
     bytes: Box<[u8]>,
     /// The state of the plain string automaton.
     plain: Box<[u32]>,
+    /// The bytes on which any state dies where a plain string would not ([`bytes::class`]).
+    deadly: u128,
 }
 
 /// As far as any subtree is high, or farther.
@@ -32,24 +34,32 @@ const FAR: u8 = u8::MAX;
 const MOST: usize = 64;
 const NEAR: u8 = 4;
 /// Automata with more states are not looked at: that would take longer than reading a vocabulary.
-pub(crate) const STATES: usize = 256;
+const STATES: usize = 4_096;
 /// More nodes of the trie than this are not looked at.
-const VISITS: usize = 6_000;
+const VISITS: usize = 200_000;
+
+/// Whether it is worth finding out how far a state is from dying: nothing that takes most characters is near otherwise.
+pub(crate) fn may_be_near(automaton: &Automaton, state: u32) -> bool {
+    let live = automaton.live(state);
+    automaton.is_string()
+        && automaton.len() <= STATES
+        && (0x20..0x7F).filter(|&byte| live.contains(byte)).count() >= MOST
+}
 
 impl Distances {
     pub(crate) fn of(automaton: &Automaton) -> Self {
         let string = json_string();
         let mut plain = vec![0u32; automaton.len()];
-        let mut before: Vec<Vec<u32>> = vec![Vec::new(); automaton.len()];
+        let mut edges: Vec<(u32, u32)> = Vec::new();
         let mut distances = vec![FAR; automaton.len()];
-        let mut level = Vec::new();
+        let (mut level, mut dead, mut is_double) = (Vec::new(), ByteSet::EMPTY, false);
         // One byte stands for all that neither automaton tells apart.
         let mut kinds: Vec<(u8, u8)> = Vec::new();
+        let kind = |byte: u8| (automaton.class(byte), string.class(byte));
         let mut bytes = ByteSet::EMPTY;
         for byte in 0..=255 {
-            let kind = (automaton.class(byte), string.class(byte));
-            if byte == b'"' || !kinds.contains(&kind) {
-                kinds.push(kind);
+            if byte == b'"' || !kinds.contains(&kind(byte)) {
+                kinds.push(kind(byte));
                 bytes.insert(byte);
             }
         }
@@ -62,13 +72,14 @@ impl Distances {
                 }
                 let (next, next_at) = (automaton.step(state, byte).target(), string.step(at, byte).target());
                 if next == 0 {
+                    dead.insert(byte);
                     if distances[state as usize] == FAR {
                         distances[state as usize] = 1;
                         level.push(state);
                     }
                     continue;
                 }
-                before[next as usize].push(state);
+                edges.push((next, state));
                 match plain[next as usize] {
                     0 => {
                         plain[next as usize] = next_at;
@@ -79,16 +90,21 @@ impl Distances {
                     _ => {
                         distances[next as usize] = 0;
                         level.push(next);
+                        is_double = true;
                     }
                 }
             }
         }
+        let deadly = (0..=255).filter(|&byte| dead.iter().any(|dead| kind(dead) == kind(byte)));
+        // What follows a state that stands for two places was looked at for one of them.
+        let deadly = deadly.fold(if is_double { !0 } else { 0 }, |all, byte| all | bytes::class(byte));
+        let before = Grouped::new(automaton.len(), edges.into_iter());
         // Breadth first, backwards.
         while !level.is_empty() {
             let mut next = Vec::new();
             for state in level {
                 let distance = distances[state as usize].saturating_add(1).min(FAR - 1);
-                for &from in &before[state as usize] {
+                for &from in before.of(state) {
                     if distance < distances[from as usize] {
                         distances[from as usize] = distance;
                         next.push(from);
@@ -97,7 +113,7 @@ impl Distances {
             }
             level = next;
         }
-        Self { bytes: distances.into(), plain: plain.into() }
+        Self { bytes: distances.into(), plain: plain.into(), deadly }
     }
 
     /// Whether a state is nearly any string, so that [`read`] is worth while.
@@ -152,8 +168,9 @@ pub(crate) fn read(
             continue;
         }
         let next = step.target();
-        let is_far = bytes.height(node) < distances.bytes[next as usize];
-        if is_far && bytes.below(node) & bytes::class(b'"') == 0 {
+        let below = bytes.below(node);
+        let is_far = bytes.height(node) < distances.bytes[next as usize] || below & distances.deadly == 0;
+        if is_far && below & bytes::class(b'"') == 0 {
             continue;
         }
         work.push((trie.children(node), next, plain.target()));

@@ -8,7 +8,8 @@
 //! fingerprint of the vocabulary
 //! automata          the first is that of JSON strings, which every process has
 //! tables            for each: what it was made of (the key of the compiler's cache), number of the automaton
-//! for each automaton: entries by state, then entries where nothing is counted
+//! for each automaton: entries by state, then entries where nothing is counted;
+//!                   states that share one name the first of them
 //! ```
 //! A bitset stands where it is first used; later uses name it by its number. What can be read off quickly is left out: rests,
 //! and entries for parts of tries.
@@ -29,7 +30,7 @@ use crate::leaf::{Automaton, json_string};
 
 const MAGIC: &[u8; 16] = b"maskwright learn";
 /// To be raised with every change of the format, of the automata, of the entries, or of the keys of the compiler's cache.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 impl Library {
     /// Writes what this library and a cache of tables have learnt.
@@ -122,9 +123,15 @@ impl Out {
     fn entries(&mut self, entries: &[Slot]) {
         let known = || entries.iter().enumerate().filter_map(|(state, entry)| Some((state, entry.get()?)));
         self.body.word(known().count() as u32);
+        let mut first: FxHashMap<usize, u32> = FxHashMap::default();
         for (state, entry) in known() {
             self.body.word(state as u32);
-            self.entry(entry);
+            let same = first.get(&Arc::as_ptr(entry).addr()).copied();
+            self.body.word(same.unwrap_or(state as u32));
+            if same.is_none() {
+                first.insert(Arc::as_ptr(entry).addr(), state as u32);
+                self.entry(entry);
+            }
         }
     }
 
@@ -201,12 +208,17 @@ impl In<'_> {
     fn entries(&mut self, states: usize) -> Read<Box<[Slot]>> {
         let entries: Box<[Slot]> = (0..states).map(|_| OnceLock::new()).collect();
         for _ in 0..self.body.word()? {
-            let state = self.body.word()? as usize;
-            let entry = self.entry()?;
+            let (state, same) = (self.body.word()?, self.body.word()?);
+            let entry = if state == same {
+                Arc::new(self.entry()?)
+            } else {
+                let known = entries.get(same as usize).and_then(OnceLock::get);
+                known.ok_or("an entry is that of a state without one")?.clone()
+            };
             entries
-                .get(state)
+                .get(state as usize)
                 .ok_or("an entry has no state")?
-                .set(entry.into())
+                .set(entry)
                 .map_err(|_| "a state has two entries")?;
         }
         Ok(entries)

@@ -313,8 +313,7 @@ impl Automaton {
 
     /// Whether a state is where a unit may begin or the last one has ended.
     pub(crate) fn is_between_units(&self, state: u32) -> bool {
-        let row = &self.steps[state as usize * self.stride..(state as usize + 1) * self.stride];
-        row.iter().any(|step| !step.is_dead() && step.action() != Action::Pass)
+        self.row(state).iter().any(|step| !step.is_dead() && step.action() != Action::Pass)
     }
 
     /// For each state, whether infinitely many texts lead on from it: whether it comes to a loop.
@@ -325,8 +324,7 @@ impl Automaton {
     fn endless_states(&self) -> Box<[bool]> {
         // States without a way on are taken away until every one that is left has one.
         let live = |state: u32| {
-            let row = &self.steps[state as usize * self.stride..(state as usize + 1) * self.stride];
-            row.iter().filter(|step| !step.is_dead()).map(move |step| (step.target(), state))
+            self.row(state).iter().filter(|step| !step.is_dead()).map(move |step| (step.target(), state))
         };
         let states = 0..self.len() as u32;
         let mut left: Vec<usize> = states.clone().map(|state| live(state).count()).collect();
@@ -352,6 +350,11 @@ impl Automaton {
     #[inline]
     pub(crate) fn step(&self, state: u32, byte: u8) -> Step {
         self.steps[state as usize * self.stride + self.classes[byte as usize] as usize]
+    }
+
+    /// The steps from a state, one for each class of bytes.
+    pub(crate) fn row(&self, state: u32) -> &[Step] {
+        &self.steps[state as usize * self.stride..(state as usize + 1) * self.stride]
     }
 
     /// The state after some bytes; 0 if they lead nowhere.
