@@ -15,7 +15,7 @@ export ASSETS_DIR
 export LLAMA_SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test-sdk test test-python test-engines wheel test-backends capi test-llama assets bench load soak lint fmt-check clippy doc-check cargo-is-there
+.PHONY: help demo serve test-sdk test-page test test-python test-engines wheel test-backends capi test-llama assets bench load soak lint fmt-check clippy doc-check cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
@@ -37,6 +37,11 @@ test-sdk: cargo-is-there ## run the OpenAI SDK for Python against a live server 
 	python3 -m venv target/sdk
 	target/sdk/bin/pip install --quiet 'openai>=2,<4' pydantic
 	target/sdk/bin/python scripts/sdk_test.py --start
+
+test-page: cargo-is-there ## run the page in headless Chromium against a live server (needs node and chromium)
+	@scripts/assets.sh smollm2
+	$(CARGO) build --release -p maskwright-cli
+	@scripts/page_test.sh "$${CARGO_TARGET_DIR:-target}/release/maskwright"
 
 test: cargo-is-there assets ## fetch the tokenizers and run every test, those of the Python package included
 	$(CARGO) test --workspace

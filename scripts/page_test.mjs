@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // The page in a real browser, against a running server.
 //
+//     make test-page                                           # starts a server, too
 //     npm install --prefix target/page-test playwright-core    # once; a Chromium of the system is used
 //     node scripts/page_test.mjs http://127.0.0.1:8000 target/page-test
 //
