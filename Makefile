@@ -15,7 +15,7 @@ export ASSETS_DIR
 export LLAMA_SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test-sdk test-page test test-python test-engines wheel test-backends capi test-llama assets bench load soak lint fmt-check clippy doc-check cargo-is-there
+.PHONY: help demo serve test-sdk test-page test test-python test-engines wheel test-backends test-llama-cpp capi test-llama assets bench load soak lint fmt-check clippy doc-check cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
@@ -63,6 +63,11 @@ test-engines: wheel ## run the plug-ins in the real vLLM and SGLang, and serve a
 
 test-backends: cargo-is-there ## run the tests of the backends with llguidance among them
 	$(CARGO) test -p maskwright --features llguidance --test backends
+
+test-llama-cpp: cargo-is-there ## run the tests of the runtime with its model on top of llama.cpp (needs cmake, a C++ compiler and libclang)
+	@scripts/llama_cpp_needs.sh
+	@scripts/assets.sh smollm2
+	$(CARGO) test -p maskwright-runtime --features llama-cpp
 
 capi: cargo-is-there ## build the C library and put it with its headers into target/capi
 	$(CARGO) build $(CAPI_FLAGS) -p maskwright-capi

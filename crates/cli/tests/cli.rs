@@ -523,6 +523,12 @@ fn serve_says_what_is_wrong_before_it_listens() {
     check(&["serve", "--config", "nothing.toml"], 2, "cannot read nothing.toml");
     check(&["serve", "--max-body", "16X"], 2, "known are K, M and G");
     check(&["serve", "--grammar-backend", "other"], 2, "maskwright, llguidance");
+    check(&["serve", "--runtime", "other"], 2, "maskwright, llama-cpp");
+    #[cfg(not(feature = "llama-cpp"))]
+    for args in [&["serve", "--log", "off"][..], &["generate", "--prompt", "x"]] {
+        let model = ["--runtime", "llama-cpp", "--model", "nothing.gguf"];
+        check(&[args, &model].concat(), 2, "cargo build --features llama-cpp");
+    }
     check(&["serve", "--api-key", "", "--log", "off"], 2, "an API key is empty");
     let both = ["--constrained-json-disable-any-whitespace", "--constrained-json-whitespace-pattern", " "];
     check(&[&["serve"][..], &both].concat(), 2, "cannot be used with");

@@ -2,6 +2,7 @@
 //!
 //! ```sh
 //! cargo run --release -p maskwright-runtime --example speed -- target/assets/smollm2 [threads]
+//! cargo run --release -p maskwright-runtime --example speed --features llama-cpp -- target/assets/smollm2 1 llama-cpp
 //! ```
 //!
 //! Constrained and free runs take turns, and the best of three rounds counts, because machines are shared.
@@ -12,7 +13,7 @@ use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use maskwright::{BoundProgram, Compiler, Constraint};
-use maskwright_runtime::model::{Feed, Llama, LoadOptions, Logits, Model, SequenceId, Wanted};
+use maskwright_runtime::model::{Feed, LoadOptions, Logits, Model, SequenceId, Wanted};
 use maskwright_runtime::scheduler::{Options, Stream};
 use maskwright_runtime::{Loaded, MatcherGuide, Request, Sampling, Scheduler, Usage, What};
 use maskwright_vocab::TokenId;
@@ -29,19 +30,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = arguments.next().unwrap_or_else(|| "target/assets/smollm2".into());
     let threads = arguments.next().and_then(|number| number.parse().ok()).and_then(NonZero::new);
     let begin = Instant::now();
-    let mut loaded = Loaded::open(path, &LoadOptions { threads, context: None })?;
+    let mut loaded = open(&path, LoadOptions { threads, context: None }, arguments.next().as_deref())?;
     let mut out = stdout();
-    writeln!(
-        out,
-        "loaded in {:.1?}, {} MB of weights, {} threads",
-        begin.elapsed(),
-        loaded.model.weight_bytes() >> 20,
-        loaded.model.threads()
-    )?;
+    writeln!(out, "loaded in {:.1?}", begin.elapsed())?;
     let text: Vec<TokenId> = (0..256).map(|at| TokenId(at * 37 % 40_000 + 100)).collect();
-    writeln!(out, "reading 256 tokens: {:.0} tokens/s", best(|| Ok(read(&mut loaded.model, &text)))?)?;
+    writeln!(out, "reading 256 tokens: {:.0} tokens/s", best(|| Ok(read(&mut *loaded.model, &text)))?)?;
     for batch in [1, 4, 16] {
-        let rate = best(|| Ok(write_batch(&mut loaded.model, &text[..CONTEXT], batch)))?;
+        let rate = best(|| Ok(write_batch(&mut *loaded.model, &text[..CONTEXT], batch)))?;
         writeln!(out, "writing, {batch:2} at once, behind {CONTEXT} tokens: {rate:.1} tokens/s")?;
     }
     let compiler = Compiler::new(loaded.tokenizer.vocabulary().clone());
@@ -52,6 +47,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         compare(&scheduler, &prompt, &schema, batch, &mut out)?;
     }
     Ok(())
+}
+
+/// By our own runtime, or by the one that is named.
+fn open(path: &str, options: LoadOptions, runtime: Option<&str>) -> Result<Loaded, Box<dyn Error>> {
+    match runtime {
+        None => Ok(Loaded::open(path, &options)?),
+        #[cfg(feature = "llama-cpp")]
+        Some("llama-cpp") => {
+            let options =
+                maskwright_runtime::model::llama_cpp::Options { load: options, ..Default::default() };
+            Ok(Loaded::open_llama_cpp(path, &options)?)
+        }
+        Some(other) => Err(format!("there is no runtime `{other}` here").into()),
+    }
 }
 
 /// The best of a few rounds.
@@ -68,7 +77,7 @@ fn rate(count: usize, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64()
 }
 
-fn read(model: &mut Llama, text: &[TokenId]) -> f64 {
+fn read(model: &mut dyn Model, text: &[TokenId]) -> f64 {
     let sequence = model.open();
     let begin = Instant::now();
     step(model, &[sequence], text);
@@ -76,7 +85,7 @@ fn read(model: &mut Llama, text: &[TokenId]) -> f64 {
     rate(text.len(), begin.elapsed())
 }
 
-fn write_batch(model: &mut Llama, text: &[TokenId], batch: usize) -> f64 {
+fn write_batch(model: &mut dyn Model, text: &[TokenId], batch: usize) -> f64 {
     let first = model.open();
     step(model, &[first], text);
     let mut all = vec![first];
@@ -95,7 +104,7 @@ fn write_batch(model: &mut Llama, text: &[TokenId], batch: usize) -> f64 {
     rate(steps * batch, time)
 }
 
-fn step(model: &mut Llama, sequences: &[SequenceId], tokens: &[TokenId]) {
+fn step(model: &mut dyn Model, sequences: &[SequenceId], tokens: &[TokenId]) {
     let feeds: Vec<Feed<'_>> =
         sequences.iter().map(|&sequence| Feed { sequence, tokens, wanted: Wanted::Last }).collect();
     // What is fed here fits.

@@ -10,6 +10,8 @@ use maskwright_tokenizers::{Tokenizer, gguf::Header};
 use maskwright_vocab::TokenId;
 use serde_json::Value;
 
+#[cfg(feature = "llama-cpp")]
+use crate::model::llama_cpp;
 use crate::{
     model::{Llama, LoadOptions, Model, weights::LoadError},
     scheduler::{Options, Scheduler},
@@ -23,7 +25,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Loaded {
     /// The model.
-    pub model: Llama,
+    pub model: Box<dyn Model>,
     /// Its tokenizer.
     pub tokenizer: Arc<Tokenizer>,
     /// Its chat template, if it has one.
@@ -35,10 +37,23 @@ pub struct Loaded {
 impl Loaded {
     /// Opens a GGUF file, a folder with exactly one, or a folder with `config.json`, safetensors files and a tokenizer.
     pub fn open(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self, LoadError> {
-        let path = model_path(path.as_ref())?;
+        Self::with(path.as_ref(), |path| Ok(Box::new(Llama::load(path, options)?)))
+    }
+
+    /// Opens a GGUF file, or a folder with exactly one, to be computed by llama.cpp. Tokenizer and template are ours all the same.
+    #[cfg(feature = "llama-cpp")]
+    pub fn open_llama_cpp(path: impl AsRef<Path>, options: &llama_cpp::Options) -> Result<Self, LoadError> {
+        Self::with(path.as_ref(), |path| Ok(Box::new(llama_cpp::LlamaCpp::load(path, options)?)))
+    }
+
+    fn with(
+        path: &Path,
+        load: impl FnOnce(&Path) -> Result<Box<dyn Model>, LoadError>,
+    ) -> Result<Self, LoadError> {
+        let path = model_path(path)?;
         let tokenizer = maskwright_tokenizers::load(&path)?;
         let first = if begins_with_bos(&path)? { tokenizer.bos() } else { None };
-        let model = Llama::load(&path, options)?;
+        let model = load(&path)?;
         let (tokens, width) = (tokenizer.vocabulary().size(), model.width());
         if tokens > width {
             return Err(LoadError::malformed(format!(
@@ -78,7 +93,7 @@ impl Loaded {
 
     /// Starts a scheduler for the model.
     pub fn schedule(self, options: Options) -> Scheduler {
-        Scheduler::start(Box::new(self.model), self.tokenizer.vocabulary().clone(), options)
+        Scheduler::start(self.model, self.tokenizer.vocabulary().clone(), options)
     }
 }
 

@@ -46,7 +46,7 @@ impl Parts {
     /// A model that was loaded, under a name.
     pub fn loaded(loaded: Loaded, name: impl Into<String>) -> Self {
         let Loaded { model, tokenizer, template, first } = loaded;
-        Self { name: name.into(), model: Box::new(model), tokenizer, template, first, format: None }
+        Self { name: name.into(), model, tokenizer, template, first, format: None }
     }
 }
 

@@ -2,17 +2,18 @@
 
 use std::io::{self, Write};
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use maskwright::{StopStream, StopStrings};
-use maskwright_runtime::model::{LoadOptions, Model};
+use maskwright_runtime::model::LoadOptions;
 use maskwright_runtime::scheduler::{Options, Written};
 use maskwright_runtime::text::chat::Conversation;
 use maskwright_runtime::{Loaded, MatcherGuide, Reason, Request, Sampling, Usage, What};
 use maskwright_tokenizers::Tokenizer;
 use serde_json::{Value, json};
 
+use super::model::Runtime;
 use crate::args::{MaybeConstraintArgs, read_text};
 use crate::failure::{Failure, Verdict};
 use crate::paint::{Ink, Paint};
@@ -29,6 +30,9 @@ pub(crate) struct Args {
     /// Threads that compute; by default one less than there are processors
     #[arg(long, value_name = "N", help_heading = "Model")]
     threads: Option<NonZero<usize>>,
+    /// What computes the model
+    #[arg(long, value_name = "NAME", value_enum, default_value_t, help_heading = "Model")]
+    runtime: Runtime,
     /// What the model is asked
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, required_unless_present = "prompt_file")]
     prompt: Option<String>,
@@ -123,12 +127,13 @@ Examples:
   maskwright generate --prompt 'What is the capital of France?'
   maskwright generate --prompt 'When did the Second World War end?' --regex '19[0-9]{2}'
   maskwright generate --prompt 'Describe a cat.' --schema cat.json --temperature 1 --seed 7 > cat.txt
+  maskwright generate --model model.gguf --runtime llama-cpp --prompt 'Name a colour.' --choice red --choice blue
   maskwright generate --model model.gguf --raw --prompt 'Once upon a time' --max-tokens 50 --stop '.'";
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let source = args.constraint.source()?;
     let options = LoadOptions { threads: args.threads, context: None };
-    let loaded = Loaded::open(find(&args.model)?, &options).map_err(sentence)?;
+    let loaded = args.runtime.open(&args.model, options, args.sampling.answers)?;
     let mut request = args.sampling.request(args.tokens(&loaded)?);
     if let Some(source) = &source {
         let compiled = source.compile(loaded.tokenizer.vocabulary().clone())?;
@@ -160,21 +165,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
 
 fn sentence(error: impl std::fmt::Display) -> Failure {
     Failure::sentence(error.to_string())
-}
-
-/// Where `make assets` puts the model that is used by default.
-const FETCHED: &str = "target/assets/smollm2";
-
-/// The file or folder that is meant by `--model`.
-pub(crate) fn find(model: &Path) -> Result<PathBuf, Failure> {
-    if model.as_os_str() != "smollm2" || model.exists() {
-        return Ok(model.to_owned());
-    }
-    let fetched = PathBuf::from(FETCHED);
-    if fetched.is_dir() {
-        return Ok(fetched);
-    }
-    Err(Failure::sentence(format!("{FETCHED} is not there; run `make assets`, or give --model PATH")))
 }
 
 impl Args {

@@ -9,6 +9,8 @@ pub(crate) mod forced;
 pub(crate) mod generate;
 pub(crate) mod index;
 pub(crate) mod mask;
+#[cfg(feature = "runtime")]
+mod model;
 pub(crate) mod pcfg;
 pub(crate) mod schema_to_regex;
 #[cfg(feature = "server")]

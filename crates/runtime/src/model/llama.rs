@@ -22,7 +22,7 @@ use maskwright_vocab::TokenId;
 use super::{
     Config, Feed, Logits, Model, ModelError, SequenceId,
     blocks::{Blocks, Tiles, Way, Work},
-    gguf,
+    check_feeds, gguf,
     kernel::{Angles, Spread, add, dot, gated, norm, product, softmax},
     kv::{Cache, Layout, Part},
     safetensors,
@@ -106,28 +106,6 @@ impl Llama {
         self.sequences.insert(id, cache);
         id
     }
-
-    /// Everything that can be wrong with a step.
-    fn check(&self, feeds: &[Feed<'_>]) -> Result<(), ModelError> {
-        let mut seen = HashSet::new();
-        for feed in feeds {
-            let length = self.cache(feed.sequence)?.len() + feed.tokens.len();
-            if !seen.insert(feed.sequence) {
-                return Err(ModelError::Twice(feed.sequence));
-            }
-            if feed.tokens.is_empty() {
-                return Err(ModelError::NoTokens(feed.sequence));
-            }
-            if length > self.config.context {
-                return Err(ModelError::Full { length, context: self.config.context });
-            }
-            let tokens = self.config.tokens;
-            if let Some(&token) = feed.tokens.iter().find(|token| token.index() >= tokens) {
-                return Err(ModelError::NoToken { token, tokens });
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Model for Llama {
@@ -170,7 +148,7 @@ impl Model for Llama {
     }
 
     fn step(&mut self, feeds: &[Feed<'_>], logits: &mut Logits) -> Result<(), ModelError> {
-        self.check(feeds)?;
+        check_feeds(feeds, self.config.context, self.config.tokens, |id| Ok(self.cache(id)?.len()))?;
         if feeds.is_empty() {
             logits.reset(0, self.config.tokens);
             return Ok(());
@@ -247,7 +225,8 @@ impl Threads {
     }
 }
 
-fn default_threads() -> usize {
+/// One less than there are processors, because others want to work while the model does.
+pub(super) fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1))
 }
 

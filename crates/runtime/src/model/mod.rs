@@ -12,10 +12,12 @@
 //! ```
 //!
 //! That is why batching pays: at one token a step nearly all the time goes into reading the weights from memory, and they
-//! are read once for everybody. Each row is computed as if it were alone, so **a batch changes no bit of the result**.
+//! are read once for everybody. Each row is computed as if it were alone: with the model of [`llama`], **a batch changes no bit of
+//! the result**.
 //!
 //! A sequence can be [forked](Model::fork) at any length, which shares what was computed, and
-//! [truncated](Model::truncate), which forgets its end. [`llama`] is the one model here; tests have a fake.
+//! [truncated](Model::truncate), which forgets its end. [`llama`] is the model here; built with the feature `llama-cpp`, there is
+//! also one on top of llama.cpp, in `llama_cpp`. Tests have a fake.
 
 mod blocks;
 pub mod config;
@@ -24,10 +26,12 @@ mod gguf;
 mod kernel;
 mod kv;
 pub mod llama;
+#[cfg(feature = "llama-cpp")]
+pub mod llama_cpp;
 mod safetensors;
 pub mod weights;
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use maskwright_vocab::TokenId;
 
@@ -121,7 +125,7 @@ impl Logits {
 /// What a model does; see the [module](self).
 ///
 /// A call that fails has changed nothing.
-pub trait Model: Send {
+pub trait Model: fmt::Debug + Send {
     /// How many logits a row has. At least as many as the vocabulary has tokens.
     fn width(&self) -> usize;
 
@@ -148,6 +152,33 @@ pub trait Model: Send {
 
     /// Bytes that the keys and values of all sequences hold. Shared parts are counted once.
     fn cache_bytes(&self) -> usize;
+}
+
+/// What can be wrong with the feeds of a step, whatever the model: `length` tells how many tokens a sequence has, and `tokens` how many
+/// the model knows.
+fn check_feeds(
+    feeds: &[Feed<'_>],
+    context: usize,
+    tokens: usize,
+    length: impl Fn(SequenceId) -> Result<usize, ModelError>,
+) -> Result<(), ModelError> {
+    let mut seen = HashSet::new();
+    for feed in feeds {
+        let length = length(feed.sequence)? + feed.tokens.len();
+        if !seen.insert(feed.sequence) {
+            return Err(ModelError::Twice(feed.sequence));
+        }
+        if feed.tokens.is_empty() {
+            return Err(ModelError::NoTokens(feed.sequence));
+        }
+        if length > context {
+            return Err(ModelError::Full { length, context });
+        }
+        if let Some(&token) = feed.tokens.iter().find(|token| token.index() >= tokens) {
+            return Err(ModelError::NoToken { token, tokens });
+        }
+    }
+    Ok(())
 }
 
 /// Why a step was refused.
@@ -181,6 +212,29 @@ pub enum ModelError {
         /// How many there are.
         length: usize,
     },
+    /// As many sequences hold tokens as the model can tell apart.
+    NoSlot {
+        /// How many these are.
+        sequences: usize,
+    },
+    /// The cache that all sequences share has too few free places.
+    NoRoom {
+        /// How many tokens were fed.
+        asked: usize,
+        /// How many places are free.
+        free: usize,
+        /// How many there are.
+        tokens: usize,
+    },
+    /// The library that computes the model failed, and said this.
+    Failed(String),
+}
+
+impl ModelError {
+    /// Whether it would work if other sequences were closed.
+    pub fn is_shortage(&self) -> bool {
+        matches!(self, Self::NoSlot { .. } | Self::NoRoom { .. })
+    }
 }
 
 impl fmt::Display for ModelError {
@@ -203,6 +257,15 @@ impl fmt::Display for ModelError {
             Self::TooShort { asked, length } => {
                 write!(f, "{asked} tokens were asked for, but the sequence has {length}")
             }
+            Self::NoSlot { sequences } => write!(
+                f,
+                "the model can tell {sequences} texts apart, and all of them are taken; try again later, or load it for more"
+            ),
+            Self::NoRoom { asked, free, tokens } => write!(
+                f,
+                "{asked} tokens were to be read, but {free} of the {tokens} places that all texts share are free; try again later, or load the model with more"
+            ),
+            Self::Failed(reason) => write!(f, "the model could not be computed: {reason}"),
         }
     }
 }

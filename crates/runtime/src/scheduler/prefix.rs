@@ -4,12 +4,15 @@
 //! answer ends, its text is kept for a while, and a prompt starts from the text – kept or running – with which it has
 //! the longest beginning in common. Keys and values of a beginning do not depend on what follows, so the result is
 //! the same to the last bit.
+//!
+//! Some models have room for so much only. What is kept is in nobody's way there: when a model runs short, [`Kept::make_room`] lets go of
+//! one text after the other until it has enough.
 
 use std::collections::VecDeque;
 
 use maskwright_vocab::TokenId;
 
-use crate::model::{Model, SequenceId};
+use crate::model::{Model, ModelError, SequenceId};
 
 /// The texts that are kept, oldest first.
 #[derive(Debug)]
@@ -45,6 +48,23 @@ impl Kept {
         self.texts.push_back(Text { sequence, tokens });
         while self.texts.len() > self.max_texts || self.tokens > self.max_tokens {
             self.remove(model, 0);
+        }
+    }
+
+    /// Asks the model for something, and lets go of texts as long as it has no room for that. One text can be spared.
+    pub(super) fn make_room<T>(
+        &mut self,
+        model: &mut dyn Model,
+        spared: Option<SequenceId>,
+        mut ask: impl FnMut(&mut dyn Model) -> Result<T, ModelError>,
+    ) -> Result<T, ModelError> {
+        loop {
+            let error = match ask(model) {
+                Err(error) if error.is_shortage() => error,
+                result => return result,
+            };
+            let oldest = self.texts.iter().position(|text| Some(text.sequence) != spared);
+            self.remove(model, oldest.ok_or(error)?);
         }
     }
 

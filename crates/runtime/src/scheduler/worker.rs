@@ -18,7 +18,7 @@ use super::{
     prefix::{Kept, common},
 };
 use crate::{
-    model::{Feed, Logits, Model, Wanted},
+    model::{Feed, Logits, Model, SequenceId, Wanted},
     sampler::Sampler,
 };
 
@@ -42,6 +42,13 @@ pub(super) struct Worker {
 struct Part {
     answer: usize,
     end: usize,
+}
+
+/// Why a step was not computed.
+struct Unfed {
+    failure: Failure,
+    /// Whether it might be with fewer answers.
+    is_shortage: bool,
 }
 
 impl Worker {
@@ -193,20 +200,20 @@ impl Worker {
 
     /// A sequence for a prompt, and how much of it the sequence has read already: all but the last token at most, because
     /// somebody must be asked what follows it.
-    fn open(
-        &mut self,
-        prompt: &[maskwright_vocab::TokenId],
-    ) -> Result<(crate::model::SequenceId, usize), String> {
+    fn open(&mut self, prompt: &[maskwright_vocab::TokenId]) -> Result<(SequenceId, usize), String> {
         let wanted = &prompt[..prompt.len() - 1];
         let running =
             self.answers.iter().map(|answer| (answer.sequence, common(&answer.tokens[..answer.fed], wanted)));
         let best = running.chain(self.kept.longest(wanted)).max_by_key(|&(_, length)| length);
-        match best.filter(|&(_, length)| length > 0) {
-            Some((sequence, length)) => {
-                let fork = self.model.fork(sequence, length).map_err(|error| error.to_string())?;
-                Ok((fork, length))
-            }
-            None => Ok((self.model.open(), 0)),
+        let Some((sequence, length)) = best.filter(|&(_, length)| length > 0) else {
+            return Ok((self.model.open(), 0));
+        };
+        let fork = |model: &mut dyn Model| model.fork(sequence, length);
+        match self.kept.make_room(&mut *self.model, Some(sequence), fork) {
+            Ok(fork) => Ok((fork, length)),
+            // There is no room for both, but there may be without the text that the prompt begins like.
+            Err(error) if error.is_shortage() => Ok((self.model.open(), 0)),
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -229,7 +236,15 @@ impl Worker {
         let begin = Instant::now();
         match result {
             Ok(()) => self.choose(&parts, &mut ends),
-            Err(failure) => ends = parts.iter().map(|part| (part.answer, Err(failure.clone()))).collect(),
+            Err(Unfed { failure, is_shortage }) => {
+                // Without the one that came last, the others may have room: they try again.
+                let failed = if is_shortage { &parts[parts.len() - 1..] } else { &parts[..] };
+                for part in failed {
+                    if !is_ending(&ends, part.answer) {
+                        ends.push((part.answer, Err(failure.clone())));
+                    }
+                }
+            }
         }
         self.statistics.sample += begin.elapsed();
         self.end(ends);
@@ -281,9 +296,9 @@ impl Worker {
         failed
     }
 
-    /// Feeds the model.
-    fn feed(&mut self, parts: &[Part]) -> Result<(), Failure> {
-        let Self { model, answers, logits, statistics, .. } = self;
+    /// Feeds the model. Texts that are only kept make room if there is too little.
+    fn feed(&mut self, parts: &[Part]) -> Result<(), Unfed> {
+        let Self { model, answers, kept, logits, statistics, .. } = self;
         let feeds: Vec<Feed<'_>> = parts
             .iter()
             .map(|part| {
@@ -292,9 +307,16 @@ impl Worker {
                 Feed { sequence: answer.sequence, tokens: &answer.tokens[answer.fed..part.end], wanted }
             })
             .collect();
-        catch_unwind(AssertUnwindSafe(|| model.step(&feeds, logits)))
-            .map_err(|panic| Failure::Internal(panic_message(panic.as_ref())))?
-            .map_err(|error| Failure::Model(error.to_string()))?;
+        let step = || kept.make_room(&mut **model, None, |model| model.step(&feeds, logits));
+        catch_unwind(AssertUnwindSafe(step))
+            .map_err(|panic| Unfed {
+                failure: Failure::Internal(panic_message(panic.as_ref())),
+                is_shortage: false,
+            })?
+            .map_err(|error| Unfed {
+                failure: Failure::Model(error.to_string()),
+                is_shortage: error.is_shortage(),
+            })?;
         for part in parts {
             let answer = &mut answers[part.answer];
             let read = part.end.min(answer.shared.prompt).saturating_sub(answer.fed);
@@ -314,7 +336,7 @@ impl Worker {
             }
             let this = row;
             row += 1;
-            if ends.iter().any(|(answer, _)| *answer == part.answer) {
+            if is_ending(ends, part.answer) {
                 continue;
             }
             let same = match self.branch(part.answer) {
@@ -357,18 +379,23 @@ impl Worker {
         let start = self.answers.len();
         let origin = &mut self.answers[index];
         let others = std::mem::take(&mut origin.others);
-        let mut branches = Vec::new();
-        for (number, (sampler, text)) in others.into_iter().enumerate() {
+        let mut guides = Vec::new();
+        for _ in &others {
             let fork = || origin.guide.as_ref().map(|guide| guide.fork());
             let guide = catch_unwind(AssertUnwindSafe(fork))
                 .map_err(|panic| Failure::Internal(panic_message(panic.as_ref())))?;
+            guides.push(guide);
+        }
+        let sequences = self.fork(index, others.len())?;
+        let origin = &self.answers[index];
+        let mut branches = Vec::new();
+        for (number, ((sampler, text), (guide, sequence))) in
+            others.into_iter().zip(guides.into_iter().zip(sequences)).enumerate()
+        {
             branches.push(Answer {
                 shared: origin.shared.clone(),
                 number: number + 1,
-                sequence: self
-                    .model
-                    .fork(origin.sequence, origin.fed)
-                    .map_err(|error| Failure::Model(error.to_string()))?,
+                sequence,
                 tokens: origin.tokens.clone(),
                 fed: origin.fed,
                 sampler,
@@ -385,6 +412,25 @@ impl Worker {
         }
         self.answers.extend(branches);
         Ok(start..self.answers.len())
+    }
+
+    /// So many sequences that go on where the sequence of an answer stands; or none, if there is not room for all.
+    fn fork(&mut self, index: usize, count: usize) -> Result<Vec<SequenceId>, Failure> {
+        let Self { model, answers, kept, .. } = self;
+        let (sequence, length) = (answers[index].sequence, answers[index].fed);
+        let mut forks = Vec::new();
+        for _ in 0..count {
+            match kept.make_room(&mut **model, None, |model| model.fork(sequence, length)) {
+                Ok(fork) => forks.push(fork),
+                Err(error) => {
+                    for fork in forks {
+                        model.close(fork);
+                    }
+                    return Err(Failure::Model(error.to_string()));
+                }
+            }
+        }
+        Ok(forks)
     }
 
     /// Tells answers that they have ended, and takes them out.
@@ -406,4 +452,9 @@ impl Worker {
         self.statistics.cache_bytes = self.model.cache_bytes();
         *self.shared.statistics.lock().unwrap_or_else(PoisonError::into_inner) = self.statistics;
     }
+}
+
+/// Whether an answer is among those that end.
+fn is_ending(ends: &[(usize, Outcome)], answer: usize) -> bool {
+    ends.iter().any(|(ending, _)| *ending == answer)
 }

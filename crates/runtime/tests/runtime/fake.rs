@@ -59,9 +59,21 @@ pub(crate) struct Fake {
     pub(crate) gate: Option<mpsc::Receiver<()>>,
     /// A token that makes the model panic.
     pub(crate) poison: Option<TokenId>,
+    /// The most tokens of all texts together, and the most texts that have any.
+    pub(crate) room: Option<(usize, usize)>,
 }
 
 impl Fake {
+    /// Whether so many texts, and so many tokens, can be added.
+    fn check_room(&self, texts: usize, asked: usize) -> Result<(), ModelError> {
+        let Some((tokens, sequences)) = self.room else { return Ok(()) };
+        if self.texts.values().filter(|text| !text.is_empty()).count() + texts > sequences {
+            return Err(ModelError::NoSlot { sequences });
+        }
+        let free = tokens - self.cache_bytes();
+        if asked > free { Err(ModelError::NoRoom { asked, free, tokens }) } else { Ok(()) }
+    }
+
     fn write(&self, text: &[TokenId], row: &mut [f32]) {
         if text[0] == TokenId(2) {
             let at = text.len() - self.prompt;
@@ -97,6 +109,7 @@ impl Model for Fake {
         let text = self.texts.get(&of).ok_or(ModelError::NoSequence(of))?;
         let text =
             text.get(..length).ok_or(ModelError::TooShort { asked: length, length: text.len() })?.to_vec();
+        self.check_room(usize::from(length > 0), length)?;
         let id = self.open();
         self.texts.insert(id, text);
         Ok(id)
@@ -128,6 +141,9 @@ impl Model for Fake {
             log.longest = log.longest.max(feeds.iter().map(|feed| feed.tokens.len()).max().unwrap_or(0));
             log.fed += feeds.iter().map(|feed| feed.tokens.len()).sum::<usize>();
         }
+        let is_new = |feed: &&Feed<'_>| self.texts.get(&feed.sequence).is_some_and(Vec::is_empty);
+        let asked = feeds.iter().map(|feed| feed.tokens.len()).sum();
+        self.check_room(feeds.iter().filter(is_new).count(), asked)?;
         let mut rows = Vec::new();
         for feed in feeds {
             assert!(!feed.tokens.iter().any(|token| Some(*token) == self.poison), "poisoned");

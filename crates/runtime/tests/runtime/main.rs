@@ -9,6 +9,9 @@
 
 mod fake;
 mod files;
+mod laws;
+#[cfg(feature = "llama-cpp")]
+mod llama_cpp;
 mod model;
 mod reference;
 mod scheduler;

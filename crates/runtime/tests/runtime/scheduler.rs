@@ -486,3 +486,64 @@ fn the_end_of_a_scheduler() {
     dropping.join().unwrap();
     assert!(streams.all(|stream| one(stream).end == Some(Err(Failure::Stopped))));
 }
+
+/// A model with so much room, and a gate that is closed until all requests are there.
+fn narrow(room: (usize, usize)) -> (Fake, mpsc::Sender<()>) {
+    let (permits, gate) = mpsc::channel();
+    (Fake { room: Some(room), gate: Some(gate), ..Fake::default() }, permits)
+}
+
+#[test]
+fn texts_that_are_only_kept_make_room() {
+    let (free, _) = start(Fake::default(), Options::default());
+    let expected: Vec<Told> = (0..8).map(|seed| one(free.stream(random(seed)).unwrap())).collect();
+    // Each text has at most 16 tokens of prompt and 42 of answer, so that two do not fit; or there is a place for one text alone.
+    for room in [(60, 16), (1000, 1), (1000, 2)] {
+        let (narrow, log) = start(Fake { room: Some(room), ..Fake::default() }, Options::default());
+        for (seed, expected) in expected.iter().enumerate() {
+            let told = one(narrow.stream(random(seed as u64)).unwrap());
+            assert_eq!((&told.tokens, &told.end), (&expected.tokens, &expected.end), "{room:?}");
+        }
+        narrow.finish();
+        assert!(log.lock().unwrap().open <= room.1);
+    }
+}
+
+#[test]
+fn a_model_without_room_ends_the_last_request_alone() {
+    for room in [(110, 16), (1000, 2)] {
+        let (fake, permits) = narrow(room);
+        let (scheduler, _) = start(fake, Options::default());
+        // Texts of 56 tokens and of different beginnings, so that two of them go to the end.
+        let request = |first: &str| {
+            let mut request = random(0);
+            request.prompt = bytes(first);
+            request.prompt.insert(0, TokenId(1));
+            request.max_tokens = Some(50);
+            request
+        };
+        let streams = ["first", "other", "third"].map(|text| scheduler.stream(request(text)).unwrap());
+        drop(permits);
+        let [first, other, third] = streams.map(one);
+        assert_eq!((first.end, other.end), (Some(Ok(Reason::Length)), Some(Ok(Reason::Length))), "{room:?}");
+        let Some(Err(Failure::Model(reason))) = third.end else { panic!("{room:?}: {:?}", third.end) };
+        assert!(reason.contains("try again later"), "{reason}");
+        // There is room again.
+        assert_eq!(one(scheduler.stream(request("third")).unwrap()).end, Some(Ok(Reason::Length)));
+    }
+}
+
+#[test]
+fn answers_that_do_not_all_fit_leave_nothing_behind() {
+    let (scheduler, log) = start(Fake { room: Some((1000, 3)), ..Fake::default() }, Options::default());
+    let mut four = random(1);
+    four.answers = 4;
+    let told = listen(scheduler.stream(four).unwrap(), 4);
+    assert!(matches!(told[0].end, Some(Err(Failure::Model(_)))), "{:?}", told[0].end);
+    let mut three = random(2);
+    three.answers = 3;
+    let told = listen(scheduler.stream(three).unwrap(), 3);
+    assert!(told.iter().all(|told| told.end == Some(Ok(Reason::Length))), "{told:?}");
+    scheduler.finish();
+    assert!(log.lock().unwrap().open <= 3);
+}

@@ -164,6 +164,7 @@ fn byte_char(byte: u8) -> char {
     char::from_u32(0x100 + before as u32).unwrap()
 }
 
+#[derive(Debug)]
 struct Fake {
     texts: BTreeMap<SequenceId, Vec<TokenId>>,
     next: u64,

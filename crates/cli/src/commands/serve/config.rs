@@ -5,6 +5,8 @@ use std::{num::NonZero, path::PathBuf, time::Duration};
 use clap::ValueEnum;
 use serde::Deserialize;
 
+use crate::commands::model::Runtime;
+
 /// Everything that can be set. In a file the names are those of the flags, without the dashes in front.
 #[derive(Debug, Clone, Default, clap::Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -15,6 +17,9 @@ pub(crate) struct Config {
     /// What clients call the model [default: the name of the file or folder]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) name: Option<String>,
+    /// What computes the model [default: maskwright]
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
+    pub(crate) runtime: Option<Runtime>,
     /// Threads that compute [default: one less than there are processors]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) threads: Option<NonZero<usize>>,
@@ -120,6 +125,7 @@ impl Config {
         Self {
             model: self.model.or(file.model),
             name: self.name.or(file.name),
+            runtime: self.runtime.or(file.runtime),
             threads: self.threads.or(file.threads),
             context: self.context.or(file.context),
             max_batch: self.max_batch.or(file.max_batch),
@@ -212,7 +218,7 @@ mod tests {
     #[test]
     fn flags_come_before_the_file() {
         let file: Config = toml::from_str(
-            "model = \"a.gguf\"\nport = 1\nmax-body = \"1K\"\nconstrained-json-disable-any-whitespace = true\napi-key = [\"x\"]",
+            "model = \"a.gguf\"\nruntime = \"llama-cpp\"\nport = 1\nmax-body = \"1K\"\nconstrained-json-disable-any-whitespace = true\napi-key = [\"x\"]",
         )
         .unwrap();
         let flags = Config {
@@ -225,6 +231,7 @@ mod tests {
             (both.port, both.max_body, both.api_key),
             (Some(2), Some(Size(1024)), vec!["x".to_owned()])
         );
+        assert_eq!(both.runtime, Some(Runtime::LlamaCpp));
         assert!(!both.constrained_json_disable_any_whitespace);
         assert!(toml::from_str::<Config>("prot = 1").unwrap_err().to_string().contains("prot"));
     }

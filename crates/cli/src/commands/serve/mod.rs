@@ -20,7 +20,6 @@ use maskwright_runtime::{Loaded, model::LoadOptions, scheduler::Options};
 use maskwright_server::{Engine, Parts, Server, Settings};
 
 use self::config::{Backend, Config, Log, seconds};
-use super::generate::find;
 use crate::args::read_text;
 use crate::failure::{Failure, Verdict};
 
@@ -61,12 +60,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let model = config.model.clone().unwrap_or_else(|| "smollm2".into());
     let name = config.name.clone().unwrap_or_else(|| name_of(&model));
     let load = LoadOptions { threads: config.threads, context: config.context };
-    let loaded = Loaded::open(find(&model)?, &load).map_err(sentence)?;
+    let scheduling = scheduling(&config);
+    // Each answer has a text, and others are kept.
+    let texts = scheduling.max_batch.saturating_add(scheduling.kept_texts);
+    let loaded = config.runtime.unwrap_or_default().open(&model, load, texts)?;
     let backend = backend(&config, &loaded)?;
     let service = Service::new(compiling(&config)).map_err(sentence)?;
     let mut parts = Parts::loaded(loaded, name.as_str());
     parts.format = config.tool_format.as_deref().map(tool_format).transpose()?;
-    let engine = Engine::start(parts, scheduling(&config), &service, backend).map_err(sentence)?;
+    let engine = Engine::start(parts, scheduling, &service, backend).map_err(sentence)?;
     if let Some(path) = &config.warm {
         warm(path, engine.grammars())?;
     }
