@@ -149,6 +149,10 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
         }
         (Some(pattern), false) => *whitespace = Whitespace::Pattern(pattern.clone()),
         (None, true) => *whitespace = Whitespace::Compact,
+        // It has no other white space than its own, and would refuse every schema.
+        (None, false) if config.grammar_backend == Some(Backend::Llguidance) => {
+            *whitespace = Whitespace::default();
+        }
         (None, false) => {}
     }
     Ok(settings)
@@ -258,4 +262,20 @@ fn start_log(form: Log) {
 
 fn sentence(error: impl std::fmt::Display) -> Failure {
     Failure::sentence(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_is_what_the_backend_can_do() {
+        let whitespace =
+            |config: &Config| settings(config).expect("it is right").options.json_schema.whitespace;
+        assert_eq!(whitespace(&Config::default()), Whitespace::Tidy);
+        let other = Config { grammar_backend: Some(Backend::Llguidance), ..Config::default() };
+        assert_eq!(whitespace(&other), maskwright::Options::default().json_schema.whitespace);
+        let compact = Config { constrained_json_disable_any_whitespace: true, ..other };
+        assert_eq!(whitespace(&compact), Whitespace::Compact);
+    }
 }
