@@ -276,7 +276,7 @@ impl Entry {
         bytes: &Bytes,
     ) -> Self {
         let counts = automaton.counts();
-        let unit = if counts { Action::Unit } else { Action::Pass };
+        let unit = automaton.unit();
         let kinds = alive.loops(automaton, state, unit);
         let kinds = if kinds.len() >= WIDE { kinds } else { Kinds::default() };
         // Inside a string nothing can end, so tokens with control characters leave nothing behind.

@@ -2,7 +2,7 @@
 
 use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use maskwright_vocab::{Trie, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
@@ -278,17 +278,20 @@ impl BoundAutomaton {
     pub(crate) fn entry(&self, state: u32, library: &Library) -> &Entry {
         self.measured.used();
         self.entries[state as usize].get_or_init(|| {
-            let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
-            let twin = self.twin(&self.entries, state, library, &mut alive);
             let (automaton, trie) = (&*self.automaton, library.vocabulary.trie());
-            twin.unwrap_or_else(|| Entry::new(automaton, &mut alive, state, trie, &library.bytes).into())
+            self.twin(&self.entries, automaton.counts(), state, library).unwrap_or_else(|| {
+                Entry::new(automaton, &mut self.alive(), state, trie, &library.bytes).into()
+            })
         })
     }
 
-    /// What is known of a state that no token tells apart from this one.
-    fn twin(&self, entries: &[Slot], state: u32, library: &Library, alive: &mut Alive) -> Option<Arc<Entry>> {
-        let automaton = &*self.automaton;
-        let counts = core::ptr::eq(entries, &raw const *self.entries) && automaton.counts();
+    fn alive(&self) -> MutexGuard<'_, Alive> {
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known, in these places, of a state that no token tells apart from this one.
+    fn twin(&self, entries: &[Slot], counts: bool, state: u32, library: &Library) -> Option<Arc<Entry>> {
+        let (automaton, alive) = (&*self.automaton, &mut *self.alive());
         let (trie, bytes) = (library.vocabulary.trie(), &library.bytes);
         let known = |state: u32| entries[state as usize].get();
         let mut twins = self.twins.lock().unwrap_or_else(PoisonError::into_inner);
@@ -304,8 +307,7 @@ impl BoundAutomaton {
             return self.entry(state, library);
         }
         self.free[state as usize].get_or_init(|| {
-            let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(twin) = self.twin(&self.free, state, library, &mut alive) {
+            if let Some(twin) = self.twin(&self.free, false, state, library) {
                 return twin;
             }
             let bytes = &library.bytes;
@@ -318,7 +320,7 @@ impl BoundAutomaton {
                     return entry.into();
                 }
             }
-            free::read(automaton, &mut alive, state, &library.vocabulary, bytes).into()
+            free::read(automaton, &mut self.alive(), state, &library.vocabulary, bytes).into()
         })
     }
 
@@ -336,7 +338,7 @@ impl BoundAutomaton {
             + self.automaton.heap_bytes()
             + (self.entries.len() + self.free.len()) * size_of::<Slot>()
             + entries.sum::<usize>()
-            + self.alive.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()
+            + self.alive().heap_bytes()
             + self.twins.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()
             + self.parts.heap_bytes()
             + self.parts.iter().map(|(_, entry)| entry.heap_bytes()).sum::<usize>()

@@ -30,6 +30,8 @@ const SHORT: usize = 6;
 /// More pairs of states than this are not looked at, nor more nodes of the trie than that.
 const PAIRS: usize = 2_048;
 const NODES: usize = 32_768;
+/// How many footprints may be made in vain at first, and again with every twin that is found.
+const PATIENCE: u32 = 2;
 
 /// The states of one automaton that may have twins.
 #[derive(Debug)]
@@ -41,9 +43,6 @@ pub(super) struct Twins {
     /// How many more footprints may be made in vain. Where states have no twins, looking for them should cost little.
     patience: u32,
 }
-
-/// How many in vain at first, and again with every twin that is found.
-const PATIENCE: u32 = 2;
 
 impl Default for Twins {
     fn default() -> Self {
@@ -118,7 +117,7 @@ impl Reading<'_> {
     /// All states that tokens lead to, and perhaps more; nothing, if it takes too long.
     fn footprint(&mut self, state: u32) -> Option<Footprint> {
         let Self { automaton, alive, trie, bytes, .. } = self;
-        let unit = if automaton.counts() { Action::Unit } else { Action::Pass };
+        let unit = automaton.unit();
         let mut footprint: Footprint = vec![false; automaton.len()].into();
         footprint[state as usize] = true;
         let mut loops = Vec::new();

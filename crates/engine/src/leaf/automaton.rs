@@ -422,6 +422,11 @@ impl Automaton {
         self.counts
     }
 
+    /// What a character does that is counted, if anything is.
+    pub(crate) fn unit(&self) -> Action {
+        if self.counts { Action::Unit } else { Action::Pass }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.states.len()
     }
