@@ -222,7 +222,50 @@ fn keys_from_a_finite_set() {
     }
 }
 
-/// Keys up to a length that some tokens reach and others do not: too many texts to write out, so the two ways are compared.
+/// Members with keys like this, up to five. There are too many texts to write out, so the two ways are compared, all along random texts,
+/// which must not end in a dead end. Returns how many masks were narrow.
+fn compare_ways(
+    name: &str,
+    key: impl FnOnce(&mut GrammarBuilder) -> ExprId,
+    sample: &[Vec<u8>],
+    rng: &mut Rng,
+) -> usize {
+    let mut g = GrammarBuilder::new();
+    let text = key(&mut g);
+    let key = g.json_string(text);
+    let (key, value) = (g.distinct(key), g.bytes(b":1"));
+    let member = g.seq([key, value]);
+    let root = list(&mut g, member, ("{", "}"), (0, 5), &[]);
+    let program =
+        compile(&finish(g, root), &AutomatonCache::default(), &Limits::default()).expect("it compiles");
+    let vocabulary = vocabulary(rng, sample, 90);
+    let bound = BoundProgram::new(Arc::new(program), Arc::new(Library::new(vocabulary.clone())));
+    let mut narrow = 0;
+    for _ in 0..60 {
+        let (mut matcher, mut written) = (bound.matcher(), Vec::new());
+        loop {
+            let words = mask(&mut matcher, Way::Fast);
+            assert_eq!(words, mask(&mut matcher, Way::Plain), "{name}");
+            let allowed: Vec<TokenId> =
+                vocabulary.ordinary().map(|(id, _)| id).filter(|id| is_set(&words, id.0)).collect();
+            if allowed.is_empty() {
+                assert!(
+                    matcher.is_accepting(),
+                    "{name}: stuck after {:?}",
+                    String::from_utf8_lossy(&written)
+                );
+                break;
+            }
+            narrow += usize::from(allowed.len() < 20);
+            let token = allowed[rng.below(allowed.len())];
+            matcher.accept(token).expect("the mask allows it");
+            written.extend_from_slice(vocabulary.bytes(token));
+        }
+    }
+    narrow
+}
+
+/// Keys up to a length that some tokens reach and others do not.
 #[test]
 fn keys_up_to_a_length() {
     let mut rng = Rng::new(11);
@@ -231,35 +274,28 @@ fn keys_up_to_a_length() {
         .map(|n| format!("{{\"{}\":1, \"ab\":1}}", "a".repeat(*n)).into_bytes())
         .collect();
     for longest in [3, 9, 12, 24] {
-        let mut g = GrammarBuilder::new();
-        let class = g.class(CharSet::from_ranges([('a', 'b')]));
-        let text = g.repeat(class, 0, Some(longest));
-        let key = g.json_string(text);
-        let (key, value) = (g.distinct(key), g.bytes(b":1"));
-        let member = g.seq([key, value]);
-        let root = list(&mut g, member, ("{", "}"), (0, 5), &[]);
-        let program =
-            compile(&finish(g, root), &AutomatonCache::default(), &Limits::default()).expect("it compiles");
-        let vocabulary = vocabulary(&mut rng, &sample, 90);
-        let bound = BoundProgram::new(Arc::new(program), Arc::new(Library::new(vocabulary.clone())));
-        let mut removed = 0;
-        for _ in 0..60 {
-            let mut matcher = bound.matcher();
-            loop {
-                let words = mask(&mut matcher, Way::Fast);
-                assert_eq!(words, mask(&mut matcher, Way::Plain), "up to {longest}");
-                let allowed: Vec<TokenId> =
-                    vocabulary.ordinary().map(|(id, _)| id).filter(|id| is_set(&words, id.0)).collect();
-                if allowed.is_empty() {
-                    assert!(matcher.is_accepting(), "up to {longest}: stuck");
-                    break;
-                }
-                removed += usize::from(allowed.len() < 20);
-                matcher.accept(allowed[rng.below(allowed.len())]).expect("the mask allows it");
-            }
-        }
-        assert!(removed > 50, "too few narrow masks");
+        let key = |g: &mut GrammarBuilder| {
+            let class = g.class(CharSet::from_ranges([('a', 'b')]));
+            g.repeat(class, 0, Some(longest))
+        };
+        let narrow = compare_ways(&format!("up to {longest}"), key, &sample, &mut rng);
+        assert!(narrow > 50, "too few narrow masks");
     }
+}
+
+/// Most keys can go on for ever, but not all: once `a` stands there, no token may begin with it.
+#[test]
+fn keys_of_which_some_go_on() {
+    let sample: Vec<Vec<u8>> =
+        ["{\"a\":1, \"bab\":1}", "{\"\\u0061\":1,\"\\u0062\":1}"].map(|text| text.as_bytes().to_vec()).into();
+    let key = |g: &mut GrammarBuilder| {
+        let (a, b) = (g.bytes(b"a"), g.bytes(b"b"));
+        let class = g.class(CharSet::from_ranges([('a', 'b')]));
+        let more = g.repeat(class, 0, None);
+        let long = g.seq([b, more]);
+        g.alt([a, long])
+    };
+    assert!(compare_ways("some go on", key, &sample, &mut Rng::new(12)) > 50, "too few narrow masks");
 }
 
 #[test]

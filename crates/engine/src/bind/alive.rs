@@ -258,6 +258,6 @@ impl Alive {
 }
 
 /// The kinds of characters whose first bytes a state takes.
-fn first(automaton: &Automaton, state: u32) -> Kinds {
+pub(crate) fn first(automaton: &Automaton, state: u32) -> Kinds {
     automaton.live(state).iter().fold(Kinds::default(), |all, byte| all.or(Kinds::of(byte)))
 }

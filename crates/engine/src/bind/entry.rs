@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 
-use super::alive::Alive;
+use super::alive::{Alive, first};
 use super::bytes::{Bytes, Kinds, begins_character, utf8};
 use crate::leaf::{Action, Automaton};
 
@@ -43,7 +43,7 @@ pub(crate) struct Entry {
     pub(super) bitsets: Box<[OnceLock<Words>]>,
     /// The tokens that end exactly where a counted part is closed, with their units, ascending by units.
     pub(super) closing: Box<[(u32, u32)]>,
-    /// All inner and all closing tokens: what is allowed whatever follows, if nothing is counted.
+    /// All inner and all closing tokens: what is allowed whatever follows, if units do not matter.
     pub(super) unbounded: OnceLock<Words>,
     pub(crate) exits: Exits,
 }
@@ -93,8 +93,10 @@ impl NumberedTrie {
 #[derive(Debug)]
 struct Rests {
     all: NumberedTrie,
-    /// By the units begun before them, ascending. If all have the same number, there is one entry, and it stands for all.
-    by_units: Box<[(u32, Option<NumberedTrie>)]>,
+    /// The units begun before them, the fewest and the most.
+    units: (u32, u32),
+    /// By the units, ascending; worked out where some of them are too few or too many.
+    by_units: OnceLock<Box<[(u32, NumberedTrie)]>>,
 }
 
 /// A rest while rests are collected: a part of their common text, and its token.
@@ -103,6 +105,30 @@ struct Rest {
     start: usize,
     end: usize,
     token: u32,
+}
+
+/// Rests, and the text that they are parts of.
+struct Gathered<'t> {
+    text: &'t [u8],
+    rests: Vec<Rest>,
+}
+
+impl Gathered<'_> {
+    fn build(&self, rests: &[Rest]) -> NumberedTrie {
+        NumberedTrie::build(rests.iter().map(|rest| (&self.text[rest.start..rest.end], rest.token)))
+    }
+
+    fn all(self) -> Rests {
+        let units = || self.rests.iter().map(|rest| rest.units);
+        let units = (units().min().unwrap_or(0), units().max().unwrap_or(0));
+        Rests { all: self.build(&self.rests), units, by_units: OnceLock::new() }
+    }
+
+    fn by_units(mut self) -> Box<[(u32, NumberedTrie)]> {
+        self.rests.sort_by_key(|rest| rest.units);
+        let groups = self.rests.chunk_by(|a, b| a.units == b.units);
+        groups.map(|group| (group[0].units, self.build(group))).collect()
+    }
 }
 
 /// Up to this many units, bitsets are built ahead for the states that matter most.
@@ -150,7 +176,7 @@ pub(super) struct Known<'b> {
 pub(super) enum Stays {
     /// Those that stay in one state. Its loops do this to the units.
     Loop(Action),
-    /// Those that keep the leaf alive, where nothing is counted.
+    /// Those that keep the leaf alive, where there is room for any token.
     Alive,
 }
 
@@ -182,7 +208,6 @@ pub(super) fn read(
 ) -> Exits {
     let mut exits = Exits::default();
     let (first, longest) = known.as_ref().map_or((Kinds::default(), 0), |known| (known.kinds, known.longest));
-    let counts = !matches!(known, Some(Known { below: Stays::Alive, .. }));
     let place = known.is_some().then_some(0);
     let children = trie.children(from);
     let looping = !first.is_empty();
@@ -200,7 +225,7 @@ pub(super) fn read(
             continue;
         }
         let next = step.target();
-        let units = below.units + u32::from(counts && step.action() == Action::Unit);
+        let units = below.units + u32::from(step.action() == Action::Unit);
         let closed = below.closed || step.action() == Action::Close;
         let place = below.place.and_then(|place| utf8(place, byte));
         let characters = below.characters + u32::from(begins_character(byte));
@@ -279,8 +304,12 @@ impl Entry {
         let unit = automaton.unit();
         let kinds = alive.loops(automaton, state, unit);
         let kinds = if kinds.len() >= WIDE { kinds } else { Kinds::default() };
-        // Inside a string nothing can end, so tokens with control characters leave nothing behind.
-        let dead = if automaton.is_string() { Kinds::CONTROLS } else { Kinds::default() };
+        // Inside a string nothing can end, so tokens that die there leave nothing behind. What stays in the loop dies where the loop does.
+        let dead = if automaton.is_string() {
+            Kinds::ALL.without(first(automaton, state))
+        } else {
+            Kinds::default()
+        };
         let known = Known { bytes, alive, kinds, longest: usize::MAX, dead, below: Stays::Loop(unit) };
         let mut entry = Self::read(automaton, state, trie, 0, Some(known));
         if kinds.is_empty() {
@@ -335,19 +364,21 @@ impl Entry {
         }
     }
 
-    /// For a state where nothing is counted: inner tokens as a bitset, more of them, and those that close ([`super::free`]).
+    /// For a state with room for any token: inner tokens as a bitset, more of them, and those that close, with their units
+    /// ([`super::free`]).
     pub(crate) fn free(
         run: Option<Vec<u32>>,
         inner: Vec<u32>,
-        closing: Vec<u32>,
+        mut closing: Vec<(u32, u32)>,
         exits: Exits,
         bytes: &Bytes,
     ) -> Self {
         let is_wide = run.is_some() || inner.len() >= MANY;
+        closing.sort_unstable();
         let unbounded = if is_wide {
             let mut words = run.unwrap_or_else(|| vec![0; bytes.words()]);
             set_bits(&mut words, &inner);
-            set_bits(&mut words, &closing);
+            closing.iter().for_each(|&(_, token)| words[token as usize / 32] |= 1 << (token % 32));
             OnceLock::from(Words::from(words))
         } else {
             OnceLock::new()
@@ -358,7 +389,7 @@ impl Entry {
             inner_ends: [inner.len() as u32].into(),
             inner: inner.into(),
             bitsets: [OnceLock::new()].into(),
-            closing: closing.into_iter().map(|token| (0, token)).collect(),
+            closing: closing.into(),
             unbounded,
             exits,
         }
@@ -368,7 +399,7 @@ impl Entry {
     pub(crate) fn inner(&self, room: u32, bytes: &Bytes) -> Tokens<'_> {
         let at = (room as usize).min(self.inner_ends.len() - 1);
         let few = &self.inner[..self.inner_ends[at] as usize];
-        if self.run.is_none() && few.len() < MANY {
+        if self.run.is_none() && few.len() < MANY && self.free_words().is_none() {
             Tokens::Few(few)
         } else {
             Tokens::Many(self.bitset_at(at, bytes))
@@ -398,8 +429,20 @@ impl Entry {
         })
     }
 
+    /// All that there is of many tokens, in an entry for a state with room for any token.
+    fn free_words(&self) -> Option<&Words> {
+        if self.run.is_none() && self.inner.is_empty() { self.unbounded.get() } else { None }
+    }
+
     fn bitset_at(&self, at: usize, bytes: &Bytes) -> &Words {
         self.bitsets[at].get_or_init(|| {
+            if let Some(words) = self.free_words() {
+                let mut words = words.to_vec();
+                self.closing
+                    .iter()
+                    .for_each(|&(_, token)| words[token as usize / 32] &= !(1 << (token % 32)));
+                return words.into();
+            }
             let inside = &self.inner[..self.inner_ends[at] as usize];
             let mut words = match &self.run {
                 Some(run) if run.tail as usize > at => vec![0; bytes.words()],
@@ -472,17 +515,21 @@ impl Exits {
         trie: &Trie,
     ) -> impl Iterator<Item = &'e NumberedTrie> {
         let by_byte = self.rests.get_or_init(|| (0..256).map(|_| OnceLock::new()).collect());
-        let rests = by_byte[byte as usize].get_or_init(|| Box::new(self.gather(byte, trie)));
-        let most = rests.by_units.last().map_or(0, |(units, _)| *units);
-        let all = (need == 0 && room >= most).then_some(&rests.all);
-        let some = if all.is_some() { &[][..] } else { &rests.by_units };
-        let some = some.iter().filter(move |(units, _)| (need..=room).contains(units));
-        let some = some.map(|(_, trie)| trie.as_ref().unwrap_or(&rests.all));
+        let rests =
+            by_byte[byte as usize].get_or_init(|| self.gather(byte, trie, |rests| Box::new(rests.all())));
+        let (fewest, most) = rests.units;
+        let all = (need <= fewest && most <= room).then_some(&rests.all);
+        let some = if all.is_some() || most < need || room < fewest {
+            &[][..]
+        } else {
+            rests.by_units.get_or_init(|| self.gather(byte, trie, |rests| rests.by_units()))
+        };
+        let some = some.iter().filter(move |(units, _)| (need..=room).contains(units)).map(|(_, trie)| trie);
         all.into_iter().filter(|rests| rests.trie.len() > 1).chain(some)
     }
 
     /// Collects the rests that begin with a byte, from the trie that was read.
-    fn gather(&self, byte: u8, trie: &Trie) -> Rests {
+    fn gather<T>(&self, byte: u8, trie: &Trie, make: impl FnOnce(Gathered<'_>) -> T) -> T {
         // PERF: all rests in one buffer; there may be thousands.
         let (mut text, mut path) = (Vec::new(), Vec::new());
         let mut found: Vec<Rest> = Vec::new();
@@ -503,15 +550,7 @@ impl Exits {
                 work.extend(trie.children(node).map(|child| (child, depth + 1)));
             }
         }
-        let bytes = |rest: &Rest| &text[rest.start..rest.end];
-        found.sort_unstable_by(|a, b| (a.units, bytes(a), a.token).cmp(&(b.units, bytes(b), b.token)));
-        let build = |rests: &[Rest]| NumberedTrie::build(rests.iter().map(|rest| (bytes(rest), rest.token)));
-        let groups: Vec<&[Rest]> = found.chunk_by(|a, b| a.units == b.units).collect();
-        let by_units = match *groups {
-            [only] => [(only[0].units, None)].into(),
-            _ => groups.iter().map(|group| (group[0].units, Some(build(group)))).collect(),
-        };
-        Rests { all: build(&found), by_units }
+        make(Gathered { text: &text, rests: found })
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -519,9 +558,10 @@ impl Exits {
         let rests = by_byte.iter().filter_map(OnceLock::get).map(|r| {
             r.all.trie.heap_bytes()
                 + r.by_units
+                    .get()
                     .iter()
-                    .filter_map(|(_, r)| r.as_ref())
-                    .map(|r| r.trie.heap_bytes() + 64)
+                    .flat_map(|tries| tries.iter())
+                    .map(|(_, r)| r.trie.heap_bytes() + size_of::<(u32, NumberedTrie)>())
                     .sum::<usize>()
         });
         self.nodes.len() * 8 + rests.sum::<usize>() + size_of_val(by_byte)

@@ -1,4 +1,4 @@
-//! Reading a vocabulary from a state where nothing is counted.
+//! Reading a vocabulary from a state with room for any token.
 //!
 //! The same as [`Entry::new`], and much quicker where most tokens stay in the leaf: tokens of characters that keep it alive, whatever
 //! their order, come from sets that the vocabulary has by kinds of characters ([`super::bytes`]), and subtrees of
@@ -15,14 +15,18 @@ use crate::leaf::Automaton;
 #[derive(Default)]
 struct Tokens {
     inner: Vec<u32>,
-    closing: Vec<u32>,
+    /// With their units.
+    closing: Vec<(u32, u32)>,
 }
 
 impl Found for Tokens {
     #[inline]
-    fn at(&mut self, tokens: &[u32], _state: u32, _units: u32, closed: bool) {
-        let list = if closed { &mut self.closing } else { &mut self.inner };
-        list.extend_from_slice(tokens);
+    fn at(&mut self, tokens: &[u32], _state: u32, units: u32, closed: bool) {
+        if closed {
+            self.closing.extend(tokens.iter().map(|&token| (units, token)));
+        } else {
+            self.inner.extend_from_slice(tokens);
+        }
     }
 
     fn below(&mut self, tokens: &[u32], _state: u32, _units: u32, _characters: u32) {

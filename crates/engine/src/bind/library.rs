@@ -196,7 +196,7 @@ pub(super) type Slot = OnceLock<Arc<Entry>>;
 pub(crate) struct BoundAutomaton {
     automaton: Arc<Automaton>,
     entries: Box<[Slot]>,
-    /// The same where nothing is counted.
+    /// The same where there is room for any token.
     free: Box<[Slot]>,
     distances: OnceLock<Distances>,
     alive: Mutex<Alive>,
@@ -279,7 +279,7 @@ impl BoundAutomaton {
         self.measured.used();
         self.entries[state as usize].get_or_init(|| {
             let (automaton, trie) = (&*self.automaton, library.vocabulary.trie());
-            self.twin(&self.entries, automaton.counts(), state, library).unwrap_or_else(|| {
+            self.twin(&self.entries, true, state, library).unwrap_or_else(|| {
                 Entry::new(automaton, &mut self.alive(), state, trie, &library.bytes).into()
             })
         })
@@ -290,16 +290,16 @@ impl BoundAutomaton {
     }
 
     /// What is known, in these places, of a state that no token tells apart from this one.
-    fn twin(&self, entries: &[Slot], counts: bool, state: u32, library: &Library) -> Option<Arc<Entry>> {
+    fn twin(&self, entries: &[Slot], tails: bool, state: u32, library: &Library) -> Option<Arc<Entry>> {
         let (automaton, alive) = (&*self.automaton, &mut *self.alive());
         let (trie, bytes) = (library.vocabulary.trie(), &library.bytes);
         let known = |state: u32| entries[state as usize].get();
         let mut twins = self.twins.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut reading = Reading { automaton, alive, counts, trie, bytes };
+        let mut reading = Reading { automaton, alive, tails, trie, bytes };
         twins.find(state, |state| known(state).is_some(), &mut reading).and_then(known).cloned()
     }
 
-    /// The same where nothing is counted.
+    /// The same where there is room for any token.
     pub(crate) fn free(&self, state: u32, library: &Library) -> &Entry {
         self.measured.used();
         let automaton = &*self.automaton;

@@ -120,11 +120,21 @@ impl BoundProgram {
         self.automata[leaf as usize].entry_below(state, trie, number, node)
     }
 
-    /// Whether a string can go on from a state of a leaf in more ways than `values`, so that there is always a new one.
-    pub(crate) fn is_endless(&self, leaf: u32, state: u32, count: u32, values: usize) -> bool {
+    /// Whether infinitely many strings go on from a state of a leaf.
+    pub(crate) fn is_endless(&self, leaf: u32, state: u32) -> bool {
         match self.program.leaf(leaf) {
             Leaf::Text(text) => text.is_except(),
             Leaf::Window { automaton, max: u32::MAX, .. } => automaton.endless()[state as usize],
+            Leaf::Window { .. } => false,
+        }
+    }
+
+    /// Whether a string, whatever token comes next, can go on from a state of a leaf in more ways than `values`, so that there is
+    /// always a new one.
+    pub(crate) fn goes_on(&self, leaf: u32, state: u32, count: u32, values: usize) -> bool {
+        match self.program.leaf(leaf) {
+            Leaf::Text(text) => text.is_except(),
+            Leaf::Window { automaton, max: u32::MAX, .. } => automaton.stays_endless()[state as usize],
             // Each length is another value. A token may take up some of them at once.
             leaf @ Leaf::Window { automaton, .. } => {
                 let room = leaf.room().unwrap_or(0).saturating_sub(count.saturating_add(self.horizon));
@@ -138,13 +148,16 @@ impl BoundProgram {
         &self.library
     }
 
-    /// What the vocabulary does in a state of a leaf's automaton, where nothing is counted.
-    pub(crate) fn free(&self, leaf: u32, state: u32) -> &Entry {
-        self.automata[leaf as usize].free(state, &self.library)
-    }
-
-    /// The same by units.
-    pub(crate) fn entry(&self, leaf: u32, state: u32) -> &Entry {
-        self.automata[leaf as usize].entry(state, &self.library)
+    /// What the vocabulary does in a state of a leaf's automaton, if there is room for so many units.
+    pub(crate) fn entry(&self, leaf: u32, state: u32, room: u32) -> &Entry {
+        let bound = &self.automata[leaf as usize];
+        match self.program.leaf(leaf) {
+            // A token can fill the room, or be too long for it.
+            Leaf::Window { automaton, .. } if room < self.horizon + automaton.longest_tail() => {
+                bound.entry(state, &self.library)
+            }
+            Leaf::Window { .. } => bound.free(state, &self.library),
+            Leaf::Text(_) => bound.entry(state, &self.library),
+        }
     }
 }

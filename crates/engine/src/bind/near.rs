@@ -126,7 +126,7 @@ impl Distances {
     }
 }
 
-/// What the vocabulary does in such a state, where nothing is counted; `None` if it takes too long to find out in this way.
+/// What the vocabulary does in such a state, with room for any token; `None` if it takes too long to find out in this way.
 /// `inner` holds the inner tokens of the plain string.
 pub(crate) fn read(
     automaton: &Automaton,
@@ -140,8 +140,8 @@ pub(crate) fn read(
     let mut exits = Exits::default();
     let (mut closing, mut removed) = (Vec::new(), Vec::new());
     let mut visits = 0;
-    let mut work = vec![(trie.children(Trie::ROOT), state, distances.plain[state as usize])];
-    while let Some((children, state, at)) = work.last_mut() {
+    let mut work = vec![(trie.children(Trie::ROOT), state, distances.plain[state as usize], 0)];
+    while let Some((children, state, at, units)) = work.last_mut() {
         let Some(node) = children.next() else {
             work.pop();
             continue;
@@ -157,8 +157,8 @@ pub(crate) fn read(
         }
         if plain.action() == Action::Close {
             if !step.is_dead() {
-                closing.extend_from_slice(trie.tokens(node));
-                exits.add(node, 0, trie.child_bytes(node));
+                closing.extend(trie.tokens(node).iter().map(|&token| (*units, token)));
+                exits.add(node, *units, trie.child_bytes(node));
             }
             continue;
         }
@@ -173,7 +173,8 @@ pub(crate) fn read(
         if is_far && below & bytes::class(b'"') == 0 {
             continue;
         }
-        work.push((trie.children(node), next, plain.target()));
+        let units = *units + u32::from(step.action() == Action::Unit);
+        work.push((trie.children(node), next, plain.target(), units));
     }
     let mut run = inner.to_vec();
     for token in removed {

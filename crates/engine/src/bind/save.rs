@@ -8,7 +8,7 @@
 //! fingerprint of the vocabulary
 //! automata          the first is that of JSON strings, which every process has
 //! tables            for each: what it was made of (the key of the compiler's cache), number of the automaton
-//! for each automaton: entries by state, then entries where nothing is counted;
+//! for each automaton: entries by state, then entries where there is room for any token;
 //!                   states that share one name the first of them
 //! ```
 //! A bitset stands where it is first used; later uses name it by its number. What can be read off quickly is left out: rests,
@@ -30,7 +30,7 @@ use crate::leaf::{Automaton, json_string};
 
 const MAGIC: &[u8; 16] = b"maskwright learn";
 /// To be raised with every change of the format, of the automata, of the entries, or of the keys of the compiler's cache.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 impl Library {
     /// Writes what this library and a cache of tables have learnt.

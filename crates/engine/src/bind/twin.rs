@@ -19,7 +19,7 @@ use maskwright_vocab::Trie;
 
 use super::alive::Alive;
 use super::bytes::{Bytes, Kinds, utf8};
-use crate::leaf::{Action, Automaton, Step};
+use crate::leaf::{Automaton, Step};
 
 /// How many of the states that were read last another one is compared with.
 const RECENT: usize = 4;
@@ -57,8 +57,8 @@ type Footprint = Box<[bool]>;
 pub(super) struct Reading<'a> {
     pub(super) automaton: &'a Automaton,
     pub(super) alive: &'a mut Alive,
-    /// Whether units matter.
-    pub(super) counts: bool,
+    /// Whether it matters how much must follow, because there is not room for any token.
+    pub(super) tails: bool,
     pub(super) trie: &'a Trie,
     pub(super) bytes: &'a Bytes,
 }
@@ -111,7 +111,7 @@ impl Twins {
 
 impl Reading<'_> {
     fn compared(&self) -> Compared<'_> {
-        Compared { automaton: self.automaton, counts: self.counts }
+        Compared { automaton: self.automaton, tails: self.tails }
     }
 
     /// All states that tokens lead to, and perhaps more; nothing, if it takes too long.
@@ -167,7 +167,7 @@ impl Reading<'_> {
 #[derive(Clone, Copy)]
 struct Compared<'a> {
     automaton: &'a Automaton,
-    counts: bool,
+    tails: bool,
 }
 
 impl Compared<'_> {
@@ -204,16 +204,10 @@ impl Compared<'_> {
 
     /// Whether the same bytes lead on, in the same way, and a text can end here or not.
     fn are_alike_at_once(self, pair: (u32, u32)) -> bool {
-        let Self { automaton, counts } = self;
+        let Self { automaton, tails } = self;
         automaton.is_accepting(pair.0) == automaton.is_accepting(pair.1)
-            && (!counts || automaton.tail(pair.0) == automaton.tail(pair.1))
-            && self.rows(pair).all(|steps| self.is_same(steps))
-    }
-
-    fn is_same(self, (a, b): (Step, Step)) -> bool {
-        let is_close = |step: Step| step.action() == Action::Close;
-        a.is_dead() == b.is_dead()
-            && if self.counts { a.action() == b.action() } else { is_close(a) == is_close(b) }
+            && (!tails || automaton.tail(pair.0) == automaton.tail(pair.1))
+            && self.rows(pair).all(|(a, b)| a.is_dead() == b.is_dead() && a.action() == b.action())
     }
 
     fn rows(self, (a, b): (u32, u32)) -> impl Iterator<Item = (Step, Step)> {

@@ -69,8 +69,9 @@ pub(crate) struct Automaton {
     grows: bool,
     /// Some step begins a unit.
     counts: bool,
-    /// See [`endless`](Self::endless).
+    /// See [`endless`](Self::endless) and [`stays_endless`](Self::stays_endless).
     endless: OnceLock<Box<[bool]>>,
+    stays_endless: OnceLock<Box<[bool]>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -256,6 +257,7 @@ impl Automaton {
             grows: false,
             counts,
             endless: OnceLock::new(),
+            stays_endless: OnceLock::new(),
         }
     }
 
@@ -308,6 +310,7 @@ impl Automaton {
             grows,
             counts,
             endless: OnceLock::new(),
+            stays_endless: OnceLock::new(),
         }
     }
 
@@ -321,11 +324,31 @@ impl Automaton {
         self.endless.get_or_init(|| self.endless_states())
     }
 
+    /// For each state, whether infinitely many texts lead on whatever comes next: nothing but the end leads out of the loops.
+    pub(crate) fn stays_endless(&self) -> &[bool] {
+        self.stays_endless.get_or_init(|| {
+            let endless = self.endless();
+            let before =
+                Grouped::new(self.len(), (0..self.len() as u32).flat_map(|state| self.targets(state)));
+            let may_end = |state: &u32| !endless[*state as usize] && !self.live(*state).is_empty();
+            let mut work: Vec<u32> = (1..self.len() as u32).filter(may_end).collect();
+            let mut stays: Box<[bool]> = (0..self.len() as u32).map(|state| !may_end(&state)).collect();
+            while let Some(state) = work.pop() {
+                let before = before.of(state).iter();
+                work.extend(before.filter(|&&before| core::mem::take(&mut stays[before as usize])));
+            }
+            stays
+        })
+    }
+
+    /// The states that bytes lead to, each with this one.
+    fn targets(&self, state: u32) -> impl Iterator<Item = (u32, u32)> + Clone {
+        self.row(state).iter().filter(|step| !step.is_dead()).map(move |step| (step.target(), state))
+    }
+
     fn endless_states(&self) -> Box<[bool]> {
         // States without a way on are taken away until every one that is left has one.
-        let live = |state: u32| {
-            self.row(state).iter().filter(|step| !step.is_dead()).map(move |step| (step.target(), state))
-        };
+        let live = |state: u32| self.targets(state);
         let states = 0..self.len() as u32;
         let mut left: Vec<usize> = states.clone().map(|state| live(state).count()).collect();
         let before = Grouped::new(self.len(), states.flat_map(live));
@@ -487,6 +510,7 @@ impl Automaton {
             grows: flags & 2 != 0,
             counts: any_counts(&steps),
             endless: OnceLock::new(),
+            stays_endless: OnceLock::new(),
             classes,
             steps,
             states: states.into(),

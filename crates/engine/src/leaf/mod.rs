@@ -64,9 +64,7 @@ impl Leaf {
         match self {
             Self::Window { automaton, max: u32::MAX, .. } if Arc::ptr_eq(automaton, json_string()) => true,
             Self::Window { automaton, max: u32::MAX, .. } if automaton.is_string() => {
-                let endless = automaton.endless();
-                let goes_on = |state: u32| endless[state as usize] || automaton.live(state).is_empty();
-                (1..automaton.len() as u32).all(goes_on)
+                automaton.stays_endless()[automaton.start() as usize]
             }
             Self::Window { .. } => false,
             Self::Text(text) => text.is_except(),

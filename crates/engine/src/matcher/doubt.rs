@@ -23,11 +23,12 @@ use core::cmp::Reverse;
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, Trie, number_spelling};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::mask::is_in_string;
-use super::register::{Register, Registers, Remembering};
-use super::stack::{Arena, Frame, Resume, Top};
+use super::register::{self, Register, Registers, Remembering};
+use super::stack::{Arena, Frame, Mark, Resume, Top};
 use super::step::{self, Buffers, NETWORK, Thread};
 use crate::bind::{BoundProgram, ones};
 use crate::compile::network::Callee;
@@ -52,11 +53,20 @@ pub(super) struct Doubt<'m> {
     pub(super) buffers: &'m mut Buffers,
     /// The text so far; longer only while a token is tried.
     pub(super) text: &'m mut Vec<u8>,
+    pub(super) ways: &'m mut Ways,
     pub(super) threads: &'m [Thread],
     /// How many bytes may still be tried in searches.
     pub(super) budget: usize,
     pub(super) words: &'m mut [u32],
 }
+
+/// What searches for new values have found, where nothing of a value is written yet: by the threads, and the frames above the stacks that
+/// the matcher has. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
+/// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
+pub(super) type Ways = FxHashMap<Box<[u32]>, bool>;
+
+/// No more of them are kept.
+const WAYS: usize = 256;
 
 /// Where the text ends.
 struct Place {
@@ -134,9 +144,9 @@ impl Doubt<'_> {
         self.registers.summary(register).simple || is_written
     }
 
-    /// Whether a thread is in a string that can go on in more than so many ways.
+    /// Whether a thread is in a string that can go on in more than so many ways, whatever token comes next.
     fn goes_on(&self, thread: &Thread, values: usize) -> bool {
-        thread.leaf != NETWORK && self.bound.is_endless(thread.leaf, thread.state, thread.count, values)
+        thread.leaf != NETWORK && self.bound.goes_on(thread.leaf, thread.state, thread.count, values)
     }
 
     /// The tokens of the mask, if they are few.
@@ -203,7 +213,17 @@ impl Doubt<'_> {
         let goes_on = place.in_string && self.threads.iter().any(|thread| self.goes_on(thread, SEEN));
         if place.in_value && summary.simple && !goes_on {
             // Values are followed as they are written plainly; other spellings have escapes.
-            let escaped = tokens_with(self.words, bound, b'\\');
+            let mut escaped = tokens_with(self.words, bound, b'\\');
+            if place.in_string
+                && let Some((typed, true)) = self.typed(self.registers.summary(register).longest as usize)
+            {
+                let rests = self.registers.forms(register).filter_map(|form| form.strip_prefix(&*typed));
+                let rests: SmallVec<[&[u8]; 8]> = rests.collect();
+                escaped.retain(|&token| {
+                    let (written, _) = value::prefix(bound.vocabulary().spelling(TokenId(token)));
+                    rests.iter().any(|rest| rest.starts_with(&written[1..]))
+                });
+            }
             self.keep_leading(&escaped);
         }
         if !place.in_string && summary.simple {
@@ -251,10 +271,20 @@ impl Doubt<'_> {
         }
     }
 
+    /// Where the string begins that the text ends in, if it can be a value with a form of up to so many bytes.
+    fn quote(&self, longest: usize) -> Option<usize> {
+        // A character takes up to twelve bytes as an escape, where its form has one at least.
+        value::opening_quote(self.text, longest.saturating_mul(12) + 1)
+    }
+
+    /// The form of what there is of that string, and whether that is all.
+    fn typed(&self, longest: usize) -> Option<(Vec<u8>, bool)> {
+        self.quote(longest).map(|quote| value::prefix(&self.text[quote + 1..]))
+    }
+
     /// The text may end inside a string that was seen.
     fn settle_string(&mut self, register: Register, longest: usize, finite: bool) {
-        // A character takes up to twelve bytes as an escape, where its form has one at least.
-        let Some(quote) = value::opening_quote(self.text, longest.saturating_mul(12) + 1) else { return };
+        let Some(quote) = self.quote(longest) else { return };
         let (typed, is_whole) = value::prefix(&self.text[quote + 1..]);
         let matching: Vec<Vec<u8>> = self
             .registers
@@ -419,7 +449,8 @@ impl Doubt<'_> {
 
     /// Whether everything that has to be new after these bytes can be.
     pub(super) fn leads_on(&mut self, bytes: &[u8]) -> bool {
-        self.attempt(|this, threads| this.steps(bytes, threads) && this.leads_out(threads))
+        let before = (self.arena.mark(), self.registers.mark());
+        self.attempt(|this, threads| this.steps(bytes, threads) && this.leads_out(threads, before))
     }
 
     /// Does something with the threads, and leaves no trace of it.
@@ -452,10 +483,52 @@ impl Doubt<'_> {
         true
     }
 
-    /// Looks for a way out of all values that have to be new.
-    fn leads_out(&mut self, threads: &[Thread]) -> bool {
+    /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
+    fn leads_out(&mut self, threads: &[Thread], before: (Mark, register::Mark)) -> bool {
+        let Some(key) = self.key(threads, before) else { return self.search(threads).unwrap_or(true) };
+        if let Some(&known) = self.ways.get(&*key) {
+            return known;
+        }
+        let Some(found) = self.search(threads) else { return true };
+        if self.ways.len() >= WAYS {
+            self.ways.clear();
+        }
+        self.ways.insert(key.into_vec().into(), found);
+        found
+    }
+
+    /// All that a search depends on, if that is known and nothing is written of a value yet.
+    fn key(
+        &self,
+        threads: &[Thread],
+        (stacks, registers): (Mark, register::Mark),
+    ) -> Option<SmallVec<[u32; 32]>> {
+        let in_string = threads.iter().any(|thread| is_in_string(self.bound.program(), thread));
+        let is_at_start = match self.text.as_slice() {
+            [.., before, b'"'] => !in_string || *before != b'\\',
+            [.., b',' | b':' | b'{' | b'[' | b' ' | b'\n' | b'\r' | b'\t'] => !in_string,
+            _ => false,
+        };
+        if !is_at_start || !self.registers.is_at(registers) {
+            return None;
+        }
+        let mut key = SmallVec::new();
+        for &Thread { leaf, state, count, mut stack } in threads {
+            key.extend_from_slice(&[leaf, state, count]);
+            while Arena::is_newer(stack, stacks) {
+                let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
+                key.extend_from_slice(&[1, frame.raw, frame.count]);
+                stack = below;
+            }
+            key.extend_from_slice(&[0, stack]);
+        }
+        Some(key)
+    }
+
+    /// Looks for a way out; `None` if it takes too long.
+    fn search(&mut self, threads: &[Thread]) -> Option<bool> {
         if threads.iter().any(|thread| self.is_out(thread)) {
-            return true;
+            return Some(true);
         }
         let mut left = SEARCH.min(self.budget);
         let mut path = vec![(threads.to_vec(), self.text.len(), self.order(threads))];
@@ -465,7 +538,7 @@ impl Doubt<'_> {
                 continue;
             };
             if left == 0 {
-                return true;
+                return None;
             }
             left -= 1;
             self.budget -= 1;
@@ -475,17 +548,18 @@ impl Doubt<'_> {
                 continue;
             }
             if path.len() > DEEP || next.iter().any(|thread| self.is_out(thread)) {
-                return true;
+                return Some(true);
             }
             let order = self.order(&next);
             path.push((next, self.text.len(), order));
         }
-        false
+        Some(false)
     }
 
     /// Whether a thread cannot come to a dead end.
     fn is_out(&self, thread: &Thread) -> bool {
-        self.goes_on(thread, SEEN) || self.is_free(thread)
+        let is_endless = || thread.leaf != NETWORK && self.bound.is_endless(thread.leaf, thread.state);
+        is_endless() || self.goes_on(thread, SEEN) || self.is_free(thread)
     }
 
     /// The bytes to try, the last first: what may end something comes before everything else. White space between values leads

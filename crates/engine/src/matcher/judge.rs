@@ -247,7 +247,7 @@ impl Masker<'_> {
             }
             Leaf::Text(_) => (0, u32::MAX),
         };
-        let entry = self.bound.entry(leaf, state);
+        let entry = self.bound.entry(leaf, state, room);
         if is_bulk {
             let bytes = self.bound.library().bytes();
             judge.settle(verdict, |words| {

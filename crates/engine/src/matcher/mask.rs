@@ -278,13 +278,13 @@ impl Masker<'_> {
         let bound = self.bound;
         let vocabulary = bound.vocabulary();
         let (need, room) = units.into_inner();
+        let entry = bound.entry(leaf, state, room);
+        let bytes = bound.library().bytes();
         // A text keeps closing tokens apart, because some of them will be taken back.
         let is_free = match bound.program().leaf(leaf) {
             Leaf::Text(_) => false,
             Leaf::Window { automaton, .. } => need == 0 && room >= bound.horizon() + automaton.longest_tail(),
         };
-        let entry = if is_free { bound.free(leaf, state) } else { bound.entry(leaf, state) };
-        let bytes = bound.library().bytes();
         if is_free && let Some(words) = entry.unbounded(bytes) {
             bases.push(words.clone());
         } else {

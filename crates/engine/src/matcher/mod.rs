@@ -27,7 +27,7 @@ use rustc_hash::FxHashMap;
 
 use self::budget::Count;
 pub use self::budget::{Budget, BudgetError};
-use self::doubt::Doubt;
+use self::doubt::{Doubt, Ways};
 pub use self::draft::{DRAFT_ROOT, DraftError, DraftTree};
 pub use self::forced::{Encode, ForcedText, ForcedTokens, Seam};
 pub use self::info::{StateInfo, ThreadInfo};
@@ -62,6 +62,8 @@ pub struct Matcher {
     /// The whole text, if values have to be remembered, and what is remembered.
     text: Vec<u8>,
     registers: Registers,
+    /// Where searches for new values have led.
+    ways: Ways,
     mask: Option<TokenMask>,
     /// The number of the first token beyond the budget.
     finish: Option<u32>,
@@ -159,6 +161,7 @@ impl Matcher {
             token: Vec::new(),
             text: Vec::new(),
             registers: Registers::default(),
+            ways: Ways::default(),
             mask: None,
             finish: None,
             distances: FxHashMap::default(),
@@ -210,6 +213,7 @@ impl Matcher {
         self.moments.clear();
         self.text.clear();
         self.registers.truncate(register::Mark::default());
+        self.ways.clear();
         let program = self.bound.program();
         let stack = self.arena.push(Frame::FINISH, BOTTOM);
         self.trail.push(Thread::network(program.start(0), stack));
@@ -367,6 +371,7 @@ impl Matcher {
             registers: &mut self.registers,
             buffers: &mut self.buffers,
             text: &mut self.text,
+            ways: &mut self.ways,
             threads: &self.trail[start..],
             budget: if self.way == Way::Fast { doubt::SEARCHES } else { usize::MAX },
             words,
@@ -591,6 +596,7 @@ impl Matcher {
         self.arena.truncate(moment.mark);
         self.arena.token = moment.tokens;
         self.registers.truncate(moment.registers);
+        self.ways.clear();
         self.text.truncate(moment.bytes as usize);
     }
 

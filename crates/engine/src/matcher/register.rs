@@ -113,6 +113,11 @@ impl Registers {
         self.last = None;
     }
 
+    /// Whether nothing was added after a mark.
+    pub(crate) fn is_at(&self, mark: Mark) -> bool {
+        self.entries.len() == mark.entries as usize
+    }
+
     /// Whether nothing is remembered at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()

@@ -149,6 +149,11 @@ impl Arena {
         Mark { nodes: self.nodes.len() as u32, members: self.members.len() as u32 }
     }
 
+    /// Whether a stack was made after a mark.
+    pub(crate) fn is_newer(stack: u32, mark: Mark) -> bool {
+        stack > mark.nodes
+    }
+
     /// Forgets what was made since.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         if mark.members == 0 {
