@@ -9,7 +9,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::alive::Alive;
 use super::bytes::{self, Bytes};
-use super::entry::{Entry, Tokens, Words, bitset};
+use super::entry::{Entry, Tokens, Words, bitset, set_bits};
 use super::free;
 use super::near::{self, Distances};
 use super::twin::{Reading, Twins};
@@ -29,6 +29,8 @@ pub struct Library {
     below: RwLock<FxHashMap<u32, Words>>,
     /// Unions of two bitsets, by their addresses.
     unions: RwLock<FxHashMap<(usize, usize), Union>>,
+    /// Bitsets with more tokens, by a hash of what they were made of.
+    extended: RwLock<FxHashMap<u64, Words>>,
     bytes: Bytes,
     string_body: OnceLock<Words>,
     whole: Whole,
@@ -44,8 +46,9 @@ struct Union {
 
 /// How many automata are kept. Beyond it everything is forgotten; programs in use keep what they have.
 const KEPT: usize = 4_096;
-/// The same for unions of bitsets.
+/// The same for unions of bitsets, and for bitsets with more tokens.
 const UNIONS: usize = 512;
+const EXTENDED: usize = 1_024;
 
 impl Library {
     /// An empty library, but for what every JSON document needs.
@@ -63,6 +66,7 @@ impl Library {
             automata: RwLock::new(known.into_iter().map(by_address).collect()),
             below: RwLock::default(),
             unions: RwLock::default(),
+            extended: RwLock::default(),
             string_body: OnceLock::new(),
             tries: Tries::default(),
         };
@@ -86,9 +90,11 @@ impl Library {
         let automata = self.automata.read().unwrap_or_else(PoisonError::into_inner);
         let unions = self.unions.read().unwrap_or_else(PoisonError::into_inner);
         let below = self.below.read().unwrap_or_else(PoisonError::into_inner);
+        let extended = self.extended.read().unwrap_or_else(PoisonError::into_inner);
         automata.values().map(|bound| bound.heap_bytes()).sum::<usize>()
             + unions.values().map(|union| union.words.len() * 4 + size_of::<Union>()).sum::<usize>()
             + below.values().map(|tokens| tokens.len() * 4 + size_of::<Words>()).sum::<usize>()
+            + extended.values().map(|words| words.len() * 4 + size_of::<(u64, Words)>()).sum::<usize>()
             + self.bytes.heap_bytes()
             + self.whole.heap_bytes()
             + self.tries.heap_bytes()
@@ -170,6 +176,27 @@ impl Library {
             unions.clear();
         }
         unions.insert(key, Union { _of: (a.clone(), b.clone()), words: words.clone() });
+        words
+    }
+
+    /// A bitset and these tokens.
+    pub(crate) fn with_more(&self, base: &Words, tokens: &[u32]) -> Words {
+        let mut words = Words::from(&**base);
+        set_bits(Arc::get_mut(&mut words).expect("nobody else has it yet"), tokens);
+        // Tokens come in the order of a walk, which differs from grammar to grammar.
+        let mixed = tokens.iter().map(|&token| (u64::from(token) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let hash =
+            mixed.fold(base.as_ptr().addr() as u64, |sum, token| sum.wrapping_add(token ^ token >> 29));
+        if let Some(found) = self.extended.read().unwrap_or_else(PoisonError::into_inner).get(&hash)
+            && *found == words
+        {
+            return found.clone();
+        }
+        let mut extended = self.extended.write().unwrap_or_else(PoisonError::into_inner);
+        if extended.len() >= EXTENDED {
+            extended.clear();
+        }
+        extended.insert(hash, words.clone());
         words
     }
 
