@@ -1,6 +1,7 @@
 //! A set of numbers that is nearly always tiny.
 
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 /// Up to this many, looking through a list beats hashing.
 const FEW: usize = 24;
@@ -8,7 +9,7 @@ const FEW: usize = 24;
 /// A set of `u32` that starts as a list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    few: Vec<u32>,
+    few: SmallVec<[u32; FEW]>,
     many: FxHashSet<u32>,
 }
 

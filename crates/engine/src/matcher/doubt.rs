@@ -256,11 +256,15 @@ impl Doubt<'_> {
 
     /// Whether the leaf that a thread is in is a value that must be new.
     fn ends_in_check(&self, thread: &Thread) -> bool {
-        let Top::Frame(frame, _) = self.arena.top(thread.stack) else { return true };
-        match frame.resume() {
-            Resume::At(state) => self.is_check(state),
-            // The value may end further below.
-            Resume::Loop { .. } | Resume::Scope { .. } | Resume::Limit { .. } | Resume::Finish => true,
+        let mut stack = thread.stack;
+        loop {
+            let Top::Frame(frame, below) = self.arena.top(stack) else { return true };
+            match frame.resume() {
+                Resume::At(state) => return self.is_check(state),
+                Resume::Finish => return false,
+                // The value may end further below.
+                Resume::Loop { .. } | Resume::Scope { .. } | Resume::Limit { .. } => stack = below,
+            }
         }
     }
 
@@ -355,8 +359,12 @@ impl Doubt<'_> {
         if !below.iter().any(|token| self.allows(*token)) {
             return;
         }
+        let refused = self.registers.refused();
         if self.is_alive_after(rest) {
-            self.keep_living(&below);
+            // The value may belong to another scope, like the key of an object in an object: then it is new to every thread.
+            if self.registers.refused() > refused {
+                self.keep_living(&below);
+            }
         } else {
             for &token in below.iter() {
                 self.forbid(token);

@@ -60,6 +60,8 @@ pub(crate) struct Registers {
     forms: Vec<u8>,
     /// The last value that was looked at: where its text ends, and its form.
     last: Option<(usize, Vec<u8>)>,
+    /// How many values were not new so far.
+    refused: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +120,11 @@ impl Registers {
         self.entries.len() == mark.entries as usize
     }
 
+    /// How many values were not new, ever since.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused
+    }
+
     /// Whether nothing is remembered at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -154,6 +161,7 @@ impl Registers {
         while let Some(at) = next {
             let entry = &self.entries[at];
             if entry.hash == hash && self.form(entry) == form {
+                self.refused += 1;
                 return None;
             }
             next = entry.older.newest();
