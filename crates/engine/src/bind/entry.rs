@@ -108,12 +108,12 @@ struct Rest {
 }
 
 /// Rests, and the text that they are parts of.
-struct Gathered<'t> {
-    text: &'t [u8],
+struct Gathered {
+    text: Vec<u8>,
     rests: Vec<Rest>,
 }
 
-impl Gathered<'_> {
+impl Gathered {
     fn build(&self, rests: &[Rest]) -> NumberedTrie {
         NumberedTrie::build(rests.iter().map(|rest| (&self.text[rest.start..rest.end], rest.token)))
     }
@@ -378,7 +378,9 @@ impl Entry {
         let unbounded = if is_wide {
             let mut words = run.unwrap_or_else(|| vec![0; bytes.words()]);
             set_bits(&mut words, &inner);
-            closing.iter().for_each(|&(_, token)| words[token as usize / 32] |= 1 << (token % 32));
+            for &(_, token) in &closing {
+                words[token as usize / 32] |= 1 << (token % 32);
+            }
             OnceLock::from(Words::from(words))
         } else {
             OnceLock::new()
@@ -438,9 +440,9 @@ impl Entry {
         self.bitsets[at].get_or_init(|| {
             if let Some(words) = self.free_words() {
                 let mut words = words.to_vec();
-                self.closing
-                    .iter()
-                    .for_each(|&(_, token)| words[token as usize / 32] &= !(1 << (token % 32)));
+                for &(_, token) in &self.closing {
+                    words[token as usize / 32] &= !(1 << (token % 32));
+                }
                 return words.into();
             }
             let inside = &self.inner[..self.inner_ends[at] as usize];
@@ -515,21 +517,20 @@ impl Exits {
         trie: &Trie,
     ) -> impl Iterator<Item = &'e NumberedTrie> {
         let by_byte = self.rests.get_or_init(|| (0..256).map(|_| OnceLock::new()).collect());
-        let rests =
-            by_byte[byte as usize].get_or_init(|| self.gather(byte, trie, |rests| Box::new(rests.all())));
+        let rests = by_byte[byte as usize].get_or_init(|| Box::new(self.gather(byte, trie).all()));
         let (fewest, most) = rests.units;
         let all = (need <= fewest && most <= room).then_some(&rests.all);
         let some = if all.is_some() || most < need || room < fewest {
             &[][..]
         } else {
-            rests.by_units.get_or_init(|| self.gather(byte, trie, |rests| rests.by_units()))
+            rests.by_units.get_or_init(|| self.gather(byte, trie).by_units())
         };
         let some = some.iter().filter(move |(units, _)| (need..=room).contains(units)).map(|(_, trie)| trie);
         all.into_iter().filter(|rests| rests.trie.len() > 1).chain(some)
     }
 
     /// Collects the rests that begin with a byte, from the trie that was read.
-    fn gather<T>(&self, byte: u8, trie: &Trie, make: impl FnOnce(Gathered<'_>) -> T) -> T {
+    fn gather(&self, byte: u8, trie: &Trie) -> Gathered {
         // PERF: all rests in one buffer; there may be thousands.
         let (mut text, mut path) = (Vec::new(), Vec::new());
         let mut found: Vec<Rest> = Vec::new();
@@ -550,7 +551,7 @@ impl Exits {
                 work.extend(trie.children(node).map(|child| (child, depth + 1)));
             }
         }
-        make(Gathered { text: &text, rests: found })
+        Gathered { text, rests: found }
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
