@@ -232,7 +232,7 @@ fn strings_with_conditions_equal_the_plain_walk() {
 
 /// Strings of which many states are alike, and texts that go through them: states share what is known of them as far as tokens cannot
 /// tell them apart, and no farther.
-const CHAINS: [(&str, &str); 5] = [
+const CHAINS: [(&str, &str); 9] = [
     (r#"{"type": "string", "pattern": "^(\\S+\\s+){0,14}\\S+$"}"#, " aé b"),
     (r#"{"type": "string", "pattern": "^(\\S+\\s+){0,14}\\S+$", "minLength": 4, "maxLength": 70}"#, " ab c"),
     (r#"{"type": "string", "pattern": "^[a-z一-鿿]{3,24}!?$"}"#, "a一"),
@@ -241,6 +241,11 @@ const CHAINS: [(&str, &str); 5] = [
         r#"{"type": "string", "oneOf": [{"pattern": "maker"}, {"pattern": "admin"}, {"pattern": "buyer"}]}"#,
         "make admi",
     ),
+    // With a minimum, and room for any token or not.
+    (r#"{"type": "string", "pattern": "a", "minLength": 24}"#, "b é"),
+    (r#"{"type": "string", "pattern": "é|^x", "minLength": 9, "maxLength": 400}"#, "bç d"),
+    (r#"{"type": "string", "pattern": "^[a-zA-Z0-9_]+$", "minLength": 5, "maxLength": 20}"#, "a_B9"),
+    (r#"{"type": "string", "pattern": "[a-z]{2}", "minLength": 2, "maxLength": 3}"#, "y"),
 ];
 
 #[test]
