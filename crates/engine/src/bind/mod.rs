@@ -124,7 +124,7 @@ impl BoundProgram {
     pub(crate) fn is_endless(&self, leaf: u32, state: u32) -> bool {
         match self.program.leaf(leaf) {
             Leaf::Text(text) => text.is_except(),
-            Leaf::Window { automaton, max: u32::MAX, .. } => automaton.endless()[state as usize],
+            Leaf::Window { automaton, max: u32::MAX, .. } => automaton.is_endless(state),
             Leaf::Window { .. } => false,
         }
     }
@@ -134,7 +134,7 @@ impl BoundProgram {
     pub(crate) fn goes_on(&self, leaf: u32, state: u32, count: u32, values: usize) -> bool {
         match self.program.leaf(leaf) {
             Leaf::Text(text) => text.is_except(),
-            Leaf::Window { automaton, max: u32::MAX, .. } => automaton.stays_endless()[state as usize],
+            Leaf::Window { automaton, max: u32::MAX, .. } => automaton.stays_endless(state),
             // Each length is another value. A token may take up some of them at once.
             leaf @ Leaf::Window { automaton, .. } => {
                 let room = leaf.room().unwrap_or(0).saturating_sub(count.saturating_add(self.horizon));

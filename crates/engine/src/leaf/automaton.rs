@@ -69,9 +69,14 @@ pub(crate) struct Automaton {
     grows: bool,
     /// Some step begins a unit.
     counts: bool,
-    /// See [`endless`](Self::endless) and [`stays_endless`](Self::stays_endless).
-    endless: OnceLock<Box<[bool]>>,
-    stays_endless: OnceLock<Box<[bool]>>,
+    endless: OnceLock<Endless>,
+}
+
+/// From which states infinitely many texts lead on: see [`Automaton::is_endless`] and [`Automaton::stays_endless`].
+#[derive(Debug)]
+struct Endless {
+    at_once: Box<[bool]>,
+    always: Box<[bool]>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -257,7 +262,6 @@ impl Automaton {
             grows: false,
             counts,
             endless: OnceLock::new(),
-            stays_endless: OnceLock::new(),
         }
     }
 
@@ -310,7 +314,6 @@ impl Automaton {
             grows,
             counts,
             endless: OnceLock::new(),
-            stays_endless: OnceLock::new(),
         }
     }
 
@@ -320,50 +323,46 @@ impl Automaton {
     }
 
     /// For each state, whether infinitely many texts lead on from it: whether it comes to a loop.
-    pub(crate) fn endless(&self) -> &[bool] {
-        self.endless.get_or_init(|| self.endless_states())
+    pub(crate) fn is_endless(&self, state: u32) -> bool {
+        self.endless.get_or_init(|| self.find_endless()).at_once[state as usize]
     }
 
-    /// For each state, whether infinitely many texts lead on whatever comes next: nothing but the end leads out of the loops.
-    pub(crate) fn stays_endless(&self) -> &[bool] {
-        self.stays_endless.get_or_init(|| {
-            let endless = self.endless();
-            let before =
-                Grouped::new(self.len(), (0..self.len() as u32).flat_map(|state| self.targets(state)));
-            let may_end = |state: &u32| !endless[*state as usize] && !self.live(*state).is_empty();
-            let mut work: Vec<u32> = (1..self.len() as u32).filter(may_end).collect();
-            let mut stays: Box<[bool]> = (0..self.len() as u32).map(|state| !may_end(&state)).collect();
-            while let Some(state) = work.pop() {
-                let before = before.of(state).iter();
-                work.extend(before.filter(|&&before| core::mem::take(&mut stays[before as usize])));
-            }
-            stays
-        })
+    /// The same whatever comes next: nothing but the end leads out of the loops.
+    pub(crate) fn stays_endless(&self, state: u32) -> bool {
+        self.endless.get_or_init(|| self.find_endless()).always[state as usize]
     }
 
-    /// The states that bytes lead to, each with this one.
-    fn targets(&self, state: u32) -> impl Iterator<Item = (u32, u32)> + Clone {
-        self.row(state).iter().filter(|step| !step.is_dead()).map(move |step| (step.target(), state))
-    }
-
-    fn endless_states(&self) -> Box<[bool]> {
-        // States without a way on are taken away until every one that is left has one.
-        let live = |state: u32| self.targets(state);
+    fn find_endless(&self) -> Endless {
+        // Neighbouring classes often lead to the same state, and how often one leads there does not matter.
+        let targets = |state: u32| {
+            let row = self.row(state);
+            let is_first = move |at: usize| !row[at].is_dead() && (at == 0 || row[at - 1] != row[at]);
+            (0..row.len()).filter(move |&at| is_first(at)).map(move |at| (row[at].target(), state))
+        };
         let states = 0..self.len() as u32;
-        let mut left: Vec<usize> = states.clone().map(|state| live(state).count()).collect();
-        let before = Grouped::new(self.len(), states.flat_map(live));
-        let mut endless = vec![true; self.len()];
-        let mut work: Vec<usize> = (0..self.len()).filter(|&state| left[state] == 0).collect();
+        let mut left: Vec<usize> = states.clone().map(|state| targets(state).count()).collect();
+        let before = Grouped::new(self.len(), states.clone().flat_map(targets));
+        // States without a way on are taken away until every one that is left has one.
+        let mut at_once: Box<[bool]> = vec![true; self.len()].into();
+        let mut work: Vec<u32> = states.clone().filter(|&state| left[state as usize] == 0).collect();
         while let Some(state) = work.pop() {
-            endless[state] = false;
-            for &state in before.of(state as u32) {
+            at_once[state as usize] = false;
+            for &state in before.of(state) {
                 left[state as usize] -= 1;
                 if left[state as usize] == 0 {
-                    work.push(state as usize);
+                    work.push(state);
                 }
             }
         }
-        endless.into()
+        // Those that lead to one that was taken away, and is not the end, are not endless for ever.
+        let runs_out = |state: &u32| !at_once[*state as usize] && !self.live(*state).is_empty();
+        let mut always: Box<[bool]> = states.clone().map(|state| !runs_out(&state)).collect();
+        let mut work: Vec<u32> = states.filter(runs_out).collect();
+        while let Some(state) = work.pop() {
+            let before = before.of(state).iter().copied();
+            work.extend(before.filter(|&before| core::mem::take(&mut always[before as usize])));
+        }
+        Endless { at_once, always }
     }
 
     pub(crate) fn start(&self) -> u32 {
@@ -510,7 +509,6 @@ impl Automaton {
             grows: flags & 2 != 0,
             counts: any_counts(&steps),
             endless: OnceLock::new(),
-            stays_endless: OnceLock::new(),
             classes,
             steps,
             states: states.into(),

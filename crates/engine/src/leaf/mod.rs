@@ -64,7 +64,7 @@ impl Leaf {
         match self {
             Self::Window { automaton, max: u32::MAX, .. } if Arc::ptr_eq(automaton, json_string()) => true,
             Self::Window { automaton, max: u32::MAX, .. } if automaton.is_string() => {
-                automaton.stays_endless()[automaton.start() as usize]
+                automaton.stays_endless(automaton.start())
             }
             Self::Window { .. } => false,
             Self::Text(text) => text.is_except(),
