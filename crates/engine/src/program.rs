@@ -251,6 +251,11 @@ impl Program {
         self.network.scopes.iter().any(|scope| scope.values != Values::Endless)
     }
 
+    /// Whether an array or object may have to differ from others.
+    pub(crate) fn has_nested_values(&self) -> bool {
+        self.network.nested_values
+    }
+
     /// Whether values have to be remembered.
     pub(crate) fn has_scopes(&self) -> bool {
         !self.network.scopes.is_empty()

@@ -333,6 +333,18 @@ fn values_run_out() {
     judge("keys run out", &finish(g, root), &texts(&members, ("{", "}"), (0, 9), &|_| true), 10);
 }
 
+/// Behind a word that stood before, a space leads to words that did not.
+#[test]
+fn words_with_spaces() {
+    let items = spellings(&[&["\"ab\""], &["\"ab a\""], &["\"ab a b\""], &["\"b \""], &["\"b\""]]);
+    let mut g = GrammarBuilder::new();
+    let ways: Vec<ExprId> = items.iter().map(|(_, text)| g.bytes(text.as_bytes())).collect();
+    let item = g.alt(ways);
+    let item = g.distinct(item);
+    let root = list(&mut g, item, ("[", "]"), (0, 9), &[]);
+    judge("spaces", &finish(g, root), &texts(&items, ("[", "]"), (0, 9), &|_| true), 13);
+}
+
 #[test]
 fn numbers_from_a_range() {
     let items: Vec<Spelling> = (1..=13).map(|n| (n, n.to_string())).collect();

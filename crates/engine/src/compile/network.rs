@@ -121,6 +121,8 @@ pub(crate) struct Network {
     pub(crate) loops: Vec<Loop>,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) limits: Vec<Limit>,
+    /// Some values that must differ are arrays or objects, and may run out.
+    pub(crate) nested_values: bool,
 }
 
 impl Network {
@@ -208,13 +210,17 @@ pub(crate) fn build(
     leaves: &mut Leaves<'_>,
     limits: &Limits,
 ) -> Result<Network, CompileError> {
-    let values = classify(grammar, leaves);
+    let (values, nested_values) = classify(grammar, leaves);
     let mut builder = Builder {
         grammar,
         facts,
         leaves,
         limits,
-        network: Network { nodes: Vec::with_capacity(grammar.exprs().len() * 4), ..Network::default() },
+        network: Network {
+            nodes: Vec::with_capacity(grammar.exprs().len() * 4),
+            nested_values,
+            ..Network::default()
+        },
         machine_of: FxHashMap::default(),
         scope_of: FxHashMap::default(),
         values,

@@ -23,13 +23,14 @@ pub(crate) enum Values {
     Nested,
 }
 
-/// For each expression, what the values in it are like, those of inner scopes not counted.
-pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> Vec<Values> {
+/// For each expression, what the values in it are like, those of inner scopes not counted; and whether there are arrays or objects among
+/// them, if some may run out.
+pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> (Vec<Values>, bool) {
     let is_other = |expr: &Expr| matches!(expr, Expr::Distinct(value) if !is_endless(leaves, *value));
     let mut values = vec![Values::Endless; grammar.exprs().len()];
     // PERF: nearly always ends here.
     if !grammar.exprs().iter().any(is_other) {
-        return values;
+        return (values, false);
     }
     let (endless, nested) =
         (holds(grammar, |id| is_endless(leaves, id)), holds(grammar, |id| is_bracket(grammar, id)));
@@ -60,7 +61,8 @@ pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> Vec<Values> {
             values[i] = values[body.index()];
         }
     }
-    values
+    let is_nested = |expr: &Expr| matches!(expr, Expr::Distinct(value) if nested[value.index()]);
+    (values, grammar.exprs().iter().any(is_nested))
 }
 
 /// For each expression, whether something holds for it or anything inside.

@@ -60,13 +60,15 @@ pub(super) struct Doubt<'m> {
     pub(super) words: &'m mut [u32],
 }
 
-/// What searches for new values have found, where nothing of a value is written yet: by the threads, and the frames above the stacks that
-/// the matcher has. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
+/// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
+/// value. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
 /// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
 pub(super) type Ways = FxHashMap<Box<[u32]>, bool>;
 
 /// No more of them are kept.
 const WAYS: usize = 256;
+/// What is written of a value, and perhaps what stands before it, is no longer than this.
+const WRITTEN: usize = 64;
 
 /// Where the text ends.
 struct Place {
@@ -136,12 +138,7 @@ impl Doubt<'_> {
 
     /// Whether a value that comes behind a comma of the next token may be one of before, or the one that is being written.
     fn may_repeat(&self, register: Register, place: &Place) -> bool {
-        let is_written = if place.in_string {
-            place.in_value
-        } else {
-            self.text.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'"')
-        };
-        self.registers.summary(register).simple || is_written
+        self.registers.summary(register).simple || place.in_value
     }
 
     /// Whether a thread is in a string that can go on in more than so many ways, whatever token comes next.
@@ -505,22 +502,19 @@ impl Doubt<'_> {
         found
     }
 
-    /// All that a search depends on, if that is known and nothing is written of a value yet.
+    /// All that a search depends on, if that can be told: for values without others in them.
     fn key(
         &self,
         threads: &[Thread],
         (stacks, registers): (Mark, register::Mark),
     ) -> Option<SmallVec<[u32; 32]>> {
-        let in_string = threads.iter().any(|thread| is_in_string(self.bound.program(), thread));
-        let is_at_start = match self.text.as_slice() {
-            [.., before, b'"'] => !in_string || *before != b'\\',
-            [.., b',' | b':' | b'{' | b'[' | b' ' | b'\n' | b'\r' | b'\t'] => !in_string,
-            _ => false,
-        };
-        if !is_at_start || !self.registers.is_at(registers) {
+        if self.bound.program().has_nested_values() || !self.registers.is_at(registers) {
             return None;
         }
-        let mut key = SmallVec::new();
+        // Either the value that is being written begins with this quote, or it begins behind it.
+        let quote = value::opening_quote(self.text, WRITTEN)?;
+        let mut key: SmallVec<[u32; 32]> = self.text[quote + 1..].iter().map(|&byte| byte.into()).collect();
+        key.push(u32::MAX);
         for &Thread { leaf, state, count, mut stack } in threads {
             key.extend_from_slice(&[leaf, state, count]);
             while Arena::is_newer(stack, stacks) {
@@ -570,17 +564,29 @@ impl Doubt<'_> {
         is_endless() || self.goes_on(thread, SEEN) || self.is_free(thread)
     }
 
-    /// The bytes to try, the last first: what may end something comes before everything else. White space between values leads
-    /// nowhere else than what can come without it.
+    /// The bytes to try, the last first: what may end something comes before everything else. White space between values, which is a
+    /// leaf, leads nowhere else than what can come without it.
     fn order(&mut self, threads: &[Thread]) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.live(threads).iter().collect();
         let is_space = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
-        let in_string = threads.iter().any(|thread| is_in_string(self.bound.program(), thread));
-        if !in_string && !bytes.iter().all(is_space) {
-            bytes.retain(|byte| !is_space(byte));
+        if bytes.iter().any(is_space) && !bytes.iter().all(is_space) {
+            let is_text = |byte: u8| threads.iter().any(|thread| self.is_in_text(thread, byte));
+            bytes.retain(|byte| !is_space(byte) || is_text(*byte));
         }
         bytes.sort_by_key(|byte| matches!(byte, b'"' | b'}' | b']' | b','));
         bytes
+    }
+
+    /// Whether a thread takes a byte inside of a string, or of a literal.
+    fn is_in_text(&self, thread: &Thread, byte: u8) -> bool {
+        let program = self.bound.program();
+        if thread.leaf != NETWORK || thread.state == 0 {
+            return is_in_string(program, thread);
+        }
+        match program.place(NetState::from_raw(thread.state)) {
+            program::Place::Node { low, high, .. } => low <= byte && byte <= high,
+            program::Place::Cell(cell) => program.step(cell, byte).is_some(),
+        }
     }
 
     /// The bytes that may come next.
