@@ -138,7 +138,21 @@ impl Doubt<'_> {
 
     /// Whether a value that comes behind a comma of the next token may be one of before, or the one that is being written.
     fn may_repeat(&self, register: Register, place: &Place) -> bool {
-        self.registers.summary(register).simple || place.in_value
+        let is_written = if place.in_string {
+            place.in_value
+        } else {
+            let is_scalar = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'"';
+            self.text.last().is_some_and(is_scalar) || self.may_be_in_word()
+        };
+        self.registers.summary(register).simple || is_written
+    }
+
+    /// Whether the text may end inside a string: whether its last quote may be an opening one. Words of a list are not leaves, so threads
+    /// do not tell.
+    fn may_be_in_word(&self) -> bool {
+        let Some(quote) = value::opening_quote(self.text, WRITTEN) else { return self.text.len() > WRITTEN };
+        let before = self.text[..quote].trim_ascii_end().last();
+        before.is_none_or(|byte| matches!(byte, b'{' | b'[' | b',' | b':'))
     }
 
     /// Whether a thread is in a string that can go on in more than so many ways, whatever token comes next.
