@@ -310,17 +310,22 @@ fn every_value_is_used() {
     judge("all", &finish(g, root), &texts(&items, ("[", "]"), (3, 3), &|_| true), 5);
 }
 
+/// Lists of these items, so many at least and at most.
+fn judge_items(name: &str, items: &[Spelling], count: (usize, usize), seed: u64) {
+    let mut g = GrammarBuilder::new();
+    let ways: Vec<ExprId> = items.iter().map(|(_, text)| g.bytes(text.as_bytes())).collect();
+    let item = g.alt(ways);
+    let item = g.distinct(item);
+    let root = list(&mut g, item, ("[", "]"), count, &[]);
+    judge(name, &finish(g, root), &texts(items, ("[", "]"), count, &|_| true), seed);
+}
+
 /// There may be more items than there are values.
 #[test]
 fn values_run_out() {
     let mut items = spellings(&[&["1"], &["2"], &["\"\"", "\"\""], &["\"ab\"", "\"\\u0061b\""]]);
     items.dedup();
-    let mut g = GrammarBuilder::new();
-    let ways: Vec<ExprId> = items.iter().map(|(_, text)| g.bytes(text.as_bytes())).collect();
-    let item = g.alt(ways);
-    let item = g.distinct(item);
-    let root = list(&mut g, item, ("[", "]"), (0, 9), &[]);
-    judge("running out", &finish(g, root), &texts(&items, ("[", "]"), (0, 9), &|_| true), 9);
+    judge_items("running out", &items, (0, 9), 9);
     let keys = strings(&[("a", "\\u0061")], 2);
     let members: Vec<Spelling> = keys.iter().map(|(at, key)| (*at, format!("{key}:1"))).collect();
     let mut g = GrammarBuilder::new();
@@ -337,23 +342,13 @@ fn values_run_out() {
 #[test]
 fn words_with_spaces() {
     let items = spellings(&[&["\"ab\""], &["\"ab a\""], &["\"ab a b\""], &["\"b \""], &["\"b\""]]);
-    let mut g = GrammarBuilder::new();
-    let ways: Vec<ExprId> = items.iter().map(|(_, text)| g.bytes(text.as_bytes())).collect();
-    let item = g.alt(ways);
-    let item = g.distinct(item);
-    let root = list(&mut g, item, ("[", "]"), (0, 9), &[]);
-    judge("spaces", &finish(g, root), &texts(&items, ("[", "]"), (0, 9), &|_| true), 13);
+    judge_items("spaces", &items, (0, 9), 13);
 }
 
 #[test]
 fn numbers_from_a_range() {
     let items: Vec<Spelling> = (1..=13).map(|n| (n, n.to_string())).collect();
-    let mut g = GrammarBuilder::new();
-    let ways: Vec<ExprId> = items.iter().map(|(_, text)| g.bytes(text.as_bytes())).collect();
-    let item = g.alt(ways);
-    let item = g.distinct(item);
-    let root = list(&mut g, item, ("[", "]"), (0, 4), &[]);
-    judge("numbers", &finish(g, root), &texts(&items, ("[", "]"), (0, 4), &|_| true), 6);
+    judge_items("numbers", &items, (0, 4), 6);
 }
 
 /// One of these members, with a key that must be new.

@@ -378,9 +378,7 @@ impl Entry {
         let unbounded = if is_wide {
             let mut words = run.unwrap_or_else(|| vec![0; bytes.words()]);
             set_bits(&mut words, &inner);
-            for &(_, token) in &closing {
-                words[token as usize / 32] |= 1 << (token % 32);
-            }
+            set_closing(&mut words, &closing);
             OnceLock::from(Words::from(words))
         } else {
             OnceLock::new()
@@ -423,9 +421,7 @@ impl Entry {
         many.then(|| {
             self.unbounded.get_or_init(|| {
                 let mut words = self.bitset_at(self.bitsets.len() - 1, bytes).to_vec();
-                for &(_, token) in &self.closing {
-                    words[token as usize / 32] |= 1 << (token % 32);
-                }
+                set_closing(&mut words, &self.closing);
                 words.into()
             })
         })
@@ -591,6 +587,13 @@ pub(crate) fn set_bits(words: &mut [u32], tokens: &[u32]) {
     }
     if bits != 0 {
         words[at] |= bits;
+    }
+}
+
+/// The same for tokens with their units.
+fn set_closing(words: &mut [u32], closing: &[(u32, u32)]) {
+    for &(_, token) in closing {
+        words[token as usize / 32] |= 1 << (token % 32);
     }
 }
 

@@ -151,13 +151,19 @@ impl BoundProgram {
     /// What the vocabulary does in a state of a leaf's automaton, if there is room for so many units.
     pub(crate) fn entry(&self, leaf: u32, state: u32, room: u32) -> &Entry {
         let bound = &self.automata[leaf as usize];
+        if self.has_room(leaf, room) {
+            bound.free(state, &self.library)
+        } else {
+            bound.entry(state, &self.library)
+        }
+    }
+
+    /// Whether no token can fill the room of a leaf, or be too long for it. A text has none: it keeps closing tokens apart, because some
+    /// of them will be taken back.
+    pub(crate) fn has_room(&self, leaf: u32, room: u32) -> bool {
         match self.program.leaf(leaf) {
-            // A token can fill the room, or be too long for it.
-            Leaf::Window { automaton, .. } if room < self.horizon + automaton.longest_tail() => {
-                bound.entry(state, &self.library)
-            }
-            Leaf::Window { .. } => bound.free(state, &self.library),
-            Leaf::Text(_) => bound.entry(state, &self.library),
+            Leaf::Window { automaton, .. } => room >= self.horizon + automaton.longest_tail(),
+            Leaf::Text(_) => false,
         }
     }
 }

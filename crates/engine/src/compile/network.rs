@@ -328,21 +328,21 @@ impl Builder<'_, '_> {
                 next
             }
             Expr::Alt(parts) => {
-                let mut entries = Vec::new();
                 let word = |part: &ExprId| match grammar.expr(*part) {
                     Expr::Bytes(bytes) => Some(&**bytes),
                     _ => None,
                 };
-                let mut words: Vec<&[u8]> = parts.iter().filter_map(word).collect();
-                if words.len() < MANY_WORDS {
-                    words.clear();
-                }
-                for part in parts.iter().filter(|part| words.is_empty() || word(part).is_none()) {
+                let is_tree = parts.iter().filter_map(word).count() >= MANY_WORDS;
+                let mut entries = Vec::with_capacity(if is_tree { 0 } else { parts.len() });
+                for part in parts.iter().filter(|part| !is_tree || word(part).is_none()) {
                     entries.extend(self.build(*part, next)?);
                 }
-                words.sort_unstable();
-                words.dedup();
-                self.words(&words, next, &mut entries);
+                if is_tree {
+                    let mut words: Vec<&[u8]> = parts.iter().filter_map(word).collect();
+                    words.sort_unstable();
+                    words.dedup();
+                    self.words(&words, next, &mut entries);
+                }
                 self.network.split(&entries)
             }
             Expr::Repeat { body, min, max } => {

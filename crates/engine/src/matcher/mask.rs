@@ -280,12 +280,10 @@ impl Masker<'_> {
         let (need, room) = units.into_inner();
         let entry = bound.entry(leaf, state, room);
         let bytes = bound.library().bytes();
-        // A text keeps closing tokens apart, because some of them will be taken back.
-        let is_free = match bound.program().leaf(leaf) {
-            Leaf::Text(_) => false,
-            Leaf::Window { automaton, .. } => need == 0 && room >= bound.horizon() + automaton.longest_tail(),
-        };
-        if is_free && let Some(words) = entry.unbounded(bytes) {
+        if need == 0
+            && bound.has_room(leaf, room)
+            && let Some(words) = entry.unbounded(bytes)
+        {
             bases.push(words.clone());
         } else {
             match entry.inner(room, bytes) {
