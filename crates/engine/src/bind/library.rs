@@ -2,15 +2,16 @@
 
 use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use maskwright_vocab::{Trie, Vocabulary};
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::alive::Alive;
 use super::bytes::{self, Bytes};
 use super::entry::{Entry, Tokens, Words, bitset, set_bits};
 use super::free;
+use super::kept::Kept;
 use super::near::{self, Distances};
 use super::twin::{Reading, Twins};
 use super::whole::Whole;
@@ -24,13 +25,13 @@ use crate::store::Store;
 pub struct Library {
     vocabulary: Arc<Vocabulary>,
     /// By the address of the automaton, which the entry keeps alive.
-    automata: RwLock<FxHashMap<usize, Arc<BoundAutomaton>>>,
+    automata: Kept<usize, Arc<BoundAutomaton>>,
     /// The tokens at and below nodes of the vocabulary's trie.
-    below: RwLock<FxHashMap<u32, Words>>,
+    below: Kept<u32, Words>,
     /// Unions of two bitsets, by their addresses.
-    unions: RwLock<FxHashMap<(usize, usize), Union>>,
+    unions: Kept<(usize, usize), Union>,
     /// Bitsets with more tokens, by a hash of what they were made of.
-    extended: RwLock<FxHashMap<u64, Words>>,
+    extended: Kept<u64, Words>,
     bytes: Bytes,
     string_body: OnceLock<Words>,
     whole: Whole,
@@ -63,10 +64,10 @@ impl Library {
             bytes: Bytes::of(&vocabulary),
             whole: Whole::of(&vocabulary),
             vocabulary,
-            automata: RwLock::new(known.into_iter().map(by_address).collect()),
-            below: RwLock::default(),
-            unions: RwLock::default(),
-            extended: RwLock::default(),
+            automata: Kept::new(known.into_iter().map(by_address), KEPT),
+            below: Kept::new([], KEPT),
+            unions: Kept::new([], UNIONS),
+            extended: Kept::new([], EXTENDED),
             string_body: OnceLock::new(),
             tries: Tries::default(),
         };
@@ -87,10 +88,10 @@ impl Library {
 
     /// How much memory the library holds beyond the vocabulary.
     pub fn heap_bytes(&self) -> usize {
-        let automata = self.automata.read().unwrap_or_else(PoisonError::into_inner);
-        let unions = self.unions.read().unwrap_or_else(PoisonError::into_inner);
-        let below = self.below.read().unwrap_or_else(PoisonError::into_inner);
-        let extended = self.extended.read().unwrap_or_else(PoisonError::into_inner);
+        let automata = self.automata.read();
+        let unions = self.unions.read();
+        let below = self.below.read();
+        let extended = self.extended.read();
         automata.values().map(|bound| bound.heap_bytes()).sum::<usize>()
             + unions.values().map(|union| union.words.len() * 4 + size_of::<Union>()).sum::<usize>()
             + below.values().map(|tokens| tokens.len() * 4 + size_of::<Words>()).sum::<usize>()
@@ -103,29 +104,25 @@ impl Library {
     /// Whether the library is three quarters full of tables. A full one forgets all of them, and programs that still use some
     /// hold them alone, where [`Self::heap_bytes`] does not see them.
     pub fn is_nearly_full(&self) -> bool {
-        let automata = self.automata.read().unwrap_or_else(PoisonError::into_inner);
+        let automata = self.automata.read();
         automata.len() >= KEPT / 4 * 3
     }
 
     /// All automata with what is known of them.
     pub(super) fn bound_automata(&self) -> Vec<Arc<BoundAutomaton>> {
-        self.automata.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.automata.read().values().cloned().collect()
     }
 
     /// The tokens at and below a node of the vocabulary's trie, ascending.
     pub(crate) fn tokens_below(&self, node: u32) -> Words {
-        if let Some(found) = self.below.read().unwrap_or_else(PoisonError::into_inner).get(&node) {
+        if let Some(found) = self.below.read().get(&node) {
             return found.clone();
         }
         let trie = self.vocabulary.trie();
         let mut tokens = [trie.tokens(node), trie.tokens_below(node)].concat();
         tokens.sort_unstable();
         let tokens = Words::from(tokens);
-        let mut below = self.below.write().unwrap_or_else(PoisonError::into_inner);
-        if below.len() >= KEPT {
-            below.clear();
-        }
-        below.entry(node).or_insert(tokens).clone()
+        self.below.add(node, tokens, Words::clone)
     }
 
     /// The tokens that stay inside any string.
@@ -167,16 +164,12 @@ impl Library {
         if key.0 == key.1 {
             return a.clone();
         }
-        if let Some(found) = self.unions.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(found) = self.unions.read().get(&key) {
             return found.words.clone();
         }
         let words: Words = a.iter().zip(b.iter()).map(|(a, b)| a | b).collect();
-        let mut unions = self.unions.write().unwrap_or_else(PoisonError::into_inner);
-        if unions.len() >= UNIONS {
-            unions.clear();
-        }
-        unions.insert(key, Union { _of: (a.clone(), b.clone()), words: words.clone() });
-        words
+        let union = Union { _of: (a.clone(), b.clone()), words };
+        self.unions.add(key, union, |union| union.words.clone())
     }
 
     /// A bitset and these tokens.
@@ -187,30 +180,22 @@ impl Library {
         let mixed = tokens.iter().map(|&token| (u64::from(token) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let hash =
             mixed.fold(base.as_ptr().addr() as u64, |sum, token| sum.wrapping_add(token ^ token >> 29));
-        if let Some(found) = self.extended.read().unwrap_or_else(PoisonError::into_inner).get(&hash)
+        if let Some(found) = self.extended.read().get(&hash)
             && *found == words
         {
             return found.clone();
         }
-        let mut extended = self.extended.write().unwrap_or_else(PoisonError::into_inner);
-        if extended.len() >= EXTENDED {
-            extended.clear();
-        }
-        extended.insert(hash, words.clone());
-        words
+        // Another bitset may have the same hash.
+        self.extended.add(hash, words.clone(), |_| words)
     }
 
     /// The automaton as this vocabulary reads it.
     pub(crate) fn bind(&self, automaton: &Arc<Automaton>) -> Arc<BoundAutomaton> {
         let address = Arc::as_ptr(automaton).addr();
-        if let Some(found) = self.automata.read().unwrap_or_else(PoisonError::into_inner).get(&address) {
+        if let Some(found) = self.automata.read().get(&address) {
             return found.clone();
         }
-        let mut automata = self.automata.write().unwrap_or_else(PoisonError::into_inner);
-        if automata.len() >= KEPT {
-            automata.clear();
-        }
-        automata.entry(address).or_insert_with(|| Arc::new(BoundAutomaton::new(automaton.clone()))).clone()
+        self.automata.add(address, Arc::new(BoundAutomaton::new(automaton.clone())), Arc::clone)
     }
 }
 

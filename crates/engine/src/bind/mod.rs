@@ -5,6 +5,7 @@ mod alive;
 mod bytes;
 mod entry;
 mod free;
+mod kept;
 mod library;
 mod memo;
 mod near;
