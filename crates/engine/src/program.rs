@@ -36,6 +36,7 @@ pub struct Program {
     /// The leaf of plain JSON strings, for texts that no longer have a condition.
     plain_string: u32,
     plain_scopes: bool,
+    may_run_out: bool,
     nullable: bool,
     names: Vec<(ExprId, Box<str>)>,
     limits: Limits,
@@ -202,6 +203,7 @@ impl Program {
             behind: unknown(network.nodes.len()),
             firsts: (0..network.machines.len()).map(|_| OnceLock::new()).collect(),
             plain_scopes: network.has_plain_scopes(),
+            may_run_out: network.scopes.iter().any(|scope| scope.values != Values::Endless),
             network,
             leaves,
             plain_string,
@@ -248,7 +250,7 @@ impl Program {
 
     /// Whether values that must differ may run out somewhere.
     pub(crate) fn may_run_out(&self) -> bool {
-        self.network.scopes.iter().any(|scope| scope.values != Values::Endless)
+        self.may_run_out
     }
 
     /// Whether an array or object may have to differ from others.

@@ -7,7 +7,7 @@ mod support;
 
 use std::sync::Arc;
 
-use maskwright_engine::{AutomatonCache, BoundProgram, Library, Limits, Matcher, Way, compile};
+use maskwright_engine::{AutomatonCache, BoundProgram, Library, Limits, MatchError, Matcher, Way, compile};
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::generate::Rng;
 use maskwright_vocab::{TokenId, Vocabulary};
@@ -129,11 +129,23 @@ fn judge_with(name: &str, grammar: &Grammar, texts: &[Vec<u8>], seed: u64, limit
                     let (shown, piece) = (text.escape_ascii(), bytes.escape_ascii());
                     assert_eq!(is_set(&plain, token.0), right, "{name}, plain: `{shown}` and then `{piece}`");
                     assert_eq!(is_set(&words, token.0), right, "{name}, fast: `{shown}` and then `{piece}`");
+                    assert_eq!(matcher.allows(token), right, "{name}, alone: `{shown}` and then `{piece}`");
                     if right {
                         allowed.push(token);
+                    } else {
+                        let fits = |length: &usize| is_prefix(texts, &[&*text, &bytes[..*length]].concat());
+                        let fitting = (1..bytes.len()).take_while(fits).count();
+                        assert_eq!(
+                            matcher.accept(token),
+                            Err(MatchError::NotAllowed { bytes: fitting }),
+                            "{name}"
+                        );
                     }
                     compared += 1;
                 }
+                let goes_on = |byte: &u8| is_prefix(texts, &[&*text, &[*byte]].concat());
+                assert_eq!(matcher.next_bytes(), (0..=255).filter(goes_on).collect(), "{name}");
+                assert_eq!(matcher.is_stopped(), allowed.is_empty(), "{name}");
                 let is_text = texts.binary_search(&text).is_ok();
                 assert_eq!(matcher.is_accepting(), is_text, "{name}: {}", text.escape_ascii());
                 if allowed.is_empty() {
@@ -246,8 +258,12 @@ fn compare_ways(
         loop {
             let words = mask(&mut matcher, Way::Fast);
             assert_eq!(words, mask(&mut matcher, Way::Plain), "{name}");
-            let allowed: Vec<TokenId> =
-                vocabulary.ordinary().map(|(id, _)| id).filter(|id| is_set(&words, id.0)).collect();
+            let mut allowed: Vec<TokenId> = Vec::new();
+            for (token, bytes) in vocabulary.ordinary() {
+                let is_allowed = is_set(&words, token.0);
+                assert_eq!(matcher.allows(token), is_allowed, "{name}: `{}`", bytes.escape_ascii());
+                allowed.extend(is_allowed.then_some(token));
+            }
             if allowed.is_empty() {
                 assert!(
                     matcher.is_accepting(),

@@ -469,7 +469,12 @@ impl Doubt<'_> {
     /// Whether everything that has to be new after these bytes can be.
     pub(super) fn leads_on(&mut self, bytes: &[u8]) -> bool {
         let before = (self.arena.mark(), self.registers.mark());
-        self.attempt(|this, threads| this.steps(bytes, threads) && this.leads_out(threads, before))
+        self.attempt(|this, threads| this.steps(bytes, threads) && this.finds_new(threads, before))
+    }
+
+    /// The same for a step that was taken, to these threads. `stacks` and `registers` are those of before.
+    pub(super) fn leads_out(&mut self, threads: &[Thread], stacks: Mark, registers: register::Mark) -> bool {
+        self.attempt(|this, _| this.finds_new(threads, (stacks, registers)))
     }
 
     /// Does something with the threads, and leaves no trace of it.
@@ -503,7 +508,7 @@ impl Doubt<'_> {
     }
 
     /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
-    fn leads_out(&mut self, threads: &[Thread], before: (Mark, register::Mark)) -> bool {
+    fn finds_new(&mut self, threads: &[Thread], before: (Mark, register::Mark)) -> bool {
         let Some(key) = self.key(threads, before) else { return self.search(threads).unwrap_or(true) };
         if let Some(&known) = self.ways.get(&*key) {
             return known;

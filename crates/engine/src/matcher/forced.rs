@@ -185,8 +185,7 @@ impl Matcher {
         if self.is_terminated() {
             return None;
         }
-        // These are the bytes that may come, and perhaps a few more.
-        let mut left = self.next_bytes();
+        let mut left = self.live_bytes();
         let mut only = None;
         while let Some(byte) = left.pop_first() {
             if !self.takes(byte) {
@@ -200,11 +199,8 @@ impl Matcher {
         only.filter(|_| !self.is_accepting())
     }
 
-    /// Whether a byte may come next and leads on.
-    fn takes(&mut self, byte: u8) -> bool {
-        if self.bound.program().may_run_out() {
-            return self.doubt(&mut []).leads_on(&[byte]);
-        }
+    /// Whether a byte may come next.
+    pub(super) fn takes(&mut self, byte: u8) -> bool {
         let taken = self.advance(&[byte], Count::Nothing).is_ok();
         if taken {
             self.undo(1);

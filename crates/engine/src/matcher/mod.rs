@@ -22,6 +22,7 @@ mod walk;
 use core::fmt;
 use std::sync::Arc;
 
+use maskwright_automata::ByteSet;
 use maskwright_vocab::{MARK, TokenId, TokenMask, number_spelling};
 use rustc_hash::FxHashMap;
 
@@ -246,7 +247,11 @@ impl Matcher {
 
     /// Whether nothing but the end can follow.
     pub fn is_stopped(&mut self) -> bool {
-        self.now().terminated || self.budget_left() == Some(0) || self.next_bytes().is_empty()
+        if self.now().terminated || self.budget_left() == Some(0) {
+            return true;
+        }
+        let has_scopes = self.bound.program().has_scopes();
+        !self.live_bytes().iter().any(|byte| !has_scopes || self.takes(byte))
     }
 
     /// Whether the end was accepted.
@@ -254,8 +259,17 @@ impl Matcher {
         self.now().terminated
     }
 
-    /// The bytes that the next token may begin with.
-    pub fn next_bytes(&mut self) -> maskwright_automata::ByteSet {
+    /// The bytes that may come next.
+    pub fn next_bytes(&mut self) -> ByteSet {
+        let live = self.live_bytes();
+        if !self.bound.program().has_scopes() {
+            return live;
+        }
+        live.iter().filter(|&byte| self.takes(byte)).collect()
+    }
+
+    /// The same, and those that would only repeat a value that must be new.
+    fn live_bytes(&mut self) -> ByteSet {
         self.current.clear();
         let start = self.now().start as usize;
         self.current.extend_from_slice(&self.trail[start..]);
@@ -523,6 +537,9 @@ impl Matcher {
                 break;
             }
         }
+        if self.bound.program().may_run_out() {
+            result = self.settle_step(result, bytes, &current, &now);
+        }
         if result.is_ok() && count != Count::Nothing && self.is_bounded() {
             let before = if count == Count::Late { current.clone() } else { Vec::new() };
             if !self.enforce(&mut current) {
@@ -546,6 +563,28 @@ impl Matcher {
         }
         (self.current, self.next) = (current, next);
         result
+    }
+
+    /// What becomes of a step where values that must be new may run out: it must lead on, as far as it is taken.
+    fn settle_step(
+        &mut self,
+        result: Result<(), MatchError>,
+        bytes: &[u8],
+        threads: &[Thread],
+        now: &Moment,
+    ) -> Result<(), MatchError> {
+        let fitting = match result {
+            Ok(()) if self.doubt(&mut []).leads_out(threads, now.mark, now.registers) => return result,
+            Ok(()) => bytes.len().saturating_sub(1),
+            Err(MatchError::NotAllowed { bytes }) => bytes,
+            Err(_) => return result,
+        };
+        self.restore(now);
+        let mut doubt = self.doubt(&mut []);
+        // If a text leads on, so does its beginning.
+        let lengths: Vec<usize> = (1..=fitting).collect();
+        let fitting = lengths.partition_point(|&length| doubt.leads_on(&bytes[..length]));
+        Err(MatchError::NotAllowed { bytes: fitting })
     }
 
     /// The threads behind one more byte.
