@@ -74,6 +74,9 @@ pub struct Common {
     /// Folder of the peers' libraries
     #[arg(long, value_name = "DIR", default_value = engines::PEER_FOLDER)]
     pub peers: PathBuf,
+    /// Have every engine write its masks into a row of the caller's, even if it can show them where they lie
+    #[arg(long)]
+    pub rows: bool,
     /// Do not count the time that this process waits for a processor, on a machine with other work (Linux)
     #[arg(long)]
     pub shared_machine: bool,
@@ -107,6 +110,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         timeout_s: arguments.timeout_s,
         clock_overhead_ns: clock::overhead_ns(),
         shared_machine: arguments.common.shared_machine,
+        rows: arguments.common.rows,
         machine: machine::describe(),
     };
     let report = Report::new(setting, &opened, names, records);
@@ -139,6 +143,7 @@ fn measure(
         timeout: Duration::from_secs(arguments.timeout_s),
         warm: arguments.warm,
         shared: !arguments.forget,
+        rows: arguments.common.rows,
     };
     let mut mask = vec![0; vocabulary.mask_words()];
     let mut names = Vec::new();

@@ -6,7 +6,8 @@
 //! ```
 //! The first instance goes on with the session of the first mask, whose time is therefore not counted again; each
 //! further instance starts a session of its own over the same compiled constraint. Between two instants there is
-//! nothing but the engine's call.
+//! nothing but the engine's call. An engine gives its mask where it lies, in its own memory or in ours, as it does best;
+//! with [`Options::rows`] everyone writes it into a row of ours.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -56,6 +57,14 @@ pub struct Options<'a> {
     pub warm: bool,
     /// Let the engine keep what it learnt from earlier schemas.
     pub shared: bool,
+    /// Have masks written into a row, even by engines that can show them where they lie.
+    pub rows: bool,
+}
+
+impl Options<'_> {
+    fn mask<'s>(&self, session: &'s mut dyn Session, row: &'s mut [u32]) -> Option<&'s [u32]> {
+        if self.rows { session.fill(row).then_some(row) } else { session.mask(row) }
+    }
 }
 
 /// Runs `case` through `engine`. `mask` is scratch of the vocabulary's width.
@@ -89,26 +98,26 @@ fn run(
     let compiled = compiled?;
     let (started, start) = clock.time(|| {
         let mut session = compiled.start()?;
-        let filled = session.fill(mask);
-        Ok::<_, String>((session, filled))
+        let given = options.mask(session.as_mut(), mask).is_some();
+        Ok::<_, String>((session, given))
     });
-    let (mut session, filled) = started?;
+    let (mut session, given) = started?;
     record.compile = Some(compile);
     record.first_mask = Some(compile + start);
-    if !filled {
+    if !given {
         return Err(GAVE_UP.into());
     }
     if Duration::from_nanos(compile + start) > options.timeout {
         return Err(format!("timed out: no first mask within {} s", options.timeout.as_secs()));
     }
-    let mut walk = Walk { engine, clock, end: options.end, deadline, mask, filled: true };
+    let mut walk = Walk { engine, options, deadline, row: mask, is_known: true };
     let (masks, accepts) = (&mut record.masks, &mut record.accepts);
     let mut verdict = Verdict::default();
     for (index, instance) in case.instances.iter().enumerate() {
         if index > 0 {
             drop(session);
             session = compiled.start()?;
-            walk.filled = false;
+            walk.is_known = false;
         }
         let first = masks.len();
         let accepted = walk.instance(session.as_mut(), instance, masks, accepts)?;
@@ -132,7 +141,7 @@ fn replay_warm(
     accepts: &mut Vec<u32>,
 ) -> Result<(), String> {
     for instance in &case.instances {
-        walk.filled = false;
+        walk.is_known = false;
         walk.instance(compiled.start()?.as_mut(), instance, masks, accepts)?;
     }
     Ok(())
@@ -143,12 +152,11 @@ const GAVE_UP: &str = "gave up while computing a mask";
 /// One instance after the other through sessions of one engine.
 struct Walk<'a> {
     engine: &'a dyn Engine,
-    clock: &'a Clock,
-    end: &'a [u32],
+    options: &'a Options<'a>,
     deadline: Instant,
-    mask: &'a mut [u32],
-    /// Whether the mask already holds what the session allows first.
-    filled: bool,
+    row: &'a mut [u32],
+    /// Whether the next mask was asked for, and timed, before.
+    is_known: bool,
 }
 
 impl Walk<'_> {
@@ -161,11 +169,10 @@ impl Walk<'_> {
         accepts: &mut Vec<u32>,
     ) -> Result<bool, String> {
         for &token in &instance.tokens {
-            self.fill(session, masks)?;
-            if !is_set(self.mask, token) {
+            if !self.mask(session, masks, |mask| is_set(mask, token))? {
                 return Ok(false);
             }
-            let (accepted, nanos) = self.clock.time(|| session.accept(token));
+            let (accepted, nanos) = self.options.clock.time(|| session.accept(token));
             accepts.push(short(nanos));
             if !accepted {
                 return Err(format!("refuses token {token}, which its mask allows"));
@@ -174,21 +181,24 @@ impl Walk<'_> {
                 return Err("timed out: the instances took too long".into());
             }
         }
-        self.fill(session, masks)?;
-        if self.engine.end_in_mask() {
-            Ok(self.end.iter().any(|&token| is_set(self.mask, token)))
-        } else {
-            Ok(session.accepting())
-        }
+        let end = self.options.end;
+        let may_end = self.mask(session, masks, |mask| end.iter().any(|&token| is_set(mask, token)))?;
+        Ok(if self.engine.end_in_mask() { may_end } else { session.accepting() })
     }
 
-    fn fill(&mut self, session: &mut dyn Session, masks: &mut Vec<u32>) -> Result<(), String> {
-        if std::mem::take(&mut self.filled) {
-            return Ok(());
+    /// Asks for the mask, and looks something up in it.
+    fn mask(
+        &mut self,
+        session: &mut dyn Session,
+        masks: &mut Vec<u32>,
+        look: impl FnOnce(&[u32]) -> bool,
+    ) -> Result<bool, String> {
+        let options = self.options;
+        let (mask, nanos) = options.clock.time(|| options.mask(session, self.row));
+        if !std::mem::take(&mut self.is_known) {
+            masks.push(short(nanos));
         }
-        let (filled, nanos) = self.clock.time(|| session.fill(self.mask));
-        masks.push(short(nanos));
-        if filled { Ok(()) } else { Err(GAVE_UP.into()) }
+        mask.map(look).ok_or_else(|| GAVE_UP.into())
     }
 }
 
@@ -334,7 +344,7 @@ mod tests {
         let case = Case { name: "case".into(), kind: Kind::JsonSchema, source: source.into(), instances };
         let clock = Clock::plain();
         let timeout = Duration::from_secs(10);
-        let options = Options { clock: &clock, end: &[0], timeout, warm: false, shared: false };
+        let options = Options { clock: &clock, end: &[0], timeout, warm: false, shared: false, rows: false };
         let record = replay(&Fake, &case, &options, &mut [0]);
         (record.outcome.clone(), record)
     }

@@ -29,6 +29,7 @@ pub struct Setting {
     pub timeout_s: u64,
     pub clock_overhead_ns: u64,
     pub shared_machine: bool,
+    pub rows: bool,
     pub machine: String,
 }
 
@@ -180,6 +181,7 @@ impl Report {
                 "timeout_s": setting.timeout_s,
                 "clock_overhead_ns": setting.clock_overhead_ns,
                 "shared_machine": setting.shared_machine,
+                "rows": setting.rows,
                 "machine": setting.machine,
             },
         })

@@ -545,6 +545,10 @@ impl Matching for Idle {
         Ok(())
     }
 
+    fn mask_words(&mut self) -> Result<&[u32], MatchError> {
+        Ok(&[])
+    }
+
     fn accept(&mut self, _: TokenId) -> Result<(), MatchError> {
         Ok(())
     }

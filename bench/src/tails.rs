@@ -77,6 +77,9 @@ fn run_in_child(arguments: &Arguments, engine: &str, case: &str) -> Result<Value
     command.args(["tails", "--alone", case, "--engines", engine]);
     command.arg("--tokenizer").arg(&common.tokenizer).arg("--peers").arg(&common.peers);
     command.arg("--timeout-s").arg(arguments.timeout_s.to_string());
+    if common.rows {
+        command.arg("--rows");
+    }
     if common.shared_machine {
         command.arg("--shared-machine");
     }
@@ -115,7 +118,8 @@ fn run_alone(arguments: &Arguments, name: &str) -> Result<Value, String> {
     let case = draft.ok_or_else(|| format!("there is no case {name:?}"))?.into_case(&tokenizer)?;
     let clock = Clock::new(arguments.common.shared_machine)?;
     let timeout = Duration::from_secs(arguments.timeout_s);
-    let options = Options { clock: &clock, end: vocabulary.end, timeout, warm: false, shared: false };
+    let rows = arguments.common.rows;
+    let options = Options { clock: &clock, end: vocabulary.end, timeout, warm: false, shared: false, rows };
     let mut mask = vec![0; vocabulary.mask_words()];
     let opened = opened.first().ok_or("no engine is given")?;
     Ok(to_json(&replay(opened.engine.as_ref(), &case, &options, &mut mask)))

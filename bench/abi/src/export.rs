@@ -47,6 +47,7 @@ impl<P: Peer> Exported<P> {
         start: Self::start,
         fill: Self::fill,
         accept: Self::accept,
+        mask: Self::mask,
         accepting: Self::accepting,
         end_session: Self::end_session,
         drop_compiled: Self::drop_compiled,
@@ -94,6 +95,19 @@ impl<P: Peer> Exported<P> {
         // SAFETY: the session is ours, and the host owns the words during the call.
         let (session, mask) = unsafe { (Self::session(session), std::slice::from_raw_parts_mut(words, len)) };
         guard(|| session.fill(mask))
+    }
+
+    unsafe extern "C" fn mask(session: Handle, row: *mut u32, len: usize, found: *mut usize) -> *const u32 {
+        // SAFETY: the session is ours, and the host owns the row and the number during the call.
+        let (session, row, found) =
+            unsafe { (Self::session(session), std::slice::from_raw_parts_mut(row, len), &mut *found) };
+        let mut words = std::ptr::null();
+        guard(|| {
+            let Some(mask) = session.mask(row) else { return false };
+            (words, *found) = (mask.as_ptr(), mask.len());
+            true
+        });
+        words
     }
 
     unsafe extern "C" fn accept(session: Handle, token: u32) -> bool {

@@ -16,7 +16,7 @@
 //!   open(vocabulary)            ─────────►  Peer::open
 //!   compile(engine, source)     ─────────►  Peer::compile      refusal: a message
 //!   start(compiled)             ─────────►  Peer::start        one session per instance
-//!   fill / accept / accepting   ─────────►  Session            the calls that are timed
+//!   mask / accept / accepting   ─────────►  Session            the calls that are timed
 //! ```
 //!
 //! A call costs an indirect jump, about a nanosecond. A panic inside a peer is caught on the library's side and
@@ -29,7 +29,7 @@ mod export;
 pub use export::{Exported, quiet_panics};
 
 /// Bumped whenever [`Table`] changes, so that a stale library is refused instead of misread.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The symbol that a library exports: `extern "C" fn() -> *const Table`.
 pub const ENTRY_SYMBOL: &[u8] = b"mwbench_peer\0";
@@ -87,6 +87,10 @@ pub trait Peer: Sized + 'static {
 pub trait Session {
     /// Writes the allowed tokens into `mask`, bit `t % 32` of word `t / 32`. `false`: the engine gave up.
     fn fill(&mut self, mask: &mut [u32]) -> bool;
+    /// The allowed tokens as the engine gives them: in its own memory, or written into `row`. `None`: it gave up.
+    fn mask<'s>(&'s mut self, row: &'s mut [u32]) -> Option<&'s [u32]> {
+        self.fill(row).then_some(row)
+    }
     /// Takes a token; `false`: refused.
     fn accept(&mut self, token: u32) -> bool;
     /// Whether the text may end here.
@@ -143,6 +147,8 @@ pub struct Table {
     pub compile: unsafe extern "C" fn(Handle, u32, Slice, Complain, Handle) -> Handle,
     pub start: unsafe extern "C" fn(Handle, Handle, Complain, Handle) -> Handle,
     pub fill: unsafe extern "C" fn(Handle, *mut u32, usize) -> bool,
+    /// The last argument is told how many words there are. Null: the engine gave up.
+    pub mask: unsafe extern "C" fn(Handle, *mut u32, usize, *mut usize) -> *const u32,
     pub accept: unsafe extern "C" fn(Handle, u32) -> bool,
     pub accepting: unsafe extern "C" fn(Handle) -> bool,
     pub end_session: unsafe extern "C" fn(Handle),

@@ -103,6 +103,10 @@ impl Session for Running {
         self.0.fill_mask(mask).is_ok()
     }
 
+    fn mask<'s>(&'s mut self, _: &'s mut [u32]) -> Option<&'s [u32]> {
+        self.0.mask_words().ok()
+    }
+
     fn accept(&mut self, token: u32) -> bool {
         self.0.accept(TokenId(token)).is_ok()
     }

@@ -96,6 +96,16 @@ impl Session for Running<'_> {
         unsafe { (self.constraint.library.table.fill)(self.handle, mask.as_mut_ptr(), mask.len()) }
     }
 
+    fn mask<'s>(&'s mut self, row: &'s mut [u32]) -> Option<&'s [u32]> {
+        let mut len = 0;
+        // SAFETY: the session is the table's own, and the row and the number are ours for the call.
+        let words = unsafe {
+            (self.constraint.library.table.mask)(self.handle, row.as_mut_ptr(), row.len(), &raw mut len)
+        };
+        // SAFETY: the words are the session's or the row's, and stay until either is used again.
+        (!words.is_null()).then(|| unsafe { std::slice::from_raw_parts(words, len) })
+    }
+
     fn accept(&mut self, token: u32) -> bool {
         // SAFETY: the session is the table's own.
         unsafe { (self.constraint.library.table.accept)(self.handle, token) }

@@ -74,6 +74,10 @@ impl NetState {
         (self.0 & IS_NODE != 0).then_some(self.0 & !IS_NODE)
     }
 
+    pub(crate) fn of_node(node: u32) -> Self {
+        Self(node | IS_NODE)
+    }
+
     pub(crate) fn from_raw(raw: u32) -> Self {
         Self(raw)
     }
@@ -317,6 +321,15 @@ impl Program {
     #[inline]
     pub(crate) fn byte_behind(&self, node: u32) -> Option<NetState> {
         matches!(self.network.nodes[node as usize], Node::Byte { .. }).then_some(NetState(node | IS_NODE))
+    }
+
+    /// The node behind a node that takes a byte, if that is again a single byte.
+    #[inline]
+    pub(crate) fn literal(&self, node: u32, byte: u8) -> Option<u32> {
+        let Node::Byte { low, high, next } = self.network.nodes[node as usize] else { return None };
+        let is_inside =
+            low <= byte && byte <= high && matches!(self.network.nodes[next as usize], Node::Byte { .. });
+        is_inside.then_some(next)
     }
 
     /// Where a byte leads inside a cell.

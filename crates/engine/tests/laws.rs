@@ -21,6 +21,9 @@ struct Engine(Matcher);
 impl Subject for Engine {
     fn fill(&mut self, words: &mut [u32]) {
         self.0.fill_mask(words).expect("the buffer is large enough");
+        let shown = self.0.mask_words();
+        assert_eq!(shown, &words[..shown.len()], "by reference and copied");
+        assert!(words[shown.len()..].iter().all(|word| *word == 0), "beyond the vocabulary");
     }
     fn accept(&mut self, token: u32) -> bool {
         let allowed = self.0.allows(TokenId(token));

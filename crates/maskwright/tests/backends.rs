@@ -81,6 +81,8 @@ fn accept_all(matcher: &mut dyn Matching, text: &str) -> Result<(), MatchError> 
 fn mask(matcher: &mut dyn Matching) -> Vec<u32> {
     let mut words = vec![u32::MAX; END.index().div_ceil(32) + 2];
     matcher.fill_mask(&mut words).expect("there is room");
+    let shown = matcher.mask_words().expect("a mask");
+    assert_eq!(shown, &words[..shown.len()], "by reference and copied");
     words
 }
 

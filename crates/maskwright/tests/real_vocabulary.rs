@@ -98,8 +98,12 @@ fn complain(constraint: &Constraint, text: &[u8], fast: &TokenMask, other: &Toke
 
 #[test]
 fn the_fast_way_equals_the_plain_walk() {
-    let mut bits = 0u64;
+    let (mut bits, mut row) = (0u64, Vec::new());
     walk(6, 25, |constraint, matcher, fast, text| {
+        row.resize(fast.words().len(), 0);
+        matcher.fill_mask(&mut row).expect("the row is large enough");
+        let copied = TokenMask::from_words(&row, fast.size());
+        assert!(*fast == copied, "by reference and copied: {}", complain(constraint, text, fast, &copied));
         matcher.set_way(Way::Plain);
         let plain = matcher.mask().clone();
         matcher.set_way(Way::Fast);

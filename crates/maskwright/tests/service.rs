@@ -130,6 +130,10 @@ impl Matching for Anything {
         Ok(())
     }
 
+    fn mask_words(&mut self) -> Result<&[u32], MatchError> {
+        Ok(&[u32::MAX; 9])
+    }
+
     fn accept(&mut self, _: TokenId) -> Result<(), MatchError> {
         Ok(())
     }

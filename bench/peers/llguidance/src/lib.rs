@@ -3,6 +3,7 @@
 //! cloned for every instance so that its lexer's caches carry over.
 
 use llguidance::api::TopLevelGrammar;
+use llguidance::toktrie::SimpleVob;
 use llguidance::{Matcher, ParserFactory};
 use mwbench_abi::{Kind, Peer, Session, Source, Vocabulary, export_peer};
 use serde_json::{Value, json};
@@ -51,15 +52,19 @@ impl Peer for Llguidance {
     }
 
     fn start<'a>(&'a self, compiled: &'a Matcher) -> Result<Running, String> {
-        Ok(Running(compiled.clone()))
+        Ok(Running { matcher: compiled.clone(), mask: None })
     }
 }
 
-struct Running(Matcher);
+struct Running {
+    matcher: Matcher,
+    /// The mask that was computed last.
+    mask: Option<SimpleVob>,
+}
 
 impl Session for Running {
     fn fill(&mut self, mask: &mut [u32]) -> bool {
-        let Ok(allowed) = self.0.compute_mask_or_eos() else { return false };
+        let Ok(allowed) = self.matcher.compute_mask_or_eos() else { return false };
         let words = allowed.as_slice();
         let shared = words.len().min(mask.len());
         mask[..shared].copy_from_slice(&words[..shared]);
@@ -67,12 +72,17 @@ impl Session for Running {
         true
     }
 
+    fn mask<'s>(&'s mut self, _: &'s mut [u32]) -> Option<&'s [u32]> {
+        let allowed = self.matcher.compute_mask_or_eos().ok()?;
+        Some(self.mask.insert(allowed).as_slice())
+    }
+
     fn accept(&mut self, token: u32) -> bool {
-        self.0.consume_token(token).is_ok()
+        self.matcher.consume_token(token).is_ok()
     }
 
     fn accepting(&mut self) -> bool {
-        self.0.is_accepting().unwrap_or(false)
+        self.matcher.is_accepting().unwrap_or(false)
     }
 }
 

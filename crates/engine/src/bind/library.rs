@@ -31,7 +31,7 @@ pub struct Library {
     /// Unions of two bitsets, by their addresses.
     unions: Kept<(usize, usize), Union>,
     /// Bitsets with more tokens, by a hash of what they were made of.
-    extended: Kept<u64, Words>,
+    extended: Kept<u64, Extended>,
     bytes: Bytes,
     string_body: OnceLock<Words>,
     whole: Whole,
@@ -42,6 +42,14 @@ pub struct Library {
 #[derive(Debug)]
 struct Union {
     _of: (Words, Words),
+    words: Words,
+}
+
+/// A bitset, tokens that it lacks, and both together.
+#[derive(Debug)]
+struct Extended {
+    base: Words,
+    tokens: Box<[u32]>,
     words: Words,
 }
 
@@ -95,7 +103,10 @@ impl Library {
         automata.values().map(|bound| bound.heap_bytes()).sum::<usize>()
             + unions.values().map(|union| union.words.len() * 4 + size_of::<Union>()).sum::<usize>()
             + below.values().map(|tokens| tokens.len() * 4 + size_of::<Words>()).sum::<usize>()
-            + extended.values().map(|words| words.len() * 4 + size_of::<(u64, Words)>()).sum::<usize>()
+            + extended
+                .values()
+                .map(|one| (one.words.len() + one.tokens.len()) * 4 + size_of::<(u64, Extended)>())
+                .sum::<usize>()
             + self.bytes.heap_bytes()
             + self.whole.heap_bytes()
             + self.tries.heap_bytes()
@@ -174,19 +185,26 @@ impl Library {
 
     /// A bitset and these tokens.
     pub(crate) fn with_more(&self, base: &Words, tokens: &[u32]) -> Words {
-        let mut words = Words::from(&**base);
-        set_bits(Arc::get_mut(&mut words).expect("nobody else has it yet"), tokens);
-        // Tokens come in the order of a walk, which differs from grammar to grammar.
+        // Tokens come in the order of a walk, which may differ from grammar to grammar.
         let mixed = tokens.iter().map(|&token| (u64::from(token) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let hash =
             mixed.fold(base.as_ptr().addr() as u64, |sum, token| sum.wrapping_add(token ^ token >> 29));
+        let known = |found: &Extended| {
+            (Arc::ptr_eq(&found.base, base) && *found.tokens == *tokens).then(|| found.words.clone())
+        };
+        if let Some(words) = self.extended.read().get(&hash).and_then(known) {
+            return words;
+        }
+        let mut words = Words::from(&**base);
+        set_bits(Arc::get_mut(&mut words).expect("nobody else has it yet"), tokens);
         if let Some(found) = self.extended.read().get(&hash)
-            && *found == words
+            && found.words == words
         {
-            return found.clone();
+            return found.words.clone();
         }
         // Another bitset may have the same hash.
-        self.extended.add(hash, words.clone(), |_| words)
+        let extended = Extended { base: base.clone(), tokens: tokens.into(), words: words.clone() };
+        self.extended.add(hash, extended, |_| words)
     }
 
     /// The automaton as this vocabulary reads it.

@@ -179,7 +179,7 @@ impl Matcher {
                     masker.judge(thread, &mut Judge::new(gauge, Some(words)));
                 } else {
                     // There is time for all that this thread allows.
-                    masker.mask(thread, &mut Fill { words, started: true, several: &mut Vec::new() });
+                    masker.mask(thread, &mut Fill::onto(words, &mut Vec::new()));
                 }
             }
         }

@@ -45,6 +45,24 @@ const SEEN: usize = 1_000;
 /// How long a value is that the search looks for.
 const DEEP: usize = 64;
 
+/// A mask that can be corrected.
+pub(super) trait Row {
+    fn words(&self) -> &[u32];
+    /// Says whether a token is allowed.
+    fn set(&mut self, token: u32, is_allowed: bool);
+}
+
+impl Row for &mut [u32] {
+    fn words(&self) -> &[u32] {
+        self
+    }
+
+    fn set(&mut self, token: u32, is_allowed: bool) {
+        let (word, bit) = (&mut self[token as usize / 32], 1 << (token % 32));
+        *word = if is_allowed { *word | bit } else { *word & !bit };
+    }
+}
+
 /// What a mask may have to be corrected by: the state of a matcher, and room to try tokens in.
 pub(super) struct Doubt<'m> {
     pub(super) bound: &'m BoundProgram,
@@ -57,7 +75,7 @@ pub(super) struct Doubt<'m> {
     pub(super) threads: &'m [Thread],
     /// How many bytes may still be tried in searches.
     pub(super) budget: usize,
-    pub(super) words: &'m mut [u32],
+    pub(super) row: &'m mut dyn Row,
 }
 
 /// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
@@ -162,12 +180,12 @@ impl Doubt<'_> {
 
     /// The tokens of the mask, if they are few.
     fn few(&self) -> Option<Vec<u32>> {
-        let count: u32 = self.words.iter().map(|word| word.count_ones()).sum();
+        let count: u32 = self.row.words().iter().map(|word| word.count_ones()).sum();
         (count <= self.bound.program().limits().tried).then(|| self.allowed())
     }
 
     fn allowed(&self) -> Vec<u32> {
-        ones(self.words.iter().copied()).collect()
+        ones(self.row.words().iter().copied()).collect()
     }
 
     /// The same for every token, for comparison. If only endless strings have to differ, nothing can happen before a quote.
@@ -224,7 +242,7 @@ impl Doubt<'_> {
         let goes_on = place.in_string && self.threads.iter().any(|thread| self.goes_on(thread, SEEN));
         if place.in_value && summary.simple && !goes_on {
             // Values are followed as they are written plainly; other spellings have escapes.
-            let mut escaped = tokens_with(self.words, bound, b'\\');
+            let mut escaped = tokens_with(self.row.words(), bound, b'\\');
             if place.in_string
                 && let Some((typed, true)) = self.typed(self.registers.summary(register).longest as usize)
             {
@@ -315,7 +333,7 @@ impl Doubt<'_> {
         let whole = bound.library().whole();
         if !is_whole {
             // The text ends inside an escape, or inside a character.
-            let quoted = tokens_with(self.words, bound, b'"');
+            let quoted = tokens_with(self.row.words(), bound, b'"');
             for form in &matching {
                 self.keep_unless_equal(quote, form, &quoted);
             }
@@ -444,15 +462,15 @@ impl Doubt<'_> {
     }
 
     fn allows(&self, token: u32) -> bool {
-        self.words[token as usize / 32] >> (token % 32) & 1 == 1
+        self.row.words()[token as usize / 32] >> (token % 32) & 1 == 1
     }
 
     fn allow(&mut self, token: u32) {
-        self.words[token as usize / 32] |= 1 << (token % 32);
+        self.row.set(token, true);
     }
 
     fn forbid(&mut self, token: u32) {
-        self.words[token as usize / 32] &= !(1 << (token % 32));
+        self.row.set(token, false);
     }
 
     /// Takes a token out of the mask if no thread survives it.

@@ -58,12 +58,13 @@ pub(crate) struct Masker<'m> {
 /// What takes the parts of a mask one by one.
 pub(crate) trait Sink {
     /// Adds a part, but for the tokens of `less`. Those of `several` are in doubt.
-    fn part(&mut self, part: &Part, several: &[u32], less: &[Words]);
+    /// `node` is its number in the memo, if it is there.
+    fn part(&mut self, library: &Library, node: Option<u32>, part: &Part, several: &[u32], less: &[Words]);
 }
 
 impl Masker<'_> {
     /// Hands the parts of a thread's mask to `sink`.
-    pub(crate) fn mask(&mut self, thread: Thread, sink: &mut impl Sink) {
+    pub(crate) fn mask(&mut self, thread: Thread, sink: &mut dyn Sink) {
         let bound = self.bound;
         if thread.leaf != NETWORK
             && let Leaf::Text(text) = bound.program().leaf(thread.leaf)
@@ -78,7 +79,7 @@ impl Masker<'_> {
     }
 
     /// From the memo, or computed.
-    fn look_up(&mut self, thread: Thread, less: &[Words], sink: &mut impl Sink) {
+    fn look_up(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
         let key = state_key(self.bound, &thread);
         let mut path = core::mem::take(&mut self.scratch.path);
         path.clear();
@@ -90,11 +91,11 @@ impl Masker<'_> {
     }
 
     /// The same by the plain walk over the whole trie, for comparison.
-    pub(crate) fn plain(&mut self, thread: Thread, sink: &mut impl Sink) {
+    pub(crate) fn plain(&mut self, thread: Thread, sink: &mut dyn Sink) {
         let mut found = Vec::new();
         self.scratch.line.start(&[], thread.stack);
         self.walk_item(Thread { stack: Line::of_matcher(thread.stack), ..thread }, false, &mut found);
-        sink.part(&Part::List(found.into()), &[], &[]);
+        sink.part(self.bound.library(), None, &Part::List(found.into()), &[], &[]);
     }
 
     /// Goes down the memo along the stack, and computes where it knows no further.
@@ -104,7 +105,7 @@ impl Masker<'_> {
         mut node: u32,
         path: &mut Vec<Frame>,
         less: &[Words],
-        sink: &mut impl Sink,
+        sink: &mut dyn Sink,
     ) {
         let bound = self.bound;
         let mut stack = thread.stack;
@@ -120,12 +121,12 @@ impl Masker<'_> {
             }
         }
         if let Answer::Mask(part, several) = bound.memo().answer(node) {
-            sink.part(part, several, less);
+            sink.part(bound.library(), Some(node), part, several, less);
         }
     }
 
     /// Computes a mask, remembers it, and hands it over. `path` holds the frames that are known to matter.
-    fn compute(&mut self, thread: Thread, path: &[Frame], stack: u32, less: &[Words], sink: &mut impl Sink) {
+    fn compute(&mut self, thread: Thread, path: &[Frame], stack: u32, less: &[Words], sink: &mut dyn Sink) {
         self.scratch.line.start(path, stack);
         let part = self.part(Thread { stack: Line::TOP, ..thread });
         if self.scratch.line.forked {
@@ -133,20 +134,22 @@ impl Masker<'_> {
         }
         let bound = self.bound;
         let several = several(bound, &thread, &part);
-        sink.part(&part, &several, less);
         let mut key = state_key(bound, &thread);
         for &frame in self.scratch.line.looked() {
             let node = bound.memo().insert(key, Answer::Look);
             key = frame_key(bound, node, frame);
         }
-        bound.memo().insert(key, Answer::Mask(part, several));
+        let node = bound.memo().insert(key, Answer::Mask(part, several));
+        if let Answer::Mask(part, several) = bound.memo().answer(node) {
+            sink.part(bound.library(), Some(node), part, several, less);
+        }
     }
 
     /// Computes the mask of a thread whose stack forks.
-    fn compute_forked(&mut self, thread: Thread, less: &[Words], sink: &mut impl Sink) {
+    fn compute_forked(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
         self.scratch.line.start(&[], thread.stack);
         let part = self.part(Thread { stack: Line::of_matcher(thread.stack), ..thread });
-        sink.part(&part, &several(self.bound, &thread, &part), less);
+        sink.part(self.bound.library(), None, &part, &several(self.bound, &thread, &part), less);
     }
 
     /// The mask of a thread on the line, without what it may return to before the next byte.
@@ -401,10 +404,10 @@ pub(crate) fn is_in_string(program: &Program, thread: &Thread) -> bool {
     }
 }
 
-/// From so many tokens beside a bitset on, they become a bitset together. PERF: setting a bit takes about a nanosecond each time the
-/// mask is asked for, copying a bitset of 16 KB two hundred. It costs no memory to speak of, because such bitsets are few: in 500
-/// schemas 8,445 masks had so many tokens beside a bitset, and 776 of them were different.
-const FOLDED: usize = 128;
+/// From so many tokens beside a bitset on, they become a bitset together, which all grammars share. PERF: setting a bit takes about a
+/// nanosecond each time the mask is asked for, and a bitset without more is shown where it lies. It costs little memory, because such
+/// bitsets are few: of 7,931 masks of 600 plain schemas with more than ten tokens beside a bitset, 446 were different.
+const FOLDED: usize = 4;
 
 /// Makes a part of bitsets and tokens.
 fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {

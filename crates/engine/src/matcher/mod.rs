@@ -9,12 +9,14 @@
 mod budget;
 mod doubt;
 mod draft;
+mod fill;
 mod forced;
 mod gauge;
 mod info;
 mod judge;
 mod mask;
 mod register;
+mod shown;
 mod stack;
 mod step;
 mod walk;
@@ -28,17 +30,20 @@ use rustc_hash::FxHashMap;
 
 use self::budget::Count;
 pub use self::budget::{Budget, BudgetError};
-use self::doubt::{Doubt, Ways};
+use self::doubt::{Doubt, Row, Ways};
 pub use self::draft::{DRAFT_ROOT, DraftError, DraftTree};
+use self::fill::Fill;
+pub use self::fill::fill_masks;
 pub use self::forced::{Encode, ForcedText, ForcedTokens, Seam};
 pub use self::info::{StateInfo, ThreadInfo};
 pub use self::mask::Way;
 use self::mask::{MaskBuffers, Masker, Sink};
 use self::register::{Registers, Remembering};
+use self::shown::Shown;
 use self::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
 pub(crate) use self::step::count_step;
 use self::step::{Buffers, Thread};
-use crate::bind::{BoundProgram, Part, Words, set_bits};
+use crate::bind::BoundProgram;
 
 /// Matches one text against a constraint, token by token.
 #[derive(Clone, Debug)]
@@ -65,12 +70,17 @@ pub struct Matcher {
     registers: Registers,
     /// Where searches for new values have led.
     ways: Ways,
+    /// The mask by reference, if it was asked for.
+    shown: Option<Box<Shown>>,
     mask: Option<TokenMask>,
     /// The number of the first token beyond the budget.
     finish: Option<u32>,
     /// How many tokens states need.
     distances: FxHashMap<u32, u32>,
 }
+
+/// There is room for so many tokens from the beginning. PERF: growing in the middle of a short text was a twentieth of accepting it.
+const SHORT: usize = 64;
 
 /// What must be known to return to a moment.
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +173,7 @@ impl Matcher {
             text: Vec::new(),
             registers: Registers::default(),
             ways: Ways::default(),
+            shown: None,
             mask: None,
             finish: None,
             distances: FxHashMap::default(),
@@ -211,7 +222,9 @@ impl Matcher {
         self.arena.token = 0;
         self.finish = None;
         self.trail.clear();
+        self.trail.reserve(SHORT);
         self.moments.clear();
+        self.moments.reserve(SHORT);
         self.text.clear();
         self.registers.truncate(register::Mark::default());
         self.ways.clear();
@@ -317,38 +330,13 @@ impl Matcher {
             words.fill(0);
             return Ok(());
         }
-        let (mark, registers) = (self.arena.mark(), self.registers.mark());
-        let accepting = self.gather_threads();
         let mut several = core::mem::take(&mut self.several);
         several.clear();
-        let mut fill = Fill { words, started: false, several: &mut several };
-        let current = core::mem::take(&mut self.current);
-        let mut masker = Masker {
-            bound: &self.bound,
-            arena: &self.arena,
-            buffers: &mut self.buffers,
-            scratch: &mut self.scratch,
-        };
-        // PERF: leaves first. Their masks are mostly bitsets, and a bitset is copied into an empty row but must be
-        // united with one that is not.
-        for in_network in [false, true] {
-            for &thread in current.iter().filter(|thread| (thread.leaf == step::NETWORK) == in_network) {
-                match self.way {
-                    _ if thread.is_done() => {}
-                    Way::Fast => masker.mask(thread, &mut fill),
-                    Way::Plain => masker.plain(thread, &mut fill),
-                }
-            }
-        }
+        let mut fill = Fill::new(words, &mut several);
+        let (accepting, in_time) = self.parts(&mut fill);
         fill.finish();
-        let in_time = if self.is_bounded() { self.in_time(&current) } else { None };
-        self.current = current;
-        self.arena.truncate(mark);
-        self.registers.truncate(registers);
-        let program = self.bound.program();
-        let is_settled = several.is_empty() && self.registers.is_empty() && program.has_plain_scopes();
-        if !is_settled || self.way == Way::Plain && program.has_scopes() {
-            self.settle(&several, words);
+        if self.is_in_doubt(&several) {
+            self.settle(&several, &mut &mut *words);
         }
         self.several = several;
         if let Some(in_time) = in_time {
@@ -365,10 +353,76 @@ impl Matcher {
         Ok(())
     }
 
+    /// The mask by reference: the same words as [`Self::fill_mask`] writes, and quicker, because they are not copied where they
+    /// lie ready, and otherwise only changed where they differ from the mask before.
+    pub fn mask_words(&mut self) -> &[u32] {
+        let mut shown = self.shown.take().unwrap_or_default();
+        let mut several = core::mem::take(&mut self.several);
+        several.clear();
+        let mut showing = shown.start(self.bound.vocabulary().size().div_ceil(32), &mut several);
+        if self.now().terminated {
+            showing.finish();
+        } else {
+            let (accepting, in_time) = self.parts(&mut showing);
+            showing.finish();
+            if self.is_in_doubt(&several) {
+                self.settle(&several, &mut *shown);
+            }
+            if let Some(in_time) = in_time {
+                self.keep_in_time(&in_time, accepting, shown.words_mut());
+            }
+            for &token in self.stops() {
+                if accepting && self.eos_in_mask {
+                    shown.set(token.0, true);
+                } else if !self.bound.vocabulary().is_special(token) {
+                    shown.set(token.0, false);
+                }
+            }
+        }
+        self.several = several;
+        self.shown.insert(shown).words()
+    }
+
+    /// Hands the parts of the mask to a sink. Returns whether the text may end, and what can be finished in time, if there is a budget.
+    fn parts(&mut self, sink: &mut dyn Sink) -> (bool, Option<Vec<u32>>) {
+        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        let accepting = self.gather_threads();
+        let current = core::mem::take(&mut self.current);
+        let mut masker = Masker {
+            bound: &self.bound,
+            arena: &self.arena,
+            buffers: &mut self.buffers,
+            scratch: &mut self.scratch,
+        };
+        // PERF: leaves first. Their masks are mostly bitsets, and a bitset is copied into an empty row but must be
+        // united with one that is not.
+        for in_network in [false, true] {
+            for &thread in current.iter().filter(|thread| (thread.leaf == step::NETWORK) == in_network) {
+                match self.way {
+                    _ if thread.is_done() => {}
+                    Way::Fast => masker.mask(thread, sink),
+                    Way::Plain => masker.plain(thread, sink),
+                }
+            }
+        }
+        let in_time = if self.is_bounded() { self.in_time(&current) } else { None };
+        self.current = current;
+        self.arena.truncate(mark);
+        self.registers.truncate(registers);
+        (accepting, in_time)
+    }
+
+    /// Whether tokens of a mask have to be tried.
+    fn is_in_doubt(&self, several: &[u32]) -> bool {
+        let program = self.bound.program();
+        let is_settled = several.is_empty() && self.registers.is_empty() && program.has_plain_scopes();
+        !is_settled || self.way == Way::Plain && program.has_scopes()
+    }
+
     /// Corrects a mask by what the scopes remember.
-    fn settle(&mut self, several: &[u32], words: &mut [u32]) {
+    fn settle(&mut self, several: &[u32], row: &mut dyn Row) {
         let is_fast = self.way == Way::Fast && !self.bound.vocabulary().is_numbered();
-        let mut doubt = self.doubt(words);
+        let mut doubt = self.doubt(row);
         if is_fast {
             doubt.settle(several);
         } else {
@@ -377,7 +431,7 @@ impl Matcher {
     }
 
     /// Room to try tokens in, with the registers that they would meet.
-    fn doubt<'m>(&'m mut self, words: &'m mut [u32]) -> Doubt<'m> {
+    fn doubt<'m>(&'m mut self, row: &'m mut dyn Row) -> Doubt<'m> {
         let start = self.now().start as usize;
         Doubt {
             bound: &self.bound,
@@ -388,18 +442,15 @@ impl Matcher {
             ways: &mut self.ways,
             threads: &self.trail[start..],
             budget: if self.way == Way::Fast { doubt::SEARCHES } else { usize::MAX },
-            words,
+            row,
         }
     }
 
     /// The mask, kept by the matcher until it changes.
     pub fn mask(&mut self) -> &TokenMask {
         let size = self.bound.vocabulary().size();
-        let mut words = vec![0; size.div_ceil(32)];
-        // The buffer has the size that the vocabulary asks for.
-        let filled = self.fill_mask(&mut words);
-        debug_assert!(filled.is_ok());
-        self.mask.insert(TokenMask::from_words(&words, size))
+        let mask = TokenMask::from_words(self.mask_words(), size);
+        self.mask.insert(mask)
     }
 
     /// Whether one token may come next, without working out the whole mask.
@@ -524,7 +575,17 @@ impl Matcher {
         current.clear();
         current.extend_from_slice(&self.trail[now.start as usize..]);
         let mut result = Ok(());
-        for (at, &byte) in bytes.iter().enumerate() {
+        let mut at = 0;
+        while at < bytes.len() {
+            if let [thread] = &mut *current {
+                let program = self.bound.program();
+                let inside = step::glide(program, thread, &bytes[at..]);
+                if program.has_scopes() {
+                    self.text.extend_from_slice(&bytes[at..at + inside]);
+                }
+                at += inside;
+            }
+            let Some(&byte) = bytes.get(at) else { break };
             self.step_byte(byte, &current, &mut next);
             core::mem::swap(&mut current, &mut next);
             if current.is_empty() {
@@ -536,6 +597,7 @@ impl Matcher {
                 result = Err(MatchError::TooAmbiguous);
                 break;
             }
+            at += 1;
         }
         if self.bound.program().may_run_out() {
             result = self.settle_step(result, bytes, &current, &now);
@@ -574,13 +636,16 @@ impl Matcher {
         now: &Moment,
     ) -> Result<(), MatchError> {
         let fitting = match result {
-            Ok(()) if self.doubt(&mut []).leads_out(threads, now.mark, now.registers) => return result,
+            Ok(()) if self.doubt(&mut &mut [][..]).leads_out(threads, now.mark, now.registers) => {
+                return result;
+            }
             Ok(()) => bytes.len().saturating_sub(1),
             Err(MatchError::NotAllowed { bytes }) => bytes,
             Err(_) => return result,
         };
         self.restore(now);
-        let mut doubt = self.doubt(&mut []);
+        let mut none = &mut [][..];
+        let mut doubt = self.doubt(&mut none);
         // If a text leads on, so does its beginning.
         let lengths: Vec<usize> = (1..=fitting).collect();
         let fitting = lengths.partition_point(|&length| doubt.leads_on(&bytes[..length]));
@@ -599,9 +664,9 @@ impl Matcher {
             self.registers.next_byte();
             let (arena, registers) = (&mut self.arena, &mut self.registers);
             let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
-            step::step_all(program, &mut stacks, &mut self.buffers, current, byte, next);
+            step::step_on(program, &mut stacks, &mut self.buffers, current, byte, next);
         } else {
-            step::step_all(program, &mut self.arena, &mut self.buffers, current, byte, next);
+            step::step_on(program, &mut self.arena, &mut self.buffers, current, byte, next);
         }
     }
 
@@ -644,74 +709,4 @@ impl Matcher {
     pub fn fork(&self) -> Self {
         self.clone()
     }
-}
-
-/// Writes the union of parts into a row of words.
-struct Fill<'w> {
-    words: &'w mut [u32],
-    started: bool,
-    several: &'w mut Vec<u32>,
-}
-
-impl Fill<'_> {
-    fn set(&mut self, tokens: &[u32]) {
-        set_bits(self.words, tokens);
-    }
-
-    fn clear(&mut self, tokens: impl Iterator<Item = u32>) {
-        for token in tokens {
-            self.words[token as usize / 32] &= !(1 << (token % 32));
-        }
-    }
-
-    fn finish(&mut self) {
-        if !self.started {
-            self.words.fill(0);
-        }
-    }
-}
-
-impl Sink for Fill<'_> {
-    #[inline]
-    fn part(&mut self, part: &Part, several: &[u32], less: &[Words]) {
-        self.several.extend_from_slice(several);
-        // What another part allows stays allowed.
-        let is_ours = |words: &[u32], token: u32| words[token as usize / 32] >> (token % 32) & 1 == 0;
-        let tokens = less.iter().flat_map(|list| list.iter().copied());
-        let ours: Option<Vec<u32>> =
-            self.started.then(|| tokens.clone().filter(|&token| is_ours(self.words, token)).collect());
-        match part {
-            Part::List(list) => {
-                self.finish();
-                self.set(list);
-            }
-            Part::Shared { base, more } => {
-                if self.started {
-                    self.words.iter_mut().zip(base.iter()).for_each(|(word, base)| *word |= base);
-                } else {
-                    let (used, beyond) = self.words.split_at_mut(base.len());
-                    used.copy_from_slice(base);
-                    beyond.fill(0);
-                }
-                self.set(more);
-            }
-        }
-        match ours {
-            Some(ours) => self.clear(ours.into_iter()),
-            None => self.clear(tokens),
-        }
-        self.started = true;
-    }
-}
-
-/// Fills the masks of many matchers at once, in parallel. `masks` holds one row of `stride` words for each.
-pub fn fill_masks(matchers: &mut [Matcher], masks: &mut [u32], stride: usize) -> Result<(), MatchError> {
-    use rayon::prelude::*;
-    if masks.len() < matchers.len() * stride {
-        return Err(MatchError::MaskTooShort { words: matchers.len() * stride });
-    }
-    matchers
-        .par_iter_mut()
-        .zip(masks.par_chunks_mut(stride.max(1)))
-        .try_for_each(|(matcher, row)| matcher.fill_mask(row))
 }

@@ -93,9 +93,37 @@ pub(crate) fn step_all<S: Stacks>(
     byte: u8,
     next: &mut Vec<Thread>,
 ) {
-    if step_inside(program, stacks, threads, byte, next) {
-        return;
+    if !step_inside(program, stacks, threads, byte, next) {
+        step_out(program, stacks, buffers, threads, byte, next);
     }
+}
+
+/// The same for threads of which a single one has [glided](glide) as far as it could.
+#[inline]
+pub(crate) fn step_on<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    threads: &[Thread],
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    if threads.len() == 1 {
+        step_out(program, stacks, buffers, threads, byte, next);
+    } else {
+        step_all(program, stacks, buffers, threads, byte, next);
+    }
+}
+
+/// The same for threads of which one may leave the leaf or literal that it is in.
+fn step_out<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    threads: &[Thread],
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
     buffers.begin();
     if let [thread] = threads
         && !may_end(program, thread)
@@ -191,7 +219,18 @@ fn step<S: Stacks>(
         if thread.state == 0 {
             return;
         }
-        buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack));
+        match program.place(NetState::from_raw(thread.state)) {
+            Place::Node { low, high, next: node } => {
+                if low <= byte && byte <= high {
+                    let state = program.behind(node);
+                    arrive(program, stacks, buffers, Thread::network(state, thread.stack), next);
+                }
+                return;
+            }
+            Place::Cell(cell) => {
+                step_cell(program, stacks, buffers, cell, |_| true, thread.stack, byte, next);
+            }
+        }
     } else {
         step_leaf(program, stacks, buffers, thread, byte, next);
         if leaf_may_end(program, &thread) {
@@ -328,6 +367,50 @@ fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
             }
         },
     }
+}
+
+/// Takes the bytes that leave a thread inside the leaf or literal that it is in, where nothing is called and nothing can end, as
+/// [`step_all`] would one by one. Returns how many they are. PERF: so are most bytes, and the rest of a step costs ten times as much.
+pub(crate) fn glide(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usize {
+    let mut taken = 0;
+    if thread.leaf == NETWORK {
+        let Some(mut node) = NetState::from_raw(thread.state).node() else { return 0 };
+        for &byte in bytes {
+            let Some(next) = program.literal(node, byte) else { break };
+            node = next;
+            taken += 1;
+        }
+        if taken > 0 {
+            thread.state = NetState::of_node(node).raw();
+        }
+        return taken;
+    }
+    match program.leaf(thread.leaf) {
+        Leaf::Window { automaton, min, max } => {
+            let (mut state, mut count) = (thread.state, thread.count);
+            if count >= *min && automaton.is_accepting(state) {
+                return 0;
+            }
+            for &byte in bytes {
+                let step = automaton.step(state, byte);
+                let Some(next) = count_step(automaton, step, count, *min, *max) else { break };
+                if next >= *min && automaton.is_accepting(step.target()) {
+                    break;
+                }
+                (state, count) = (step.target(), next);
+                taken += 1;
+            }
+            (thread.state, thread.count) = (state, count);
+        }
+        Leaf::Text(text) => {
+            for &byte in bytes {
+                let TextNext::Stay(state) = text.next(thread.state, byte) else { break };
+                thread.state = state;
+                taken += 1;
+            }
+        }
+    }
+    taken
 }
 
 /// The units that a leaf has begun after a step; `None` if the step cannot be made.

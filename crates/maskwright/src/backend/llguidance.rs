@@ -153,7 +153,13 @@ struct Program {
 impl Compiled for Program {
     fn start(self: Arc<Self>) -> Box<dyn Matching> {
         let parser = self.parser.lock().unwrap_or_else(PoisonError::into_inner).deep_clone();
-        Box::new(Running { parser, vocabulary: self.vocabulary.clone(), tokens: 0, is_terminated: false })
+        Box::new(Running {
+            parser,
+            vocabulary: self.vocabulary.clone(),
+            tokens: 0,
+            is_terminated: false,
+            mask: Vec::new(),
+        })
     }
 
     /// llguidance does not tell. What its benchmarks show for typical schemas is the best that can be said.
@@ -178,6 +184,8 @@ struct Running {
     /// Tokens that the parser was given.
     tokens: usize,
     is_terminated: bool,
+    /// The mask that was asked for by reference.
+    mask: Vec<u32>,
 }
 
 impl Running {
@@ -203,6 +211,14 @@ impl Matching for Running {
             words.iter_mut().zip(allowed.as_slice()).for_each(|(word, allowed)| *word = *allowed);
         }
         Ok(())
+    }
+
+    fn mask_words(&mut self) -> Result<&[u32], MatchError> {
+        let mut words = core::mem::take(&mut self.mask);
+        words.resize(self.vocabulary.size().div_ceil(32), 0);
+        let filled = self.fill_mask(&mut words);
+        self.mask = words;
+        filled.map(|()| &*self.mask)
     }
 
     fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {
@@ -256,6 +272,7 @@ impl Matching for Running {
             vocabulary: self.vocabulary.clone(),
             tokens: self.tokens,
             is_terminated: self.is_terminated,
+            mask: Vec::new(),
         })
     }
 

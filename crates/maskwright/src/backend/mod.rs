@@ -105,6 +105,9 @@ pub trait Matching: fmt::Debug + Send {
     /// is complete. Words beyond the vocabulary are cleared.
     fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError>;
 
+    /// The same words where they lie, without a copy if the engine can do without one. There are as many as the vocabulary needs.
+    fn mask_words(&mut self) -> Result<&[u32], MatchError>;
+
     /// Takes a token. If it is refused, nothing has changed.
     fn accept(&mut self, token: TokenId) -> Result<(), MatchError>;
 
@@ -196,6 +199,10 @@ impl Compiled for BoundProgram {
 impl Matching for Matcher {
     fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
         self.fill_mask(words)
+    }
+
+    fn mask_words(&mut self) -> Result<&[u32], MatchError> {
+        Ok(self.mask_words())
     }
 
     fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {

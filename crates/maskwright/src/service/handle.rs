@@ -121,6 +121,20 @@ impl Matcher {
         result
     }
 
+    /// The mask by reference; see [`Matching::mask_words`].
+    pub fn mask_words(&mut self) -> Result<&[u32], MatchError> {
+        if !self.tally.mask() {
+            return self.inner.mask_words();
+        }
+        let start = Instant::now();
+        let result = self.inner.mask_words();
+        if self.tally.time(start.elapsed()) {
+            self.tally.report(&self.handle.counters);
+            self.handle.grown();
+        }
+        result
+    }
+
     /// Takes a token; see [`Matching::accept`].
     pub fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {
         let result = self.inner.accept(token);
@@ -185,6 +199,10 @@ impl Matcher {
 impl Matching for Matcher {
     fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
         self.fill_mask(words)
+    }
+
+    fn mask_words(&mut self) -> Result<&[u32], MatchError> {
+        self.mask_words()
     }
 
     fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {

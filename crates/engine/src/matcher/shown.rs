@@ -1,0 +1,251 @@
+//! The mask by reference: shown where it lies, or in a row that is changed only where it differs from the mask before.
+//!
+//! Most masks are a bitset that all grammars share, or such a bitset and a few tokens, or a few tokens. To copy that into a row
+//! of somebody else's is most of what a mask costs when it is asked for again: 16 KB for 128,000 tokens. Here
+//!
+//! * a bitset without more is shown itself;
+//! * a bitset and some tokens are shown in a row that holds the bitset already, if the mask before was made of the same one;
+//! * tokens alone are shown in another row, which holds nothing else;
+//! * the mask of before is shown as it is.
+//!
+//! ```text
+//!   inside a string  ", "name  inside a string   ", "age          what each mask is made of
+//!   bitset           5 tokens  bitset + 2        7 tokens
+//!   ▼                ▼         ▼                 ▼
+//!   itself           row 0     row 1             row 0, less 5 tokens, and 7
+//! ```
+
+use std::sync::Arc;
+
+use super::doubt::{self, Row as _};
+use super::mask::Sink;
+use crate::bind::{Library, Part, Words};
+
+/// A row and what it holds: a bitset, or nothing, but for some words.
+#[derive(Debug, Default)]
+struct Row {
+    words: Vec<u32>,
+    base: Option<Words>,
+    /// The words that may differ from the bitset.
+    touched: Vec<u32>,
+    /// Any word may.
+    mixed: bool,
+}
+
+/// With more words than this to take back, copying everything is quicker.
+const TOUCHED: usize = 1_024;
+
+impl Row {
+    /// Makes the row hold a bitset, or nothing, and no more.
+    fn start(&mut self, base: Option<&Words>, len: usize) {
+        let is_same = match (base, &self.base) {
+            (None, None) => true,
+            (Some(new), Some(old)) => Arc::ptr_eq(new, old),
+            _ => false,
+        };
+        if is_same && !self.mixed && self.words.len() == len {
+            let base = base.map_or(&[][..], |base| base);
+            for at in self.touched.drain(..) {
+                self.words[at as usize] = base.get(at as usize).copied().unwrap_or(0);
+            }
+            return;
+        }
+        self.touched.clear();
+        self.mixed = false;
+        self.words.clear();
+        if let Some(base) = base {
+            self.words.extend_from_slice(&base[..len.min(base.len())]);
+        }
+        self.words.resize(len, 0);
+        if !is_same {
+            self.base = base.cloned();
+        }
+    }
+
+    /// A word that is about to change.
+    #[inline]
+    fn touch(&mut self, at: usize) -> &mut u32 {
+        if self.touched.last() != Some(&(at as u32)) {
+            if self.touched.len() < TOUCHED {
+                self.touched.push(at as u32);
+            } else {
+                self.mixed = true;
+            }
+        }
+        &mut self.words[at]
+    }
+
+    fn add(&mut self, tokens: &[u32]) {
+        for &token in tokens {
+            *self.touch(token as usize / 32) |= 1 << (token % 32);
+        }
+    }
+
+    fn unite(&mut self, base: &[u32]) {
+        self.mixed = true;
+        self.words.iter_mut().zip(base).for_each(|(word, base)| *word |= base);
+    }
+}
+
+/// Where the mask is.
+#[derive(Debug, Default)]
+enum Place {
+    /// Nothing is allowed so far.
+    #[default]
+    Nowhere,
+    Base(Words),
+    /// In the row that holds nothing else.
+    Tokens,
+    /// In the row that holds a bitset.
+    Mixed,
+}
+
+/// The mask that a matcher shows.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    place: Place,
+    /// What it is, if it is one part of the memo and no more.
+    part: Option<u32>,
+    tokens: Row,
+    mixed: Row,
+}
+
+/// A matcher that is copied shows nothing yet: rows are made when they are needed.
+impl Clone for Shown {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Shown {
+    /// Another mask is to be shown; its parts are added by the sink.
+    pub(super) fn start<'s>(&'s mut self, len: usize, several: &'s mut Vec<u32>) -> Showing<'s> {
+        Showing { shown: self, several, len, parts: 0 }
+    }
+
+    /// All words, to be changed anywhere.
+    pub(super) fn words_mut(&mut self) -> &mut [u32] {
+        self.part = None;
+        let row = self.row();
+        row.mixed = true;
+        &mut row.words
+    }
+
+    fn allows(&self, token: u32) -> bool {
+        !matches!(self.place, Place::Nowhere) && self.words()[token as usize / 32] >> (token % 32) & 1 == 1
+    }
+
+    /// The row that holds the mask; a shared bitset is copied.
+    fn row(&mut self) -> &mut Row {
+        if let Place::Base(base) = &self.place {
+            self.mixed.start(Some(base), base.len());
+            self.place = Place::Mixed;
+        }
+        match self.place {
+            Place::Mixed => &mut self.mixed,
+            _ => &mut self.tokens,
+        }
+    }
+}
+
+impl doubt::Row for Shown {
+    /// There are as many words as the vocabulary needs.
+    fn words(&self) -> &[u32] {
+        match &self.place {
+            Place::Nowhere | Place::Tokens => &self.tokens.words,
+            Place::Base(words) => words,
+            Place::Mixed => &self.mixed.words,
+        }
+    }
+
+    fn set(&mut self, token: u32, is_allowed: bool) {
+        if self.allows(token) != is_allowed {
+            self.part = None;
+            *self.row().touch(token as usize / 32) ^= 1 << (token % 32);
+        }
+    }
+}
+
+/// Takes the parts of a mask.
+pub(super) struct Showing<'s> {
+    shown: &'s mut Shown,
+    several: &'s mut Vec<u32>,
+    len: usize,
+    /// How many there were.
+    parts: u32,
+}
+
+impl Showing<'_> {
+    /// To be called behind the last part.
+    pub(super) fn finish(self) {
+        if self.parts == 0 || matches!(self.shown.place, Place::Nowhere) {
+            self.shown.part = None;
+            self.shown.tokens.start(None, self.len);
+            self.shown.place = Place::Tokens;
+        }
+    }
+
+    fn add_bitset(&mut self, library: &Library, base: &Words) {
+        let (shown, len) = (&mut *self.shown, self.len);
+        match &shown.place {
+            Place::Nowhere if base.len() == len => shown.place = Place::Base(base.clone()),
+            Place::Nowhere => {
+                shown.mixed.start(Some(base), len);
+                shown.place = Place::Mixed;
+            }
+            Place::Base(before) => shown.place = Place::Base(library.union(before, base)),
+            Place::Tokens => {
+                shown.mixed.start(Some(base), len);
+                for at in shown.tokens.touched.iter().map(|&at| at as usize) {
+                    *shown.mixed.touch(at) |= shown.tokens.words[at];
+                }
+                if shown.tokens.mixed {
+                    shown.mixed.unite(&shown.tokens.words);
+                }
+                shown.place = Place::Mixed;
+            }
+            Place::Mixed => shown.mixed.unite(base),
+        }
+    }
+
+    fn add_tokens(&mut self, tokens: &[u32]) {
+        if tokens.is_empty() {
+            return;
+        }
+        if matches!(self.shown.place, Place::Nowhere) {
+            self.shown.tokens.start(None, self.len);
+            self.shown.place = Place::Tokens;
+        }
+        self.shown.row().add(tokens);
+    }
+}
+
+impl Sink for Showing<'_> {
+    fn part(&mut self, library: &Library, node: Option<u32>, part: &Part, several: &[u32], less: &[Words]) {
+        self.several.extend_from_slice(several);
+        self.parts += 1;
+        if self.parts == 1 {
+            // PERF: inside a string it is the same mask, token by token.
+            if node.is_some() && node == self.shown.part && less.is_empty() {
+                return;
+            }
+            self.shown.part = node.filter(|_| less.is_empty());
+            self.shown.place = Place::Nowhere;
+        } else {
+            self.shown.part = None;
+        }
+        // What another part allows stays allowed.
+        let tokens = less.iter().flat_map(|list| list.iter().copied());
+        let ours: Vec<u32> = tokens.filter(|&token| !self.shown.allows(token)).collect();
+        match part {
+            Part::List(list) => self.add_tokens(list),
+            Part::Shared { base, more } => {
+                self.add_bitset(library, base);
+                self.add_tokens(more);
+            }
+        }
+        for token in ours {
+            self.shown.set(token, false);
+        }
+    }
+}
