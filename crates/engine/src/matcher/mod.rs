@@ -481,19 +481,36 @@ impl Matcher {
         if vocabulary.is_numbered() && !vocabulary.is_special(token) && vocabulary.is_used(token) {
             return self.accept_either(token);
         }
-        if vocabulary.spelling(token).is_empty() {
+        let spelling = vocabulary.spelling(token);
+        if spelling.is_empty() {
             return Err(MatchError::NoText);
+        }
+        if let Some(thread) = self.glided(spelling) {
+            if self.bound.program().has_scopes() {
+                self.text.extend_from_slice(spelling);
+            }
+            let (now, length) = (self.now(), spelling.len());
+            self.arrive(&now, &[thread], length, Count::Token);
+            return Ok(());
         }
         // PERF: a copy of a few bytes; holding on to the vocabulary would cost two atomic operations.
         let mut bytes = core::mem::take(&mut self.token);
         bytes.clear();
-        bytes.extend_from_slice(vocabulary.spelling(token));
+        bytes.extend_from_slice(spelling);
         let mut result = self.accept_spelling(&bytes);
         if result == Err(MatchError::OutOfTokens) {
             result = self.accept_late(token, &bytes);
         }
         self.token = bytes;
         result
+    }
+
+    /// PERF: where some bytes lead if nothing happens on the way, as with two tokens of five.
+    fn glided(&self, bytes: &[u8]) -> Option<Thread> {
+        let &[mut thread] = self.threads() else { return None };
+        let program = self.bound.program();
+        let is_plain = !self.is_bounded() && !program.may_run_out();
+        (is_plain && step::glide(program, &mut thread, bytes) == bytes.len()).then_some(thread)
     }
 
     /// Takes an ordinary token of a numbered vocabulary, which the grammar may ask for by its text and by its number.
@@ -613,18 +630,23 @@ impl Matcher {
             }
         }
         if result.is_ok() {
-            let start = self.trail.len() as u32;
-            self.trail.extend_from_slice(&current);
-            let (mark, registers) = (self.arena.mark(), self.registers.mark());
-            let bytes = now.bytes + bytes.len() as u64;
-            let tokens = now.tokens.saturating_add(u32::from(count != Count::Nothing));
-            self.arena.token = tokens;
-            self.moments.push(Moment { start, mark, registers, bytes, tokens, terminated: false });
+            self.arrive(&now, &current, bytes.len(), count);
         } else {
             self.restore(&now);
         }
         (self.current, self.next) = (current, next);
         result
+    }
+
+    /// Another moment, so many bytes after the last.
+    fn arrive(&mut self, now: &Moment, threads: &[Thread], length: usize, count: Count) {
+        let start = self.trail.len() as u32;
+        self.trail.extend_from_slice(threads);
+        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        let tokens = now.tokens.saturating_add(u32::from(count != Count::Nothing));
+        self.arena.token = tokens;
+        let bytes = now.bytes + length as u64;
+        self.moments.push(Moment { start, mark, registers, bytes, tokens, terminated: false });
     }
 
     /// What becomes of a step where values that must be new may run out: it must lead on, as far as it is taken.
