@@ -79,6 +79,14 @@ pub struct Matcher {
     distances: FxHashMap<u32, u32>,
 }
 
+/// A step as far as nothing has happened.
+#[derive(Clone, Copy)]
+struct Begun {
+    /// The only thread, if there is one, behind the bytes that were taken.
+    thread: Option<Thread>,
+    bytes: usize,
+}
+
 /// There is room for so many tokens from the beginning. PERF: growing in the middle of a short text was a twentieth of accepting it.
 const SHORT: usize = 64;
 
@@ -485,7 +493,12 @@ impl Matcher {
         if spelling.is_empty() {
             return Err(MatchError::NoText);
         }
-        if let Some(thread) = self.glided(spelling) {
+        let begun = self.begin(spelling);
+        if let Some(thread) = begun.thread
+            && begun.bytes == spelling.len()
+            && !self.is_bounded()
+            && !self.bound.program().may_run_out()
+        {
             if self.bound.program().has_scopes() {
                 self.text.extend_from_slice(spelling);
             }
@@ -497,7 +510,7 @@ impl Matcher {
         let mut bytes = core::mem::take(&mut self.token);
         bytes.clear();
         bytes.extend_from_slice(spelling);
-        let mut result = self.accept_spelling(&bytes);
+        let mut result = self.advance_from(begun, &bytes, Count::Token);
         if result == Err(MatchError::OutOfTokens) {
             result = self.accept_late(token, &bytes);
         }
@@ -505,12 +518,11 @@ impl Matcher {
         result
     }
 
-    /// PERF: where some bytes lead if nothing happens on the way, as with two tokens of five.
-    fn glided(&self, bytes: &[u8]) -> Option<Thread> {
-        let &[mut thread] = self.threads() else { return None };
-        let program = self.bound.program();
-        let is_plain = !self.is_bounded() && !program.may_run_out();
-        (is_plain && step::glide(program, &mut thread, bytes) == bytes.len()).then_some(thread)
+    /// Takes the bytes on which nothing happens, if there is one thread: all of them in two tokens of five.
+    fn begin(&self, bytes: &[u8]) -> Begun {
+        let &[mut thread] = self.threads() else { return Begun { thread: None, bytes: 0 } };
+        let bytes = step::glide(self.bound.program(), &mut thread, bytes);
+        Begun { thread: Some(thread), bytes }
     }
 
     /// Takes an ordinary token of a numbered vocabulary, which the grammar may ask for by its text and by its number.
@@ -583,26 +595,29 @@ impl Matcher {
     }
 
     fn advance(&mut self, bytes: &[u8], count: Count) -> Result<(), MatchError> {
-        let now = self.now();
-        if now.terminated {
+        if self.now().terminated {
             return Err(MatchError::Terminated);
         }
+        self.advance_from(self.begin(bytes), bytes, count)
+    }
+
+    /// Goes on from where a step has begun.
+    fn advance_from(&mut self, begun: Begun, bytes: &[u8], count: Count) -> Result<(), MatchError> {
+        let now = self.now();
         let mut current = core::mem::take(&mut self.current);
         let mut next = core::mem::take(&mut self.next);
         current.clear();
-        current.extend_from_slice(&self.trail[now.start as usize..]);
+        match begun.thread {
+            Some(thread) => current.push(thread),
+            None => current.extend_from_slice(&self.trail[now.start as usize..]),
+        }
+        let has_scopes = self.bound.program().has_scopes();
+        if has_scopes {
+            self.text.extend_from_slice(&bytes[..begun.bytes]);
+        }
         let mut result = Ok(());
-        let mut at = 0;
-        while at < bytes.len() {
-            if let [thread] = &mut *current {
-                let program = self.bound.program();
-                let inside = step::glide(program, thread, &bytes[at..]);
-                if program.has_scopes() {
-                    self.text.extend_from_slice(&bytes[at..at + inside]);
-                }
-                at += inside;
-            }
-            let Some(&byte) = bytes.get(at) else { break };
+        let mut at = begun.bytes;
+        while let Some(&byte) = bytes.get(at) {
             self.step_byte(byte, &current, &mut next);
             core::mem::swap(&mut current, &mut next);
             if current.is_empty() {
@@ -615,6 +630,15 @@ impl Matcher {
                 break;
             }
             at += 1;
+            if at < bytes.len()
+                && let [thread] = &mut *current
+            {
+                let inside = step::glide(self.bound.program(), thread, &bytes[at..]);
+                if has_scopes {
+                    self.text.extend_from_slice(&bytes[at..at + inside]);
+                }
+                at += inside;
+            }
         }
         if self.bound.program().may_run_out() {
             result = self.settle_step(result, bytes, &current, &now);

@@ -126,9 +126,9 @@ fn step_out<S: Stacks>(
 ) {
     buffers.begin();
     if let [thread] = threads
-        && !may_end(program, thread)
+        && step_one(program, stacks, buffers, *thread, byte, next)
     {
-        return step(program, stacks, buffers, *thread, byte, next);
+        return;
     }
     // 1. Leaves step; what may end returns, and what is returned to waits.
     let mut level = core::mem::take(&mut buffers.level);
@@ -205,39 +205,40 @@ fn step_out<S: Stacks>(
     (buffers.level, buffers.calls) = (level, calls);
 }
 
-/// Steps one thread and adds what comes of it to `next`. Call [`Buffers::begin`] before the first of a generation.
+/// Steps a single thread and adds what comes of it to `next`. Returns false, and does nothing, if the thread may end where it stands.
 #[inline]
-fn step<S: Stacks>(
+fn step_one<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,
     thread: Thread,
     byte: u8,
     next: &mut Vec<Thread>,
-) {
-    if thread.leaf == NETWORK {
-        if thread.state == 0 {
-            return;
-        }
-        match program.place(NetState::from_raw(thread.state)) {
-            Place::Node { low, high, next: node } => {
-                if low <= byte && byte <= high {
-                    let state = program.behind(node);
-                    arrive(program, stacks, buffers, Thread::network(state, thread.stack), next);
-                }
-                return;
-            }
-            Place::Cell(cell) => {
-                step_cell(program, stacks, buffers, cell, |_| true, thread.stack, byte, next);
-            }
-        }
-    } else {
-        step_leaf(program, stacks, buffers, thread, byte, next);
+) -> bool {
+    if thread.leaf != NETWORK {
         if leaf_may_end(program, &thread) {
-            buffers.work.push(Work::Return(thread.stack));
+            return false;
+        }
+        step_leaf(program, stacks, buffers, thread, byte, next);
+        return true;
+    }
+    if thread.state == 0 {
+        return true;
+    }
+    match program.place(NetState::from_raw(thread.state)) {
+        Place::Node { low, high, next: node } => {
+            if low <= byte && byte <= high {
+                let state = program.behind(node);
+                arrive(program, stacks, buffers, Thread::network(state, thread.stack), next);
+            }
+        }
+        Place::Cell(cell) if cell.returns => return false,
+        Place::Cell(cell) => {
+            step_cell(program, stacks, buffers, cell, |_| true, thread.stack, byte, next);
+            finish_step(program, stacks, buffers, byte, next);
         }
     }
-    finish_step(program, stacks, buffers, byte, next);
+    true
 }
 
 /// Steps a thread that stands in a cell, without the calls that are [`Apart`].
