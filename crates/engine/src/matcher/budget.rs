@@ -17,12 +17,13 @@ use core::fmt;
 
 use maskwright_vocab::TokenId;
 
+use super::fill::Fill;
 use super::gauge::{ENDLESS, Gauge};
 use super::judge::Judge;
 use super::mask::Masker;
 use super::stack::Top;
 use super::step::{self, Thread};
-use super::{Fill, MatchError, Matcher, Way};
+use super::{MatchError, Matcher, Way};
 use crate::bind::set_bits;
 
 /// How many tokens a text may still take.

@@ -1,8 +1,147 @@
-//! The mask copied into a row of the caller's.
+//! The mask of a matcher: copied into a row of the caller's, or by reference.
 
-use super::mask::Sink;
-use super::{MatchError, Matcher};
+use maskwright_vocab::TokenMask;
+
+use super::doubt::{self, Doubt, Row};
+use super::mask::{Masker, Sink};
+use super::{MatchError, Matcher, Way, step};
 use crate::bind::{Library, Part, Words, set_bits};
+
+impl Matcher {
+    /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. Words beyond the vocabulary are
+    /// cleared.
+    pub fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
+        let need = self.bound.vocabulary().size().div_ceil(32);
+        if words.len() < need {
+            return Err(MatchError::MaskTooShort { words: need });
+        }
+        if self.now().terminated {
+            words.fill(0);
+            return Ok(());
+        }
+        let mut several = core::mem::take(&mut self.several);
+        several.clear();
+        let mut fill = Fill::new(words, &mut several);
+        let (accepting, in_time) = self.parts(&mut fill);
+        fill.finish();
+        if self.is_in_doubt(&several) {
+            self.settle(&several, &mut &mut *words);
+        }
+        self.several = several;
+        if let Some(in_time) = in_time {
+            self.keep_in_time(&in_time, accepting, words);
+        }
+        for &token in self.stops() {
+            let (word, bit) = (&mut words[token.index() / 32], 1 << (token.0 % 32));
+            if accepting && self.eos_in_mask {
+                *word |= bit;
+            } else if !self.bound.vocabulary().is_special(token) {
+                *word &= !bit;
+            }
+        }
+        Ok(())
+    }
+
+    /// The mask by reference: the same words as [`Self::fill_mask`] writes, and quicker, because they are not copied where they
+    /// lie ready, and otherwise only changed where they differ from the mask before.
+    pub fn mask_words(&mut self) -> &[u32] {
+        let mut shown = self.shown.take().unwrap_or_default();
+        let mut several = core::mem::take(&mut self.several);
+        several.clear();
+        let mut showing = shown.start(self.bound.vocabulary().size().div_ceil(32), &mut several);
+        if self.now().terminated {
+            showing.finish();
+        } else {
+            let (accepting, in_time) = self.parts(&mut showing);
+            showing.finish();
+            if self.is_in_doubt(&several) {
+                self.settle(&several, &mut *shown);
+            }
+            if let Some(in_time) = in_time {
+                self.keep_in_time(&in_time, accepting, shown.words_mut());
+            }
+            for &token in self.stops() {
+                if accepting && self.eos_in_mask {
+                    shown.set(token.0, true);
+                } else if !self.bound.vocabulary().is_special(token) {
+                    shown.set(token.0, false);
+                }
+            }
+        }
+        self.several = several;
+        self.shown.insert(shown).words()
+    }
+
+    /// Hands the parts of the mask to a sink. Returns whether the text may end, and what can be finished in time, if there is a budget.
+    fn parts(&mut self, sink: &mut dyn Sink) -> (bool, Option<Vec<u32>>) {
+        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        let accepting = self.gather_threads();
+        let current = core::mem::take(&mut self.current);
+        let mut masker = Masker {
+            bound: &self.bound,
+            arena: &self.arena,
+            buffers: &mut self.buffers,
+            scratch: &mut self.scratch,
+        };
+        // PERF: leaves first. Their masks are mostly bitsets, and a bitset is copied into an empty row but must be
+        // united with one that is not.
+        for in_network in [false, true] {
+            for &thread in current.iter().filter(|thread| (thread.leaf == step::NETWORK) == in_network) {
+                match self.way {
+                    _ if thread.is_done() => {}
+                    Way::Fast => masker.mask(thread, sink),
+                    Way::Plain => masker.plain(thread, sink),
+                }
+            }
+        }
+        let in_time = if self.is_bounded() { self.in_time(&current) } else { None };
+        self.current = current;
+        self.arena.truncate(mark);
+        self.registers.truncate(registers);
+        (accepting, in_time)
+    }
+
+    /// Whether tokens of a mask have to be tried.
+    fn is_in_doubt(&self, several: &[u32]) -> bool {
+        let program = self.bound.program();
+        let is_settled = several.is_empty() && self.registers.is_empty() && program.has_plain_scopes();
+        !is_settled || self.way == Way::Plain && program.has_scopes()
+    }
+
+    /// Corrects a mask by what the scopes remember.
+    fn settle(&mut self, several: &[u32], row: &mut dyn Row) {
+        let is_fast = self.way == Way::Fast && !self.bound.vocabulary().is_numbered();
+        let mut doubt = self.doubt(row);
+        if is_fast {
+            doubt.settle(several);
+        } else {
+            doubt.try_all();
+        }
+    }
+
+    /// Room to try tokens in, with the registers that they would meet.
+    pub(super) fn doubt<'m>(&'m mut self, row: &'m mut dyn Row) -> Doubt<'m> {
+        let start = self.now().start as usize;
+        Doubt {
+            bound: &self.bound,
+            arena: &mut self.arena,
+            registers: &mut self.registers,
+            buffers: &mut self.buffers,
+            text: &mut self.text,
+            ways: &mut self.ways,
+            threads: &self.trail[start..],
+            budget: if self.way == Way::Fast { doubt::SEARCHES } else { usize::MAX },
+            row,
+        }
+    }
+
+    /// The mask, kept by the matcher until it changes.
+    pub fn mask(&mut self) -> &TokenMask {
+        let size = self.bound.vocabulary().size();
+        let mask = TokenMask::from_words(self.mask_words(), size);
+        self.mask.insert(mask)
+    }
+}
 
 /// Writes the union of parts into a row of words.
 pub(super) struct Fill<'w> {

@@ -152,7 +152,7 @@ impl Matcher {
         let mut run = Run { bytes, next: ByteSet::EMPTY, ends: false, special: None };
         let mut steps = run.bytes.len();
         if behind {
-            (run.next, run.ends) = (self.next_bytes(), self.is_accepting());
+            (run.next, run.ends) = (self.live_bytes(), self.is_accepting());
             if !run.ends && self.only_byte() == Some(MARK) {
                 // The text comes to an end before a special token.
                 (run.next, run.ends) = (ByteSet::EMPTY, true);

@@ -249,3 +249,87 @@ impl Sink for Showing<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use maskwright_vocab::{TokenId, VocabularyBuilder};
+
+    use super::*;
+    use crate::matcher::fill::Fill;
+
+    const SIZE: u32 = 3_000;
+
+    /// Numbers that look random.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, limit: u32) -> u32 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((self.0 >> 33) % u64::from(limit)) as u32
+        }
+
+        fn tokens(&mut self, most: u32) -> Box<[u32]> {
+            (0..self.below(most + 1)).map(|_| self.below(SIZE)).collect()
+        }
+
+        fn bitset(&mut self) -> Words {
+            (0..SIZE.div_ceil(32)).map(|_| self.below(u32::MAX)).collect()
+        }
+    }
+
+    fn library() -> Library {
+        let mut builder = VocabularyBuilder::new();
+        for id in 0..SIZE {
+            builder.token(TokenId(id), id.to_string().as_bytes()).expect("a new token");
+        }
+        Library::new(Arc::new(builder.finish().expect("a vocabulary")))
+    }
+
+    /// Masks of the same parts, one after the other: by reference they are what is copied.
+    #[test]
+    fn what_is_shown_is_what_is_copied() {
+        let (library, mut random) = (library(), Random(3));
+        let bases = [random.bitset(), random.bitset(), random.bitset()];
+        let parts: Vec<Part> = (0..12)
+            .map(|at| match at % 3 {
+                0 => Part::List(random.tokens(if at == 6 { 2_000 } else { 9 })),
+                1 => Part::Shared { base: bases[random.below(3) as usize].clone(), more: Box::default() },
+                _ => Part::Shared { base: bases[random.below(3) as usize].clone(), more: random.tokens(40) },
+            })
+            .collect();
+        let mut shown = Shown::default();
+        let mut row = vec![0; SIZE.div_ceil(32) as usize];
+        let mut places = [0; 3];
+        for _ in 0..5_000 {
+            let chosen: Vec<usize> =
+                (0..random.below(3)).map(|_| random.below(parts.len() as u32) as usize).collect();
+            let less = if random.below(4) == 0 { vec![Words::from(random.tokens(20))] } else { Vec::new() };
+            let (mut several, mut others) = (Vec::new(), Vec::new());
+            let mut fill = Fill::new(&mut row, &mut several);
+            let mut showing = shown.start(SIZE.div_ceil(32) as usize, &mut others);
+            for &at in &chosen {
+                let node = (at % 4 != 3).then_some(at as u32);
+                fill.part(&library, node, &parts[at], &[], &less);
+                showing.part(&library, node, &parts[at], &[], &less);
+            }
+            fill.finish();
+            showing.finish();
+            if random.below(4) == 0 {
+                let (token, is_allowed) = (random.below(SIZE), random.below(2) == 0);
+                doubt::Row::set(&mut &mut *row, token, is_allowed);
+                shown.set(token, is_allowed);
+            }
+            if random.below(50) == 0 {
+                row.fill(0x5555_5555);
+                shown.words_mut().fill(0x5555_5555);
+            }
+            assert_eq!(shown.words(), row, "{chosen:?}, less {less:?}");
+            places[match shown.place {
+                Place::Base(_) => 0,
+                Place::Tokens | Place::Nowhere => 1,
+                Place::Mixed => 2,
+            }] += 1;
+        }
+        assert!(places.iter().all(|count| *count > 300), "{places:?}");
+    }
+}

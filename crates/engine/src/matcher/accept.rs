@@ -1,0 +1,312 @@
+//! Taking tokens, and taking them back.
+//!
+//! A token is taken byte by byte. As long as there is one thread and it stays inside a leaf or a literal, that is a short loop
+//! ([`step::glide`]), and two tokens of five need no more; any other byte is a step of all threads ([`step::step_on`]).
+//! Every token leaves a [`Moment`], and everything that is made on the way is only ever added to, so to take a token back is to cut
+//! off what came after the moment before.
+
+use maskwright_vocab::{MARK, TokenId, number_spelling};
+
+use super::budget::Count;
+use super::register::Remembering;
+use super::step::{self, Thread};
+use super::{MatchError, Matcher, Moment};
+
+/// A step as far as nothing has happened.
+#[derive(Clone, Copy)]
+struct Begun {
+    /// The only thread, if there is one, behind the bytes that were taken.
+    thread: Option<Thread>,
+    bytes: usize,
+}
+
+impl Matcher {
+    /// Whether one token may come next, without working out the whole mask.
+    pub fn allows(&mut self, token: TokenId) -> bool {
+        let accepted = self.accept(token).is_ok();
+        if accepted {
+            self.undo(1);
+        }
+        accepted
+    }
+
+    /// Takes the next token. An end-of-text token ends the text if it is complete, unless the grammar asks for that
+    /// very token here.
+    pub fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {
+        let vocabulary = self.bound.vocabulary();
+        if self.now().terminated {
+            return Err(MatchError::Terminated);
+        }
+        if self.stops().contains(&token) {
+            if !vocabulary.is_special(token) {
+                return self.terminate();
+            }
+            return self.accept_spelling(&number_spelling(token)).or_else(|_| self.terminate());
+        }
+        if token.0 as usize >= vocabulary.size() {
+            return Err(MatchError::UnknownToken);
+        }
+        if vocabulary.is_numbered() && !vocabulary.is_special(token) && vocabulary.is_used(token) {
+            return self.accept_either(token);
+        }
+        let spelling = vocabulary.spelling(token);
+        if spelling.is_empty() {
+            return Err(MatchError::NoText);
+        }
+        let begun = self.begin(spelling);
+        if let Some(thread) = begun.thread
+            && begun.bytes == spelling.len()
+            && !self.is_bounded()
+            && !self.bound.program().may_run_out()
+        {
+            if self.bound.program().has_scopes() {
+                self.text.extend_from_slice(spelling);
+            }
+            let (now, length) = (self.now(), spelling.len());
+            self.arrive(&now, &[thread], length, Count::Token);
+            return Ok(());
+        }
+        // PERF: a copy of a few bytes; holding on to the vocabulary would cost two atomic operations.
+        let mut bytes = core::mem::take(&mut self.token);
+        bytes.clear();
+        bytes.extend_from_slice(spelling);
+        let mut result = self.advance_from(begun, &bytes, Count::Token);
+        if result == Err(MatchError::OutOfTokens) {
+            result = self.accept_late(token, &bytes);
+        }
+        self.token = bytes;
+        result
+    }
+
+    /// Takes the bytes on which nothing happens, if there is one thread: all of them in two tokens of five.
+    fn begin(&self, bytes: &[u8]) -> Begun {
+        let &[mut thread] = self.threads() else { return Begun { thread: None, bytes: 0 } };
+        let bytes = step::glide(self.bound.program(), &mut thread, bytes);
+        Begun { thread: Some(thread), bytes }
+    }
+
+    /// Takes an ordinary token of a numbered vocabulary, which the grammar may ask for by its text and by its number.
+    fn accept_either(&mut self, token: TokenId) -> Result<(), MatchError> {
+        let before = self.now();
+        let bytes = self.bound.vocabulary().spelling(token).to_vec();
+        let by_text = if bytes.is_empty() { Err(MatchError::NoText) } else { self.accept_spelling(&bytes) };
+        let Ok(()) = by_text else {
+            return self.accept_spelling(&number_spelling(token)).map_err(|_| by_text.unwrap_err());
+        };
+        // From the same threads once more, behind the stacks of the first reading.
+        let now = self.now();
+        let mut by_number = self.trail[before.start as usize..now.start as usize].to_vec();
+        // It is still the same token.
+        self.arena.token = before.tokens;
+        let mut next = Vec::new();
+        let is_alive = number_spelling(token).iter().all(|&byte| {
+            self.step_byte(byte, &by_number, &mut next);
+            core::mem::swap(&mut by_number, &mut next);
+            !by_number.is_empty()
+        });
+        self.text.truncate(now.bytes as usize);
+        if !is_alive {
+            self.restore(&now);
+            return Ok(());
+        }
+        if self.bound.program().has_scopes() {
+            // What is remembered belongs to one text, and these are two.
+            self.undo(1);
+            return Err(MatchError::TooAmbiguous);
+        }
+        if self.is_bounded() && !self.enforce(&mut by_number) {
+            self.restore(&now);
+            return Ok(());
+        }
+        self.arena.token = now.tokens;
+        self.trail.extend_from_slice(&by_number);
+        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        if let Some(moment) = self.moments.last_mut() {
+            (moment.mark, moment.registers) = (mark, registers);
+        }
+        Ok(())
+    }
+
+    /// Ends the text.
+    fn terminate(&mut self) -> Result<(), MatchError> {
+        if !self.is_accepting() {
+            return Err(MatchError::NotComplete);
+        }
+        let now = self.now();
+        let start = self.trail.len() as u32;
+        self.trail.extend_from_within(now.start as usize..);
+        self.moments.push(Moment { start, terminated: true, tokens: now.tokens.saturating_add(1), ..now });
+        Ok(())
+    }
+
+    /// Takes some bytes, as one step. Where tokens are counted, they are one.
+    pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
+        let Some(at) = bytes.iter().position(|&byte| byte == MARK) else {
+            return self.accept_spelling(bytes);
+        };
+        // No text has this byte, and nobody but a token may write it.
+        self.accept_spelling(&bytes[..at])?;
+        self.undo(1);
+        Err(MatchError::NotAllowed { bytes: at })
+    }
+
+    fn accept_spelling(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
+        self.advance(bytes, Count::Token)
+    }
+
+    pub(super) fn advance(&mut self, bytes: &[u8], count: Count) -> Result<(), MatchError> {
+        if self.now().terminated {
+            return Err(MatchError::Terminated);
+        }
+        self.advance_from(self.begin(bytes), bytes, count)
+    }
+
+    /// Goes on from where a step has begun.
+    fn advance_from(&mut self, begun: Begun, bytes: &[u8], count: Count) -> Result<(), MatchError> {
+        let now = self.now();
+        let mut current = core::mem::take(&mut self.current);
+        let mut next = core::mem::take(&mut self.next);
+        current.clear();
+        match begun.thread {
+            Some(thread) => current.push(thread),
+            None => current.extend_from_slice(&self.trail[now.start as usize..]),
+        }
+        let has_scopes = self.bound.program().has_scopes();
+        if has_scopes {
+            self.text.extend_from_slice(&bytes[..begun.bytes]);
+        }
+        let mut result = Ok(());
+        let mut at = begun.bytes;
+        while let Some(&byte) = bytes.get(at) {
+            self.step_byte(byte, &current, &mut next);
+            core::mem::swap(&mut current, &mut next);
+            if current.is_empty() {
+                result = Err(MatchError::NotAllowed { bytes: at });
+                break;
+            }
+            let limits = self.bound.program().limits();
+            if current.len() > limits.threads || self.arena.len() > limits.stack {
+                result = Err(MatchError::TooAmbiguous);
+                break;
+            }
+            at += 1;
+            if at < bytes.len()
+                && let [thread] = &mut *current
+            {
+                let inside = step::glide(self.bound.program(), thread, &bytes[at..]);
+                if has_scopes {
+                    self.text.extend_from_slice(&bytes[at..at + inside]);
+                }
+                at += inside;
+            }
+        }
+        if self.bound.program().may_run_out() {
+            result = self.settle_step(result, bytes, &current, &now);
+        }
+        if result.is_ok() && count != Count::Nothing && self.is_bounded() {
+            let before = if count == Count::Late { current.clone() } else { Vec::new() };
+            if !self.enforce(&mut current) {
+                if count == Count::Late {
+                    current = before;
+                } else {
+                    result = Err(MatchError::OutOfTokens);
+                }
+            }
+        }
+        if result.is_ok() {
+            self.arrive(&now, &current, bytes.len(), count);
+        } else {
+            self.restore(&now);
+        }
+        (self.current, self.next) = (current, next);
+        result
+    }
+
+    /// Another moment, so many bytes after the last.
+    fn arrive(&mut self, now: &Moment, threads: &[Thread], length: usize, count: Count) {
+        let start = self.trail.len() as u32;
+        self.trail.extend_from_slice(threads);
+        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        let tokens = now.tokens.saturating_add(u32::from(count != Count::Nothing));
+        self.arena.token = tokens;
+        let bytes = now.bytes + length as u64;
+        self.moments.push(Moment { start, mark, registers, bytes, tokens, terminated: false });
+    }
+
+    /// What becomes of a step where values that must be new may run out: it must lead on, as far as it is taken.
+    fn settle_step(
+        &mut self,
+        result: Result<(), MatchError>,
+        bytes: &[u8],
+        threads: &[Thread],
+        now: &Moment,
+    ) -> Result<(), MatchError> {
+        let fitting = match result {
+            Ok(()) if self.doubt(&mut &mut [][..]).leads_out(threads, now.mark, now.registers) => {
+                return result;
+            }
+            Ok(()) => bytes.len().saturating_sub(1),
+            Err(MatchError::NotAllowed { bytes }) => bytes,
+            Err(_) => return result,
+        };
+        self.restore(now);
+        let mut none = &mut [][..];
+        let mut doubt = self.doubt(&mut none);
+        // If a text leads on, so does its beginning.
+        let lengths: Vec<usize> = (1..=fitting).collect();
+        let fitting = lengths.partition_point(|&length| doubt.leads_on(&bytes[..length]));
+        Err(MatchError::NotAllowed { bytes: fitting })
+    }
+
+    /// The threads behind one more byte.
+    #[inline]
+    fn step_byte(&mut self, byte: u8, current: &[Thread], next: &mut Vec<Thread>) {
+        next.clear();
+        self.arena.next_byte();
+        let program = self.bound.program();
+        if program.has_scopes() {
+            let before = self.text.len();
+            self.text.push(byte);
+            self.registers.next_byte();
+            let (arena, registers) = (&mut self.arena, &mut self.registers);
+            let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
+            step::step_on(program, &mut stacks, &mut self.buffers, current, byte, next);
+        } else {
+            step::step_on(program, &mut self.arena, &mut self.buffers, current, byte, next);
+        }
+    }
+
+    /// How many of these tokens, from the first on, could be accepted one after the other. The matcher is unchanged.
+    pub fn validate(&mut self, tokens: &[TokenId]) -> usize {
+        let accepted = tokens.iter().take_while(|token| self.accept(**token).is_ok()).count();
+        self.undo(accepted);
+        accepted
+    }
+
+    /// Undoes the last steps, termination included.
+    pub fn rollback(&mut self, steps: usize) -> Result<(), MatchError> {
+        if steps > self.steps() {
+            return Err(MatchError::NothingToUndo { steps: self.steps() });
+        }
+        self.undo(steps);
+        Ok(())
+    }
+
+    pub(super) fn undo(&mut self, steps: usize) {
+        for _ in 0..steps {
+            let Some(moment) = self.moments.pop() else { break };
+            self.trail.truncate(moment.start as usize);
+        }
+        let now = self.now();
+        self.restore(&now);
+    }
+
+    /// Forgets what was made since a moment.
+    pub(super) fn restore(&mut self, moment: &Moment) {
+        self.arena.truncate(moment.mark);
+        self.arena.token = moment.tokens;
+        self.registers.truncate(moment.registers);
+        self.ways.clear();
+        self.text.truncate(moment.bytes as usize);
+    }
+}
