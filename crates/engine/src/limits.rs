@@ -22,8 +22,9 @@ pub struct Limits {
     pub threads: usize,
     /// Entries of a matcher's stack.
     pub stack: usize,
-    /// Where values that must differ may run out, a mask with at most so many tokens is tried token by token. In larger ones
-    /// only the tokens that lead to a value of before are, which is all there is to do unless the values are objects or arrays.
+    /// Where values that must differ may run out, a mask with at most so many tokens is tried token by token, white space in front of
+    /// them aside. In larger ones only the tokens that lead to a value of before are, which is all there is to do unless the values
+    /// are objects or arrays, or what may follow depends on more than keys.
     pub tried: u32,
 }
 

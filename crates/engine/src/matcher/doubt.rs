@@ -40,6 +40,8 @@ use crate::value;
 const SEARCH: usize = 2_000;
 /// The same for all tokens of a mask together.
 pub(super) const SEARCHES: usize = 20_000;
+/// In how many ways a token is written with white space in front of it, at most, on average.
+const SPACED: u32 = 16;
 /// Strings that go on in more ways than this are taken not to run out.
 const SEEN: usize = 1_000;
 /// How long a value is that the search looks for.
@@ -117,15 +119,23 @@ impl Doubt<'_> {
         let may_be_value = |thread: &Thread| thread.leaf == NETWORK || self.ends_in_check(thread);
         let in_value = !in_string || self.threads.iter().any(may_be_value);
         let place = Place { in_string, in_value };
+        let is_finite = |&(index, register): &(u32, Register)| {
+            let values = program.scope(index).values;
+            values == Values::Nested || self.may_run_out(values, register, &place)
+        };
+        if open.iter().any(is_finite)
+            && let Some(groups) = self.few(in_string, program.has_nested_values())
+        {
+            for group in groups {
+                if !self.leads_on(self.bound.vocabulary().spelling(TokenId(group[0]))) {
+                    group.iter().for_each(|token| self.forbid(*token));
+                }
+            }
+            return;
+        }
         let mut begun = false;
         for (index, register) in open {
-            let values = program.scope(index).values;
-            if values == Values::Nested
-                && let Some(few) = self.few()
-            {
-                return self.keep_leading(&few);
-            }
-            let finite = self.may_run_out(values, register, &place);
+            let finite = self.may_run_out(program.scope(index).values, register, &place);
             if finite {
                 if !begun && self.may_repeat(register, &place) {
                     self.keep_leading(self.bound.library().whole().commas.at(in_string));
@@ -178,10 +188,29 @@ impl Doubt<'_> {
         thread.leaf != NETWORK && self.bound.goes_on(thread.leaf, thread.state, thread.count, values)
     }
 
-    /// The tokens of the mask, if they are few.
-    fn few(&self) -> Option<Vec<u32>> {
+    /// The tokens of the mask, if they are few. Where values are nested, those that differ only by white space in front of them count as
+    /// one, and there are hundreds of them; other values rarely run out between two of them in any other way than by their keys.
+    fn few(&self, in_string: bool, is_nested: bool) -> Option<Vec<SmallVec<[u32; 2]>>> {
+        let most = self.bound.program().limits().tried;
         let count: u32 = self.row.words().iter().map(|word| word.count_ones()).sum();
-        (count <= self.bound.program().limits().tried).then(|| self.allowed())
+        if count > if is_nested { most.saturating_mul(SPACED) } else { most } {
+            return None;
+        }
+        let in_text = !is_nested || in_string || self.may_be_in_word();
+        let (mut places, mut groups) = (FxHashMap::default(), Vec::<SmallVec<[u32; 2]>>::new());
+        for token in ones(self.row.words().iter().copied()) {
+            let spelling = self.bound.vocabulary().spelling(TokenId(token));
+            let text = if in_text { spelling } else { spelling.trim_ascii_start() };
+            let place: usize = *places.entry(text).or_insert(groups.len());
+            if place == groups.len() {
+                if place >= most as usize {
+                    return None;
+                }
+                groups.push(SmallVec::new());
+            }
+            groups[place].push(token);
+        }
+        Some(groups)
     }
 
     fn allowed(&self) -> Vec<u32> {
