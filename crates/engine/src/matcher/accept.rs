@@ -1,7 +1,7 @@
 //! Taking tokens, and taking them back.
 //!
 //! A token is taken byte by byte. As long as there is one thread and it stays inside a leaf or a literal, that is a short loop
-//! ([`step::glide`]), and two tokens of five need no more; any other byte is a step of all threads ([`step::step_on`]).
+//! ([`step::glide`]), and two tokens of five need no more; any other byte is a step of all threads ([`step::step_all`]).
 //! Every token leaves a [`Moment`], and everything that is made on the way is only ever added to, so to take a token back is to cut
 //! off what came after the moment before.
 
@@ -270,9 +270,9 @@ impl Matcher {
             self.registers.next_byte();
             let (arena, registers) = (&mut self.arena, &mut self.registers);
             let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
-            step::step_on(program, &mut stacks, &mut self.buffers, current, byte, next);
+            step::step_all(program, &mut stacks, &mut self.buffers, current, byte, next);
         } else {
-            step::step_on(program, &mut self.arena, &mut self.buffers, current, byte, next);
+            step::step_all(program, &mut self.arena, &mut self.buffers, current, byte, next);
         }
     }
 

@@ -50,12 +50,18 @@ const DEEP: usize = 64;
 /// A mask that can be corrected.
 pub(super) trait Row {
     fn words(&self) -> &[u32];
+    /// All words, to be changed anywhere.
+    fn words_mut(&mut self) -> &mut [u32];
     /// Says whether a token is allowed.
     fn set(&mut self, token: u32, is_allowed: bool);
 }
 
 impl Row for &mut [u32] {
     fn words(&self) -> &[u32] {
+        self
+    }
+
+    fn words_mut(&mut self) -> &mut [u32] {
         self
     }
 

@@ -24,21 +24,8 @@ impl Matcher {
         let mut fill = Fill::new(words, &mut several);
         let (accepting, in_time) = self.parts(&mut fill);
         fill.finish();
-        if self.is_in_doubt(&several) {
-            self.settle(&several, &mut &mut *words);
-        }
+        self.correct(&several, accepting, in_time, &mut &mut *words);
         self.several = several;
-        if let Some(in_time) = in_time {
-            self.keep_in_time(&in_time, accepting, words);
-        }
-        for &token in self.stops() {
-            let (word, bit) = (&mut words[token.index() / 32], 1 << (token.0 % 32));
-            if accepting && self.eos_in_mask {
-                *word |= bit;
-            } else if !self.bound.vocabulary().is_special(token) {
-                *word &= !bit;
-            }
-        }
         Ok(())
     }
 
@@ -54,19 +41,7 @@ impl Matcher {
         } else {
             let (accepting, in_time) = self.parts(&mut showing);
             showing.finish();
-            if self.is_in_doubt(&several) {
-                self.settle(&several, &mut *shown);
-            }
-            if let Some(in_time) = in_time {
-                self.keep_in_time(&in_time, accepting, shown.words_mut());
-            }
-            for &token in self.stops() {
-                if accepting && self.eos_in_mask {
-                    shown.set(token.0, true);
-                } else if !self.bound.vocabulary().is_special(token) {
-                    shown.set(token.0, false);
-                }
-            }
+            self.correct(&several, accepting, in_time, &mut *shown);
         }
         self.several = several;
         self.shown.insert(shown).words()
@@ -99,6 +74,23 @@ impl Matcher {
         self.arena.truncate(mark);
         self.registers.truncate(registers);
         (accepting, in_time)
+    }
+
+    /// What its parts do not know of a mask: which values must be new, what can be finished in time, and how the text ends.
+    fn correct(&mut self, several: &[u32], accepting: bool, in_time: Option<Vec<u32>>, row: &mut dyn Row) {
+        if self.is_in_doubt(several) {
+            self.settle(several, row);
+        }
+        if let Some(in_time) = in_time {
+            self.keep_in_time(&in_time, accepting, row.words_mut());
+        }
+        for &token in self.stops() {
+            if accepting && self.eos_in_mask {
+                row.set(token.0, true);
+            } else if !self.bound.vocabulary().is_special(token) {
+                row.set(token.0, false);
+            }
+        }
     }
 
     /// Whether tokens of a mask have to be tried.

@@ -123,14 +123,6 @@ impl Shown {
         Showing { shown: self, several, len, parts: 0 }
     }
 
-    /// All words, to be changed anywhere.
-    pub(super) fn words_mut(&mut self) -> &mut [u32] {
-        self.part = None;
-        let row = self.row();
-        row.mixed = true;
-        &mut row.words
-    }
-
     fn allows(&self, token: u32) -> bool {
         !matches!(self.place, Place::Nowhere) && self.words()[token as usize / 32] >> (token % 32) & 1 == 1
     }
@@ -156,6 +148,13 @@ impl doubt::Row for Shown {
             Place::Base(words) => words,
             Place::Mixed => &self.mixed.words,
         }
+    }
+
+    fn words_mut(&mut self) -> &mut [u32] {
+        self.part = None;
+        let row = self.row();
+        row.mixed = true;
+        &mut row.words
     }
 
     fn set(&mut self, token: u32, is_allowed: bool) {

@@ -93,37 +93,9 @@ pub(crate) fn step_all<S: Stacks>(
     byte: u8,
     next: &mut Vec<Thread>,
 ) {
-    if !step_inside(program, stacks, threads, byte, next) {
-        step_out(program, stacks, buffers, threads, byte, next);
+    if threads.len() > 1 && step_inside(program, stacks, threads, byte, next) {
+        return;
     }
-}
-
-/// The same for threads of which a single one has [glided](glide) as far as it could.
-#[inline]
-pub(crate) fn step_on<S: Stacks>(
-    program: &Program,
-    stacks: &mut S,
-    buffers: &mut Buffers,
-    threads: &[Thread],
-    byte: u8,
-    next: &mut Vec<Thread>,
-) {
-    if threads.len() == 1 {
-        step_out(program, stacks, buffers, threads, byte, next);
-    } else {
-        step_all(program, stacks, buffers, threads, byte, next);
-    }
-}
-
-/// The same for threads of which one may leave the leaf or literal that it is in.
-fn step_out<S: Stacks>(
-    program: &Program,
-    stacks: &mut S,
-    buffers: &mut Buffers,
-    threads: &[Thread],
-    byte: u8,
-    next: &mut Vec<Thread>,
-) {
     buffers.begin();
     if let [thread] = threads
         && step_one(program, stacks, buffers, *thread, byte, next)

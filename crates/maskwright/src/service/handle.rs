@@ -116,7 +116,7 @@ impl Matcher {
         let start = Instant::now();
         let result = self.inner.fill_mask(words);
         if self.tally.time(start.elapsed()) {
-            self.report();
+            report(&mut self.tally, &self.handle);
         }
         result
     }
@@ -129,8 +129,7 @@ impl Matcher {
         let start = Instant::now();
         let result = self.inner.mask_words();
         if self.tally.time(start.elapsed()) {
-            self.tally.report(&self.handle.counters);
-            self.handle.grown();
+            report(&mut self.tally, &self.handle);
         }
         result
     }
@@ -189,11 +188,12 @@ impl Matcher {
     pub fn handle(&self) -> &Arc<Handle> {
         &self.handle
     }
+}
 
-    fn report(&mut self) {
-        self.tally.report(&self.handle.counters);
-        self.handle.grown();
-    }
+/// Adds what a matcher has counted to what is counted for its constraint.
+fn report(tally: &mut Tally, handle: &Handle) {
+    tally.report(&handle.counters);
+    handle.grown();
 }
 
 impl Matching for Matcher {
@@ -236,7 +236,7 @@ impl Matching for Matcher {
 
 impl Drop for Matcher {
     fn drop(&mut self) {
-        self.report();
+        report(&mut self.tally, &self.handle);
     }
 }
 
