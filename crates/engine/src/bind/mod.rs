@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use maskwright_vocab::{Trie, Vocabulary};
 
 pub(crate) use self::ahead::{Ahead, NEVER};
-pub(crate) use self::bytes::class as byte_bit;
+pub(crate) use self::bytes::{Kinds, class as byte_bit, utf8};
 pub(crate) use self::entry::{Entry, Exits, MANY, Tokens, Words, bitset, ones, set_bits};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;
@@ -26,6 +26,7 @@ pub(crate) use self::memo::{Answer, Key, Memo, Part};
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::whole::Whole;
 use crate::compile::CompileError;
+use crate::count::Count;
 use crate::leaf::{Leaf, json_string};
 use crate::matcher::Matcher;
 use crate::program::Program;
@@ -132,12 +133,13 @@ impl BoundProgram {
 
     /// Whether a string, whatever token comes next, can go on from a state of a leaf in more ways than `values`, so that there is
     /// always a new one.
-    pub(crate) fn goes_on(&self, leaf: u32, state: u32, count: u32, values: usize) -> bool {
+    pub(crate) fn goes_on(&self, leaf: u32, state: u32, count: Count, values: usize) -> bool {
         match self.program.leaf(leaf) {
             Leaf::Text(text) => text.is_except(),
             Leaf::Window { automaton, max: u32::MAX, .. } => automaton.stays_endless(state),
             // Each length is another value. A token may take up some of them at once.
             leaf @ Leaf::Window { automaton, .. } => {
+                let Some(count) = count.single() else { return false };
                 let room = leaf.room().unwrap_or(0).saturating_sub(count.saturating_add(self.horizon));
                 room as usize > values && !automaton.live(state).is_empty()
             }

@@ -65,7 +65,7 @@ impl Matcher {
             }
         } else if let Leaf::Window { min, max, .. } = program.leaf(thread.leaf) {
             let bound = (*max != u32::MAX).then_some(*max);
-            units = (*min > 0 || bound.is_some()).then_some((thread.count, *min, bound));
+            units = (*min > 0 || bound.is_some()).then_some((thread.count.shown(), *min, bound));
         }
         let mut stack = thread.stack;
         while rules.len() < SHOWN {

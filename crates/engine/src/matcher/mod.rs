@@ -17,6 +17,7 @@ mod info;
 mod judge;
 mod mask;
 mod register;
+mod sets;
 mod shown;
 mod stack;
 mod step;
@@ -40,7 +41,7 @@ pub use self::mask::Way;
 use self::register::{Registers, Remembering};
 use self::shown::Shown;
 use self::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
-pub(crate) use self::step::count_step;
+pub(crate) use self::step::count_one;
 use self::step::{Buffers, Thread};
 use crate::bind::BoundProgram;
 
@@ -228,7 +229,7 @@ impl Matcher {
         self.registers.truncate(register::Mark::default());
         self.ways.clear();
         let program = self.bound.program();
-        let stack = self.arena.push(Frame::FINISH, BOTTOM);
+        let stack = self.arena.push(program, Frame::FINISH, BOTTOM);
         self.trail.push(Thread::network(program.start(0), stack));
         let mark = self.arena.mark();
         let registers = self.registers.mark();
