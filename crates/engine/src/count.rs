@@ -208,14 +208,19 @@ impl CountSets {
     /// equal views.
     #[inline]
     pub(crate) fn view(&self, count: Count, bounds: Bounds, far: u32) -> u64 {
+        self.view_of_room(count, bounds, far, u32::MAX)
+    }
+
+    /// The same for somebody to whom any room from `enough` on is the same.
+    #[inline]
+    pub(crate) fn view_of_room(&self, count: Count, bounds: Bounds, far: u32, enough: u32) -> u64 {
         let clamp = |window: Window| Window { need: window.need.min(far), room: window.room.min(far) };
         if let Some(units) = count.single() {
-            let Window { need, room } = clamp(bounds.window(units));
-            return u64::from(need) << 32 | u64::from(room);
+            return one_view(clamp(bounds.window(units)), enough);
         }
         let windows = self.windows(count, bounds);
         match *normalize(windows.into_iter().map(clamp).collect()) {
-            [Window { need, room }] => u64::from(need) << 32 | u64::from(room),
+            [only] => one_view(only, enough),
             ref windows => 1 << 63 | u64::from(self.intern(windows)),
         }
     }
@@ -223,6 +228,13 @@ impl CountSets {
     pub(crate) fn heap_bytes(&self) -> usize {
         self.sets.heap_bytes() + self.sets.iter().map(|set| size_of_val(&**set)).sum::<usize>()
     }
+}
+
+/// Exactly so much room and any room from there on are two views.
+#[inline]
+fn one_view(Window { need, room }: Window, enough: u32) -> u64 {
+    let room = if room >= enough { u64::from(enough) | 1 << 31 } else { u64::from(room) };
+    u64::from(need) << 32 | room
 }
 
 /// Sorts windows and joins those that overlap or touch.

@@ -12,6 +12,7 @@
 //! Thus the inside of a string in a list, five levels deep, shares its mask with the one at level four.
 
 use core::hash::BuildHasher;
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
@@ -59,7 +60,31 @@ pub(crate) enum Answer {
     /// By how many tokens the end moves away, at most, by one token; never, if that is not known.
     Growth(i64),
     /// It depends on this node of the stack. The nodes are numbered as they are found.
-    Look(u32),
+    Look(Look),
+}
+
+/// Where to look next.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) node: u32,
+    /// If the node is a counted repetition: from so much room on, more room made no difference to any answer. Grows with what is found out.
+    enough: AtomicU32,
+}
+
+impl Look {
+    pub(crate) fn at(node: u32) -> Self {
+        Self { node, enough: AtomicU32::new(0) }
+    }
+
+    #[inline]
+    pub(crate) fn enough(&self) -> u32 {
+        self.enough.load(Ordering::Relaxed)
+    }
+
+    /// An answer needs so much room to be told apart.
+    pub(crate) fn needs(&self, room: u32) -> u32 {
+        self.enough.fetch_max(room, Ordering::Relaxed).max(room)
+    }
 }
 
 /// The tree of answers of one program and one vocabulary.

@@ -19,14 +19,14 @@ use maskwright_vocab::{Trie, Vocabulary};
 
 pub(crate) use self::ahead::{Ahead, NEVER};
 pub(crate) use self::bytes::{Kinds, class as byte_bit, utf8};
-pub(crate) use self::entry::{Entry, Exits, MANY, Tokens, Words, bitset, ones, set_bits};
+pub(crate) use self::entry::{Entry, Exits, MANY, Rest, Tokens, Words, ones, set_bits};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;
-pub(crate) use self::memo::{Answer, Key, Memo, Part};
+pub(crate) use self::memo::{Answer, Key, Look, Memo, Part};
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::whole::Whole;
 use crate::compile::CompileError;
-use crate::count::Count;
+use crate::count::{Bounds, Count, UNBOUNDED};
 use crate::leaf::{Leaf, json_string};
 use crate::matcher::Matcher;
 use crate::program::Program;
@@ -144,6 +144,16 @@ impl BoundProgram {
                 room as usize > values && !automaton.live(state).is_empty()
             }
         }
+    }
+
+    /// Characters of which every text, up to a number of them, stays inside a leaf from a state between two characters on.
+    pub(crate) fn safe_kinds(&self, leaf: u32, state: u32, count: Count) -> Option<(Kinds, u32)> {
+        let Some(Leaf::Window { automaton, min, max }) = self.program.leaves().get(leaf as usize) else {
+            return None;
+        };
+        let room = self.program.counts().room(count, Bounds { min: *min, max: *max });
+        let kinds = self.automata[leaf as usize].endless(state)?;
+        Some((kinds, if room == UNBOUNDED { room } else { room.saturating_sub(automaton.longest_tail()) }))
     }
 
     /// What is shared by all programs of this vocabulary.

@@ -171,14 +171,14 @@ impl Masker<'_> {
         let mut stack = thread.stack;
         let mut found = memo.find(&state_key(self.bound, &thread));
         while let Some(node) = found {
-            match memo.answer(node) {
+            let look = match memo.answer(node) {
                 Answer::Growth(growth) => return *growth,
-                Answer::Look(_) => {}
+                Answer::Look(look) => look,
                 Answer::Mask(..) | Answer::Less(_) => return ENDLESS,
-            }
+            };
             let Top::Frame(frame, below) = self.arena.top(stack) else { return ENDLESS };
             stack = below;
-            found = memo.find(&frame_key(self.bound, node, frame));
+            found = memo.find(&frame_key(self.bound, node, frame, look.enough()));
         }
         self.judge(thread, judge);
         let growth = judge.growth;
@@ -266,9 +266,9 @@ impl Masker<'_> {
         let exits = &entry.exits;
         let trie = self.bound.vocabulary().trie();
         for byte in follow.intersection(*exits.bytes()).iter() {
-            for rests in exits.rests(byte, need, room, trie) {
-                self.with_walk(judge, |walker, walk| walker.walk(walk, &rests.trie, rests.number, behind));
-            }
+            self.with_walk(judge, |walker, walk| {
+                walker.walk_rests(walk, exits, byte, need..=room, trie, 0, behind);
+            });
         }
     }
 

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use super::stack::{Arena, Frame, Resume, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, leave, live, settled};
 use super::walk::{Line, LineStacks, Walk, Walker, completion_nodes};
-use crate::bind::{Answer, BoundProgram, Key, Library, MANY, Memo, Part, Tokens, Words, bitset};
+use crate::bind::{Answer, BoundProgram, Key, Library, Look, MANY, Memo, Part, Tokens, Words};
 use crate::compile::network::Callee;
 use crate::count::{Bounds, Count, Window};
 use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
@@ -93,12 +93,12 @@ impl Masker<'_> {
         };
         // PERF: without forks, frames are looked at one after the other, and no line is needed to number them.
         let mut stack = thread.stack;
-        while let Answer::Look(_) = bound.memo().answer(node) {
+        while let Answer::Look(look) = bound.memo().answer(node) {
             let Top::Frame(frame, below) = self.arena.top(stack) else {
                 return self.look_up_forked(thread, less, sink);
             };
             stack = below;
-            match bound.memo().find(&frame_key(bound, node, frame)) {
+            match bound.memo().find(&frame_key(bound, node, frame, look.enough())) {
                 Some(found) => node = found,
                 None => return self.compute(thread, less, sink),
             }
@@ -113,11 +113,11 @@ impl Masker<'_> {
         line.start(thread.stack, self.arena.merges());
         let mut found = bound.memo().find(&state_key(bound, &thread));
         while let Some(node) = found {
-            let Answer::Look(at) = *bound.memo().answer(node) else {
+            let Answer::Look(look) = bound.memo().answer(node) else {
                 return hand_over(bound, node, less, sink);
             };
-            line.look_at(at, self.arena);
-            found = bound.memo().find(&look_key(bound, node, line, line.looks() - 1));
+            line.look_at(look.node, self.arena);
+            found = bound.memo().find(&look_key(bound, node, line, line.looks() - 1, look.enough()));
         }
         self.compute(thread, less, sink);
     }
@@ -300,9 +300,8 @@ impl Masker<'_> {
             judge: None,
         };
         for byte in follow.intersection(*exits.bytes()).iter() {
-            for rests in exits.rests(byte, need, room, vocabulary.trie()) {
-                self.scratch.walker.walk(&mut walk, &rests.trie, rests.number, behind);
-            }
+            let trie = vocabulary.trie();
+            self.scratch.walker.walk_rests(&mut walk, exits, byte, need..=room, trie, 0, behind);
         }
     }
 
@@ -433,9 +432,7 @@ fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
     match bases.drain(..).reduce(|a, b| library.union(&a, &b)) {
         Some(base) if found.len() < FOLDED => Part::Shared { base, more: found.into() },
         Some(base) => Part::Shared { base: library.with_more(&base, found), more: Box::default() },
-        None if found.len() >= MANY * 4 => {
-            Part::Shared { base: bitset(found, library.vocabulary().size()), more: Box::default() }
-        }
+        None if found.len() >= MANY * 4 => Part::Shared { base: library.bitset(found), more: Box::default() },
         None => Part::List(found.into()),
     }
 }
@@ -468,21 +465,27 @@ pub(crate) fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
 pub(crate) fn remember_looks(bound: &BoundProgram, memo: &Memo, thread: &Thread, line: &Line) -> Key {
     let mut key = state_key(bound, thread);
     for at in 0..line.looks() {
-        let node = memo.insert(key, Answer::Look(line.look(at).0));
-        key = look_key(bound, node, line, at);
+        let node = memo.insert(key, Answer::Look(Look::at(line.look(at).0)));
+        let enough = match memo.answer(node) {
+            Answer::Look(look) => look.needs(line.room_needed(bound.program(), at)),
+            _ => 0,
+        };
+        key = look_key(bound, node, line, at, enough);
     }
     key
 }
 
-/// What a mask depends on next: the frames of a node that was looked at.
-fn look_key(bound: &BoundProgram, above: u32, line: &Line, at: usize) -> Key {
+/// What a mask depends on next: the frames of a node that was looked at. If it is a counted repetition, any room from `enough` on is the same.
+fn look_key(bound: &BoundProgram, above: u32, line: &Line, at: usize, enough: u32) -> Key {
     let (node, frames) = line.look(at);
     match *frames {
         // Without forks, nodes are numbered from the top down.
-        [(frame, below)] if below == node + 1 && node as usize == at => frame_key(bound, above, frame),
+        [(frame, below)] if below == node + 1 && node as usize == at => {
+            frame_key(bound, above, frame, enough)
+        }
         _ => {
             let words = |&(frame, below): &(Frame, u32)| {
-                [u64::from(frame.raw) << 32 | u64::from(below), frame_counters(bound, frame)]
+                [u64::from(frame.raw) << 32 | u64::from(below), frame_counters(bound, frame, u32::MAX)]
             };
             let frames: SmallVec<[u64; 8]> = frames.iter().flat_map(words).collect();
             Key { above, what: 1 << 63 | u64::from(bound.memo().forks(&frames)), counters: 0 }
@@ -490,16 +493,17 @@ fn look_key(bound: &BoundProgram, above: u32, line: &Line, at: usize) -> Key {
     }
 }
 
-pub(crate) fn frame_key(bound: &BoundProgram, above: u32, frame: Frame) -> Key {
-    Key { above, what: u64::from(frame.raw), counters: frame_counters(bound, frame) }
+pub(crate) fn frame_key(bound: &BoundProgram, above: u32, frame: Frame, enough: u32) -> Key {
+    Key { above, what: u64::from(frame.raw), counters: frame_counters(bound, frame, enough) }
 }
 
-/// What a frame counts, as far as a token can see.
-fn frame_counters(bound: &BoundProgram, frame: Frame) -> u64 {
+/// What a frame counts, as far as a token can see; any room from `enough` on is the same.
+fn frame_counters(bound: &BoundProgram, frame: Frame, enough: u32) -> u64 {
     match frame.resume() {
         Resume::Loop { index, rounds } => {
             let program = bound.program();
-            program.counts().view(rounds, program.counted(index).bounds(), bound.horizon() + 1)
+            let bounds = program.counted(index).bounds();
+            program.counts().view_of_room(rounds, bounds, bound.horizon() + 1, enough)
         }
         // What was seen is not for a remembered mask to know; whether the scope may close is.
         Resume::Scope { register, .. } => u64::from(register.may_close()),

@@ -23,7 +23,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::step::{Thread, step_all};
 use super::walk::Walk;
-use crate::bind::{Kinds, utf8};
+use crate::bind::{BoundProgram, Kinds, utf8};
 use crate::program::ByteClasses;
 
 /// The sets that a walk has come to, and where bytes lead from them.
@@ -54,6 +54,10 @@ struct Set {
     to_main: Kinds,
     to_others: Kinds,
     main: SetId,
+    /// Kinds of which every text of up to `safe_length` characters can be read, because a thread stays in its leaf.
+    safe: Kinds,
+    /// `UNKNOWN` while nobody has asked.
+    safe_length: u32,
 }
 
 /// The number of a set of threads.
@@ -75,8 +79,6 @@ const SMALL: u32 = 6;
 struct Level {
     children: Range<u32>,
     set: SetId,
-    /// In UTF-8, if the token is text so far ([`utf8`]).
-    place: Option<u8>,
 }
 
 impl Sets {
@@ -110,10 +112,8 @@ impl Sets {
         table.stepped.clear();
         table.stepped.extend_from_slice(threads);
         let set = table.intern(classes);
-        // Where a walk starts inside a token, it may be inside a character.
-        let place = (node == Trie::ROOT).then_some(0);
         self.levels.clear();
-        self.levels.push(Level { children: trie.children(node), set, place });
+        self.levels.push(Level { children: trie.children(node), set });
         while let Some(level) = self.levels.last_mut() {
             let Some(child) = level.children.next() else {
                 self.levels.pop();
@@ -132,9 +132,8 @@ impl Sets {
             if children.is_empty() {
                 continue;
             }
-            let place = level.place.and_then(|place| utf8(place, byte));
+            // Wherever in a character the text stands: if what follows is characters, it is these that are asked for.
             if let Some(bytes) = bytes
-                && place == Some(0)
                 && bytes.tokens_below(child) >= SMALL
                 && let Some(kinds) = bytes.kinds_below(child, 0)
                 && table.stays(walk, classes, next, kinds, bytes.height(child))
@@ -142,7 +141,7 @@ impl Sets {
                 walk.found.extend_from_slice(trie.tokens_below(child));
                 continue;
             }
-            self.levels.push(Level { children, set: next, place });
+            self.levels.push(Level { children, set: next });
         }
     }
 }
@@ -211,7 +210,8 @@ impl Table {
         self.threads.extend_from_slice(threads);
         let end = self.threads.len() as u32;
         let (to_main, to_others, main) = (Kinds::default(), Kinds::default(), SetId::DEAD);
-        self.sets.push(Set { start, end, to_main, to_others, main });
+        let (safe, safe_length) = (Kinds::default(), UNKNOWN);
+        self.sets.push(Set { start, end, to_main, to_others, main, safe, safe_length });
         let is_dead = threads.is_empty();
         self.next.resize(self.sets.len() * classes.len, if is_dead { SetId::DEAD.0 } else { UNKNOWN });
         self.sets.len() as u32 - 1
@@ -226,6 +226,13 @@ impl Table {
         kinds: Kinds,
         length: u8,
     ) -> bool {
+        if self.sets[set.0 as usize].safe_length == UNKNOWN {
+            self.find_safe(walk.bound, set);
+        }
+        let Set { safe, safe_length, .. } = self.sets[set.0 as usize];
+        if !safe.is_empty() {
+            return u32::from(length) <= safe_length && kinds.without(safe).is_empty();
+        }
         for _ in 0..length {
             let known = &self.sets[set.0 as usize];
             let unknown = kinds.without(known.to_main).without(known.to_others);
@@ -242,6 +249,21 @@ impl Table {
             set = main;
         }
         true
+    }
+
+    /// Finds out which characters keep some thread of a set inside its leaf. That is known once for all grammars.
+    #[cold]
+    fn find_safe(&mut self, bound: &BoundProgram, set: SetId) {
+        let (mut safe, mut safe_length) = (Kinds::default(), 0);
+        for thread in self.threads(set) {
+            if let Some((kinds, length)) = bound.safe_kinds(thread.leaf, thread.state, thread.count)
+                && kinds.len() > safe.len()
+            {
+                (safe, safe_length) = (kinds, length);
+            }
+        }
+        let known = &mut self.sets[set.0 as usize];
+        (known.safe, known.safe_length) = (safe, safe_length.min(UNKNOWN - 1));
     }
 
     /// Finds out where some kinds of characters lead from a set.

@@ -112,6 +112,9 @@ pub(crate) trait Stacks {
     /// Whether threads and stacks with the same future are merged.
     fn merges(&self) -> bool;
 
+    /// Another round of a loop on a stack begins, and leaves this room for more; or it would, if there were room for it.
+    fn counts(&mut self, _index: u32, _below: u32, _room: Option<u32>) {}
+
     /// The number of the token that is being read.
     fn token(&self) -> u32;
 

@@ -515,7 +515,7 @@ fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, s
             Resume::At(state) => resume_at(program, stacks, buffers, state, below),
             Resume::Finish => {}
             Resume::Loop { index, rounds } => {
-                let (again, leave) = next_round(program, index, rounds);
+                let (again, leave) = next_round(program, stacks, index, rounds, below);
                 if let Some(rounds) = again {
                     let stack = stacks.push(program, Frame::counted(index, rounds), below);
                     buffers.work.push(Work::At(program.start(program.counted(index).body), stack));
@@ -568,9 +568,17 @@ fn resume_at<S: Stacks>(
 }
 
 /// After a round of a counted repetition: the count to go on with, if it may go on, and whether it may end.
-pub(crate) fn next_round(program: &Program, index: u32, rounds: Count) -> (Option<Count>, bool) {
+fn next_round<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    index: u32,
+    rounds: Count,
+    below: u32,
+) -> (Option<Count>, bool) {
     let bounds = program.counted(index).bounds();
-    (program.counts().advance(rounds, bounds), program.counts().may_stop(rounds, bounds))
+    let next = program.counts().advance(rounds, bounds);
+    stacks.counts(index, below, next.map(|next| program.counts().room(next, bounds)));
+    (next, program.counts().may_stop(rounds, bounds))
 }
 
 /// Whether a leaf may end where a thread stands in it.
@@ -676,7 +684,7 @@ fn settle<S: Stacks>(
                 Resume::Finish => add(stacks, Thread::DONE),
                 Resume::At(state) => buffers.arrived.push(Thread::network(state, below)),
                 Resume::Loop { index, rounds } => {
-                    let (again, leave) = next_round(program, index, rounds);
+                    let (again, leave) = next_round(program, stacks, index, rounds, below);
                     if let Some(rounds) = again {
                         let stack = stacks.push(program, Frame::counted(index, rounds), below);
                         add(stacks, Thread::network(program.start(program.counted(index).body), stack));

@@ -9,7 +9,7 @@
 //! The walk runs on a [`Line`]: the frames below the thread, taken from the matcher's stacks one by one and only when a token
 //! reaches them. What was looked at is what the result depends on ([`crate::bind::memo`]).
 
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
@@ -17,9 +17,9 @@ use maskwright_vocab::Trie;
 use smallvec::SmallVec;
 
 use super::sets::Sets;
-use super::stack::{Arena, Frame, Mark, Stacks, Top};
+use super::stack::{Arena, Frame, Mark, Resume, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, is_last, leave, literal_byte, live, step_all, step_others};
-use crate::bind::{BoundProgram, Exits};
+use crate::bind::{BoundProgram, Exits, Rest};
 use crate::compile::network::Callee;
 use crate::leaf::{Leaf, Text, TextNext, json_string};
 use crate::program::{NetState, Place, Program};
@@ -40,6 +40,8 @@ pub(crate) struct Line {
     pushed: Arena,
     /// What was pushed is not forgotten.
     keeps: bool,
+    /// For each frame, if it is a loop, the least room that was left of it, and whether there was too little.
+    rooms: Vec<(u32, bool)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +64,7 @@ impl Line {
         self.nodes.clear();
         self.nodes.push(LineNode { stack, start: NOT_LOOKED, len: 0 });
         self.frames.clear();
+        self.rooms.clear();
         self.looks.clear();
         self.forked = false;
         self.keeps = false;
@@ -109,6 +112,20 @@ impl Line {
         }
         let LineNode { start, len, .. } = self.nodes[node as usize];
         &self.frames[start as usize..(start + len) as usize]
+    }
+
+    /// How much room a loop that was looked at must have for the walk to be the same with any more: as much as was used up. If there was too
+    /// little, no other room is the same.
+    pub(crate) fn room_needed(&self, program: &Program, at: usize) -> u32 {
+        let (node, frames) = self.look(at);
+        let [(frame, _)] = frames else { return u32::MAX };
+        let Resume::Loop { index, rounds } = frame.resume() else { return 0 };
+        let room = program.counts().room(rounds, program.counted(index).bounds());
+        match self.rooms.get(self.nodes[node as usize].start as usize) {
+            Some((_, true)) => room.saturating_add(1),
+            Some((least, false)) => room.saturating_sub(*least),
+            None => 0,
+        }
     }
 
     /// Where a stack of a walk leads to.
@@ -202,6 +219,25 @@ impl Stacks for LineStacks<'_> {
 
     fn merges(&self) -> bool {
         self.line.pushed.merges()
+    }
+
+    fn counts(&mut self, index: u32, below: u32, room: Option<u32>) {
+        if below & ON_LINE == 0 {
+            return;
+        }
+        let line = &mut *self.line;
+        // A loop that the walk itself has begun there counts as well; it does no harm.
+        let is_it = |(frame, node): &(Frame, u32)| {
+            *node == below & !ON_LINE && matches!(frame.resume(), Resume::Loop { index: other, .. } if other == index)
+        };
+        if let Some(at) = line.frames.iter().position(is_it) {
+            line.rooms.resize(line.rooms.len().max(at + 1), (u32::MAX, false));
+            let (least, too_little) = &mut line.rooms[at];
+            match room {
+                Some(room) => *least = (*least).min(room),
+                None => *too_little = true,
+            }
+        }
     }
 }
 
@@ -322,6 +358,39 @@ impl Walker {
         self.threads.clear();
         self.threads.extend_from_slice(threads);
         self.walk_below(walk, trie, number, 0);
+    }
+
+    /// Finds the tokens that go on with `byte` where they have left a leaf, in a trie with this number, and can be read from the threads.
+    #[expect(clippy::too_many_arguments, reason = "what a suffix is, and the borrowed parts of a walk")]
+    pub(crate) fn walk_rests(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        exits: &Exits,
+        byte: u8,
+        units: RangeInclusive<u32>,
+        trie: &Trie,
+        number: u32,
+        threads: &[Thread],
+    ) {
+        // The threads behind the byte, if they are asked for.
+        let mut behind: Option<Vec<Thread>> = None;
+        for rests in exits.rests(byte, *units.start(), *units.end(), trie) {
+            match rests {
+                Rest::Trie(rests) => self.walk(walk, &rests.trie, rests.number, threads),
+                Rest::Below(node) => {
+                    let behind = behind.get_or_insert_with(|| {
+                        let mut behind = Vec::new();
+                        walk.stacks.next_byte();
+                        let program = walk.bound.program();
+                        step_all(program, walk.stacks, walk.buffers, threads, byte, &mut behind);
+                        behind
+                    });
+                    if !behind.is_empty() {
+                        self.walk_from(walk, trie, number, node, behind);
+                    }
+                }
+            }
+        }
     }
 
     /// The same for the tokens at and below a node, for threads that have taken the bytes up to it.
@@ -509,9 +578,7 @@ impl Walker {
             Shortcut::String { thread, node } => (thread, node),
             Shortcut::Rests { exits, min, max, follow, behind } => {
                 for byte in follow.iter() {
-                    for rests in exits.rests(byte, min, max, trie) {
-                        self.walk(walk, &rests.trie, rests.number, &[behind]);
-                    }
+                    self.walk_rests(walk, exits, byte, min..=max, trie, number, &[behind]);
                 }
                 return;
             }
@@ -534,9 +601,7 @@ impl Walker {
             leave(program, walk.stacks, walk.buffers, thread.stack, &mut behind);
             let follow = live(program, walk.stacks, walk.buffers, &behind);
             for byte in follow.intersection(*exits.bytes()).iter() {
-                for rests in exits.rests(byte, 0, u32::MAX, trie) {
-                    self.walk(walk, &rests.trie, rests.number, &behind);
-                }
+                self.walk_rests(walk, exits, byte, 0..=u32::MAX, trie, number, &behind);
             }
         }
         if let Some(text) = text {
