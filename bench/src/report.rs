@@ -194,8 +194,8 @@ impl Report {
             Curve {
                 name: format!("{} {}", engine.name, engine.release),
                 panels: [
-                    sorted(chosen().flat_map(|record| record.masks.iter().map(|&nanos| u64::from(nanos)))),
-                    sorted(chosen().flat_map(|record| record.accepts.iter().map(|&nanos| u64::from(nanos)))),
+                    sorted(chosen().flat_map(|record| record.masks.iter().copied())),
+                    sorted(chosen().flat_map(|record| record.accepts.iter().copied())),
                     sorted(chosen().filter_map(|record| record.first_mask)),
                 ],
             }

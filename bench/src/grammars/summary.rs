@@ -126,6 +126,13 @@ pub fn text(rows: &[Row], warm: bool) -> String {
             comparison.behind.first().map(|worst| number(worst.0)).unwrap_or_default()
         });
         text.push('\n');
+        for (who, names) in
+            [("theirs", alone(rows, peer, first.base)), ("ours", alone(rows, first.base, peer))]
+        {
+            if !names.is_empty() {
+                let _ = writeln!(text, "  finished by {who} alone: {}", names.join(", "));
+            }
+        }
         for (column, comparison) in comparisons.iter().filter(|(_, comparison)| !comparison.behind.is_empty())
         {
             let shown = comparison.behind.iter().take(SHOWN);
@@ -197,6 +204,13 @@ fn compare<'a>(rows: &'a [Row], peer: usize, column: &Column) -> Comparison<'a> 
         geometric_mean: (logarithms / ratios.len().max(1) as f64).exp(),
         behind,
     }
+}
+
+/// The rows that one engine finishes and the other does not.
+fn alone<'a>(rows: &'a [Row], engine: usize, other: usize) -> Vec<&'a str> {
+    let is_done = |row: &Row, engine: usize| outcome(&row.figures[engine]) == "done";
+    let rows = rows.iter().filter(|row| is_done(row, engine) && !is_done(row, other));
+    rows.map(|row| row.name.as_str()).collect()
 }
 
 fn outcomes(rows: &[Row], engine: usize) -> [usize; OUTCOMES.len()] {
