@@ -11,12 +11,13 @@ mod worker;
 
 use std::path::PathBuf;
 
+use mwbench_abi::Source;
 use serde_json::{Map, Value, json};
 
 use self::cases::{Row, Rows};
 use self::worker::Worker;
 use crate::clock;
-use crate::engines::OURS;
+use crate::engines::{self, Engine, KeyOrder, OURS};
 use crate::machine;
 use crate::maskbench::Common;
 use crate::output;
@@ -26,7 +27,7 @@ use crate::tokenizer::Tokenizer;
 const EXAMPLES: &str = "\
 Examples:
   mwbench grammars --tokenizer tokenizer.json --engines maskwright,llguidance
-  mwbench grammars --tokenizer tokenizer.json --engines maskwright,xgrammar --python venv/bin/python --warm
+  mwbench grammars --tokenizer tokenizer.json --warm --engines maskwright,xgrammar --python bin/python
   mwbench grammars --tokenizer tokenizer.json --only arithmetic --timeout-s 5 --json out.json
   mwbench grammars --tokenizer tokenizer.json --held-out";
 
@@ -62,6 +63,9 @@ pub struct Arguments {
     /// Print the names of the rows with their numbers of tokens, and run nothing
     #[arg(long)]
     list: bool,
+    /// Only see whether the engines accept the texts, without masks and without a time limit
+    #[arg(long)]
+    check: bool,
     /// Serve the one engine given: cases come on standard input, measurements go to standard output
     #[arg(long, hide = true)]
     worker: bool,
@@ -76,6 +80,9 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     let parts = parts(arguments, rows);
     if arguments.list {
         return parts.iter().try_for_each(|part| list(part, &tokenizer));
+    }
+    if arguments.check {
+        return check(arguments, &parts, &tokenizer);
     }
     let mut workers = Vec::new();
     for engine in &arguments.common.engines {
@@ -136,6 +143,37 @@ fn list(part: &Part, tokenizer: &Tokenizer) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether all texts belong to their constraints. Accepting alone takes no time to speak of.
+fn check(arguments: &Arguments, parts: &[Part], tokenizer: &Tokenizer) -> Result<(), String> {
+    let common = &arguments.common;
+    let opened = engines::open(&common.engines, &common.peers, &tokenizer.vocabulary(), KeyOrder::default())?;
+    let mut bad = 0;
+    for row in parts.iter().flat_map(|part| &part.rows) {
+        for opened in &opened {
+            let engine = opened.engine.as_ref();
+            if let Err(problem) = accept(row, engine, tokenizer) {
+                println!("{} {}: {problem}", row.name, engine.name());
+                bad += 1;
+            }
+        }
+    }
+    if bad == 0 { Ok(()) } else { Err(format!("{bad} rows are not accepted")) }
+}
+
+fn accept(row: &Row, engine: &dyn Engine, tokenizer: &Tokenizer) -> Result<(), String> {
+    let Some((kind, text)) = row.source_for(engine.name()) else { return Ok(()) };
+    let compiled = engine.compile(Source { kind, text })?;
+    let tokens = row.tokens(tokenizer)?;
+    for (index, text) in tokens.iter().enumerate() {
+        let mut session = compiled.start()?;
+        let place = text.iter().position(|&token| !session.accept(token));
+        if let Some(place) = place.or_else(|| (!session.accepting()).then_some(text.len())) {
+            return Err(rejection(tokenizer, &tokens, index, place).unwrap_or_default());
+        }
+    }
+    Ok(())
+}
+
 /// All engines on one row, in turn; another one begins each time.
 fn measure<'a>(
     row: &Row,
@@ -153,8 +191,9 @@ fn measure<'a>(
             Some((kind, source)) => worker.run(kind, source, &tokens)?,
             None => json!({"outcome": "absent"}),
         };
-        if let Some(place) = rejection(row, tokenizer, &tokens, &measured) {
-            measured["problem"] = json!(place);
+        let rejected = |index: usize| Some(measured["rejected"].get(index)?.as_u64()? as usize);
+        if let (Some(text), Some(place)) = (rejected(0), rejected(1)) {
+            measured["problem"] = json!(rejection(tokenizer, &tokens, text, place));
         }
         figures[place] = measured;
     }
@@ -169,17 +208,15 @@ fn measure<'a>(
 }
 
 /// Where a text was rejected, in words.
-fn rejection(row: &Row, tokenizer: &Tokenizer, tokens: &[Vec<u32>], figures: &Value) -> Option<String> {
-    let place = |index: usize| Some(figures["rejected"].get(index)?.as_u64()? as usize);
-    let (text, token) = (place(0)?, place(1)?);
+fn rejection(tokenizer: &Tokenizer, tokens: &[Vec<u32>], text: usize, place: usize) -> Option<String> {
     let spell = |ids: &[u32]| -> Vec<u8> {
         ids.iter().flat_map(|&id| tokenizer.vocabulary().tokens[id as usize].clone()).collect()
     };
-    let before = spell(tokens.get(text)?.get(..token)?);
+    let before = spell(tokens.get(text)?.get(..place)?);
     let before = String::from_utf8_lossy(&before[before.len().saturating_sub(24)..]).into_owned();
-    let next = tokens[text].get(token).map(|&id| String::from_utf8_lossy(&spell(&[id])).into_owned());
+    let next = tokens[text].get(place).map(|&id| String::from_utf8_lossy(&spell(&[id])).into_owned());
     let next = next.map_or_else(|| "the end".into(), |next| format!("{next:?}"));
-    Some(format!("text {} of {} rejected: {next} behind {before:?}", text + 1, row.texts.len()))
+    Some(format!("text {} of {} is rejected: {next} behind {before:?}", text + 1, tokens.len()))
 }
 
 fn to_json(rows: &[summary::Row<'_>], warm: bool) -> Value {

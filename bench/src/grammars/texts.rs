@@ -21,7 +21,7 @@ pub fn long(case: &str) -> Option<String> {
 /// Lines of sums and products that nest up to four levels deep.
 fn arithmetic(random: &mut Random) -> String {
     let mut text = operand(random, 0);
-    for line in 0..1080 {
+    for line in 0..2400 {
         let operator = ["+", "-", "*", "/"][random.below(4)];
         let gap = if line % 4 == 3 { '\n' } else { ' ' };
         let _ = write!(text, "{gap}{operator} {}", operand(random, 0));
@@ -53,7 +53,7 @@ fn operand(random: &mut Random, depth: usize) -> String {
 /// Records as a web service returns them.
 fn json(random: &mut Random) -> String {
     let mut text = String::from("{\"results\": [\n");
-    for index in 0..290 {
+    for index in 0..224 {
         let tags: Vec<String> = (0..random.below(5)).map(|_| format!("\"{}\"", word(random))).collect();
         let _ = writeln!(
             text,
@@ -75,7 +75,7 @@ fn json(random: &mut Random) -> String {
             random.below(180),
             random.below(10_000),
             sentence(random),
-            if index < 289 { "," } else { "" },
+            if index < 223 { "," } else { "" },
         );
     }
     text + "], \"next\": null, \"took\": 1.5e-2}"
@@ -84,7 +84,7 @@ fn json(random: &mut Random) -> String {
 /// Functions with loops and conditions.
 fn python(random: &mut Random) -> String {
     let mut text = String::from("import math\n\n");
-    for index in 0..215 {
+    for index in 0..152 {
         let [first, second, third] = [word(random), word(random), word(random)];
         let _ = write!(
             text,
@@ -112,7 +112,7 @@ fn python(random: &mut Random) -> String {
 /// A tree of parts.
 fn sexpr(random: &mut Random) -> String {
     let mut text = String::new();
-    for index in 0..160 {
+    for index in 0..84 {
         let _ = write!(text, "(part {index}");
         for _ in 0..6 {
             let _ = write!(
@@ -136,7 +136,7 @@ fn sexpr(random: &mut Random) -> String {
 /// A query with a very long condition.
 fn sql(random: &mut Random) -> String {
     let mut text = String::from("SELECT t.id, t.name FROM things AS t WHERE t.id > 0");
-    for index in 0..1270 {
+    for index in 0..1550 {
         let column = format!("t.{}_{}", word(random), random.below(30));
         let joint = if random.below(4) == 0 { "OR" } else { "AND" };
         let condition = match random.below(7) {
