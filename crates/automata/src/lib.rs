@@ -69,4 +69,4 @@ pub use lazy::LazyDfa;
 pub use limits::{LimitError, Limits, Resource};
 pub use minimize::minimize;
 pub use nfa::{Nfa, NfaState};
-pub use stop::{Stop, must_stop, obeying};
+pub use stop::{Stop, must_stop, must_stop_now, obeying};

@@ -603,13 +603,15 @@ impl Exits {
         let by_byte = self.rests.get().map_or(&[][..], |rests| rests);
         let rests = by_byte.iter().filter_map(OnceLock::get).map(|rests| match rests {
             Rests::Nodes(nodes) => size_of_val(&**nodes),
-            Rests::Tries(r) => r.all.trie.heap_bytes()
-                + r.by_units
-                    .get()
-                    .iter()
-                    .flat_map(|tries| tries.iter())
-                    .map(|(_, r)| r.trie.heap_bytes() + size_of::<(u32, NumberedTrie)>())
-                    .sum::<usize>(),
+            Rests::Tries(r) => {
+                r.all.trie.heap_bytes()
+                    + r.by_units
+                        .get()
+                        .iter()
+                        .flat_map(|tries| tries.iter())
+                        .map(|(_, r)| r.trie.heap_bytes() + size_of::<(u32, NumberedTrie)>())
+                        .sum::<usize>()
+            }
         });
         self.nodes.len() * 8 + rests.sum::<usize>() + size_of_val(by_byte)
     }

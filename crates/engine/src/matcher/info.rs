@@ -55,6 +55,12 @@ impl Matcher {
         }
     }
 
+    /// The innermost rule with a name in which the text stands.
+    pub(super) fn rule(&self) -> String {
+        let rules = self.threads().iter().flat_map(|thread| self.describe(thread).rules);
+        rules.into_iter().find(|rule| rule != "?").unwrap_or_else(|| "?".to_owned())
+    }
+
     fn describe(&self, thread: &step::Thread) -> ThreadInfo {
         let program = self.bound.program();
         let mut rules = Vec::new();

@@ -182,7 +182,7 @@ impl Masker<'_> {
         }
         self.judge(thread, judge);
         let growth = judge.growth;
-        if self.scratch.line.is_forked() {
+        if self.scratch.line.is_forked() || self.buffers.meter.over().is_some() {
             return ENDLESS;
         }
         let key = remember_looks(self.bound, memo, &thread, &self.scratch.line);

@@ -32,7 +32,8 @@ pub enum Way {
     /// By the cheapest way, remembering the result.
     #[default]
     Fast,
-    /// By walking the vocabulary's trie, remembering nothing. Slow; it is what `Fast` is compared with.
+    /// By walking the vocabulary's trie thread by thread, remembering nothing, and without merging parses that have the same future. Slow; it is what
+    /// `Fast` is compared with.
     Plain,
 }
 
@@ -134,6 +135,9 @@ impl Masker<'_> {
     fn compute(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
         self.start_line(thread.stack);
         let part = self.part(Thread { stack: Line::TOP, ..thread });
+        if self.buffers.meter.over().is_some() {
+            return;
+        }
         let bound = self.bound;
         let several = several(bound, &thread, &part);
         let key = remember_looks(bound, bound.memo(), &thread, &self.scratch.line);

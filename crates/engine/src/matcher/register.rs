@@ -246,6 +246,10 @@ impl Stacks for Remembering<'_> {
         self.arena.merges()
     }
 
+    fn effort(&mut self) -> u32 {
+        self.arena.effort()
+    }
+
     fn check(&mut self, stack: u32, when: When, out: &mut Vec<u32>) {
         let end = match when {
             When::BeforeByte => self.before,

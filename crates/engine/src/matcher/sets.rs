@@ -119,6 +119,9 @@ impl Sets {
                 self.levels.pop();
                 continue;
             };
+            if !walk.buffers.meter.spend(1) {
+                return;
+            }
             let byte = trie.byte(child);
             let next = table.next(walk, classes, level.set, byte);
             if next == SetId::DEAD {

@@ -23,6 +23,9 @@
 //!
 //! By the last, `e ::= e "+" e | num` has one stack however long the sum is: after an operand, `("+" e)*` twice is `("+" e)*`.
 //! [`Arena::set_merging`] switches the rules off, for comparison.
+//!
+//! Merging has a bound of its own ([`MERGE_EFFORT`]). The first rule makes a set of stacks deterministic, and there are grammars for which
+//! that would take for ever; beyond the bound members are only listed, as in any graph-structured stack.
 
 use core::hash::BuildHasher;
 
@@ -112,6 +115,9 @@ pub(crate) trait Stacks {
     /// Whether threads and stacks with the same future are merged.
     fn merges(&self) -> bool;
 
+    /// What unions have cost since the last call, in stacks that were looked at.
+    fn effort(&mut self) -> u32;
+
     /// Another round of a loop on a stack begins, and leaves this room for more; or it would, if there were room for it.
     fn counts(&mut self, _index: u32, _below: u32, _room: Option<u32>) {}
 
@@ -159,11 +165,21 @@ pub(crate) struct Arena {
     /// without unions nothing can multiply, and looking at the recent nodes is enough.
     index: Option<HashTable<u32>>,
     merging: bool,
+    /// What unions have cost since somebody asked.
+    effort: u32,
 }
 
 impl Default for Arena {
     fn default() -> Self {
-        Self { nodes: Vec::new(), members: Vec::new(), recent: 0, token: 0, index: None, merging: true }
+        Self {
+            nodes: Vec::new(),
+            members: Vec::new(),
+            recent: 0,
+            token: 0,
+            index: None,
+            merging: true,
+            effort: 0,
+        }
     }
 }
 
@@ -332,20 +348,35 @@ impl Stacks for Arena {
     }
 
     fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {
-        self.covers_below(program, outer, inner, COVER_DEPTH)
+        self.covers_below(program, outer, inner, &mut Effort(MERGE_EFFORT))
     }
 
     fn merges(&self) -> bool {
         self.merging
     }
+
+    fn effort(&mut self) -> u32 {
+        core::mem::take(&mut self.effort)
+    }
 }
 
-/// So many frames down, unions are merged. Further down they are only listed.
-const MERGE_DEPTH: u32 = 48;
-/// So many frames down, stacks are compared.
-const COVER_DEPTH: u32 = 8;
+/// So many stacks are looked at for one union, or for one comparison.
+const MERGE_EFFORT: u32 = 128;
+/// Of unions with more members, nobody asks whether one covers another.
+const MANY_MEMBERS: usize = 16;
 /// So many stacks are looked at below a frame that may end at once.
 const COVERED: usize = 16;
+
+/// How many more stacks may be looked at.
+struct Effort(u32);
+
+impl Effort {
+    fn spend(&mut self) -> bool {
+        let is_left = self.0 > 0;
+        self.0 = self.0.saturating_sub(1);
+        is_left
+    }
+}
 
 impl Arena {
     /// Adds a frame as it is.
@@ -392,13 +423,17 @@ impl Arena {
 
     /// All of these stacks, none of which is a union.
     pub(crate) fn union_of(&mut self, program: &Program, members: Vec<u32>) -> u32 {
-        self.unite(program, members, MERGE_DEPTH)
+        let mut effort = Effort(MERGE_EFFORT);
+        let union = self.unite(program, members, &mut effort);
+        self.effort = self.effort.saturating_add(MERGE_EFFORT - effort.0);
+        union
     }
 
-    fn unite(&mut self, program: &Program, mut members: Vec<u32>, depth: u32) -> u32 {
+    fn unite(&mut self, program: &Program, mut members: Vec<u32>, effort: &mut Effort) -> u32 {
+        self.effort = self.effort.saturating_add(members.len() as u32);
         self.sort(&mut members);
-        if members.len() > 1 && self.merging && depth > 0 {
-            self.merge(program, &mut members, depth);
+        if members.len() > 1 && self.merging && effort.spend() {
+            self.merge(program, &mut members, effort);
         }
         if let [only] = *members {
             return only;
@@ -429,7 +464,7 @@ impl Arena {
     }
 
     /// Merges sorted stacks by the rules of the [module](self).
-    fn merge(&mut self, program: &Program, members: &mut Vec<u32>, depth: u32) {
+    fn merge(&mut self, program: &Program, members: &mut Vec<u32>, effort: &mut Effort) {
         let raw = |arena: &Self, stack: u32| arena.node(stack).map(|node| node.frame.raw);
         let mut merged: Vec<u32> = Vec::with_capacity(members.len());
         let mut at = 0;
@@ -443,18 +478,18 @@ impl Arena {
             at += len;
             match group {
                 [only] => merged.push(*only),
-                _ => self.merge_group(program, group, depth, &mut merged),
+                _ => self.merge_group(program, group, effort, &mut merged),
             }
         }
-        if merged.len() > 1 {
-            self.drop_covered(program, &mut merged);
+        if merged.len() > 1 && merged.len() <= MANY_MEMBERS {
+            self.drop_covered(program, &mut merged, effort);
         }
         self.sort(&mut merged);
         *members = merged;
     }
 
     /// Merges stacks whose top frames are of the same place.
-    fn merge_group(&mut self, program: &Program, group: &[u32], depth: u32, merged: &mut Vec<u32>) {
+    fn merge_group(&mut self, program: &Program, group: &[u32], effort: &mut Effort, merged: &mut Vec<u32>) {
         let mut parts: Vec<(Frame, u32)> =
             group.iter().filter_map(|&stack| self.node(stack).map(|node| (node.frame, node.below))).collect();
         if let Some((Resume::Loop { index, .. }, _)) =
@@ -475,12 +510,16 @@ impl Arena {
         }
         for same in parts.chunk_by(|a, b| a.0 == b.0) {
             let frame = same[0].0;
+            if effort.0 == 0 {
+                merged.extend(same.iter().map(|&(frame, below)| self.push_plain(frame, below)));
+                continue;
+            }
             let below = match same {
                 [(_, below)] => *below,
                 _ => {
                     let mut belows = Vec::new();
                     same.iter().for_each(|&(_, below)| self.flatten(below, &mut belows));
-                    self.unite(program, belows, depth - 1)
+                    self.unite(program, belows, effort)
                 }
             };
             merged.push(self.push_plain(frame, below));
@@ -488,13 +527,13 @@ impl Arena {
     }
 
     /// Drops stacks that others cover.
-    fn drop_covered(&self, program: &Program, stacks: &mut Vec<u32>) {
+    fn drop_covered(&self, program: &Program, stacks: &mut Vec<u32>, effort: &mut Effort) {
         let mut at = 0;
         while at < stacks.len() {
             let inner = stacks[at];
             let is_covered = |&outer: &u32| {
                 outer != inner
-                    && (self.covers_below(program, outer, inner, COVER_DEPTH)
+                    && (self.covers_below(program, outer, inner, effort)
                         || self.may_shrink_to(program, outer, inner))
             };
             if stacks.iter().any(is_covered) {
@@ -519,11 +558,8 @@ impl Arena {
                     work.extend_from_slice(self.members(node));
                     continue;
                 }
-                Some(node) => match node.frame.resume() {
-                    Resume::At(state) if program.may_return(state) => node.below,
-                    _ => continue,
-                },
-                None => continue,
+                Some(node) if may_end_at_once(program, node.frame) => node.below,
+                Some(_) | None => continue,
             };
             if work.len() >= COVERED {
                 return false;
@@ -533,12 +569,12 @@ impl Arena {
         false
     }
 
-    fn covers_below(&self, program: &Program, outer: u32, inner: u32, depth: u32) -> bool {
+    fn covers_below(&self, program: &Program, outer: u32, inner: u32, effort: &mut Effort) -> bool {
         if outer == inner {
             return true;
         }
         let (Some(_), Some(_)) = (self.node(outer), self.node(inner)) else { return false };
-        if depth == 0 {
+        if !effort.spend() {
             return false;
         }
         let (mut outers, mut inners) = (SmallVec::<[u32; 4]>::new(), SmallVec::<[u32; 4]>::new());
@@ -556,7 +592,8 @@ impl Arena {
                 let (Some(o), Some(i)) = (self.node(outer), self.node(inner)) else { return false };
                 o.frame.raw == i.frame.raw
                     && covers_frame(program, o.frame, i.frame)
-                    && self.covers_below(program, o.below, i.below, depth - 1)
+                    && self.covers_below(program, o.below, i.below, effort)
+                    || may_end_at_once(program, o.frame) && self.covers_below(program, o.below, inner, effort)
             })
         })
     }
@@ -571,6 +608,15 @@ impl Arena {
         if self.index.is_none() {
             self.start_index();
         }
+    }
+}
+
+/// Whether a frame may be passed without taking a byte.
+fn may_end_at_once(program: &Program, frame: Frame) -> bool {
+    match frame.resume() {
+        Resume::At(state) => program.may_return(state),
+        Resume::Loop { index, rounds } => program.counts().may_stop(rounds, program.counted(index).bounds()),
+        Resume::Finish | Resume::Scope { .. } | Resume::Limit { .. } => false,
     }
 }
 

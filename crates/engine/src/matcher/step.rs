@@ -7,6 +7,7 @@
 use maskwright_automata::ByteSet;
 use smallvec::SmallVec;
 
+use super::meter::{Meter, THREAD_STEPS};
 use super::stack::{BOTTOM, Frame, Resume, Stacks, When};
 use crate::compile::network::Callee;
 use crate::count::{Bounds, Count};
@@ -59,6 +60,8 @@ pub(crate) struct Buffers {
     calls: Vec<(Callee, NetState, u32)>,
     /// Threads that have not been merged yet.
     gathered: Vec<Thread>,
+    /// What stepping may still cost.
+    pub(crate) meter: Meter,
 }
 
 impl Buffers {
@@ -94,6 +97,9 @@ pub(crate) fn step_all<S: Stacks>(
     byte: u8,
     next: &mut Vec<Thread>,
 ) {
+    if !buffers.meter.spend(THREAD_STEPS * threads.len() as u32) {
+        return;
+    }
     if threads.len() > 1 && step_inside(program, stacks, threads, byte, next) {
         return;
     }
@@ -132,6 +138,10 @@ pub(crate) fn step_all<S: Stacks>(
     }
     // 2. What waits steps, and calls; what is called steps, and calls.
     while !level.is_empty() {
+        if !buffers.meter.spend(THREAD_STEPS * (level.len() as u32).saturating_add(stacks.effort())) {
+            level.clear();
+            break;
+        }
         if level.len() > 1 {
             level.sort_unstable();
         }
@@ -505,7 +515,7 @@ fn enter<S: Stacks>(program: &Program, stacks: &mut S, callee: Callee, stack: u3
 
 /// Goes on behind something that ended before the byte.
 fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, stack: u32) {
-    if !buffers.before.insert(stack) {
+    if !buffers.before.insert(stack) || !buffers.meter.spend(THREAD_STEPS) {
         return;
     }
     let mut frames = core::mem::take(&mut buffers.frames);
@@ -676,6 +686,10 @@ fn settle<S: Stacks>(
         let Some(stack) = buffers.ended.pop() else { return };
         if !buffers.after.insert(stack) {
             continue;
+        }
+        if !buffers.meter.spend(THREAD_STEPS) {
+            buffers.ended.clear();
+            return;
         }
         let mut frames = core::mem::take(&mut buffers.frames);
         stacks.pop(stack, &mut frames);

@@ -221,6 +221,10 @@ impl Stacks for LineStacks<'_> {
         self.line.pushed.merges()
     }
 
+    fn effort(&mut self) -> u32 {
+        self.line.pushed.effort()
+    }
+
     fn counts(&mut self, index: u32, below: u32, room: Option<u32>) {
         if below & ON_LINE == 0 {
             return;
@@ -228,7 +232,8 @@ impl Stacks for LineStacks<'_> {
         let line = &mut *self.line;
         // A loop that the walk itself has begun there counts as well; it does no harm.
         let is_it = |(frame, node): &(Frame, u32)| {
-            *node == below & !ON_LINE && matches!(frame.resume(), Resume::Loop { index: other, .. } if other == index)
+            *node == below & !ON_LINE
+                && matches!(frame.resume(), Resume::Loop { index: other, .. } if other == index)
         };
         if let Some(at) = line.frames.iter().position(is_it) {
             line.rooms.resize(line.rooms.len().max(at + 1), (u32::MAX, false));
