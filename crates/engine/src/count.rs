@@ -122,8 +122,14 @@ impl CountSets {
     pub(crate) fn windows(&self, count: Count, bounds: Bounds) -> Windows {
         match count.single() {
             Some(units) => Windows::from_slice(&[bounds.window(units)]),
-            None => Windows::from_slice(self.sets.get(count.0 & !IS_SET)),
+            None => Windows::from_slice(self.set(count)),
         }
+    }
+
+    /// The windows of a count that is not a single number.
+    #[cold]
+    fn set(&self, count: Count) -> &[Window] {
+        self.sets.get(count.0 & !IS_SET)
     }
 
     /// The count behind which these windows follow.
@@ -143,18 +149,22 @@ impl CountSets {
     }
 
     /// The count after one more unit; nothing if there is no room for it.
+    #[inline]
     pub(crate) fn advance(&self, count: Count, bounds: Bounds) -> Option<Count> {
-        if let Some(units) = count.single() {
-            if bounds.max == UNBOUNDED {
-                return Some(Count((units + 1).min(bounds.min)));
-            }
-            return (units < bounds.max).then_some(Count(units + 1));
+        match count.single() {
+            Some(units) if bounds.max == UNBOUNDED => Some(Count((units + 1).min(bounds.min))),
+            Some(units) => (units < bounds.max).then_some(Count(units + 1)),
+            None => self.advance_set(count, bounds),
         }
+    }
+
+    #[cold]
+    fn advance_set(&self, count: Count, bounds: Bounds) -> Option<Count> {
         let after = |window: Window| Window {
             need: window.need.saturating_sub(1),
             room: if window.room == UNBOUNDED { UNBOUNDED } else { window.room - 1 },
         };
-        let windows = self.sets.get(count.0 & !IS_SET).iter().filter(|window| window.room > 0);
+        let windows = self.set(count).iter().filter(|window| window.room > 0);
         let windows = normalize(windows.map(|&window| after(window)).collect());
         (!windows.is_empty()).then(|| self.count(&windows, bounds))
     }
@@ -164,7 +174,7 @@ impl CountSets {
     pub(crate) fn may_stop(&self, count: Count, bounds: Bounds) -> bool {
         match count.single() {
             Some(units) => units >= bounds.min,
-            None => self.sets.get(count.0 & !IS_SET)[0].need == 0,
+            None => self.set(count)[0].need == 0,
         }
     }
 
@@ -172,8 +182,9 @@ impl CountSets {
     #[inline]
     pub(crate) fn room(&self, count: Count, bounds: Bounds) -> u32 {
         match count.single() {
-            Some(units) => bounds.window(units).room,
-            None => self.sets.get(count.0 & !IS_SET).last().map_or(0, |window| window.room),
+            Some(_) if bounds.max == UNBOUNDED => UNBOUNDED,
+            Some(units) => bounds.max.saturating_sub(units),
+            None => self.set(count).last().map_or(0, |window| window.room),
         }
     }
 

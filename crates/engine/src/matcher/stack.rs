@@ -16,7 +16,7 @@
 //!
 //! | rule | |
 //! |---|---|
-//! | equal frames share what is below | `A·X ∪ A·Y = A·(X ∪ Y)` |
+//! | equal frames share what is below, if that is one stack | `A·X ∪ A·Y = A·(X ∪ Y)` |
 //! | counts are sets ([`crate::count`]) | `loop(1)·X ∪ loop(2)·X = loop({1, 2})·X` |
 //! | a frame that may end at once covers what is below it | `A·X ∪ X = A·X` |
 //! | a frame that repeats itself is there once ([`Program::repeats_itself`]) | `A·A·X = A·X` |
@@ -24,8 +24,8 @@
 //! By the last, `e ::= e "+" e | num` has one stack however long the sum is: after an operand, `("+" e)*` twice is `("+" e)*`.
 //! [`Arena::set_merging`] switches the rules off, for comparison.
 //!
-//! Merging has a bound of its own ([`MERGE_EFFORT`]). The first rule makes a set of stacks deterministic, and there are grammars for which
-//! that would take for ever; beyond the bound members are only listed, as in any graph-structured stack.
+//! The first rule is not applied where `X ∪ Y` would be a new union: that would make sets of stacks deterministic, and there are grammars with
+//! exponentially many of them. Then members are only listed, as in any graph-structured stack. All merging has a bound ([`MERGE_EFFORT`]).
 
 use core::hash::BuildHasher;
 
@@ -184,7 +184,7 @@ impl Default for Arena {
 }
 
 /// A point to go back to.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     nodes: u32,
     members: u32,
@@ -205,6 +205,11 @@ impl Arena {
         if mark.members == 0 {
             self.index = None;
         }
+        self.retract(mark);
+    }
+
+    /// The same; equal stacks go on to have equal numbers.
+    fn retract(&mut self, mark: Mark) {
         if let Some(mut index) = self.index.take() {
             for at in mark.nodes as usize..self.nodes.len() {
                 let number = at as u32 + 1;
@@ -452,6 +457,10 @@ impl Arena {
         number
     }
 
+    fn is_union(&self, stack: u32) -> bool {
+        self.node(stack).is_some_and(|node| node.frame.raw == UNION)
+    }
+
     /// Sorts stacks by their frames, each once.
     fn sort(&self, members: &mut Vec<u32>) {
         // Equal frames on equal stacks are one; stacks of elsewhere are told apart by their number.
@@ -514,15 +523,21 @@ impl Arena {
                 merged.extend(same.iter().map(|&(frame, below)| self.push_plain(frame, below)));
                 continue;
             }
-            let below = match same {
-                [(_, below)] => *below,
-                _ => {
-                    let mut belows = Vec::new();
-                    same.iter().for_each(|&(_, below)| self.flatten(below, &mut belows));
-                    self.unite(program, belows, effort)
-                }
-            };
-            merged.push(self.push_plain(frame, below));
+            if let &[(_, below)] = same {
+                merged.push(self.push_plain(frame, below));
+                continue;
+            }
+            let mark = self.mark();
+            let mut belows = Vec::new();
+            same.iter().for_each(|&(_, below)| self.flatten(below, &mut belows));
+            let below = self.unite(program, belows, effort);
+            if self.is_union(below) && self.mark() != mark {
+                // A union that nobody has yet is worth nothing: there would be one for every set of stacks.
+                self.retract(mark);
+                merged.extend(same.iter().map(|&(frame, below)| self.push_plain(frame, below)));
+            } else {
+                merged.push(self.push_plain(frame, below));
+            }
         }
     }
 
@@ -532,7 +547,13 @@ impl Arena {
         while at < stacks.len() {
             let inner = stacks[at];
             let is_covered = |&outer: &u32| {
+                let (Some(o), Some(i)) = (self.node(outer), self.node(inner)) else {
+                    return outer != inner && self.may_shrink_to(program, outer, inner);
+                };
+                // PERF: nearly all frames differ and cannot end at once, and then there is nothing to look for.
+                let is_worth = o.frame.raw == i.frame.raw || may_end_at_once(program, o.frame);
                 outer != inner
+                    && is_worth
                     && (self.covers_below(program, outer, inner, effort)
                         || self.may_shrink_to(program, outer, inner))
             };

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::meter::{Meter, THREAD_STEPS};
 use super::stack::{BOTTOM, Frame, Resume, Stacks, When};
 use crate::compile::network::Callee;
-use crate::count::{Bounds, Count};
+use crate::count::{Bounds, Count, UNBOUNDED};
 use crate::leaf::{Action, Automaton, Leaf, Step, TextNext};
 use crate::program::{Cell, Kind, NetState, Place, Program};
 use crate::seen::Seen;
@@ -138,7 +138,8 @@ pub(crate) fn step_all<S: Stacks>(
     }
     // 2. What waits steps, and calls; what is called steps, and calls.
     while !level.is_empty() {
-        if !buffers.meter.spend(THREAD_STEPS * (level.len() as u32).saturating_add(stacks.effort())) {
+        let steps = (THREAD_STEPS * level.len() as u32).saturating_add(stacks.effort());
+        if !buffers.meter.spend(steps) {
             level.clear();
             break;
         }
@@ -410,9 +411,21 @@ pub(crate) fn count_step(
     count: Count,
     bounds: Bounds,
 ) -> Option<Count> {
-    if let Some(one) = count.single() {
-        return count_one(automaton, step, one, bounds.min, bounds.max).map(Count::of);
+    match count.single() {
+        Some(one) => count_one(automaton, step, one, bounds.min, bounds.max).map(Count::of),
+        None => count_set(program, automaton, step, count, bounds),
     }
+}
+
+/// The same for a count that is a set.
+#[cold]
+fn count_set(
+    program: &Program,
+    automaton: &Automaton,
+    step: Step,
+    count: Count,
+    bounds: Bounds,
+) -> Option<Count> {
     if step.is_dead() {
         return None;
     }
@@ -779,6 +792,9 @@ fn standing(program: &Program, thread: &Thread) -> Kind {
     match program.leaf(thread.leaf) {
         Leaf::Window { automaton, min, max } => {
             if !automaton.is_accepting(thread.state) {
+                return Kind::Stay;
+            }
+            if *max == UNBOUNDED && !automaton.live(thread.state).is_empty() {
                 return Kind::Stay;
             }
             let (counts, bounds) = (program.counts(), Bounds { min: *min, max: *max });
