@@ -222,16 +222,14 @@ fn masks_are_the_same_without_merging() {
             for _ in 0..9 {
                 let (mut ours, mut theirs) = (vec![0; words], vec![0; words]);
                 merged.fill_mask(&mut ours).expect("within limits");
-                // Without merging there may be too many parses; that is what merging is for.
-                if plain.fill_mask(&mut theirs).is_err() {
-                    break;
-                }
+                plain.fill_mask(&mut theirs).expect("the plain way has no limit");
                 assert_eq!(ours, theirs, "{name}");
                 let allowed: Vec<u32> =
                     (0..list.len() as u32).filter(|t| ours[*t as usize / 32] >> (t % 32) & 1 == 1).collect();
                 let Some(&token) = rng.choose(&allowed) else { break };
                 merged.accept(TokenId(token)).expect("the mask allows it");
-                if plain.accept(TokenId(token)).is_err() {
+                // Without merging there may be too many parses; that is what merging is for.
+                if plain.accept(TokenId(token)).is_err() || plain.state_info().threads.len() > 60 {
                     break;
                 }
             }

@@ -155,9 +155,10 @@ impl Matcher {
         Ok(self.mask.insert(mask))
     }
 
-    /// Work begins that has a limit of its own.
+    /// Work begins that has a limit of its own. What others are compared with may take as long as it needs.
     pub(super) fn start_meter(&mut self) {
-        self.buffers.meter.start(self.bound.program().limits().mask_steps);
+        let steps = self.bound.program().limits().mask_steps;
+        self.buffers.meter.start(if self.way == Way::Plain { u64::MAX } else { steps });
     }
 }
 
