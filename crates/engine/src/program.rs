@@ -199,6 +199,13 @@ pub(crate) struct Call {
 }
 
 impl Cell {
+    /// The bytes that it takes itself, without what it calls.
+    pub(crate) fn bytes(&self) -> ByteSet {
+        let mut bytes = ByteSet::EMPTY;
+        self.edges.iter().for_each(|edge| bytes.insert_range(edge.low, edge.high));
+        bytes
+    }
+
     fn heap_bytes(&self) -> usize {
         size_of_val(&*self.nodes) + size_of_val(&*self.edges) + size_of_val(&*self.calls)
     }

@@ -33,6 +33,28 @@ pub struct Trie {
     root: Vec<u32>,
 }
 
+/// What [`Trie::visit`] tells of a node.
+#[derive(Debug, Clone)]
+pub struct Visit {
+    /// The byte on the edge into the node; 0 for the root.
+    pub byte: u8,
+    /// Its tokens.
+    pub token: VisitTokens,
+    /// The nodes below it.
+    pub children: Range<u32>,
+}
+
+/// The tokens of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VisitTokens {
+    /// There are none.
+    None,
+    /// There is one.
+    One(u32),
+    /// There are more: [`Trie::tokens`].
+    Many,
+}
+
 /// What a walk asks of a node, in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Node {
@@ -152,15 +174,17 @@ impl Trie {
         }
     }
 
-    /// Appends the tokens of `node`. Most nodes have one or none, for which this is quicker than copying [`tokens`](Self::tokens).
+    /// The byte on the edge into `node` and the nodes below it, and its token, if it has no more than one. Most nodes are like that, and for whoever
+    /// visits many of them this is quicker than asking one by one.
     #[inline]
-    pub fn append_tokens(&self, node: u32, out: &mut Vec<u32>) {
-        let record = &self.nodes[node as usize];
-        match record.tokens {
-            0 => {}
-            1 => out.push(record.token),
-            _ => out.extend_from_slice(self.tokens(node)),
-        }
+    pub fn visit(&self, node: u32) -> Visit {
+        let Node { first, token, children, byte, tokens } = self.nodes[node as usize];
+        let token = match tokens {
+            0 => VisitTokens::None,
+            1 => VisitTokens::One(token),
+            _ => VisitTokens::Many,
+        };
+        Visit { byte, token, children: first..first + u32::from(children) }
     }
 
     /// Where in [`all_tokens`](Self::all_tokens) the tokens of `node` stand.

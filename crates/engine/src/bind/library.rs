@@ -1,7 +1,7 @@
 //! Everything that grammars share about one vocabulary.
 
 use core::hash::BuildHasher;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use maskwright_vocab::{Trie, Vocabulary};
@@ -190,15 +190,20 @@ impl Library {
         self.unions.add(key, union, |union| union.words.clone())
     }
 
-    /// These tokens as a bitset. Equal bitsets are one, up to some number of them.
+    /// These tokens as a bitset.
     pub(crate) fn bitset(&self, tokens: &[u32]) -> Words {
-        let words = bitset(tokens, self.vocabulary.size());
-        let hash = FxBuildHasher.hash_one(&*words);
+        self.shared(&bitset(tokens, self.vocabulary.size()))
+    }
+
+    /// A bitset that is shared with whoever has an equal one, up to some number of them.
+    pub(crate) fn shared(&self, words: &[u32]) -> Words {
+        let hash = FxBuildHasher.hash_one(words);
         if let Some(found) = self.bitsets.read().get(&hash)
-            && *found == words
+            && **found == *words
         {
             return found.clone();
         }
+        let words = Words::from(words);
         self.bitsets.add(hash, words.clone(), |found| if *found == words { found.clone() } else { words })
     }
 
@@ -247,12 +252,41 @@ pub(crate) struct BoundAutomaton {
     entries: Box<[Slot]>,
     /// The same where there is room for any token.
     free: Box<[Slot]>,
+    /// How often somebody would have liked to know a state, see [`Self::is_worth_knowing`].
+    wanted: OnceLock<Box<[Wanted]>>,
     distances: OnceLock<Distances>,
     alive: Mutex<Alive>,
     twins: Mutex<Twins>,
-    /// Entries for parts of tries: by the number of the trie, the node, and the state.
-    parts: Store<((u32, u32, u32), Entry)>,
+    /// Entries for parts of tries.
+    parts: Store<TriePart>,
     measured: Measured,
+}
+
+/// The tokens below a node of a trie, in a state.
+#[derive(Debug)]
+struct TriePart {
+    /// The number of the trie, the node, and the state.
+    key: (u32, u32, u32),
+    entry: OnceLock<Entry>,
+    wanted: Wanted,
+}
+
+/// How often somebody would have liked to know what tokens do in a state. To find that out takes some four times as long as a walk from the
+/// state and what follows it in one place; so it is done when it was wanted for the fourth time.
+#[derive(Debug, Default)]
+struct Wanted(AtomicU8);
+
+/// See [`Wanted`].
+const WORTH_KNOWING: u8 = 4;
+
+impl Wanted {
+    fn is_enough(&self) -> bool {
+        let before = self.0.load(Ordering::Relaxed);
+        if before + 1 < WORTH_KNOWING {
+            self.0.store(before + 1, Ordering::Relaxed);
+        }
+        before + 1 >= WORTH_KNOWING
+    }
 }
 
 /// What an automaton held when it was last measured, and whether it was used since. PERF: a library has thousands of automata, few of
@@ -293,6 +327,7 @@ impl BoundAutomaton {
             automaton,
             entries,
             free,
+            wanted: OnceLock::new(),
             distances: OnceLock::new(),
             alive: Mutex::default(),
             twins: Mutex::default(),
@@ -315,12 +350,23 @@ impl BoundAutomaton {
 
     /// The tokens below a node of a trie with this number.
     pub(crate) fn entry_below(&self, state: u32, trie: &Trie, number: u32, node: u32) -> &Entry {
+        let make = || Entry::below(&self.automaton, state, trie, node);
+        self.part((number, node, state)).entry.get_or_init(make)
+    }
+
+    /// The same, if they are known already, or were wanted often enough.
+    pub(crate) fn entry_below_if_worth(&self, state: u32, trie: &Trie, number: u32, node: u32) -> Option<&Entry> {
+        let part = self.part((number, node, state));
+        let is_worth = part.entry.get().is_some() || part.wanted.is_enough();
+        is_worth.then(|| part.entry.get_or_init(|| Entry::below(&self.automaton, state, trie, node)))
+    }
+
+    fn part(&self, key: (u32, u32, u32)) -> &TriePart {
         self.measured.used();
-        let key = (number, node, state);
         let hash = |key: &(u32, u32, u32)| FxBuildHasher.hash_one(key);
-        let make = || (key, Entry::below(&self.automaton, state, trie, node));
-        let found = self.parts.intern(hash(&key), |(k, _)| *k == key, |(k, _)| hash(k), make);
-        &self.parts.get(found).1
+        let make = || TriePart { key, entry: OnceLock::new(), wanted: Wanted::default() };
+        let found = self.parts.intern(hash(&key), |part| part.key == key, |part| hash(&part.key), make);
+        self.parts.get(found)
     }
 
     /// The whole vocabulary in a state.
@@ -332,6 +378,13 @@ impl BoundAutomaton {
                 Entry::new(automaton, &mut self.alive(), state, trie, &library.bytes).into()
             })
         })
+    }
+
+    /// Whether a state is known already, or was wanted often enough.
+    pub(super) fn is_worth_knowing(&self, state: u32) -> bool {
+        let is_known = |slots: &[Slot]| slots[state as usize].get().is_some();
+        let wanted = || self.wanted.get_or_init(|| self.entries.iter().map(|_| Wanted::default()).collect());
+        is_known(&self.entries) || is_known(&self.free) || wanted()[state as usize].is_enough()
     }
 
     /// Characters of which every text keeps the automaton alive, from a state between two of them; if they are not many, `None`.
@@ -391,10 +444,11 @@ impl BoundAutomaton {
         size_of::<Self>()
             + self.automaton.heap_bytes()
             + (self.entries.len() + self.free.len()) * size_of::<Slot>()
+            + self.wanted.get().map_or(0, |wanted| size_of_val(&**wanted))
             + entries.sum::<usize>()
             + self.alive().heap_bytes()
             + self.twins.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()
             + self.parts.heap_bytes()
-            + self.parts.iter().map(|(_, entry)| entry.heap_bytes()).sum::<usize>()
+            + self.parts.iter().filter_map(|part| part.entry.get()).map(Entry::heap_bytes).sum::<usize>()
     }
 }

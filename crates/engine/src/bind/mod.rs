@@ -122,6 +122,18 @@ impl BoundProgram {
         self.automata[leaf as usize].entry_below(state, trie, number, node)
     }
 
+    /// The same, if it is known or worth knowing.
+    pub(crate) fn entry_below_if_worth(
+        &self,
+        leaf: u32,
+        state: u32,
+        trie: &Trie,
+        number: u32,
+        node: u32,
+    ) -> Option<&Entry> {
+        self.automata[leaf as usize].entry_below_if_worth(state, trie, number, node)
+    }
+
     /// Whether infinitely many strings go on from a state of a leaf.
     pub(crate) fn is_endless(&self, leaf: u32, state: u32) -> bool {
         match self.program.leaf(leaf) {
@@ -159,6 +171,16 @@ impl BoundProgram {
     /// What is shared by all programs of this vocabulary.
     pub(crate) fn library(&self) -> &Library {
         &self.library
+    }
+
+    /// Whether it is better to ask for what the vocabulary does in a state of a leaf than to read the vocabulary for this once.
+    pub(crate) fn is_worth_knowing(&self, leaf: u32, state: u32) -> bool {
+        match self.program.leaf(leaf) {
+            Leaf::Window { automaton, .. } => {
+                automaton.is_string() || self.automata[leaf as usize].is_worth_knowing(state)
+            }
+            Leaf::Text(_) => true,
+        }
     }
 
     /// What the vocabulary does in a state of a leaf's automaton, if there is room for so many units.

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 
 use super::CompileError;
 use super::facts::Known;
-use crate::leaf::{Automaton, Leaf, Text, Words, json_string, spell};
+use crate::leaf::{Automaton, Leaf, Text, Words, any_number_of, json_string, spell};
 use crate::limits::Limits;
 use crate::seen::Seen;
 
@@ -173,21 +173,17 @@ impl<'g> Leaves<'g> {
     }
 
     /// A leaf for `min` to `max` characters of a set.
-    pub(crate) fn characters(&mut self, set: &CharSet, min: u32, max: u32) -> Option<u32> {
+    pub(crate) fn characters(&mut self, set: &CharSet, min: u32, max: u32) -> u32 {
         let mut key = b"units".to_vec();
         write_class(set, &mut key);
         let automaton = if let Some(found) = self.cache.get(&key) {
             found
         } else {
-            let mut exprs = automata::Exprs::new();
-            let one = exprs.chars(set.ranges().iter().copied());
-            let star = exprs.star(one);
-            let dfa = automata::Dfa::build(&mut exprs, star, &self.limits).ok()?;
-            let automaton = Arc::new(Automaton::units(&dfa));
+            let automaton = Arc::new(any_number_of(set.ranges()));
             self.cache.put(key, &automaton);
             automaton
         };
-        Some(self.window(automaton, min, max))
+        self.window(automaton, min, max)
     }
 
     /// A leaf for texts of a set with at most so many characters, counted outside the table, if the set allows it.

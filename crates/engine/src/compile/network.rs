@@ -426,9 +426,8 @@ impl Builder<'_, '_> {
             return self.call(Callee::Leaf(leaf), false, next);
         }
         let sequences: Vec<_> = set.ranges().iter().flat_map(|&(a, b)| utf8::sequences(a, b)).collect();
-        if sequences.len() > 16
-            && let Some(leaf) = self.leaves.characters(set, 1, 1)
-        {
+        if sequences.len() > 16 {
+            let leaf = self.leaves.characters(set, 1, 1);
             self.wide.insert(expr, leaf);
             return self.call(Callee::Leaf(leaf), false, next);
         }
@@ -536,7 +535,7 @@ impl Builder<'_, '_> {
         if let Some(&(_, leaf)) = self.repeated.iter().find(|(key, _)| *key == (body, min, max)) {
             return leaf;
         }
-        let leaf = self.as_class(body).and_then(|set| self.leaves.characters(&set, min, max));
+        let leaf = self.as_class(body).map(|set| self.leaves.characters(&set, min, max));
         if self.repeated.len() < REPEATED {
             self.repeated.push(((body, min, max), leaf));
         }

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use maskwright_automata::{ByteSet, Dfa, Grouped};
 use maskwright_vocab::pack::{Read, Reader, Writer};
+use rustc_hash::FxHasher;
 
 /// What a transition does to the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +175,7 @@ impl Automaton {
 
     /// Any number of units, given as the DFA of their star. A unit is no prefix of another, so the start state, and no
     /// other, is "between two units".
+    #[cfg(test)]
     pub(crate) fn units(star: &Dfa) -> Self {
         let start = star.start();
         Self::new(
@@ -217,11 +219,19 @@ impl Automaton {
     ) -> Self {
         let mut classes = Box::new([0u8; 256]);
         let mut representatives: Vec<u8> = Vec::new();
+        // PERF: columns are compared by a hash first; to compare each with all others took a fifth of compiling a class of characters.
+        let mut hashes: Vec<u64> = Vec::new();
         for byte in 0..=255u8 {
-            let same = |&other: &u8| (0..len as u32).all(|s| step(s, byte) == step(s, other));
-            let class = representatives.iter().position(same).unwrap_or_else(|| {
+            let mut hasher = FxHasher::default();
+            (0..len as u32).for_each(|s| hasher.write_u32(step(s, byte).0));
+            let hash = hasher.finish();
+            let same = |&(at, &other): &(usize, &u64)| {
+                other == hash && (0..len as u32).all(|s| step(s, byte) == step(s, representatives[at]))
+            };
+            let class = hashes.iter().enumerate().find(same).map(|(at, _)| at).unwrap_or_else(|| {
                 representatives.push(byte);
-                representatives.len() - 1
+                hashes.push(hash);
+                hashes.len() - 1
             });
             classes[byte as usize] = class as u8;
         }

@@ -11,6 +11,7 @@
 
 mod automaton;
 mod characters;
+mod class;
 mod json;
 mod spelled;
 mod text;
@@ -22,6 +23,7 @@ use maskwright_automata::ByteSet;
 use crate::count::{Bounds, UNBOUNDED};
 
 pub(crate) use automaton::{Action, Automaton, Step};
+pub(crate) use class::any_number_of;
 pub(crate) use json::{BODY as JSON_BODY, json_string};
 pub(crate) use spelled::spell;
 pub(crate) use text::{Next as TextNext, Text, Words};

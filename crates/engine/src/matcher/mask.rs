@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use super::stack::{Arena, Frame, Resume, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, leave, live, settled};
 use super::walk::{Line, LineStacks, Walk, Walker, completion_nodes};
-use crate::bind::{Answer, BoundProgram, Key, Library, Look, MANY, Memo, Part, Tokens, Words};
+use crate::bind::{Answer, BoundProgram, Key, Library, Look, MANY, Memo, Part, Tokens, Words, ones};
 use crate::compile::network::Callee;
 use crate::count::{Bounds, Count, Window};
 use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
@@ -44,6 +44,8 @@ pub(crate) struct MaskBuffers {
     pub(crate) walker: Walker,
     pub(crate) found: Vec<u32>,
     bases: Vec<Words>,
+    /// The tokens of a long walk.
+    words: Vec<u32>,
     pub(crate) items: Vec<Thread>,
     /// What has yet to be expanded, and later what stands behind a leaf.
     pub(crate) work: Vec<Thread>,
@@ -127,7 +129,18 @@ impl Masker<'_> {
     pub(crate) fn plain(&mut self, thread: Thread, sink: &mut dyn Sink) {
         let mut found = Vec::new();
         self.start_line(thread.stack);
-        self.walk_item(Thread { stack: Line::TOP, ..thread }, false, &mut found);
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut walk = Walk {
+            bound: self.bound,
+            stacks: &mut stacks,
+            buffers: self.buffers,
+            found: &mut found,
+            shortcuts: false,
+            sets: false,
+            judge: None,
+        };
+        let trie = self.bound.vocabulary().trie();
+        self.scratch.walker.walk(&mut walk, trie, 0, &[Thread { stack: Line::TOP, ..thread }]);
         sink.part(self.bound.library(), None, &Part::List(found.into()), &[], &[]);
     }
 
@@ -152,8 +165,14 @@ impl Masker<'_> {
         let mut bases = core::mem::take(&mut self.scratch.bases);
         self.expand(thread);
         let items = core::mem::take(&mut self.scratch.items);
-        for &item in &items {
-            self.item(item, &mut bases, &mut found);
+        let bound = self.bound;
+        let is_read_once = |item: &Thread| item.leaf != NETWORK && !bound.is_worth_knowing(item.leaf, item.state);
+        if items.iter().any(is_read_once) {
+            self.walk_item(thread, &mut bases, &mut found);
+        } else {
+            for &item in &items {
+                self.item(item, &mut bases, &mut found);
+            }
         }
         self.scratch.items = items;
         let part = finish(&mut bases, &found, self.bound.library());
@@ -222,7 +241,7 @@ impl Masker<'_> {
                 let (follow, behind) = self.behind(item.stack);
                 if !follow.intersection(*automaton.open()).is_empty() {
                     self.scratch.work = behind;
-                    return self.walk_item(item, true, found);
+                    return self.walk_item(item, bases, found);
                 }
                 let bounds = Bounds { min: *min, max: *max };
                 for Window { need, room } in program.counts().windows(item.count, bounds) {
@@ -245,7 +264,7 @@ impl Masker<'_> {
                     });
                 }
             }
-            Leaf::Text(_) => self.walk_item(item, true, found),
+            Leaf::Text(_) => self.walk_item(item, bases, found),
         }
     }
 
@@ -343,25 +362,30 @@ impl Masker<'_> {
         }
     }
 
-    /// The walk over the whole trie, by sets of threads or, if it is plain, thread by thread.
-    fn walk_item(&mut self, item: Thread, shortcuts: bool, found: &mut Vec<u32>) {
+    /// The walk over the whole trie, by sets of threads.
+    fn walk_item(&mut self, item: Thread, bases: &mut Vec<Words>, found: &mut Vec<u32>) {
         let bound = self.bound;
+        let mut words = core::mem::take(&mut self.scratch.words);
+        words.clear();
+        words.resize(bound.vocabulary().size().div_ceil(32), 0);
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
         let mut walk = Walk {
             bound,
             stacks: &mut stacks,
             buffers: self.buffers,
             found,
-            shortcuts,
-            sets: shortcuts,
+            shortcuts: true,
+            sets: true,
             judge: None,
         };
-        let trie = bound.vocabulary().trie();
-        if shortcuts {
-            self.scratch.walker.walk_long(&mut walk, trie, &[item]);
+        self.scratch.walker.walk_long(&mut walk, &[item], &mut words);
+        let count: u32 = words.iter().map(|word| word.count_ones()).sum();
+        if (count as usize) < FEW {
+            found.extend(ones(words.iter().copied()));
         } else {
-            self.scratch.walker.walk(&mut walk, trie, 0, &[item]);
+            bases.push(bound.library().shared(&words));
         }
+        self.scratch.words = words;
     }
 }
 
@@ -428,6 +452,8 @@ pub(crate) fn is_in_string(program: &Program, thread: &Thread) -> bool {
 /// nanosecond each time the mask is asked for, and a bitset without more is shown where it lies. It costs little memory, because such
 /// bitsets are few: of 7,931 masks of 600 plain schemas with more than ten tokens beside a bitset, 446 were different.
 const FOLDED: usize = 4;
+/// From so many tokens on, a mask is a bitset.
+const FEW: usize = MANY * 4;
 
 /// Makes a part of bitsets and tokens.
 fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
@@ -436,7 +462,7 @@ fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
     match bases.drain(..).reduce(|a, b| library.union(&a, &b)) {
         Some(base) if found.len() < FOLDED => Part::Shared { base, more: found.into() },
         Some(base) => Part::Shared { base: library.with_more(&base, found), more: Box::default() },
-        None if found.len() >= MANY * 4 => Part::Shared { base: library.bitset(found), more: Box::default() },
+        None if found.len() >= FEW => Part::Shared { base: library.bitset(found), more: Box::default() },
         None => Part::List(found.into()),
     }
 }

@@ -18,10 +18,11 @@ use core::hash::BuildHasher;
 use core::ops::Range;
 
 use hashbrown::HashTable;
-use maskwright_vocab::Trie;
-use rustc_hash::FxBuildHasher;
+use maskwright_automata::ByteSet;
+use maskwright_vocab::{Trie, Visit, VisitTokens};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::step::{Thread, step_all};
+use super::step::{Thread, Waiting, step_waiting, wait};
 use super::walk::Walk;
 use crate::bind::{BoundProgram, Kinds, utf8};
 use crate::program::ByteClasses;
@@ -38,10 +39,13 @@ struct Table {
     sets: Vec<Set>,
     /// The threads of all sets, one set after the other.
     threads: Vec<Thread>,
+    /// What may take a byte from the sets that were asked, one set after the other.
+    waiting: Vec<Waiting>,
     /// For each set and each class of bytes the next set, or `UNKNOWN`.
     next: Vec<u32>,
     index: HashTable<u32>,
-    current: Vec<Thread>,
+    /// Where all characters end that have come to a place of their spelling, if that was asked.
+    ends: FxHashMap<(SetId, u8), Option<SetId>>,
     stepped: Vec<Thread>,
 }
 
@@ -50,6 +54,9 @@ struct Set {
     /// Its threads, in `Table::threads`.
     start: u32,
     end: u32,
+    /// In `Table::waiting`; `UNKNOWN` while nobody has asked.
+    waiting_start: u32,
+    waiting_end: u32,
     /// Kinds of characters that lead to `main`, and those that do not.
     to_main: Kinds,
     to_others: Kinds,
@@ -61,7 +68,7 @@ struct Set {
 }
 
 /// The number of a set of threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct SetId(u32);
 
 impl SetId {
@@ -86,19 +93,24 @@ impl Sets {
     pub(crate) fn clear(&mut self) {
         self.table.sets.clear();
         self.table.threads.clear();
+        self.table.waiting.clear();
         self.table.next.clear();
         self.table.index.clear();
+        self.table.ends.clear();
     }
 
     /// Finds every token below a node of a trie that can be read from some threads, which have taken the bytes up to the node. Tries are
-    /// numbered; that of the vocabulary has number 0.
-    pub(crate) fn walk(
+    /// numbered; that of the vocabulary has number 0. Unless they are `returning`, the threads return to nothing before the first byte.
+    #[expect(clippy::too_many_arguments, reason = "what a walk begins with, and where it puts what it finds")]
+    pub(crate) fn walk<O: Out>(
         &mut self,
         walk: &mut Walk<'_, '_>,
         trie: &Trie,
         number: u32,
         node: u32,
         threads: &[Thread],
+        returning: bool,
+        out: &mut O,
     ) {
         let bound = walk.bound;
         let classes = bound.program().byte_classes();
@@ -109,29 +121,34 @@ impl Sets {
             walk.stacks.keep();
             table.add(&[], classes);
         }
-        table.stepped.clear();
-        table.stepped.extend_from_slice(threads);
-        let set = table.intern(classes);
+        let set = if returning {
+            table.stepped.clear();
+            table.stepped.extend_from_slice(threads);
+            table.intern(classes)
+        } else {
+            let set = SetId(table.add(threads, classes));
+            table.wait(walk, classes, set, false);
+            set
+        };
         self.levels.clear();
-        self.levels.push(Level { children: trie.children(node), set });
-        while let Some(level) = self.levels.last_mut() {
+        let mut level = Level { children: trie.children(node), set };
+        loop {
             let Some(child) = level.children.next() else {
-                self.levels.pop();
+                let Some(above) = self.levels.pop() else { return };
+                level = above;
                 continue;
             };
-            if !walk.buffers.meter.spend(1) {
-                return;
-            }
-            let byte = trie.byte(child);
+            let Visit { byte, token, children } = trie.visit(child);
             let next = table.next(walk, classes, level.set, byte);
             if next == SetId::DEAD {
                 continue;
             }
-            match &mut walk.judge {
-                None => trie.append_tokens(child, walk.found),
-                Some(_) => walk.find(trie.tokens(child), table.threads(next)),
+            match token {
+                _ if walk.judge.is_some() => walk.find(trie.tokens(child), table.threads(next)),
+                VisitTokens::None => {}
+                VisitTokens::One(token) => out.one(walk, token),
+                VisitTokens::Many => out.all(walk, trie.tokens(child)),
             }
-            let children = trie.children(child);
             if children.is_empty() {
                 continue;
             }
@@ -141,11 +158,51 @@ impl Sets {
                 && let Some(kinds) = bytes.kinds_below(child, 0)
                 && table.stays(walk, classes, next, kinds, bytes.height(child))
             {
-                walk.found.extend_from_slice(trie.tokens_below(child));
+                let start = trie.positions(children.start).start as usize;
+                out.all(walk, &trie.all_tokens()[start..start + bytes.tokens_below(child) as usize]);
                 continue;
             }
-            self.levels.push(Level { children, set: next });
+            if !walk.buffers.meter.spend(children.len() as u32) {
+                return;
+            }
+            self.levels.push(core::mem::replace(&mut level, Level { children, set: next }));
         }
+    }
+}
+
+/// Where a walk puts the tokens that it finds.
+pub(crate) trait Out {
+    fn one(&mut self, walk: &mut Walk<'_, '_>, token: u32);
+    fn all(&mut self, walk: &mut Walk<'_, '_>, tokens: &[u32]);
+}
+
+/// To those that the walk has found already.
+pub(crate) struct Listed;
+
+impl Out for Listed {
+    #[inline]
+    fn one(&mut self, walk: &mut Walk<'_, '_>, token: u32) {
+        walk.found.push(token);
+    }
+
+    #[inline]
+    fn all(&mut self, walk: &mut Walk<'_, '_>, tokens: &[u32]) {
+        walk.found.extend_from_slice(tokens);
+    }
+}
+
+/// Into a bitset. PERF: a walk may find a hundred thousand tokens, and a list would have to become a bitset afterwards.
+pub(crate) struct Bits<'w>(pub(crate) &'w mut [u32]);
+
+impl Out for Bits<'_> {
+    #[inline]
+    fn one(&mut self, _walk: &mut Walk<'_, '_>, token: u32) {
+        self.0[token as usize / 32] |= 1 << (token % 32);
+    }
+
+    #[inline]
+    fn all(&mut self, _walk: &mut Walk<'_, '_>, tokens: &[u32]) {
+        tokens.iter().for_each(|&token| self.0[token as usize / 32] |= 1 << (token % 32));
     }
 }
 
@@ -174,16 +231,35 @@ impl Table {
         byte: u8,
         at: usize,
     ) -> SetId {
-        let mut current = core::mem::take(&mut self.current);
-        current.clear();
-        current.extend_from_slice(self.threads(set));
+        if self.sets[set.0 as usize].waiting_start == UNKNOWN {
+            self.wait(walk, classes, set, true);
+            if self.next[at] == SetId::DEAD.0 {
+                return SetId::DEAD;
+            }
+        }
+        let Set { waiting_start, waiting_end, .. } = self.sets[set.0 as usize];
+        let waiting = &self.waiting[waiting_start as usize..waiting_end as usize];
         self.stepped.clear();
         walk.stacks.next_byte();
-        step_all(walk.bound.program(), walk.stacks, walk.buffers, &current, byte, &mut self.stepped);
-        self.current = current;
+        step_waiting(walk.bound.program(), walk.stacks, walk.buffers, waiting, byte, &mut self.stepped);
         let next = self.intern(classes);
         self.next[at] = next.0;
         next
+    }
+
+    /// Finds out what may take a byte from a set. Other bytes lead nowhere.
+    fn wait(&mut self, walk: &mut Walk<'_, '_>, classes: &ByteClasses, set: SetId, returning: bool) {
+        let Set { start, end, .. } = self.sets[set.0 as usize];
+        let before = self.waiting.len();
+        walk.stacks.next_byte();
+        let threads = &self.threads[start as usize..end as usize];
+        wait(walk.bound.program(), walk.stacks, walk.buffers, threads, returning, &mut self.waiting);
+        let known = &mut self.sets[set.0 as usize];
+        (known.waiting_start, known.waiting_end) = (before as u32, self.waiting.len() as u32);
+        let first = self.waiting[before..].iter().fold(ByteSet::EMPTY, |all, one| all.union(one.first));
+        let next = &mut self.next[set.0 as usize * classes.len..][..classes.len];
+        next.fill(SetId::DEAD.0);
+        first.iter().for_each(|byte| next[usize::from(classes.of[usize::from(byte)])] = UNKNOWN);
     }
 
     /// The number of the set in `stepped`.
@@ -214,7 +290,8 @@ impl Table {
         let end = self.threads.len() as u32;
         let (to_main, to_others, main) = (Kinds::default(), Kinds::default(), SetId::DEAD);
         let (safe, safe_length) = (Kinds::default(), UNKNOWN);
-        self.sets.push(Set { start, end, to_main, to_others, main, safe, safe_length });
+        let (waiting_start, waiting_end) = (UNKNOWN, UNKNOWN);
+        self.sets.push(Set { start, end, waiting_start, waiting_end, to_main, to_others, main, safe, safe_length });
         let is_dead = threads.is_empty();
         self.next.resize(self.sets.len() * classes.len, if is_dead { SetId::DEAD.0 } else { UNKNOWN });
         self.sets.len() as u32 - 1
@@ -300,6 +377,21 @@ impl Table {
         if place == 0 {
             return Some(set);
         }
+        if let Some(&known) = self.ends.get(&(set, place)) {
+            return known;
+        }
+        let end = self.find_end(walk, classes, set, place);
+        self.ends.insert((set, place), end);
+        end
+    }
+
+    fn find_end(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        classes: &ByteClasses,
+        set: SetId,
+        place: u8,
+    ) -> Option<SetId> {
         let (mut end, mut last) = (None, None);
         for byte in 0x80..0xC0 {
             let Some(place) = utf8(place, byte) else { continue };

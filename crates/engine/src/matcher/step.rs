@@ -12,7 +12,7 @@ use super::stack::{BOTTOM, Frame, Resume, Stacks, When};
 use crate::compile::network::Callee;
 use crate::count::{Bounds, Count, UNBOUNDED};
 use crate::leaf::{Action, Automaton, Leaf, Step, TextNext};
-use crate::program::{Cell, Kind, NetState, Place, Program};
+use crate::program::{Call, Cell, Kind, NetState, Place, Program};
 use crate::seen::Seen;
 
 /// The `leaf` of a thread that stands in the network.
@@ -167,17 +167,7 @@ pub(crate) fn step_all<S: Stacks>(
                         arrive(program, stacks, buffers, Thread::network(state, stack), next);
                     }
                     for call in cell.calls.iter().filter(|call| call.first.contains(byte)) {
-                        let stack = if call.tail {
-                            stack
-                        } else {
-                            stacks.push(program, Frame::at(program.returning(call)), stack)
-                        };
-                        calls.push(match enter(program, stacks, call.callee, stack) {
-                            // The state is of no account, but equal calls must look equal.
-                            Work::Enter(leaf, stack) => (Callee::Leaf(leaf), NetState::from_raw(0), stack),
-                            Work::At(state, stack) => (Callee::Machine(0), state, stack),
-                            Work::Return(_) | Work::Done => continue,
-                        });
+                        calls.extend(call_from(program, stacks, call, stack));
                     }
                 }
                 Place::Cell(_) => {}
@@ -187,6 +177,143 @@ pub(crate) fn step_all<S: Stacks>(
         core::mem::swap(&mut level, &mut calls);
     }
     (buffers.level, buffers.calls) = (level, calls);
+}
+
+/// A place that may take the next byte: a leaf, or a state of the network without its calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    /// The bytes that it may take.
+    pub(crate) first: ByteSet,
+    thread: Thread,
+}
+
+/// Finds everything that may take the next byte: what some threads stand in, what they return to, and what that calls. With
+/// [`step_waiting`] it does what [`step_all`] does, for those who try many bytes on the same threads. Unless they are `returning`, nothing
+/// returns before the byte.
+pub(crate) fn wait<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    threads: &[Thread],
+    returning: bool,
+    out: &mut Vec<Waiting>,
+) {
+    buffers.begin();
+    let mut level = core::mem::take(&mut buffers.level);
+    let mut calls = core::mem::take(&mut buffers.calls);
+    let leaf_waits = |thread: Thread| {
+        let first = match program.leaf(thread.leaf) {
+            Leaf::Window { automaton, .. } => *automaton.live(thread.state),
+            Leaf::Text(text) => text.live(thread.state),
+        };
+        Waiting { first, thread }
+    };
+    for &thread in threads {
+        if thread.leaf != NETWORK {
+            out.push(leaf_waits(thread));
+            if returning && leaf_may_end(program, &thread) {
+                buffers.work.push(Work::Return(thread.stack));
+            }
+        } else if thread.state != 0 {
+            buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack));
+        }
+    }
+    while let Some(work) = buffers.work.pop() {
+        match work {
+            Work::Return(stack) => resume(program, stacks, buffers, stack),
+            Work::At(state, stack) => {
+                if returning && program.may_return(state) {
+                    buffers.work.push(Work::Return(stack));
+                }
+                level.push((Callee::Machine(0), state, stack));
+            }
+            Work::Enter(..) | Work::Done => {}
+        }
+    }
+    while !level.is_empty() {
+        let steps = (THREAD_STEPS * level.len() as u32).saturating_add(stacks.effort());
+        if !buffers.meter.spend(steps) {
+            level.clear();
+            break;
+        }
+        level.sort_unstable();
+        for group in level.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (callee, state, mut stack) = group[0];
+            for other in &group[1..] {
+                stack = stacks.union(program, stack, other.2);
+            }
+            if let Callee::Leaf(leaf) = callee {
+                let state = program.leaf(leaf).start();
+                out.push(leaf_waits(Thread { leaf, state, count: Count::ZERO, stack }));
+                continue;
+            }
+            let thread = Thread::network(state, stack);
+            match program.place(state) {
+                Place::Node { low, high, .. } => {
+                    out.push(Waiting { first: ByteSet::range(low, high), thread });
+                }
+                Place::Cell(cell) => {
+                    let first = cell.bytes();
+                    if !first.is_empty() {
+                        out.push(Waiting { first, thread });
+                    }
+                    for call in &cell.calls {
+                        calls.extend(call_from(program, stacks, call, stack));
+                    }
+                }
+            }
+        }
+        level.clear();
+        core::mem::swap(&mut level, &mut calls);
+    }
+    (buffers.level, buffers.calls) = (level, calls);
+}
+
+/// Steps everything that waits by a byte.
+pub(crate) fn step_waiting<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    waiting: &[Waiting],
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    buffers.begin();
+    let mut taken = 1;
+    for Waiting { thread, .. } in waiting.iter().filter(|waiting| waiting.first.contains(byte)) {
+        taken += THREAD_STEPS;
+        if thread.leaf != NETWORK {
+            step_leaf(program, stacks, buffers, *thread, byte, next);
+            continue;
+        }
+        let state = match program.place(NetState::from_raw(thread.state)) {
+            Place::Node { next: node, .. } => Some(program.behind(node)),
+            Place::Cell(cell) => program.step(cell, byte),
+        };
+        if let Some(state) = state {
+            arrive(program, stacks, buffers, Thread::network(state, thread.stack), next);
+        }
+    }
+    taken += stacks.effort();
+    buffers.meter.spend(taken);
+}
+
+/// A call from a state on a stack, as something that waits.
+#[inline]
+fn call_from<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    call: &Call,
+    stack: u32,
+) -> Option<(Callee, NetState, u32)> {
+    let stack =
+        if call.tail { stack } else { stacks.push(program, Frame::at(program.returning(call)), stack) };
+    match enter(program, stacks, call.callee, stack) {
+        // The state is of no account, but equal calls must look equal.
+        Work::Enter(leaf, stack) => Some((Callee::Leaf(leaf), NetState::from_raw(0), stack)),
+        Work::At(state, stack) => Some((Callee::Machine(0), state, stack)),
+        Work::Return(_) | Work::Done => None,
+    }
 }
 
 /// Steps a single thread and adds what comes of it to `next`. Returns false, and does nothing, if the thread may end where it stands.

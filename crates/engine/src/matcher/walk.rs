@@ -16,7 +16,7 @@ use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 use smallvec::SmallVec;
 
-use super::sets::Sets;
+use super::sets::{Bits, Listed, Sets};
 use super::stack::{Arena, Frame, Mark, Resume, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, is_last, leave, literal_byte, live, step_all, step_others};
 use crate::bind::{BoundProgram, Exits, Rest};
@@ -353,9 +353,11 @@ impl Walker {
         self.sets.clear();
     }
 
-    /// The same as [`Self::walk`], for a walk that is known to be long.
-    pub(crate) fn walk_long(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, threads: &[Thread]) {
-        self.sets.walk(walk, trie, 0, Trie::ROOT, threads);
+    /// The same as [`Self::walk`], for a walk over the whole vocabulary that is known to be long, and without what the threads return to before
+    /// the first byte. The tokens become a bitset.
+    pub(crate) fn walk_long(&mut self, walk: &mut Walk<'_, '_>, threads: &[Thread], words: &mut [u32]) {
+        let trie = walk.bound.vocabulary().trie();
+        self.sets.walk(walk, trie, 0, Trie::ROOT, threads, false, &mut Bits(words));
     }
 
     /// Finds every token of the trie that can be read from the threads.
@@ -475,7 +477,7 @@ impl Walker {
         };
         self.opened += 1;
         if walk.sets && self.opened > LONG {
-            self.sets.walk(walk, trie, number, node, &self.threads[start..]);
+            self.sets.walk(walk, trie, number, node, &self.threads[start..], true, &mut Listed);
             self.threads.truncate(start);
             return;
         }
@@ -536,10 +538,18 @@ impl Walker {
         if apart.is_empty() || cell.returns && !is_last(walk.stacks, walk.buffers, thread.stack) {
             return None;
         }
-        for call in apart.iter().map(|at| &cell.calls[at]) {
-            let Callee::Leaf(leaf) = call.callee else { continue };
-            let Leaf::Window { automaton, min, max } = program.leaf(leaf) else { continue };
-            let entry = bound.entry_below(leaf, automaton.start(), trie, number, node);
+        let calls = apart.iter().map(|at| &cell.calls[at]).filter_map(|call| {
+            let Callee::Leaf(leaf) = call.callee else { return None };
+            let Leaf::Window { automaton, min, max } = program.leaf(leaf) else { return None };
+            Some((call, leaf, automaton, min, max))
+        });
+        let entries: Option<SmallVec<[_; 4]>> = calls
+            .map(|(call, leaf, automaton, min, max)| {
+                let entry = bound.entry_below_if_worth(leaf, automaton.start(), trie, number, node)?;
+                Some((call, entry, min, max))
+            })
+            .collect();
+        for (call, entry, min, max) in entries? {
             walk.found.extend_from_slice(entry.list(*max));
             walk.found.extend(entry.closing(*min, *max));
             let exits = &entry.exits;

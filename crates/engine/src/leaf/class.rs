@@ -1,0 +1,168 @@
+//! The automaton of a set of characters, any number of them, built without an expression.
+//!
+//! A class such as `\w` has hundreds of ranges. As an expression over bytes it is determinised and minimised, which takes milliseconds; but the
+//! minimal automaton can be written down at once, because UTF-8 is a tree of at most four levels. From the last bytes up, equal rows are one
+//! state:
+//!
+//! ```text
+//!   é = C3 A9        start ─ C3 ─▶ {A9} ─ A9 ─▶ start
+//! ```
+
+use rustc_hash::FxHashMap;
+
+use super::automaton::{Action, Automaton, Step};
+
+/// The state between two characters, and the only accepting one.
+const START: u32 = 1;
+/// The first state inside a character.
+const INNER: u32 = 2;
+
+/// Characters that differ in the last byte of their spelling only.
+const BLOCK: u32 = 64;
+const BLOCKS: usize = 0x11_0000 / BLOCK as usize;
+
+/// Where the 64 bytes lead that go on with a character.
+type Row = [u32; BLOCK as usize];
+
+#[derive(Default)]
+struct Rows {
+    rows: Vec<Row>,
+    numbers: FxHashMap<Row, u32>,
+}
+
+impl Rows {
+    /// The state with this row.
+    fn state(&mut self, row: Row) -> u32 {
+        if row == [0; BLOCK as usize] {
+            return 0;
+        }
+        let next = INNER + self.rows.len() as u32;
+        let state = *self.numbers.entry(row).or_insert(next);
+        if state == next {
+            self.rows.push(row);
+        }
+        state
+    }
+}
+
+/// Any number of characters from these ranges, each of them a unit.
+pub(crate) fn any_number_of(ranges: &[(char, char)]) -> Automaton {
+    let mut blocks = blocks(ranges);
+    let mut rows = Rows::default();
+    let mut root = [0; 256];
+    for byte in 0..0x80 {
+        root[byte] = u32::from(blocks[byte / 64] >> (byte % 64) & 1 == 1) * START;
+    }
+    blocks[..2].fill(0);
+    // The states behind all but the last byte of a character. Most blocks are empty or full, and many are alike.
+    let mut known: FxHashMap<u64, u32> = FxHashMap::default();
+    let last: Vec<u32> = blocks
+        .iter()
+        .map(|&block| {
+            *known.entry(block).or_insert_with(|| {
+                rows.state(core::array::from_fn(|at| u32::from(block >> at & 1 == 1) * START))
+            })
+        })
+        .collect();
+    root[0xC2..0xE0].copy_from_slice(&last[2..0x20]);
+    // The states behind all but the last two bytes. A character has one spelling only, the shortest, and surrogates are no characters.
+    let mut third: Vec<u32> = Vec::with_capacity(BLOCKS / 64);
+    for (at, children) in last.chunks(64).enumerate() {
+        let mut children: Row = children.try_into().expect("the number of blocks is a multiple of 64");
+        if at == 0 {
+            children[..0x20].fill(0);
+        }
+        third.push(rows.state(children));
+    }
+    root[0xE0..0xF0].copy_from_slice(&third[..16]);
+    for (lead, children) in (0xF0..0xF5).zip(third.chunks(64)) {
+        let mut row = [0; BLOCK as usize];
+        row[..children.len()].copy_from_slice(children);
+        if lead == 0xF0 {
+            row[..16].fill(0);
+        }
+        root[lead] = rows.state(row);
+    }
+    let len = INNER as usize + rows.rows.len();
+    Automaton::new(
+        len,
+        START,
+        |state| state == START,
+        |state, byte| match state {
+            0 => Step::DEAD,
+            START => Step::new(root[usize::from(byte)], Action::Unit),
+            _ if byte & 0xC0 == 0x80 => {
+                let row = &rows.rows[(state - INNER) as usize];
+                Step::new(row[usize::from(byte & 0x3F)], Action::Pass)
+            }
+            _ => Step::DEAD,
+        },
+    )
+}
+
+/// The characters of each block, a bit for each.
+fn blocks(ranges: &[(char, char)]) -> Vec<u64> {
+    let mut blocks = vec![0u64; BLOCKS];
+    for &(low, high) in ranges {
+        let (low, high) = (u32::from(low), u32::from(high));
+        for block in low / BLOCK..=high / BLOCK {
+            let from = low.saturating_sub(block * BLOCK);
+            let to = (high - block * BLOCK).min(BLOCK - 1);
+            blocks[block as usize] |= (u64::MAX << from) & (u64::MAX >> (BLOCK - 1 - to));
+        }
+    }
+    blocks[0xD800 / BLOCK as usize..0xE000 / BLOCK as usize].fill(0);
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright_automata::{Dfa, Exprs, Limits};
+
+    use super::*;
+
+    /// Against the automaton that the expression has: walked side by side, the two agree on all that can be seen of a state.
+    #[test]
+    fn the_same_as_by_way_of_an_expression() {
+        let sets: [&[(char, char)]; 12] = [
+            &[],
+            &[('a', 'z')],
+            &[('\0', char::MAX)],
+            &[('\0', '\u{7F}')],
+            &[('\u{80}', '\u{7FF}')],
+            &[('\u{7FF}', '\u{800}')],
+            &[('\u{D7FF}', '\u{E000}')],
+            &[('\u{FFFF}', '\u{10000}')],
+            &[('a', 'b'), ('é', 'é'), ('一', '龥'), ('😀', '😀')],
+            &[('\u{10FFFF}', char::MAX)],
+            &[('\u{40}', '\u{13F}'), ('\u{1000}', '\u{1FFFF}')],
+            &[('\0', '"'), ('$', '\u{2027}'), ('\u{202A}', char::MAX)],
+        ];
+        for ranges in sets {
+            let mut exprs = Exprs::new();
+            let one = exprs.chars(ranges.iter().copied());
+            let star = exprs.star(one);
+            let dfa = Dfa::build(&mut exprs, star, &Limits::default()).unwrap();
+            let (slow, fast) = (Automaton::units(&dfa), any_number_of(ranges));
+            assert_eq!(fast.len(), slow.len(), "{ranges:?}");
+            let mut pairs = vec![(fast.start(), slow.start())];
+            let mut at = 0;
+            while let Some(&(a, b)) = pairs.get(at) {
+                at += 1;
+                assert_eq!(fast.is_accepting(a), slow.is_accepting(b), "{ranges:?}");
+                assert_eq!(fast.live(a), slow.live(b), "{ranges:?}");
+                for byte in 0..=255 {
+                    let (x, y) = (fast.step(a, byte), slow.step(b, byte));
+                    assert_eq!(x.is_dead(), y.is_dead(), "{ranges:?} on {byte:#x}");
+                    if !x.is_dead() {
+                        assert_eq!(x.action(), y.action());
+                        if !pairs.contains(&(x.target(), y.target())) {
+                            pairs.push((x.target(), y.target()));
+                        }
+                    }
+                }
+            }
+            assert_eq!(pairs.len(), fast.len() - 1, "{ranges:?}");
+        }
+    }
+}
