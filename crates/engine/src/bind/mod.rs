@@ -19,6 +19,7 @@ use maskwright_vocab::{Trie, Vocabulary};
 
 pub(crate) use self::ahead::{Ahead, NEVER};
 pub(crate) use self::bytes::{Kinds, class as byte_bit, utf8};
+use self::entry::WIDE;
 pub(crate) use self::entry::{Entry, Exits, MANY, Rest, Tokens, Words, ones, set_bits};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;
@@ -177,7 +178,10 @@ impl BoundProgram {
     pub(crate) fn is_worth_knowing(&self, leaf: u32, state: u32) -> bool {
         match self.program.leaf(leaf) {
             Leaf::Window { automaton, .. } => {
-                automaton.is_string() || self.automata[leaf as usize].is_worth_knowing(state)
+                // From a narrow state little is read, and the inside of strings is known to be shared.
+                automaton.live(state).len() < WIDE as usize
+                    || automaton.is_string()
+                    || self.automata[leaf as usize].is_worth_knowing(state)
             }
             Leaf::Text(_) => true,
         }

@@ -411,6 +411,13 @@ impl Automaton {
         self.states[state as usize].counts_only
     }
 
+    /// Whether a text may end here, and can go on, if at all, only with another unit.
+    #[inline]
+    pub(crate) fn may_have_to_end(&self, state: u32) -> bool {
+        let State { accepting, counts_only, .. } = self.states[state as usize];
+        accepting && counts_only
+    }
+
     /// How many units must yet begin, at least.
     #[inline]
     pub(crate) fn tail(&self, state: u32) -> u32 {

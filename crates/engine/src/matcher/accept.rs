@@ -166,24 +166,37 @@ impl Matcher {
         let now = self.now();
         self.start_meter();
         let mut current = core::mem::take(&mut self.current);
-        let mut next = core::mem::take(&mut self.next);
         current.clear();
         match begun.thread {
             Some(thread) => current.push(thread),
             None => current.extend_from_slice(&self.trail[now.start as usize..]),
         }
+        let mut result = self.read(begun.bytes, bytes, &mut current);
+        // PERF: most tokens are taken without a second look.
+        if self.bound.program().may_run_out() || self.is_bounded() || self.buffers.meter.over().is_some() {
+            result = self.look_again(result, bytes, count, &mut current, &now);
+        }
+        self.buffers.meter.finish();
+        match result {
+            Ok(()) => self.arrive(&now, &current, bytes.len(), count),
+            Err(_) => self.restore(&now),
+        }
+        self.current = current;
+        result
+    }
+
+    /// Steps threads by the bytes from `at` on.
+    fn read(&mut self, mut at: usize, bytes: &[u8], current: &mut Vec<Thread>) -> Result<(), MatchError> {
+        let mut next = core::mem::take(&mut self.next);
         let has_scopes = self.bound.program().has_scopes();
         if has_scopes {
-            self.text.extend_from_slice(&bytes[..begun.bytes]);
+            self.text.extend_from_slice(&bytes[..at]);
         }
         let mut result = Ok(());
-        let mut at = begun.bytes;
         while let Some(&byte) = bytes.get(at) {
-            self.step_byte(byte, &current, &mut next);
-            core::mem::swap(&mut current, &mut next);
-            if self.buffers.meter.over().is_some() {
-                break;
-            }
+            self.step_byte(byte, current, &mut next);
+            core::mem::swap(current, &mut next);
+            // If the steps are used up, nothing is left either.
             if current.is_empty() {
                 result = Err(MatchError::NotAllowed { bytes: at });
                 break;
@@ -195,7 +208,7 @@ impl Matcher {
             }
             at += 1;
             if at < bytes.len()
-                && let [thread] = &mut *current
+                && let [thread] = &mut **current
             {
                 let inside = step::glide(self.bound.program(), thread, &bytes[at..]);
                 if has_scopes {
@@ -204,29 +217,35 @@ impl Matcher {
                 at += inside;
             }
         }
-        let is_over = self.buffers.meter.over().is_some();
-        if !is_over && self.bound.program().may_run_out() {
-            result = self.settle_step(result, bytes, &current, &now);
+        self.next = next;
+        result
+    }
+
+    /// What becomes of a step where values may run out, tokens are counted, or the steps are used up.
+    #[cold]
+    fn look_again(
+        &mut self,
+        mut result: Result<(), MatchError>,
+        bytes: &[u8],
+        count: Count,
+        current: &mut Vec<Thread>,
+        now: &Moment,
+    ) -> Result<(), MatchError> {
+        self.within_limits_so_far()?;
+        if self.bound.program().may_run_out() {
+            result = self.settle_step(result, bytes, current, now);
         }
-        if !is_over && result.is_ok() && count != Count::Nothing && self.is_bounded() {
+        if result.is_ok() && count != Count::Nothing && self.is_bounded() {
             let before = if count == Count::Late { current.clone() } else { Vec::new() };
-            if !self.enforce(&mut current) {
+            if !self.enforce(current) {
                 if count == Count::Late {
-                    current = before;
+                    *current = before;
                 } else {
                     result = Err(MatchError::OutOfTokens);
                 }
             }
         }
-        if let Err(error) = self.within_limits() {
-            result = Err(error);
-        }
-        if result.is_ok() {
-            self.arrive(&now, &current, bytes.len(), count);
-        } else {
-            self.restore(&now);
-        }
-        (self.current, self.next) = (current, next);
+        self.within_limits_so_far()?;
         result
     }
 

@@ -31,17 +31,27 @@ impl Matcher {
     }
 
     /// Says so if the work that was just done had to end early. What it has found is incomplete then.
+    #[inline]
     pub(super) fn within_limits(&mut self) -> Result<(), MatchError> {
-        let Some(over) = self.buffers.meter.finish() else { return Ok(()) };
+        self.buffers.meter.finish().map_or(Ok(()), |over| Err(self.over(over)))
+    }
+
+    /// The same for work that goes on.
+    pub(super) fn within_limits_so_far(&mut self) -> Result<(), MatchError> {
+        self.buffers.meter.over().map_or(Ok(()), |over| Err(self.over(over)))
+    }
+
+    #[cold]
+    fn over(&mut self, over: Over) -> MatchError {
         // What a search has found may be incomplete as well.
         self.ways.clear();
-        Err(match over {
+        match over {
             Over::Stopped => MatchError::Stopped,
             Over::Steps => MatchError::TooManySteps {
                 steps: self.bound.program().limits().mask_steps,
                 rule: self.rule().into(),
             },
-        })
+        }
     }
 
     /// The mask by reference: the same words as [`Self::fill_mask`] writes, and quicker, because they are not copied where they

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::meter::{Meter, THREAD_STEPS};
 use super::stack::{BOTTOM, Frame, Resume, Stacks, When};
 use crate::compile::network::Callee;
-use crate::count::{Bounds, Count, UNBOUNDED};
+use crate::count::{Bounds, Count};
 use crate::leaf::{Action, Automaton, Leaf, Step, TextNext};
 use crate::program::{Call, Cell, Kind, NetState, Place, Program};
 use crate::seen::Seen;
@@ -918,19 +918,22 @@ fn standing(program: &Program, thread: &Thread) -> Kind {
     }
     match program.leaf(thread.leaf) {
         Leaf::Window { automaton, min, max } => {
-            if !automaton.is_accepting(thread.state) {
-                return Kind::Stay;
+            if automaton.may_have_to_end(thread.state) && has_to_end(program, thread, *min, *max) {
+                Kind::End
+            } else {
+                Kind::Stay
             }
-            if *max == UNBOUNDED && !automaton.live(thread.state).is_empty() {
-                return Kind::Stay;
-            }
-            let (counts, bounds) = (program.counts(), Bounds { min: *min, max: *max });
-            let stuck = automaton.live(thread.state).is_empty()
-                || (automaton.counts_only(thread.state) && counts.room(thread.count, bounds) == 0);
-            if stuck && counts.may_stop(thread.count, bounds) { Kind::End } else { Kind::Stay }
         }
         Leaf::Text(_) => Kind::Stay,
     }
+}
+
+/// Whether a leaf that may have to end where a thread stands has to.
+fn has_to_end(program: &Program, thread: &Thread, min: u32, max: u32) -> bool {
+    let Leaf::Window { automaton, .. } = program.leaf(thread.leaf) else { return false };
+    let (counts, bounds) = (program.counts(), Bounds { min, max });
+    counts.may_stop(thread.count, bounds)
+        && (automaton.live(thread.state).is_empty() || counts.room(thread.count, bounds) == 0)
 }
 
 /// Adds a thread to a generation, merging it with those that stand in the same place.
