@@ -302,7 +302,8 @@ fn a_stop_ends_a_mask_and_changes_nothing() {
     let mut row = vec![0; bound.vocabulary().size().div_ceil(32)];
     let stop = Stop::new();
     stop.ask();
-    let stopped = obeying(&stop, || (matcher.fill_mask(&mut row), matcher.accept_bytes(b"a+a+a")));
+    let long = b"a+".repeat(1_000);
+    let stopped = obeying(&stop, || (matcher.fill_mask(&mut row), matcher.accept_bytes(&long)));
     assert_eq!(stopped, (Err(MatchError::Stopped), Err(MatchError::Stopped)));
     matcher.fill_mask(&mut row).expect("nobody stops it any more");
     let mut fresh = vec![0; row.len()];

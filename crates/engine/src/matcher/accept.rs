@@ -164,7 +164,8 @@ impl Matcher {
     /// Goes on from where a step has begun.
     fn advance_from(&mut self, begun: Begun, bytes: &[u8], count: Count) -> Result<(), MatchError> {
         let now = self.now();
-        self.start_meter();
+        let steps = self.step_limit();
+        self.buffers.meter.start_short(steps);
         let mut current = core::mem::take(&mut self.current);
         current.clear();
         match begun.thread {

@@ -80,7 +80,8 @@ impl Matcher {
     /// Hands the parts of the mask to a sink. Returns whether the text may end, and what can be finished in time, if there is a budget.
     fn parts(&mut self, sink: &mut dyn Sink) -> (bool, Option<Vec<u32>>) {
         let (mark, registers) = (self.arena.mark(), self.registers.mark());
-        self.start_meter();
+        let steps = self.step_limit();
+        self.buffers.meter.start(steps);
         let accepting = self.gather_threads();
         let current = core::mem::take(&mut self.current);
         let mut masker = Masker {
@@ -165,10 +166,10 @@ impl Matcher {
         Ok(self.mask.insert(mask))
     }
 
-    /// Work begins that has a limit of its own. What others are compared with may take as long as it needs.
-    pub(super) fn start_meter(&mut self) {
-        let steps = self.bound.program().limits().mask_steps;
-        self.buffers.meter.start(if self.way == Way::Plain { u64::MAX } else { steps });
+    /// How many steps a mask or a token may take. What others are compared with may take as long as it needs.
+    #[inline]
+    pub(super) fn step_limit(&self) -> u64 {
+        if self.way == Way::Plain { u64::MAX } else { self.bound.program().limits().mask_steps }
     }
 }
 
