@@ -7,10 +7,12 @@
 //! | [`facts`] | what can match, what may be empty, what is regular and small |
 //! | [`network`] | a small NFA for each rule that the root can reach |
 //! | [`left`] | the same language without left recursion |
+//! | [`factor`] | wide choices as trees |
 //!
 //! Nothing else here knows a vocabulary, and nothing is determinised: that happens while a matcher runs, for the
 //! states that it visits ([`crate::program`]).
 
+mod factor;
 mod facts;
 mod leaves;
 mod left;
@@ -59,6 +61,7 @@ pub fn compile(grammar: &Grammar, cache: &AutomatonCache, limits: &Limits) -> Re
         return Err(CompileError::LimitedValues);
     }
     left::resolve_left_recursion(&mut network, limits.nodes).map_err(|error| error.named(grammar))?;
+    factor::factor_starts(&mut network, limits.nodes)?;
     let nullable = facts.nullable[root.expr().index()];
     Ok(Program::new(network, leaves.list, nullable, names(grammar), *limits))
 }
