@@ -75,6 +75,11 @@ impl GrammarBuilder {
         self.rules[rule.index()].1 = Some(expr);
     }
 
+    /// How many expressions there are. The next new one has this index.
+    pub fn expr_count(&self) -> usize {
+        self.exprs.len()
+    }
+
     /// The expression behind an id.
     pub fn expr(&self, id: ExprId) -> &Expr {
         &self.exprs[id.index()]

@@ -4,6 +4,7 @@
 //! never match: `a ::= a "x"` has no end, and a text that begins on such a way could not be finished. A
 //! mask that is exact must not allow its first step.
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{CharSet, Diagnostic, ExprId, Grammar, GrammarBuilder, RuleId, Span};
 
 use super::{
@@ -12,6 +13,7 @@ use super::{
     resolve::{Scope, resolve},
 };
 use crate::notation::{check::find_living, parts::Part, remarks::Remarks};
+use crate::stopped::stopped;
 
 /// Lowers a document: the grammar with its warnings, or the errors.
 pub fn lower(document: &Document, options: &Options) -> Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>> {
@@ -93,6 +95,9 @@ fn build(document: &Document, scope: &Scope<'_>, chosen: &Selection) -> Result<G
     }
     let mut lowering = Lowering { builder, scope, ids };
     for &place in &chosen.places {
+        if must_stop() {
+            return Err(vec![stopped(document.rules[place].name_span.start)]);
+        }
         let body = lowering.alternation(&document.rules[place].body).build(&mut lowering.builder);
         if let Some(id) = lowering.ids[place] {
             lowering.builder.define(id, body);

@@ -3,6 +3,7 @@
 //! The parser keeps the groups that are open on a stack of its own, not on the machine's, and goes on
 //! after an error, so that one reading shows them all.
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Diagnostic, Span};
 
 use super::{
@@ -11,6 +12,7 @@ use super::{
     lex::{Kind, Token, lex},
 };
 use crate::notation::remarks::Remarks;
+use crate::stopped::stopped;
 
 /// Reads a source. On failure gives all errors that were found, in the order of their places.
 pub fn parse(source: &str, options: &Options) -> Result<Document, Vec<Diagnostic>> {
@@ -54,6 +56,10 @@ impl Parser<'_> {
         self.before_first_rule();
         let mut rules: Vec<Rule> = Vec::new();
         while let Some(head) = self.tokens.next() {
+            if must_stop() {
+                self.errors.push(stopped(head.span.start));
+                break;
+            }
             if rules.len() >= self.limits.rules {
                 let message = format!("the grammar has more than {} rules", self.limits.rules);
                 self.errors.push(

@@ -18,6 +18,7 @@
 
 use std::collections::HashMap;
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Diagnostic, Expr, ExprId, Grammar, GrammarBuilder, RuleId, Span};
 
 use super::Options;
@@ -26,6 +27,7 @@ use super::resolve::{Scope, resolve};
 use super::{ending, substring, terminal, warn};
 use crate::json_schema;
 use crate::notation::{parts::Part, remarks::Remarks};
+use crate::stopped::stopped;
 
 /// Lowers a source: the grammar with its warnings, or the errors.
 pub fn lower(
@@ -131,6 +133,10 @@ impl<'a> Lowering<'a> {
             next += 1;
             let scopes = self.scopes;
             let definition = &scopes[instance.document].document.definitions[instance.definition];
+            if must_stop() {
+                self.errors.push(stopped(definition.span.start));
+                break;
+            }
             let place = Place {
                 document: instance.document,
                 value: instance.value,
@@ -220,6 +226,10 @@ impl<'a> Lowering<'a> {
             let place = Place { document, value: None, template: &[], arguments: &[], in_terminal: true };
             for &at in &scope.terminals {
                 let definition = &scope.document.definitions[at];
+                if must_stop() {
+                    self.errors.push(stopped(definition.span.start));
+                    break;
+                }
                 let body = self.alternation(&definition.body, place).build(&mut self.builder);
                 let expr = self.named_terminal(&definition.name, body);
                 if let Some(prepared) = &mut self.prepared[document] {

@@ -7,12 +7,14 @@ mod atom;
 mod head;
 mod value;
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Diagnostic, Span};
 
 use super::ast::{Alternation, Alternative, Atom, Document, Item, Sort, Source};
 use super::lex::{Kind, Token, lex};
 use super::{Limits, Options};
 use crate::notation::remarks::Remarks;
+use crate::stopped::stopped;
 
 /// Reads a source. On failure gives all errors that were found, in the order of their places.
 pub fn parse(source: &str, options: &Options) -> Result<Source, Vec<Diagnostic>> {
@@ -63,6 +65,11 @@ impl Parser<'_> {
         loop {
             self.skip_newlines();
             if self.peek().is_none() || (is_nested && self.is_sign("}")) {
+                break;
+            }
+            if must_stop() {
+                self.errors.push(stopped(self.here().start));
+                self.at = self.tokens.len();
                 break;
             }
             if self.definitions >= self.limits.definitions {

@@ -15,17 +15,40 @@
 
 use std::borrow::Cow;
 
+use maskwright_automata::Membership;
 use maskwright_grammar::ExprId;
 
 use super::super::super::json::{Members, Value};
 use super::super::super::keywords::Keywords;
 use super::super::super::schemas::{SchemaId, Step};
 use super::super::Lowerer;
+use super::super::language::Languages;
 use super::super::node::{NodeId, Signed};
 use super::{Demands, Facts, Member};
 
 /// How many cells there may be.
 const CELLS: usize = 1_000;
+
+/// How many states the automata of all cells may have together that are about more than one pattern, roughly.
+const CELL_STATES: usize = 100_000;
+
+/// If it is not known which cells are empty, so many dividers are taken for independent.
+const GUESSED: usize = 4;
+
+/// Keys that are inside of the same dividers.
+#[derive(Clone, Debug)]
+struct Cell {
+    inside: Vec<bool>,
+    /// One of them, if it is known.
+    witness: Option<String>,
+}
+
+/// A key that the schema names, and for each divider whether it is inside, if that is known.
+#[derive(Clone, Debug)]
+struct Name<'s> {
+    text: &'s str,
+    inside: Vec<Option<bool>>,
+}
 
 /// Keys that are alike.
 #[derive(Clone, Debug)]
@@ -64,56 +87,95 @@ impl<'s> Lowerer<'s> {
         let names = self.all_names(facts, members, demands);
         let dividers = self.dividers(facts, demands)?;
         let allowed = self.allowed_names(facts)?;
-        let mut cells: Vec<Vec<bool>> = vec![Vec::new()];
-        for _ in &dividers {
-            let mut next = Vec::with_capacity(cells.len() * 2);
-            for cell in &cells {
-                for inside in [true, false] {
-                    let mut cell = cell.clone();
-                    cell.push(inside);
-                    let language = self.cell_language(&dividers, &cell, &[], &[]);
-                    // With a single divider, neither side is worth a question: it is asked below if need be.
-                    if cell.len() < 2 || self.languages.is_empty(&self.grammar, language) != Some(true) {
-                        next.push(cell);
-                    }
-                }
-            }
-            cells = next;
-            if cells.len() > CELLS {
-                let path = facts.positive.first().map_or(super::PathId::ROOT, |&id| self.schemas.path(id));
-                let message = format!("the patterns overlap in more than {CELLS} ways");
-                self.halt(path, "patternProperties", message);
-                return None;
-            }
-        }
-        let total = cells.len();
-        let mut found: Vec<(Others, Vec<Vec<bool>>)> = Vec::new();
-        for cell in cells {
-            let Some(other) = self.cell(facts, demands, &dividers, &cell) else { continue };
-            let same = |known: &&mut (Others, Vec<Vec<bool>>)| {
+        let cells = self.cells(facts, &dividers)?;
+        let names = self.sorted_out(&names, &dividers);
+        let mut found: Vec<(Others, Vec<usize>)> = Vec::new();
+        for at in 0..cells.len() {
+            let Some(other) = self.cell(facts, demands, &dividers, &cells[at].inside) else { continue };
+            let same = |known: &&mut (Others, Vec<usize>)| {
                 known.0.node == other.node && known.0.breaks == other.breaks
             };
             match found.iter_mut().find(same) {
-                Some(known) => known.1.push(cell),
-                None => found.push((other, vec![cell])),
+                Some(known) => known.1.push(at),
+                None => found.push((other, vec![at])),
             }
         }
         let mut others = Vec::with_capacity(found.len());
-        for (mut other, cells) in found {
-            other.key = if cells.len() == total {
-                self.cell_language(&[], &[], &names, &allowed)
+        for (mut other, members) in found {
+            other.key = if members.len() == cells.len() {
+                let excluded: Vec<&str> = names.iter().map(|name| name.text).collect();
+                self.key_language(allowed.clone(), &excluded)
             } else {
-                let mut ways = Vec::with_capacity(cells.len());
-                for cell in &cells {
-                    ways.push(self.cell_language(&dividers, cell, &names, &allowed));
+                let mut ways = Vec::with_capacity(members.len());
+                for at in members {
+                    ways.push(self.cell_language(&dividers, &cells, at, &names, &allowed));
                 }
                 self.grammar.alt(ways)
             };
             if self.languages.is_empty(&self.grammar, other.key) != Some(true) {
                 others.push(other);
             }
+            if self.is_halted() {
+                return None;
+            }
         }
         Some(others)
+    }
+
+    /// The cells that some key may be in; `None` after a problem.
+    fn cells(&mut self, facts: &Facts<'s>, dividers: &[Divider<'s>]) -> Option<Vec<Cell>> {
+        let all = |count: usize| {
+            let inside = |cell: usize| (0..count).rev().map(|bit| cell >> bit & 1 == 0).collect();
+            (0..1 << count).map(|cell| Cell { inside: inside(cell), witness: None }).collect()
+        };
+        // With a single divider, neither side is worth a question: it is asked later if need be.
+        if dividers.len() < 2 {
+            return Some(all(dividers.len()));
+        }
+        let languages: Vec<ExprId> = dividers.iter().map(|divider| divider.language).collect();
+        let found = Languages::memberships(&self.grammar, &languages, CELLS);
+        let message = match found {
+            // Cells that turn out to be empty do no harm.
+            None if dividers.len() <= GUESSED => return Some(all(dividers.len())),
+            None => "telling the keys of these patterns apart takes too many steps".to_owned(),
+            Some(found) if found.found.len() > CELLS => {
+                format!("the patterns overlap in more than {CELLS} ways")
+            }
+            Some(found) => {
+                let states = found.states;
+                let text = |witness| String::from_utf8(witness).ok();
+                let cell = |one: Membership| Cell { inside: one.inside, witness: text(one.witness) };
+                let mut cells: Vec<Cell> = found.found.into_iter().map(cell).collect();
+                // Those that are inside of the first dividers come first.
+                cells.sort_by(|a, b| b.inside.cmp(&a.inside));
+                let mixed = (0..cells.len()).filter(|&at| relevant(&cells, at).count() > 1).count();
+                if mixed.saturating_mul(states) <= CELL_STATES {
+                    return Some(cells);
+                }
+                format!("telling the keys of these patterns apart takes more than {CELL_STATES} states")
+            }
+        };
+        let path = facts.positive.first().map_or(super::PathId::ROOT, |&id| self.schemas.path(id));
+        self.halt_with(
+            path,
+            "patternProperties",
+            message,
+            "use fewer patterns, or give each a prefix of its own with `^`",
+        );
+        None
+    }
+
+    /// The names, each with the dividers that it is inside of.
+    fn sorted_out(&mut self, names: &[&'s str], dividers: &[Divider<'s>]) -> Vec<Name<'s>> {
+        let mut sorted = Vec::with_capacity(names.len());
+        for &text in names {
+            let inside = dividers.iter().map(|one| self.languages.holds(&self.grammar, one.language, text));
+            sorted.push(Name { text, inside: inside.collect() });
+            if self.is_halted() {
+                break;
+            }
+        }
+        sorted
     }
 
     /// Every name that is treated by itself, also those that are forbidden.
@@ -240,27 +302,38 @@ impl<'s> Lowerer<'s> {
     fn cell_language(
         &mut self,
         dividers: &[Divider<'s>],
-        cell: &[bool],
-        names: &[&'s str],
+        cells: &[Cell],
+        at: usize,
+        names: &[Name<'s>],
         allowed: &[ExprId],
     ) -> ExprId {
         let mut parts: Vec<ExprId> = allowed.to_vec();
-        for (divider, inside) in dividers.iter().zip(cell) {
-            parts.push(if *inside { divider.language } else { self.complement(divider.language) });
+        for number in relevant(cells, at) {
+            let language = dividers[number].language;
+            parts.push(if cells[at].inside[number] { language } else { self.complement(language) });
         }
-        let mut excluded = Vec::with_capacity(names.len());
-        for name in names {
-            let mut belongs = true;
-            for (divider, inside) in dividers.iter().zip(cell) {
-                // Where it takes too long to tell, the name is excluded to be on the safe side.
-                let held = self.languages.holds(&self.grammar, divider.language, name);
-                belongs &= held.is_none_or(|held| held == *inside);
-            }
-            if belongs {
-                excluded.push(self.grammar.bytes(name.as_bytes()));
-            }
+        // Where it takes too long to tell, the name is excluded to be on the safe side.
+        let belongs = |name: &&Name<'s>| {
+            name.inside
+                .iter()
+                .zip(&cells[at].inside)
+                .all(|(held, inside)| held.is_none_or(|held| held == *inside))
+        };
+        let excluded: Vec<&str> = names.iter().filter(belongs).map(|name| name.text).collect();
+        let is_free = |witness: &String| !excluded.contains(&&**witness);
+        let is_inhabited = allowed.is_empty() && cells[at].witness.as_ref().is_some_and(is_free);
+        let key = self.key_language(parts, &excluded);
+        if is_inhabited {
+            self.languages.know_inhabited(key);
         }
+        key
+    }
+
+    /// The texts of some languages that are none of these names.
+    fn key_language(&mut self, mut parts: Vec<ExprId>, excluded: &[&str]) -> ExprId {
         if !excluded.is_empty() {
+            let excluded: Vec<ExprId> =
+                excluded.iter().map(|name| self.grammar.bytes(name.as_bytes())).collect();
             let excluded = self.grammar.alt(excluded);
             parts.push(self.grammar.not(excluded));
         }
@@ -270,6 +343,18 @@ impl<'s> Lowerer<'s> {
             _ => self.grammar.and(parts),
         }
     }
+}
+
+/// The dividers that a key must be asked about to be known to lie in a cell: those that it is inside of, and those that others are
+/// inside of that are inside of the same ones.
+fn relevant(cells: &[Cell], at: usize) -> impl Iterator<Item = usize> {
+    let cell = &cells[at].inside;
+    let places: Vec<usize> = (0..cell.len()).filter(|&number| cell[number]).collect();
+    let mut met = vec![false; cell.len()];
+    for other in cells.iter().filter(|other| places.iter().all(|&number| other.inside[number])) {
+        met.iter_mut().zip(&other.inside).for_each(|(met, inside)| *met |= inside);
+    }
+    met.into_iter().enumerate().filter(|(_, met)| *met).map(|(number, _)| number)
 }
 
 /// Whether a schema allows no key but those that it lists.
