@@ -67,7 +67,9 @@ fn judge_grammar(seed: u64, grammar: &Grammar, alphabet: &[u8], mut rng: Rng, wa
         Ok(program) => program,
         // The documented refusals.
         Err(
-            CompileError::LeftRecursionInRule { .. } | CompileError::Leaf(_) | CompileError::NestedJsonString,
+            CompileError::LeftRecursionInRepeat { .. }
+            | CompileError::Leaf { .. }
+            | CompileError::NestedJsonString,
         ) => return Tally::default(),
         Err(error) => panic!("seed {seed}: {error}\n{grammar}"),
     };

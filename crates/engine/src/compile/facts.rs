@@ -5,8 +5,10 @@
 //! precede their users, so one pass settles everything but the rules, and a few passes most grammars; from then on a
 //! change is carried to the users that it concerns, and a chain of 20,000 rules costs 20,000 steps, not their square.
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Expr, ExprId, Grammar};
 
+use super::CompileError;
 use super::network::LEAF_SIZE;
 use crate::seen::Seen;
 
@@ -46,8 +48,8 @@ const LEAF_PARTS: u32 = 512;
 /// So many passes over all expressions are tried before changes are followed one by one.
 const PASSES: usize = 4;
 
-pub(crate) fn gather(grammar: &Grammar, known: &impl Known) -> Facts {
-    let (bits, order) = least(grammar, known);
+pub(crate) fn gather(grammar: &Grammar, known: &impl Known) -> Result<Facts, CompileError> {
+    let (bits, order) = least(grammar, known)?;
     let column = |bit: u8| bits.iter().map(|bits| bits & bit != 0).collect::<Vec<bool>>();
     let (productive, nullable, plain) = (column(PRODUCTIVE), column(NULLABLE), column(PLAIN));
     let mut size = vec![1u32; grammar.exprs().len()];
@@ -70,7 +72,7 @@ pub(crate) fn gather(grammar: &Grammar, known: &impl Known) -> Facts {
     for rule in grammar.rules() {
         uses[rule.expr().index()] += 1;
     }
-    Facts { productive, nullable, plain, size, few_parts, depth, uses }
+    Ok(Facts { productive, nullable, plain, size, few_parts, depth, uses })
 }
 
 const PRODUCTIVE: u8 = 1;
@@ -179,7 +181,7 @@ fn count_parts(grammar: &Grammar, root: usize) -> u32 {
 }
 
 /// The least solution for all expressions together, and the order in which they became plain.
-fn least(grammar: &Grammar, known: &impl Known) -> (Vec<u8>, Vec<u32>) {
+fn least(grammar: &Grammar, known: &impl Known) -> Result<(Vec<u8>, Vec<u32>), CompileError> {
     let mut least = Least { bits: vec![0; grammar.exprs().len()], order: Vec::new() };
     least.order.reserve(least.bits.len());
     // Most grammars are settled by one or two passes; knowing who uses whom would cost more than that. Another pass is
@@ -188,6 +190,9 @@ fn least(grammar: &Grammar, known: &impl Known) -> (Vec<u8>, Vec<u32>) {
     for _ in 0..PASSES {
         let mut again = false;
         for (id, expr) in grammar.expr_ids().zip(grammar.exprs()) {
+            if must_stop() {
+                return Err(CompileError::Stopped);
+            }
             if let Expr::Rule(rule) = expr {
                 called[grammar.rule(*rule).expr().index()] = true;
             }
@@ -195,11 +200,11 @@ fn least(grammar: &Grammar, known: &impl Known) -> (Vec<u8>, Vec<u32>) {
             again |= least.learn(id.index(), found) != 0 && called[id.index()];
         }
         if !again {
-            return (least.bits, least.order);
+            return Ok((least.bits, least.order));
         }
     }
-    least.spread(grammar, known);
-    (least.bits, least.order)
+    least.spread(grammar, known)?;
+    Ok((least.bits, least.order))
 }
 
 /// What is known so far.
@@ -221,7 +226,7 @@ impl Least {
 
     /// Carries everything that is learned to the users that it concerns, until there is nothing new. Long lists of operands are not
     /// looked through again for each of them: they count the operands of which something is not known yet.
-    fn spread(&mut self, grammar: &Grammar, known: &impl Known) {
+    fn spread(&mut self, grammar: &Grammar, known: &impl Known) -> Result<(), CompileError> {
         let users = Users::of(grammar);
         let mut missing: Vec<[u32; 3]> = vec![[0; 3]; self.bits.len()];
         for (missing, expr) in missing.iter_mut().zip(grammar.exprs()) {
@@ -235,6 +240,9 @@ impl Least {
             work.push((id.index() as u32, new));
         }
         while let Some((at, new)) = work.pop() {
+            if must_stop() {
+                return Err(CompileError::Stopped);
+            }
             if new == 0 {
                 continue;
             }
@@ -258,6 +266,7 @@ impl Least {
                 work.push((user, new));
             }
         }
+        Ok(())
     }
 }
 

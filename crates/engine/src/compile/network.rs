@@ -18,11 +18,11 @@ use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::CompileError;
 use super::factor::{WIDE_CHOICE, factor_splits};
 use super::facts::Facts;
 use super::leaves::Leaves;
 use super::values::{Values, classify};
+use super::{CompileError, Place};
 use crate::limits::Limits;
 use crate::seen::Seen;
 use crate::value;
@@ -324,7 +324,7 @@ impl Builder<'_, '_> {
 
     fn build_body(&mut self, id: ExprId, next: u32) -> Result<Option<u32>, CompileError> {
         if self.network.nodes.len() > self.limits.nodes {
-            return Err(CompileError::TooBig { nodes: self.limits.nodes });
+            return Err(CompileError::TooBig { place: Place::of(id), nodes: self.limits.nodes });
         }
         if must_stop() {
             return Err(CompileError::Stopped);
