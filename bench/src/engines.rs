@@ -80,7 +80,7 @@ fn open_one(
 }
 
 /// Engines prepare tables of the vocabulary on first use; that is no part of any schema's time.
-fn warm_up(engine: &dyn Engine, vocabulary: &Vocabulary<'_>) -> Result<(), String> {
+pub fn warm_up(engine: &dyn Engine, vocabulary: &Vocabulary<'_>) -> Result<(), String> {
     let source = Source { kind: mwbench_abi::Kind::JsonSchema, text: r#"{"type": "object"}"# };
     let compiled = engine.compile(source)?;
     let mut mask = vec![0; vocabulary.mask_words()];

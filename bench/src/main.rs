@@ -3,6 +3,7 @@
 //! ```text
 //! mwbench maskbench   real schemas with valid and invalid instances
 //! mwbench tails       the cases that make engines slow
+//! mwbench grammars    regexes and grammars as people write them
 //! mwbench tags        structural tags: hundreds of tools, twenty triggers, reasoning
 //! mwbench regex       ten patterns against an index built ahead of time
 //! mwbench service     many threads, many constraints, one budget
@@ -20,6 +21,7 @@ mod corpus;
 mod drafts;
 mod engines;
 mod forced;
+mod grammars;
 mod machine;
 mod maskbench;
 mod output;
@@ -60,6 +62,8 @@ enum Command {
     Maskbench(maskbench::Arguments),
     /// The cases that make engines slow
     Tails(tails::Arguments),
+    /// Regexes and grammars as people write them
+    Grammars(grammars::Arguments),
     /// Structural tags: hundreds of tools, twenty triggers, reasoning
     Tags(tags::Arguments),
     /// Ten patterns, ours against the index of outlines-core
@@ -103,6 +107,7 @@ fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Maskbench(arguments) => maskbench::run(&arguments),
         Command::Tails(arguments) => tails::run(&arguments),
+        Command::Grammars(arguments) => grammars::run(&arguments),
         Command::Tags(arguments) => tags::run(&arguments),
         Command::Regex(arguments) => regex::run(&arguments),
         Command::Service(arguments) => service::run(&arguments),

@@ -144,6 +144,7 @@ fn measure(
         warm: arguments.warm,
         shared: !arguments.forget,
         rows: arguments.common.rows,
+        watch: None,
     };
     let mut mask = vec![0; vocabulary.mask_words()];
     let mut names = Vec::new();

@@ -12,7 +12,7 @@ mod patterns;
 use std::sync::Arc;
 
 use maskwright::{Compiler, Constraint, Index, IndexLimits, Library, Options, StateId, TokenId, json_schema};
-use mwbench_abi::{Kind, Vocabulary};
+use mwbench_abi::{Kind, Source, Vocabulary};
 use outlines_core::json_schema as outlines_schema;
 use outlines_core::prelude::{Index as OutlinesIndex, Vocabulary as OutlinesVocabulary};
 use serde_json::{Map, Value, json};
@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 use self::patterns::{Pattern, patterns};
 use crate::clock::Clock;
 use crate::engines::Maskwright;
+use crate::engines::maskwright::constraint;
 use crate::machine;
 use crate::output;
 use crate::random::Random;
@@ -107,10 +108,7 @@ fn compiler(library: &Arc<Library>) -> Compiler {
 }
 
 fn measure(pattern: &Pattern, library: &Arc<Library>, clock: &Clock, builds: usize) -> Result<Ours, String> {
-    let constraint = match pattern.kind {
-        Kind::JsonSchema => Constraint::json_schema(&pattern.text),
-        Kind::Regex => Constraint::regex(&pattern.text),
-    };
+    let constraint = constraint(Source { kind: pattern.kind, text: &pattern.text });
     let mut times = Vec::new();
     for _ in 0..builds {
         let compiler = compiler(library);
@@ -191,8 +189,8 @@ fn build_index(pattern: &Pattern, vocabulary: &OutlinesVocabulary, clock: &Clock
         let before = mwbench_abi::memory::live_bytes();
         let (index, nanos) = clock.time(|| {
             let regex = match pattern.kind {
-                Kind::Regex => pattern.text.clone(),
                 Kind::JsonSchema => outlines_schema::regex_from_str(&pattern.text, None, None)?,
+                _ => pattern.text.clone(),
             };
             OutlinesIndex::new(&regex, vocabulary)
         });

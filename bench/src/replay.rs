@@ -25,17 +25,19 @@ pub struct Record {
     pub compile: Option<u64>,
     pub first_mask: Option<u64>,
     /// Nanoseconds of each mask and each accepted token.
-    pub masks: Vec<u32>,
-    pub accepts: Vec<u32>,
+    pub masks: Vec<u64>,
+    pub accepts: Vec<u64>,
     /// The same of a second replay over the warm constraint, if it was asked for.
-    pub warm_masks: Vec<u32>,
-    pub warm_accepts: Vec<u32>,
+    pub warm_masks: Vec<u64>,
+    pub warm_accepts: Vec<u64>,
     /// Bytes that stayed allocated with the compiled constraint after all instances.
     pub bytes: Option<u64>,
     /// Valid instances were rejected, and each of them is accepted with its keys in another order.
     pub by_key_order: bool,
     /// The slowest mask: nanoseconds, instance, token.
-    pub slowest: (u32, usize, usize),
+    pub slowest: (u64, usize, usize),
+    /// The first valid instance that was rejected, and how many of its tokens were accepted before.
+    pub rejected: Option<(usize, usize)>,
 }
 
 /// How it ended.
@@ -59,7 +61,20 @@ pub struct Options<'a> {
     pub shared: bool,
     /// Have masks written into a row, even by engines that can show them where they lie.
     pub rows: bool,
+    /// Told how far it came before each token, outside of what is timed.
+    pub watch: Option<&'a dyn Fn(&SoFar<'_>)>,
 }
+
+/// What is measured up to now.
+pub struct SoFar<'a> {
+    pub is_warm: bool,
+    pub first_mask: u64,
+    pub masks: &'a [u64],
+    pub accepts: &'a [u64],
+}
+
+/// How the message of a refusal begins if time ran out.
+pub const TIMED_OUT: &str = "timed out";
 
 impl Options<'_> {
     fn mask<'s>(&self, session: &'s mut dyn Session, row: &'s mut [u32]) -> Option<&'s [u32]> {
@@ -108,9 +123,10 @@ fn run(
         return Err(GAVE_UP.into());
     }
     if Duration::from_nanos(compile + start) > options.timeout {
-        return Err(format!("timed out: no first mask within {} s", options.timeout.as_secs()));
+        return Err(format!("{TIMED_OUT}: no first mask within {} s", options.timeout.as_secs()));
     }
-    let mut walk = Walk { engine, options, deadline, row: mask, is_known: true };
+    let first_mask = compile + start;
+    let mut walk = Walk { engine, options, deadline, row: mask, is_known: true, is_warm: false, first_mask };
     let (masks, accepts) = (&mut record.masks, &mut record.accepts);
     let mut verdict = Verdict::default();
     for (index, instance) in case.instances.iter().enumerate() {
@@ -119,14 +135,18 @@ fn run(
             session = compiled.start()?;
             walk.is_known = false;
         }
-        let first = masks.len();
+        let (first, before) = (masks.len(), accepts.len());
         let accepted = walk.instance(session.as_mut(), instance, masks, accepts)?;
         verdict.note(instance, accepted);
+        if instance.valid && !accepted {
+            record.rejected.get_or_insert((index, accepts.len() - before));
+        }
         record.slowest = record.slowest.max(slowest(&masks[first..], index));
     }
     drop(session);
     if options.warm {
         walk.deadline = Instant::now() + options.timeout;
+        walk.is_warm = true;
         replay_warm(compiled.as_ref(), case, &mut walk, &mut record.warm_masks, &mut record.warm_accepts)?;
     }
     record.bytes = Some(u64::try_from(engine.live_bytes() - before).unwrap_or(0));
@@ -137,8 +157,8 @@ fn replay_warm(
     compiled: &dyn Compiled,
     case: &Case,
     walk: &mut Walk<'_>,
-    masks: &mut Vec<u32>,
-    accepts: &mut Vec<u32>,
+    masks: &mut Vec<u64>,
+    accepts: &mut Vec<u64>,
 ) -> Result<(), String> {
     for instance in &case.instances {
         walk.is_known = false;
@@ -157,6 +177,8 @@ struct Walk<'a> {
     row: &'a mut [u32],
     /// Whether the next mask was asked for, and timed, before.
     is_known: bool,
+    is_warm: bool,
+    first_mask: u64,
 }
 
 impl Walk<'_> {
@@ -165,20 +187,23 @@ impl Walk<'_> {
         &mut self,
         session: &mut dyn Session,
         instance: &Instance,
-        masks: &mut Vec<u32>,
-        accepts: &mut Vec<u32>,
+        masks: &mut Vec<u64>,
+        accepts: &mut Vec<u64>,
     ) -> Result<bool, String> {
         for &token in &instance.tokens {
+            if let Some(watch) = self.options.watch {
+                watch(&SoFar { is_warm: self.is_warm, first_mask: self.first_mask, masks, accepts });
+            }
             if !self.mask(session, masks, |mask| is_set(mask, token))? {
                 return Ok(false);
             }
             let (accepted, nanos) = self.options.clock.time(|| session.accept(token));
-            accepts.push(short(nanos));
+            accepts.push(nanos);
             if !accepted {
                 return Err(format!("refuses token {token}, which its mask allows"));
             }
             if Instant::now() > self.deadline {
-                return Err("timed out: the instances took too long".into());
+                return Err(format!("{TIMED_OUT}: the instances took too long"));
             }
         }
         let end = self.options.end;
@@ -190,13 +215,13 @@ impl Walk<'_> {
     fn mask(
         &mut self,
         session: &mut dyn Session,
-        masks: &mut Vec<u32>,
+        masks: &mut Vec<u64>,
         look: impl FnOnce(&[u32]) -> bool,
     ) -> Result<bool, String> {
         let options = self.options;
         let (mask, nanos) = options.clock.time(|| options.mask(session, self.row));
         if !std::mem::take(&mut self.is_known) {
-            masks.push(short(nanos));
+            masks.push(nanos);
         }
         mask.map(look).ok_or_else(|| GAVE_UP.into())
     }
@@ -231,6 +256,7 @@ impl Record {
             bytes: None,
             by_key_order: false,
             slowest: (0, 0, 0),
+            rejected: None,
         }
     }
 
@@ -262,14 +288,9 @@ pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     }
 }
 
-fn slowest(masks: &[u32], instance: usize) -> (u32, usize, usize) {
+fn slowest(masks: &[u64], instance: usize) -> (u64, usize, usize) {
     let timed = masks.iter().enumerate().map(|(token, &nanos)| (nanos, instance, token));
     timed.max().unwrap_or_default()
-}
-
-/// Single calls beyond four seconds are all alike.
-fn short(nanos: u64) -> u32 {
-    nanos.min(u64::from(u32::MAX)) as u32
 }
 
 #[cfg(test)]
@@ -344,7 +365,15 @@ mod tests {
         let case = Case { name: "case".into(), kind: Kind::JsonSchema, source: source.into(), instances };
         let clock = Clock::plain();
         let timeout = Duration::from_secs(10);
-        let options = Options { clock: &clock, end: &[0], timeout, warm: false, shared: false, rows: false };
+        let options = Options {
+            clock: &clock,
+            end: &[0],
+            timeout,
+            warm: false,
+            shared: false,
+            rows: false,
+            watch: None,
+        };
         let record = replay(&Fake, &case, &options, &mut [0]);
         (record.outcome.clone(), record)
     }

@@ -194,8 +194,8 @@ impl Report {
             Curve {
                 name: format!("{} {}", engine.name, engine.release),
                 panels: [
-                    sorted(chosen().flat_map(|record| record.masks.iter().map(|&nanos| u64::from(nanos)))),
-                    sorted(chosen().flat_map(|record| record.accepts.iter().map(|&nanos| u64::from(nanos)))),
+                    sorted(chosen().flat_map(|record| record.masks.iter().copied())),
+                    sorted(chosen().flat_map(|record| record.accepts.iter().copied())),
                     sorted(chosen().filter_map(|record| record.first_mask)),
                 ],
             }
@@ -219,8 +219,8 @@ impl Report {
     fn figures(&self, engine: &EngineRecords, population: Population) -> Figures {
         let chosen = || self.chosen(engine, population);
         let count = |test: fn(&Outcome) -> bool| chosen().filter(|record| test(&record.outcome)).count();
-        let of = |list: fn(&Record) -> &Vec<u32>| {
-            sorted(chosen().flat_map(|record| list(record).iter().map(|&nanos| u64::from(nanos)))).summary()
+        let of = |list: fn(&Record) -> &Vec<u64>| {
+            sorted(chosen().flat_map(|record| list(record).iter().copied())).summary()
         };
         let (mask, accept) = (of(|record| &record.masks), of(|record| &record.accepts));
         let warm = (of(|record| &record.warm_masks), of(|record| &record.warm_accepts));
@@ -322,9 +322,9 @@ impl Report {
             order.iter().take(10).map(|&index| show(&engine.records[index], &self.names[index])).collect()
         };
         json!({
-            "mask": top(|record| u64::from(record.slowest.0), |record, name| json!({
+            "mask": top(|record| record.slowest.0, |record, name| json!({
                 "schema": name,
-                "us": rounded(f64::from(record.slowest.0) / 1e3),
+                "us": rounded(record.slowest.0 as f64 / 1e3),
                 "instance": record.slowest.1,
                 "token": record.slowest.2,
             })),

@@ -119,7 +119,15 @@ fn run_alone(arguments: &Arguments, name: &str) -> Result<Value, String> {
     let clock = Clock::new(arguments.common.shared_machine)?;
     let timeout = Duration::from_secs(arguments.timeout_s);
     let rows = arguments.common.rows;
-    let options = Options { clock: &clock, end: vocabulary.end, timeout, warm: false, shared: false, rows };
+    let options = Options {
+        clock: &clock,
+        end: vocabulary.end,
+        timeout,
+        warm: false,
+        shared: false,
+        rows,
+        watch: None,
+    };
     let mut mask = vec![0; vocabulary.mask_words()];
     let opened = opened.first().ok_or("no engine is given")?;
     Ok(to_json(&replay(opened.engine.as_ref(), &case, &options, &mut mask)))
@@ -378,6 +386,6 @@ fn problem(record: &Record) -> Option<String> {
     }
 }
 
-fn micros(nanos: &[u32]) -> crate::stats::Summary {
-    Times(nanos.iter().map(|&nanos| u64::from(nanos)).collect()).sorted().summary()
+fn micros(nanos: &[u64]) -> crate::stats::Summary {
+    Times(nanos.to_vec()).sorted().summary()
 }

@@ -73,8 +73,7 @@ impl<P: Peer> Exported<P> {
             // SAFETY: `engine` is what `open` returned, and the text is alive for this call.
             let (engine, text) = unsafe { (&*engine.cast::<P>(), text.as_bytes()) };
             let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
-            let kind = if kind == Kind::Regex as u32 { Kind::Regex } else { Kind::JsonSchema };
-            engine.compile(Source { kind, text })
+            engine.compile(Source { kind: Kind::try_from(kind)?, text })
         })
     }
 

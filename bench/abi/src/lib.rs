@@ -29,7 +29,7 @@ mod export;
 pub use export::{Exported, quiet_panics};
 
 /// Bumped whenever [`Table`] changes, so that a stale library is refused instead of misread.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The symbol that a library exports: `extern "C" fn() -> *const Table`.
 pub const ENTRY_SYMBOL: &[u8] = b"mwbench_peer\0";
@@ -40,6 +40,20 @@ pub const ENTRY_SYMBOL: &[u8] = b"mwbench_peer\0";
 pub enum Kind {
     JsonSchema = 0,
     Regex = 1,
+    Lark = 2,
+    Gbnf = 3,
+}
+
+impl TryFrom<u32> for Kind {
+    type Error = String;
+
+    fn try_from(number: u32) -> Result<Kind, String> {
+        let kinds = [Kind::JsonSchema, Kind::Regex, Kind::Lark, Kind::Gbnf];
+        kinds
+            .into_iter()
+            .find(|&kind| kind as u32 == number)
+            .ok_or_else(|| format!("there is no kind {number}"))
+    }
 }
 
 /// A constraint as text.

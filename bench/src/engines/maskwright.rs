@@ -67,11 +67,7 @@ impl Engine for Maskwright {
     }
 
     fn compile(&self, source: Source<'_>) -> Result<Box<dyn Compiled + '_>, String> {
-        let constraint = match source.kind {
-            Kind::JsonSchema => Constraint::json_schema(source.text),
-            Kind::Regex => Constraint::regex(source.text),
-        };
-        let compiled = self.compile(&constraint).map_err(|error| error.to_string())?;
+        let compiled = self.compile(&constraint(source)).map_err(|error| error.to_string())?;
         Ok(Box::new(Program(compiled)))
     }
 
@@ -113,6 +109,16 @@ impl Session for Running {
 
     fn accepting(&mut self) -> bool {
         self.0.status() != Status::Open
+    }
+}
+
+/// A constraint as our compiler takes it.
+pub fn constraint(source: Source<'_>) -> Constraint {
+    match source.kind {
+        Kind::JsonSchema => Constraint::json_schema(source.text),
+        Kind::Regex => Constraint::regex(source.text),
+        Kind::Lark => Constraint::lark(source.text),
+        Kind::Gbnf => Constraint::gbnf(source.text),
     }
 }
 

@@ -96,7 +96,7 @@ pub fn must_stop() -> bool {
 }
 
 /// The same, for those who call it rarely.
-pub(crate) fn must_stop_now() -> bool {
+pub fn must_stop_now() -> bool {
     OBEYED.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.is_asked() || stop.is_late()))
 }
 

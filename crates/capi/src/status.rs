@@ -143,7 +143,8 @@ impl From<MatchError> for Failure {
             | MatchError::OutOfTokens => Status::NotAllowed,
             MatchError::UnknownToken => Status::NoToken,
             MatchError::NothingToUndo { .. } => Status::Argument,
-            MatchError::TooAmbiguous => Status::Limit,
+            MatchError::TooAmbiguous | MatchError::TooManySteps { .. } => Status::Limit,
+            MatchError::Stopped => Status::Timeout,
             MatchError::MaskTooShort { .. } => Status::TooShort,
             _ => Status::Internal,
         };

@@ -13,6 +13,7 @@
 
 mod bind;
 mod compile;
+mod count;
 mod index;
 mod leaf;
 mod limits;

@@ -17,12 +17,13 @@ use std::sync::OnceLock;
 
 use maskwright_automata::ByteSet;
 use maskwright_grammar::ExprId;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::compile::network::{Callee, Limit, Loop, Machine, Network, Node, Scope};
 use crate::compile::values::Values;
-use crate::leaf::{Leaf, json_string};
+use crate::count::CountSets;
+use crate::leaf::{Automaton, Leaf, json_string};
 use crate::limits::Limits;
 use crate::store::Store;
 
@@ -46,6 +47,16 @@ pub struct Program {
     /// The state behind each node that is not a byte; 0 while it is not known.
     behind: Box<[AtomicU32]>,
     firsts: Box<[OnceLock<ByteSet>]>,
+    /// The sets of counts that ambiguous texts have led to.
+    counts: CountSets,
+    classes: OnceLock<Box<ByteClasses>>,
+}
+
+/// Bytes of a class do the same everywhere in a program.
+#[derive(Debug)]
+pub(crate) struct ByteClasses {
+    pub(crate) of: [u8; 256],
+    pub(crate) len: usize,
 }
 
 /// A state of the network: a cell, or a single byte node. 0 is not a state.
@@ -98,7 +109,12 @@ pub(crate) struct Cell {
     apart: OnceLock<Apart>,
     /// The same if nothing but the end of the text follows the machine.
     apart_last: OnceLock<Apart>,
+    /// See [`Program::repeats_itself`].
+    repeats: OnceLock<bool>,
 }
+
+/// In larger machines nobody looks whether they repeat themselves.
+const REPEATING: usize = 100_000;
 
 /// What must happen at once when a text comes to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,7 +231,90 @@ impl Program {
             names,
             limits,
             cells: Store::new(),
+            counts: CountSets::new(),
+            classes: OnceLock::new(),
         }
+    }
+
+    pub(crate) fn counts(&self) -> &CountSets {
+        &self.counts
+    }
+
+    /// See [`ByteClasses`].
+    pub(crate) fn byte_classes(&self) -> &ByteClasses {
+        self.classes.get_or_init(|| Box::new(self.find_byte_classes()))
+    }
+
+    fn find_byte_classes(&self) -> ByteClasses {
+        // Where ranges of the network begin, and where the tables of leaves tell neighbours apart.
+        let mut cuts = [false; 257];
+        for node in &self.network.nodes {
+            if let Node::Byte { low, high, .. } = *node {
+                cuts[usize::from(low)] = true;
+                cuts[usize::from(high) + 1] = true;
+            }
+        }
+        let mut tables: Vec<&Automaton> = Vec::new();
+        for leaf in &self.leaves {
+            match leaf {
+                Leaf::Window { automaton, .. } => tables.push(automaton),
+                Leaf::Text(_) => cuts = [true; 257],
+            }
+        }
+        for table in &tables {
+            for byte in 1..=255u8 {
+                cuts[usize::from(byte)] |= table.class(byte) != table.class(byte - 1);
+            }
+        }
+        let mut of = [0u8; 256];
+        for byte in 1..256 {
+            of[byte] = of[byte - 1] + u8::from(cuts[byte]);
+        }
+        let len = usize::from(of[255]) + 1;
+        ByteClasses { of, len }
+    }
+
+    /// Whether the machine of a state may end there.
+    pub(crate) fn may_return(&self, state: NetState) -> bool {
+        match self.place(state) {
+            Place::Node { .. } => false,
+            Place::Cell(cell) => cell.returns,
+        }
+    }
+
+    /// Whether two runs of a machine from a state on, one after the other, are one: the machine may end at once, and wherever else it may
+    /// end, it may go on as from that state. So does `("+" e)*`.
+    pub(crate) fn repeats_itself(&self, state: NetState) -> bool {
+        match self.place(state) {
+            Place::Node { .. } => false,
+            Place::Cell(cell) => *cell.repeats.get_or_init(|| self.find_repeats(cell)),
+        }
+    }
+
+    fn find_repeats(&self, cell: &Cell) -> bool {
+        if !cell.returns || self.has_scopes() {
+            return false;
+        }
+        let (mut seen, mut work) = (FxHashSet::default(), cell.nodes.to_vec());
+        while let Some(node) = work.pop() {
+            if !seen.insert(node) {
+                continue;
+            }
+            if seen.len() > REPEATING {
+                return false;
+            }
+            let (Node::Byte { next, .. } | Node::Call { next, .. }) = self.network.nodes[node as usize]
+            else {
+                continue;
+            };
+            let mut behind = SmallVec::new();
+            let may_end = self.network.wide_closure(&[next], &mut behind);
+            if may_end && !cell.nodes.iter().all(|node| behind.binary_search(node).is_ok()) {
+                return false;
+            }
+            work.extend_from_slice(&behind);
+        }
+        true
     }
 
     pub(crate) fn leaf(&self, leaf: u32) -> &Leaf {
@@ -561,6 +660,7 @@ impl Program {
             kind,
             apart: OnceLock::new(),
             apart_last: OnceLock::new(),
+            repeats: OnceLock::new(),
         }
     }
 
@@ -612,7 +712,7 @@ impl Program {
             + self.cells.iter().map(Cell::heap_bytes).sum::<usize>();
         let names: usize = self.names.iter().map(|(_, name)| name.len() + 24).sum();
         let leaves: usize = self.leaves.iter().map(|leaf| leaf.heap_bytes() + size_of::<Leaf>()).sum();
-        network + lazy + names + leaves
+        network + lazy + names + leaves + self.counts.heap_bytes()
     }
 }
 

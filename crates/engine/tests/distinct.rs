@@ -93,7 +93,7 @@ fn mask(matcher: &mut Matcher, way: Way) -> Vec<u32> {
     let mut words = vec![0; matcher.bound().vocabulary().size().div_ceil(32)];
     matcher.set_way(way);
     matcher.fill_mask(&mut words).expect("the buffer is large enough");
-    assert_eq!(matcher.mask_words(), words, "by reference");
+    assert_eq!(matcher.mask_words().expect("a mask"), words, "by reference");
     words
 }
 

@@ -22,7 +22,7 @@ struct Engine(Matcher);
 impl Subject for Engine {
     fn fill(&mut self, words: &mut [u32]) {
         self.0.fill_mask(words).expect("the buffer is large enough");
-        let shown = self.0.mask_words();
+        let shown = self.0.mask_words().expect("within limits");
         assert_eq!(shown, &words[..shown.len()], "by reference and copied");
         assert!(words[shown.len()..].iter().all(|word| *word == 0), "beyond the vocabulary");
     }
@@ -126,6 +126,26 @@ fn context_free_grammars() {
         ..Shape::default()
     };
     run(2000..2100, &shape, Way::Fast);
+}
+
+/// Repetitions inside of repetitions, with bounds that are too large to be written out.
+#[test]
+fn counted_repetitions() {
+    let shape = Shape {
+        alphabet: vec!['a', 'b'],
+        free_rules: 1,
+        recursion: false,
+        word_rules: 1,
+        depth: 4,
+        booleans: false,
+        json_strings: false,
+        wide_classes: false,
+        large_counts: false,
+        counts: 7,
+        ambiguity: 400,
+    };
+    run(4000..4150, &shape, Way::Fast);
+    run(4100..4105, &shape, Way::Plain);
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn matcher(grammar: &Grammar) -> Matcher {
 fn allowed(matcher: &mut Matcher) -> Vec<u32> {
     let mut rows = [Way::Plain, Way::Fast].map(|way| {
         matcher.set_way(way);
-        matcher.mask().iter().map(|token| token.0).collect::<Vec<_>>()
+        matcher.mask().expect("a mask").iter().map(|token| token.0).collect::<Vec<_>>()
     });
     assert_eq!(rows[0], rows[1]);
     let tried: Vec<u32> = (0..300).filter(|&token| matcher.allows(TokenId(token))).collect();
@@ -141,7 +141,7 @@ fn a_text_can_have_stop_tokens_of_its_own() {
     assert_eq!(allowed(&mut fork), [1, END.0]);
 
     matcher.set_eos_in_mask(false);
-    assert_eq!(matcher.mask().iter().next(), None);
+    assert_eq!(matcher.mask().expect("a mask").iter().next(), None);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn accepts(schema: &str, order: KeyOrder, text: &str) -> bool {
     let mut matcher = bound.matcher();
     let size = bound.vocabulary().size();
     for byte in text.bytes() {
-        let mask = matcher.mask().clone();
+        let mask = matcher.mask().expect("a mask").clone();
         for token in (0..size as u32 - 1).map(TokenId) {
             // A mask may know more than a single step does: that what follows would be a dead end.
             assert!(!mask.contains(token) || matcher.allows(token), "{schema}: {text}: {token:?}");
@@ -232,6 +232,6 @@ fn reaches(schema: &str, text: &str) -> bool {
     let mut matcher = bound.matcher();
     text.bytes().all(|byte| {
         let token = TokenId(u32::from(byte));
-        matcher.mask().contains(token) && matcher.accept(token).is_ok()
+        matcher.mask().expect("a mask").contains(token) && matcher.accept(token).is_ok()
     })
 }

@@ -77,7 +77,7 @@ fn walk(
             matcher.set_eos_in_mask(false);
             let mut text = Vec::new();
             for _ in 0..steps {
-                let mask = matcher.mask().clone();
+                let mask = matcher.mask().expect("a mask").clone();
                 check(constraint, &mut matcher, &mask, &text);
                 let Some(token) = pick(&mut rng, &mask) else { break };
                 matcher.accept(token).expect("the mask allows it");
@@ -105,7 +105,7 @@ fn the_fast_way_equals_the_plain_walk() {
         let copied = TokenMask::from_words(&row, fast.size());
         assert!(*fast == copied, "by reference and copied: {}", complain(constraint, text, fast, &copied));
         matcher.set_way(Way::Plain);
-        let plain = matcher.mask().clone();
+        let plain = matcher.mask().expect("a mask").clone();
         matcher.set_way(Way::Fast);
         assert!(*fast == plain, "{}", complain(constraint, text, fast, &plain));
         bits += fast.size() as u64;
@@ -126,7 +126,7 @@ fn a_loaded_library_gives_the_same_masks() {
             for text in texts {
                 let mut matcher = compiled.matcher();
                 matcher.accept_bytes(text.as_bytes()).expect("the text begins a valid one");
-                masks.push(matcher.mask().clone());
+                masks.push(matcher.mask().expect("a mask").clone());
             }
         }
         masks
@@ -218,9 +218,9 @@ fn strings_with_conditions_equal_the_plain_walk() {
                 .unwrap_or_else(|error| panic!("{schema}: {prefix}: {error}"));
             let mut text = prefix.as_bytes().to_vec();
             for _ in 0..4 {
-                let fast = matcher.mask().clone();
+                let fast = matcher.mask().expect("a mask").clone();
                 matcher.set_way(Way::Plain);
-                let plain = matcher.mask().clone();
+                let plain = matcher.mask().expect("a mask").clone();
                 matcher.set_way(Way::Fast);
                 assert!(fast == plain, "{}", complain(&constraint, &text, &fast, &plain));
                 bits += fast.size() as u64;
@@ -268,9 +268,9 @@ fn chains_equal_the_plain_walk() {
                 break;
             }
             read.push(character);
-            let fast = matcher.mask().clone();
+            let fast = matcher.mask().expect("a mask").clone();
             matcher.set_way(Way::Plain);
-            let plain = matcher.mask().clone();
+            let plain = matcher.mask().expect("a mask").clone();
             matcher.set_way(Way::Fast);
             assert!(fast == plain, "{}", complain(&constraint, read.as_bytes(), &fast, &plain));
             bits += fast.size() as u64;

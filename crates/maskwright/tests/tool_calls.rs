@@ -240,7 +240,7 @@ fn write(
     let mut written = Vec::new();
     let mut hint: Vec<TokenId> = Vec::new();
     for step in 0..600 {
-        let allowed: Vec<TokenId> = matcher.mask().iter().collect();
+        let allowed: Vec<TokenId> = matcher.mask().expect("a mask").iter().collect();
         let ends: Vec<TokenId> =
             allowed.iter().copied().filter(|token| vocabulary.eos().contains(token)).collect();
         if matcher.is_accepting() && !ends.is_empty() && (step > 300 || random.below(30) == 0) {

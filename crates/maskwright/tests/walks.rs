@@ -105,7 +105,7 @@ fn walk(
 ) -> Result<Option<Vec<u8>>, Vec<u8>> {
     let mut text = Vec::new();
     for step in 0..BUDGET {
-        let mask: &TokenMask = matcher.mask();
+        let mask: &TokenMask = matcher.mask().expect("a mask");
         let ends = vocabulary.eos().iter().any(|&end| mask.contains(end));
         let hurry = rng.below(BUDGET) < step * 2;
         let count = mask.count();

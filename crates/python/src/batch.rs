@@ -157,11 +157,13 @@ impl Batch {
     }
 }
 
+/// Fills all rows that can be filled: what is wrong with one concerns no other. Returns what was wrong first.
 fn fill(jobs: &mut [Job]) -> Result<(), Failure> {
-    jobs.iter_mut().try_for_each(|job| {
+    let fill_row = |job: &mut Job| {
         let mut matcher = job.matcher.get().slot.lease().map_err(|_| Failure::InUse { row: job.number })?;
         matcher.fill_mask(job.row.elements()).map_err(Failure::Match)
-    })
+    };
+    jobs.iter_mut().map(fill_row).fold(Ok(()), Result::and)
 }
 
 /// Gives each matcher its token. Returns for each whether it was taken.

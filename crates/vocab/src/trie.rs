@@ -152,6 +152,17 @@ impl Trie {
         }
     }
 
+    /// Appends the tokens of `node`. Most nodes have one or none, for which this is quicker than copying [`tokens`](Self::tokens).
+    #[inline]
+    pub fn append_tokens(&self, node: u32, out: &mut Vec<u32>) {
+        let record = &self.nodes[node as usize];
+        match record.tokens {
+            0 => {}
+            1 => out.push(record.token),
+            _ => out.extend_from_slice(self.tokens(node)),
+        }
+    }
+
     /// Where in [`all_tokens`](Self::all_tokens) the tokens of `node` stand.
     ///
     /// Positions follow the nodes: those of siblings are one range, and those of all that is below a node are another.

@@ -28,6 +28,8 @@ impl Peer for GlrMask {
         let grammar = match source.kind {
             Kind::JsonSchema => Grammar::from_json_schema(source.text),
             Kind::Regex => Grammar::from_lark(format!("start: /{}/", escape_slashes(source.text))),
+            Kind::Lark => Grammar::from_lark(source.text),
+            Kind::Gbnf => return Err("does not read GBNF".into()),
         };
         let grammar = grammar.map_err(|error| error.to_string())?;
         grammar.compile(&self.vocab).map_err(|error| error.to_string())

@@ -43,6 +43,8 @@ impl Peer for Llguidance {
                 TopLevelGrammar::from_json_schema(schema)
             }
             Kind::Regex => TopLevelGrammar::from_regex(source.text),
+            Kind::Lark => TopLevelGrammar::from_lark(source.text.to_owned()),
+            Kind::Gbnf => return Err("does not read GBNF".into()),
         };
         let matcher = Matcher::new(self.factory.create_parser(grammar));
         match matcher.get_error() {

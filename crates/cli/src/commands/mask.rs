@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     }
     let accepting = matcher.is_accepting();
     let expectation = Expectation::of(&matcher);
-    let mask = matcher.mask();
+    let mask = matcher.mask().map_err(|error| Failure::sentence(error.to_string()))?;
     let vocabulary = tokenizer.vocabulary();
     if args.json {
         let tokens: Vec<u32> = mask.iter().map(|token| token.0).collect();

@@ -245,7 +245,7 @@ fn after(program: &Program, (leaf, state, count): (u32, u32, u32), byte: u8) -> 
     match program.leaf(leaf) {
         Leaf::Window { automaton, min, max } => {
             let step = automaton.step(state, byte);
-            let count = crate::matcher::count_step(automaton, step, count, *min, *max)?;
+            let count = crate::matcher::count_one(automaton, step, count, *min, *max)?;
             Some((leaf, step.target(), count))
         }
         Leaf::Text(text) => match text.next(state, byte) {

@@ -56,6 +56,24 @@ impl Kinds {
     pub(crate) fn len(self) -> u32 {
         self.ascii.count_ones() + self.longer.count_ones()
     }
+
+    /// The first bytes of the characters.
+    pub(crate) fn leads(self) -> impl Iterator<Item = u8> {
+        let (mut ascii, mut longer) = (self.ascii, self.longer);
+        core::iter::from_fn(move || {
+            if ascii != 0 {
+                let lead = ascii.trailing_zeros() as u8;
+                ascii &= ascii - 1;
+                return Some(lead);
+            }
+            if longer != 0 {
+                let lead = FIRST_LEAD + longer.trailing_zeros() as u8;
+                longer &= longer - 1;
+                return Some(lead);
+            }
+            None
+        })
+    }
 }
 
 /// The first bytes of characters beyond ASCII.

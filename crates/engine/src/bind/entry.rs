@@ -72,7 +72,7 @@ pub(crate) struct Exits {
     /// The bytes by which tokens go on behind them.
     bytes: ByteSet,
     /// Rests by their first byte.
-    rests: OnceLock<Box<[OnceLock<Box<Rests>>]>>,
+    rests: OnceLock<Box<[OnceLock<Rests>]>>,
 }
 
 /// A trie with a number of its own, by which things can be remembered about it. The vocabulary's has number 0.
@@ -91,7 +91,27 @@ impl NumberedTrie {
 
 /// The rests that begin with one byte.
 #[derive(Debug)]
-struct Rests {
+enum Rests {
+    /// As tries of their own, in which equal rests of different tokens are one.
+    Tries(Box<RestTries>),
+    /// The nodes that the byte leads to in the trie that was read, with the units begun before, ascending: where there are a few large subtrees, as
+    /// behind a space, copying them costs more than it saves.
+    Nodes(Box<[(u32, u32)]>),
+}
+
+/// From so many rests for each node on, they stay where they are.
+const LARGE_SUBTREE: usize = 24;
+
+/// Some of the rests that begin with one byte.
+pub(crate) enum Rest<'e> {
+    /// A trie in which the byte is the only child of the root.
+    Trie(&'e NumberedTrie),
+    /// The tokens at and below a node of the trie that was read, which the byte leads to.
+    Below(u32),
+}
+
+#[derive(Debug)]
+struct RestTries {
     all: NumberedTrie,
     /// The units begun before them, the fewest and the most.
     units: (u32, u32),
@@ -100,7 +120,7 @@ struct Rests {
 }
 
 /// A rest while rests are collected: a part of their common text, and its token.
-struct Rest {
+struct Suffix {
     units: u32,
     start: usize,
     end: usize,
@@ -110,18 +130,18 @@ struct Rest {
 /// Rests, and the text that they are parts of.
 struct Gathered {
     text: Vec<u8>,
-    rests: Vec<Rest>,
+    rests: Vec<Suffix>,
 }
 
 impl Gathered {
-    fn build(&self, rests: &[Rest]) -> NumberedTrie {
+    fn build(&self, rests: &[Suffix]) -> NumberedTrie {
         NumberedTrie::build(rests.iter().map(|rest| (&self.text[rest.start..rest.end], rest.token)))
     }
 
-    fn all(self) -> Rests {
+    fn all(self) -> RestTries {
         let units = || self.rests.iter().map(|rest| rest.units);
         let units = (units().min().unwrap_or(0), units().max().unwrap_or(0));
-        Rests { all: self.build(&self.rests), units, by_units: OnceLock::new() }
+        RestTries { all: self.build(&self.rests), units, by_units: OnceLock::new() }
     }
 
     fn by_units(mut self) -> Box<[(u32, NumberedTrie)]> {
@@ -503,17 +523,46 @@ impl Exits {
         &self.bytes
     }
 
-    /// The tries of rests that begin with `byte`, for exits after `need` to `room` units. Each trie has the byte as the only
-    /// child of its root.
+    /// The rests that begin with `byte`, for exits after `need` to `room` units.
     pub(crate) fn rests<'e>(
         &'e self,
         byte: u8,
         need: u32,
         room: u32,
         trie: &Trie,
-    ) -> impl Iterator<Item = &'e NumberedTrie> {
+    ) -> impl Iterator<Item = Rest<'e>> {
         let by_byte = self.rests.get_or_init(|| (0..256).map(|_| OnceLock::new()).collect());
-        let rests = by_byte[byte as usize].get_or_init(|| Box::new(self.gather(byte, trie).all()));
+        let (tries, nodes) = match by_byte[byte as usize].get_or_init(|| self.find_rests(byte, trie)) {
+            Rests::Tries(tries) => (Some(tries), &[][..]),
+            Rests::Nodes(nodes) => (None, &**nodes),
+        };
+        let nodes = nodes.iter().filter(move |(_, units)| (need..=room).contains(units));
+        let tries = tries.into_iter().flat_map(move |rests| self.some_rests(rests, byte, need, room, trie));
+        tries.map(Rest::Trie).chain(nodes.map(|&(node, _)| Rest::Below(node)))
+    }
+
+    fn find_rests(&self, byte: u8, trie: &Trie) -> Rests {
+        let nodes = || self.nodes.iter().filter_map(|&(exit, units)| Some((trie.child(exit, byte)?, units)));
+        let (mut count, mut tokens) = (0, 0);
+        for (node, _) in nodes() {
+            count += 1;
+            tokens += trie.positions_below(node).len();
+        }
+        if tokens >= count * LARGE_SUBTREE && tokens > 0 {
+            Rests::Nodes(nodes().collect())
+        } else {
+            Rests::Tries(Box::new(self.gather(byte, trie).all()))
+        }
+    }
+
+    fn some_rests<'e>(
+        &'e self,
+        rests: &'e RestTries,
+        byte: u8,
+        need: u32,
+        room: u32,
+        trie: &Trie,
+    ) -> impl Iterator<Item = &'e NumberedTrie> + use<'e> {
         let (fewest, most) = rests.units;
         let all = (need <= fewest && most <= room).then_some(&rests.all);
         let some = if all.is_some() || most < need || room < fewest {
@@ -529,7 +578,7 @@ impl Exits {
     fn gather(&self, byte: u8, trie: &Trie) -> Gathered {
         // PERF: all rests in one buffer; there may be thousands.
         let (mut text, mut path) = (Vec::new(), Vec::new());
-        let mut found: Vec<Rest> = Vec::new();
+        let mut found: Vec<Suffix> = Vec::new();
         let mut work = Vec::new();
         for &(exit, units) in &self.nodes {
             let Some(child) = trie.child(exit, byte) else { continue };
@@ -541,7 +590,7 @@ impl Exits {
                 if !tokens.is_empty() {
                     let start = text.len();
                     text.extend_from_slice(&path);
-                    let rest = |&token: &u32| Rest { units, start, end: start + depth, token };
+                    let rest = |&token: &u32| Suffix { units, start, end: start + depth, token };
                     found.extend(tokens.iter().map(rest));
                 }
                 work.extend(trie.children(node).map(|child| (child, depth + 1)));
@@ -552,14 +601,17 @@ impl Exits {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         let by_byte = self.rests.get().map_or(&[][..], |rests| rests);
-        let rests = by_byte.iter().filter_map(OnceLock::get).map(|r| {
-            r.all.trie.heap_bytes()
-                + r.by_units
-                    .get()
-                    .iter()
-                    .flat_map(|tries| tries.iter())
-                    .map(|(_, r)| r.trie.heap_bytes() + size_of::<(u32, NumberedTrie)>())
-                    .sum::<usize>()
+        let rests = by_byte.iter().filter_map(OnceLock::get).map(|rests| match rests {
+            Rests::Nodes(nodes) => size_of_val(&**nodes),
+            Rests::Tries(r) => {
+                r.all.trie.heap_bytes()
+                    + r.by_units
+                        .get()
+                        .iter()
+                        .flat_map(|tries| tries.iter())
+                        .map(|(_, r)| r.trie.heap_bytes() + size_of::<(u32, NumberedTrie)>())
+                        .sum::<usize>()
+            }
         });
         self.nodes.len() * 8 + rests.sum::<usize>() + size_of_val(by_byte)
     }

@@ -8,7 +8,7 @@ use maskwright_vocab::{Trie, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::alive::Alive;
-use super::bytes::{self, Bytes};
+use super::bytes::{self, Bytes, Kinds};
 use super::entry::{Entry, Tokens, Words, bitset, set_bits};
 use super::free;
 use super::kept::Kept;
@@ -32,6 +32,8 @@ pub struct Library {
     unions: Kept<(usize, usize), Union>,
     /// Bitsets with more tokens, by a hash of what they were made of.
     extended: Kept<u64, Extended>,
+    /// Bitsets by a hash of their content.
+    bitsets: Kept<u64, Words>,
     bytes: Bytes,
     string_body: OnceLock<Words>,
     whole: Whole,
@@ -58,6 +60,8 @@ const KEPT: usize = 4_096;
 /// The same for unions of bitsets, and for bitsets with more tokens.
 const UNIONS: usize = 512;
 const EXTENDED: usize = 1_024;
+/// The same for other bitsets.
+const BITSETS: usize = 1_024;
 
 impl Library {
     /// An empty library, but for what every JSON document needs.
@@ -76,6 +80,7 @@ impl Library {
             below: Kept::new([], KEPT),
             unions: Kept::new([], UNIONS),
             extended: Kept::new([], EXTENDED),
+            bitsets: Kept::new([], BITSETS),
             string_body: OnceLock::new(),
             tries: Tries::default(),
         };
@@ -100,6 +105,7 @@ impl Library {
         let unions = self.unions.read();
         let below = self.below.read();
         let extended = self.extended.read();
+        let bitsets = self.bitsets.read();
         automata.values().map(|bound| bound.heap_bytes()).sum::<usize>()
             + unions.values().map(|union| union.words.len() * 4 + size_of::<Union>()).sum::<usize>()
             + below.values().map(|tokens| tokens.len() * 4 + size_of::<Words>()).sum::<usize>()
@@ -107,6 +113,7 @@ impl Library {
                 .values()
                 .map(|one| (one.words.len() + one.tokens.len()) * 4 + size_of::<(u64, Extended)>())
                 .sum::<usize>()
+            + bitsets.values().map(|words| words.len() * 4 + size_of::<(u64, Words)>()).sum::<usize>()
             + self.bytes.heap_bytes()
             + self.whole.heap_bytes()
             + self.tries.heap_bytes()
@@ -181,6 +188,18 @@ impl Library {
         let words: Words = a.iter().zip(b.iter()).map(|(a, b)| a | b).collect();
         let union = Union { _of: (a.clone(), b.clone()), words };
         self.unions.add(key, union, |union| union.words.clone())
+    }
+
+    /// These tokens as a bitset. Equal bitsets are one, up to some number of them.
+    pub(crate) fn bitset(&self, tokens: &[u32]) -> Words {
+        let words = bitset(tokens, self.vocabulary.size());
+        let hash = FxBuildHasher.hash_one(&*words);
+        if let Some(found) = self.bitsets.read().get(&hash)
+            && *found == words
+        {
+            return found.clone();
+        }
+        self.bitsets.add(hash, words.clone(), |found| if *found == words { found.clone() } else { words })
     }
 
     /// A bitset and these tokens.
@@ -313,6 +332,11 @@ impl BoundAutomaton {
                 Entry::new(automaton, &mut self.alive(), state, trie, &library.bytes).into()
             })
         })
+    }
+
+    /// Characters of which every text keeps the automaton alive, from a state between two of them; if they are not many, `None`.
+    pub(super) fn endless(&self, state: u32) -> Option<Kinds> {
+        self.alive().endless(&self.automaton, state).map(|endless| endless.kinds)
     }
 
     fn alive(&self) -> MutexGuard<'_, Alive> {

@@ -2,16 +2,17 @@
 //!
 //! The mask of a thread depends on its state, on its counters as far as a single token can see, and on the top of its
 //! stack – as deep as some token reaches when it runs out of one rule and into what follows. How deep that is,
-//! only the computation finds out. So the memo is a tree: from a state one comes to a mask, or to "look at the next
-//! frame", and so on.
+//! only the computation finds out. So the memo is a tree: from a state one comes to a mask, or to "look at this node of the
+//! stack", and so on. Where stacks fork, a node has several frames, which are interned as one.
 //!
 //! ```text
-//!   state 17 ──▶ look ── frame A ──▶ mask
-//!                  └──── frame B ──▶ look ── frame C ──▶ mask
+//!   state 17 ──▶ look at 0 ── frame A ──▶ mask
+//!                     └────── frame B ──▶ look at 1 ── frames C, D ──▶ mask
 //! ```
 //! Thus the inside of a string in a list, five levels deep, shares its mask with the one at level four.
 
 use core::hash::BuildHasher;
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
@@ -58,19 +59,45 @@ pub(crate) enum Answer {
     Less(Box<[Words]>),
     /// By how many tokens the end moves away, at most, by one token; never, if that is not known.
     Growth(i64),
-    /// It depends on the next frame.
-    Look,
+    /// It depends on this node of the stack. The nodes are numbered as they are found.
+    Look(Look),
+}
+
+/// Where to look next.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) node: u32,
+    /// If the node is a counted repetition: from so much room on, more room made no difference to any answer. Grows with what is found out.
+    enough: AtomicU32,
+}
+
+impl Look {
+    pub(crate) fn at(node: u32) -> Self {
+        Self { node, enough: AtomicU32::new(0) }
+    }
+
+    #[inline]
+    pub(crate) fn enough(&self) -> u32 {
+        self.enough.load(Ordering::Relaxed)
+    }
+
+    /// An answer needs so much room to be told apart.
+    pub(crate) fn needs(&self, room: u32) -> u32 {
+        self.enough.fetch_max(room, Ordering::Relaxed).max(room)
+    }
 }
 
 /// The tree of answers of one program and one vocabulary.
 #[derive(Debug)]
 pub(crate) struct Memo {
     nodes: Store<(Key, Answer)>,
+    /// The frames of nodes where stacks fork.
+    forks: Store<Box<[u64]>>,
 }
 
 impl Memo {
     pub(crate) fn new() -> Self {
-        Self { nodes: Store::new() }
+        Self { nodes: Store::new(), forks: Store::new() }
     }
 
     #[inline]
@@ -88,6 +115,12 @@ impl Memo {
         self.nodes.intern(hash(&key), |(k, _)| *k == key, |(k, _)| hash(k), || (key, answer))
     }
 
+    /// The number of a list of frames, the same for equal ones.
+    pub(crate) fn forks(&self, frames: &[u64]) -> u32 {
+        let hash = |frames: &[u64]| FxBuildHasher.hash_one(frames);
+        self.forks.intern(hash(frames), |known| **known == *frames, |known| hash(known), || frames.into())
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -97,9 +130,11 @@ impl Memo {
             Answer::Mask(part, several) => part.heap_bytes() + several.len() * 4,
             // The lists themselves are shared.
             Answer::Less(less) => size_of_val(&**less),
-            Answer::Look | Answer::Growth(_) => 0,
+            Answer::Look(_) | Answer::Growth(_) => 0,
         });
-        self.nodes.heap_bytes() + parts.sum::<usize>()
+        let forks =
+            self.forks.heap_bytes() + self.forks.iter().map(|frames| size_of_val(&**frames)).sum::<usize>();
+        self.nodes.heap_bytes() + parts.sum::<usize>() + forks
     }
 }
 

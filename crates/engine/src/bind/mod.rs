@@ -18,14 +18,15 @@ use std::sync::{Arc, OnceLock};
 use maskwright_vocab::{Trie, Vocabulary};
 
 pub(crate) use self::ahead::{Ahead, NEVER};
-pub(crate) use self::bytes::class as byte_bit;
-pub(crate) use self::entry::{Entry, Exits, MANY, Tokens, Words, bitset, ones, set_bits};
+pub(crate) use self::bytes::{Kinds, class as byte_bit, utf8};
+pub(crate) use self::entry::{Entry, Exits, MANY, Rest, Tokens, Words, ones, set_bits};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;
-pub(crate) use self::memo::{Answer, Key, Memo, Part};
+pub(crate) use self::memo::{Answer, Key, Look, Memo, Part};
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::whole::Whole;
 use crate::compile::CompileError;
+use crate::count::{Bounds, Count, UNBOUNDED};
 use crate::leaf::{Leaf, json_string};
 use crate::matcher::Matcher;
 use crate::program::Program;
@@ -132,16 +133,27 @@ impl BoundProgram {
 
     /// Whether a string, whatever token comes next, can go on from a state of a leaf in more ways than `values`, so that there is
     /// always a new one.
-    pub(crate) fn goes_on(&self, leaf: u32, state: u32, count: u32, values: usize) -> bool {
+    pub(crate) fn goes_on(&self, leaf: u32, state: u32, count: Count, values: usize) -> bool {
         match self.program.leaf(leaf) {
             Leaf::Text(text) => text.is_except(),
             Leaf::Window { automaton, max: u32::MAX, .. } => automaton.stays_endless(state),
             // Each length is another value. A token may take up some of them at once.
             leaf @ Leaf::Window { automaton, .. } => {
+                let Some(count) = count.single() else { return false };
                 let room = leaf.room().unwrap_or(0).saturating_sub(count.saturating_add(self.horizon));
                 room as usize > values && !automaton.live(state).is_empty()
             }
         }
+    }
+
+    /// Characters of which every text, up to a number of them, stays inside a leaf from a state between two characters on.
+    pub(crate) fn safe_kinds(&self, leaf: u32, state: u32, count: Count) -> Option<(Kinds, u32)> {
+        let Some(Leaf::Window { automaton, min, max }) = self.program.leaves().get(leaf as usize) else {
+            return None;
+        };
+        let room = self.program.counts().room(count, Bounds { min: *min, max: *max });
+        let kinds = self.automata[leaf as usize].endless(state)?;
+        Some((kinds, if room == UNBOUNDED { room } else { room.saturating_sub(automaton.longest_tail()) }))
     }
 
     /// What is shared by all programs of this vocabulary.

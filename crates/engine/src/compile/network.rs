@@ -23,6 +23,7 @@ use super::facts::Facts;
 use super::leaves::Leaves;
 use super::values::{Values, classify};
 use super::{CompileError, Place};
+use crate::count::Bounds;
 use crate::limits::Limits;
 use crate::seen::Seen;
 use crate::value;
@@ -96,6 +97,12 @@ pub(crate) struct Loop {
     pub(crate) min: u32,
     /// `u32::MAX` stands for "no bound".
     pub(crate) max: u32,
+}
+
+impl Loop {
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds { min: self.min, max: self.max }
+    }
 }
 
 /// `body`, whose values are told apart.

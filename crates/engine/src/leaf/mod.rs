@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 
+use crate::count::{Bounds, UNBOUNDED};
+
 pub(crate) use automaton::{Action, Automaton, Step};
 pub(crate) use json::{BODY as JSON_BODY, json_string};
 pub(crate) use spelled::spell;
@@ -42,6 +44,14 @@ impl Leaf {
     /// An automaton without a window.
     pub(crate) fn plain(automaton: Arc<Automaton>) -> Self {
         Self::Window { automaton, min: 0, max: u32::MAX }
+    }
+
+    /// How many units it may have.
+    pub(crate) fn bounds(&self) -> Bounds {
+        match *self {
+            Self::Window { min, max, .. } => Bounds { min, max },
+            Self::Text(_) => Bounds { min: 0, max: UNBOUNDED },
+        }
     }
 
     pub(crate) fn start(&self) -> u32 {

@@ -164,6 +164,7 @@ impl Matcher {
     /// Goes on from where a step has begun.
     fn advance_from(&mut self, begun: Begun, bytes: &[u8], count: Count) -> Result<(), MatchError> {
         let now = self.now();
+        self.start_meter();
         let mut current = core::mem::take(&mut self.current);
         let mut next = core::mem::take(&mut self.next);
         current.clear();
@@ -180,6 +181,9 @@ impl Matcher {
         while let Some(&byte) = bytes.get(at) {
             self.step_byte(byte, &current, &mut next);
             core::mem::swap(&mut current, &mut next);
+            if self.buffers.meter.over().is_some() {
+                break;
+            }
             if current.is_empty() {
                 result = Err(MatchError::NotAllowed { bytes: at });
                 break;
@@ -200,10 +204,11 @@ impl Matcher {
                 at += inside;
             }
         }
-        if self.bound.program().may_run_out() {
+        let is_over = self.buffers.meter.over().is_some();
+        if !is_over && self.bound.program().may_run_out() {
             result = self.settle_step(result, bytes, &current, &now);
         }
-        if result.is_ok() && count != Count::Nothing && self.is_bounded() {
+        if !is_over && result.is_ok() && count != Count::Nothing && self.is_bounded() {
             let before = if count == Count::Late { current.clone() } else { Vec::new() };
             if !self.enforce(&mut current) {
                 if count == Count::Late {
@@ -212,6 +217,9 @@ impl Matcher {
                     result = Err(MatchError::OutOfTokens);
                 }
             }
+        }
+        if let Err(error) = self.within_limits() {
+            result = Err(error);
         }
         if result.is_ok() {
             self.arrive(&now, &current, bytes.len(), count);

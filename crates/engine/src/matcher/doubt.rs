@@ -588,7 +588,7 @@ impl Doubt<'_> {
         let mut key: SmallVec<[u32; 32]> = self.text[quote + 1..].iter().map(|&byte| byte.into()).collect();
         key.push(u32::MAX);
         for &Thread { leaf, state, count, mut stack } in threads {
-            key.extend_from_slice(&[leaf, state, count]);
+            key.extend_from_slice(&[leaf, state, count.raw()]);
             while Arena::is_newer(stack, stacks) {
                 let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
                 key.extend_from_slice(&[1, frame.raw, frame.count]);

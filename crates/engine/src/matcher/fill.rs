@@ -4,6 +4,7 @@ use maskwright_vocab::TokenMask;
 
 use super::doubt::{self, Doubt, Row};
 use super::mask::{Masker, Sink};
+use super::meter::Over;
 use super::{MatchError, Matcher, Way, step};
 use crate::bind::{Library, Part, Words, set_bits};
 
@@ -26,12 +27,26 @@ impl Matcher {
         fill.finish();
         self.correct(&several, accepting, in_time, &mut &mut *words);
         self.several = several;
-        Ok(())
+        self.within_limits().inspect_err(|_| words.fill(0))
+    }
+
+    /// Says so if the work that was just done had to end early. What it has found is incomplete then.
+    pub(super) fn within_limits(&mut self) -> Result<(), MatchError> {
+        let Some(over) = self.buffers.meter.finish() else { return Ok(()) };
+        // What a search has found may be incomplete as well.
+        self.ways.clear();
+        Err(match over {
+            Over::Stopped => MatchError::Stopped,
+            Over::Steps => MatchError::TooManySteps {
+                steps: self.bound.program().limits().mask_steps,
+                rule: self.rule().into(),
+            },
+        })
     }
 
     /// The mask by reference: the same words as [`Self::fill_mask`] writes, and quicker, because they are not copied where they
     /// lie ready, and otherwise only changed where they differ from the mask before.
-    pub fn mask_words(&mut self) -> &[u32] {
+    pub fn mask_words(&mut self) -> Result<&[u32], MatchError> {
         let mut shown = self.shown.take().unwrap_or_default();
         let mut several = core::mem::take(&mut self.several);
         several.clear();
@@ -44,12 +59,18 @@ impl Matcher {
             self.correct(&several, accepting, in_time, &mut *shown);
         }
         self.several = several;
-        self.shown.insert(shown).words()
+        if let Err(error) = self.within_limits() {
+            // The row holds half a mask, which the next one must not be built on.
+            self.shown = None;
+            return Err(error);
+        }
+        Ok(self.shown.insert(shown).words())
     }
 
     /// Hands the parts of the mask to a sink. Returns whether the text may end, and what can be finished in time, if there is a budget.
     fn parts(&mut self, sink: &mut dyn Sink) -> (bool, Option<Vec<u32>>) {
         let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        self.start_meter();
         let accepting = self.gather_threads();
         let current = core::mem::take(&mut self.current);
         let mut masker = Masker {
@@ -128,10 +149,16 @@ impl Matcher {
     }
 
     /// The mask, kept by the matcher until it changes.
-    pub fn mask(&mut self) -> &TokenMask {
+    pub fn mask(&mut self) -> Result<&TokenMask, MatchError> {
         let size = self.bound.vocabulary().size();
-        let mask = TokenMask::from_words(self.mask_words(), size);
-        self.mask.insert(mask)
+        let mask = TokenMask::from_words(self.mask_words()?, size);
+        Ok(self.mask.insert(mask))
+    }
+
+    /// Work begins that has a limit of its own. What others are compared with may take as long as it needs.
+    pub(super) fn start_meter(&mut self) {
+        let steps = self.bound.program().limits().mask_steps;
+        self.buffers.meter.start(if self.way == Way::Plain { u64::MAX } else { steps });
     }
 }
 
@@ -203,14 +230,24 @@ impl Sink for Fill<'_> {
     }
 }
 
-/// Fills the masks of many matchers at once, in parallel. `masks` holds one row of `stride` words for each.
-pub fn fill_masks(matchers: &mut [Matcher], masks: &mut [u32], stride: usize) -> Result<(), MatchError> {
+/// Fills the masks of many matchers at once, in parallel. `masks` holds one row of `stride` words for each. An error concerns one matcher: the rows
+/// of all others are filled all the same, and its own is cleared. The first error is returned, with the number of its row.
+pub fn fill_masks(
+    matchers: &mut [Matcher],
+    masks: &mut [u32],
+    stride: usize,
+) -> Result<(), (usize, MatchError)> {
     use rayon::prelude::*;
     if masks.len() < matchers.len() * stride {
-        return Err(MatchError::MaskTooShort { words: matchers.len() * stride });
+        let row = masks.len() / stride.max(1);
+        return Err((row, MatchError::MaskTooShort { words: matchers.len() * stride }));
     }
-    matchers
-        .par_iter_mut()
-        .zip(masks.par_chunks_mut(stride.max(1)))
-        .try_for_each(|(matcher, row)| matcher.fill_mask(row))
+    let fill = |(at, (matcher, row)): (usize, (&mut Matcher, &mut [u32]))| {
+        matcher.fill_mask(row).err().map(|error| {
+            row.fill(0);
+            (at, error)
+        })
+    };
+    let rows = matchers.par_iter_mut().zip(masks.par_chunks_mut(stride.max(1))).enumerate();
+    rows.filter_map(fill).min_by_key(|(at, _)| *at).map_or(Ok(()), Err)
 }

@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 use super::stack::{Arena, BOTTOM, Frame, Resume, Top};
 use super::step::{NETWORK, Thread};
 use crate::bind::{BoundProgram, NEVER};
+use crate::count::{Count, UNBOUNDED, Window, Windows};
 use crate::program::{NetState, Program};
 
 /// Later than every token.
@@ -55,15 +56,19 @@ impl Gauge<'_> {
     /// The tokens that a thread needs where it stands.
     pub(crate) fn needs(&mut self, thread: &Thread) -> i64 {
         if thread.leaf != NETWORK {
-            let leaf = self.bound.ahead().leaf(self.program(), thread.leaf, thread.state, thread.count);
-            return tokens(leaf);
+            let needs = |count| self.bound.ahead().leaf(self.program(), thread.leaf, thread.state, count);
+            return counts(self.program(), thread.leaf, thread.count)
+                .map(|count| tokens(needs(count)))
+                .min()
+                .unwrap_or(ENDLESS);
         }
         if thread.state == 0 { 0 } else { self.state(NetState::from_raw(thread.state)) }
     }
 
     /// The same for every place in a leaf that has come so far; [`ENDLESS`] if that is not known.
-    pub(crate) fn needs_at_most(&self, leaf: u32, count: u32) -> i64 {
-        tokens(self.bound.ahead().farthest(self.program(), leaf, count))
+    pub(crate) fn needs_at_most(&self, leaf: u32, count: Count) -> i64 {
+        let most = |count| self.bound.ahead().farthest(self.program(), leaf, count);
+        counts(self.program(), leaf, count).map(|count| tokens(most(count))).min().unwrap_or(ENDLESS)
     }
 
     fn state(&mut self, state: NetState) -> i64 {
@@ -76,7 +81,7 @@ impl Gauge<'_> {
             Resume::At(state) => Bound::Needs(self.state(state)),
             Resume::Loop { index, rounds } => {
                 let counted = self.program().counted(index);
-                let left = counted.min.saturating_sub(rounds.saturating_add(1));
+                let left = self.program().counts().need(rounds, counted.bounds());
                 Bound::Needs(tokens(self.bound.ahead().rounds(counted.body, left)))
             }
             Resume::Scope { .. } => Bound::Needs(0),
@@ -144,6 +149,21 @@ impl Gauge<'_> {
         }
         known.get(&stack).copied().unwrap_or(-ENDLESS)
     }
+}
+
+/// Numbers of units, each with a part of the windows that a count leaves, so that something is known of all of them.
+fn counts(program: &Program, leaf: u32, count: Count) -> impl Iterator<Item = u32> {
+    let bounds = program.leaf(leaf).bounds();
+    let windows = match count.single() {
+        Some(_) => Windows::new(),
+        None => program.counts().windows(count, bounds),
+    };
+    // The window of the fewest units that leave no more room than there is, and the one of those that need no less.
+    let parts = windows.into_iter().flat_map(move |Window { need, room }| {
+        let by_room = if bounds.max == UNBOUNDED { 0 } else { bounds.max - room.min(bounds.max) };
+        [by_room, by_room.max(bounds.min.saturating_sub(need))]
+    });
+    count.single().into_iter().chain(parts)
 }
 
 fn tokens(distance: u32) -> i64 {

@@ -55,6 +55,12 @@ impl Matcher {
         }
     }
 
+    /// The innermost rule with a name in which the text stands.
+    pub(super) fn rule(&self) -> String {
+        let rules = self.threads().iter().flat_map(|thread| self.describe(thread).rules);
+        rules.into_iter().find(|rule| rule != "?").unwrap_or_else(|| "?".to_owned())
+    }
+
     fn describe(&self, thread: &step::Thread) -> ThreadInfo {
         let program = self.bound.program();
         let mut rules = Vec::new();
@@ -65,7 +71,7 @@ impl Matcher {
             }
         } else if let Leaf::Window { min, max, .. } = program.leaf(thread.leaf) {
             let bound = (*max != u32::MAX).then_some(*max);
-            units = (*min > 0 || bound.is_some()).then_some((thread.count, *min, bound));
+            units = (*min > 0 || bound.is_some()).then_some((thread.count.shown(), *min, bound));
         }
         let mut stack = thread.stack;
         while rules.len() < SHOWN {

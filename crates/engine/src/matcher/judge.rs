@@ -8,15 +8,17 @@
 //! leaf there are too many tokens for that; but they lead to states of the same leaf, and what the worst of
 //! them needs is known. Only when even that is too much are they read one by one.
 
+use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::gauge::{Below, Bound, ENDLESS, Gauge};
-use super::mask::{Masker, frame_key, state_key};
+use super::mask::{Masker, frame_key, remember_looks, state_key};
 use super::stack::{Frame, Top};
 use super::step::{NETWORK, Thread, count_step, settled};
 use super::walk::{Line, LineStacks, Spot, Walk};
 use crate::bind::{Answer, Tokens, set_bits};
+use crate::count::{Bounds, Window};
 use crate::leaf::{Automaton, Leaf};
 use crate::program::{NetState, Place};
 
@@ -73,15 +75,13 @@ impl<'j> Judge<'j> {
                     work.extend(members.iter().map(|member| (*member, needs, latest)));
                     continue;
                 }
-                Spot::OnLine { level, frames, below } => {
-                    let passed: i64 = frames[..level].iter().map(|frame| self.needs_of(*frame)).sum();
+                Spot::OnLine { level, below } => {
+                    // Where stacks fork there are several ways to a node.
+                    let passed = (!line.is_forked()).then(|| {
+                        line.frames_above(level).iter().map(|(frame, _)| self.needs_of(*frame)).sum()
+                    });
                     let latest_below = self.latest_of(below);
-                    best = best.or(self.at(needs, latest, latest_below, Some(passed)));
-                    continue;
-                }
-                Spot::OfMatcher(stack) => {
-                    let latest_below = self.latest_of(stack);
-                    best = best.or(self.at(needs, latest, latest_below, None));
+                    best = best.or(self.at(needs, latest, latest_below, passed));
                     continue;
                 }
             };
@@ -168,42 +168,32 @@ impl Masker<'_> {
     /// By how many tokens the end moves away from a thread by one token, at most.
     pub(crate) fn growth(&mut self, thread: Thread, judge: &mut Judge<'_>) -> i64 {
         let memo = self.bound.growth();
-        let mut key = state_key(self.bound, &thread);
         let mut stack = thread.stack;
-        let mut found = memo.find(&key);
+        let mut found = memo.find(&state_key(self.bound, &thread));
         while let Some(node) = found {
-            match memo.answer(node) {
+            let look = match memo.answer(node) {
                 Answer::Growth(growth) => return *growth,
-                Answer::Look => {}
+                Answer::Look(look) => look,
                 Answer::Mask(..) | Answer::Less(_) => return ENDLESS,
-            }
+            };
             let Top::Frame(frame, below) = self.arena.top(stack) else { return ENDLESS };
             stack = below;
-            found = memo.find(&frame_key(self.bound, node, frame));
+            found = memo.find(&frame_key(self.bound, node, frame, look.enough()));
         }
         self.judge(thread, judge);
         let growth = judge.growth;
-        if self.scratch.line.forked {
+        if self.scratch.line.is_forked() || self.buffers.meter.over().is_some() {
             return ENDLESS;
         }
-        for &frame in self.scratch.line.looked() {
-            let node = memo.insert(key, Answer::Look);
-            key = frame_key(self.bound, node, frame);
-        }
+        let key = remember_looks(self.bound, memo, &thread, &self.scratch.line);
         memo.insert(key, Answer::Growth(growth));
         growth
     }
 
     /// Judges every token of a thread's mask.
     pub(crate) fn judge(&mut self, thread: Thread, judge: &mut Judge<'_>) {
-        self.scratch.line.start(&[], thread.stack);
+        self.start_line(thread.stack);
         self.judge_items(Thread { stack: Line::TOP, ..thread }, judge);
-        if self.scratch.line.forked {
-            self.scratch.line.start(&[], thread.stack);
-            self.judge_items(Thread { stack: Line::of_matcher(thread.stack), ..thread }, judge);
-            // Whoever asks for the growth must know that it was not on the line.
-            self.scratch.line.forked = true;
-        }
     }
 
     fn judge_items(&mut self, thread: Thread, judge: &mut Judge<'_>) {
@@ -238,17 +228,30 @@ impl Masker<'_> {
             self.scratch.work = behind;
             return self.judge_walk(item, judge);
         }
-        let (need, room) = match self.bound.program().leaf(leaf) {
-            Leaf::Window { automaton, min, max } => {
-                if !is_bulk {
-                    self.judge_inner(item, automaton, *min..*max, judge);
-                }
-                (min.saturating_sub(item.count), max - item.count.min(*max))
-            }
-            Leaf::Text(_) => (0, u32::MAX),
-        };
+        let bounds = self.bound.program().leaf(leaf).bounds();
+        if !is_bulk && let Leaf::Window { automaton, .. } = self.bound.program().leaf(leaf) {
+            self.judge_inner(item, automaton, bounds, judge);
+        }
+        for Window { need, room } in self.bound.program().counts().windows(item.count, bounds) {
+            self.judge_window(leaf, state, (need, room), follow, &behind, is_bulk.then_some(verdict), judge);
+        }
+        self.scratch.work = behind;
+    }
+
+    /// Judges what tokens do in a leaf that may go on for so many units; those inside of it all at once, if there is a verdict for them.
+    #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
+    fn judge_window(
+        &mut self,
+        leaf: u32,
+        state: u32,
+        (need, room): (u32, u32),
+        follow: ByteSet,
+        behind: &[Thread],
+        inside: Option<Verdict>,
+        judge: &mut Judge<'_>,
+    ) {
         let entry = self.bound.entry(leaf, state, room);
-        if is_bulk {
+        if let Some(verdict) = inside {
             let bytes = self.bound.library().bytes();
             judge.settle(verdict, |words| {
                 match entry.inner(room, bytes) {
@@ -263,21 +266,14 @@ impl Masker<'_> {
         let exits = &entry.exits;
         let trie = self.bound.vocabulary().trie();
         for byte in follow.intersection(*exits.bytes()).iter() {
-            for rests in exits.rests(byte, need, room, trie) {
-                self.with_walk(judge, |walker, walk| walker.walk(walk, &rests.trie, rests.number, &behind));
-            }
+            self.with_walk(judge, |walker, walk| {
+                walker.walk_rests(walk, exits, byte, need..=room, trie, 0, behind);
+            });
         }
-        self.scratch.work = behind;
     }
 
     /// Reads the tokens that stay inside a leaf, one by one.
-    fn judge_inner(
-        &mut self,
-        item: Thread,
-        automaton: &Automaton,
-        window: core::ops::Range<u32>,
-        judge: &mut Judge<'_>,
-    ) {
+    fn judge_inner(&mut self, item: Thread, automaton: &Automaton, bounds: Bounds, judge: &mut Judge<'_>) {
         let trie = self.bound.vocabulary().trie();
         // All of them have the same stack.
         let behind = judge.verdict(0, item.stack, &self.scratch.line);
@@ -285,7 +281,7 @@ impl Masker<'_> {
         while let Some((node, state, count)) = work.pop() {
             for child in trie.children(node) {
                 let step = automaton.step(state, trie.byte(child));
-                let Some(count) = count_step(automaton, step, count, window.start, window.end) else {
+                let Some(count) = count_step(self.bound.program(), automaton, step, count, bounds) else {
                     continue;
                 };
                 let thread = Thread { state: step.target(), count, ..item };
@@ -340,6 +336,7 @@ impl Masker<'_> {
             buffers: self.buffers,
             found: &mut found,
             shortcuts: false,
+            sets: true,
             judge: Some(&mut judged),
         };
         walk_with(&mut self.scratch.walker, &mut walk);

@@ -15,12 +15,14 @@ use core::ops::RangeInclusive;
 use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
+use smallvec::SmallVec;
 
-use super::stack::{Arena, Frame, Top};
+use super::stack::{Arena, Frame, Resume, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, leave, live, settled};
 use super::walk::{Line, LineStacks, Walk, Walker, completion_nodes};
-use crate::bind::{Answer, BoundProgram, Key, Library, MANY, Part, Tokens, Words, bitset};
+use crate::bind::{Answer, BoundProgram, Key, Library, Look, MANY, Memo, Part, Tokens, Words};
 use crate::compile::network::Callee;
+use crate::count::{Bounds, Count, Window};
 use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
 use crate::program::{NetState, Place, Program};
 
@@ -30,7 +32,8 @@ pub enum Way {
     /// By the cheapest way, remembering the result.
     #[default]
     Fast,
-    /// By walking the vocabulary's trie, remembering nothing. Slow; it is what `Fast` is compared with.
+    /// By walking the vocabulary's trie thread by thread, remembering nothing, and without merging parses that have the same future. Slow; it is what
+    /// `Fast` is compared with.
     Plain,
 }
 
@@ -44,7 +47,6 @@ pub(crate) struct MaskBuffers {
     pub(crate) items: Vec<Thread>,
     /// What has yet to be expanded, and later what stands behind a leaf.
     pub(crate) work: Vec<Thread>,
-    path: Vec<Frame>,
 }
 
 /// Everything that computing a mask needs, borrowed from the matcher.
@@ -78,78 +80,69 @@ impl Masker<'_> {
         self.look_up(thread, &[], sink);
     }
 
+    /// Starts a line on a stack.
+    pub(crate) fn start_line(&mut self, stack: u32) {
+        self.scratch.line.start(stack, self.arena.merges());
+        self.scratch.walker.start();
+    }
+
     /// From the memo, or computed.
     fn look_up(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
-        let key = state_key(self.bound, &thread);
-        let mut path = core::mem::take(&mut self.scratch.path);
-        path.clear();
-        match self.bound.memo().find(&key) {
-            Some(node) => self.follow(thread, node, &mut path, less, sink),
-            None => self.compute(thread, &path, thread.stack, less, sink),
+        let bound = self.bound;
+        let Some(mut node) = bound.memo().find(&state_key(bound, &thread)) else {
+            return self.compute(thread, less, sink);
+        };
+        // PERF: without forks, frames are looked at one after the other, and no line is needed to number them.
+        let mut stack = thread.stack;
+        while let Answer::Look(look) = bound.memo().answer(node) {
+            let Top::Frame(frame, below) = self.arena.top(stack) else {
+                return self.look_up_forked(thread, less, sink);
+            };
+            stack = below;
+            match bound.memo().find(&frame_key(bound, node, frame, look.enough())) {
+                Some(found) => node = found,
+                None => return self.compute(thread, less, sink),
+            }
         }
-        self.scratch.path = path;
+        hand_over(bound, node, less, sink);
+    }
+
+    /// The same where stacks fork.
+    fn look_up_forked(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
+        let bound = self.bound;
+        let line = &mut self.scratch.line;
+        line.start(thread.stack, self.arena.merges());
+        let mut found = bound.memo().find(&state_key(bound, &thread));
+        while let Some(node) = found {
+            let Answer::Look(look) = bound.memo().answer(node) else {
+                return hand_over(bound, node, less, sink);
+            };
+            line.look_at(look.node, self.arena);
+            found = bound.memo().find(&look_key(bound, node, line, line.looks() - 1, look.enough()));
+        }
+        self.compute(thread, less, sink);
     }
 
     /// The same by the plain walk over the whole trie, for comparison.
     pub(crate) fn plain(&mut self, thread: Thread, sink: &mut dyn Sink) {
         let mut found = Vec::new();
-        self.scratch.line.start(&[], thread.stack);
-        self.walk_item(Thread { stack: Line::of_matcher(thread.stack), ..thread }, false, &mut found);
+        self.start_line(thread.stack);
+        self.walk_item(Thread { stack: Line::TOP, ..thread }, false, &mut found);
         sink.part(self.bound.library(), None, &Part::List(found.into()), &[], &[]);
     }
 
-    /// Goes down the memo along the stack, and computes where it knows no further.
-    fn follow(
-        &mut self,
-        thread: Thread,
-        mut node: u32,
-        path: &mut Vec<Frame>,
-        less: &[Words],
-        sink: &mut dyn Sink,
-    ) {
-        let bound = self.bound;
-        let mut stack = thread.stack;
-        while let Answer::Look = bound.memo().answer(node) {
-            let Top::Frame(frame, below) = self.arena.top(stack) else {
-                return self.compute_forked(thread, less, sink);
-            };
-            path.push(frame);
-            stack = below;
-            match bound.memo().find(&frame_key(bound, node, frame)) {
-                Some(found) => node = found,
-                None => return self.compute(thread, path, stack, less, sink),
-            }
-        }
-        if let Answer::Mask(part, several) = bound.memo().answer(node) {
-            sink.part(bound.library(), Some(node), part, several, less);
-        }
-    }
-
-    /// Computes a mask, remembers it, and hands it over. `path` holds the frames that are known to matter.
-    fn compute(&mut self, thread: Thread, path: &[Frame], stack: u32, less: &[Words], sink: &mut dyn Sink) {
-        self.scratch.line.start(path, stack);
+    /// Computes a mask, remembers it, and hands it over.
+    fn compute(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
+        self.start_line(thread.stack);
         let part = self.part(Thread { stack: Line::TOP, ..thread });
-        if self.scratch.line.forked {
-            return self.compute_forked(thread, less, sink);
+        if self.buffers.meter.over().is_some() {
+            return;
         }
         let bound = self.bound;
         let several = several(bound, &thread, &part);
-        let mut key = state_key(bound, &thread);
-        for &frame in self.scratch.line.looked() {
-            let node = bound.memo().insert(key, Answer::Look);
-            key = frame_key(bound, node, frame);
-        }
+        let key = remember_looks(bound, bound.memo(), &thread, &self.scratch.line);
         let node = bound.memo().insert(key, Answer::Mask(part, several));
-        if let Answer::Mask(part, several) = bound.memo().answer(node) {
-            sink.part(bound.library(), Some(node), part, several, less);
-        }
-    }
-
-    /// Computes the mask of a thread whose stack forks.
-    fn compute_forked(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
-        self.scratch.line.start(&[], thread.stack);
-        let part = self.part(Thread { stack: Line::of_matcher(thread.stack), ..thread });
-        sink.part(self.bound.library(), None, &part, &several(self.bound, &thread, &part), less);
+        hand_over(bound, node, less, sink);
     }
 
     /// The mask of a thread on the line, without what it may return to before the next byte.
@@ -184,31 +177,31 @@ impl Masker<'_> {
             }
             if let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) {
                 for call in &cell.calls {
-                    use super::stack::Stacks;
                     let stack = if call.tail {
                         thread.stack
                     } else {
-                        stacks.push(Frame::at(program.returning(call)), thread.stack)
+                        stacks.push(program, Frame::at(program.returning(call)), thread.stack)
                     };
                     work.push(match call.callee {
                         Callee::Leaf(leaf) => {
-                            Thread { leaf, state: program.leaf(leaf).start(), count: 0, stack }
+                            Thread { leaf, state: program.leaf(leaf).start(), count: Count::ZERO, stack }
                         }
                         Callee::Machine(machine) => Thread::network(program.start(machine), stack),
                         Callee::Loop(index) => {
-                            let stack = stacks.push(Frame::counted(index, 0), stack);
-                            Thread::network(program.start(program.counted(index).body), stack)
+                            let counted = program.counted(index);
+                            let frame = Frame::counted(index, Count::first(counted.bounds()));
+                            Thread::network(program.start(counted.body), stacks.push(program, frame, stack))
                         }
                         Callee::Scope(index) => {
                             let scope = program.scope(index);
                             let register = stacks.fresh(scope);
-                            let stack = stacks.push(Frame::scope(index, register), stack);
+                            let stack = stacks.push(program, Frame::scope(index, register), stack);
                             Thread::network(program.start(scope.body), stack)
                         }
                         Callee::Limit(index) => {
                             let limit = program.limit(index);
                             let deadline = stacks.token().saturating_add(limit.tokens);
-                            let stack = stacks.push(Frame::limit(index, deadline), stack);
+                            let stack = stacks.push(program, Frame::limit(index, deadline), stack);
                             Thread::network(program.start(limit.body), stack)
                         }
                         Callee::Check => continue,
@@ -231,9 +224,10 @@ impl Masker<'_> {
                     self.scratch.work = behind;
                     return self.walk_item(item, true, found);
                 }
-                let need = min.saturating_sub(item.count);
-                let room = max - item.count.min(*max);
-                self.leaf_item(item.leaf, item.state, need..=room, follow, &behind, bases, found);
+                let bounds = Bounds { min: *min, max: *max };
+                for Window { need, room } in program.counts().windows(item.count, bounds) {
+                    self.leaf_item(item.leaf, item.state, need..=room, follow, &behind, bases, found);
+                }
                 self.scratch.work = behind;
             }
             Leaf::Text(text) if text.is_except() => {
@@ -300,12 +294,18 @@ impl Masker<'_> {
             return;
         }
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk =
-            Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts: true, judge: None };
+        let mut walk = Walk {
+            bound,
+            stacks: &mut stacks,
+            buffers: self.buffers,
+            found,
+            shortcuts: true,
+            sets: true,
+            judge: None,
+        };
         for byte in follow.intersection(*exits.bytes()).iter() {
-            for rests in exits.rests(byte, need, room, vocabulary.trie()) {
-                self.scratch.walker.walk(&mut walk, &rests.trie, rests.number, behind);
-            }
+            let trie = vocabulary.trie();
+            self.scratch.walker.walk_rests(&mut walk, exits, byte, need..=room, trie, 0, behind);
         }
     }
 
@@ -318,8 +318,15 @@ impl Masker<'_> {
         let program = &**bound.program();
         let trie = bound.vocabulary().trie();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk =
-            Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts: true, judge: None };
+        let mut walk = Walk {
+            bound,
+            stacks: &mut stacks,
+            buffers: self.buffers,
+            found,
+            shortcuts: true,
+            sets: true,
+            judge: None,
+        };
         match program.place(NetState::from_raw(item.state)) {
             Place::Node { .. } => self.scratch.walker.walk(&mut walk, trie, 0, &[item]),
             Place::Cell(cell) => {
@@ -336,12 +343,25 @@ impl Masker<'_> {
         }
     }
 
+    /// The walk over the whole trie, by sets of threads or, if it is plain, thread by thread.
     fn walk_item(&mut self, item: Thread, shortcuts: bool, found: &mut Vec<u32>) {
         let bound = self.bound;
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk =
-            Walk { bound, stacks: &mut stacks, buffers: self.buffers, found, shortcuts, judge: None };
-        self.scratch.walker.walk(&mut walk, bound.vocabulary().trie(), 0, &[item]);
+        let mut walk = Walk {
+            bound,
+            stacks: &mut stacks,
+            buffers: self.buffers,
+            found,
+            shortcuts,
+            sets: shortcuts,
+            judge: None,
+        };
+        let trie = bound.vocabulary().trie();
+        if shortcuts {
+            self.scratch.walker.walk_long(&mut walk, trie, &[item]);
+        } else {
+            self.scratch.walker.walk(&mut walk, trie, 0, &[item]);
+        }
     }
 }
 
@@ -355,7 +375,7 @@ fn completions_of<'b>(bound: &'b BoundProgram, text: &Text, thread: &Thread) -> 
     });
     match memo.answer(node) {
         Answer::Less(less) => less,
-        Answer::Mask(..) | Answer::Growth(_) | Answer::Look => &[],
+        Answer::Mask(..) | Answer::Growth(_) | Answer::Look(_) => &[],
     }
 }
 
@@ -416,21 +436,28 @@ fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
     match bases.drain(..).reduce(|a, b| library.union(&a, &b)) {
         Some(base) if found.len() < FOLDED => Part::Shared { base, more: found.into() },
         Some(base) => Part::Shared { base: library.with_more(&base, found), more: Box::default() },
-        None if found.len() >= MANY * 4 => {
-            Part::Shared { base: bitset(found, library.vocabulary().size()), more: Box::default() }
-        }
+        None if found.len() >= MANY * 4 => Part::Shared { base: library.bitset(found), more: Box::default() },
         None => Part::List(found.into()),
+    }
+}
+
+/// Hands a remembered mask over.
+fn hand_over(bound: &BoundProgram, node: u32, less: &[Words], sink: &mut dyn Sink) {
+    if let Answer::Mask(part, several) = bound.memo().answer(node) {
+        sink.part(bound.library(), Some(node), part, several, less);
     }
 }
 
 /// What a mask depends on, first of all: the state, and its counters as far as a token can see.
 pub(crate) fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
     let what = u64::from(thread.leaf) << 32 | u64::from(thread.state);
+    let program = bound.program();
     let counters = match thread.leaf {
         NETWORK => 0,
-        leaf => match bound.program().leaf(leaf) {
+        leaf => match program.leaf(leaf) {
             Leaf::Window { automaton, min, max } => {
-                counters(bound.horizon() + automaton.longest_tail(), *min, *max, thread.count)
+                let far = bound.horizon() + automaton.longest_tail() + 1;
+                program.counts().view(thread.count, Bounds { min: *min, max: *max }, far)
             }
             Leaf::Text(_) => 0,
         },
@@ -438,23 +465,52 @@ pub(crate) fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
     Key { above: 0, what, counters }
 }
 
-pub(crate) fn frame_key(bound: &BoundProgram, above: u32, frame: Frame) -> Key {
-    let counters = match frame.resume() {
-        super::stack::Resume::Loop { index, rounds } => {
-            let counted = bound.program().counted(index);
-            counters(bound.horizon(), counted.min, counted.max, rounds)
-        }
-        // What was seen is not for a remembered mask to know; whether the scope may close is.
-        super::stack::Resume::Scope { register, .. } => u64::from(register.may_close()),
-        _ => 0,
-    };
-    Key { above, what: u64::from(frame.raw), counters }
+/// Remembers what was looked at on the way to an answer. Returns the key of the answer.
+pub(crate) fn remember_looks(bound: &BoundProgram, memo: &Memo, thread: &Thread, line: &Line) -> Key {
+    let mut key = state_key(bound, thread);
+    for at in 0..line.looks() {
+        let node = memo.insert(key, Answer::Look(Look::at(line.look(at).0)));
+        let enough = match memo.answer(node) {
+            Answer::Look(look) => look.needs(line.room_needed(bound.program(), at)),
+            _ => 0,
+        };
+        key = look_key(bound, node, line, at, enough);
+    }
+    key
 }
 
-/// A counter as a single token sees it: what is missing, and what is left, up to the horizon.
-fn counters(horizon: u32, min: u32, max: u32, count: u32) -> u64 {
-    let far = horizon + 1;
-    let need = min.saturating_sub(count).min(far);
-    let room = max.saturating_sub(count).min(far);
-    u64::from(need) << 32 | u64::from(room)
+/// What a mask depends on next: the frames of a node that was looked at. If it is a counted repetition, any room from `enough` on is the same.
+fn look_key(bound: &BoundProgram, above: u32, line: &Line, at: usize, enough: u32) -> Key {
+    let (node, frames) = line.look(at);
+    match *frames {
+        // Without forks, nodes are numbered from the top down.
+        [(frame, below)] if below == node + 1 && node as usize == at => {
+            frame_key(bound, above, frame, enough)
+        }
+        _ => {
+            let words = |&(frame, below): &(Frame, u32)| {
+                [u64::from(frame.raw) << 32 | u64::from(below), frame_counters(bound, frame, u32::MAX)]
+            };
+            let frames: SmallVec<[u64; 8]> = frames.iter().flat_map(words).collect();
+            Key { above, what: 1 << 63 | u64::from(bound.memo().forks(&frames)), counters: 0 }
+        }
+    }
+}
+
+pub(crate) fn frame_key(bound: &BoundProgram, above: u32, frame: Frame, enough: u32) -> Key {
+    Key { above, what: u64::from(frame.raw), counters: frame_counters(bound, frame, enough) }
+}
+
+/// What a frame counts, as far as a token can see; any room from `enough` on is the same.
+fn frame_counters(bound: &BoundProgram, frame: Frame, enough: u32) -> u64 {
+    match frame.resume() {
+        Resume::Loop { index, rounds } => {
+            let program = bound.program();
+            let bounds = program.counted(index).bounds();
+            program.counts().view_of_room(rounds, bounds, bound.horizon() + 1, enough)
+        }
+        // What was seen is not for a remembered mask to know; whether the scope may close is.
+        Resume::Scope { register, .. } => u64::from(register.may_close()),
+        _ => 0,
+    }
 }

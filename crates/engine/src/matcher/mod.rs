@@ -16,7 +16,9 @@ mod gauge;
 mod info;
 mod judge;
 mod mask;
+mod meter;
 mod register;
+mod sets;
 mod shown;
 mod stack;
 mod step;
@@ -40,7 +42,7 @@ pub use self::mask::Way;
 use self::register::{Registers, Remembering};
 use self::shown::Shown;
 use self::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
-pub(crate) use self::step::count_step;
+pub(crate) use self::step::count_one;
 use self::step::{Buffers, Thread};
 use crate::bind::BoundProgram;
 
@@ -119,6 +121,15 @@ pub enum MatchError {
     },
     /// The text is so ambiguous that following all its readings passes a limit.
     TooAmbiguous,
+    /// The mask, or taking the token, needs more steps than [`Limits::mask_steps`](crate::Limits::mask_steps).
+    TooManySteps {
+        /// The limit.
+        steps: u64,
+        /// The rule of the grammar in which the text stands.
+        rule: Box<str>,
+    },
+    /// The work was told to stop, by the [stop token](maskwright_automata::Stop) of the thread.
+    Stopped,
     /// The grammar allows it, but then the text, or a limited part of it, could not be completed in time.
     OutOfTokens,
     /// Another engine behind the same interface gave up, for this reason. It cannot go on.
@@ -142,6 +153,12 @@ impl fmt::Display for MatchError {
             Self::TooAmbiguous => {
                 f.write_str("the text has too many readings under this grammar; make it less ambiguous")
             }
+            Self::TooManySteps { steps, rule } => write!(
+                f,
+                "more than {steps} steps are needed here, in rule `{rule}`: the constraint has too many readings; \
+                 make repetitions and alternatives in it less ambiguous, or raise the limit `mask_steps`"
+            ),
+            Self::Stopped => f.write_str("the work was told to stop"),
             Self::OutOfTokens => {
                 f.write_str("not allowed here: too few tokens would be left to complete the text")
             }
@@ -208,6 +225,7 @@ impl Matcher {
     /// How masks are computed; only tests and benchmarks want anything but the default.
     pub fn set_way(&mut self, way: Way) {
         self.way = way;
+        self.arena.set_merging(way == Way::Fast);
     }
 
     /// The constraint that is matched.
@@ -228,7 +246,7 @@ impl Matcher {
         self.registers.truncate(register::Mark::default());
         self.ways.clear();
         let program = self.bound.program();
-        let stack = self.arena.push(Frame::FINISH, BOTTOM);
+        let stack = self.arena.push(program, Frame::FINISH, BOTTOM);
         self.trail.push(Thread::network(program.start(0), stack));
         let mark = self.arena.mark();
         let registers = self.registers.mark();

@@ -221,8 +221,8 @@ impl<'m> Remembering<'m> {
 
 impl Stacks for Remembering<'_> {
     #[inline]
-    fn push(&mut self, frame: Frame, below: u32) -> u32 {
-        self.arena.push(frame, below)
+    fn push(&mut self, program: &Program, frame: Frame, below: u32) -> u32 {
+        self.arena.push(program, frame, below)
     }
 
     #[inline]
@@ -234,8 +234,20 @@ impl Stacks for Remembering<'_> {
         self.arena.token
     }
 
-    fn union(&mut self, a: u32, b: u32) -> u32 {
-        self.arena.union(a, b)
+    fn union(&mut self, program: &Program, a: u32, b: u32) -> u32 {
+        self.arena.union(program, a, b)
+    }
+
+    fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {
+        self.arena.covers(program, outer, inner)
+    }
+
+    fn merges(&self) -> bool {
+        self.arena.merges()
+    }
+
+    fn effort(&mut self) -> u32 {
+        self.arena.effort()
     }
 
     fn check(&mut self, stack: u32, when: When, out: &mut Vec<u32>) {
@@ -279,8 +291,10 @@ impl Remembering<'_> {
                     }
                 };
                 if let Some(frame) = renewed {
-                    let bottom = self.arena.push(frame, below);
-                    out.push(above.iter().rev().fold(bottom, |stack, frame| self.arena.push(*frame, stack)));
+                    let program = self.program;
+                    let bottom = self.arena.push(program, frame, below);
+                    let push = |stack, frame: &Frame| self.arena.push(program, *frame, stack);
+                    out.push(above.iter().rev().fold(bottom, push));
                 }
             }
         }

@@ -3,21 +3,40 @@
 //! A stack is a number: 0 is the bottom, every other number a node with a frame and the stack below. Stacks are never
 //! changed, so threads, history and forks share them. When two threads come to the same state with different
 //! stacks, they become one thread on the *union* of the two – this is the graph-structured stack of generalised
-//! parsers, and what keeps ambiguous grammars polynomial.
+//! parsers.
 //!
 //! ```text
 //!   union ─┬─▶ (after x) ─▶ (after list) ─▶ bottom
 //!          └─▶ (after y) ──────▲
 //! ```
+//!
+//! # Merging by future
+//! A matcher recognises; it builds no tree. So stacks behind which the same texts follow are the same stack, whatever led to them.
+//! Four rules keep stacks small, each of them exact:
+//!
+//! | rule | |
+//! |---|---|
+//! | equal frames share what is below, if that is one stack | `A·X ∪ A·Y = A·(X ∪ Y)` |
+//! | counts are sets ([`crate::count`]) | `loop(1)·X ∪ loop(2)·X = loop({1, 2})·X` |
+//! | a frame that may end at once covers what is below it | `A·X ∪ X = A·X` |
+//! | a frame that repeats itself is there once ([`Program::repeats_itself`]) | `A·A·X = A·X` |
+//!
+//! By the last, `e ::= e "+" e | num` has one stack however long the sum is: after an operand, `("+" e)*` twice is `("+" e)*`.
+//! [`Arena::set_merging`] switches the rules off, for comparison.
+//!
+//! The first rule is not applied where `X ∪ Y` would be a new union: that would make sets of stacks deterministic, and there are grammars with
+//! exponentially many of them. Then members are only listed, as in any graph-structured stack. All merging has a bound ([`MERGE_EFFORT`]).
 
 use core::hash::BuildHasher;
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
+use smallvec::{SmallVec, smallvec};
 
 use super::register::Register;
 use crate::compile::network::Scope;
-use crate::program::{IS_LIMIT, IS_LOOP, IS_SCOPE, NetState};
+use crate::count::Count;
+use crate::program::{IS_LIMIT, IS_LOOP, IS_SCOPE, NetState, Program};
 
 /// The bottom of every stack. The only frame that stands directly on it is [`Frame::FINISH`].
 pub(crate) const BOTTOM: u32 = 0;
@@ -27,8 +46,8 @@ pub(crate) const BOTTOM: u32 = 0;
 pub(crate) struct Frame {
     /// A [`NetState`], or the number of a loop, scope or limit with [`IS_LOOP`], [`IS_SCOPE`] or [`IS_LIMIT`] set.
     pub(crate) raw: u32,
-    /// Rounds that are done, for a loop; a [`Register`], for a scope; for a limit the number of the first token that may not
-    /// belong to it any more.
+    /// The [`Count`] of rounds that were begun, for a loop; a [`Register`], for a scope; for a limit the number of the first token that may
+    /// not belong to it any more.
     pub(crate) count: u32,
 }
 
@@ -38,7 +57,7 @@ pub(crate) enum Resume {
     Finish,
     Loop {
         index: u32,
-        rounds: u32,
+        rounds: Count,
     },
     Scope {
         index: u32,
@@ -57,8 +76,8 @@ impl Frame {
         Self { raw: state.raw(), count: 0 }
     }
 
-    pub(crate) fn counted(index: u32, rounds: u32) -> Self {
-        Self { raw: index | IS_LOOP, count: rounds }
+    pub(crate) fn counted(index: u32, rounds: Count) -> Self {
+        Self { raw: index | IS_LOOP, count: rounds.raw() }
     }
 
     pub(crate) fn scope(index: u32, register: Register) -> Self {
@@ -77,7 +96,7 @@ impl Frame {
             1 if self.raw & IS_SCOPE == IS_SCOPE => {
                 Resume::Scope { index: self.raw & !IS_SCOPE, register: Register(self.count) }
             }
-            1 => Resume::Loop { index: self.raw & !IS_LOOP, rounds: self.count },
+            1 => Resume::Loop { index: self.raw & !IS_LOOP, rounds: Count::from_raw(self.count) },
             _ => Resume::Finish,
         }
     }
@@ -86,11 +105,21 @@ impl Frame {
 /// What stepping needs of stacks.
 pub(crate) trait Stacks {
     /// A stack with one more frame.
-    fn push(&mut self, frame: Frame, below: u32) -> u32;
+    fn push(&mut self, program: &Program, frame: Frame, below: u32) -> u32;
     /// Appends the top frames of a stack, each with what is below; nothing for the bottom.
     fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>);
     /// Both stacks.
-    fn union(&mut self, a: u32, b: u32) -> u32;
+    fn union(&mut self, program: &Program, a: u32, b: u32) -> u32;
+    /// Whether every text that may follow `inner` may follow `outer`, as far as that is easily seen.
+    fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool;
+    /// Whether threads and stacks with the same future are merged.
+    fn merges(&self) -> bool;
+
+    /// What unions have cost since the last call, in stacks that were looked at.
+    fn effort(&mut self) -> u32;
+
+    /// Another round of a loop on a stack begins, and leaves this room for more; or it would, if there were room for it.
+    fn counts(&mut self, _index: u32, _below: u32, _room: Option<u32>) {}
 
     /// The number of the token that is being read.
     fn token(&self) -> u32;
@@ -124,7 +153,7 @@ struct Node {
 const UNION: u32 = u32::MAX;
 
 /// The stacks of one matcher.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Arena {
     nodes: Vec<Node>,
     members: Vec<u32>,
@@ -135,10 +164,27 @@ pub(crate) struct Arena {
     /// All nodes by their content, from the first union on. Unions multiply unless equal stacks have equal numbers;
     /// without unions nothing can multiply, and looking at the recent nodes is enough.
     index: Option<HashTable<u32>>,
+    merging: bool,
+    /// What unions have cost since somebody asked.
+    effort: u32,
+}
+
+impl Default for Arena {
+    fn default() -> Self {
+        Self {
+            nodes: Vec::new(),
+            members: Vec::new(),
+            recent: 0,
+            token: 0,
+            index: None,
+            merging: true,
+            effort: 0,
+        }
+    }
 }
 
 /// A point to go back to.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     nodes: u32,
     members: u32,
@@ -159,6 +205,11 @@ impl Arena {
         if mark.members == 0 {
             self.index = None;
         }
+        self.retract(mark);
+    }
+
+    /// The same; equal stacks go on to have equal numbers.
+    fn retract(&mut self, mark: Mark) {
         if let Some(mut index) = self.index.take() {
             for at in mark.nodes as usize..self.nodes.len() {
                 let number = at as u32 + 1;
@@ -272,15 +323,14 @@ pub(crate) enum Top<'a> {
 
 impl Stacks for Arena {
     #[inline]
-    fn push(&mut self, frame: Frame, below: u32) -> u32 {
-        if self.index.is_some() {
-            return self.add(Node { frame, below });
+    fn push(&mut self, program: &Program, frame: Frame, below: u32) -> u32 {
+        if let Some(node) = self.node(below)
+            && (node.frame == frame || node.frame.raw == UNION)
+            && let Some(below) = self.absorb(program, frame, below)
+        {
+            return below;
         }
-        let recent = &self.nodes[self.recent..];
-        if let Some(at) = recent.iter().position(|node| node.below == below && node.frame == frame) {
-            return (self.recent + at) as u32 + 1;
-        }
-        self.add(Node { frame, below })
+        self.push_plain(frame, below)
     }
 
     #[inline]
@@ -292,18 +342,82 @@ impl Stacks for Arena {
         self.token
     }
 
-    fn union(&mut self, a: u32, b: u32) -> u32 {
+    fn union(&mut self, program: &Program, a: u32, b: u32) -> u32 {
         if a == b {
             return a;
         }
         let mut members: Vec<u32> = Vec::new();
         self.flatten(a, &mut members);
         self.flatten(b, &mut members);
-        self.union_of(members)
+        self.union_of(program, members)
+    }
+
+    fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {
+        self.covers_below(program, outer, inner, &mut Effort(MERGE_EFFORT))
+    }
+
+    fn merges(&self) -> bool {
+        self.merging
+    }
+
+    fn effort(&mut self) -> u32 {
+        core::mem::take(&mut self.effort)
+    }
+}
+
+/// So many stacks are looked at for one union, or for one comparison.
+const MERGE_EFFORT: u32 = 128;
+/// Of unions with more members, nobody asks whether one covers another.
+const MANY_MEMBERS: usize = 16;
+/// So many stacks are looked at below a frame that may end at once.
+const COVERED: usize = 16;
+
+/// How many more stacks may be looked at.
+struct Effort(u32);
+
+impl Effort {
+    fn spend(&mut self) -> bool {
+        let is_left = self.0 > 0;
+        self.0 = self.0.saturating_sub(1);
+        is_left
     }
 }
 
 impl Arena {
+    /// Adds a frame as it is.
+    #[inline]
+    fn push_plain(&mut self, frame: Frame, below: u32) -> u32 {
+        if self.index.is_some() {
+            return self.add(Node { frame, below });
+        }
+        let recent = &self.nodes[self.recent..];
+        if let Some(at) = recent.iter().position(|node| node.below == below && node.frame == frame) {
+            return (self.recent + at) as u32 + 1;
+        }
+        self.add(Node { frame, below })
+    }
+
+    /// `A·A·X = A·X`, if the frame is one that repeats itself.
+    #[cold]
+    fn absorb(&mut self, program: &Program, frame: Frame, below: u32) -> Option<u32> {
+        let Resume::At(state) = frame.resume() else { return None };
+        if !self.merging || !program.repeats_itself(state) {
+            return None;
+        }
+        let node = self.node(below)?;
+        if node.frame == frame {
+            return Some(below);
+        }
+        // A·(A·X ∪ Y) = A·(X ∪ Y)
+        let members = self.members(node).to_vec();
+        let same = members.iter().position(|&member| self.node(member).is_some_and(|n| n.frame == frame))?;
+        let inner = self.node(members[same])?.below;
+        let mut rest: Vec<u32> = members.iter().copied().filter(|&member| member != members[same]).collect();
+        self.flatten(inner, &mut rest);
+        let below = self.union_of(program, rest);
+        Some(self.push_plain(frame, below))
+    }
+
     /// Appends a stack, or the members of a union.
     pub(crate) fn flatten(&self, stack: u32, members: &mut Vec<u32>) {
         match self.node(stack) {
@@ -313,14 +427,19 @@ impl Arena {
     }
 
     /// All of these stacks, none of which is a union.
-    pub(crate) fn union_of(&mut self, mut members: Vec<u32>) -> u32 {
-        // Equal frames on equal stacks are one; stacks of elsewhere are told apart by their number.
-        let key = |&stack: &u32| match self.node(stack) {
-            Some(node) => (node.frame, node.below),
-            None => (Frame { raw: u32::MAX, count: stack }, stack),
-        };
-        members.sort_unstable_by_key(key);
-        members.dedup_by_key(|stack| key(stack));
+    pub(crate) fn union_of(&mut self, program: &Program, members: Vec<u32>) -> u32 {
+        let mut effort = Effort(MERGE_EFFORT);
+        let union = self.unite(program, members, &mut effort);
+        self.effort = self.effort.saturating_add(MERGE_EFFORT - effort.0);
+        union
+    }
+
+    fn unite(&mut self, program: &Program, mut members: Vec<u32>, effort: &mut Effort) -> u32 {
+        self.effort = self.effort.saturating_add(members.len() as u32);
+        self.sort(&mut members);
+        if members.len() > 1 && self.merging && effort.spend() {
+            self.merge(program, &mut members, effort);
+        }
         if let [only] = *members {
             return only;
         }
@@ -336,5 +455,199 @@ impl Arena {
             self.members.truncate(below as usize);
         }
         number
+    }
+
+    fn is_union(&self, stack: u32) -> bool {
+        self.node(stack).is_some_and(|node| node.frame.raw == UNION)
+    }
+
+    /// Sorts stacks by their frames, each once.
+    fn sort(&self, members: &mut Vec<u32>) {
+        // Equal frames on equal stacks are one; stacks of elsewhere are told apart by their number.
+        let key = |&stack: &u32| match self.node(stack) {
+            Some(node) => (node.frame, node.below),
+            None => (Frame { raw: u32::MAX, count: stack }, stack),
+        };
+        members.sort_unstable_by_key(key);
+        members.dedup_by_key(|stack| key(stack));
+    }
+
+    /// Merges sorted stacks by the rules of the [module](self).
+    fn merge(&mut self, program: &Program, members: &mut Vec<u32>, effort: &mut Effort) {
+        let raw = |arena: &Self, stack: u32| arena.node(stack).map(|node| node.frame.raw);
+        let mut merged: Vec<u32> = Vec::with_capacity(members.len());
+        let mut at = 0;
+        while at < members.len() {
+            let first = raw(self, members[at]);
+            let len = 1 + members[at + 1..]
+                .iter()
+                .take_while(|&&other| first.is_some() && raw(self, other) == first)
+                .count();
+            let group = &members[at..at + len];
+            at += len;
+            match group {
+                [only] => merged.push(*only),
+                _ => self.merge_group(program, group, effort, &mut merged),
+            }
+        }
+        if merged.len() > 1 && merged.len() <= MANY_MEMBERS {
+            self.drop_covered(program, &mut merged, effort);
+        }
+        self.sort(&mut merged);
+        *members = merged;
+    }
+
+    /// Merges stacks whose top frames are of the same place.
+    fn merge_group(&mut self, program: &Program, group: &[u32], effort: &mut Effort, merged: &mut Vec<u32>) {
+        let mut parts: Vec<(Frame, u32)> =
+            group.iter().filter_map(|&stack| self.node(stack).map(|node| (node.frame, node.below))).collect();
+        if let Some((Resume::Loop { index, .. }, _)) =
+            parts.first().map(|(frame, below)| (frame.resume(), below))
+        {
+            let bounds = program.counted(index).bounds();
+            // Counts over the same stack are one set.
+            parts.sort_unstable_by_key(|&(frame, below)| (below, frame.count));
+            parts.dedup_by(|next, kept| {
+                let is_same = next.1 == kept.1;
+                if is_same {
+                    let counts = (Count::from_raw(kept.0.count), Count::from_raw(next.0.count));
+                    kept.0.count = program.counts().union(counts.0, counts.1, bounds).raw();
+                }
+                is_same
+            });
+            parts.sort_unstable();
+        }
+        for same in parts.chunk_by(|a, b| a.0 == b.0) {
+            let frame = same[0].0;
+            if effort.0 == 0 {
+                merged.extend(same.iter().map(|&(frame, below)| self.push_plain(frame, below)));
+                continue;
+            }
+            if let &[(_, below)] = same {
+                merged.push(self.push_plain(frame, below));
+                continue;
+            }
+            let mark = self.mark();
+            let mut belows = Vec::new();
+            same.iter().for_each(|&(_, below)| self.flatten(below, &mut belows));
+            let below = self.unite(program, belows, effort);
+            if self.is_union(below) && self.mark() != mark {
+                // A union that nobody has yet is worth nothing: there would be one for every set of stacks.
+                self.retract(mark);
+                merged.extend(same.iter().map(|&(frame, below)| self.push_plain(frame, below)));
+            } else {
+                merged.push(self.push_plain(frame, below));
+            }
+        }
+    }
+
+    /// Drops stacks that others cover.
+    fn drop_covered(&self, program: &Program, stacks: &mut Vec<u32>, effort: &mut Effort) {
+        let mut at = 0;
+        while at < stacks.len() {
+            let inner = stacks[at];
+            let is_covered = |&outer: &u32| {
+                let (Some(o), Some(i)) = (self.node(outer), self.node(inner)) else {
+                    return outer != inner && self.may_shrink_to(program, outer, inner);
+                };
+                // PERF: nearly all frames differ and cannot end at once, and then there is nothing to look for.
+                let is_worth = o.frame.raw == i.frame.raw || may_end_at_once(program, o.frame);
+                outer != inner
+                    && is_worth
+                    && (self.covers_below(program, outer, inner, effort)
+                        || self.may_shrink_to(program, outer, inner))
+            };
+            if stacks.iter().any(is_covered) {
+                stacks.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Whether frames that may end at once lead from one stack to the other.
+    fn may_shrink_to(&self, program: &Program, stack: u32, target: u32) -> bool {
+        let mut work: SmallVec<[u32; COVERED]> = smallvec![stack];
+        let mut at = 0;
+        while let Some(&stack) = work.get(at) {
+            at += 1;
+            if stack == target {
+                return true;
+            }
+            let below = match self.node(stack) {
+                Some(node) if node.frame.raw == UNION => {
+                    work.extend_from_slice(self.members(node));
+                    continue;
+                }
+                Some(node) if may_end_at_once(program, node.frame) => node.below,
+                Some(_) | None => continue,
+            };
+            if work.len() >= COVERED {
+                return false;
+            }
+            work.push(below);
+        }
+        false
+    }
+
+    fn covers_below(&self, program: &Program, outer: u32, inner: u32, effort: &mut Effort) -> bool {
+        if outer == inner {
+            return true;
+        }
+        let (Some(_), Some(_)) = (self.node(outer), self.node(inner)) else { return false };
+        if !effort.spend() {
+            return false;
+        }
+        let (mut outers, mut inners) = (SmallVec::<[u32; 4]>::new(), SmallVec::<[u32; 4]>::new());
+        for (stack, list) in [(outer, &mut outers), (inner, &mut inners)] {
+            match self.top(stack) {
+                Top::Frame(..) => list.push(stack),
+                Top::Union(members) => list.extend_from_slice(members),
+            }
+        }
+        inners.iter().all(|&inner| {
+            outers.iter().any(|&outer| {
+                if outer == inner {
+                    return true;
+                }
+                let (Some(o), Some(i)) = (self.node(outer), self.node(inner)) else { return false };
+                o.frame.raw == i.frame.raw
+                    && covers_frame(program, o.frame, i.frame)
+                    && self.covers_below(program, o.below, i.below, effort)
+                    || may_end_at_once(program, o.frame) && self.covers_below(program, o.below, inner, effort)
+            })
+        })
+    }
+
+    /// Whether merging is on; see the [module](self).
+    pub(crate) fn set_merging(&mut self, merging: bool) {
+        self.merging = merging;
+    }
+
+    /// From now on, equal stacks have equal numbers, those of before included.
+    pub(crate) fn number_equally(&mut self) {
+        if self.index.is_none() {
+            self.start_index();
+        }
+    }
+}
+
+/// Whether a frame may be passed without taking a byte.
+fn may_end_at_once(program: &Program, frame: Frame) -> bool {
+    match frame.resume() {
+        Resume::At(state) => program.may_return(state),
+        Resume::Loop { index, rounds } => program.counts().may_stop(rounds, program.counted(index).bounds()),
+        Resume::Finish | Resume::Scope { .. } | Resume::Limit { .. } => false,
+    }
+}
+
+/// Whether one of two frames of the same place may do whatever the other may.
+fn covers_frame(program: &Program, outer: Frame, inner: Frame) -> bool {
+    match outer.resume() {
+        Resume::Loop { index, rounds } => {
+            let bounds = program.counted(index).bounds();
+            program.counts().contains(rounds, Count::from_raw(inner.count), bounds)
+        }
+        _ => outer.count == inner.count,
     }
 }

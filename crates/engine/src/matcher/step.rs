@@ -7,8 +7,10 @@
 use maskwright_automata::ByteSet;
 use smallvec::SmallVec;
 
+use super::meter::{Meter, THREAD_STEPS};
 use super::stack::{BOTTOM, Frame, Resume, Stacks, When};
 use crate::compile::network::Callee;
+use crate::count::{Bounds, Count, UNBOUNDED};
 use crate::leaf::{Action, Automaton, Leaf, Step, TextNext};
 use crate::program::{Cell, Kind, NetState, Place, Program};
 use crate::seen::Seen;
@@ -17,23 +19,23 @@ use crate::seen::Seen;
 pub(crate) const NETWORK: u32 = u32::MAX;
 
 /// One partial parse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Thread {
     /// A leaf, or [`NETWORK`].
     pub(crate) leaf: u32,
     /// A state of the leaf, or the raw form of a [`NetState`]; 0 when the root is done.
     pub(crate) state: u32,
     /// Units that the leaf has begun. It stops at the minimum if there is no maximum.
-    pub(crate) count: u32,
+    pub(crate) count: Count,
     pub(crate) stack: u32,
 }
 
 impl Thread {
     pub(crate) fn network(state: NetState, stack: u32) -> Self {
-        Self { leaf: NETWORK, state: state.raw(), count: 0, stack }
+        Self { leaf: NETWORK, state: state.raw(), count: Count::ZERO, stack }
     }
 
-    const DONE: Self = Self { leaf: NETWORK, state: 0, count: 0, stack: BOTTOM };
+    const DONE: Self = Self { leaf: NETWORK, state: 0, count: Count::ZERO, stack: BOTTOM };
 
     /// Whether the text is complete and nothing can follow.
     pub(crate) fn is_done(&self) -> bool {
@@ -58,6 +60,8 @@ pub(crate) struct Buffers {
     calls: Vec<(Callee, NetState, u32)>,
     /// Threads that have not been merged yet.
     gathered: Vec<Thread>,
+    /// What stepping may still cost.
+    pub(crate) meter: Meter,
 }
 
 impl Buffers {
@@ -93,6 +97,9 @@ pub(crate) fn step_all<S: Stacks>(
     byte: u8,
     next: &mut Vec<Thread>,
 ) {
+    if !buffers.meter.spend(THREAD_STEPS * threads.len() as u32) {
+        return;
+    }
     if threads.len() > 1 && step_inside(program, stacks, threads, byte, next) {
         return;
     }
@@ -131,16 +138,21 @@ pub(crate) fn step_all<S: Stacks>(
     }
     // 2. What waits steps, and calls; what is called steps, and calls.
     while !level.is_empty() {
+        let steps = (THREAD_STEPS * level.len() as u32).saturating_add(stacks.effort());
+        if !buffers.meter.spend(steps) {
+            level.clear();
+            break;
+        }
         if level.len() > 1 {
             level.sort_unstable();
         }
         for group in level.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (callee, state, mut stack) = group[0];
             for other in &group[1..] {
-                stack = stacks.union(stack, other.2);
+                stack = stacks.union(program, stack, other.2);
             }
             if let Callee::Leaf(leaf) = callee {
-                let thread = Thread { leaf, state: program.leaf(leaf).start(), count: 0, stack };
+                let thread = Thread { leaf, state: program.leaf(leaf).start(), count: Count::ZERO, stack };
                 step_leaf(program, stacks, buffers, thread, byte, next);
                 continue;
             }
@@ -158,7 +170,7 @@ pub(crate) fn step_all<S: Stacks>(
                         let stack = if call.tail {
                             stack
                         } else {
-                            stacks.push(Frame::at(program.returning(call)), stack)
+                            stacks.push(program, Frame::at(program.returning(call)), stack)
                         };
                         calls.push(match enter(program, stacks, call.callee, stack) {
                             // The state is of no account, but equal calls must look equal.
@@ -255,7 +267,7 @@ fn finish_step<S: Stacks>(
             Work::Done => {}
             Work::Return(stack) => resume(program, stacks, buffers, stack),
             Work::Enter(leaf, stack) => {
-                let thread = Thread { leaf, state: program.leaf(leaf).start(), count: 0, stack };
+                let thread = Thread { leaf, state: program.leaf(leaf).start(), count: Count::ZERO, stack };
                 step_leaf(program, stacks, buffers, thread, byte, next);
             }
             Work::At(state, stack) => match program.place(state) {
@@ -285,7 +297,7 @@ fn step_inside<S: Stacks>(
     let before = next.len();
     for thread in threads {
         match inside(program, thread, byte) {
-            Inside::Stays(thread) => add(stacks, thread, next),
+            Inside::Stays(thread) => add(program, stacks, thread, next),
             Inside::Dies => {}
             Inside::Leaves => {
                 next.truncate(before);
@@ -323,11 +335,14 @@ fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
     }
     match program.leaf(leaf) {
         Leaf::Window { automaton, min, max } => {
-            if count >= *min && automaton.is_accepting(state) {
+            let bounds = Bounds { min: *min, max: *max };
+            if automaton.is_accepting(state) && program.counts().may_stop(count, bounds) {
                 return Inside::Leaves;
             }
             let step = automaton.step(state, byte);
-            let Some(count) = count_step(automaton, step, count, *min, *max) else { return Inside::Dies };
+            let Some(count) = count_step(program, automaton, step, count, bounds) else {
+                return Inside::Dies;
+            };
             let thread = Thread { leaf, state: step.target(), count, stack };
             if standing(program, &thread) == Kind::Stay { Inside::Stays(thread) } else { Inside::Leaves }
         }
@@ -360,20 +375,21 @@ pub(crate) fn glide(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usi
     }
     match program.leaf(thread.leaf) {
         Leaf::Window { automaton, min, max } => {
-            let (mut state, mut count) = (thread.state, thread.count);
+            let Some(mut count) = thread.count.single() else { return 0 };
+            let mut state = thread.state;
             if count >= *min && automaton.is_accepting(state) {
                 return 0;
             }
             for &byte in bytes {
                 let step = automaton.step(state, byte);
-                let Some(next) = count_step(automaton, step, count, *min, *max) else { break };
+                let Some(next) = count_one(automaton, step, count, *min, *max) else { break };
                 if next >= *min && automaton.is_accepting(step.target()) {
                     break;
                 }
                 (state, count) = (step.target(), next);
                 taken += 1;
             }
-            (thread.state, thread.count) = (state, count);
+            (thread.state, thread.count) = (state, Count::of(count));
         }
         Leaf::Text(text) => {
             for &byte in bytes {
@@ -388,7 +404,43 @@ pub(crate) fn glide(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usi
 
 /// The units that a leaf has begun after a step; `None` if the step cannot be made.
 #[inline]
-pub(crate) fn count_step(automaton: &Automaton, step: Step, count: u32, min: u32, max: u32) -> Option<u32> {
+pub(crate) fn count_step(
+    program: &Program,
+    automaton: &Automaton,
+    step: Step,
+    count: Count,
+    bounds: Bounds,
+) -> Option<Count> {
+    match count.single() {
+        Some(one) => count_one(automaton, step, one, bounds.min, bounds.max).map(Count::of),
+        None => count_set(program, automaton, step, count, bounds),
+    }
+}
+
+/// The same for a count that is a set.
+#[cold]
+fn count_set(
+    program: &Program,
+    automaton: &Automaton,
+    step: Step,
+    count: Count,
+    bounds: Bounds,
+) -> Option<Count> {
+    if step.is_dead() {
+        return None;
+    }
+    let counts = program.counts();
+    let count = match step.action() {
+        Action::Pass => count,
+        Action::Unit => counts.advance(count, bounds)?,
+        Action::Close => return counts.may_stop(count, bounds).then_some(count),
+    };
+    (automaton.tail(step.target()) <= counts.room(count, bounds)).then_some(count)
+}
+
+/// The same for a count that is one number.
+#[inline]
+pub(crate) fn count_one(automaton: &Automaton, step: Step, count: u32, min: u32, max: u32) -> Option<u32> {
     if step.is_dead() {
         return None;
     }
@@ -436,8 +488,11 @@ fn step_cell<S: Stacks>(
             if !call.first.contains(byte) || !calls(at) {
                 continue;
             }
-            let stack =
-                if call.tail { stack } else { stacks.push(Frame::at(program.returning(call)), stack) };
+            let stack = if call.tail {
+                stack
+            } else {
+                stacks.push(program, Frame::at(program.returning(call)), stack)
+            };
             buffers.work.push(enter(program, stacks, call.callee, stack));
         }
     }
@@ -452,18 +507,19 @@ fn enter<S: Stacks>(program: &Program, stacks: &mut S, callee: Callee, stack: u3
         Callee::Leaf(leaf) => Work::Enter(leaf, stack),
         Callee::Machine(machine) => Work::At(program.start(machine), stack),
         Callee::Loop(index) => {
-            let body = program.counted(index).body;
-            Work::At(program.start(body), stacks.push(Frame::counted(index, 0), stack))
+            let counted = program.counted(index);
+            let frame = Frame::counted(index, Count::first(counted.bounds()));
+            Work::At(program.start(counted.body), stacks.push(program, frame, stack))
         }
         Callee::Scope(index) => {
             let scope = program.scope(index);
             let register = stacks.fresh(scope);
-            Work::At(program.start(scope.body), stacks.push(Frame::scope(index, register), stack))
+            Work::At(program.start(scope.body), stacks.push(program, Frame::scope(index, register), stack))
         }
         Callee::Limit(index) => {
             let limit = program.limit(index);
             let deadline = stacks.token().saturating_add(limit.tokens);
-            Work::At(program.start(limit.body), stacks.push(Frame::limit(index, deadline), stack))
+            Work::At(program.start(limit.body), stacks.push(program, Frame::limit(index, deadline), stack))
         }
         // Whoever comes to a check passes it at once; nobody waits there.
         Callee::Check => Work::Done,
@@ -472,7 +528,7 @@ fn enter<S: Stacks>(program: &Program, stacks: &mut S, callee: Callee, stack: u3
 
 /// Goes on behind something that ended before the byte.
 fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, stack: u32) {
-    if !buffers.before.insert(stack) {
+    if !buffers.before.insert(stack) || !buffers.meter.spend(THREAD_STEPS) {
         return;
     }
     let mut frames = core::mem::take(&mut buffers.frames);
@@ -482,9 +538,9 @@ fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, s
             Resume::At(state) => resume_at(program, stacks, buffers, state, below),
             Resume::Finish => {}
             Resume::Loop { index, rounds } => {
-                let (again, leave) = next_round(program, index, rounds);
+                let (again, leave) = next_round(program, stacks, index, rounds, below);
                 if let Some(rounds) = again {
-                    let stack = stacks.push(Frame::counted(index, rounds), below);
+                    let stack = stacks.push(program, Frame::counted(index, rounds), below);
                     buffers.work.push(Work::At(program.start(program.counted(index).body), stack));
                 }
                 if leave {
@@ -534,22 +590,28 @@ fn resume_at<S: Stacks>(
     }
 }
 
-/// After one more round of a counted repetition: the count to go on with, if it may go on, and whether it may end.
-pub(crate) fn next_round(program: &Program, index: u32, rounds: u32) -> (Option<u32>, bool) {
-    let counted = program.counted(index);
-    let rounds = rounds + 1;
-    if counted.max == u32::MAX {
-        // Beyond the minimum there is nothing left to count.
-        return (Some(rounds.min(counted.min)), rounds >= counted.min);
-    }
-    ((rounds < counted.max).then_some(rounds), rounds >= counted.min)
+/// After a round of a counted repetition: the count to go on with, if it may go on, and whether it may end.
+fn next_round<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    index: u32,
+    rounds: Count,
+    below: u32,
+) -> (Option<Count>, bool) {
+    let bounds = program.counted(index).bounds();
+    let next = program.counts().advance(rounds, bounds);
+    stacks.counts(index, below, next.map(|next| program.counts().room(next, bounds)));
+    (next, program.counts().may_stop(rounds, bounds))
 }
 
 /// Whether a leaf may end where a thread stands in it.
 #[inline]
 pub(crate) fn leaf_may_end(program: &Program, thread: &Thread) -> bool {
     match program.leaf(thread.leaf) {
-        Leaf::Window { automaton, min, .. } => thread.count >= *min && automaton.is_accepting(thread.state),
+        Leaf::Window { automaton, min, max } => {
+            automaton.is_accepting(thread.state)
+                && program.counts().may_stop(thread.count, Bounds { min: *min, max: *max })
+        }
         Leaf::Text(_) => false,
     }
 }
@@ -567,13 +629,14 @@ fn step_leaf<S: Stacks>(
     match program.leaf(leaf) {
         Leaf::Window { automaton, min, max } => {
             let step = automaton.step(state, byte);
-            if let Some(count) = count_step(automaton, step, count, *min, *max) {
+            let bounds = Bounds { min: *min, max: *max };
+            if let Some(count) = count_step(program, automaton, step, count, bounds) {
                 arrive(program, stacks, buffers, Thread { leaf, state: step.target(), count, stack }, next);
             }
         }
         Leaf::Text(text) => match text.next(state, byte) {
             TextNext::Dead => {}
-            TextNext::Stay(state) => add(stacks, Thread { leaf, state, count, stack }, next),
+            TextNext::Stay(state) => add(program, stacks, Thread { leaf, state, count, stack }, next),
             TextNext::Plain(state) => {
                 let thread = Thread { leaf: program.plain_string(), state, count, stack };
                 arrive(program, stacks, buffers, thread, next);
@@ -592,11 +655,11 @@ fn arrive<S: Stacks>(
     next: &mut Vec<Thread>,
 ) {
     if standing(program, &thread) == Kind::Stay {
-        add(stacks, thread, next);
+        add(program, stacks, thread, next);
         return;
     }
     buffers.arrived.push(thread);
-    settle(program, stacks, buffers, &mut |stacks, thread| add(stacks, thread, next));
+    settle(program, stacks, buffers, &mut |stacks, thread| add(program, stacks, thread, next));
 }
 
 /// Adds the threads behind something that has ended. Call [`Buffers::begin`] before the first of a generation.
@@ -608,7 +671,7 @@ pub(crate) fn leave<S: Stacks>(
     next: &mut Vec<Thread>,
 ) {
     buffers.ended.push(stack);
-    settle(program, stacks, buffers, &mut |stacks, thread| add(stacks, thread, next));
+    settle(program, stacks, buffers, &mut |stacks, thread| add(program, stacks, thread, next));
 }
 
 /// Lets what has arrived, and what has ended, go on to where the next byte is taken.
@@ -637,6 +700,10 @@ fn settle<S: Stacks>(
         if !buffers.after.insert(stack) {
             continue;
         }
+        if !buffers.meter.spend(THREAD_STEPS) {
+            buffers.ended.clear();
+            return;
+        }
         let mut frames = core::mem::take(&mut buffers.frames);
         stacks.pop(stack, &mut frames);
         for (frame, below) in frames.drain(..) {
@@ -644,9 +711,9 @@ fn settle<S: Stacks>(
                 Resume::Finish => add(stacks, Thread::DONE),
                 Resume::At(state) => buffers.arrived.push(Thread::network(state, below)),
                 Resume::Loop { index, rounds } => {
-                    let (again, leave) = next_round(program, index, rounds);
+                    let (again, leave) = next_round(program, stacks, index, rounds, below);
                     if let Some(rounds) = again {
-                        let stack = stacks.push(Frame::counted(index, rounds), below);
+                        let stack = stacks.push(program, Frame::counted(index, rounds), below);
                         add(stacks, Thread::network(program.start(program.counted(index).body), stack));
                     }
                     if leave {
@@ -724,23 +791,76 @@ fn standing(program: &Program, thread: &Thread) -> Kind {
     }
     match program.leaf(thread.leaf) {
         Leaf::Window { automaton, min, max } => {
+            if !automaton.is_accepting(thread.state) {
+                return Kind::Stay;
+            }
+            if *max == UNBOUNDED && !automaton.live(thread.state).is_empty() {
+                return Kind::Stay;
+            }
+            let (counts, bounds) = (program.counts(), Bounds { min: *min, max: *max });
             let stuck = automaton.live(thread.state).is_empty()
-                || (thread.count >= *max && automaton.counts_only(thread.state));
-            let is_end = stuck && thread.count >= *min && automaton.is_accepting(thread.state);
-            if is_end { Kind::End } else { Kind::Stay }
+                || (automaton.counts_only(thread.state) && counts.room(thread.count, bounds) == 0);
+            if stuck && counts.may_stop(thread.count, bounds) { Kind::End } else { Kind::Stay }
         }
         Leaf::Text(_) => Kind::Stay,
     }
 }
 
-/// Adds a thread to a generation, merging it with one that stands in the same place.
+/// Adds a thread to a generation, merging it with those that stand in the same place.
 #[inline]
-fn add<S: Stacks>(stacks: &mut S, thread: Thread, next: &mut Vec<Thread>) {
-    for other in next.iter_mut() {
-        if (other.leaf, other.state, other.count) == (thread.leaf, thread.state, thread.count) {
-            other.stack = stacks.union(other.stack, thread.stack);
+fn add<S: Stacks>(program: &Program, stacks: &mut S, thread: Thread, next: &mut Vec<Thread>) {
+    for at in 0..next.len() {
+        if (next[at].leaf, next[at].state) == (thread.leaf, thread.state) {
+            return add_similar(program, stacks, thread, next, at);
+        }
+    }
+    next.push(thread);
+}
+
+/// The same where others stand in the same place, the first of them at `from`. Threads with equal counts share the union of their stacks,
+/// and threads with equal stacks the union of their counts; of the others, those are dropped that can do nothing that another cannot.
+fn add_similar<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    mut thread: Thread,
+    next: &mut Vec<Thread>,
+    from: usize,
+) {
+    let bounds = match thread.leaf {
+        NETWORK => Bounds { min: 0, max: 0 },
+        leaf => program.leaf(leaf).bounds(),
+    };
+    let mut at = from;
+    while at < next.len() {
+        let other = next[at];
+        if (other.leaf, other.state) != (thread.leaf, thread.state) {
+            at += 1;
+            continue;
+        }
+        let counts = program.counts();
+        if other.count == thread.count {
+            thread.stack = stacks.union(program, other.stack, thread.stack);
+        } else if !stacks.merges() {
+            at += 1;
+            continue;
+        } else if other.stack == thread.stack {
+            thread.count = counts.union(other.count, thread.count, bounds);
+        } else if counts.contains(other.count, thread.count, bounds)
+            && stacks.covers(program, other.stack, thread.stack)
+        {
+            return;
+        } else if !counts.contains(thread.count, other.count, bounds)
+            || !stacks.covers(program, thread.stack, other.stack)
+        {
+            at += 1;
+            continue;
+        }
+        if thread == other {
             return;
         }
+        // The other is part of this one now, which may be merged with those that came before.
+        next.swap_remove(at);
+        at = from;
     }
     next.push(thread);
 }
@@ -840,7 +960,7 @@ pub(crate) fn returns<S: Stacks>(
         buffers.gathered.clear();
         buffers.gathered.append(threads);
         for thread in &buffers.gathered {
-            add(stacks, *thread, threads);
+            add(program, stacks, *thread, threads);
         }
     }
     done

@@ -6,91 +6,147 @@
 //! One shortcut is taken: a thread that comes to the inside of a plain JSON string at a node with many children. What the tokens
 //! below do inside the string is the same wherever the string stands, so it is worked out once for all grammars.
 //!
-//! The walk runs on a *line*: the frames below the thread, taken from the matcher's stacks one by one and only when a token
-//! reaches them. How far the line was followed is what the result depends on ([`crate::bind::memo`]). Where the stacks fork there
-//! is no line; then the walk runs on the stacks themselves, and its result is not remembered.
+//! The walk runs on a [`Line`]: the frames below the thread, taken from the matcher's stacks one by one and only when a token
+//! reaches them. What was looked at is what the result depends on ([`crate::bind::memo`]).
 
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
+use smallvec::SmallVec;
 
-use super::stack::{Arena, Frame, Mark, Stacks, Top};
+use super::sets::Sets;
+use super::stack::{Arena, Frame, Mark, Resume, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, is_last, leave, literal_byte, live, step_all, step_others};
-use crate::bind::{BoundProgram, Exits};
+use crate::bind::{BoundProgram, Exits, Rest};
 use crate::compile::network::Callee;
 use crate::leaf::{Leaf, Text, TextNext, json_string};
 use crate::program::{NetState, Place, Program};
 
-/// Stacks for a walk: a line of frames below, and whatever the walk itself pushes on top.
+/// Stacks for a walk: what lies below the thread, and whatever the walk itself pushes on top.
+///
+/// What lies below is taken from the matcher's stacks node by node, and only when a token reaches it. Nodes are numbered in the order in which
+/// they are found, so equal surroundings have equal numbers, and what was looked at is all that the walk depends on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
-    /// The frames from the top down.
-    frames: Vec<Frame>,
-    /// The matcher's stack below the last of them.
-    below: u32,
-    /// The matcher's stacks above each of them, while no frame was known before.
-    stacks: Vec<u32>,
-    /// How many of them were looked at.
-    looked: usize,
-    /// A union of stacks was reached: there is no line, and what the walk found is not all.
-    pub(crate) forked: bool,
+    nodes: Vec<LineNode>,
+    /// The frames of all nodes that were looked at, each with the node below it.
+    frames: Vec<(Frame, u32)>,
+    /// The nodes that were looked at, in this order.
+    looks: Vec<u32>,
+    /// Where stacks have forked, the nodes are no line.
+    forked: bool,
     pushed: Arena,
+    /// What was pushed is not forgotten.
+    keeps: bool,
+    /// For each frame, if it is a loop, the least room that was left of it, and whether there was too little.
+    rooms: Vec<(u32, bool)>,
 }
 
-/// Stacks with this bit are places on the line; the rest of the number says how many frames are above.
+#[derive(Clone, Copy, Debug)]
+struct LineNode {
+    /// The matcher's stack.
+    stack: u32,
+    /// Its frames in `Line::frames`; `NOT_LOOKED` while nobody has looked.
+    start: u32,
+    len: u32,
+}
+
+const NOT_LOOKED: u32 = u32::MAX;
+
+/// Stacks with this bit are nodes of the line.
 const ON_LINE: u32 = 1 << 31;
-/// Stacks with this bit are the matcher's.
-const OF_MATCHER: u32 = 1 << 30;
 
 impl Line {
-    /// Starts a line with frames that are known to matter, and the stack below them.
-    pub(crate) fn start(&mut self, frames: &[Frame], below: u32) {
+    /// Starts a line on a stack of the matcher's.
+    pub(crate) fn start(&mut self, stack: u32, merging: bool) {
+        self.nodes.clear();
+        self.nodes.push(LineNode { stack, start: NOT_LOOKED, len: 0 });
         self.frames.clear();
-        self.frames.extend_from_slice(frames);
-        self.below = below;
-        self.stacks.clear();
-        self.stacks.push(below);
-        self.looked = 0;
+        self.rooms.clear();
+        self.looks.clear();
         self.forked = false;
+        self.keeps = false;
         self.pushed.clear();
+        self.pushed.set_merging(merging);
     }
 
     /// The stack that the thread at the top of the line has.
     pub(crate) const TOP: u32 = ON_LINE;
 
-    /// The frames that were looked at.
-    pub(crate) fn looked(&self) -> &[Frame] {
-        &self.frames[..self.looked]
+    /// How many nodes were looked at.
+    pub(crate) fn looks(&self) -> usize {
+        self.looks.len()
     }
 
-    /// Where a stack of a walk leads to. The line must have been started without frames.
+    /// Which node was looked at, and what was seen: frames, with the nodes below them.
+    pub(crate) fn look(&self, at: usize) -> (u32, &[(Frame, u32)]) {
+        let node = self.looks[at];
+        let LineNode { start, len, .. } = self.nodes[node as usize];
+        (node, &self.frames[start as usize..(start + len) as usize])
+    }
+
+    /// Whether stacks have forked on the way.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.forked
+    }
+
+    /// Looks at a node.
+    pub(crate) fn look_at(&mut self, node: u32, arena: &Arena) -> &[(Frame, u32)] {
+        if self.nodes[node as usize].start == NOT_LOOKED {
+            let start = self.frames.len();
+            arena.frames(self.nodes[node as usize].stack, &mut self.frames);
+            self.forked |= self.frames.len() > start + 1;
+            for at in start..self.frames.len() {
+                let stack = self.frames[at].1;
+                let known = self.nodes.iter().position(|node| node.stack == stack);
+                self.frames[at].1 = known.unwrap_or_else(|| {
+                    self.nodes.push(LineNode { stack, start: NOT_LOOKED, len: 0 });
+                    self.nodes.len() - 1
+                }) as u32;
+            }
+            self.looks.push(node);
+            let looked = &mut self.nodes[node as usize];
+            (looked.start, looked.len) = (start as u32, (self.frames.len() - start) as u32);
+        }
+        let LineNode { start, len, .. } = self.nodes[node as usize];
+        &self.frames[start as usize..(start + len) as usize]
+    }
+
+    /// How much room a loop that was looked at must have for the walk to be the same with any more: as much as was used up. If there was too
+    /// little, no other room is the same.
+    pub(crate) fn room_needed(&self, program: &Program, at: usize) -> u32 {
+        let (node, frames) = self.look(at);
+        let [(frame, _)] = frames else { return u32::MAX };
+        let Resume::Loop { index, rounds } = frame.resume() else { return 0 };
+        let room = program.counts().room(rounds, program.counted(index).bounds());
+        match self.rooms.get(self.nodes[node as usize].start as usize) {
+            Some((_, true)) => room.saturating_add(1),
+            Some((least, false)) => room.saturating_sub(*least),
+            None => 0,
+        }
+    }
+
+    /// Where a stack of a walk leads to.
     pub(crate) fn spot(&self, stack: u32) -> Spot<'_> {
         if stack & ON_LINE != 0 {
-            let level = (stack & !ON_LINE) as usize;
-            // A frame that was not looked at yet has the stack below the last one that was.
-            let below = self.stacks.get(level).copied().unwrap_or(self.below);
-            return Spot::OnLine { level, frames: &self.frames, below };
-        }
-        if stack & OF_MATCHER != 0 {
-            return Spot::OfMatcher(stack & !OF_MATCHER);
+            let node = stack & !ON_LINE;
+            return Spot::OnLine { level: node as usize, below: self.nodes[node as usize].stack };
         }
         Spot::Pushed(self.pushed.top(stack))
     }
 
-    /// A stack of the matcher's, for a walk that does not run on the line.
-    pub(crate) fn of_matcher(stack: u32) -> u32 {
-        stack | OF_MATCHER
+    /// The frames above a node, if stacks have not forked: nodes are numbered from the top down then.
+    pub(crate) fn frames_above(&self, level: usize) -> &[(Frame, u32)] {
+        &self.frames[..level]
     }
 }
 
 /// What a stack of a walk is.
 pub(crate) enum Spot<'l> {
-    /// A place on the line, so many frames down, and the matcher's stack there.
-    OnLine { level: usize, frames: &'l [Frame], below: u32 },
-    /// One of the matcher's.
-    OfMatcher(u32),
+    /// A node of the line, and the matcher's stack there.
+    OnLine { level: usize, below: u32 },
     /// Pushed by the walk.
     Pushed(Top<'l>),
 }
@@ -102,57 +158,46 @@ pub(crate) struct LineStacks<'a> {
 }
 
 impl LineStacks<'_> {
-    fn pop_line(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
-        let line = &mut *self.line;
-        let at = (stack & !ON_LINE) as usize;
-        if at == line.frames.len() {
-            match self.arena.top(line.below) {
-                Top::Frame(frame, below) => {
-                    line.frames.push(frame);
-                    line.below = below;
-                    line.stacks.push(below);
-                }
-                // Below the last frame there is nothing; a true union stops the walk.
-                Top::Union(members) => {
-                    line.forked |= !members.is_empty();
-                    return;
-                }
-            }
-        }
-        line.looked = line.looked.max(at + 1);
-        out.push((line.frames[at], stack + 1));
-    }
-
     fn mark(&self) -> Mark {
         self.line.pushed.mark()
     }
 
+    /// Forgets what was pushed since, unless it is kept.
     fn truncate(&mut self, mark: Mark) {
-        self.line.pushed.truncate(mark);
+        if !self.line.keeps {
+            self.line.pushed.truncate(mark);
+        }
+    }
+
+    /// From now on, equal stacks have equal numbers, and are kept until the next line starts.
+    pub(crate) fn keep(&mut self) {
+        self.line.keeps = true;
+        self.line.pushed.number_equally();
+    }
+
+    /// A new byte begins.
+    pub(crate) fn next_byte(&mut self) {
+        self.line.pushed.next_byte();
     }
 }
 
 impl Stacks for LineStacks<'_> {
     #[inline]
-    fn push(&mut self, frame: Frame, below: u32) -> u32 {
-        self.line.pushed.push(frame, below)
+    fn push(&mut self, program: &Program, frame: Frame, below: u32) -> u32 {
+        self.line.pushed.push(program, frame, below)
     }
 
     #[inline]
     fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
         if stack & ON_LINE != 0 {
-            return self.pop_line(stack, out);
-        }
-        if stack & OF_MATCHER != 0 {
-            let from = out.len();
-            self.arena.frames(stack & !OF_MATCHER, out);
-            out[from..].iter_mut().for_each(|(_, below)| *below |= OF_MATCHER);
+            let frames = self.line.look_at(stack & !ON_LINE, self.arena);
+            out.extend(frames.iter().map(|&(frame, below)| (frame, below | ON_LINE)));
             return;
         }
         match self.line.pushed.top(stack) {
             Top::Frame(frame, below) => out.push((frame, below)),
             Top::Union(members) => {
-                let members = members.to_vec();
+                let members: SmallVec<[u32; 8]> = SmallVec::from_slice(members);
                 for member in members {
                     self.pop(member, out);
                 }
@@ -164,22 +209,40 @@ impl Stacks for LineStacks<'_> {
         self.arena.token
     }
 
-    fn union(&mut self, a: u32, b: u32) -> u32 {
-        if a == b {
-            return a;
+    fn union(&mut self, program: &Program, a: u32, b: u32) -> u32 {
+        self.line.pushed.union(program, a, b)
+    }
+
+    fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {
+        self.line.pushed.covers(program, outer, inner)
+    }
+
+    fn merges(&self) -> bool {
+        self.line.pushed.merges()
+    }
+
+    fn effort(&mut self) -> u32 {
+        self.line.pushed.effort()
+    }
+
+    fn counts(&mut self, index: u32, below: u32, room: Option<u32>) {
+        if below & ON_LINE == 0 {
+            return;
         }
-        // Equal sets of stacks must become equal unions, or they multiply: the matcher's unions are taken apart, too.
-        let mut members = Vec::new();
-        for stack in [a, b] {
-            let from = members.len();
-            if stack & ON_LINE == 0 && stack & OF_MATCHER != 0 {
-                self.arena.flatten(stack & !OF_MATCHER, &mut members);
-                members[from..].iter_mut().for_each(|member| *member |= OF_MATCHER);
-            } else {
-                self.line.pushed.flatten(stack, &mut members);
+        let line = &mut *self.line;
+        // A loop that the walk itself has begun there counts as well; it does no harm.
+        let is_it = |(frame, node): &(Frame, u32)| {
+            *node == below & !ON_LINE
+                && matches!(frame.resume(), Resume::Loop { index: other, .. } if other == index)
+        };
+        if let Some(at) = line.frames.iter().position(is_it) {
+            line.rooms.resize(line.rooms.len().max(at + 1), (u32::MAX, false));
+            let (least, too_little) = &mut line.rooms[at];
+            match room {
+                Some(room) => *least = (*least).min(room),
+                None => *too_little = true,
             }
         }
-        self.line.pushed.union_of(members)
     }
 }
 
@@ -190,6 +253,9 @@ pub(crate) struct Walker {
     threads: Vec<Thread>,
     levels: Vec<Level>,
     next: Vec<Thread>,
+    /// How many nodes were opened since the line was started.
+    opened: usize,
+    sets: Sets,
 }
 
 /// A node that is being worked through.
@@ -243,6 +309,8 @@ pub(crate) struct Walk<'w, 'a> {
     pub(crate) found: &'w mut Vec<u32>,
     /// Whether parts of tries may be read from what is remembered of them.
     pub(crate) shortcuts: bool,
+    /// Whether a long walk may go on with [`Sets`].
+    pub(crate) sets: bool,
     /// Is told of all tokens that are found, with the threads that they lead to. Only for walks without shortcuts.
     pub(crate) judge: Option<&'w mut Judged<'w>>,
 }
@@ -252,7 +320,7 @@ pub(crate) type Judged<'j> = dyn FnMut(&[u32], &[Thread], &Line) + 'j;
 
 impl Walk<'_, '_> {
     #[inline]
-    fn find(&mut self, tokens: &[u32], threads: &[Thread]) {
+    pub(super) fn find(&mut self, tokens: &[u32], threads: &[Thread]) {
         self.found.extend_from_slice(tokens);
         if let Some(judge) = &mut self.judge {
             judge(tokens, threads, self.stacks.line);
@@ -275,12 +343,59 @@ const FEW_CHILDREN: usize = 2;
 /// A node with this many children is worth a shortcut.
 const MANY_CHILDREN: usize = 8;
 
+/// A walk that opens more nodes than this goes on with [`Sets`].
+const LONG: usize = 64;
+
 impl Walker {
+    /// To be called when a line is started.
+    pub(crate) fn start(&mut self) {
+        self.opened = 0;
+        self.sets.clear();
+    }
+
+    /// The same as [`Self::walk`], for a walk that is known to be long.
+    pub(crate) fn walk_long(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, threads: &[Thread]) {
+        self.sets.walk(walk, trie, 0, Trie::ROOT, threads);
+    }
+
     /// Finds every token of the trie that can be read from the threads.
     pub(crate) fn walk(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, number: u32, threads: &[Thread]) {
         self.threads.clear();
         self.threads.extend_from_slice(threads);
         self.walk_below(walk, trie, number, 0);
+    }
+
+    /// Finds the tokens that go on with `byte` where they have left a leaf, in a trie with this number, and can be read from the threads.
+    #[expect(clippy::too_many_arguments, reason = "what a suffix is, and the borrowed parts of a walk")]
+    pub(crate) fn walk_rests(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        exits: &Exits,
+        byte: u8,
+        units: RangeInclusive<u32>,
+        trie: &Trie,
+        number: u32,
+        threads: &[Thread],
+    ) {
+        // The threads behind the byte, if they are asked for.
+        let mut behind: Option<Vec<Thread>> = None;
+        for rests in exits.rests(byte, *units.start(), *units.end(), trie) {
+            match rests {
+                Rest::Trie(rests) => self.walk(walk, &rests.trie, rests.number, threads),
+                Rest::Below(node) => {
+                    let behind = behind.get_or_insert_with(|| {
+                        let mut behind = Vec::new();
+                        walk.stacks.next_byte();
+                        let program = walk.bound.program();
+                        step_all(program, walk.stacks, walk.buffers, threads, byte, &mut behind);
+                        behind
+                    });
+                    if !behind.is_empty() {
+                        self.walk_from(walk, trie, number, node, behind);
+                    }
+                }
+            }
+        }
     }
 
     /// The same for the tokens at and below a node, for threads that have taken the bytes up to it.
@@ -330,7 +445,7 @@ impl Walker {
         let byte = trie.byte(child);
         let program = walk.bound.program();
         self.next.clear();
-        walk.stacks.line.pushed.next_byte();
+        walk.stacks.next_byte();
         if others {
             let thread = self.threads[start];
             step_others(program, walk.stacks, walk.buffers, thread, byte, &mut self.next);
@@ -358,6 +473,12 @@ impl Walker {
             self.threads.truncate(start);
             return;
         };
+        self.opened += 1;
+        if walk.sets && self.opened > LONG {
+            self.sets.walk(walk, trie, number, node, &self.threads[start..]);
+            self.threads.truncate(start);
+            return;
+        }
         let children = trie.children(node);
         if walk.shortcuts && children.len() >= MANY_CHILDREN {
             let mut at = start;
@@ -462,9 +583,7 @@ impl Walker {
             Shortcut::String { thread, node } => (thread, node),
             Shortcut::Rests { exits, min, max, follow, behind } => {
                 for byte in follow.iter() {
-                    for rests in exits.rests(byte, min, max, trie) {
-                        self.walk(walk, &rests.trie, rests.number, &[behind]);
-                    }
+                    self.walk_rests(walk, exits, byte, min..=max, trie, number, &[behind]);
                 }
                 return;
             }
@@ -487,9 +606,7 @@ impl Walker {
             leave(program, walk.stacks, walk.buffers, thread.stack, &mut behind);
             let follow = live(program, walk.stacks, walk.buffers, &behind);
             for byte in follow.intersection(*exits.bytes()).iter() {
-                for rests in exits.rests(byte, 0, u32::MAX, trie) {
-                    self.walk(walk, &rests.trie, rests.number, &behind);
-                }
+                self.walk_rests(walk, exits, byte, 0..=u32::MAX, trie, number, &behind);
             }
         }
         if let Some(text) = text {

@@ -17,9 +17,14 @@ fn walk(rng: &mut Rng, matcher: &mut Matcher, tokens: u32, what: &dyn Fn() -> St
     for step in 0..=tokens {
         let left = matcher.budget_left().expect("there is a budget");
         assert_eq!(left, tokens - step, "{}", what());
-        let mask = matcher.mask().clone();
+        let mask = matcher.mask().expect("a mask").clone();
         matcher.set_way(Way::Plain);
-        assert_eq!(*matcher.mask(), mask, "fast and plain differ after {path:?}, {left} left; {}", what());
+        assert_eq!(
+            *matcher.mask().expect("a mask"),
+            mask,
+            "fast and plain differ after {path:?}, {left} left; {}",
+            what()
+        );
         matcher.set_way(Way::Fast);
         let accepting = matcher.is_accepting();
         for token in (0..matcher.bound().vocabulary().size() as u32).map(TokenId) {
@@ -160,7 +165,7 @@ fn counters_are_counted() {
     }
     assert_eq!(matcher.budget_left(), Some(25));
     assert_eq!(matcher.accept(TokenId(u32::from(b'x'))), Err(MatchError::OutOfTokens));
-    assert_eq!(matcher.mask().iter().collect::<Vec<_>>(), [TokenId(u32::from(b'.'))]);
+    assert_eq!(matcher.mask().expect("a mask").iter().collect::<Vec<_>>(), [TokenId(u32::from(b'.'))]);
     // What is taken back is there again.
     matcher.rollback(1).expect("there was a step");
     assert!(matcher.allows(TokenId(u32::from(b'x'))));
@@ -212,7 +217,7 @@ fn keys_that_must_differ_are_kept_within_a_budget() {
         // Few letters, so that keys repeat.
         let mut text = Vec::new();
         for left in (0..=tokens).rev() {
-            let mask = matcher.mask().clone();
+            let mask = matcher.mask().expect("a mask").clone();
             if mask.contains(bound.vocabulary().eos()[0]) {
                 break;
             }
@@ -285,7 +290,7 @@ fn a_limit_counts_the_tokens_that_have_a_byte_inside() {
                 let is_right = oracle.is_viable(&state) && inside(&tokens, &longer) <= limit;
                 assert_eq!(matcher.allows(token), is_right, "limit {limit}, {path:?} and then {token}");
                 assert_eq!(
-                    matcher.mask().contains(token),
+                    matcher.mask().expect("a mask").contains(token),
                     is_right,
                     "limit {limit}, {path:?} and then {token}"
                 );
@@ -324,16 +329,16 @@ fn a_limited_part_is_closed_in_time() {
         let mut matcher = bound.matcher();
         let mut path: Vec<TokenId> = Vec::new();
         while !matcher.is_stopped() {
-            let next: Vec<TokenId> = matcher.mask().iter().collect();
+            let next: Vec<TokenId> = matcher.mask().expect("a mask").iter().collect();
             let token = *rng.choose(&next).unwrap_or_else(|| panic!("stuck after {path:?}"));
             matcher.accept(token).expect("it is in the mask");
             path.push(token);
             // A fork and a rollback count alike.
-            let mask = matcher.mask().clone();
-            assert_eq!(*matcher.fork().mask(), mask);
+            let mask = matcher.mask().expect("a mask").clone();
+            assert_eq!(*matcher.fork().mask().expect("a mask"), mask);
             matcher.rollback(1).expect("there was a step");
             matcher.accept(token).expect("it is in the mask");
-            assert_eq!(*matcher.mask(), mask);
+            assert_eq!(*matcher.mask().expect("a mask"), mask);
         }
         for part in path.split(|token| *token == TokenId(5)) {
             assert!(part.len() <= 5, "{path:?}");
@@ -354,7 +359,7 @@ fn limits_and_budgets_go_together() {
     }
     // Three left: one more letter is possible.
     matcher.accept(TokenId(u32::from(b'a'))).expect("there is time");
-    assert_eq!(matcher.mask().iter().collect::<Vec<_>>(), [TokenId(u32::from(b'>'))]);
+    assert_eq!(matcher.mask().expect("a mask").iter().collect::<Vec<_>>(), [TokenId(u32::from(b'>'))]);
 }
 
 #[test]
@@ -384,5 +389,5 @@ fn limits_that_leave_nothing_are_told() {
     let bound = |tokens: u32| bind(&words(tokens), bytes()).expect("a small grammar");
     assert_eq!(bound(4).check_limits(), Ok(()));
     assert_eq!(bound(3).check_limits(), Err(CompileError::LimitTooSmall));
-    assert!(bound(3).matcher().mask().is_empty());
+    assert!(bound(3).matcher().mask().expect("a mask").is_empty());
 }

@@ -29,7 +29,8 @@ impl Draft {
                 DRAFT_ROOT => Some(matcher.fork()),
                 parent => matchers[parent as usize].clone(),
             };
-            let allowed: Vec<TokenId> = here.as_mut().map_or(Vec::new(), |here| here.mask().iter().collect());
+            let allowed: Vec<TokenId> =
+                here.as_mut().map_or(Vec::new(), |here| here.mask().expect("a mask").iter().collect());
             let token = match rng.choose(&allowed) {
                 Some(token) if !rng.one_in(6) => *token,
                 _ => TokenId(rng.below(vocabulary + 3) as u32),
@@ -122,7 +123,7 @@ fn masks_of_drafts_are_those_of_forks() {
             assert_eq!(found, masks, "seed {seed}");
             // Candidates.
             let candidates: Vec<TokenId> = (0..tokens.len() as u32 + 3).map(TokenId).collect();
-            let mask = matcher.mask().clone();
+            let mask = matcher.mask().expect("a mask").clone();
             let wanted: Vec<bool> = candidates.iter().map(|token| mask.contains(*token)).collect();
             assert_eq!(matcher.allowed_of(&candidates), wanted, "seed {seed}");
             let next: Vec<TokenId> = mask.iter().collect();

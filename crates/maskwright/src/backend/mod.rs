@@ -202,7 +202,7 @@ impl Matching for Matcher {
     }
 
     fn mask_words(&mut self) -> Result<&[u32], MatchError> {
-        Ok(self.mask_words())
+        self.mask_words()
     }
 
     fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {

@@ -17,6 +17,8 @@ pub struct Shape {
     pub alphabet: Vec<char>,
     /// How many rules may call anything.
     pub free_rules: usize,
+    /// Whether free rules call free rules. Without recursion all of a grammar is regular.
+    pub recursion: bool,
     /// How many rules are regular.
     pub word_rules: usize,
     /// How deep expressions nest.
@@ -29,6 +31,8 @@ pub struct Shape {
     pub wide_classes: bool,
     /// Whether some repetitions are counted in thousands.
     pub large_counts: bool,
+    /// How far apart the bounds of a repetition may be, and how large the lower one is.
+    pub counts: usize,
     /// How [ambiguous](crate::State::ambiguity) a short text may be. Some grammars read every piece of a text
     /// in every way; they are true to the definition and cost seconds for each mask.
     pub ambiguity: usize,
@@ -39,12 +43,14 @@ impl Default for Shape {
         Self {
             alphabet: vec!['a', 'b', '"', '\\', 'é'],
             free_rules: 3,
+            recursion: true,
             word_rules: 2,
             depth: 3,
             booleans: true,
             json_strings: true,
             wide_classes: true,
             large_counts: true,
+            counts: 3,
             ambiguity: 150,
         }
     }
@@ -95,7 +101,8 @@ fn any_grammar(rng: &mut Rng, shape: &Shape) -> Option<Grammar> {
     let words: Vec<RuleId> = (0..shape.word_rules).map(|i| builder.declare(&format!("word{i}"))).collect();
     let mut writer = Writer { rng, shape, builder, free, words };
     for i in 0..writer.free.len() {
-        let expr = writer.expr(shape.depth, Callable::All);
+        let callable = if shape.recursion { Callable::All } else { Callable::WordsFrom(0) };
+        let expr = writer.expr(shape.depth, callable);
         writer.builder.define(writer.free[i], expr);
     }
     for i in 0..writer.words.len() {
@@ -160,12 +167,13 @@ impl Writer<'_> {
 
     fn repeat(&mut self, depth: usize, callable: Callable) -> ExprId {
         let body = self.expr(depth, callable);
-        let min = self.rng.below(3) as u32;
+        let min = self.rng.below(self.shape.counts) as u32;
         // Not in word rules: an intersection of large counts takes the oracle minutes.
         if self.shape.large_counts && matches!(callable, Callable::All) && self.rng.one_in(8) {
             return self.builder.repeat(body, min, Some(min + 5000));
         }
-        let max = if self.rng.one_in(2) { None } else { Some(min + self.rng.below(3) as u32) };
+        let max =
+            if self.rng.one_in(2) { None } else { Some(min + self.rng.below(self.shape.counts) as u32) };
         self.builder.repeat(body, min, max)
     }
 
