@@ -17,6 +17,7 @@ use std::borrow::Cow;
 
 use maskwright_automata::Membership;
 use maskwright_grammar::ExprId;
+use rustc_hash::FxHashMap;
 
 use super::super::super::json::{Members, Value};
 use super::super::super::keywords::Keywords;
@@ -24,6 +25,7 @@ use super::super::super::schemas::{SchemaId, Step};
 use super::super::Lowerer;
 use super::super::language::Languages;
 use super::super::node::{NodeId, Signed};
+use super::super::validate::canonical;
 use super::{Demands, Facts, Member};
 
 /// How many cells there may be.
@@ -32,7 +34,7 @@ const CELLS: usize = 1_000;
 /// How many states the automata of all cells may have together that are about more than one pattern, roughly.
 const CELL_STATES: usize = 100_000;
 
-/// If it is not known which cells are empty, so many dividers are taken for independent.
+/// If it is not known which cells are empty, so many dividers are taken for independent. More patterns are merged where they say the same.
 const GUESSED: usize = 4;
 
 /// Keys that are inside of the same dividers.
@@ -64,10 +66,10 @@ pub(super) struct Others {
 
 /// A language that keys are told apart by: a pattern, or the names under `propertyNames`.
 #[derive(Clone, Debug)]
-struct Divider<'s> {
+struct Divider {
     language: ExprId,
-    /// The schema with the pattern, the pattern, and the schema of its values.
-    uses: Vec<(SchemaId, &'s str, SchemaId)>,
+    /// The schema with the pattern, and the schema of its values.
+    uses: Vec<(SchemaId, SchemaId)>,
     /// The negated schema whose `propertyNames` this is.
     names_of: Option<SchemaId>,
 }
@@ -123,7 +125,7 @@ impl<'s> Lowerer<'s> {
     }
 
     /// The cells that some key may be in; `None` after a problem.
-    fn cells(&mut self, facts: &Facts<'s>, dividers: &[Divider<'s>]) -> Option<Vec<Cell>> {
+    fn cells(&mut self, facts: &Facts<'s>, dividers: &[Divider]) -> Option<Vec<Cell>> {
         let all = |count: usize| {
             let inside = |cell: usize| (0..count).rev().map(|bit| cell >> bit & 1 == 0).collect();
             (0..1 << count).map(|cell| Cell { inside: inside(cell), witness: None }).collect()
@@ -166,7 +168,7 @@ impl<'s> Lowerer<'s> {
     }
 
     /// The names, each with the dividers that it is inside of.
-    fn sorted_out(&mut self, names: &[&'s str], dividers: &[Divider<'s>]) -> Vec<Name<'s>> {
+    fn sorted_out(&mut self, names: &[&'s str], dividers: &[Divider]) -> Vec<Name<'s>> {
         let mut sorted = Vec::with_capacity(names.len());
         for &text in names {
             let inside = dividers.iter().map(|one| self.languages.holds(&self.grammar, one.language, text));
@@ -202,9 +204,9 @@ impl<'s> Lowerer<'s> {
     }
 
     /// What keys are told apart by.
-    fn dividers(&mut self, facts: &Facts<'s>, demands: &Demands<'s>) -> Option<Vec<Divider<'s>>> {
-        let mut dividers: Vec<Divider<'s>> = Vec::new();
-        let mut add = |language: ExprId, used: (SchemaId, &'s str, SchemaId)| match dividers
+    fn dividers(&mut self, facts: &Facts<'s>, demands: &Demands<'s>) -> Option<Vec<Divider>> {
+        let mut dividers: Vec<Divider> = Vec::new();
+        let mut add = |language: ExprId, used: (SchemaId, SchemaId)| match dividers
             .iter_mut()
             .find(|divider| divider.language == language)
         {
@@ -220,10 +222,26 @@ impl<'s> Lowerer<'s> {
         }
         for &id in &all {
             let keywords = self.keywords(id);
-            for (pattern, value) in keywords.pattern_properties.into_iter().flatten() {
+            let patterns = keywords.pattern_properties;
+            // Many patterns that say the same are one pattern: `a` and `b` are `a|b`.
+            let merges = patterns.is_some_and(|patterns| patterns.len() > GUESSED);
+            let mut merged: Vec<(Vec<ExprId>, SchemaId)> = Vec::new();
+            let mut places: FxHashMap<Box<str>, (usize, &Value<'s>)> = FxHashMap::default();
+            for (pattern, value) in patterns.into_iter().flatten() {
                 let language = self.pattern(id, "patternProperties", pattern)?;
                 let schema = self.child(id, value, Step::Key("patternProperties", pattern));
-                add(language, (id, pattern, schema));
+                if merges {
+                    // The same to the letter: the order of keys may matter.
+                    let (place, known) = *places.entry(canonical(value)).or_insert((merged.len(), value));
+                    if place < merged.len() && known == value {
+                        merged[place].0.push(language);
+                        continue;
+                    }
+                }
+                merged.push((vec![language], schema));
+            }
+            for (languages, schema) in merged {
+                add(self.grammar.alt(languages), (id, schema));
             }
         }
         for &id in &demands.broken {
@@ -257,13 +275,13 @@ impl<'s> Lowerer<'s> {
         &mut self,
         facts: &Facts<'s>,
         demands: &Demands<'s>,
-        dividers: &[Divider<'s>],
+        dividers: &[Divider],
         cell: &[bool],
     ) -> Option<Others> {
         let inside = |id: SchemaId| {
             let dividers = dividers.iter().zip(cell).filter(|(_, inside)| **inside);
             let uses = dividers.flat_map(|(divider, _)| &divider.uses).filter(move |used| used.0 == id);
-            uses.map(|used| used.2).collect::<Vec<_>>()
+            uses.map(|used| used.1).collect::<Vec<_>>()
         };
         let schemas_of = |this: &mut Self, id: SchemaId| {
             let mut found = inside(id);
@@ -288,7 +306,7 @@ impl<'s> Lowerer<'s> {
         for &id in &demands.broken {
             let mut ways: Vec<Option<Signed>> =
                 schemas_of(self, id).into_iter().map(|schema| Some(Signed::minus(schema))).collect();
-            let outside = |(divider, inside): (&Divider<'s>, &bool)| divider.names_of == Some(id) && !inside;
+            let outside = |(divider, inside): (&Divider, &bool)| divider.names_of == Some(id) && !inside;
             if dividers.iter().zip(cell).any(outside) {
                 ways.push(None);
             }
@@ -301,7 +319,7 @@ impl<'s> Lowerer<'s> {
     /// The keys of a cell, without the names.
     fn cell_language(
         &mut self,
-        dividers: &[Divider<'s>],
+        dividers: &[Divider],
         cells: &[Cell],
         at: usize,
         names: &[Name<'s>],
