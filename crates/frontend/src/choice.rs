@@ -68,13 +68,13 @@ impl fmt::Display for ChoiceError {
             Self::TooMany { found, limit } => {
                 write!(
                     f,
-                    "{found} choices are more than the limit of {limit}; give fewer, or raise the limit"
+                    "{found} choices are more than the limit of {limit}; give fewer, or raise the limit `choices`"
                 )
             }
             Self::TooLong { index, limit } => write!(
                 f,
                 "with the choice at index {index} the list is longer than the limit of {limit} bytes; \
-                 give fewer or shorter choices, or raise the limit"
+                 give fewer or shorter choices, or raise the limit `bytes`"
             ),
             Self::Stopped => write!(f, "{STOPPED}; {STOPPED_HELP}"),
         }

@@ -447,7 +447,7 @@ fn not_bounds(inner: &str) -> (String, String) {
 
 fn too_often(limit: u32) -> (String, String) {
     let message = format!("a repetition counts to {limit} at most");
-    (message, "write `{n,}` for no upper bound, or raise the limit".into())
+    (message, "write `{n,}` for no upper bound, or raise the limit `repetition`".into())
 }
 
 /// What people mean by characters that other notations use.

@@ -40,7 +40,8 @@ pub(crate) fn parse_as(
 fn too_long(source: &str, limits: &Limits) -> Diagnostic {
     let message =
         format!("the grammar has {} bytes, more than the limit of {}", source.len(), limits.source_bytes);
-    Diagnostic::error(Span::at(limits.source_bytes), message).with_help("make it smaller, or raise the limit")
+    Diagnostic::error(Span::at(limits.source_bytes), message)
+        .with_help("make it smaller, or raise the limit `source_bytes`")
 }
 
 struct Parser<'a> {
@@ -63,7 +64,8 @@ impl Parser<'_> {
             if rules.len() >= self.limits.rules {
                 let message = format!("the grammar has more than {} rules", self.limits.rules);
                 self.errors.push(
-                    Diagnostic::error(head.span, message).with_help("make it smaller, or raise the limit"),
+                    Diagnostic::error(head.span, message)
+                        .with_help("make it smaller, or raise the limit `rules`"),
                 );
                 break;
             }
@@ -88,6 +90,12 @@ impl Parser<'_> {
         let mut outer: Vec<Group> = Vec::new();
         let mut group = Group::new(Span::at(head.end));
         while let Some(Token { kind, span }) = self.next_in_rule() {
+            if must_stop() {
+                self.errors.push(stopped(span.start));
+                self.tokens = Vec::new().into_iter().peekable();
+                outer.clear();
+                break;
+            }
             match kind {
                 Kind::Literal(text) => group.push(Atom::Literal(text), span),
                 Kind::Class(set) => group.push(Atom::Class(set), span),
@@ -152,7 +160,7 @@ impl Parser<'_> {
 
     fn too_deep(&mut self, span: Span) {
         let message = format!("more than {} groups are nested", self.limits.depth);
-        let help = "give inner parts names of their own, as rules";
+        let help = "give inner parts names of their own, as rules, or raise the limit `depth`";
         self.errors.push(Diagnostic::error(span, message).with_help(help));
     }
 

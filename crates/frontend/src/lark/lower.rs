@@ -53,6 +53,7 @@ pub fn lower(
         built: Vec::new(),
         quoted: HashMap::new(),
         expanded: 0,
+        stopped: false,
     };
     let outermost = scopes.len() - 1;
     let root = lowering.root(outermost);
@@ -93,6 +94,7 @@ pub(super) struct Lowering<'a> {
     quoted: HashMap<Span, ExprId>,
     /// How much was built for parameters and templates.
     expanded: usize,
+    stopped: bool,
 }
 
 /// Where lowering stands.
@@ -133,8 +135,7 @@ impl<'a> Lowering<'a> {
             next += 1;
             let scopes = self.scopes;
             let definition = &scopes[instance.document].document.definitions[instance.definition];
-            if must_stop() {
-                self.errors.push(stopped(definition.span.start));
+            if self.is_stopped(definition.span) {
                 break;
             }
             let place = Place {
@@ -151,7 +152,7 @@ impl<'a> Lowering<'a> {
                     "with its parameters written out, the grammar has more than {} parts",
                     self.options.limits.expansion
                 );
-                let help = "use fewer bits, or count with `{n,m}`; or raise the limit";
+                let help = "use fewer bits, or count with `{n,m}`; or raise the limit `expansion`";
                 self.errors.push(Diagnostic::error(definition.span, message).with_help(help));
                 break;
             }
@@ -226,8 +227,7 @@ impl<'a> Lowering<'a> {
             let place = Place { document, value: None, template: &[], arguments: &[], in_terminal: true };
             for &at in &scope.terminals {
                 let definition = &scope.document.definitions[at];
-                if must_stop() {
-                    self.errors.push(stopped(definition.span.start));
+                if self.is_stopped(definition.span) {
                     break;
                 }
                 let body = self.alternation(&definition.body, place).build(&mut self.builder);
@@ -310,7 +310,19 @@ impl<'a> Lowering<'a> {
         Part::seq(parts, &mut self.builder)
     }
 
+    /// Whether the work was told to stop. What comes out is nonsense then.
+    fn is_stopped(&mut self, place: Span) -> bool {
+        if !self.stopped && must_stop() {
+            self.stopped = true;
+            self.errors.push(stopped(place.start));
+        }
+        self.stopped
+    }
+
     fn item(&mut self, item: &'a Item, place: Place<'_>) -> Part {
+        if self.is_stopped(item.span) {
+            return Part::One(self.builder.never());
+        }
         if place.value.is_some() || !place.template.is_empty() {
             // A long text counts as several parts, because it is copied.
             self.expanded += 1 + (item.span.end - item.span.start) / 64;

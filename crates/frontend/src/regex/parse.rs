@@ -409,7 +409,7 @@ impl Parser<'_> {
             Span::new(place, place + 1),
             format!("the pattern nests more than {} levels deep", self.nesting),
         )
-        .with_help("flatten the pattern, or raise the nesting limit"))
+        .with_help("flatten the pattern, or raise the limit `nesting`"))
     }
 
     /// Undoes [`Self::deeper`].

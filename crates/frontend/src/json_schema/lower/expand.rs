@@ -103,7 +103,7 @@ impl<'s> Lowerer<'s> {
                 let path = self.path_of(members);
                 let message =
                     format!("the combinations of this schema's branches make more than {limit} cases");
-                self.halt(path, "", message);
+                self.exceed("cases", path, "", message);
                 return None;
             }
             match self.advance(&mut draft, kind) {
@@ -496,7 +496,7 @@ impl<'s> Lowerer<'s> {
                 let path = id.map_or(super::PathId::ROOT, |id| self.schemas.path(id));
                 let message =
                     format!("the combinations of this schema's branches make more than {limit} cases");
-                self.halt(path, "", message);
+                self.exceed("cases", path, "", message);
                 return Advance::Dead;
             }
         }

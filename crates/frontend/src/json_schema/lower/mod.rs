@@ -570,7 +570,7 @@ impl<'s> Lowerer<'s> {
         self.rule_count += 1;
         let limit = self.context.options.limits.rules;
         if self.rule_count > limit {
-            self.halt(path, "", format!("the schema needs more than {limit} rules"));
+            self.exceed("rules", path, "", format!("the schema needs more than {limit} rules"));
         }
     }
 
@@ -582,9 +582,15 @@ impl<'s> Lowerer<'s> {
         self.halted
     }
 
-    /// Stops lowering because a limit is passed.
+    /// Stops lowering because one of the [limits](super::Limits) is passed.
+    fn exceed(&mut self, limit: &'static str, path: PathId, keyword: &'static str, message: String) {
+        let help = format!("make the schema smaller, or raise the limit `{limit}`");
+        self.halt_with(path, keyword, message, &help);
+    }
+
+    /// Stops lowering because something would take too long, whatever the limits are.
     fn halt(&mut self, path: PathId, keyword: &'static str, message: String) {
-        self.halt_with(path, keyword, message, "make the schema smaller or raise the limit");
+        self.halt_with(path, keyword, message, "make the schema smaller");
     }
 
     /// The same, with a better way out.

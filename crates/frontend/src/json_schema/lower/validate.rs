@@ -68,7 +68,8 @@ impl<'s> Lowerer<'s> {
         self.checks += 1;
         if self.checks > self.context.options.limits.checks || depth == 0 {
             let path = self.schemas.path(id);
-            self.halt(path, "", "checking the `enum` and `const` values takes too many steps".to_owned());
+            let message = "checking the `enum` and `const` values takes too many steps".to_owned();
+            self.exceed("checks", path, "", message);
             return None;
         }
         let keywords = self.keywords(id);

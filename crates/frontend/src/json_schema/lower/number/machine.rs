@@ -414,7 +414,7 @@ fn slot(symbol: u8) -> usize {
 }
 
 fn too_many(limit: usize) -> String {
-    format!("these keywords about numbers need more than {limit} states")
+    format!("these keywords about numbers need more than {limit} states, the limit `states`")
 }
 
 /// A state's successor by each symbol, and whether it accepts.

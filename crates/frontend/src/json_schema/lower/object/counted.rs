@@ -104,7 +104,7 @@ impl<'s> Lowerer<'s> {
         let too_many = format!("the members of this object need more than {limit} states");
         // There is a state in front of each member at least.
         if members.len() > limit {
-            self.halt(build.path, "", too_many);
+            self.exceed("states", build.path, "", too_many);
             return self.grammar.never();
         }
         let Layout { object_start, .. } = self.layout();
@@ -122,7 +122,7 @@ impl<'s> Lowerer<'s> {
             self.grammar.define(rule, body);
             self.state_count += 1;
             if states.rules.len() > limit || self.state_count > limit.saturating_mul(10) {
-                self.halt(build.path, "", too_many.clone());
+                self.exceed("states", build.path, "", too_many.clone());
             }
             if self.is_halted() {
                 return self.grammar.never();
