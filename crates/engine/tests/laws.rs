@@ -168,7 +168,7 @@ fn wide_choice(rng: &mut Rng) -> Grammar {
     let mut rest: ExprId = g.alt([more, dot]);
     let mut ways = vec![rest];
     for number in 0..66 + rng.below(60) {
-        let word: Vec<u8> = (0..1 + rng.below(7)).map(|_| b'a' + rng.below(2) as u8).collect();
+        let word: Vec<u8> = (0..=rng.below(7)).map(|_| b'a' + rng.below(2) as u8).collect();
         let word = if rng.below(12) == 0 { letter } else { g.bytes(&word) };
         // What follows may be nothing, the end, the rest of the chain, or the whole once more.
         let behind = match rng.below(4) {

@@ -371,7 +371,7 @@ impl<'s> Lowerer<'s> {
                 Profile::Object { required, keys } => {
                     // A closed object takes part only if it knows the rarest of the required keys.
                     let knowing = |name: &&'s str| by_key.get(name).map_or(&[][..], |list| &**list);
-                    let rarest = required.iter().map(|name| knowing(name)).min_by_key(|list| list.len());
+                    let rarest = required.iter().map(knowing).min_by_key(|list| list.len());
                     let around = listed.iter().chain(&others).chain(rarest.unwrap_or(&closed));
                     pairs.extend(around.map(|&other| (other, at)));
                     match keys {

@@ -92,8 +92,8 @@ impl<'s> Lowerer<'s> {
         let cells = self.cells(facts, &dividers)?;
         let names = self.sorted_out(&names, &dividers);
         let mut found: Vec<(Others, Vec<usize>)> = Vec::new();
-        for at in 0..cells.len() {
-            let Some(other) = self.cell(facts, demands, &dividers, &cells[at].inside) else { continue };
+        for (at, cell) in cells.iter().enumerate() {
+            let Some(other) = self.cell(facts, demands, &dividers, &cell.inside) else { continue };
             let same = |known: &&mut (Others, Vec<usize>)| {
                 known.0.node == other.node && known.0.breaks == other.breaks
             };
