@@ -166,6 +166,13 @@ fn drafts() -> Vec<Draft> {
         many_tools(),
         deep_recursion(),
         wide_characters(),
+        very_large_object(),
+        rule_chain(),
+        unanchored_patterns(),
+        look_aheads(),
+        many_required(),
+        nested_counts(),
+        counts_and_counts(),
     ]
 }
 
@@ -273,6 +280,60 @@ fn wide_characters() -> Draft {
     });
     let value = json!({"title": chinese(12), "body": chinese(600)});
     Draft::schema("cjk_text", &schema, vec![dumps(&value)])
+}
+
+fn very_large_object() -> Draft {
+    let name = |index: usize| format!("property_{index:05}");
+    let properties: Map<String, Value> =
+        (0..10_000).map(|index| (name(index), json!({"type": "integer"}))).collect();
+    let value: Map<String, Value> =
+        (0..10_000).step_by(97).map(|index| (name(index), json!(index))).collect();
+    let schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
+    Draft::schema("object_10000", &schema, vec![dumps(&Value::Object(value))])
+}
+
+/// Each rule may call the next one or begin with a word of its own.
+fn rule_chain() -> Draft {
+    let mut source = String::from("root ::= r0\n");
+    for index in 0..20_000 {
+        source += &format!("r{index} ::= \"w{index};\" r{0} | r{0}\n", index + 1);
+    }
+    source += "r20000 ::= \"end\"\n";
+    let words: String = (0..20_000).step_by(777).map(|index| format!("w{index};")).collect();
+    Draft { name: "rule_chain_20000", kind: Kind::Gbnf, source, texts: vec![words + "end"] }
+}
+
+/// A key may match any of them, so that there are 4,096 kinds of keys. Refusing that is right, if it is quick.
+fn unanchored_patterns() -> Draft {
+    let patterns: Map<String, Value> = (0..12)
+        .map(|index| (WORDS[index].to_owned(), json!({"type": "string", "minLength": index})))
+        .collect();
+    let schema = json!({"type": "object", "patternProperties": patterns});
+    Draft::schema("patterns_12", &schema, vec![dumps(&json!({"the river": english(20)}))])
+}
+
+fn look_aheads() -> Draft {
+    let looks: String = ('a'..='j').map(|letter| format!("(?=.*{letter})")).collect();
+    let text = english(20) + " abcdefghij";
+    Draft { name: "look_aheads_10", kind: Kind::Regex, source: looks + ".*", texts: vec![text] }
+}
+
+fn many_required() -> Draft {
+    let names: Vec<String> = (0..100_000).map(|index| format!("name_{index:05}")).collect();
+    // An object would have as many members, which no engine reads in reasonable time. Other values are free.
+    Draft::schema("required_100000", &json!({"required": names}), vec![dumps(&json!([english(20), 7, null]))])
+}
+
+fn nested_counts() -> Draft {
+    let text = "aaaaab".repeat(300);
+    let source = "(a{0,1000000}b){0,1000000}".into();
+    Draft { name: "counts_nested", kind: Kind::Regex, source, texts: vec![text] }
+}
+
+/// Two bounds that must both be kept have a table as large as their product. Refusing that is right, if it is quick.
+fn counts_and_counts() -> Draft {
+    let source = "(?=a{0,1000000}b)[ab]{0,1000000}".into();
+    Draft { name: "counts_both", kind: Kind::Regex, source, texts: vec!["aaaaaabab".into()] }
 }
 
 const WORDS: [&str; 24] = [

@@ -5,7 +5,7 @@
 //! language is a `u128`, and what it contains is exact: a word of six letters can only be made of shorter ones.
 
 use crate::build::{compose, derive};
-use crate::{ByteSet, Dfa, ExprId, Exprs, LazyDfa, Limits, Nfa, determinize, minimize};
+use crate::{ByteSet, Dfa, ExprId, Exprs, LazyDfa, Limits, Nfa, determinize, memberships, minimize};
 
 const LONGEST: usize = 6;
 
@@ -292,5 +292,33 @@ fn boolean_laws_hold() {
         assert_eq!(dfa(not_a), da.complement(&limits).unwrap(), "{one:?}");
         assert_eq!(dfa(not_both), dfa(de_morgan), "{one:?} {two:?}");
         assert!(da.intersection(&da.complement(&limits).unwrap(), &limits).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn memberships_are_those_of_the_words() {
+    let limits = Limits::default();
+    let mut random = Random(5);
+    for round in 0..400 {
+        let trees: Vec<Tree> = (0..1 + round % 4).map(|_| random.tree(round % 3, true)).collect();
+        let mut e = Exprs::new();
+        let languages: Vec<ExprId> = trees.iter().map(|tree| build(&mut e, tree)).collect();
+        // Only words whose meaning is known, and of the first half of the rounds only some of those.
+        let letter = e.set(ByteSet::from_iter(*b"ab"));
+        let universe = e.repeat(letter, u32::from(round < 200), Some(LONGEST as u32));
+        let found = memberships(&mut e, universe, &languages, &limits, 1000).unwrap().found;
+        let meanings: Vec<Language> = trees.iter().map(meaning).collect();
+        let inside = |bit: u32| meanings.iter().map(|set| set >> bit & 1 == 1).collect::<Vec<_>>();
+        let mut wanted: Vec<(Vec<bool>, Vec<u8>)> = Vec::new();
+        for (bit, word) in words().filter(|(_, word)| round >= 200 || !word.is_empty()) {
+            if !wanted.iter().any(|(known, _)| *known == inside(bit)) {
+                wanted.push((inside(bit), word));
+            }
+        }
+        let found: Vec<(Vec<bool>, Vec<u8>)> =
+            found.into_iter().map(|one| (one.inside, one.witness)).collect();
+        assert_eq!(found, wanted, "{trees:?}");
+        let two = memberships(&mut e, universe, &languages, &limits, 1).unwrap().found;
+        assert_eq!(two.len(), found.len().min(2), "{trees:?}");
     }
 }

@@ -24,7 +24,7 @@ mod store;
 mod value;
 
 pub use bind::{BoundProgram, Library, LibraryLoadError};
-pub use compile::{AutomatonCache, CompileError, Resolved, compile, resolve};
+pub use compile::{AutomatonCache, CompileError, Place, Resolved, compile, resolve};
 pub use index::{
     Flaw, Index, IndexChecks, IndexError, IndexLimits, LoadError, MaskRef, NotAllowed, Resource, StateId,
 };

@@ -20,7 +20,7 @@ use maskwright_grammar::ExprId;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::compile::network::{Callee, Limit, Loop, Network, Node, Scope};
+use crate::compile::network::{Callee, Limit, Loop, Machine, Network, Node, Scope};
 use crate::compile::values::Values;
 use crate::count::CountSets;
 use crate::leaf::{Automaton, Leaf, json_string};
@@ -702,7 +702,8 @@ impl Program {
         } else {
             Some(state.0 & !IS_NODE)
         };
-        let machine = node.and_then(|node| self.network.machines.iter().find(|m| m.nodes.contains(&node)));
+        let holds = |m: &&Machine, node: u32| m.nodes.contains(&node) || m.shared.contains(&node);
+        let machine = node.and_then(|node| self.network.machines.iter().find(|m| holds(m, node)));
         let name = machine.and_then(|m| self.names.iter().find(|(expr, _)| *expr == m.expr));
         name.map_or("?", |(_, name)| name)
     }

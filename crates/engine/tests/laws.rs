@@ -9,6 +9,7 @@ use std::sync::Arc;
 use maskwright_engine::{
     AutomatonCache, BoundProgram, CompileError, Library, Limits, MatchError, Matcher, Way, compile,
 };
+use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::generate::{self, Rng, Shape};
 use maskwright_oracle::laws::{self, Case, Effort, Subject, Tally};
 use maskwright_oracle::{Oracle, Tokens};
@@ -54,15 +55,21 @@ fn judge(seed: u64, shape: &Shape, way: Way) -> Tally {
     let mut rng = Rng::new(seed);
     let grammar = generate::grammar(&mut rng, shape);
     let alphabet: Vec<u8> = shape.alphabet.iter().collect::<String>().into_bytes();
-    let mut list = generate::vocabulary(&mut rng, &alphabet, 200);
+    judge_grammar(seed, &grammar, &alphabet, rng, way)
+}
+
+fn judge_grammar(seed: u64, grammar: &Grammar, alphabet: &[u8], mut rng: Rng, way: Way) -> Tally {
+    let mut list = generate::vocabulary(&mut rng, alphabet, 200);
     list.retain(|bytes| !bytes.is_empty());
     let tokens =
         Tokens::new(list.len() + 1, (0..).zip(list.iter().map(Vec::as_slice))).with_eos([list.len() as u32]);
-    let program = match compile(&grammar, &AutomatonCache::default(), &Limits::default()) {
+    let program = match compile(grammar, &AutomatonCache::default(), &Limits::default()) {
         Ok(program) => program,
         // The documented refusals.
         Err(
-            CompileError::LeftRecursionInRule { .. } | CompileError::Leaf(_) | CompileError::NestedJsonString,
+            CompileError::LeftRecursionInRepeat { .. }
+            | CompileError::Leaf { .. }
+            | CompileError::NestedJsonString,
         ) => return Tally::default(),
         Err(error) => panic!("seed {seed}: {error}\n{grammar}"),
     };
@@ -72,7 +79,7 @@ fn judge(seed: u64, shape: &Shape, way: Way) -> Tally {
         matcher.set_way(way);
         Engine(matcher)
     };
-    let oracle = Oracle::new(&grammar);
+    let oracle = Oracle::new(grammar);
     let case = Case::new(format!("seed {seed}\n{grammar}\n"), &oracle, &tokens);
     match laws::all(&case, &fresh, &mut rng, &Effort::default()) {
         Ok(tally) => tally,
@@ -145,4 +152,59 @@ fn counted_repetitions() {
 fn json_strings() {
     let shape = Shape { alphabet: vec!['a', '"', '\\', 'u', '0'], free_rules: 1, ..Shape::default() };
     run(3000..3200, &shape, Way::Fast);
+}
+
+/// A choice of many words that begin alike, in one of the forms in which the engine makes a tree of it: a chain of rules each of which may
+/// call the next, a sequence of optional words, or one long alternative. Between the words there is what no tree can hold.
+fn wide_choice(rng: &mut Rng) -> Grammar {
+    let mut g = GrammarBuilder::new();
+    let root = g.declare("root");
+    let again = g.rule(root);
+    let (open, close, comma, dot) = (g.bytes(b"("), g.bytes(b")"), g.bytes(b","), g.bytes(b"."));
+    let nested = g.seq([open, again, close]);
+    let letter = g.class(CharSet::from_ranges([('a', 'b')]));
+    let form = rng.below(3);
+    let more = g.seq([nested, dot]);
+    let mut rest: ExprId = g.alt([more, dot]);
+    let mut ways = vec![rest];
+    for number in 0..66 + rng.below(60) {
+        let word: Vec<u8> = (0..=rng.below(7)).map(|_| b'a' + rng.below(2) as u8).collect();
+        let word = if rng.below(12) == 0 { letter } else { g.bytes(&word) };
+        // What follows may be nothing, the end, the rest of the chain, or the whole once more.
+        let behind = match rng.below(4) {
+            0 => g.seq([word, comma, rest]),
+            1 => g.seq([word, nested]),
+            2 => g.seq([word, dot, dot]),
+            _ => g.seq([word, dot]),
+        };
+        match form {
+            0 => {
+                let rule = g.declare(&format!("from{number}"));
+                let either = g.alt([behind, rest]);
+                g.define(rule, either);
+                rest = g.rule(rule);
+            }
+            1 => {
+                let word = g.optional(word);
+                rest = g.seq([word, rest]);
+            }
+            _ => ways.push(behind),
+        }
+    }
+    let choice = if form == 2 { g.alt(ways) } else { rest };
+    let either = g.alt([choice, nested]);
+    g.define(root, either);
+    g.finish(root).expect("all rules are defined")
+}
+
+#[test]
+fn wide_choices() {
+    let mut tally = Tally::default();
+    for seed in 4000..4024 {
+        let mut rng = Rng::new(seed);
+        let grammar = wide_choice(&mut rng);
+        let way = if seed % 4 == 0 { Way::Plain } else { Way::Fast };
+        tally += judge_grammar(seed, &grammar, b"ab,.()", rng, way);
+    }
+    eprintln!("{tally:?}");
 }

@@ -14,7 +14,10 @@
 
 use core::fmt;
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Diagnostic, Grammar, GrammarBuilder, Span};
+
+use crate::stopped::{STOPPED, STOPPED_HELP};
 
 /// How large a list may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -52,6 +55,8 @@ pub enum ChoiceError {
         /// How many bytes there may be.
         limit: usize,
     },
+    /// The work was told to [stop](maskwright_automata::Stop).
+    Stopped,
 }
 
 impl fmt::Display for ChoiceError {
@@ -63,14 +68,15 @@ impl fmt::Display for ChoiceError {
             Self::TooMany { found, limit } => {
                 write!(
                     f,
-                    "{found} choices are more than the limit of {limit}; give fewer, or raise the limit"
+                    "{found} choices are more than the limit of {limit}; give fewer, or raise the limit `choices`"
                 )
             }
             Self::TooLong { index, limit } => write!(
                 f,
                 "with the choice at index {index} the list is longer than the limit of {limit} bytes; \
-                 give fewer or shorter choices, or raise the limit"
+                 give fewer or shorter choices, or raise the limit `bytes`"
             ),
+            Self::Stopped => write!(f, "{STOPPED}; {STOPPED_HELP}"),
         }
     }
 }
@@ -81,7 +87,13 @@ impl core::error::Error for ChoiceError {}
 pub fn grammar<C: AsRef<[u8]>>(choices: &[C], limits: &Limits) -> Result<Grammar, ChoiceError> {
     check(choices, limits)?;
     let mut builder = GrammarBuilder::new();
-    let operands: Vec<_> = choices.iter().map(|choice| builder.bytes(choice.as_ref())).collect();
+    let mut operands = Vec::with_capacity(choices.len());
+    for choice in choices {
+        if must_stop() {
+            return Err(ChoiceError::Stopped);
+        }
+        operands.push(builder.bytes(choice.as_ref()));
+    }
     let body = builder.alt(operands);
     let root = builder.declare("choice");
     builder.define(root, body);

@@ -10,6 +10,7 @@ mod notation;
 mod problems;
 pub mod regex;
 pub mod regular;
+mod stopped;
 pub mod tag;
 mod translate;
 

@@ -75,6 +75,11 @@ impl GrammarBuilder {
         self.rules[rule.index()].1 = Some(expr);
     }
 
+    /// How many expressions there are. The next new one has this index.
+    pub fn expr_count(&self) -> usize {
+        self.exprs.len()
+    }
+
     /// The expression behind an id.
     pub fn expr(&self, id: ExprId) -> &Expr {
         &self.exprs[id.index()]
@@ -119,15 +124,12 @@ impl GrammarBuilder {
                     break;
                 }
                 Expr::Empty => {}
-                Expr::Seq(inner) => {
-                    for at in 0..inner.len() {
-                        if let Expr::Seq(inner) = &self.exprs[part.index()] {
-                            self.push_joined(&mut flat, inner[at]);
-                        }
-                    }
-                }
-                _ => self.push_joined(&mut flat, part),
+                Expr::Seq(inner) => flat.extend_from_slice(inner),
+                _ => flat.push(part),
             }
+        }
+        if never.is_none() {
+            self.join(&mut flat);
         }
         let seq = match (never, &*flat) {
             (Some(never), _) => never,
@@ -139,19 +141,52 @@ impl GrammarBuilder {
         seq
     }
 
-    /// Appends to a sequence, joining neighbouring literals.
-    fn push_joined(&mut self, flat: &mut Vec<ExprId>, part: ExprId) {
-        if let Some(&last) = flat.last()
-            && let (Expr::Bytes(a), Expr::Bytes(b)) = (self.expr(last), self.expr(part))
-        {
-            let mut joined = Vec::with_capacity(a.len() + b.len());
-            joined.extend_from_slice(a);
-            joined.extend_from_slice(b);
-            flat.pop();
-            flat.push(self.intern(Expr::Bytes(joined.into())));
-        } else {
-            flat.push(part);
+    /// Joins neighbouring literals, and neighbouring repetitions of the same body.
+    fn join(&mut self, flat: &mut Vec<ExprId>) {
+        let (mut kept, mut at) = (0usize, 0);
+        while let Some(&first) = flat.get(at) {
+            let is_literal = |id: &ExprId| matches!(self.expr(*id), Expr::Bytes(_));
+            let run = flat[at..].iter().take_while(|id| is_literal(id)).count();
+            let joined = match run {
+                0 | 1 => first,
+                _ => {
+                    // All at once: joining one by one would write the beginning again for each.
+                    let literals = flat[at..at + run].iter().map(|id| match self.expr(*id) {
+                        Expr::Bytes(bytes) => &**bytes,
+                        _ => &[],
+                    });
+                    let joined: Vec<u8> = literals.flatten().copied().collect();
+                    self.intern(Expr::Bytes(joined.into()))
+                }
+            };
+            at += run.max(1);
+            let before = kept.checked_sub(1).map(|last| flat[last]);
+            if let Some(both) = before.and_then(|before| self.joined_repeats(before, joined)) {
+                flat[kept - 1] = both;
+            } else {
+                flat[kept] = joined;
+                kept += 1;
+            }
         }
+        flat.truncate(kept);
+    }
+
+    /// `x{a,b} x{c,d}` as `x{a+c,b+d}`.
+    fn joined_repeats(&mut self, first: ExprId, second: ExprId) -> Option<ExprId> {
+        let (&Expr::Repeat { body, min: a, max: b }, &Expr::Repeat { body: other, min: c, max: d }) =
+            (self.expr(first), self.expr(second))
+        else {
+            return None;
+        };
+        if body != other {
+            return None;
+        }
+        let max = match (b, d) {
+            (Some(b), Some(d)) => Some(b.checked_add(d)?),
+            _ => None,
+        };
+        let min = a.checked_add(c)?;
+        Some(self.intern(Expr::Repeat { body, min, max }))
     }
 
     /// Matches one of these.
@@ -194,8 +229,12 @@ impl GrammarBuilder {
         match (self.expr(body), min, max) {
             (_, _, Some(0)) | (Expr::Empty, _, _) | (Expr::Never, 0, _) => self.empty(),
             (Expr::Never, _, _) | (_, 1, Some(1)) => body,
-            // (x*)* and its kin: the bounds of the outer repetition change nothing.
-            (Expr::Repeat { min: 0, max: None, .. }, _, _) => body,
+            (&Expr::Repeat { body: inner, min: low, max: high }, _, _) => {
+                match collapse((low, high), (min, max)) {
+                    Some((min, max)) => self.intern(Expr::Repeat { body: inner, min, max }),
+                    None => self.intern(Expr::Repeat { body, min, max }),
+                }
+            }
             _ => self.intern(Expr::Repeat { body, min, max }),
         }
     }
@@ -327,6 +366,22 @@ fn hash_list(kind: &Expr, parts: &[ExprId]) -> u64 {
     FxBuildHasher.hash_one((core::mem::discriminant(kind), parts))
 }
 
+/// The bounds of `(x{i,j}){min,max}` as one repetition of `x`, if there are such: the sums of `min` to `max` numbers between `i` and `j`
+/// must leave no number out. Counting twice what can be counted once makes texts ambiguous.
+fn collapse((i, j): (u32, Option<u32>), (min, max): (u32, Option<u32>)) -> Option<(u32, Option<u32>)> {
+    // From k to k + 1 rounds no number is left out if (k + 1) · i ≤ k · j + 1. If that holds once, it holds for all larger k.
+    let follows = |k: u32| match j {
+        None => k > 0 || i <= 1,
+        Some(j) => (u64::from(k) + 1) * u64::from(i) <= u64::from(k) * u64::from(j) + 1,
+    };
+    let is_contiguous = max == Some(min) || follows(min);
+    let high = match (j, max) {
+        (Some(j), Some(max)) => Some(j.checked_mul(max)?),
+        _ => None,
+    };
+    is_contiguous.then_some((i.checked_mul(min)?, high))
+}
+
 /// Keeps the first of equal members, in order. Most lists are short, and a hash set would cost more than the rest.
 fn remove_repeated(ids: &mut Vec<ExprId>) {
     if ids.len() <= 8 {
@@ -357,47 +412,41 @@ fn check_regular(grammar: &Grammar) -> Result<(), GrammarError> {
     if !suspicious {
         return Ok(());
     }
-    let recursive = recursive_rules(grammar);
+    let recursive = recursive_exprs(grammar);
     if !recursive.contains(&true) {
         return Ok(());
     }
-    // The recursive rule that each expression reaches, if any; operands come first. Rules are
-    // followed until nothing changes: the longest chain of non-recursive rules bounds the rounds.
-    let mut reaches: Vec<Option<RuleId>> = vec![None; grammar.exprs.len()];
-    loop {
-        let mut changed = false;
-        for (i, expr) in grammar.exprs.iter().enumerate() {
-            if reaches[i].is_some() {
+    // What was seen before reaches no recursive rule, or there would have been an error.
+    let mut seen = vec![false; grammar.exprs.len()];
+    for (i, expr) in grammar.exprs.iter().enumerate().filter(|(i, expr)| calls[*i] && needs_check(expr)) {
+        let mut work: Vec<ExprId> = expr.operands().iter().rev().copied().collect();
+        seen[i] = true;
+        while let Some(id) = work.pop() {
+            if core::mem::replace(&mut seen[id.index()], true) {
                 continue;
             }
-            let found = match expr {
-                Expr::Rule(rule) if recursive[rule.index()] => Some(*rule),
-                Expr::Rule(rule) => reaches[grammar.rule(*rule).expr.index()],
-                _ => expr.operands().iter().find_map(|op| reaches[op.index()]),
-            };
-            if found.is_some() {
-                reaches[i] = found;
-                changed = true;
+            let expr = grammar.expr(id);
+            if let Expr::Rule(rule) = expr {
+                let Rule { name, expr } = grammar.rule(*rule);
+                if recursive[expr.index()] {
+                    return Err(GrammarError::NotRegular { rule: name.clone() });
+                }
+                work.push(*expr);
             }
-        }
-        if !changed {
-            break;
-        }
-    }
-    for (i, expr) in grammar.exprs.iter().enumerate() {
-        if needs_check(expr)
-            && let Some(rule) = reaches[i]
-        {
-            return Err(GrammarError::NotRegular { rule: grammar.rule(rule).name.clone() });
+            work.extend(expr.operands().iter().rev());
         }
     }
     Ok(())
 }
 
-/// Which rules can reach themselves: members of a cycle of the call graph (Tarjan, without recursion).
-fn recursive_rules(grammar: &Grammar) -> Vec<bool> {
-    let callees: Vec<Vec<u32>> = grammar.rules.iter().map(|rule| called_rules(grammar, rule.expr)).collect();
-    let n = callees.len();
+/// Which expressions can reach themselves, calls followed: members of a cycle (Tarjan, without recursion).
+fn recursive_exprs(grammar: &Grammar) -> Vec<bool> {
+    let follow = |at: usize, edge: usize| match &grammar.exprs[at] {
+        Expr::Rule(rule) if edge == 0 => Some(grammar.rule(*rule).expr.index()),
+        Expr::Rule(_) => None,
+        expr => expr.operands().get(edge).map(|operand| operand.index()),
+    };
+    let n = grammar.exprs.len();
     let mut recursive = vec![false; n];
     let (mut order, mut low) = (vec![u32::MAX; n], vec![0u32; n]);
     let (mut on_stack, mut stack, mut clock) = (vec![false; n], Vec::new(), 0u32);
@@ -406,19 +455,16 @@ fn recursive_rules(grammar: &Grammar) -> Vec<bool> {
             continue;
         }
         let mut work = vec![(start, 0usize)];
-        while let Some(&mut (v, ref mut next)) = work.last_mut() {
-            if *next == 0 {
+        while let Some(&mut (v, ref mut edge)) = work.last_mut() {
+            if order[v] == u32::MAX {
                 (order[v], low[v]) = (clock, clock);
                 clock += 1;
                 stack.push(v);
                 on_stack[v] = true;
             }
-            if let Some(&w) = callees[v].get(*next) {
-                *next += 1;
-                let w = w as usize;
-                if w == v {
-                    recursive[v] = true;
-                }
+            if let Some(w) = follow(v, *edge) {
+                *edge += 1;
+                recursive[v] |= w == v;
                 if order[w] == u32::MAX {
                     work.push((w, 0));
                 } else if on_stack[w] {
@@ -426,46 +472,21 @@ fn recursive_rules(grammar: &Grammar) -> Vec<bool> {
                 }
                 continue;
             }
-            // A vertex without callees is visited once; mark it so that it is not opened again.
-            if *next == 0 {
-                *next = 1;
-            }
             work.pop();
             if let Some(&(parent, _)) = work.last() {
                 low[parent] = low[parent].min(low[v]);
             }
             if low[v] == order[v] {
                 let at = stack.iter().rposition(|&x| x == v).unwrap_or(0);
-                let component = stack.split_off(at);
-                for &w in &component {
+                let is_cycle = stack.len() - at > 1;
+                for w in stack.drain(at..) {
                     on_stack[w] = false;
-                    if component.len() > 1 {
-                        recursive[w] = true;
-                    }
+                    recursive[w] |= is_cycle;
                 }
             }
         }
     }
     recursive
-}
-
-/// The rules that an expression calls directly, each once.
-fn called_rules(grammar: &Grammar, expr: ExprId) -> Vec<u32> {
-    let mut seen = rustc_hash::FxHashSet::default();
-    let (mut called, mut work) = (Vec::new(), vec![expr]);
-    while let Some(id) = work.pop() {
-        if !seen.insert(id) {
-            continue;
-        }
-        let expr = grammar.expr(id);
-        if let Expr::Rule(rule) = expr {
-            called.push(rule.0);
-        }
-        work.extend_from_slice(expr.operands());
-    }
-    called.sort_unstable();
-    called.dedup();
-    called
 }
 
 #[cfg(test)]
@@ -485,7 +506,55 @@ mod tests {
         let star = g.star(a);
         assert_eq!(g.star(star), star);
         assert_eq!(g.repeat(a, 3, Some(2)), never);
+        let (few, more) = (g.repeat(a, 0, Some(2)), g.repeat(a, 1, None));
+        assert_eq!(g.seq([few, more]), more);
         assert_eq!(g.class(CharSet::from_ranges([('é', 'é')])), g.bytes("é".as_bytes()));
+    }
+
+    #[test]
+    fn long_sequences_of_literals_become_one() {
+        let mut g = GrammarBuilder::new();
+        let word = g.bytes(b"ab");
+        let before = g.exprs.len();
+        let long = g.seq(core::iter::repeat_n(word, 100_000));
+        assert_eq!(g.expr(long), &Expr::Bytes("ab".repeat(100_000).into_bytes().into()));
+        assert_eq!(g.exprs.len(), before + 1, "no beginning of it is kept");
+    }
+
+    /// The numbers of x that an expression matches, as far as that is looked at.
+    fn counts((i, j): (u32, Option<u32>), (min, max): (u32, Option<u32>)) -> Vec<u32> {
+        const MOST: u32 = 20;
+        let mut sums = vec![0];
+        let mut found: Vec<u32> = if min == 0 { vec![0] } else { Vec::new() };
+        for round in 1..=max.unwrap_or(MOST) {
+            let next = |sum: &u32| (sum + i..=(sum + j.unwrap_or(MOST)).min(MOST)).collect::<Vec<_>>();
+            sums = sums.iter().flat_map(next).collect();
+            sums.sort_unstable();
+            sums.dedup();
+            if round >= min {
+                found.extend(&sums);
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    #[test]
+    fn repetitions_of_repetitions_collapse_where_no_number_is_left_out() {
+        let bounds =
+            || (0..4).flat_map(|low| (low.max(1)..5).map(move |high| (low, Some(high))).chain([(low, None)]));
+        for inner in bounds() {
+            for outer in bounds() {
+                let wanted = counts(inner, outer);
+                let is_range = wanted.windows(2).all(|pair| pair[1] == pair[0] + 1);
+                match collapse(inner, outer) {
+                    Some(both) => assert_eq!(counts((1, Some(1)), both), wanted, "{inner:?} {outer:?}"),
+                    // One round at the most is not worth the trouble.
+                    None => assert!(!is_range || outer.1.is_some_and(|max| max <= 1), "{inner:?} {outer:?}"),
+                }
+            }
+        }
     }
 
     #[test]

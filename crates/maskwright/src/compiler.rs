@@ -166,6 +166,11 @@ impl Compiler {
         constraint: &Constraint,
         options: &Options,
     ) -> Result<Arc<BoundProgram>, Error> {
+        if let Constraint::JsonSchema(schema) = constraint {
+            let (grammar, report) =
+                json_schema::grammar(schema, &options.json_schema).map_err(Error::Schema)?;
+            return self.bind(&grammar, &options.limits).map_err(|error| error.in_schema(&report));
+        }
         let grammar = grammar(constraint, options, &self.vocabulary)?;
         self.bind(&grammar, &options.limits)
     }
@@ -314,6 +319,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// Says where in a schema a place in its grammar comes from.
+    fn in_schema(self, report: &json_schema::Report) -> Self {
+        match self {
+            Self::Compile(error) => {
+                let pointer = error.place().and_then(|place| report.origin(place.expr()));
+                Self::Compile(match pointer.as_deref() {
+                    Some("") => error.with_place("(root)"),
+                    Some(pointer) => error.with_place(pointer),
+                    None => error,
+                })
+            }
+            other => other,
+        }
+    }
+
     /// The error for a person, with the lines of the source that it is about.
     pub fn render(&self, file: &str, source: &str) -> String {
         match self {

@@ -53,8 +53,8 @@ pub use map::{MapError, map_index};
 pub use maskwright_engine::{
     BoundProgram, Budget, BudgetError, CompileError, DRAFT_ROOT, DraftError, DraftTree, Encode, Flaw,
     ForcedText, ForcedTokens, Index, IndexChecks, IndexError, IndexLimits, Library, LibraryLoadError, Limits,
-    LoadError, MaskRef, MatchError, Matcher, NotAllowed, Program, Seam, StateId, StateInfo, ThreadInfo, Way,
-    fill_masks,
+    LoadError, MaskRef, MatchError, Matcher, NotAllowed, Place, Program, Seam, StateId, StateInfo,
+    ThreadInfo, Way, fill_masks,
 };
 pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex, regular, tag};
 pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};

@@ -5,7 +5,12 @@
 //! precede their users, so one pass settles everything but the rules, and a few passes most grammars; from then on a
 //! change is carried to the users that it concerns, and a chain of 20,000 rules costs 20,000 steps, not their square.
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Expr, ExprId, Grammar};
+
+use super::CompileError;
+use super::network::LEAF_SIZE;
+use crate::seen::Seen;
 
 /// Facts about every expression of a grammar, by its index.
 #[derive(Debug)]
@@ -19,6 +24,9 @@ pub(crate) struct Facts {
     pub(crate) plain: Vec<bool>,
     /// How many nodes the expression takes when repetitions and plain rules are written out.
     pub(crate) size: Vec<u32>,
+    /// For the plain body of a rule with a size beyond [`LEAF_SIZE`]: its different parts are small together, like those of a
+    /// number with nineteen digits.
+    pub(crate) few_parts: Vec<bool>,
     /// How deep operands nest, rules not followed.
     pub(crate) depth: Vec<u32>,
     /// How many expressions and rules use it as an operand.
@@ -33,17 +41,22 @@ pub(crate) trait Known {
 
 /// A repetition with more rounds is left to a counter.
 const COUNTED: u32 = 16;
+/// A body of this size may have few parts.
+const LEAF_TREE: u32 = 1 << 16;
+/// So many are few.
+const LEAF_PARTS: u32 = 512;
 /// So many passes over all expressions are tried before changes are followed one by one.
 const PASSES: usize = 4;
 
-pub(crate) fn gather(grammar: &Grammar, known: &impl Known) -> Facts {
-    let (bits, order) = least(grammar, known);
+pub(crate) fn gather(grammar: &Grammar, known: &impl Known) -> Result<Facts, CompileError> {
+    let (bits, order) = least(grammar, known)?;
     let column = |bit: u8| bits.iter().map(|bits| bits & bit != 0).collect::<Vec<bool>>();
     let (productive, nullable, plain) = (column(PRODUCTIVE), column(NULLABLE), column(PLAIN));
     let mut size = vec![1u32; grammar.exprs().len()];
-    for id in order {
+    for &id in &order {
         size[id as usize] = measure(grammar, &grammar.exprs()[id as usize], &size);
     }
+    let few_parts = few_parts(grammar, &size, &order);
     let is_leaf = |e: &Expr| matches!(e, Expr::And(_) | Expr::Not(_) | Expr::JsonString(_));
     let mut depth = vec![1u32; grammar.exprs().len()];
     for (id, expr) in grammar.exprs().iter().enumerate() {
@@ -59,7 +72,7 @@ pub(crate) fn gather(grammar: &Grammar, known: &impl Known) -> Facts {
     for rule in grammar.rules() {
         uses[rule.expr().index()] += 1;
     }
-    Facts { productive, nullable, plain, size, depth, uses }
+    Ok(Facts { productive, nullable, plain, size, few_parts, depth, uses })
 }
 
 const PRODUCTIVE: u8 = 1;
@@ -115,42 +128,161 @@ fn measure(grammar: &Grammar, expr: &Expr, size: &[u32]) -> u32 {
     }
 }
 
-/// The least solution for all expressions together, and the order in which they became plain.
-fn least(grammar: &Grammar, known: &impl Known) -> (Vec<u8>, Vec<u32>) {
-    let mut bits = vec![0u8; grammar.exprs().len()];
-    let mut order = Vec::with_capacity(bits.len());
-    let mut learn = |bits: &mut [u8], id: ExprId| {
-        let new = facts_of(grammar, known, id, bits) & !bits[id.index()];
-        if new & PLAIN != 0 {
-            order.push(id.index() as u32);
+/// See [`Facts::few_parts`]. `order` holds the plain expressions, operands first.
+fn few_parts(grammar: &Grammar, size: &[u32], order: &[u32]) -> Vec<bool> {
+    let mut few = vec![false; size.len()];
+    if order.iter().all(|&id| size[id as usize] <= LEAF_SIZE) {
+        return few;
+    }
+    let mut is_body = vec![false; size.len()];
+    for rule in grammar.rules() {
+        is_body[rule.expr().index()] = true;
+    }
+    // What has a part with many parts has many itself, so that a chain of rules is not gone down again from each of its members.
+    let mut many = vec![false; size.len()];
+    for at in order.iter().map(|at| *at as usize) {
+        let has_many = |id: &ExprId| many[id.index()];
+        let inherits = match &grammar.exprs()[at] {
+            Expr::Rule(rule) => has_many(&grammar.rule(*rule).expr()),
+            expr => expr.operands().iter().any(has_many),
+        };
+        many[at] = inherits || size[at] > LEAF_TREE;
+        if is_body[at] && size[at] > LEAF_SIZE && !many[at] {
+            few[at] = count_parts(grammar, at) <= LEAF_PARTS;
+            many[at] = !few[at];
         }
-        bits[id.index()] |= new;
-        new != 0
-    };
+    }
+    few
+}
+
+/// The size of the different parts of a plain expression together, or anything more than [`LEAF_PARTS`].
+fn count_parts(grammar: &Grammar, root: usize) -> u32 {
+    let (mut work, mut seen, mut sum) = (vec![root], Seen::default(), 0u32);
+    while let Some(at) = work.pop() {
+        if !seen.insert(at as u32) {
+            continue;
+        }
+        let expr = &grammar.exprs()[at];
+        sum = sum.saturating_add(match expr {
+            Expr::Repeat { min, max, .. } => max.unwrap_or(*min).max(1),
+            Expr::Bytes(bytes) => bytes.len() as u32,
+            Expr::Class(_) | Expr::Seq(_) | Expr::Alt(_) => 1,
+            _ => 0,
+        });
+        if sum > LEAF_PARTS {
+            break;
+        }
+        work.extend(expr.operands().iter().map(|operand| operand.index()));
+        if let Expr::Rule(rule) = expr {
+            work.push(grammar.rule(*rule).expr().index());
+        }
+    }
+    sum
+}
+
+/// The least solution for all expressions together, and the order in which they became plain.
+fn least(grammar: &Grammar, known: &impl Known) -> Result<(Vec<u8>, Vec<u32>), CompileError> {
+    let mut least = Least { bits: vec![0; grammar.exprs().len()], order: Vec::new() };
+    least.order.reserve(least.bits.len());
     // Most grammars are settled by one or two passes; knowing who uses whom would cost more than that. Another pass is
     // needed if something was learned of a rule that an earlier expression calls.
-    let mut called = vec![false; bits.len()];
+    let mut called = vec![false; least.bits.len()];
     for _ in 0..PASSES {
         let mut again = false;
         for (id, expr) in grammar.expr_ids().zip(grammar.exprs()) {
+            if must_stop() {
+                return Err(CompileError::Stopped);
+            }
             if let Expr::Rule(rule) = expr {
                 called[grammar.rule(*rule).expr().index()] = true;
             }
-            again |= learn(&mut bits, id) && called[id.index()];
+            let found = facts_of(grammar, known, id, &least.bits);
+            again |= least.learn(id.index(), found) != 0 && called[id.index()];
         }
         if !again {
-            return (bits, order);
+            return Ok((least.bits, least.order));
         }
     }
-    let users = Users::of(grammar);
-    let mut work: Vec<u32> = (0..bits.len() as u32).collect();
-    while let Some(id) = work.pop() {
-        if learn(&mut bits, users.ids[id as usize]) {
-            work.extend_from_slice(users.of_expr(id as usize));
-            work.extend_from_slice(users.calls_of_body(id as usize));
+    least.spread(grammar, known)?;
+    Ok((least.bits, least.order))
+}
+
+/// What is known so far.
+struct Least {
+    bits: Vec<u8>,
+    order: Vec<u32>,
+}
+
+impl Least {
+    /// Adds to what is known of an expression. Returns what is new.
+    fn learn(&mut self, at: usize, found: u8) -> u8 {
+        let new = found & !self.bits[at];
+        if new & PLAIN != 0 {
+            self.order.push(at as u32);
+        }
+        self.bits[at] |= new;
+        new
+    }
+
+    /// Carries everything that is learned to the users that it concerns, until there is nothing new. Long lists of operands are not
+    /// looked through again for each of them: they count the operands of which something is not known yet.
+    fn spread(&mut self, grammar: &Grammar, known: &impl Known) -> Result<(), CompileError> {
+        let users = Users::of(grammar);
+        let mut missing: Vec<[u32; 3]> = vec![[0; 3]; self.bits.len()];
+        for (missing, expr) in missing.iter_mut().zip(grammar.exprs()) {
+            for operand in expr.operands() {
+                count_off(missing, !self.bits[operand.index()], 1);
+            }
+        }
+        let mut work: Vec<(u32, u8)> = Vec::new();
+        for id in grammar.expr_ids() {
+            let new = self.learn(id.index(), facts_of(grammar, known, id, &self.bits));
+            work.push((id.index() as u32, new));
+        }
+        while let Some((at, new)) = work.pop() {
+            if must_stop() {
+                return Err(CompileError::Stopped);
+            }
+            if new == 0 {
+                continue;
+            }
+            let (of_expr, of_body) = (users.of_expr(at as usize), users.calls_of_body(at as usize));
+            for &user in of_expr.iter().chain(of_body) {
+                let (id, missing) = (users.ids[user as usize], &mut missing[user as usize]);
+                let expr = grammar.expr(id);
+                let found = match expr {
+                    Expr::Seq(_) | Expr::Alt(_) | Expr::And(_) => {
+                        count_off(missing, new, u32::MAX);
+                        let all = settled(missing);
+                        match expr {
+                            Expr::Seq(_) => all,
+                            Expr::Alt(_) => new & !PLAIN | all & PLAIN,
+                            _ => all & PLAIN,
+                        }
+                    }
+                    _ => facts_of(grammar, known, id, &self.bits),
+                };
+                let new = self.learn(user as usize, found);
+                work.push((user, new));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds a number, modulo 2³², to the counters of some facts.
+fn count_off(missing: &mut [u32; 3], bits: u8, number: u32) {
+    for (count, bit) in missing.iter_mut().zip([PRODUCTIVE, NULLABLE, PLAIN]) {
+        if bits & bit != 0 {
+            *count = count.wrapping_add(number);
         }
     }
-    (bits, order)
+}
+
+/// The facts that no operand is missing any more.
+fn settled(missing: &[u32; 3]) -> u8 {
+    let of = |(count, bit): (&u32, u8)| if *count == 0 { bit } else { 0 };
+    missing.iter().zip([PRODUCTIVE, NULLABLE, PLAIN]).map(of).sum()
 }
 
 /// Who uses an expression: the expressions it is an operand of, and the calls of the rules it defines.

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hashbrown::HashTable;
-use maskwright_automata as automata;
+use maskwright_automata::{self as automata, must_stop};
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
 use rustc_hash::FxHashMap;
 
@@ -108,6 +108,9 @@ impl<'g> Leaves<'g> {
         let mut leaves = Self::new(grammar, cache, limits);
         let entered = entered(grammar);
         for id in grammar.expr_ids().filter(|id| entered[id.index()]) {
+            if must_stop() {
+                return Err(CompileError::Stopped);
+            }
             match grammar.expr(id) {
                 Expr::JsonString(text) => {
                     let leaf = leaves.json_leaf(*text)?;
@@ -303,7 +306,7 @@ impl<'g> Leaves<'g> {
             Ok(dfa) => dfa,
             // With its lengths the set may be smaller.
             Err(_) if window.is_some() => return Ok(Spelled::Set(automata::Dfa::never())),
-            Err(error) => return Err(CompileError::leaf(error)),
+            Err(error) => return Err(CompileError::leaf(error, parts[0].set)),
         };
         let Some(automaton) = spell(&dfa) else { return Ok(Spelled::Set(dfa)) };
         if !fits(&automaton) {
@@ -352,7 +355,8 @@ impl<'g> Leaves<'g> {
         }
         let mut exprs = automata::Exprs::new();
         let expr = translate(self.grammar, id, &mut exprs)?;
-        let dfa = automata::Dfa::build(&mut exprs, expr, &self.limits).map_err(CompileError::leaf)?;
+        let dfa = automata::Dfa::build(&mut exprs, expr, &self.limits)
+            .map_err(|error| CompileError::leaf(error, id))?;
         let automaton = Arc::new(Automaton::from_dfa(&dfa));
         if let Some(key) = key {
             self.cache.put(key, &automaton);

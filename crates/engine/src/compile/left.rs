@@ -18,12 +18,15 @@
 use maskwright_automata::must_stop;
 use smallvec::SmallVec;
 
-use super::CompileError;
 use super::network::{Callee, Network, Node};
+use super::{CompileError, Place};
 
 /// Finds where each machine begins, and rebuilds those that begin with themselves.
 pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) -> Result<(), CompileError> {
     for machine in 0..network.machines.len() {
+        if must_stop() {
+            return Err(CompileError::Stopped);
+        }
         let mut start = SmallVec::new();
         network.closure(&network.machines[machine].start, &mut start);
         network.machines[machine].start = Box::from(&*start);
@@ -46,7 +49,8 @@ pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) ->
                 return Err(CompileError::Stopped);
             }
             if network.nodes.len() > max_nodes {
-                return Err(CompileError::TooBig { nodes: max_nodes });
+                let (place, rules) = (Place::of(old[0].expr), members.len());
+                return Err(CompileError::LeftRecursionTooBig { place, rules, nodes: max_nodes });
             }
         }
     }
@@ -130,7 +134,9 @@ fn rebuild(
             match called {
                 None => start.push(moved(node)),
                 Some((b, Callee::Machine(_), next)) => after[b].push(moved(next)),
-                Some(_) => return Err(CompileError::LeftRecursionInRepeat { expr: machine.expr }),
+                Some(_) => {
+                    return Err(CompileError::LeftRecursionInRepeat { place: Place::of(machine.expr) });
+                }
             }
         }
     }

@@ -7,10 +7,12 @@
 //! | [`facts`] | what can match, what may be empty, what is regular and small |
 //! | [`network`] | a small NFA for each rule that the root can reach |
 //! | [`left`] | the same language without left recursion |
+//! | [`factor`] | wide choices as trees |
 //!
 //! Nothing else here knows a vocabulary, and nothing is determinised: that happens while a matcher runs, for the
 //! states that it visits ([`crate::program`]).
 
+mod factor;
 mod facts;
 mod leaves;
 mod left;
@@ -20,7 +22,7 @@ pub(crate) mod values;
 
 use core::fmt;
 
-use maskwright_automata::LimitError;
+use maskwright_automata::{LimitError, Resource};
 use maskwright_grammar::{ExprId, Grammar};
 
 pub use self::leaves::AutomatonCache;
@@ -45,20 +47,24 @@ use crate::program::Program;
 /// ```
 pub fn compile(grammar: &Grammar, cache: &AutomatonCache, limits: &Limits) -> Result<Program, CompileError> {
     check(grammar, limits)?;
-    let mut leaves = Leaves::build(grammar, cache, limits)?;
-    let facts = facts::gather(grammar, &leaves);
+    let mut leaves = Leaves::build(grammar, cache, limits).map_err(|error| error.named(grammar))?;
+    let facts = facts::gather(grammar, &leaves)?;
     let root = grammar.rule(grammar.root());
     if !facts.productive[root.expr().index()] {
         return Err(CompileError::Empty { rule: root.name().into() });
     }
-    if let Some(&depth) = facts.depth.iter().find(|depth| **depth > limits.depth) {
-        return Err(CompileError::TooDeep { depth, limit: limits.depth });
+    let deep = grammar.expr_ids().find(|id| facts.depth[id.index()] > limits.depth);
+    if let Some(expr) = deep {
+        let (depth, limit) = (facts.depth[expr.index()], limits.depth);
+        return Err(CompileError::TooDeep { place: Place::of(expr), depth, limit }.named(grammar));
     }
-    let mut network = network::build(grammar, &facts, &mut leaves, limits)?;
+    let mut network =
+        network::build(grammar, &facts, &mut leaves, limits).map_err(|error| error.named(grammar))?;
     if !network.limits.is_empty() && !network.has_plain_scopes() {
         return Err(CompileError::LimitedValues);
     }
     left::resolve_left_recursion(&mut network, limits.nodes).map_err(|error| error.named(grammar))?;
+    factor::factor_starts(&mut network, limits.nodes)?;
     let nullable = facts.nullable[root.expr().index()];
     Ok(Program::new(network, leaves.list, nullable, names(grammar), *limits))
 }
@@ -99,6 +105,8 @@ pub enum CompileError {
     },
     /// Operands nest deeper than [`Limits::depth`].
     TooDeep {
+        /// Where.
+        place: Place,
         /// How deep they nest.
         depth: u32,
         /// How deep they may.
@@ -106,11 +114,28 @@ pub enum CompileError {
     },
     /// The network needs more nodes than [`Limits::nodes`].
     TooBig {
+        /// Where they became too many.
+        place: Place,
         /// How many nodes are allowed.
         nodes: usize,
     },
-    /// An intersection, a complement or the condition on a JSON string needs too large a table.
-    Leaf(LimitError),
+    /// Rules that begin with one another are copied for each of them, and that takes more nodes than [`Limits::nodes`].
+    LeftRecursionTooBig {
+        /// One of the rules.
+        place: Place,
+        /// How many rules begin with one another.
+        rules: usize,
+        /// How many nodes are allowed.
+        nodes: usize,
+    },
+    /// An intersection, a complement or the condition on a JSON string needs too large a table: more than
+    /// [`Limits::leaf_states`], [`Limits::leaf_steps`] or [`Limits::leaf_bytes`].
+    Leaf {
+        /// Where it stands.
+        place: Place,
+        /// What ran out.
+        error: LimitError,
+    },
     /// A JSON string stands inside an intersection, a complement or another JSON string.
     NestedJsonString,
     /// The vocabulary has no token that the grammar asks for.
@@ -128,38 +153,83 @@ pub enum CompileError {
     LimitTooSmall,
     /// A rule begins with a counted repetition of itself.
     LeftRecursionInRepeat {
-        #[doc(hidden)]
-        expr: ExprId,
-    },
-    /// The same, with the rule's name.
-    LeftRecursionInRule {
-        /// The rule's name.
-        rule: Box<str>,
+        /// Where.
+        place: Place,
     },
     /// The work was told to [stop](maskwright_automata::Stop).
     Stopped,
 }
 
-impl CompileError {
-    fn leaf(error: LimitError) -> Self {
-        Self::Leaf(error)
+/// A place in a grammar: an expression, and how people call the part that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    expr: ExprId,
+    name: Box<str>,
+}
+
+impl Place {
+    pub(crate) fn of(expr: ExprId) -> Self {
+        Self { expr, name: Box::default() }
     }
 
-    /// Replaces an expression by the name of a rule that holds it.
+    /// The expression.
+    pub fn expr(&self) -> ExprId {
+        self.expr
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.name.is_empty() { "the grammar" } else { &self.name })
+    }
+}
+
+impl CompileError {
+    fn leaf(error: LimitError, expr: ExprId) -> Self {
+        match error.resource() {
+            Resource::Time => Self::Stopped,
+            _ => Self::Leaf { place: Place::of(expr), error },
+        }
+    }
+
+    /// The place that the error is about, if it is about one.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::TooDeep { place, .. }
+            | Self::TooBig { place, .. }
+            | Self::LeftRecursionTooBig { place, .. }
+            | Self::Leaf { place, .. }
+            | Self::LeftRecursionInRepeat { place } => Some(place),
+            _ => None,
+        }
+    }
+
+    /// The same error with another name for its place, such as a JSON pointer.
+    #[must_use]
+    pub fn with_place(mut self, name: &str) -> Self {
+        match &mut self {
+            Self::TooDeep { place, .. }
+            | Self::TooBig { place, .. }
+            | Self::LeftRecursionTooBig { place, .. }
+            | Self::Leaf { place, .. }
+            | Self::LeftRecursionInRepeat { place } => place.name = name.into(),
+            _ => {}
+        }
+        self
+    }
+
+    /// Names the rule that the error is about.
     fn named(self, grammar: &Grammar) -> Self {
-        let Self::LeftRecursionInRepeat { expr } = self else { return self };
-        let holds = |root: ExprId| {
-            let mut work = vec![root];
-            while let Some(id) = work.pop() {
-                if id == expr {
-                    return true;
-                }
-                work.extend_from_slice(grammar.expr(id).operands());
-            }
-            false
-        };
-        let rule = grammar.rules().iter().find(|rule| holds(rule.expr()));
-        Self::LeftRecursionInRule { rule: rule.map_or("?", |rule| rule.name()).into() }
+        let Some(place) = self.place() else { return self };
+        // Operands come before the expressions that use them.
+        let mut holds = vec![false; grammar.exprs().len()];
+        for (id, expr) in grammar.expr_ids().zip(grammar.exprs()) {
+            holds[id.index()] =
+                id == place.expr || expr.operands().iter().any(|operand| holds[operand.index()]);
+        }
+        let rule = grammar.rules().iter().find(|rule| holds[rule.expr().index()]);
+        let name = rule.map(|rule| format!("rule `{}`", rule.name()));
+        self.with_place(&name.unwrap_or_default())
     }
 }
 
@@ -167,18 +237,37 @@ impl fmt::Display for CompileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty { rule } => write!(f, "no text can match rule `{rule}`"),
-            Self::TooManyExprs { exprs, limit } => {
-                write!(f, "the grammar has {exprs} expressions, more than the limit of {limit}")
+            Self::TooManyExprs { exprs, limit } => write!(
+                f,
+                "the grammar has {exprs} expressions, more than the limit of {limit}; \
+                 make it smaller, or raise the limit `exprs`"
+            ),
+            Self::TooDeep { place, depth, limit } => write!(
+                f,
+                "{place}: expressions nest {depth} deep, more than the limit of {limit}; \
+                 move inner parts into rules of their own, or raise the limit `depth`"
+            ),
+            Self::TooBig { place, nodes } => write!(
+                f,
+                "{place}: the grammar needs more than {nodes} nodes; \
+                 give repeated parts a rule of their own, or raise the limit `nodes`"
+            ),
+            Self::LeftRecursionTooBig { place, rules, nodes } => write!(
+                f,
+                "{place}: {rules} rules begin with one another, which needs more than {nodes} nodes; \
+                 write the recursion on the right, or raise the limit `nodes`"
+            ),
+            Self::Leaf { place, error } => {
+                let limit = match error.resource() {
+                    Resource::States => "leaf_states",
+                    Resource::Steps => "leaf_steps",
+                    _ => "leaf_bytes",
+                };
+                write!(
+                    f,
+                    "{place}: an intersection, a complement or the condition on a string is too large: {error} `{limit}`"
+                )
             }
-            Self::TooDeep { depth, limit } => write!(
-                f,
-                "expressions nest {depth} deep, more than the limit of {limit}; move inner parts into rules of their own"
-            ),
-            Self::TooBig { nodes } => write!(
-                f,
-                "the grammar needs more than {nodes} nodes; give repeated parts a rule of their own"
-            ),
-            Self::Leaf(error) => write!(f, "an intersection, complement or string condition is too large: {error}"),
             Self::NestedJsonString => f.write_str(
                 "a JSON string cannot stand inside an intersection, a complement or another JSON string; state the condition on its text",
             ),
@@ -197,19 +286,19 @@ impl fmt::Display for CompileError {
                 "with this vocabulary no text is known that keeps the limits on tokens; raise them",
             ),
             Self::Stopped => f.write_str("the compilation was told to stop"),
-            Self::LeftRecursionInRepeat { .. } => f.write_str(LEFT_RECURSION),
-            Self::LeftRecursionInRule { rule } => write!(f, "rule `{rule}`: {LEFT_RECURSION}"),
+            Self::LeftRecursionInRepeat { place } => write!(
+                f,
+                "{place}: a counted repetition begins with the rule that it stands in; \
+                 write the recursion on the right, or without the bounds"
+            ),
         }
     }
 }
 
-const LEFT_RECURSION: &str = "a counted repetition begins with the rule that it stands in; \
-     write the recursion on the right, or without the bounds";
-
 impl core::error::Error for CompileError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::Leaf(error) => Some(error),
+            Self::Leaf { error, .. } => Some(error),
             _ => None,
         }
     }

@@ -18,20 +18,19 @@ use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::CompileError;
+use super::factor::{WIDE_CHOICE, factor_splits};
 use super::facts::Facts;
 use super::leaves::Leaves;
 use super::values::{Values, classify};
+use super::{CompileError, Place};
 use crate::count::Bounds;
 use crate::limits::Limits;
 use crate::seen::Seen;
 use crate::value;
 
-/// A regular rule up to this size becomes a table; a larger one stays in the network, which is lazy.
-const LEAF_SIZE: u32 = 96;
-/// So does one up to this size whose different parts are small together, like a number with nineteen digits.
-const LEAF_TREE: u32 = 1 << 16;
-const LEAF_PARTS: u32 = 512;
+/// A regular rule up to this size, or with [few parts](Facts::few_parts), becomes a table; a larger one stays in the network, which
+/// is lazy.
+pub(crate) const LEAF_SIZE: u32 = 96;
 /// The same for the root: a constraint that is one regular expression. A larger one would take milliseconds to
 /// tabulate before the first mask; the network finds only the states that are visited.
 const ROOT_LEAF_SIZE: u32 = 512;
@@ -43,7 +42,7 @@ const OUTLINE_SIZE: u32 = 64;
 const UNROLL_SIZE: u32 = 32;
 /// How many repetitions are remembered while a network is built.
 const REPEATED: usize = 16;
-/// Calls are followed into a cell while it has no more nodes than this.
+/// Calls are followed into a cell while it has no more nodes than this. Larger cells, one for each place in a text, would fill the memory.
 const WIDE: usize = 4_096;
 /// From so many words on, an alternative is built as a tree.
 const MANY_WORDS: usize = 8;
@@ -85,6 +84,10 @@ pub(crate) struct Machine {
     pub(crate) nodes: core::ops::Range<u32>,
     /// Where it begins. After [`super::left`], the nodes that take the first byte or make the first call.
     pub(crate) start: Box<[u32]>,
+    /// Nodes that [`super::factor`] made for its start.
+    pub(crate) shared: core::ops::Range<u32>,
+    /// At most so many nodes are at its start if tail calls are followed; 0 if that is not known, and then there are few.
+    pub(crate) width: u32,
 }
 
 /// `body`, from `min` to `max` times, counted on the stack.
@@ -122,8 +125,10 @@ pub(crate) struct Limit {
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
-    /// The targets of all splits.
+    /// The targets of all splits, those of each behind its [width](Self::split_width).
     pub(crate) targets: Vec<u32>,
+    /// The greatest width of a split of the machine that is being built.
+    widest: u32,
     pub(crate) machines: Vec<Machine>,
     pub(crate) loops: Vec<Loop>,
     pub(crate) scopes: Vec<Scope>,
@@ -149,9 +154,20 @@ impl Network {
     }
 
     pub(crate) fn split_node(&mut self, targets: &[u32]) -> Node {
+        let width = targets.iter().fold(0, |sum: u32, &node| sum.saturating_add(self.split_width(node)));
+        self.widest = self.widest.max(width);
+        self.targets.push(width);
         let start = self.targets.len() as u32;
         self.targets.extend_from_slice(targets);
         Node::Split { start, len: targets.len() as u32 }
+    }
+
+    /// How many nodes a split leads to, through other splits as well if they were there before it; 1 for other nodes.
+    pub(crate) fn split_width(&self, node: u32) -> u32 {
+        match self.nodes.get(node as usize) {
+            Some(&Node::Split { start, .. }) => self.targets[start as usize - 1],
+            _ => 1,
+        }
     }
 
     /// Collects the nodes that splits lead to, without the splits: sorted, each once. Returns whether the
@@ -179,18 +195,15 @@ impl Network {
                     }
                 }
                 Node::Call { callee: Callee::Machine(machine), next }
-                    if wide && matches!(self.nodes[next as usize], Node::Final) =>
+                    if wide
+                        && matches!(self.nodes[next as usize], Node::Final)
+                        && found.len() + self.machines[machine as usize].width as usize <= WIDE =>
                 {
                     if seen.insert(node) {
                         work.extend_from_slice(&self.machines[machine as usize].start);
                     }
                 }
                 Node::Byte { .. } | Node::Call { .. } => found.push(node),
-            }
-            if wide && found.len() > WIDE {
-                // Cells that large, one for each place in a text, would fill the memory.
-                found.clear();
-                return self.close(from, found, false);
             }
         }
         if found.len() > 1 {
@@ -265,7 +278,7 @@ impl Builder<'_, '_> {
     fn machine(&mut self, expr: ExprId) -> u32 {
         let machines = &mut self.network.machines;
         *self.machine_of.entry(expr).or_insert_with(|| {
-            machines.push(Machine { expr, nodes: 0..0, start: Box::default() });
+            machines.push(Machine { expr, nodes: 0..0, start: Box::default(), shared: 0..0, width: 0 });
             machines.len() as u32 - 1
         })
     }
@@ -284,6 +297,9 @@ impl Builder<'_, '_> {
             Some(leaf) => Some(self.network.push(Node::Call { callee: Callee::Leaf(leaf), next: last })),
             None => self.build_body(expr, last)?,
         };
+        if core::mem::take(&mut self.network.widest) as usize > WIDE_CHOICE {
+            factor_splits(&mut self.network, first)?;
+        }
         let machine = &mut self.network.machines[index];
         machine.nodes = first..self.network.nodes.len() as u32;
         // An unproductive root is reported before this pass; others are never called.
@@ -315,7 +331,7 @@ impl Builder<'_, '_> {
 
     fn build_body(&mut self, id: ExprId, next: u32) -> Result<Option<u32>, CompileError> {
         if self.network.nodes.len() > self.limits.nodes {
-            return Err(CompileError::TooBig { nodes: self.limits.nodes });
+            return Err(CompileError::TooBig { place: Place::of(id), nodes: self.limits.nodes });
         }
         if must_stop() {
             return Err(CompileError::Stopped);
@@ -451,35 +467,13 @@ impl Builder<'_, '_> {
         if plain && size <= INLINE_SIZE {
             return self.build(expr, next);
         }
-        let is_small = plain && (size <= LEAF_SIZE || size <= LEAF_TREE && self.parts(expr) <= LEAF_PARTS);
+        let is_small = plain && (size <= LEAF_SIZE || self.facts.few_parts[i]);
         let leaf = if is_small { self.leaves.regular(expr) } else { self.leaves.of(expr) };
         let callee = match leaf {
             Some(leaf) => Callee::Leaf(leaf),
             None => Callee::Machine(self.machine(expr)),
         };
         Ok(Some(self.call(callee, self.facts.nullable[i], next)))
-    }
-
-    /// The size of the different parts of a plain expression together, if it is no more than [`LEAF_PARTS`].
-    fn parts(&self, expr: ExprId) -> u32 {
-        let (mut work, mut seen, mut sum) = (vec![expr], Seen::default(), 0u32);
-        while let Some(id) = work.pop() {
-            if sum > LEAF_PARTS || !seen.insert(id.index() as u32) {
-                continue;
-            }
-            let expr = self.grammar.expr(id);
-            sum = sum.saturating_add(match expr {
-                Expr::Repeat { min, max, .. } => max.unwrap_or(*min).max(1),
-                Expr::Bytes(bytes) => bytes.len() as u32,
-                Expr::Class(_) | Expr::Seq(_) | Expr::Alt(_) => 1,
-                _ => 0,
-            });
-            work.extend(expr.operands());
-            if let Expr::Rule(rule) = expr {
-                work.push(self.grammar.rule(*rule).expr());
-            }
-        }
-        sum
     }
 
     fn repeat(&mut self, body: ExprId, min: u32, max: u32, next: u32) -> Result<Option<u32>, CompileError> {

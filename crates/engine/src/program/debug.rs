@@ -63,7 +63,7 @@ impl fmt::Display for Listing<'_> {
         for (index, machine) in program.network.machines.iter().enumerate() {
             let (name, starts) = (program.machine_name(machine), Numbers(&machine.start));
             writeln!(f, "machine {index} `{name}`, starts at {starts}")?;
-            for node in machine.nodes.clone() {
+            for node in machine.nodes.clone().chain(machine.shared.clone()) {
                 write!(f, "{node:>6}  ")?;
                 self.node(program.network.nodes[node as usize], f)?;
             }
@@ -108,7 +108,7 @@ impl fmt::Display for Dot<'_> {
             for &start in &machine.start {
                 writeln!(f, "    start{index} -> n{start};")?;
             }
-            for node in machine.nodes.clone() {
+            for node in machine.nodes.clone().chain(machine.shared.clone()) {
                 self.node(node, f)?;
             }
             writeln!(f, "  }}")?;

@@ -21,7 +21,9 @@ fn bind(grammar: &Grammar, vocabulary: Arc<Vocabulary>) -> Option<Arc<BoundProgr
     match compile(grammar, &AutomatonCache::default(), &Limits::default()) {
         Ok(program) => Some(BoundProgram::new(Arc::new(program), Arc::new(Library::new(vocabulary)))),
         Err(
-            CompileError::LeftRecursionInRule { .. } | CompileError::Leaf(_) | CompileError::NestedJsonString,
+            CompileError::LeftRecursionInRepeat { .. }
+            | CompileError::Leaf { .. }
+            | CompileError::NestedJsonString,
         ) => None,
         Err(error) => panic!("{error}\n{grammar}"),
     }

@@ -7,6 +7,7 @@
 //! What cannot be read is reported, and leaves a token in its place, so that the parser does not stumble
 //! over the same thing again.
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{CharSet, Diagnostic, Span, TokenSet};
 
 use super::{Limits, Notation};
@@ -15,6 +16,7 @@ use crate::notation::{
     remarks::Remarks,
     tokens,
 };
+use crate::stopped::stopped;
 
 /// The greatest length of a name in bytes. Names are repeated in messages and tables.
 const LONGEST_NAME: usize = 1000;
@@ -57,6 +59,10 @@ pub(super) fn lex(source: &str, notation: Notation, limits: &Limits, errors: &mu
     let mut tokens: Vec<Token> = Vec::new();
     while let Some(c) = lexer.skip_blanks() {
         let start = lexer.at;
+        if must_stop() {
+            lexer.errors.push(stopped(start));
+            break;
+        }
         let kind = lexer.token(c);
         match (kind, tokens.last_mut()) {
             (Kind::Define, Some(last)) if last.kind == Kind::Name => last.kind = Kind::Head,
@@ -441,7 +447,7 @@ fn not_bounds(inner: &str) -> (String, String) {
 
 fn too_often(limit: u32) -> (String, String) {
     let message = format!("a repetition counts to {limit} at most");
-    (message, "write `{n,}` for no upper bound, or raise the limit".into())
+    (message, "write `{n,}` for no upper bound, or raise the limit `repetition`".into())
 }
 
 /// What people mean by characters that other notations use.

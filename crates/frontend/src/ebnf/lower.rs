@@ -4,6 +4,7 @@
 //! never match: `a ::= a "x"` has no end, and a text that begins on such a way could not be finished. A
 //! mask that is exact must not allow its first step.
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{CharSet, Diagnostic, ExprId, Grammar, GrammarBuilder, RuleId, Span};
 
 use super::{
@@ -12,6 +13,7 @@ use super::{
     resolve::{Scope, resolve},
 };
 use crate::notation::{check::find_living, parts::Part, remarks::Remarks};
+use crate::stopped::stopped;
 
 /// Lowers a document: the grammar with its warnings, or the errors.
 pub fn lower(document: &Document, options: &Options) -> Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>> {
@@ -91,9 +93,12 @@ fn build(document: &Document, scope: &Scope<'_>, chosen: &Selection) -> Result<G
     for &place in &chosen.places {
         ids[place] = Some(builder.declare(&document.rules[place].name));
     }
-    let mut lowering = Lowering { builder, scope, ids };
+    let mut lowering = Lowering { builder, scope, ids, stopped: false };
     for &place in &chosen.places {
         let body = lowering.alternation(&document.rules[place].body).build(&mut lowering.builder);
+        if lowering.is_stopped() {
+            return Err(vec![stopped(document.rules[place].name_span.start)]);
+        }
         if let Some(id) = lowering.ids[place] {
             lowering.builder.define(id, body);
         }
@@ -108,9 +113,16 @@ struct Lowering<'a> {
     scope: &'a Scope<'a>,
     /// By place in the document; `None` for rules that do not take part.
     ids: Vec<Option<RuleId>>,
+    /// Whether the work was told to stop. What comes out is nonsense then.
+    stopped: bool,
 }
 
 impl Lowering<'_> {
+    fn is_stopped(&mut self) -> bool {
+        self.stopped |= must_stop();
+        self.stopped
+    }
+
     fn alternation(&mut self, alternation: &Alternation) -> Part {
         let parts: Vec<Part> = alternation.alternatives.iter().map(|part| self.sequence(part)).collect();
         Part::alt(parts, &mut self.builder)
@@ -122,6 +134,9 @@ impl Lowering<'_> {
     }
 
     fn item(&mut self, item: &Item) -> Part {
+        if self.is_stopped() {
+            return Part::One(self.builder.never());
+        }
         let part = self.atom(&item.atom);
         match item.repeat {
             None => part,

@@ -3,6 +3,7 @@
 //! The parser keeps the groups that are open on a stack of its own, not on the machine's, and goes on
 //! after an error, so that one reading shows them all.
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Diagnostic, Span};
 
 use super::{
@@ -11,6 +12,7 @@ use super::{
     lex::{Kind, Token, lex},
 };
 use crate::notation::remarks::Remarks;
+use crate::stopped::stopped;
 
 /// Reads a source. On failure gives all errors that were found, in the order of their places.
 pub fn parse(source: &str, options: &Options) -> Result<Document, Vec<Diagnostic>> {
@@ -38,7 +40,8 @@ pub(crate) fn parse_as(
 fn too_long(source: &str, limits: &Limits) -> Diagnostic {
     let message =
         format!("the grammar has {} bytes, more than the limit of {}", source.len(), limits.source_bytes);
-    Diagnostic::error(Span::at(limits.source_bytes), message).with_help("make it smaller, or raise the limit")
+    Diagnostic::error(Span::at(limits.source_bytes), message)
+        .with_help("make it smaller, or raise the limit `source_bytes`")
 }
 
 struct Parser<'a> {
@@ -54,10 +57,15 @@ impl Parser<'_> {
         self.before_first_rule();
         let mut rules: Vec<Rule> = Vec::new();
         while let Some(head) = self.tokens.next() {
+            if must_stop() {
+                self.errors.push(stopped(head.span.start));
+                break;
+            }
             if rules.len() >= self.limits.rules {
                 let message = format!("the grammar has more than {} rules", self.limits.rules);
                 self.errors.push(
-                    Diagnostic::error(head.span, message).with_help("make it smaller, or raise the limit"),
+                    Diagnostic::error(head.span, message)
+                        .with_help("make it smaller, or raise the limit `rules`"),
                 );
                 break;
             }
@@ -82,6 +90,12 @@ impl Parser<'_> {
         let mut outer: Vec<Group> = Vec::new();
         let mut group = Group::new(Span::at(head.end));
         while let Some(Token { kind, span }) = self.next_in_rule() {
+            if must_stop() {
+                self.errors.push(stopped(span.start));
+                self.tokens = Vec::new().into_iter().peekable();
+                outer.clear();
+                break;
+            }
             match kind {
                 Kind::Literal(text) => group.push(Atom::Literal(text), span),
                 Kind::Class(set) => group.push(Atom::Class(set), span),
@@ -146,7 +160,7 @@ impl Parser<'_> {
 
     fn too_deep(&mut self, span: Span) {
         let message = format!("more than {} groups are nested", self.limits.depth);
-        let help = "give inner parts names of their own, as rules";
+        let help = "give inner parts names of their own, as rules, or raise the limit `depth`";
         self.errors.push(Diagnostic::error(span, message).with_help(help));
     }
 

@@ -51,7 +51,7 @@ impl<'s> Context<'s> {
 
     /// A limit is passed.
     pub(crate) fn limit(&mut self, path: PathId, keyword: &'static str, message: String) {
-        self.problem(Reason::Limit, path, keyword, message, "make the schema smaller or raise the limit");
+        self.problem(Reason::Limit, path, keyword, message, "use a smaller number");
     }
 
     /// Adds a problem at a keyword of the schema at `path`, or at the schema itself if it is about no keyword.

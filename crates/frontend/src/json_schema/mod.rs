@@ -84,7 +84,11 @@ pub fn grammar(schema_text: &str, options: &Options) -> Result<(Grammar, Report)
     let limit = options.limits.schema_bytes;
     if schema_text.len() > limit {
         let message = format!("the schema has {} bytes, and the limit is {limit}", schema_text.len());
-        return Err(whole(Reason::Limit, message, "make the schema smaller or raise the limit"));
+        return Err(whole(
+            Reason::Limit,
+            message,
+            "make the schema smaller, or raise the limit `schema_bytes`",
+        ));
     }
     if schema_text.trim() == ANY {
         return lower::lower(&Value::Bool(true), options);

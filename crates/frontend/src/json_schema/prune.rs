@@ -7,17 +7,17 @@
 
 use maskwright_grammar::{Expr, ExprId, Grammar, GrammarError};
 
-/// The grammar without calls of rules that match nothing; `None` if the root is one of them.
+/// The grammar without calls of rules that match nothing, and whether it is another one then; `None` if the root is one of them.
 ///
 /// Without `recursive`, the caller says that no rule calls itself and every empty expression has been folded
 /// already, so that only the root is looked at.
-pub(crate) fn prune(grammar: Grammar, recursive: bool) -> Result<Option<Grammar>, GrammarError> {
+pub(crate) fn prune(grammar: Grammar, recursive: bool) -> Result<Option<(Grammar, bool)>, GrammarError> {
     let root = grammar.rule(grammar.root()).expr();
     if matches!(grammar.expr(root), Expr::Never) {
         return Ok(None);
     }
     if !recursive || is_clearly_productive(&grammar) {
-        return Ok(Some(grammar));
+        return Ok(Some((grammar, false)));
     }
     let productive = productive_exprs(&grammar);
     let idle: Vec<bool> = grammar.rules().iter().map(|rule| !productive[rule.expr().index()]).collect();
@@ -25,10 +25,10 @@ pub(crate) fn prune(grammar: Grammar, recursive: bool) -> Result<Option<Grammar>
         return Ok(None);
     }
     if !idle.contains(&true) {
-        return Ok(Some(grammar));
+        return Ok(Some((grammar, false)));
     }
     let is_idle = |expr: &Expr| matches!(expr, Expr::Rule(rule) if idle[rule.index()]);
-    grammar.replacing(|g, expr| is_idle(expr).then(|| g.never())).map(Some)
+    grammar.replacing(|g, expr| is_idle(expr).then(|| g.never())).map(|grammar| Some((grammar, true)))
 }
 
 /// Whether a few plain passes find every rule productive; "no" means "perhaps not".

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use core::fmt;
 
+use maskwright_grammar::ExprId;
+
 use super::path::{PathId, Paths};
 
 /// The coverage report: each keyword that was met, by JSON pointer.
@@ -18,6 +20,8 @@ pub struct Report {
     pub(crate) free: Vec<PathId>,
     /// The schemas that have rules of their own, which are named by the last part of their places.
     pub(crate) called: Vec<PathId>,
+    /// From which expression on they were made for which schema, ascending.
+    origins: Vec<(u32, PathId)>,
 }
 
 /// One line of the [`Report`].
@@ -69,8 +73,35 @@ impl Report {
         entries.filter(|entry| seen.insert((entry.pointer.clone(), entry.coverage))).collect()
     }
 
+    /// The JSON pointer of the schema that an expression of the grammar was first made for, if that is known. For what is found out about the
+    /// grammar later.
+    pub fn origin(&self, expr: ExprId) -> Option<String> {
+        let behind = self.origins.partition_point(|(first, _)| *first as usize <= expr.index());
+        let (_, path) = self.origins.get(behind.checked_sub(1)?)?;
+        Some(self.paths.pointer(*path))
+    }
+
     pub(crate) fn new() -> Self {
-        Self { paths: Paths::new(), entries: Vec::with_capacity(128), free: Vec::new(), called: Vec::new() }
+        Self {
+            paths: Paths::new(),
+            entries: Vec::with_capacity(128),
+            free: Vec::new(),
+            called: Vec::new(),
+            origins: Vec::with_capacity(64),
+        }
+    }
+
+    /// Expressions from this number on are made for the schema at a place.
+    pub(crate) fn begin(&mut self, expr: usize, path: PathId) {
+        match self.origins.last_mut() {
+            Some(last) if last.0 as usize == expr => last.1 = path,
+            _ => self.origins.push((expr as u32, path)),
+        }
+    }
+
+    /// The expressions have other numbers now.
+    pub(crate) fn forget_origins(&mut self) {
+        self.origins.clear();
     }
 
     /// Says something about a place.

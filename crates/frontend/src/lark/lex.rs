@@ -3,6 +3,7 @@
 //! Strings, patterns, and the JSON behind `%json`, `%regex` and `%llguidance` are whole tokens. Line breaks are tokens as well, because
 //! they end a definition. What cannot be read is reported and left out.
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Diagnostic, Span};
 
 use crate::notation::{
@@ -10,6 +11,7 @@ use crate::notation::{
     remarks::Remarks,
     tokens,
 };
+use crate::stopped::stopped;
 
 /// The greatest length of a name in bytes. Names are repeated in messages and tables.
 const LONGEST_NAME: usize = 1000;
@@ -63,6 +65,10 @@ pub(super) fn lex(source: &str, errors: &mut Remarks) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     while let Some(c) = lexer.skip_blanks() {
         let start = lexer.at;
+        if must_stop() {
+            lexer.errors.push(stopped(start));
+            break;
+        }
         let kind = lexer.token(c);
         let span = Span::new(start, lexer.at);
         let takes_json = kind == Kind::Directive && WITH_JSON.contains(&&source[start..lexer.at]);

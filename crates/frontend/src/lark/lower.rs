@@ -18,6 +18,7 @@
 
 use std::collections::HashMap;
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Diagnostic, Expr, ExprId, Grammar, GrammarBuilder, RuleId, Span};
 
 use super::Options;
@@ -26,6 +27,7 @@ use super::resolve::{Scope, resolve};
 use super::{ending, substring, terminal, warn};
 use crate::json_schema;
 use crate::notation::{parts::Part, remarks::Remarks};
+use crate::stopped::stopped;
 
 /// Lowers a source: the grammar with its warnings, or the errors.
 pub fn lower(
@@ -51,6 +53,7 @@ pub fn lower(
         built: Vec::new(),
         quoted: HashMap::new(),
         expanded: 0,
+        stopped: false,
     };
     let outermost = scopes.len() - 1;
     let root = lowering.root(outermost);
@@ -91,6 +94,7 @@ pub(super) struct Lowering<'a> {
     quoted: HashMap<Span, ExprId>,
     /// How much was built for parameters and templates.
     expanded: usize,
+    stopped: bool,
 }
 
 /// Where lowering stands.
@@ -131,6 +135,9 @@ impl<'a> Lowering<'a> {
             next += 1;
             let scopes = self.scopes;
             let definition = &scopes[instance.document].document.definitions[instance.definition];
+            if self.is_stopped(definition.span) {
+                break;
+            }
             let place = Place {
                 document: instance.document,
                 value: instance.value,
@@ -145,7 +152,7 @@ impl<'a> Lowering<'a> {
                     "with its parameters written out, the grammar has more than {} parts",
                     self.options.limits.expansion
                 );
-                let help = "use fewer bits, or count with `{n,m}`; or raise the limit";
+                let help = "use fewer bits, or count with `{n,m}`; or raise the limit `expansion`";
                 self.errors.push(Diagnostic::error(definition.span, message).with_help(help));
                 break;
             }
@@ -220,6 +227,9 @@ impl<'a> Lowering<'a> {
             let place = Place { document, value: None, template: &[], arguments: &[], in_terminal: true };
             for &at in &scope.terminals {
                 let definition = &scope.document.definitions[at];
+                if self.is_stopped(definition.span) {
+                    break;
+                }
                 let body = self.alternation(&definition.body, place).build(&mut self.builder);
                 let expr = self.named_terminal(&definition.name, body);
                 if let Some(prepared) = &mut self.prepared[document] {
@@ -300,7 +310,19 @@ impl<'a> Lowering<'a> {
         Part::seq(parts, &mut self.builder)
     }
 
+    /// Whether the work was told to stop. What comes out is nonsense then.
+    fn is_stopped(&mut self, place: Span) -> bool {
+        if !self.stopped && must_stop() {
+            self.stopped = true;
+            self.errors.push(stopped(place.start));
+        }
+        self.stopped
+    }
+
     fn item(&mut self, item: &'a Item, place: Place<'_>) -> Part {
+        if self.is_stopped(item.span) {
+            return Part::One(self.builder.never());
+        }
         if place.value.is_some() || !place.template.is_empty() {
             // A long text counts as several parts, because it is copied.
             self.expanded += 1 + (item.span.end - item.span.start) / 64;

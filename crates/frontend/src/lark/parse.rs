@@ -7,12 +7,14 @@ mod atom;
 mod head;
 mod value;
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Diagnostic, Span};
 
 use super::ast::{Alternation, Alternative, Atom, Document, Item, Sort, Source};
 use super::lex::{Kind, Token, lex};
 use super::{Limits, Options};
 use crate::notation::remarks::Remarks;
+use crate::stopped::{STOPPED, STOPPED_HELP, stopped};
 
 /// Reads a source. On failure gives all errors that were found, in the order of their places.
 pub fn parse(source: &str, options: &Options) -> Result<Source, Vec<Diagnostic>> {
@@ -22,7 +24,7 @@ pub fn parse(source: &str, options: &Options) -> Result<Source, Vec<Diagnostic>>
         let message =
             format!("the grammar has {} bytes, more than the limit of {}", source.len(), limits.source_bytes);
         let remark = Diagnostic::error(Span::at(limits.source_bytes), message);
-        return Err(vec![remark.with_help("make it smaller, or raise the limit")]);
+        return Err(vec![remark.with_help("make it smaller, or raise the limit `source_bytes`")]);
     }
     let tokens = lex(source, &mut errors);
     let mut parser =
@@ -65,9 +67,18 @@ impl Parser<'_> {
             if self.peek().is_none() || (is_nested && self.is_sign("}")) {
                 break;
             }
+            if must_stop() {
+                self.errors.push(stopped(self.here().start));
+                self.at = self.tokens.len();
+                break;
+            }
             if self.definitions >= self.limits.definitions {
                 let message = format!("the grammar has more than {} definitions", self.limits.definitions);
-                let _ = self.fail::<()>(self.here(), message, "make it smaller, or raise the limit");
+                let _ = self.fail::<()>(
+                    self.here(),
+                    message,
+                    "make it smaller, or raise the limit `definitions`",
+                );
                 self.at = self.tokens.len();
                 break;
             }
@@ -148,6 +159,11 @@ impl Parser<'_> {
             if is_inside {
                 self.skip_newlines_within();
             }
+            if must_stop() {
+                let failed = self.fail(self.here(), STOPPED, STOPPED_HELP);
+                self.at = self.tokens.len();
+                return failed;
+            }
             match self.peek() {
                 None | Some(Kind::Newline | Kind::Sign("|" | "&" | "->" | ")" | "]" | "}" | ",")) => break,
                 Some(Kind::Directive) if self.text(self.here()) == "%if" => break,
@@ -207,7 +223,7 @@ impl Parser<'_> {
             return self.fail(
                 self.here(),
                 message,
-                "give inner parts names of their own, as rules or terminals",
+                "give inner parts names of their own, as rules or terminals, or raise the limit `depth`",
             );
         }
         self.depth += 1;

@@ -2,8 +2,7 @@
 //!
 //! The builder flattens a sequence in a sequence and an alternation in an alternation by copying. Over
 //! `((((… a b) c) d) e)` that would cost the square of the source, so the operands travel upwards in a
-//! [`Part`], unbuilt, and are built once, at the outermost level to which they belong. For the same reason
-//! neighbouring literals are joined here, in one go.
+//! [`Part`], unbuilt, and are built once, at the outermost level to which they belong.
 
 use maskwright_grammar::{Expr, ExprId, GrammarBuilder};
 
@@ -84,34 +83,9 @@ impl Part {
         match self {
             Self::One(id) => id,
             Self::Alt(operands) => builder.alt(operands),
-            Self::Seq(operands) => {
-                let joined = join_literals(operands, builder);
-                builder.seq(joined)
-            }
+            Self::Seq(operands) => builder.seq(operands),
         }
     }
-}
-
-/// Makes one literal of every run of literals.
-fn join_literals(operands: Vec<ExprId>, builder: &mut GrammarBuilder) -> Vec<ExprId> {
-    let mut joined = Vec::with_capacity(operands.len());
-    let mut run: Vec<u8> = Vec::new();
-    let end_run = |run: &mut Vec<u8>, joined: &mut Vec<ExprId>, builder: &mut GrammarBuilder| {
-        if !run.is_empty() {
-            joined.push(builder.bytes(run));
-            run.clear();
-        }
-    };
-    for id in operands {
-        if let Expr::Bytes(more) = builder.expr(id) {
-            run.extend_from_slice(more);
-            continue;
-        }
-        end_run(&mut run, &mut joined, builder);
-        joined.push(id);
-    }
-    end_run(&mut run, &mut joined, builder);
-    joined
 }
 
 /// Appends, but keeps the longer vector where it can.

@@ -34,12 +34,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{CharSet, Diagnostic, Expr, ExprId, GrammarBuilder, Span};
 
 use super::Options;
 use super::ast::{Ast, Kind, Look, Place};
 use super::look::{Contexts, Narrow, newline, wide_look_behind};
 use super::unicode;
+use crate::stopped::stopped;
 
 /// Builds the expression that matches what the pattern matches.
 pub(super) fn lower(
@@ -69,8 +71,10 @@ pub(super) fn lower(
         nullable: HashMap::new(),
         steps: MAX_STEPS,
         restrictions: MAX_RESTRICTIONS,
+        stopped_at: None,
     };
-    lowerer.whole(ast, options.anchored)
+    let whole = lowerer.whole(ast, options.anchored)?;
+    lowerer.stopped_at.map_or(Ok(whole), |place| Err(stopped(place)))
 }
 
 /// How often a part beside an anchor or look-around may be lowered.
@@ -92,6 +96,8 @@ struct Lowerer<'a> {
     nullable: HashMap<ExprId, bool>,
     steps: usize,
     restrictions: usize,
+    /// Where the work was told to stop. What comes out is nonsense then.
+    stopped_at: Option<usize>,
 }
 
 impl Lowerer<'_> {
@@ -357,6 +363,10 @@ impl Lowerer<'_> {
 
     /// A plain part by itself.
     fn plain(&mut self, ast: &Ast) -> ExprId {
+        if self.stopped_at.is_some() || must_stop() {
+            self.stopped_at.get_or_insert(ast.span().start);
+            return self.builder.never();
+        }
         match ast.kind() {
             Kind::Empty | Kind::Place(_) | Kind::Look(..) => self.builder.empty(),
             Kind::Char(c) => self.builder.bytes(c.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -376,18 +386,7 @@ impl Lowerer<'_> {
         if self.mirrored {
             list.reverse();
         }
-        // Literals are joined here, in one go: the builder would join them two by two.
-        let (mut joined, mut literal) = (Vec::with_capacity(list.len()), Vec::new());
-        for part in list {
-            if let Expr::Bytes(bytes) = self.builder.expr(part) {
-                literal.extend_from_slice(bytes);
-            } else {
-                joined.push(self.builder.bytes(&core::mem::take(&mut literal)));
-                joined.push(part);
-            }
-        }
-        joined.push(self.builder.bytes(&literal));
-        self.builder.seq(joined)
+        self.builder.seq(list)
     }
 
     /// One of some plain parts. Alternatives of one character each become a class.

@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{CharSet, Diagnostic, Span};
 
 use super::ast::{Ast, Kind, Look, Place};
 use super::unicode::{self, Tables};
 use super::{Dialect, Options};
+use crate::stopped::stopped;
 
 /// Reads a whole pattern.
 pub(super) fn parse(pattern: &str, options: &Options) -> Result<Ast, Diagnostic> {
@@ -83,6 +85,9 @@ impl Parser<'_> {
             && c != '|'
             && c != ')'
         {
+            if must_stop() {
+                return Err(stopped(self.at));
+            }
             if let Some(atom) = self.atom()? {
                 parts.push(self.repetitions(atom)?);
             }
@@ -404,7 +409,7 @@ impl Parser<'_> {
             Span::new(place, place + 1),
             format!("the pattern nests more than {} levels deep", self.nesting),
         )
-        .with_help("flatten the pattern, or raise the nesting limit"))
+        .with_help("flatten the pattern, or raise the limit `nesting`"))
     }
 
     /// Undoes [`Self::deeper`].

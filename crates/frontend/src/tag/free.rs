@@ -17,10 +17,13 @@
 //! No marker may contain another one: the longer one could never be completed, or both would be complete at once. That is an
 //! error which names both.
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{CharSet, ExprId, GrammarBuilder, RuleId, TokenRef, TokenSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::error::{Reason, TagError};
 use super::spelling::Symbol;
+use crate::stopped::{STOPPED, STOPPED_HELP};
 
 /// Something to look out for in free text.
 #[derive(Clone, Debug)]
@@ -50,14 +53,18 @@ pub(super) struct Around<'n> {
 /// More states than this, and there are too many markers.
 const STATES: usize = 200_000;
 
+/// The same for its edges, roughly.
+const EDGES: usize = 4_000_000;
+
 /// The expression of free text with everything that follows it.
 pub(super) fn free_text(
     patterns: Vec<Pattern>,
     around: &Around<'_>,
     g: &mut GrammarBuilder,
 ) -> Result<ExprId, TagError> {
+    refuse_too_many(&patterns)?;
     let patterns = independent(patterns, g)?;
-    let states = States::of(&patterns)?;
+    let states = States::of(&patterns);
     let rules: Vec<RuleId> = (0..states.list.len())
         .map(|state| g.declare(&if state == 0 { "text".into() } else { format!("text~{state}") }))
         .collect();
@@ -68,10 +75,34 @@ pub(super) fn free_text(
             g.define(rules[state], never);
             continue;
         }
+        if must_stop() {
+            return Err(TagError::of(Reason::Limit, &patterns[0].at, STOPPED, STOPPED_HELP));
+        }
         let body = states.body(state, &rules, &patterns, around, g);
         g.define(rules[state], body);
     }
     Ok(g.rule(rules[0]))
+}
+
+/// Refuses markers whose automaton would be too large.
+fn refuse_too_many(patterns: &[Pattern]) -> Result<(), TagError> {
+    let mut seen = FxHashSet::default();
+    let (mut characters, mut firsts) = (0usize, FxHashSet::default());
+    for pattern in patterns.iter().filter(|pattern| seen.insert(&pattern.symbols)) {
+        characters += pattern.symbols.len();
+        firsts.extend(pattern.symbols.first());
+    }
+    let message = if characters > STATES {
+        format!("the markers of this free text have more than {STATES} characters together")
+    } else if characters.saturating_mul(firsts.len()) > EDGES {
+        // Wherever a marker breaks off, another one may begin.
+        format!(
+            "the markers of this free text need more than {EDGES} edges: they begin with many different characters"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(TagError::of(Reason::Limit, &patterns[0].at, message, "use fewer or shorter markers"))
 }
 
 /// Whether markers get in each other's way.
@@ -82,20 +113,21 @@ pub(super) fn check(patterns: Vec<Pattern>, g: &mut GrammarBuilder) -> Result<()
 /// Merges equal patterns and drops those that cannot matter; a marker that contains another one is an error.
 fn independent(patterns: Vec<Pattern>, g: &mut GrammarBuilder) -> Result<Vec<Pattern>, TagError> {
     let mut kept: Vec<Pattern> = Vec::with_capacity(patterns.len());
-    let mut by_symbols: rustc_hash::FxHashMap<Vec<Symbol>, usize> = rustc_hash::FxHashMap::default();
+    let mut exits: Vec<Vec<ExprId>> = Vec::new();
+    let mut by_symbols: FxHashMap<Vec<Symbol>, usize> = FxHashMap::default();
     for pattern in patterns {
         if let Some(&at) = by_symbols.get(&pattern.symbols) {
-            let same = &mut kept[at];
             // What leads on wins over what must not be there: the end of a tag is often listed as excluded, too.
-            same.exit = match (same.exit, pattern.exit) {
-                (Some(a), Some(b)) => Some(g.alt([a, b])),
-                (a, b) => a.or(b),
-            };
-            same.counts |= pattern.counts;
+            exits[at].extend(pattern.exit);
+            kept[at].counts |= pattern.counts;
         } else {
             by_symbols.insert(pattern.symbols.clone(), kept.len());
+            exits.push(pattern.exit.into_iter().collect());
             kept.push(pattern);
         }
+    }
+    for (pattern, exits) in kept.iter_mut().zip(exits) {
+        pattern.exit = if exits.is_empty() { None } else { Some(g.alt(exits)) };
     }
     let mut error = TagError::default();
     let mut useless = vec![false; kept.len()];
@@ -146,7 +178,7 @@ struct Contained {
 
 impl Contained {
     fn of(patterns: &[Pattern]) -> Self {
-        let states = States::trie(patterns);
+        let states = States::of(patterns);
         let mut inside = vec![None; patterns.len()];
         for (i, pattern) in patterns.iter().enumerate() {
             let mut state = 0;
@@ -187,21 +219,7 @@ struct State {
 }
 
 impl States {
-    fn of(patterns: &[Pattern]) -> Result<Self, TagError> {
-        if patterns.iter().map(|pattern| pattern.symbols.len()).sum::<usize>() > STATES {
-            let message =
-                format!("the markers of this free text have more than {STATES} characters together");
-            return Err(TagError::of(
-                Reason::Limit,
-                &patterns[0].at,
-                message,
-                "use fewer or shorter markers",
-            ));
-        }
-        Ok(Self::trie(patterns))
-    }
-
-    fn trie(patterns: &[Pattern]) -> Self {
+    fn of(patterns: &[Pattern]) -> Self {
         let mut list = vec![State::default()];
         for (i, pattern) in patterns.iter().enumerate() {
             let mut state = 0;

@@ -5,6 +5,7 @@
 //! lowering a part is again something that another part can stand in front of. Whatever follows is a rule, so nothing is copied, and what
 //! comes last is called last: the engine's stack does not grow with the number of tags.
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder, TokenRef, TokenSet};
 use rustc_hash::FxHashMap;
 
@@ -17,6 +18,7 @@ use super::free::{Around, Pattern, check, free_text};
 use super::read::DEPTH;
 use super::spelling::{Names, Spelling, Symbol, spellings, symbols_expr};
 use super::{Options, xml};
+use crate::stopped::{STOPPED, STOPPED_HELP};
 use crate::{ebnf, json_schema, lark, regex};
 
 type Lowered<T> = Result<T, TagError>;
@@ -94,6 +96,9 @@ impl<'o> Lower<'o> {
             let message = format!("formats stand in each other more than {DEPTH} levels deep");
             return Err(TagError::of(Reason::Limit, at, message, "take a level out"));
         };
+        if must_stop() {
+            return Err(TagError::of(Reason::Limit, at, STOPPED, STOPPED_HELP));
+        }
         match &format.kind {
             Kind::Const(text) => self.marked(Marker::Text(text.clone()), at, next.clone()),
             Kind::Token(token) => self.marked(Marker::Token(token.clone()), at, next.clone()),

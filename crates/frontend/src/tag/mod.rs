@@ -117,7 +117,12 @@ pub fn parse(source: &str, options: &Options) -> Result<Format, TagError> {
     if source.len() > options.source_bytes {
         let message =
             format!("the tag has {} bytes, more than the limit of {}", source.len(), options.source_bytes);
-        return Err(TagError::of(Reason::Limit, "", message, "make it smaller, or raise the limit"));
+        return Err(TagError::of(
+            Reason::Limit,
+            "",
+            message,
+            "make it smaller, or raise the limit `source_bytes`",
+        ));
     }
     let value = serde_json::from_str(source).map_err(|error| {
         TagError::of(Reason::NotJson, "", format!("this is not JSON: {error}"), "mend the text")

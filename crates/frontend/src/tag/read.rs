@@ -1,6 +1,7 @@
 //! JSON in, [`Format`] out: every field is read, and what is not known is refused by its pointer.
 
 use maskwright_grammar::TokenRef;
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 use super::error::{Reason, TagError};
@@ -14,6 +15,9 @@ pub(super) const DEPTH: usize = 64;
 
 /// The greatest number in the tag: what `XGrammar` allows.
 const MOST: u64 = 2_147_483_647;
+
+/// How many triggers an error shows.
+const SHOWN: usize = 10;
 
 type Read<T> = Result<T, TagError>;
 
@@ -297,6 +301,13 @@ fn triggered(fields: &mut Fields<'_>, depth: usize) -> Read<Kind> {
 /// Gives each tag to the trigger that it begins with. A trigger without tags stays: it may not be written.
 fn arms_of(triggers: &[String], tags: Vec<Tag>, at: &str) -> Read<Vec<Arm>> {
     let mut arms: Vec<(Vec<Tag>, &String)> = triggers.iter().map(|trigger| (Vec::new(), trigger)).collect();
+    let mut places: FxHashMap<&str, usize> = FxHashMap::default();
+    for (place, trigger) in triggers.iter().enumerate() {
+        places.entry(trigger).or_insert(place);
+    }
+    let mut lengths: Vec<usize> = triggers.iter().map(String::len).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
     let mut error = TagError::default();
     for tag in tags {
         let Marker::Text(begin) = &tag.begin else {
@@ -305,13 +316,16 @@ fn arms_of(triggers: &[String], tags: Vec<Tag>, at: &str) -> Read<Vec<Arm>> {
             error.push(Reason::Malformed, &format!("{}/begin", tag.at), message, help);
             continue;
         };
-        let arm = arms.iter_mut().find(|(_, trigger)| begin.starts_with(trigger.as_str()));
-        if let Some((tags, _)) = arm {
-            tags.push(tag);
+        // The first of the triggers, if there are several.
+        let found = lengths.iter().filter_map(|&length| places.get(begin.get(..length)?)).min();
+        if let Some(&place) = found {
+            arms[place].0.push(tag);
         } else {
             let message =
                 format!("the begin {begin:?} starts with none of the triggers, so the tag could never come");
-            let help = format!("add a trigger that {begin:?} starts with; the triggers are {triggers:?}");
+            let (shown, more) = triggers.split_at(triggers.len().min(SHOWN));
+            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+            let help = format!("add a trigger that {begin:?} starts with; the triggers are {shown:?}{more}");
             error.push(Reason::Conflict, &format!("{}/begin", tag.at), message, help);
         }
     }

@@ -54,6 +54,9 @@ impl Case {
     }
 }
 
+/// How many pairs of branches of a `oneOf` may overlap. Each costs two signs.
+const SIGNS: usize = 20_000;
+
 /// How many branches of an `anyOf` are looked at in sets, below `unevaluatedProperties`.
 const SETS: usize = 10;
 
@@ -100,7 +103,7 @@ impl<'s> Lowerer<'s> {
                 let path = self.path_of(members);
                 let message =
                     format!("the combinations of this schema's branches make more than {limit} cases");
-                self.halt(path, "", message);
+                self.exceed("cases", path, "", message);
                 return None;
             }
             match self.advance(&mut draft, kind) {
@@ -305,16 +308,31 @@ impl<'s> Lowerer<'s> {
                 possible.push(branch);
             }
         }
-        let tagged = self.is_tagged(&possible, kind);
-        let mut ways = Ways::with_capacity(possible.len());
-        for (i, &branch) in possible.iter().enumerate() {
-            let mut way = vec![Signed::plus(branch)];
-            for (j, &other) in possible.iter().enumerate() {
-                if i != j && !tagged && !self.is_disjoint_beside(branch, other, kind, beside) {
-                    way.push(Signed::minus(other));
-                }
+        let mut ways: Ways = possible.iter().map(|&branch| vec![Signed::plus(branch)]).collect();
+        if self.is_tagged(&possible, kind) {
+            return ways;
+        }
+        let help = "use `anyOf`, or require a key in each branch whose `const` tells them apart";
+        let Some(pairs) = self.neighbours(&possible, kind) else {
+            let message = "too many pairs of branches must be compared".to_owned();
+            self.halt_with(self.here, "oneOf", message, help);
+            return Ways::new();
+        };
+        let mut signs = 0;
+        for (i, j) in pairs {
+            if self.is_disjoint_beside(possible[i], possible[j], kind, beside) {
+                continue;
             }
-            ways.push(way);
+            ways[i].push(Signed::minus(possible[j]));
+            ways[j].push(Signed::minus(possible[i]));
+            signs += 1;
+            if signs > SIGNS {
+                let message = format!("more than {SIGNS} pairs of branches might hold at the same time");
+                self.halt_with(self.here, "oneOf", message, help);
+            }
+            if self.is_halted() {
+                return Ways::new();
+            }
         }
         ways
     }
@@ -478,7 +496,7 @@ impl<'s> Lowerer<'s> {
                 let path = id.map_or(super::PathId::ROOT, |id| self.schemas.path(id));
                 let message =
                     format!("the combinations of this schema's branches make more than {limit} cases");
-                self.halt(path, "", message);
+                self.exceed("cases", path, "", message);
                 return Advance::Dead;
             }
         }

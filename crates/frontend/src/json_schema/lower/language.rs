@@ -23,6 +23,12 @@ const CHEAP: automata::Limits = automata::Limits { states: 2_000, steps: 10_000,
 /// How many states all such questions may take together.
 const CHEAP_STATES: usize = 20_000;
 
+/// What telling some languages apart may cost.
+const APART: automata::Limits = automata::Limits { states: 20_000, steps: 1_000_000, bytes: 64 << 20 };
+
+/// So many parts of an intersection are asked for their shortest text.
+const ASKED: usize = 16;
+
 /// Texts that are tried as members of an intersection, beside the shortest ones of its parts.
 const PROBES: [&str; 6] = ["", "a", "0", "zq", "A1_ ", "~~~~~~~~"];
 
@@ -105,9 +111,9 @@ impl Languages {
             return false;
         }
         let mut texts: Vec<String> = PROBES.iter().map(|&probe| probe.to_owned()).collect();
-        for &part in parts {
-            if !matches!(grammar.expr(part), Expr::Not(_))
-                && let Some(machine) = self.machine(grammar, part)
+        let positive = parts.iter().filter(|part| !matches!(grammar.expr(**part), Expr::Not(_)));
+        for &part in positive.take(ASKED) {
+            if let Some(machine) = self.machine(grammar, part)
                 && let Ok(Some(shortest)) = machine.automaton.witness_from(machine.start)
                 && let Ok(shortest) = String::from_utf8(shortest)
             {
@@ -142,6 +148,22 @@ impl Languages {
             return Some(false);
         }
         self.is_empty(grammar, both)
+    }
+
+    /// The sets of these languages that texts can be in, each with such a text, and how many states it takes to tell them apart; `None`
+    /// if that takes too long to find out. No more than `most` of them are looked for, and one.
+    pub(super) fn memberships(
+        grammar: &GrammarBuilder,
+        languages: &[ExprId],
+        most: usize,
+    ) -> Option<automata::Memberships> {
+        let mut exprs = automata::Exprs::new();
+        let mut roots = Vec::with_capacity(languages.len());
+        for &language in languages {
+            roots.push(translate(|id| grammar.expr(id), |_| None, language, &mut exprs).ok()?);
+        }
+        let universe = exprs.utf8_text();
+        automata::memberships(&mut exprs, universe, &roots, &APART, most).ok()
     }
 
     /// All texts of the language, if there are no more than `most` of them and that is easy to find out.

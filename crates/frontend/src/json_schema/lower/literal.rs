@@ -55,7 +55,7 @@ impl Lowerer<'_> {
         self.literal_count += 1;
         let limit = self.context.options.limits.literals;
         if self.literal_count > limit {
-            self.halt(path, keyword, format!("the schema lists more than {limit} values"));
+            self.exceed("literals", path, keyword, format!("the schema lists more than {limit} values"));
             return self.grammar.never();
         }
         match value {

@@ -72,6 +72,8 @@ use language::Languages;
 use layout::{Layouts, Style};
 use node::{NodeId, Nodes, Signed};
 
+use crate::stopped::{STOPPED, STOPPED_HELP};
+
 /// Lowers a whole document.
 ///
 /// Two things become known only on the way: which other documents are referred to, and whether the dynamic scope
@@ -147,8 +149,8 @@ struct Lowerer<'s> {
     formats: FxHashMap<&'s str, ExprId>,
     numbers: FxHashMap<number::Key, ExprId>,
     overlaps: overlap::Memory,
-    /// The texts of long lists, by the address of the list.
-    listed_texts: FxHashMap<usize, FxHashSet<&'s str>>,
+    /// The values of long lists, by the address of the list.
+    listed: FxHashMap<usize, FxHashSet<Box<str>>>,
     /// Whether there is a reference at all.
     referred: bool,
     /// The rule that is being written, as long as nothing of the value has been written yet.
@@ -198,7 +200,7 @@ impl<'s> Lowerer<'s> {
             formats: FxHashMap::default(),
             numbers: FxHashMap::default(),
             overlaps: overlap::Memory::default(),
-            listed_texts: FxHashMap::default(),
+            listed: FxHashMap::default(),
             referred: false,
             from: None,
             here: PathId::ROOT,
@@ -256,8 +258,14 @@ impl<'s> Lowerer<'s> {
             Err(error) => return Err(broken(context, &error.to_string())),
         };
         // Without rules that wait for one another, a schema that nothing satisfies is an empty expression already.
+        let mut context = context;
         match prune(grammar, true) {
-            Ok(Some(grammar)) => Ok((grammar, context.report)),
+            Ok(Some((grammar, is_new))) => {
+                if is_new {
+                    context.report.forget_origins();
+                }
+                Ok((grammar, context.report))
+            }
             Ok(None) => Err(context.unsatisfiable()),
             Err(error) => Err(broken(context, &error.to_string())),
         }
@@ -350,8 +358,10 @@ impl<'s> Lowerer<'s> {
         if let Some(first) = self.nodes.members(node).first() {
             self.here = self.schemas.path(first.id);
         }
+        self.context.report.begin(self.grammar.expr_count(), self.here);
         let expr = self.body_here(node);
         self.here = around;
+        self.context.report.begin(self.grammar.expr_count(), around);
         expr
     }
 
@@ -560,23 +570,34 @@ impl<'s> Lowerer<'s> {
         self.rule_count += 1;
         let limit = self.context.options.limits.rules;
         if self.rule_count > limit {
-            self.halt(path, "", format!("the schema needs more than {limit} rules"));
+            self.exceed("rules", path, "", format!("the schema needs more than {limit} rules"));
         }
     }
 
     /// Whether lowering is over: a limit was passed, or the work was told to stop.
     fn is_halted(&mut self) -> bool {
         if must_stop() {
-            self.halt(self.here, "", "the work was told to stop".to_owned());
+            self.halt_with(self.here, "", STOPPED.to_owned(), STOPPED_HELP);
         }
         self.halted
     }
 
-    /// Stops lowering because a limit is passed.
+    /// Stops lowering because one of the [limits](super::Limits) is passed.
+    fn exceed(&mut self, limit: &'static str, path: PathId, keyword: &'static str, message: String) {
+        let help = format!("make the schema smaller, or raise the limit `{limit}`");
+        self.halt_with(path, keyword, message, &help);
+    }
+
+    /// Stops lowering because something would take too long, whatever the limits are.
     fn halt(&mut self, path: PathId, keyword: &'static str, message: String) {
+        self.halt_with(path, keyword, message, "make the schema smaller");
+    }
+
+    /// The same, with a better way out.
+    fn halt_with(&mut self, path: PathId, keyword: &'static str, message: String, help: &str) {
         if !self.halted {
             self.halted = true;
-            self.context.limit(path, keyword, message);
+            self.context.problem(Reason::Limit, path, keyword, message, help);
         }
     }
 

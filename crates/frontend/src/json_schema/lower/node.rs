@@ -6,12 +6,15 @@
 //!
 //! A node of one positive schema, which nearly all are, is known by the schema's id and costs nothing.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::error::Reason;
 use super::super::schemas::{Miss, SchemaId};
 use super::super::types::TypeSet;
 use super::Lowerer;
+
+/// So many members are looked through one by one; more are hashed.
+const FEW: usize = 32;
 
 /// A schema that must hold, or must not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -109,6 +112,7 @@ impl Lowerer<'_> {
             return self.node(id);
         }
         let mut members: Vec<Signed> = Vec::with_capacity(parts.len());
+        let mut many: FxHashSet<Signed> = FxHashSet::default();
         for &part in parts {
             let Some(part) = self.followed(part) else { return NodeId::NEVER };
             let keywords = self.keywords(part.id);
@@ -122,11 +126,20 @@ impl Lowerer<'_> {
                 }
                 continue;
             }
-            if members.contains(&part.flipped()) {
+            if members.len() == FEW {
+                many.extend(&members);
+            }
+            let is_known = |part: Signed| {
+                if members.len() < FEW { members.contains(&part) } else { many.contains(&part) }
+            };
+            if is_known(part.flipped()) {
                 return NodeId::NEVER;
             }
-            if !members.contains(&part) {
+            if !is_known(part) {
                 members.push(part);
+                if members.len() > FEW {
+                    many.insert(part);
+                }
             }
         }
         self.nodes.intern(&members)

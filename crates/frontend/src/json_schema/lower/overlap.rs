@@ -7,7 +7,7 @@
 //! Almost all real `oneOf`s are told apart here: by type, by listed values, by a required key that the other
 //! forbids, or by a required tag whose values differ.
 
-use super::super::json::Value;
+use super::super::json::{Members, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::keywords::{Bound, Window};
@@ -17,12 +17,16 @@ use super::Lowerer;
 use super::expand::Case;
 use super::node::Signed;
 use super::object::Facts;
+use super::validate::canonical;
 
 /// How many steps into the value are looked at.
 const DEPTH: usize = 4;
 
 /// How many questions are answered in all; after that every answer is no.
 const FUEL: usize = 200_000;
+
+/// Of so many branches each pair is looked at.
+const ALL_PAIRS: usize = 32;
 
 /// How many listed values are tried one by one.
 const VALUES: usize = 64;
@@ -341,6 +345,75 @@ impl<'s> Lowerer<'s> {
         })
     }
 
+    /// The pairs of branches that may have a value in common, without asking about each pair: if there are many branches, most are told apart
+    /// by a value that only one of them lists, or by a key that one requires and the other does not know. `None` if there are too many pairs.
+    pub(super) fn neighbours(&mut self, branches: &[SchemaId], kind: TypeSet) -> Option<Vec<(usize, usize)>> {
+        if branches.len() <= ALL_PAIRS {
+            let pairs = (0..branches.len()).flat_map(|i| (i + 1..branches.len()).map(move |j| (i, j)));
+            return Some(pairs.collect());
+        }
+        let mut by_value: FxHashMap<Box<str>, Vec<usize>> = FxHashMap::default();
+        let mut by_key: FxHashMap<&'s str, Vec<usize>> = FxHashMap::default();
+        let (mut listed, mut closed, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let mut pairs = Vec::new();
+        for (at, &branch) in branches.iter().enumerate() {
+            let first = pairs.len();
+            match self.profile(branch, kind) {
+                Profile::Listed(values) => {
+                    for value in values {
+                        let same = by_value.entry(canonical(value)).or_default();
+                        pairs.extend(same.iter().filter(|&&other| other != at).map(|&other| (other, at)));
+                        same.push(at);
+                    }
+                    pairs.extend(closed.iter().chain(&others).map(|&other| (other, at)));
+                    listed.push(at);
+                }
+                Profile::Object { required, keys } => {
+                    // A closed object takes part only if it knows the rarest of the required keys.
+                    let knowing = |name: &&'s str| by_key.get(name).map_or(&[][..], |list| &**list);
+                    let rarest = required.iter().map(knowing).min_by_key(|list| list.len());
+                    let around = listed.iter().chain(&others).chain(rarest.unwrap_or(&closed));
+                    pairs.extend(around.map(|&other| (other, at)));
+                    match keys {
+                        Some(keys) => {
+                            keys.keys().for_each(|name| by_key.entry(name).or_default().push(at));
+                            closed.push(at);
+                        }
+                        None => others.push(at),
+                    }
+                }
+            }
+            let mut new = pairs.split_off(first);
+            new.sort_unstable();
+            new.dedup();
+            pairs.append(&mut new);
+            if pairs.len() > FUEL {
+                return None;
+            }
+        }
+        Some(pairs)
+    }
+
+    /// What tells a branch apart from others.
+    fn profile(&mut self, branch: SchemaId, kind: TypeSet) -> Profile<'s> {
+        let mut flat = Flat::default();
+        self.flatten(Signed::plus(branch), &mut flat, 8);
+        if let Some(values) = self.listed_values(&flat) {
+            return Profile::Listed(values);
+        }
+        let (mut required, mut keys) = (Vec::new(), None);
+        if self.types_of(Signed::plus(branch), 8) & kind == TypeSet::OBJECT {
+            for local in flat.locals.iter().filter(|local| !local.negative) {
+                let keywords = self.keywords(local.id);
+                required.extend_from_slice(&keywords.required);
+                if keywords.additional == Some(&Value::Bool(false)) && keywords.pattern_properties.is_none() {
+                    keys = keys.or(keywords.properties);
+                }
+            }
+        }
+        Profile::Object { required, keys }
+    }
+
     /// Whether all branches require one key whose listed values tell them apart.
     pub(super) fn is_tagged(&mut self, branches: &[SchemaId], kind: TypeSet) -> bool {
         let Some(&first) = branches.first() else { return true };
@@ -380,6 +453,14 @@ impl<'s> Lowerer<'s> {
             tags.all(|tag| tag.is_some_and(|tag| seen.insert(tag)))
         })
     }
+}
+
+/// What tells a branch of a `oneOf` apart from others.
+enum Profile<'s> {
+    /// The only values that it allows.
+    Listed(&'s [Value<'s>]),
+    /// Keys that an object must have, and the only ones that it may have. Nothing, if it may be something else.
+    Object { required: Vec<&'s str>, keys: Option<&'s Members<'s>> },
 }
 
 /// What holds without a choice, and the choices.

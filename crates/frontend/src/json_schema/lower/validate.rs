@@ -14,9 +14,13 @@ use super::super::schemas::{SchemaId, Step};
 use super::super::types::TypeSet;
 use super::Lowerer;
 use super::node::Signed;
+use rustc_hash::FxHashSet;
 
 /// How deep references and combinators may lead at one place of the value.
 const DEPTH: usize = 200;
+
+/// So many values are compared one by one; more are hashed.
+const FEW_VALUES: usize = 8;
 
 /// Which keys and items of a value some schema looked at.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +68,8 @@ impl<'s> Lowerer<'s> {
         self.checks += 1;
         if self.checks > self.context.options.limits.checks || depth == 0 {
             let path = self.schemas.path(id);
-            self.halt(path, "", "checking the `enum` and `const` values takes too many steps".to_owned());
+            let message = "checking the `enum` and `const` values takes too many steps".to_owned();
+            self.exceed("checks", path, "", message);
             return None;
         }
         let keywords = self.keywords(id);
@@ -230,15 +235,13 @@ impl<'s> Lowerer<'s> {
         }
     }
 
-    /// Whether a list holds a value. Two long lists are compared text by text, so those of one are remembered.
+    /// Whether a list holds a value. The values of long lists are remembered, because they are compared with those of other lists.
     fn lists(&mut self, list: &'s [Value<'s>], value: &Value<'_>) -> bool {
-        match value {
-            Value::String(text) if list.len() > 8 => {
-                let texts = self.listed_texts.entry(list.as_ptr().addr());
-                texts.or_insert_with(|| list.iter().filter_map(Value::as_str).collect()).contains(&**text)
-            }
-            _ => list.iter().any(|one| same(one, value)),
+        if list.len() <= FEW_VALUES {
+            return list.iter().any(|one| same(one, value));
         }
+        let listed = self.listed.entry(list.as_ptr().addr());
+        listed.or_insert_with(|| list.iter().map(canonical).collect()).contains(&canonical(value))
     }
 
     pub(super) fn has_type(&self, id: SchemaId, types: TypeSet, value: &Value<'_>) -> bool {
@@ -316,8 +319,7 @@ impl<'s> Lowerer<'s> {
                 return false;
             }
         }
-        let repeats = |(i, item): (usize, &Value)| items[..i].iter().any(|other| same(other, item));
-        !keywords.unique || !items.iter().enumerate().any(repeats)
+        !keywords.unique || are_different(items)
     }
 
     fn members_fit(
@@ -374,6 +376,59 @@ fn number_fits(keywords: &Keywords<'_>, number: &Decimal) -> bool {
         && keywords.maximum.as_ref().is_none_or(below)
         // A step with more digits than we calculate with is refused where the number is lowered.
         && keywords.multiple_of.as_ref().is_none_or(|step| number.is_multiple_of(step) == Some(true))
+}
+
+/// Whether no two values are equal.
+fn are_different(values: &[Value<'_>]) -> bool {
+    if values.len() <= FEW_VALUES {
+        let repeats = |(i, value): (usize, &Value)| values[..i].iter().any(|other| same(other, value));
+        return !values.iter().enumerate().any(repeats);
+    }
+    let mut seen = FxHashSet::default();
+    values.iter().all(|value| seen.insert(canonical(value)))
+}
+
+/// A text that two values have in common if and only if they are [`same`].
+pub(super) fn canonical(value: &Value<'_>) -> Box<str> {
+    fn write(value: &Value<'_>, out: &mut String) {
+        match value {
+            Value::Null => out.push('n'),
+            Value::Bool(flag) => out.push(if *flag { 't' } else { 'f' }),
+            Value::Number(number) => {
+                let number = Decimal::parse(number);
+                out.push(if number.is_negative() { '-' } else { '+' });
+                out.extend(number.digits().iter().map(|digit| char::from(*digit)));
+                out.push('e');
+                out.push_str(&number.exponent().to_string());
+                out.push(';');
+            }
+            Value::String(text) => write_text(text, out),
+            Value::Array(items) => {
+                out.push('[');
+                items.iter().for_each(|item| write(item, out));
+                out.push(']');
+            }
+            Value::Object(members) => {
+                let mut members: Vec<(&str, &Value<'_>)> = members.iter().collect();
+                members.sort_unstable_by_key(|(name, _)| *name);
+                out.push('{');
+                for (name, member) in members {
+                    write_text(name, out);
+                    write(member, out);
+                }
+                out.push('}');
+            }
+        }
+    }
+    /// With its length in front, so that no text can look like something else.
+    fn write_text(text: &str, out: &mut String) {
+        out.push_str(&text.len().to_string());
+        out.push(':');
+        out.push_str(text);
+    }
+    let mut out = String::new();
+    write(value, &mut out);
+    out.into()
 }
 
 /// Whether two values are equal as the standard says: numbers by value, objects without order.

@@ -84,7 +84,7 @@ impl Parser<'_> {
             Ok(count) if count <= limit => Ok(count),
             _ => {
                 let message = format!("a repetition counts to {limit} at most");
-                self.fail(place, message, "write `{n,}` for no upper bound, or raise the limit")
+                self.fail(place, message, "write `{n,}` for no upper bound, or raise the limit `repetition`")
             }
         }
     }

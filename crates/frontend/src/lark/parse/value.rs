@@ -249,7 +249,11 @@ impl Parser<'_> {
         if chunks.len() > limit {
             let message =
                 format!("a substring of {} chunks is asked for, and the limit is {limit}", chunks.len());
-            return self.fail(span, message, "use `substring_words` or longer chunks, or raise the limit");
+            return self.fail(
+                span,
+                message,
+                "use `substring_words` or longer chunks, or raise the limit `chunks`",
+            );
         }
         Ok(Atom::Substring(chunks))
     }

@@ -133,7 +133,7 @@ impl Lowerer<'_> {
         let states = counts.fold(last_place as usize + 1, usize::saturating_mul);
         if states > limit || demands.broken.len() > 16 {
             let message = format!("counting the items takes more than {limit} states");
-            self.halt(path, "", message);
+            self.exceed("states", path, "", message);
             return self.grammar.never();
         }
         let start = State { place: 0, counts: vec![0; demands.contains.len()], broken: 0 };
@@ -146,7 +146,7 @@ impl Lowerer<'_> {
             self.grammar.define(rule, body);
             self.state_count += 1;
             if self.state_count > limit.saturating_mul(10) {
-                self.halt(path, "", format!("counting the items takes more than {limit} states"));
+                self.exceed("states", path, "", format!("counting the items takes more than {limit} states"));
             }
             if self.is_halted() {
                 return self.grammar.never();

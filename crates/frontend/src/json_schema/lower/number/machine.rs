@@ -14,7 +14,7 @@ use core::cmp::Ordering;
 use core::hash::BuildHasher;
 
 use hashbrown::HashTable;
-use maskwright_automata::Grouped;
+use maskwright_automata::{Grouped, must_stop};
 use maskwright_grammar::{CharSet, ExprId, GrammarBuilder};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -23,7 +23,7 @@ use super::{Key, Test, spelling};
 
 /// The expression of the numbers that pass; what is too much, if it cannot be built.
 pub(super) fn build(grammar: &mut GrammarBuilder, key: &Key, limit: usize) -> Result<ExprId, String> {
-    let machines = Machines::new(key)?;
+    let machines = Machines::new(key, limit)?;
     let table = explore(&machines, limit)?;
     let table = merge(&table);
     Ok(write(grammar, &table))
@@ -46,6 +46,8 @@ enum Part {
     Divide { modulus: u64, places: u32 },
     /// Looks for a digit other than 0 in the fraction.
     Whole,
+    /// Looks a number up in a list.
+    List(List),
 }
 
 /// A number that others are compared with.
@@ -54,6 +56,42 @@ struct Ruler {
     /// The digits before the point, at least one.
     whole: Vec<u8>,
     fraction: Vec<u8>,
+}
+
+/// Numbers as a tree of their digits. Zeros at the end of a fraction are not part of it.
+#[derive(Default)]
+struct List {
+    nodes: Vec<Node>,
+}
+
+/// What was read so far, as a number of the list.
+#[derive(Clone, Copy, Default)]
+struct Node {
+    /// By digit, and by the point; 0 where nothing follows.
+    next: [u32; 11],
+    /// The signs with which this number is listed, and those with which some number is that begins like this.
+    listed: Signs,
+    below: Signs,
+}
+
+/// A set of signs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Signs(u8);
+
+impl Signs {
+    const BOTH: Self = Self(3);
+
+    fn of(negative: bool) -> Self {
+        Self(1 << u8::from(negative))
+    }
+
+    fn contains(self, negative: bool) -> bool {
+        self.0 & Self::of(negative).0 != 0
+    }
+
+    fn insert(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
 }
 
 /// Where in the text of a number.
@@ -90,13 +128,18 @@ enum Known {
         lost: bool,
     },
     Seen(bool),
+    /// The node of a list, or none where nothing of the list follows but zeros; the signs with which the number is listed.
+    Listed {
+        node: Option<u32>,
+        signs: Signs,
+    },
 }
 
 /// The symbols of a number's text.
 const SYMBOLS: [u8; 12] = *b"-.0123456789";
 
 impl<'k> Machines<'k> {
-    fn new(key: &'k Key) -> Result<Self, String> {
+    fn new(key: &'k Key, limit: usize) -> Result<Self, String> {
         let mut machines = Self { key, parts: Vec::new(), has_fraction: !key.all.contains(&Test::Integer) };
         for test in key.all.iter().chain(key.not_all.iter().flatten()) {
             match test {
@@ -105,11 +148,7 @@ impl<'k> Machines<'k> {
                     machines.parts.push(Part::Compare(Ruler::new(value)?));
                 }
                 Test::MultipleOf(step) => machines.parts.push(Part::divide(step)?),
-                Test::OneOf(values) => {
-                    for value in values {
-                        machines.parts.push(Part::Compare(Ruler::new(value)?));
-                    }
-                }
+                Test::OneOf(values) => machines.parts.push(Part::List(List::new(values, limit)?)),
             }
         }
         Ok(machines)
@@ -141,6 +180,7 @@ impl<'k> Machines<'k> {
             Part::Compare(_) => Known::Compared { digits: 0, order: Ordering::Equal },
             Part::Divide { .. } => Known::Rest { rest: 0, places: 0, lost: false },
             Part::Whole => Known::Seen(false),
+            Part::List(_) => Known::Listed { node: Some(0), signs: Signs::default() },
         };
         self.parts.iter().map(first).collect()
     }
@@ -160,8 +200,9 @@ impl<'k> Machines<'k> {
             (P::Point | P::Fraction, b'0'..=b'9') => P::Fraction,
             _ => return None,
         };
-        after.extend(self.parts.iter().zip(known).map(|(part, known)| part.step(*known, phase, symbol)));
-        Some(Place { phase, ..place })
+        let place = Place { phase, ..place };
+        after.extend(self.parts.iter().zip(known).map(|(part, known)| part.step(*known, place, symbol)));
+        Some(place)
     }
 
     fn accepts(&self, place: Place, known: &[Known]) -> bool {
@@ -169,15 +210,9 @@ impl<'k> Machines<'k> {
             return false;
         }
         let mut answers = self.parts.iter().zip(known);
-        let mut holds = |test: &Test| {
-            let count = if let Test::OneOf(values) = test { values.len() } else { 1 };
-            let mut any = false;
-            for (part, known) in answers.by_ref().take(count) {
-                any |= part.answer(*known, place, test);
-            }
-            any
-        };
-        // Every test is asked, so that each takes its own answers.
+        let mut holds =
+            |test: &Test| answers.next().is_some_and(|(part, known)| part.answer(*known, place, test));
+        // Every test is asked, so that each takes its own answer.
         let mut all_hold = |tests: &[Test]| {
             let mut all = true;
             for test in tests {
@@ -231,7 +266,8 @@ impl Part {
         Ok(Self::Divide { modulus, places })
     }
 
-    fn step(&self, known: Known, phase: Phase, symbol: u8) -> Known {
+    fn step(&self, known: Known, place: Place, symbol: u8) -> Known {
+        let phase = place.phase;
         match (self, known) {
             (Self::Compare(ruler), Known::Compared { digits, order }) => {
                 ruler.step(digits, order, phase, symbol)
@@ -250,6 +286,7 @@ impl Part {
                 }
             }
             (_, Known::Seen(seen)) => Known::Seen(seen || phase == Phase::Fraction && symbol != b'0'),
+            (Self::List(list), Known::Listed { node, signs }) => list.step(node, signs, place, symbol),
             (_, known) => known,
         }
     }
@@ -272,6 +309,7 @@ impl Part {
                 shifted == 0 && !lost
             }
             (_, Known::Seen(seen)) => !seen,
+            (_, Known::Listed { signs, .. }) => signs.contains(place.negative),
             _ => false,
         }
     }
@@ -321,6 +359,64 @@ impl Ruler {
     }
 }
 
+impl List {
+    fn new(values: &[Decimal], limit: usize) -> Result<Self, String> {
+        let mut list = Self { nodes: vec![Node::default()] };
+        for value in values {
+            let Ruler { whole, fraction, .. } = Ruler::new(value)?;
+            let signs = if value.is_zero() { Signs::BOTH } else { Signs::of(value.is_negative()) };
+            let point = (!fraction.is_empty()).then_some(b'.');
+            let mut at = 0;
+            list.nodes[at].below.insert(signs);
+            for symbol in whole.into_iter().chain(point).chain(fraction) {
+                at = list.child(at, symbol);
+                list.nodes[at].below.insert(signs);
+            }
+            list.nodes[at].listed.insert(signs);
+            if list.nodes.len() > limit.saturating_mul(8) {
+                return Err(too_many(limit));
+            }
+        }
+        Ok(list)
+    }
+
+    /// The node behind a symbol, made if it is not there.
+    fn child(&mut self, at: usize, symbol: u8) -> usize {
+        let new = self.nodes.len() as u32;
+        let next = &mut self.nodes[at].next[slot(symbol)];
+        if *next == 0 {
+            *next = new;
+            self.nodes.push(Node::default());
+            return new as usize;
+        }
+        *next as usize
+    }
+
+    /// The point, and zeros at the end of a fraction, leave a number as it is.
+    fn step(&self, node: Option<u32>, signs: Signs, place: Place, symbol: u8) -> Known {
+        let stays = place.phase == Phase::Point || place.phase == Phase::Fraction && symbol == b'0';
+        let mut signs = if stays { signs } else { Signs::default() };
+        let next = node.map(|node| self.nodes[node as usize].next[slot(symbol)]).filter(|next| *next != 0);
+        let next = next.filter(|next| self.nodes[*next as usize].below.contains(place.negative));
+        if let Some(next) = next {
+            signs.insert(self.nodes[next as usize].listed);
+        }
+        Known::Listed { node: next, signs }
+    }
+}
+
+/// The place of a digit or the point among the successors of a node.
+fn slot(symbol: u8) -> usize {
+    match symbol {
+        b'0'..=b'9' => usize::from(symbol - b'0'),
+        _ => 10,
+    }
+}
+
+fn too_many(limit: usize) -> String {
+    format!("these keywords about numbers need more than {limit} states, the limit `states`")
+}
+
 /// A state's successor by each symbol, and whether it accepts.
 #[derive(Clone, Debug)]
 struct Row {
@@ -330,10 +426,9 @@ struct Row {
 
 /// The states that can be reached and from which something is accepted. The first one is the start.
 fn explore(machines: &Machines<'_>, limit: usize) -> Result<Vec<Row>, String> {
-    let too_many = || format!("these keywords about numbers need more than {limit} states");
     let most = limit.saturating_mul(8);
     if machines.least_states() > most as u64 {
-        return Err(too_many());
+        return Err(too_many(limit));
     }
     let mut states = States { width: machines.parts.len(), ..States::default() };
     states.number(Place { phase: Phase::Start, negative: false }, &machines.start());
@@ -346,8 +441,8 @@ fn explore(machines: &Machines<'_>, limit: usize) -> Result<Vec<Row>, String> {
             let step = machines.step(place, &known, symbol, &mut after);
             *slot = step.map(|place| states.number(place, &after));
         }
-        if states.places.len() > most {
-            return Err(too_many());
+        if states.places.len() > most || must_stop() {
+            return Err(too_many(limit));
         }
         rows.push(Row { next, accepts: machines.accepts(place, &known) });
     }

@@ -25,13 +25,40 @@ pub(super) struct Build<'b, 's> {
     pub(super) path: PathId,
 }
 
+/// Members that come later and are needed, or must not come.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Later(Vec<u64>);
+
+impl Later {
+    fn contains(&self, place: usize) -> bool {
+        self.0.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+    }
+
+    fn insert(&mut self, place: usize) {
+        if self.0.len() <= place / 64 {
+            self.0.resize(place / 64 + 1, 0);
+        }
+        self.0[place / 64] |= 1 << (place % 64);
+    }
+
+    /// Forgets a member that is no longer to come.
+    fn settle(&mut self, place: usize) {
+        if let Some(word) = self.0.get_mut(place / 64) {
+            *word &= !(1 << (place % 64));
+            while self.0.last() == Some(&0) {
+                self.0.pop();
+            }
+        }
+    }
+}
+
 /// How far an object is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct State {
     place: usize,
     count: u32,
-    owed: Vec<usize>,
-    banned: Vec<usize>,
+    owed: Later,
+    banned: Later,
     broken: u64,
     /// Whether something was written.
     begun: bool,
@@ -73,27 +100,29 @@ impl<'s> Lowerer<'s> {
             self.halt(build.path, "", "more than 60 schemas of one object are negated".to_owned());
             return self.grammar.never();
         }
+        let limit = self.context.options.limits.states;
+        let too_many = format!("the members of this object need more than {limit} states");
+        // There is a state in front of each member at least.
+        if members.len() > limit {
+            self.exceed("states", build.path, "", too_many);
+            return self.grammar.never();
+        }
         let Layout { object_start, .. } = self.layout();
         let breaks = self.member_breaks(members, build);
+        let links = Links::of(members.len(), &build.needs);
         let mut states = States::default();
         let start = State::default();
         let first = self.state_rule(&mut states, start, build.path);
         while let Some((state, rule)) = states.work.pop() {
             let body = if state.place < members.len() {
-                self.member_state(&mut states, members, &breaks, build, &state)
+                self.member_state(&mut states, members, &breaks, build, &links, &state)
             } else {
                 self.others_state(&mut states, others, build, &state)
             };
             self.grammar.define(rule, body);
             self.state_count += 1;
-            let all = self.context.options.limits.states.saturating_mul(10);
-            if states.rules.len() > self.context.options.limits.states || self.state_count > all {
-                let limit = self.context.options.limits.states;
-                self.halt(
-                    build.path,
-                    "",
-                    format!("the members of this object need more than {limit} states"),
-                );
+            if states.rules.len() > limit || self.state_count > limit.saturating_mul(10) {
+                self.exceed("states", build.path, "", too_many.clone());
             }
             if self.is_halted() {
                 return self.grammar.never();
@@ -137,38 +166,27 @@ impl<'s> Lowerer<'s> {
         members: &[Member<'s>],
         breaks: &[Vec<Breaks>],
         build: &Build<'_, 's>,
+        links: &Links,
         state: &State,
     ) -> ExprId {
         let (place, member) = (state.place, &members[state.place]);
-        let settled = |list: &[usize]| list.iter().copied().filter(|at| *at > place).collect::<Vec<_>>();
-        let mut next = State {
-            place: place + 1,
-            owed: settled(&state.owed),
-            banned: settled(&state.banned),
-            ..state.clone()
-        };
+        let mut next = State { place: place + 1, ..state.clone() };
+        next.owed.settle(place);
+        next.banned.settle(place);
         let mut ways = Vec::new();
-        if !member.required && !state.owed.contains(&place) {
+        if !member.required && !state.owed.contains(place) {
             let mut left_out = next.clone();
-            left_out.banned.extend(
-                build.needs.iter().filter(|need| need.1 == place && need.0 > place).map(|need| need.0),
-            );
-            left_out.banned.sort_unstable();
-            left_out.banned.dedup();
+            links.needed_by[place].iter().for_each(|&at| left_out.banned.insert(at));
             for (i, breaks) in breaks[place].iter().enumerate() {
                 left_out.broken |= u64::from(breaks.absent) << i;
             }
             ways.push(self.state_rule(states, left_out, build.path));
         }
         let full = build.window.max.is_some_and(|max| state.count >= max);
-        if !state.banned.contains(&place) && !full && !self.is_never(member.value) {
+        if !state.banned.contains(place) && !full && !self.is_never(member.value) {
             next.count = (state.count + 1).min(build.cap());
             next.begun = true;
-            next.owed.extend(
-                build.needs.iter().filter(|need| need.0 == place && need.1 > place).map(|need| need.1),
-            );
-            next.owed.sort_unstable();
-            next.owed.dedup();
+            links.needs[place].iter().for_each(|&at| next.owed.insert(at));
             let Layout { enter, comma, colon, after, .. } = self.layout();
             let key = self.string_literal(&member.name);
             let before = if state.begun { comma } else { enter };
@@ -241,6 +259,26 @@ impl<'s> Lowerer<'s> {
         states.rules.insert(state.clone(), rule);
         states.work.push((state, rule));
         self.grammar.rule(rule)
+    }
+}
+
+/// For each member, the later ones that it needs, and the later ones that need it.
+struct Links {
+    needs: Vec<Vec<usize>>,
+    needed_by: Vec<Vec<usize>>,
+}
+
+impl Links {
+    fn of(members: usize, needs: &[(usize, usize)]) -> Self {
+        let mut links = Self { needs: vec![Vec::new(); members], needed_by: vec![Vec::new(); members] };
+        for &(a, b) in needs {
+            if a < b {
+                links.needs[a].push(b);
+            } else {
+                links.needed_by[b].push(a);
+            }
+        }
+        links
     }
 }
 

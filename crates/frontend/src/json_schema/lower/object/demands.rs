@@ -73,7 +73,7 @@ impl<'s> Lowerer<'s> {
             if all.len() > self.context.options.limits.cases {
                 let limit = self.context.options.limits.cases;
                 let message = format!("the negated schemas make more than {limit} cases");
-                self.halt(self.schemas.path(id), "", message);
+                self.exceed("cases", self.schemas.path(id), "", message);
                 return None;
             }
         }

@@ -44,13 +44,29 @@ use keys::Others;
 /// Up to so many keys are named one by one where they are counted.
 const NAMED: usize = 64;
 
+/// So many schemas are asked about each name.
+const FEW_SCHEMAS: usize = 16;
+
+/// So many names are looked for one by one; more are hashed.
+const FEW_NAMES: usize = 64;
+
 /// The schemas of a case, by sign.
 #[derive(Clone, Debug)]
 pub(super) struct Facts<'s> {
     pub(super) positive: Vec<SchemaId>,
     pub(super) negative: Vec<SchemaId>,
     others: Vec<Unevaluated>,
-    marker: core::marker::PhantomData<&'s ()>,
+    /// Of many positive schemas, those that may say something about a name.
+    index: Option<Index<'s>>,
+}
+
+/// Which positive schemas say something about a name, by their places.
+#[derive(Clone, Debug, Default)]
+struct Index<'s> {
+    /// Those that say something about the names that they list and no others.
+    by_name: FxHashMap<&'s str, Vec<usize>>,
+    /// All others.
+    general: Vec<usize>,
 }
 
 /// A key that the schema names.
@@ -69,18 +85,45 @@ impl<'s> Facts<'s> {
             let locals = case.locals.iter().filter(move |local| local.negative == negative);
             locals.map(|local| local.id).collect()
         };
-        Self {
-            positive: of(false),
-            negative: of(true),
-            others: case.others.clone(),
-            marker: core::marker::PhantomData,
+        Self { positive: of(false), negative: of(true), others: case.others.clone(), index: None }
+    }
+
+    /// Makes it quick to ask about many names.
+    fn sort_out(&mut self, lowerer: &mut Lowerer<'s>) {
+        if self.positive.len() <= FEW_SCHEMAS {
+            return;
         }
+        let mut index = Index::default();
+        for (place, &id) in self.positive.iter().enumerate() {
+            let keywords = lowerer.keywords(id);
+            let lists_all = keywords.pattern_properties.is_none()
+                && keywords.additional.is_none()
+                && keywords.property_names.is_none();
+            if lists_all {
+                for (name, _) in keywords.properties.into_iter().flatten() {
+                    index.by_name.entry(name).or_default().push(place);
+                }
+            } else {
+                index.general.push(place);
+            }
+        }
+        self.index = Some(index);
+    }
+
+    /// The positive schemas that may say something about a name, in their order.
+    fn about(&self, name: &str) -> Cow<'_, [SchemaId]> {
+        let Some(index) = &self.index else { return Cow::Borrowed(&self.positive) };
+        let listing = index.by_name.get(name).map_or(&[][..], |places| places);
+        let mut places = [listing, &index.general].concat();
+        places.sort_unstable();
+        Cow::Owned(places.into_iter().map(|place| self.positive[place]).collect())
     }
 
     /// What the value of a key must satisfy; `None` if the key is forbidden.
     pub(super) fn parts(&self, lowerer: &mut Lowerer<'s>, name: &str) -> Option<Vec<Signed>> {
-        let mut parts = Vec::with_capacity(self.positive.len());
-        for &id in &self.positive {
+        let about = self.about(name);
+        let mut parts = Vec::with_capacity(about.len());
+        for &id in &*about {
             let keywords = lowerer.keywords(id);
             if let Some(names) = keywords.property_names {
                 let names = lowerer.child(id, names, Step::Keyword("propertyNames"));
@@ -111,7 +154,8 @@ impl<'s> Facts<'s> {
 impl<'s> Lowerer<'s> {
     /// The objects of a case.
     pub(super) fn object(&mut self, case: &Case) -> ExprId {
-        let facts = Facts::new(self, case);
+        let mut facts = Facts::new(self, case);
+        facts.sort_out(self);
         let path = self.path_of(&case.locals);
         let Some(demands) = self.object_demands(&facts) else { return self.grammar.never() };
         if let [only] = &*demands {
@@ -347,31 +391,33 @@ impl<'s> Lowerer<'s> {
         let listed = keywords.properties.map_or(0, Members::len);
         let mut names: Vec<(&'s str, bool)> = Vec::with_capacity(listed + keywords.required.len());
         names.extend(keywords.properties.into_iter().flatten().map(|(name, _)| (name, false)));
-        if listed * keywords.required.len() > 4096 {
-            // Looking through all names for each required one would take too long.
-            let mut place: FxHashMap<&'s str, usize> =
-                names.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
-            for &name in &keywords.required {
-                let at = *place.entry(name).or_insert(names.len());
-                if at == names.len() {
-                    names.push((name, false));
-                }
-                names[at].1 = true;
-            }
-        } else {
-            for &name in &keywords.required {
+        let needed =
+            keywords.dependent_required.iter().flat_map(|(name, needed)| [name].into_iter().chain(needed));
+        let more = || {
+            keywords
+                .required
+                .iter()
+                .map(|name| (*name, true))
+                .chain(needed.clone().map(|name| (*name, false)))
+        };
+        // A few names are looked for one by one.
+        if listed + more().count() <= FEW_NAMES {
+            for (name, required) in more() {
                 match names.iter_mut().find(|(one, _)| *one == name) {
-                    Some(known) => known.1 = true,
-                    None => names.push((name, true)),
+                    Some(known) => known.1 |= required,
+                    None => names.push((name, required)),
                 }
             }
+            return names;
         }
-        for (name, needed) in &keywords.dependent_required {
-            for name in core::iter::once(name).chain(needed) {
-                if !names.iter().any(|(one, _)| one == name) {
-                    names.push((name, false));
-                }
+        let mut place: FxHashMap<&'s str, usize> =
+            names.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+        for (name, required) in more() {
+            let at = *place.entry(name).or_insert(names.len());
+            if at == names.len() {
+                names.push((name, false));
             }
+            names[at].1 |= required;
         }
         names
     }
@@ -394,20 +440,19 @@ impl<'s> Lowerer<'s> {
         needs.retain(|(a, b)| a != b);
         needs.sort_unstable();
         needs.dedup();
-        loop {
-            let mut changed = false;
-            for &(a, b) in &needs {
-                if members[a].required && !members[b].required {
-                    members[b].required = true;
-                    changed = true;
-                }
-                if self.is_never(members[b].value) && !self.is_never(members[a].value) {
-                    members[a].value = members[b].value;
-                    changed = true;
-                }
-            }
-            if !changed {
-                break;
+        let never = members.iter().find(|member| self.is_never(member.value)).map(|member| member.value);
+        // What a required key needs is required, and what needs an impossible key is impossible.
+        let required = members.iter().map(|member| member.required).collect();
+        for (member, required) in members.iter_mut().zip(reached(required, needs.iter().copied())) {
+            member.required = required;
+        }
+        if let Some(never) = never {
+            let impossible = members.iter().map(|member| self.is_never(member.value)).collect();
+            let needed_by = needs.iter().map(|&(a, b)| (b, a));
+            for (member, _) in
+                members.iter_mut().zip(reached(impossible, needed_by)).filter(|(_, impossible)| *impossible)
+            {
+                member.value = never;
             }
         }
         if let Some(member) = members.iter().find(|member| member.required && self.is_never(member.value)) {
@@ -584,6 +629,19 @@ impl<'s> Lowerer<'s> {
         let key = self.grammar.distinct(key);
         self.grammar.seq([key, colon, value, after])
     }
+}
+
+/// What can be reached by some steps from the marked places.
+fn reached(mut marked: Vec<bool>, steps: impl Iterator<Item = (usize, usize)> + Clone) -> Vec<bool> {
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); marked.len()];
+    for (from, to) in steps {
+        next[from].push(to);
+    }
+    let mut work: Vec<usize> = (0..marked.len()).filter(|&at| marked[at]).collect();
+    while let Some(at) = work.pop() {
+        work.extend(next[at].drain(..).filter(|&to| !core::mem::replace(&mut marked[to], true)));
+    }
+    marked
 }
 
 /// Whether a window asks for nothing.

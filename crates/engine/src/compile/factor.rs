@@ -1,0 +1,286 @@
+//! Left-factors wide choices: alternatives with the same first bytes share the nodes of these bytes.
+//!
+//! ```text
+//!   "name" | "nick" | "age"        ⟨split⟩ ─▶ (b'n') ─▶ ⟨split⟩ ─▶ (b'a') ─▶ (b'm') …
+//!                                     │                    └─────▶ (b'i') ─▶ (b'c') …
+//!                                     └─────▶ (b'a') ─▶ (b'g') …
+//! ```
+//! A cell is a set of nodes, one for each alternative that a text may be in. Where thousands of alternatives begin alike, there is a set of
+//! thousands of nodes for every byte that they share. In a tree there is one node.
+//!
+//! It matters most for choices that are spread over a *chain*: `a? b? c? …` as nested splits, and the optional keys of an object as rules,
+//! each of which may end with a call of the next.
+//!
+//! ```text
+//!   from0 ::= "\"name\"" … | from1
+//!   from1 ::= "\"nick\"" … | from2
+//! ```
+//! Cells follow such tail calls ([`Network::wide_closure`]), so without trees there is a set of n nodes for every place in the chain,
+//! and all of them together are quadratic in n. The tree of `from0` is the tree of `from1` with one more word: only the nodes
+//! along that word are new, and all others are shared with `from1`. So the trees of a chain together have about as many nodes
+//! as its words have bytes.
+//!
+//! Narrow choices are left alone: their cells are small, and building trees would cost more than it saves.
+
+use maskwright_automata::must_stop;
+use smallvec::SmallVec;
+
+use super::CompileError;
+use super::network::{Callee, Network, Node};
+use crate::seen::Seen;
+
+/// A choice with more alternatives than this becomes a tree.
+pub(crate) const WIDE_CHOICE: usize = 64;
+/// The start of a machine may hold this many nodes that are not a single byte. They share nothing, and each tree of a chain has
+/// a copy of their list.
+const OTHERS: usize = 16;
+/// A split with more branches than this is used as it is.
+const BRANCHES: usize = 256 + OTHERS;
+/// How long a common beginning may be. The bytes behind it are not shared.
+const DEPTH: usize = 256;
+/// How many branches may be written for each node of the network. Trees that have much in common would be merged again and again.
+const FUEL: usize = 32;
+
+/// Makes trees of the wide splits from node `first` on. Splits come behind the splits that they lead to, but for loops.
+pub(crate) fn factor_splits(network: &mut Network, first: u32) -> Result<(), CompileError> {
+    let last = network.nodes.len() as u32;
+    let mut trees = Trees { fuel: (last - first) as usize * FUEL, network };
+    for node in first..last {
+        let Node::Split { start, len } = trees.network.nodes[node as usize] else { continue };
+        if trees.network.split_width(node) as usize <= WIDE_CHOICE || trees.fuel == 0 {
+            continue;
+        }
+        let targets = trees.network.targets(start, len).to_vec();
+        let mut choice = Choice::default();
+        for target in targets {
+            if must_stop() {
+                return Err(CompileError::Stopped);
+            }
+            for branch in trees.branches(target) {
+                trees.add(&mut choice, branch, 0);
+            }
+        }
+        let list = choice.into_list();
+        trees.network.nodes[node as usize] = trees.network.split_node(&list);
+    }
+    Ok(())
+}
+
+/// Makes trees of the starts of machines that begin long chains of tail calls, and notes how wide every start is.
+pub(crate) fn factor_starts(network: &mut Network, max_nodes: usize) -> Result<(), CompileError> {
+    let starts: usize = network.machines.iter().map(|machine| machine.start.len()).sum();
+    if starts <= WIDE_CHOICE {
+        return Ok(());
+    }
+    let mut is_tree = vec![false; network.machines.len()];
+    let room = max_nodes.saturating_sub(network.nodes.len());
+    let mut trees = Trees { fuel: network.nodes.len().saturating_mul(FUEL).min(room), network };
+    for machine in callees_first(trees.network) {
+        if must_stop() {
+            return Err(CompileError::Stopped);
+        }
+        let width = width(trees.network, machine);
+        trees.network.machines[machine as usize].width = width;
+        if width as usize > WIDE_CHOICE && trees.fuel > 0 {
+            is_tree[machine as usize] = trees.make_start(machine, &is_tree);
+        }
+    }
+    Ok(())
+}
+
+/// The machine that a node calls, if the caller ends where the callee does.
+fn tail_callee(network: &Network, node: u32) -> Option<u32> {
+    match network.nodes[node as usize] {
+        Node::Call { callee: Callee::Machine(machine), next }
+            if matches!(network.nodes[next as usize], Node::Final) =>
+        {
+            Some(machine)
+        }
+        _ => None,
+    }
+}
+
+/// All machines, each behind those that its start calls last. There is no left recursion any more, so there is such an order.
+fn callees_first(network: &Network) -> Vec<u32> {
+    let mut order = Vec::with_capacity(network.machines.len());
+    let mut is_done = vec![false; network.machines.len()];
+    let mut work = Vec::new();
+    // Callees come behind their callers as a rule, so that there is little to put on the stack.
+    for machine in (0..network.machines.len() as u32).rev() {
+        work.push(machine);
+        while let Some(&machine) = work.last() {
+            let waiting = work.len();
+            if !is_done[machine as usize] {
+                let start = network.machines[machine as usize].start.iter();
+                let callees = start.filter_map(|&node| tail_callee(network, node));
+                work.extend(callees.filter(|&callee| !is_done[callee as usize]));
+            }
+            if work.len() == waiting {
+                work.pop();
+                if !core::mem::replace(&mut is_done[machine as usize], true) {
+                    order.push(machine);
+                }
+            }
+        }
+    }
+    order
+}
+
+/// How many nodes a start has, tail calls followed. What is reached in two ways counts twice.
+fn width(network: &Network, machine: u32) -> u32 {
+    let of = |&node: &u32| match tail_callee(network, node) {
+        Some(callee) => network.machines[callee as usize].width,
+        None => 1,
+    };
+    network.machines[machine as usize].start.iter().map(of).fold(0, u32::saturating_add)
+}
+
+/// The alternatives of a tree.
+#[derive(Default)]
+struct Choice {
+    /// Nodes that take a single byte, a different one each.
+    singles: Vec<u32>,
+    others: Vec<u32>,
+}
+
+impl Choice {
+    fn into_list(mut self) -> Vec<u32> {
+        self.singles.append(&mut self.others);
+        self.singles.sort_unstable();
+        self.singles.dedup();
+        self.singles
+    }
+}
+
+struct Trees<'n> {
+    network: &'n mut Network,
+    /// How many more branches may be written.
+    fuel: usize,
+}
+
+impl Trees<'_> {
+    /// Gives a machine a start in which common beginnings are shared. Returns false, and leaves it as it is, if there is too much
+    /// that cannot be.
+    fn make_start(&mut self, machine: u32, is_tree: &[bool]) -> bool {
+        let (nodes, targets) = (self.network.nodes.len(), self.network.targets.len());
+        let Some(list) = self.start(machine, is_tree) else {
+            self.network.nodes.truncate(nodes);
+            self.network.targets.truncate(targets);
+            return false;
+        };
+        let last = self.network.nodes.len() as u32;
+        let made = &mut self.network.machines[machine as usize];
+        made.start = list.into();
+        made.shared = nodes as u32..last;
+        let width = width(self.network, machine);
+        self.network.machines[machine as usize].width = width;
+        true
+    }
+
+    fn start(&mut self, machine: u32, is_tree: &[bool]) -> Option<Vec<u32>> {
+        let (mut own, mut called) = (Vec::new(), SmallVec::<[u32; 8]>::new());
+        for &node in &self.network.machines[machine as usize].start {
+            match tail_callee(self.network, node) {
+                Some(callee) if is_tree[callee as usize] => called.push(callee),
+                Some(callee) if self.network.machines[callee as usize].width as usize <= WIDE_CHOICE => {
+                    let mut nodes = SmallVec::new();
+                    self.network.wide_closure(&self.network.machines[callee as usize].start, &mut nodes);
+                    own.extend_from_slice(&nodes);
+                }
+                _ => own.push(node),
+            }
+        }
+        // The others are added to the largest tree.
+        called.sort_by_key(|&callee| self.network.machines[callee as usize].start.len());
+        let mut choice = Choice::default();
+        if let Some(largest) = called.pop() {
+            let nodes = self.network.machines[largest as usize].start.iter();
+            (choice.singles, choice.others) = nodes.partition(|node| self.single(**node).is_some());
+        }
+        for callee in called {
+            own.extend_from_slice(&self.network.machines[callee as usize].start);
+        }
+        for node in own {
+            self.add(&mut choice, node, 0);
+            if self.fuel == 0 || choice.others.len() > OTHERS {
+                return None;
+            }
+        }
+        Some(choice.into_list())
+    }
+
+    /// The byte that a node takes, if it is only one, and what follows.
+    fn single(&self, node: u32) -> Option<(u8, u32)> {
+        match self.network.nodes[node as usize] {
+            Node::Byte { low, high, next } if low == high => Some((low, next)),
+            _ => None,
+        }
+    }
+
+    /// Adds an alternative.
+    fn add(&mut self, choice: &mut Choice, node: u32, depth: usize) {
+        let Some((byte, next)) = self.single(node) else {
+            if choice.others.last() != Some(&node) {
+                choice.others.push(node);
+            }
+            return;
+        };
+        let same = |other: &u32| matches!(self.single(*other), Some((taken, _)) if taken == byte);
+        let Some(at) = choice.singles.iter().position(same) else {
+            choice.singles.push(node);
+            return;
+        };
+        if let Some((_, known)) = self.single(choice.singles[at])
+            && known != next
+        {
+            let next = self.union(known, next, depth + 1);
+            choice.singles[at] = self.network.push(Node::Byte { low: byte, high: byte, next });
+        }
+    }
+
+    /// A node that goes on as both of these do.
+    fn union(&mut self, a: u32, b: u32, depth: usize) -> u32 {
+        if depth == DEPTH || self.fuel == 0 {
+            return self.network.split(&[a, b]);
+        }
+        let (singles, others) = self.branches(a).into_iter().partition(|&node| self.single(node).is_some());
+        let mut choice = Choice { singles, others };
+        for node in self.branches(b) {
+            self.add(&mut choice, node, depth);
+        }
+        let list = choice.into_list();
+        self.fuel = self.fuel.saturating_sub(list.len());
+        self.network.split(&list)
+    }
+
+    /// The nodes that splits lead to from a node; the node itself if there are too many.
+    fn branches(&self, node: u32) -> SmallVec<[u32; 8]> {
+        let is_split = |node: u32| matches!(self.network.nodes[node as usize], Node::Split { .. });
+        let mut found = SmallVec::new();
+        let Node::Split { start, len } = self.network.nodes[node as usize] else {
+            found.push(node);
+            return found;
+        };
+        let targets = self.network.targets(start, len);
+        if targets.len() <= BRANCHES && !targets.iter().any(|&target| is_split(target)) {
+            found.extend_from_slice(targets);
+            return found;
+        }
+        let (mut seen, mut work) = (Seen::default(), vec![node]);
+        while let Some(at) = work.pop() {
+            match self.network.nodes[at as usize] {
+                _ if !seen.insert(at) => {}
+                Node::Split { start, len } if found.len() + work.len() + len as usize <= BRANCHES => {
+                    work.extend_from_slice(self.network.targets(start, len));
+                }
+                Node::Split { .. } => {
+                    found.clear();
+                    found.push(node);
+                    return found;
+                }
+                _ => found.push(at),
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,308 @@
+//! Constraints that are large where they can be: thousands of keys, long chains of rules, many patterns, huge bounds. They are compiled
+//! exactly, or refused by an error that names the limit, the place and a way out; and all of them end when they are told to.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use maskwright::{Compiler, Constraint, Limits, Options, TokenId, Vocabulary, VocabularyBuilder, Way};
+use maskwright_automata::{Stop, obeying};
+use serde_json::{Map, Value, json};
+
+/// Every byte, a few longer tokens, and an end.
+fn vocabulary() -> Arc<Vocabulary> {
+    let pieces = ["\":", "\",\"", ",\"", "{\"", "key_", "\"key_1", "ab", "aa", "bb", "xx", "00", "99\":1}"];
+    let bytes = (0..=255u8).map(|byte| vec![byte]);
+    let tokens: Vec<Vec<u8>> = bytes.chain(pieces.iter().map(|piece| piece.as_bytes().to_vec())).collect();
+    let mut builder = VocabularyBuilder::new();
+    for (id, token) in (0..).zip(&tokens) {
+        builder.token(TokenId(id), token).expect("ids are distinct");
+    }
+    let end = TokenId(tokens.len() as u32);
+    builder.special(end, "<end>").expect("the id is free").eos(end);
+    Arc::new(builder.finish().expect("there are tokens"))
+}
+
+fn refusal(constraint: &Constraint, options: Options) -> String {
+    match Compiler::with_options(vocabulary(), options).compile(constraint) {
+        Ok(_) => panic!("this should be refused"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Compares what is accepted byte by byte. The mask of every byte must allow it, and near both ends of the text the fast masks must be the plain ones.
+fn check(constraint: &Constraint, right: &[&str], wrong: &[&str]) {
+    let bound = Compiler::new(vocabulary()).compile(constraint).unwrap_or_else(|error| panic!("{error}"));
+    for (texts, expected) in [(right, true), (wrong, false)] {
+        for text in texts {
+            let mut matcher = bound.matcher();
+            let mut fits = true;
+            for (at, byte) in text.bytes().enumerate() {
+                let token = TokenId(u32::from(byte));
+                let mask = matcher.mask().expect("a mask").clone();
+                if at < 12 || at + 12 > text.len() {
+                    let mut plain = matcher.clone();
+                    plain.set_way(Way::Plain);
+                    assert_eq!(&mask, plain.mask().expect("a mask"), "{text}: at {at}");
+                }
+                fits = matcher.accept(token).is_ok();
+                assert_eq!(mask.contains(token), fits, "{text}: at {at}");
+                if !fits {
+                    break;
+                }
+            }
+            assert_eq!(fits && matcher.is_accepting(), expected, "{text}");
+        }
+    }
+}
+
+fn schema(schema: &Value) -> Constraint {
+    Constraint::json_schema(schema.to_string())
+}
+
+fn properties(count: usize) -> Map<String, Value> {
+    (0..count).map(|number| (format!("key_{number}"), json!({"type": "integer"}))).collect()
+}
+
+#[test]
+fn thousands_of_properties() {
+    let closed = json!({"type": "object", "properties": properties(10_000), "additionalProperties": false});
+    check(
+        &schema(&closed),
+        &["{}", r#"{"key_0":1}"#, r#"{"key_1":1,"key_10":2,"key_4999":3,"key_9999":4}"#],
+        &[
+            r#"{"key_10000":1}"#,
+            r#"{"key_":1}"#,
+            r#"{"other":1}"#,
+            r#"{"key_10":1,"key_9":1}"#,
+            r#"{"key_5":"a"}"#,
+        ],
+    );
+    let open = json!({"type": "object", "properties": properties(6000)});
+    check(
+        &schema(&open),
+        &["{}", r#"{"key_17":1,"key_5999":2,"key_6000":"other"}"#, r#"{"other":null}"#],
+        &[r#"{"key_17":"a"}"#, r#"{"other":1,"key_17":"a"}"#],
+    );
+}
+
+#[test]
+fn a_hundred_thousand_required_names() {
+    let names: Vec<String> = (0..100_000).map(|number| format!("n{number}")).collect();
+    let object = schema(&json!({"type": "object", "required": names}));
+    check(&object, &[], &["{}", r#"{"n1":1}"#, r#"{"n0":1,"n2":1}"#, r#"{"n0":1,"n1":1,"n2":1}"#]);
+    let closed = schema(&json!({"type": "object", "required": names, "additionalProperties": false}));
+    let error = refusal(&closed, Options::default());
+    assert!(error.contains("`n0` is required, but `additionalProperties` forbids it"), "{error}");
+    let needed = schema(&json!({"type": "object", "dependentRequired": {"a": names}}));
+    let error = refusal(&needed, Options::default());
+    assert!(error.contains("5000 states") && error.contains("raise the limit `states`"), "{error}");
+    // A few of them at their end.
+    let names: Vec<String> = (0..70).map(|number| format!("n{number}")).collect();
+    let members = |count: usize| (0..count).map(|number| format!("\"n{number}\":0")).collect::<Vec<_>>();
+    let (all, most) = (format!("{{{}}}", members(70).join(",")), format!("{{{}}}", members(69).join(",")));
+    check(&schema(&json!({"type": "object", "required": names})), &[&all], &[&most]);
+    check(
+        &schema(&json!({"type": "object", "dependentRequired": {"n0": names[1..]}})),
+        &["{}", &all],
+        &["{\"n0\":0}", &most],
+    );
+}
+
+/// A grammar of `root ::= r0`, so many rules that are made by `rule`, and a last one.
+fn chain(count: usize, last: &str, rule: impl Fn(usize, &str) -> String) -> String {
+    let mut source = String::from("root ::= r0\n");
+    for number in 0..count {
+        let body = rule(number, &format!("r{}", number + 1));
+        writeln!(source, "r{number} ::= {body}").expect("writing to a string");
+    }
+    source + &format!("r{count} ::= {last}\n")
+}
+
+#[test]
+fn chains_of_rules() {
+    const LONG: usize = 20_000;
+    check(&Constraint::ebnf(chain(LONG, "\"x\"", |_, next| next.to_owned())), &["x"], &["", "y", "xx"]);
+    let words = chain(LONG, "\"x\"", |number, next| format!("\"a{number}\" | {next}"));
+    check(&Constraint::ebnf(words), &["a0", "a19999", "x"], &["a", "a20000", "xx"]);
+    let pairs = chain(LONG, "\"x\"", |number, next| format!("\"a{number}\" {next} | {next}"));
+    check(&Constraint::ebnf(pairs), &["x", "a0a1x", "a7a19999x"], &["a1a0x", "a7a7x", "a20000x", "a7"]);
+    let right = chain(LONG, "\"y\"", |_, next| format!("\"x\" {next}"));
+    check(&Constraint::ebnf(right), &[], &["", "y", "xxy"]);
+    let left = chain(LONG, "\"y\"", |_, next| format!("{next} \"x\""));
+    check(&Constraint::ebnf(left), &[], &["", "y", "yx", "x"]);
+    let short = chain(20, "\"y\"", |_, next| format!("{next} \"x\""));
+    check(&Constraint::ebnf(short), &[&format!("y{}", "x".repeat(20))], &[&format!("y{}", "x".repeat(19))]);
+}
+
+#[test]
+fn unanchored_patterns() {
+    let patterned = |count: u8| {
+        let patterns: Map<String, Value> = (0..count)
+            .map(|number| (char::from(b'a' + number).to_string(), json!({"minimum": number})))
+            .collect();
+        schema(&json!({"type": "object", "patternProperties": patterns}))
+    };
+    // A key may match any of them, so that there are 2¹² kinds of keys.
+    let error = refusal(&patterned(12), Options::default());
+    assert!(error.starts_with("/patternProperties: "), "{error}");
+    assert!(error.contains("use fewer patterns, or give each a prefix of its own"), "{error}");
+    check(
+        &patterned(5),
+        &[r#"{"z":-1,"a":0,"ae":4,"cab":2}"#, r#"{"eee":"text"}"#],
+        &[r#"{"a":-1}"#, r#"{"ae":3}"#, r#"{"zcz":1}"#],
+    );
+    // Those that say the same are one.
+    let same: Map<String, Value> =
+        (0..12).map(|number| (format!("w{number}x"), json!({"type": "integer"}))).collect();
+    let same = json!({"type": "object", "properties": {"w1x": {"minimum": 3}}, "patternProperties": same});
+    check(
+        &schema(&same),
+        &[r#"{"w1x":3,"aw11xw2x":2,"w12x":"b","w3":null}"#, r#"{"w1":"b"}"#],
+        &[r#"{"w1x":2}"#, r#"{"w1x":"b"}"#, r#"{"a w11x w2x":"b"}"#, r#"{"w0x":null}"#],
+    );
+    // With prefixes of their own there are as many kinds as patterns, and one.
+    let prefixes: Map<String, Value> =
+        (0..300).map(|number| (format!("^p{number:03}_"), json!({"const": number}))).collect();
+    check(
+        &schema(&json!({"type": "object", "patternProperties": prefixes, "additionalProperties": false})),
+        &["{}", r#"{"p000_a":0,"p299_":299}"#],
+        &[r#"{"p000_a":1}"#, r#"{"p300_":0}"#, r#"{"x":0}"#],
+    );
+}
+
+#[test]
+fn look_aheads() {
+    let all = |count: u8| {
+        let looks: String = (0..count).map(|n| format!("(?=.*{})", char::from(b'a' + n))).collect();
+        Constraint::regex(looks + ".*")
+    };
+    check(&all(10), &["abcdefghij", "jihgfedcbaj!"], &["", "abcdefghi", "abcdefghia"]);
+    let error = refusal(&all(24), Options::default());
+    assert!(error.contains("raise the limit `leaf_states`"), "{error}");
+}
+
+#[test]
+fn huge_counts() {
+    check(&Constraint::regex("a{0,1000000}b{0,1000000}"), &["", "aab", "b"], &["ba", "abc"]);
+    check(&Constraint::regex("(a{0,1000000}b){0,1000000}"), &["", "b", "aabbab"], &["a", "ba", "c"]);
+    check(&Constraint::regex("(a{0,1000000}){0,1000000}"), &["", "aaaa"], &["b", "aab"]);
+    check(&Constraint::regex("[ab]{0,1000000}c|[bc]{0,1000000}a"), &["abc", "bca", "a", "c"], &["b", "ac!"]);
+    let both = Constraint::regex("(?=a{0,1000000}b)[ab]{0,1000000}");
+    let error = refusal(&both, Options::default());
+    assert!(error.contains("raise the limit `leaf_states`"), "{error}");
+    let both = schema(&json!({"properties": {"deep": {"type": "string", "allOf": [
+        {"pattern": "^a{0,1000000}b*$"},
+        {"pattern": "^[ab]{0,1000000}$"},
+    ]}}}));
+    let error = refusal(&both, Options::default());
+    assert!(error.contains("/properties/deep"), "{error}");
+    assert!(error.contains("raise the limit `leaf_states`"), "{error}");
+}
+
+#[test]
+fn many_branches() {
+    let words: Vec<Value> = (0..5000).map(|number| json!({"const": format!("w{number}")})).collect();
+    check(&schema(&json!({"oneOf": words})), &["\"w0\"", "\"w4999\""], &["\"w5000\"", "\"w\""]);
+    // Two of many branches share a value, which neither allows then.
+    let mut shared = words;
+    shared.push(json!({"enum": ["w17", "other"]}));
+    check(&schema(&json!({"oneOf": shared})), &["\"w16\"", "\"other\""], &["\"w17\"", "\"w170000\""]);
+    let objects = (0..100).map(|number| {
+        json!({
+            "type": "object",
+            "properties": {format!("k{number}"): {"type": "integer"}, "x": {"type": "null"}},
+            "required": [format!("k{number}")],
+            "additionalProperties": false,
+        })
+    });
+    let mut objects: Vec<Value> = objects.collect();
+    let closed = schema(&json!({"oneOf": objects}));
+    check(&closed, &[r#"{"k0":1}"#, r#"{"k99":1,"x":null}"#], &["{}", r#"{"k0":1,"k1":1}"#]);
+    objects.push(json!({"type": "object", "properties": {"k7": {"const": 7}}, "required": ["k7"]}));
+    let open = schema(&json!({"oneOf": objects}));
+    check(
+        &open,
+        &[r#"{"k7":8}"#, r#"{"k7":7,"k8":1}"#, r#"{"k8":7}"#],
+        &[r#"{"k7":7}"#, r#"{"k7":8,"k8":1}"#],
+    );
+    let numbers: Vec<u32> = (0..2000).map(|number| number * 3).collect();
+    let not = schema(&json!({"type": "integer", "not": {"enum": numbers}}));
+    check(&not, &["1", "2", "5998", "6000", "-3"], &["0", "3", "5997", "-0"]);
+}
+
+/// A schema with more parts than are asked about each name must say the same as one with a few.
+#[test]
+fn many_schemas_of_one_object() {
+    let part = |number: usize| json!({"properties": {format!("k{number}"): {"maximum": number}}});
+    let wide = |count: usize| {
+        let mut parts: Vec<Value> = (0..count).map(part).collect();
+        parts.push(json!({"patternProperties": {"3$": {"minimum": 2}}}));
+        parts.push(json!({"properties": {"k1": {"minimum": 1}}, "required": ["k2"]}));
+        schema(&json!({"type": "object", "allOf": parts}))
+    };
+    let right = [r#"{"k1":1,"k2":2,"k3":3}"#, r#"{"k2":-5,"k3":2,"z3":7}"#];
+    let wrong = [r#"{"k1":0,"k2":1}"#, r#"{"k2":3}"#, r#"{"k2":2,"k3":1}"#, r#"{"k2":2,"z3":1}"#, "{}"];
+    check(&wide(4), &right, &wrong);
+    check(&wide(400), &right, &wrong);
+}
+
+#[test]
+fn limits_are_named() {
+    let with = |change: fn(&mut Limits)| {
+        let mut options = Options::default();
+        change(&mut options.limits);
+        options
+    };
+    let nested = "root ::= a\na ::= ((\"x\"* \"y\")* \"z\")*";
+    let recursive = "root ::= \"abc\" | a\na ::= \"x\" a \"y\" | \"z\"";
+    let cases = [
+        (Constraint::ebnf(nested), with(|limits| limits.exprs = 3), "exprs"),
+        (Constraint::ebnf(nested), with(|limits| limits.depth = 2), "depth"),
+        (Constraint::ebnf(recursive), with(|limits| limits.nodes = 4), "nodes"),
+        (Constraint::regex("(?=a.*b)[ab]*"), with(|limits| limits.leaf_states = 2), "leaf_states"),
+        (Constraint::regex("(?=a.*b)[ab]*"), with(|limits| limits.leaf_steps = 2), "leaf_steps"),
+    ];
+    for (constraint, options, name) in cases {
+        let error = refusal(&constraint, options);
+        assert!(error.contains(&format!("raise the limit `{name}`")), "{constraint:?}: {error}");
+        assert!(name == "exprs" || error.starts_with("rule `"), "{constraint:?}: {error}");
+    }
+    let nested = json!({"items": {"type": "string", "pattern": "^(ab|cd)*$", "not": {"pattern": "^ab"}}});
+    let error = refusal(&schema(&nested), with(|limits| limits.leaf_states = 2));
+    assert!(error.starts_with("/items: ") && error.contains("raise the limit `leaf_states`"), "{error}");
+}
+
+/// With a wish to stop that was uttered beforehand, every reader of every notation ends with an error, however small a part of the work is left.
+#[test]
+fn everything_stops() {
+    let words: Vec<String> = (0..500).map(|number| format!("word{number}")).collect();
+    let rules = chain(500, "\"x\"", |number, next| format!("\"a{number}\" | {next}"));
+    let lark = rules.replace("::=", ":").replace("root", "start");
+    let tags: Vec<Value> = words
+        .iter()
+        .map(|word| json!({"type": "tag", "begin": format!("<{word}>"), "content": {"type": "any_text"}, "end": "<"}))
+        .collect();
+    let constraints = [
+        Constraint::regex(words.join("|")),
+        Constraint::choice(words.clone()),
+        Constraint::ebnf(rules.clone()),
+        Constraint::gbnf(rules),
+        Constraint::lark(lark),
+        schema(&json!({"type": "object", "properties": properties(500)})),
+        schema(&json!({"enum": words})),
+        schema(&json!({"anyOf": words.iter().map(|word| json!({"pattern": word})).collect::<Vec<_>>()})),
+        Constraint::structural_tag(
+            json!({"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<"], "tags": tags}})
+                .to_string(),
+        ),
+    ];
+    let compiler = Compiler::new(vocabulary());
+    for constraint in constraints {
+        let stop = Stop::new();
+        stop.ask();
+        let result = obeying(&stop, || compiler.compile(&constraint));
+        let error = result.expect_err(&format!("{:?} goes on", constraint.kind())).to_string();
+        assert!(error.contains("told to stop"), "{:?}: {error}", constraint.kind());
+        compiler.compile(&constraint).unwrap_or_else(|error| panic!("{:?}: {error}", constraint.kind()));
+    }
+}
