@@ -169,6 +169,11 @@ impl CountSets {
         (!windows.is_empty()).then(|| self.count(&windows, bounds))
     }
 
+    /// At least so many units may follow, and any number of them.
+    pub(crate) fn unlimited(&self, need: u32) -> Count {
+        Count(self.intern(&[Window { need, room: UNBOUNDED }]) | IS_SET)
+    }
+
     /// Whether nothing more is needed.
     #[inline]
     pub(crate) fn may_stop(&self, count: Count, bounds: Bounds) -> bool {

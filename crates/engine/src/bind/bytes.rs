@@ -11,9 +11,12 @@
 //! Each character of ASCII is a kind by itself; of the others, those with the same first byte are one.
 
 use maskwright_vocab::{TokenId, Trie, Vocabulary};
+use rustc_hash::FxHashMap;
+
+use super::entry::ones;
 
 /// Kinds of characters: those of ASCII each by itself, all others by their first byte. Zero is none of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Kinds {
     ascii: u128,
     longer: u64,
@@ -102,6 +105,10 @@ pub(crate) fn utf8(place: u8, byte: u8) -> Option<u8> {
 #[derive(Debug)]
 pub(crate) struct Bytes {
     nodes: Box<[Below]>,
+    /// The number of the shape of what is below a node; 0 is none. PERF: a long walk asks at every node, and two bytes
+    /// a node stay in the cache.
+    shape_of: Box<[u16]>,
+    shapes: Box<[Shape]>,
     /// For each first byte of a longer character, the tokens with one.
     with_longer: Vec<Box<[u32]>>,
     /// The tokens that are not the beginning of a text without zeros.
@@ -129,6 +136,14 @@ struct Below {
     height: u8,
     /// How many tokens there are.
     tokens: u32,
+}
+
+/// What may come below a node of the trie, if all of it is text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Shape {
+    pub(crate) kinds: Kinds,
+    /// How many bytes the longest token goes on.
+    pub(crate) height: u8,
 }
 
 /// The bit of a byte. Zero, which no JSON text contains, shares its bit with everything beyond ASCII.
@@ -165,8 +180,12 @@ impl Bytes {
             |id: usize| characters(vocabulary.bytes(TokenId(id as u32))).min(usize::from(u16::MAX)) as u16;
         let lengths = (0..vocabulary.size()).map(length).collect();
         let boxed = |lists: Vec<Vec<u32>>| lists.into_iter().map(Vec::into_boxed_slice).collect();
+        let nodes = nodes(vocabulary.trie());
+        let (shape_of, shapes) = shapes(&nodes);
         Self {
-            nodes: nodes(vocabulary.trie()),
+            nodes,
+            shape_of,
+            shapes,
             with_any: boxed(with_any(&with, &with_longer)),
             with: boxed(with),
             with_longer: boxed(with_longer),
@@ -197,6 +216,15 @@ impl Bytes {
     pub(crate) fn kinds_below(&self, node: u32, place: u8) -> Option<Kinds> {
         let below = &self.nodes[node as usize];
         (below.well >> place & 1 == 1).then_some(Kinds { ascii: below.bytes & !1, longer: below.longer })
+    }
+
+    /// The shape of what comes below a node, if there is something, and it is text.
+    #[inline]
+    pub(crate) fn shape(&self, node: u32) -> Option<&Shape> {
+        match self.shape_of[node as usize] {
+            0 => None,
+            shape => Some(&self.shapes[usize::from(shape)]),
+        }
     }
 
     /// The tokens that consist of characters of these kinds; the last may be cut off.
@@ -244,6 +272,12 @@ impl Bytes {
         self.nodes[node as usize].tokens
     }
 
+    /// The tokens with more characters than that.
+    pub(crate) fn longer_than(&self, characters: usize) -> impl Iterator<Item = u32> {
+        let short = &self.no_longer[characters.min(self.longest())];
+        ones(self.no_longer[self.longest()].iter().zip(short).map(|(all, short)| all & !short))
+    }
+
     /// How many characters a token begins.
     #[inline]
     pub(crate) fn length(&self, token: u32) -> u32 {
@@ -263,6 +297,8 @@ impl Bytes {
     pub(crate) fn heap_bytes(&self) -> usize {
         let bitsets = self.with.iter().chain(&self.no_longer).chain(&self.with_longer).chain(&self.with_any);
         size_of_val(&*self.nodes)
+            + size_of_val(&*self.shape_of)
+            + size_of_val(&*self.shapes)
             + self.lengths.len() * 2
             + bitsets.chain([&self.ill]).map(|words| size_of_val(&**words)).sum::<usize>()
     }
@@ -295,6 +331,27 @@ fn nodes(trie: &Trie) -> Box<[Below]> {
         nodes[node as usize] = all;
     }
     nodes.into()
+}
+
+/// The shapes of what is below nodes, and their numbers. There is nothing of shape 0.
+fn shapes(nodes: &[Below]) -> (Box<[u16]>, Box<[Shape]>) {
+    let mut numbers: FxHashMap<Shape, u16> = FxHashMap::default();
+    let mut shapes = vec![Shape::default()];
+    let number = |below: &Below| {
+        if below.tokens == 0 || below.well & 1 == 0 {
+            return 0;
+        }
+        let kinds = Kinds { ascii: below.bytes & !1, longer: below.longer };
+        let shape = Shape { kinds, height: below.height };
+        // Llama 3.1 has some 30,000 shapes. If a vocabulary has too many, the nodes of the others have to be read.
+        let Ok(next) = u16::try_from(shapes.len()) else { return 0 };
+        *numbers.entry(shape).or_insert_with(|| {
+            shapes.push(shape);
+            next
+        })
+    };
+    let shape_of = nodes.iter().map(number).collect();
+    (shape_of, shapes.into())
 }
 
 /// Zero, or any byte beyond ASCII, is the first of the kinds, and not meant here.

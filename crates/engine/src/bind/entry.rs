@@ -83,7 +83,7 @@ pub(crate) struct NumberedTrie {
 }
 
 impl NumberedTrie {
-    fn build<'r>(entries: impl Iterator<Item = (&'r [u8], u32)>) -> Self {
+    pub(super) fn build<'r>(entries: impl Iterator<Item = (&'r [u8], u32)>) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         Self { trie: Trie::build(entries), number: NEXT.fetch_add(1, Ordering::Relaxed) }
     }

@@ -4,12 +4,12 @@ use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use maskwright_vocab::{Trie, Vocabulary};
+use maskwright_vocab::{TokenId, Trie, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::alive::Alive;
 use super::bytes::{self, Bytes, Kinds};
-use super::entry::{Entry, Tokens, Words, bitset, set_bits};
+use super::entry::{Entry, NumberedTrie, Tokens, Words, bitset, set_bits};
 use super::free;
 use super::kept::Kept;
 use super::near::{self, Distances};
@@ -38,6 +38,8 @@ pub struct Library {
     string_body: OnceLock<Words>,
     whole: Whole,
     tries: Tries,
+    /// The tokens with more than 2, 4, 8 … characters.
+    long: [OnceLock<NumberedTrie>; 32],
 }
 
 /// Two bitsets, kept so that their addresses stay theirs, and what is in either.
@@ -83,6 +85,7 @@ impl Library {
             bitsets: Kept::new([], BITSETS),
             string_body: OnceLock::new(),
             tries: Tries::default(),
+            long: [const { OnceLock::new() }; 32],
         };
         let string = library.bind(json_string());
         for state in 1..json_string().len() as u32 {
@@ -117,6 +120,7 @@ impl Library {
             + self.bytes.heap_bytes()
             + self.whole.heap_bytes()
             + self.tries.heap_bytes()
+            + self.long.iter().filter_map(OnceLock::get).map(|long| long.trie.heap_bytes()).sum::<usize>()
     }
 
     /// Whether the library is three quarters full of tables. A full one forgets all of them, and programs that still use some
@@ -166,6 +170,15 @@ impl Library {
     /// What indexes share.
     pub(crate) fn tries(&self) -> &Tries {
         &self.tries
+    }
+
+    /// All ordinary tokens with more than so many characters, and perhaps some with fewer.
+    pub(crate) fn long_tokens(&self, characters: u32) -> &NumberedTrie {
+        let power = characters.max(1).ilog2();
+        self.long[power as usize].get_or_init(|| {
+            let tokens = self.bytes.longer_than(1 << power);
+            NumberedTrie::build(tokens.map(|token| (self.vocabulary.bytes(TokenId(token)), token)))
+        })
     }
 
     /// Whether some token below a node of the vocabulary's trie goes on with a quote.
@@ -355,7 +368,13 @@ impl BoundAutomaton {
     }
 
     /// The same, if they are known already, or were wanted often enough.
-    pub(crate) fn entry_below_if_worth(&self, state: u32, trie: &Trie, number: u32, node: u32) -> Option<&Entry> {
+    pub(crate) fn entry_below_if_worth(
+        &self,
+        state: u32,
+        trie: &Trie,
+        number: u32,
+        node: u32,
+    ) -> Option<&Entry> {
         let part = self.part((number, node, state));
         let is_worth = part.entry.get().is_some() || part.wanted.is_enough();
         is_worth.then(|| part.entry.get_or_init(|| Entry::below(&self.automaton, state, trie, node)))

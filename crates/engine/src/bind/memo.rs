@@ -55,7 +55,8 @@ pub(crate) struct Key {
 pub(crate) enum Answer {
     /// A part, and those of its tokens that contain more than one value: they have to be tried where values must differ.
     Mask(Part, Box<[u32]>),
-    /// For a string that must not be one of some words: the tokens that its mask lacks, compared with a plain string.
+    /// The tokens that a mask lacks, compared with another: that of a plain string, for a string that must not be one of some words; or that of a
+    /// leaf without a limit.
     Less(Box<[Words]>),
     /// By how many tokens the end moves away, at most, by one token; never, if that is not known.
     Growth(i64),
@@ -128,8 +129,11 @@ impl Memo {
     pub(crate) fn heap_bytes(&self) -> usize {
         let parts = self.nodes.iter().map(|(_, answer)| match answer {
             Answer::Mask(part, several) => part.heap_bytes() + several.len() * 4,
-            // The lists themselves are shared.
-            Answer::Less(less) => size_of_val(&**less),
+            // Lists that somebody else holds are shared.
+            Answer::Less(less) => {
+                let owned = less.iter().filter(|list| Arc::strong_count(list) == 1);
+                size_of_val(&**less) + owned.map(|list| list.len() * 4).sum::<usize>()
+            }
             Answer::Look(_) | Answer::Growth(_) => 0,
         });
         let forks =

@@ -18,9 +18,9 @@ use std::sync::{Arc, OnceLock};
 use maskwright_vocab::{Trie, Vocabulary};
 
 pub(crate) use self::ahead::{Ahead, NEVER};
-pub(crate) use self::bytes::{Kinds, class as byte_bit, utf8};
+pub(crate) use self::bytes::{Bytes, Kinds, Shape, class as byte_bit, utf8};
 use self::entry::WIDE;
-pub(crate) use self::entry::{Entry, Exits, MANY, Rest, Tokens, Words, ones, set_bits};
+pub(crate) use self::entry::{Entry, Exits, MANY, NumberedTrie, Rest, Tokens, Words, ones, set_bits};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;
 pub(crate) use self::memo::{Answer, Key, Look, Memo, Part};

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | in a leaf, and what follows cannot be mistaken for more of it | shared bitset or list of inner tokens, and a walk over the rests |
 //! | in a JSON string that must not be one of some words | the mask of the plain string, less the tokens that would complete such a word |
+//! | in a leaf that has room for most tokens | the mask of the leaf without a limit, less the tokens that are too long |
 //! | elsewhere: a literal, a choice of keys, punctuation | walk over the vocabulary's trie, pruned at once |
 //!
 //! The last is the definition; the others must equal it bit by bit, and [`Way::Plain`] lets tests ask for it.
@@ -22,7 +23,7 @@ use super::step::{Buffers, NETWORK, Thread, leave, live, settled};
 use super::walk::{Line, LineStacks, Walk, Walker, completion_nodes};
 use crate::bind::{Answer, BoundProgram, Key, Library, Look, MANY, Memo, Part, Tokens, Words, ones};
 use crate::compile::network::Callee;
-use crate::count::{Bounds, Count, Window};
+use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
 use crate::program::{NetState, Place, Program};
 
@@ -79,6 +80,12 @@ impl Masker<'_> {
                 Thread { leaf: bound.program().plain_string(), state: text.spelling(thread.state), ..thread };
             return self.look_up(plain, less, sink);
         }
+        if let Some((free, characters)) = self.without_limit(&thread) {
+            if let Some(less) = self.too_long(thread, characters) {
+                self.look_up(free, &[less], sink);
+            }
+            return;
+        }
         self.look_up(thread, &[], sink);
     }
 
@@ -90,39 +97,109 @@ impl Masker<'_> {
 
     /// From the memo, or computed.
     fn look_up(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
+        match self.find(&thread) {
+            Some(node) => hand_over(self.bound, node, less, sink),
+            None => self.compute(thread, less, sink),
+        }
+    }
+
+    /// What the memo has for a thread.
+    #[inline]
+    fn find(&mut self, thread: &Thread) -> Option<u32> {
         let bound = self.bound;
-        let Some(mut node) = bound.memo().find(&state_key(bound, &thread)) else {
-            return self.compute(thread, less, sink);
-        };
+        let mut node = bound.memo().find(&state_key(bound, thread))?;
         // PERF: without forks, frames are looked at one after the other, and no line is needed to number them.
         let mut stack = thread.stack;
         while let Answer::Look(look) = bound.memo().answer(node) {
             let Top::Frame(frame, below) = self.arena.top(stack) else {
-                return self.look_up_forked(thread, less, sink);
+                return self.find_forked(thread);
             };
             stack = below;
-            match bound.memo().find(&frame_key(bound, node, frame, look.enough())) {
-                Some(found) => node = found,
-                None => return self.compute(thread, less, sink),
-            }
+            node = bound.memo().find(&frame_key(bound, node, frame, look.enough()))?;
         }
-        hand_over(bound, node, less, sink);
+        Some(node)
     }
 
     /// The same where stacks fork.
-    fn look_up_forked(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
+    fn find_forked(&mut self, thread: &Thread) -> Option<u32> {
         let bound = self.bound;
         let line = &mut self.scratch.line;
         line.start(thread.stack, self.arena.merges());
-        let mut found = bound.memo().find(&state_key(bound, &thread));
-        while let Some(node) = found {
-            let Answer::Look(look) = bound.memo().answer(node) else {
-                return hand_over(bound, node, less, sink);
-            };
+        let mut node = bound.memo().find(&state_key(bound, thread))?;
+        while let Answer::Look(look) = bound.memo().answer(node) {
             line.look_at(look.node, self.arena);
-            found = bound.memo().find(&look_key(bound, node, line, line.looks() - 1, look.enough()));
+            node = bound.memo().find(&look_key(bound, node, line, line.looks() - 1, look.enough()))?;
         }
-        self.compute(thread, less, sink);
+        Some(node)
+    }
+
+    /// If a leaf has room for most tokens, but not for all: the thread as if there were no limit, and the characters for which there is room.
+    ///
+    /// `.{0,80}` has another mask after each character, because tokens of 80, 79, 78 spaces drop out one after the other. So the mask is
+    /// that of `.{0,}`, less the tokens that are too long; to find these, only long tokens are read.
+    fn without_limit(&self, thread: &Thread) -> Option<(Thread, u32)> {
+        let program = self.bound.program();
+        if thread.leaf == NETWORK {
+            return None;
+        }
+        let Leaf::Window { automaton, min, max } = program.leaf(thread.leaf) else { return None };
+        if *max == UNBOUNDED || automaton.is_string() || Arc::ptr_eq(automaton, json_string()) {
+            return None;
+        }
+        let &[Window { need, room }] =
+            &*program.counts().windows(thread.count, Bounds { min: *min, max: *max })
+        else {
+            return None;
+        };
+        let characters = room.saturating_sub(automaton.longest_tail());
+        if characters < SHORT || self.bound.has_room(thread.leaf, room) {
+            return None;
+        }
+        Some((Thread { count: program.counts().unlimited(need), ..*thread }, characters))
+    }
+
+    /// The tokens with more than so many characters that cannot be read, from the memo or computed.
+    fn too_long(&mut self, thread: Thread, characters: u32) -> Option<Words> {
+        let bound = self.bound;
+        let node = match self.find(&thread) {
+            Some(node) => node,
+            None => self.find_too_long(thread, characters)?,
+        };
+        match bound.memo().answer(node) {
+            Answer::Less(less) => less.first().cloned(),
+            Answer::Mask(..) | Answer::Growth(_) | Answer::Look(_) => None,
+        }
+    }
+
+    fn find_too_long(&mut self, thread: Thread, characters: u32) -> Option<u32> {
+        let bound = self.bound;
+        let long = bound.library().long_tokens(characters);
+        self.start_line(thread.stack);
+        let mut found = core::mem::take(&mut self.scratch.found);
+        found.clear();
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut walk = Walk {
+            bound,
+            stacks: &mut stacks,
+            buffers: self.buffers,
+            found: &mut found,
+            shortcuts: true,
+            sets: true,
+            judge: None,
+        };
+        self.scratch.walker.walk_part(&mut walk, long, &[Thread { stack: Line::TOP, ..thread }]);
+        found.sort_unstable();
+        let bytes = bound.library().bytes();
+        let is_too_long =
+            |token: &u32| bytes.length(*token) > characters && found.binary_search(token).is_err();
+        let mut less: Vec<u32> = long.trie.all_tokens().iter().copied().filter(is_too_long).collect();
+        less.sort_unstable();
+        self.scratch.found = found;
+        if self.buffers.meter.over().is_some() {
+            return None;
+        }
+        let key = remember_looks(bound, bound.memo(), &thread, &self.scratch.line);
+        Some(bound.memo().insert(key, Answer::Less([less.into()].into())))
     }
 
     /// The same by the plain walk over the whole trie, for comparison.
@@ -166,7 +243,8 @@ impl Masker<'_> {
         self.expand(thread);
         let items = core::mem::take(&mut self.scratch.items);
         let bound = self.bound;
-        let is_read_once = |item: &Thread| item.leaf != NETWORK && !bound.is_worth_knowing(item.leaf, item.state);
+        let is_read_once =
+            |item: &Thread| item.leaf != NETWORK && !bound.is_worth_knowing(item.leaf, item.state);
         if items.iter().any(is_read_once) {
             self.walk_item(thread, &mut bases, &mut found);
         } else {
@@ -452,6 +530,8 @@ pub(crate) fn is_in_string(program: &Program, thread: &Thread) -> bool {
 /// nanosecond each time the mask is asked for, and a bitset without more is shown where it lies. It costs little memory, because such
 /// bitsets are few: of 7,931 masks of 600 plain schemas with more than ten tokens beside a bitset, 446 were different.
 const FOLDED: usize = 4;
+/// Tokens with more characters are long, and there are few of them: of the 128,256 of Llama 3.1 some 1,300.
+const SHORT: u32 = 16;
 /// From so many tokens on, a mask is a bitset.
 const FEW: usize = MANY * 4;
 

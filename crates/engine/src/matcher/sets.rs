@@ -24,7 +24,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::step::{Thread, Waiting, step_waiting, wait};
 use super::walk::Walk;
-use crate::bind::{BoundProgram, Kinds, utf8};
+use crate::bind::{BoundProgram, Bytes, Kinds, Shape, utf8};
 use crate::program::ByteClasses;
 
 /// The sets that a walk has come to, and where bytes lead from them.
@@ -78,15 +78,16 @@ impl SetId {
 
 const UNKNOWN: u32 = u32::MAX;
 
-/// Subtrees with fewer tokens are simply read.
-const SMALL: u32 = 6;
-
 /// A node of the trie whose children are being read.
 #[derive(Clone, Debug)]
 struct Level {
     children: Range<u32>,
     set: SetId,
+    /// Where in a character the text stands, if it is one of characters that are known to be allowed; otherwise `MIXED`.
+    place: u8,
 }
+
+const MIXED: u8 = u8::MAX;
 
 impl Sets {
     /// Forgets all sets.
@@ -130,8 +131,18 @@ impl Sets {
             table.wait(walk, classes, set, false);
             set
         };
+        // PERF: from a wide leaf, most tokens consist of characters that stay in it. These come from a bitset, and only the others are looked for.
+        let known = match bytes {
+            Some(bytes) if node == Trie::ROOT => {
+                let known = table.known(bound, bytes, set);
+                known.filter(|&kinds| out.known(|| bytes.of_kinds(kinds)))
+            }
+            _ => None,
+        };
+        let place = if known.is_some() { 0 } else { MIXED };
+        let known = known.unwrap_or_default();
         self.levels.clear();
-        let mut level = Level { children: trie.children(node), set };
+        let mut level = Level { children: trie.children(node), set, place };
         loop {
             let Some(child) = level.children.next() else {
                 let Some(above) = self.levels.pop() else { return };
@@ -152,20 +163,28 @@ impl Sets {
             if children.is_empty() {
                 continue;
             }
+            let place = match level.place {
+                MIXED => MIXED,
+                0 if Kinds::of(byte).and(known).is_empty() => MIXED,
+                place => utf8(place, byte).unwrap_or(MIXED),
+            };
             // Wherever in a character the text stands: if what follows is characters, it is these that are asked for.
             if let Some(bytes) = bytes
-                && bytes.tokens_below(child) >= SMALL
-                && let Some(kinds) = bytes.kinds_below(child, 0)
-                && table.stays(walk, classes, next, kinds, bytes.height(child))
+                && let Some(&Shape { kinds, height }) = bytes.shape(child)
             {
-                let start = trie.positions(children.start).start as usize;
-                out.all(walk, &trie.all_tokens()[start..start + bytes.tokens_below(child) as usize]);
-                continue;
+                if place == 0 && kinds.without(known).is_empty() {
+                    continue;
+                }
+                if table.stays(walk, classes, next, kinds, height) {
+                    let start = trie.positions(children.start).start as usize;
+                    out.all(walk, &trie.all_tokens()[start..start + bytes.tokens_below(child) as usize]);
+                    continue;
+                }
             }
             if !walk.buffers.meter.spend(children.len() as u32) {
                 return;
             }
-            self.levels.push(core::mem::replace(&mut level, Level { children, set: next }));
+            self.levels.push(core::mem::replace(&mut level, Level { children, set: next, place }));
         }
     }
 }
@@ -174,6 +193,10 @@ impl Sets {
 pub(crate) trait Out {
     fn one(&mut self, walk: &mut Walk<'_, '_>, token: u32);
     fn all(&mut self, walk: &mut Walk<'_, '_>, tokens: &[u32]);
+    /// Takes a bitset, unless it has no use for one.
+    fn known(&mut self, _words: impl FnOnce() -> Vec<u32>) -> bool {
+        false
+    }
 }
 
 /// To those that the walk has found already.
@@ -203,6 +226,11 @@ impl Out for Bits<'_> {
     #[inline]
     fn all(&mut self, _walk: &mut Walk<'_, '_>, tokens: &[u32]) {
         tokens.iter().for_each(|&token| self.0[token as usize / 32] |= 1 << (token % 32));
+    }
+
+    fn known(&mut self, words: impl FnOnce() -> Vec<u32>) -> bool {
+        self.0.iter_mut().zip(words()).for_each(|(word, known)| *word |= known);
+        true
     }
 }
 
@@ -291,10 +319,28 @@ impl Table {
         let (to_main, to_others, main) = (Kinds::default(), Kinds::default(), SetId::DEAD);
         let (safe, safe_length) = (Kinds::default(), UNKNOWN);
         let (waiting_start, waiting_end) = (UNKNOWN, UNKNOWN);
-        self.sets.push(Set { start, end, waiting_start, waiting_end, to_main, to_others, main, safe, safe_length });
+        self.sets.push(Set {
+            start,
+            end,
+            waiting_start,
+            waiting_end,
+            to_main,
+            to_others,
+            main,
+            safe,
+            safe_length,
+        });
         let is_dead = threads.is_empty();
         self.next.resize(self.sets.len() * classes.len, if is_dead { SetId::DEAD.0 } else { UNKNOWN });
         self.sets.len() as u32 - 1
+    }
+
+    /// Characters of which every text can be read by what waits in a set, however long it is, if they are many.
+    fn known(&self, bound: &BoundProgram, bytes: &Bytes, set: SetId) -> Option<Kinds> {
+        let Set { waiting_start, waiting_end, .. } = self.sets[set.0 as usize];
+        let waiting = self.waiting.get(waiting_start as usize..waiting_end as usize)?;
+        let (kinds, length) = widest(bound, waiting.iter().map(|waiting| &waiting.thread));
+        (!kinds.is_empty() && length as usize >= bytes.longest()).then_some(kinds)
     }
 
     /// Whether every text of up to `length` characters of some kinds can be read from a set, as far as that is easily seen.
@@ -334,16 +380,9 @@ impl Table {
     /// Finds out which characters keep some thread of a set inside its leaf. That is known once for all grammars.
     #[cold]
     fn find_safe(&mut self, bound: &BoundProgram, set: SetId) {
-        let (mut safe, mut safe_length) = (Kinds::default(), 0);
-        for thread in self.threads(set) {
-            if let Some((kinds, length)) = bound.safe_kinds(thread.leaf, thread.state, thread.count)
-                && kinds.len() > safe.len()
-            {
-                (safe, safe_length) = (kinds, length);
-            }
-        }
+        let safe = widest(bound, self.threads(set));
         let known = &mut self.sets[set.0 as usize];
-        (known.safe, known.safe_length) = (safe, safe_length.min(UNKNOWN - 1));
+        (known.safe, known.safe_length) = safe;
     }
 
     /// Finds out where some kinds of characters lead from a set.
@@ -410,4 +449,11 @@ impl Table {
         }
         end
     }
+}
+
+/// Kinds of characters of which every text, up to a number of them, keeps one of the threads inside its leaf; of all threads the one with most.
+fn widest<'t>(bound: &BoundProgram, threads: impl IntoIterator<Item = &'t Thread>) -> (Kinds, u32) {
+    let safe = |thread: &Thread| bound.safe_kinds(thread.leaf, thread.state, thread.count);
+    let widest = threads.into_iter().filter_map(safe).max_by_key(|(kinds, _)| kinds.len());
+    widest.map_or((Kinds::default(), 0), |(kinds, length)| (kinds, length.min(UNKNOWN - 1)))
 }

@@ -184,7 +184,7 @@ pub(crate) fn step_all<S: Stacks>(
 pub(crate) struct Waiting {
     /// The bytes that it may take.
     pub(crate) first: ByteSet,
-    thread: Thread,
+    pub(crate) thread: Thread,
 }
 
 /// Finds everything that may take the next byte: what some threads stand in, what they return to, and what that calls. With

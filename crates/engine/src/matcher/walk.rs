@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use super::sets::{Bits, Listed, Sets};
 use super::stack::{Arena, Frame, Mark, Resume, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, is_last, leave, literal_byte, live, step_all, step_others};
-use crate::bind::{BoundProgram, Exits, Rest};
+use crate::bind::{BoundProgram, Exits, NumberedTrie, Rest};
 use crate::compile::network::Callee;
 use crate::leaf::{Leaf, Text, TextNext, json_string};
 use crate::program::{NetState, Place, Program};
@@ -358,6 +358,11 @@ impl Walker {
     pub(crate) fn walk_long(&mut self, walk: &mut Walk<'_, '_>, threads: &[Thread], words: &mut [u32]) {
         let trie = walk.bound.vocabulary().trie();
         self.sets.walk(walk, trie, 0, Trie::ROOT, threads, false, &mut Bits(words));
+    }
+
+    /// The same for another trie. The tokens are added to what is found.
+    pub(crate) fn walk_part(&mut self, walk: &mut Walk<'_, '_>, part: &NumberedTrie, threads: &[Thread]) {
+        self.sets.walk(walk, &part.trie, part.number, Trie::ROOT, threads, false, &mut Listed);
     }
 
     /// Finds every token of the trie that can be read from the threads.
