@@ -203,20 +203,15 @@ impl Library {
         self.unions.add(key, union, |union| union.words.clone())
     }
 
-    /// These tokens as a bitset.
+    /// These tokens as a bitset. Equal bitsets are one, up to some number of them.
     pub(crate) fn bitset(&self, tokens: &[u32]) -> Words {
-        self.shared(&bitset(tokens, self.vocabulary.size()))
-    }
-
-    /// A bitset that is shared with whoever has an equal one, up to some number of them.
-    pub(crate) fn shared(&self, words: &[u32]) -> Words {
-        let hash = FxBuildHasher.hash_one(words);
+        let words = bitset(tokens, self.vocabulary.size());
+        let hash = FxBuildHasher.hash_one(&*words);
         if let Some(found) = self.bitsets.read().get(&hash)
-            && **found == *words
+            && *found == words
         {
             return found.clone();
         }
-        let words = Words::from(words);
         self.bitsets.add(hash, words.clone(), |found| if *found == words { found.clone() } else { words })
     }
 

@@ -27,6 +27,65 @@ pub(crate) enum Part {
     List(Box<[u32]>),
     /// All tokens of a shared bitset, and these.
     Shared { base: Words, more: Box<[u32]> },
+    /// A bitset of which other masks share most.
+    Chunked(Chunked),
+}
+
+/// A part of a bitset.
+pub(crate) type Chunk = [u32; CHUNK];
+const CHUNK: usize = 64;
+/// The number of the empty chunk, which is the first in the store.
+const EMPTY: u16 = 1;
+
+/// A bitset in chunks, each of which is there once. Masks of one grammar differ in a few tokens, so most chunks of a new one are known: a mask of
+/// a grammar for SQL takes 1 KB instead of 16.
+#[derive(Clone, Debug)]
+pub(crate) struct Chunked {
+    numbers: Box<[u16]>,
+    chunks: Arc<Store<Chunk>>,
+}
+
+impl Chunked {
+    /// `None` if there are too many chunks.
+    fn new(words: &[u32], chunks: &Arc<Store<Chunk>>) -> Option<Self> {
+        let hash = |chunk: &Chunk| FxBuildHasher.hash_one(chunk);
+        let intern = |chunk: Chunk| chunks.intern(hash(&chunk), |known| *known == chunk, hash, || chunk);
+        if chunks.len() == 0 {
+            intern([0; CHUNK]);
+        }
+        let number = |words: &[u32]| {
+            let mut chunk = [0; CHUNK];
+            chunk[..words.len()].copy_from_slice(words);
+            u16::try_from(intern(chunk)).ok()
+        };
+        let numbers: Option<_> = words.chunks(CHUNK).map(number).collect();
+        Some(Self { numbers: numbers?, chunks: chunks.clone() })
+    }
+
+    pub(crate) fn contains(&self, token: u32) -> bool {
+        let (word, bit) = (token as usize / 32, token % 32);
+        let number = self.numbers.get(word / CHUNK);
+        number.is_some_and(|&number| self.chunks.get(u32::from(number))[word % CHUNK] >> bit & 1 == 1)
+    }
+
+    /// Adds its bits to a row, or makes it the row's only ones. What it has beyond the end of the row is cut off.
+    pub(crate) fn write(&self, row: &mut [u32], is_first: bool) {
+        for (row, &number) in row.chunks_mut(CHUNK).zip(&self.numbers) {
+            if number == EMPTY && !is_first {
+                continue;
+            }
+            let chunk = self.chunks.get(u32::from(number));
+            match (is_first, <&mut Chunk>::try_from(&mut *row)) {
+                (true, Ok(row)) => *row = *chunk,
+                (false, Ok(row)) => row.iter_mut().zip(chunk).for_each(|(word, more)| *word |= more),
+                (true, Err(_)) => row.copy_from_slice(&chunk[..row.len()]),
+                (false, Err(_)) => row.iter_mut().zip(chunk).for_each(|(word, more)| *word |= more),
+            }
+        }
+        if is_first && let Some(beyond) = row.get_mut(self.numbers.len() * CHUNK..) {
+            beyond.fill(0);
+        }
+    }
 }
 
 impl Part {
@@ -38,6 +97,7 @@ impl Part {
                 let owned = if Arc::strong_count(base) == 1 { base.len() } else { 0 };
                 (owned + more.len()) * 4
             }
+            Self::Chunked(chunked) => size_of_val(&*chunked.numbers),
         }
     }
 }
@@ -94,11 +154,12 @@ pub(crate) struct Memo {
     nodes: Store<(Key, Answer)>,
     /// The frames of nodes where stacks fork.
     forks: Store<Box<[u64]>>,
+    chunks: Arc<Store<Chunk>>,
 }
 
 impl Memo {
     pub(crate) fn new() -> Self {
-        Self { nodes: Store::new(), forks: Store::new() }
+        Self { nodes: Store::new(), forks: Store::new(), chunks: Arc::new(Store::new()) }
     }
 
     #[inline]
@@ -114,6 +175,12 @@ impl Memo {
     /// Adds an answer. If another thread was faster, its answer – the same – stays.
     pub(crate) fn insert(&self, key: Key, answer: Answer) -> u32 {
         self.nodes.intern(hash(&key), |(k, _)| *k == key, |(k, _)| hash(k), || (key, answer))
+    }
+
+    /// A bitset as a part of a mask.
+    pub(crate) fn bitset(&self, words: &[u32]) -> Part {
+        Chunked::new(words, &self.chunks)
+            .map_or_else(|| Part::Shared { base: words.into(), more: Box::default() }, Part::Chunked)
     }
 
     /// The number of a list of frames, the same for equal ones.
@@ -138,7 +205,7 @@ impl Memo {
         });
         let forks =
             self.forks.heap_bytes() + self.forks.iter().map(|frames| size_of_val(&**frames)).sum::<usize>();
-        self.nodes.heap_bytes() + parts.sum::<usize>() + forks
+        self.nodes.heap_bytes() + parts.sum::<usize>() + forks + self.chunks.heap_bytes()
     }
 }
 

@@ -232,6 +232,7 @@ impl Sink for Fill<'_> {
                 }
                 self.set(more);
             }
+            Part::Chunked(chunked) => chunked.write(self.words, !self.started),
         }
         match ours {
             Some(ours) => self.clear(ours.into_iter()),

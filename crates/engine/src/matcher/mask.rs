@@ -21,7 +21,9 @@ use smallvec::SmallVec;
 use super::stack::{Arena, Frame, Resume, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, leave, live, settled};
 use super::walk::{Line, LineStacks, Walk, Walker, completion_nodes};
-use crate::bind::{Answer, BoundProgram, Key, Library, Look, MANY, Memo, Part, Tokens, Words, ones};
+use crate::bind::{
+    Answer, BoundProgram, Key, Library, Look, MANY, Memo, Part, Tokens, Words, ones, set_bits,
+};
 use crate::compile::network::Callee;
 use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
@@ -45,8 +47,9 @@ pub(crate) struct MaskBuffers {
     pub(crate) walker: Walker,
     pub(crate) found: Vec<u32>,
     bases: Vec<Words>,
-    /// The tokens of a long walk.
+    /// The tokens of long walks, if there were any.
     words: Vec<u32>,
+    has_walked: bool,
     pub(crate) items: Vec<Thread>,
     /// What has yet to be expanded, and later what stands behind a leaf.
     pub(crate) work: Vec<Thread>,
@@ -246,16 +249,35 @@ impl Masker<'_> {
         let is_read_once =
             |item: &Thread| item.leaf != NETWORK && !bound.is_worth_knowing(item.leaf, item.state);
         if items.iter().any(is_read_once) {
-            self.walk_item(thread, &mut bases, &mut found);
+            self.walk_item(thread);
         } else {
             for &item in &items {
                 self.item(item, &mut bases, &mut found);
             }
         }
         self.scratch.items = items;
-        let part = finish(&mut bases, &found, self.bound.library());
+        let part = if core::mem::take(&mut self.scratch.has_walked) {
+            self.gather(&mut bases, &found)
+        } else {
+            finish(&mut bases, &found, self.bound.library())
+        };
         (self.scratch.found, self.scratch.bases) = (found, bases);
         part
+    }
+
+    /// Makes a part of the tokens of long walks and everything else.
+    fn gather(&mut self, bases: &mut Vec<Words>, found: &[u32]) -> Part {
+        let words = &mut self.scratch.words;
+        for base in bases.drain(..) {
+            words.iter_mut().zip(base.iter()).for_each(|(word, base)| *word |= base);
+        }
+        set_bits(words, found);
+        let count: u32 = words.iter().map(|word| word.count_ones()).sum();
+        if (count as usize) < MANY {
+            Part::List(ones(words.iter().copied()).collect())
+        } else {
+            self.bound.memo().bitset(words)
+        }
     }
 
     /// Follows calls: the leaves and states that may take the first byte.
@@ -319,7 +341,7 @@ impl Masker<'_> {
                 let (follow, behind) = self.behind(item.stack);
                 if !follow.intersection(*automaton.open()).is_empty() {
                     self.scratch.work = behind;
-                    return self.walk_item(item, bases, found);
+                    return self.walk_item(item);
                 }
                 let bounds = Bounds { min: *min, max: *max };
                 for Window { need, room } in program.counts().windows(item.count, bounds) {
@@ -342,7 +364,7 @@ impl Masker<'_> {
                     });
                 }
             }
-            Leaf::Text(_) => self.walk_item(item, bases, found),
+            Leaf::Text(_) => self.walk_item(item),
         }
     }
 
@@ -441,28 +463,25 @@ impl Masker<'_> {
     }
 
     /// The walk over the whole trie, by sets of threads.
-    fn walk_item(&mut self, item: Thread, bases: &mut Vec<Words>, found: &mut Vec<u32>) {
+    fn walk_item(&mut self, item: Thread) {
         let bound = self.bound;
         let mut words = core::mem::take(&mut self.scratch.words);
-        words.clear();
-        words.resize(bound.vocabulary().size().div_ceil(32), 0);
+        if !self.scratch.has_walked {
+            words.clear();
+            words.resize(bound.vocabulary().size().div_ceil(32), 0);
+        }
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
         let mut walk = Walk {
             bound,
             stacks: &mut stacks,
             buffers: self.buffers,
-            found,
+            found: &mut Vec::new(),
             shortcuts: true,
             sets: true,
             judge: None,
         };
         self.scratch.walker.walk_long(&mut walk, &[item], &mut words);
-        let count: u32 = words.iter().map(|word| word.count_ones()).sum();
-        if (count as usize) < FEW {
-            found.extend(ones(words.iter().copied()));
-        } else {
-            bases.push(bound.library().shared(&words));
-        }
+        self.scratch.has_walked = true;
         self.scratch.words = words;
     }
 }
@@ -509,6 +528,10 @@ fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
             found.extend(whole.several.at(in_string).iter().copied().filter(in_base));
             found.into()
         }
+        Part::Chunked(chunked) => {
+            let several = whole.several.at(in_string).iter().copied();
+            several.filter(|&token| chunked.contains(token)).collect()
+        }
     }
 }
 
@@ -530,8 +553,8 @@ pub(crate) fn is_in_string(program: &Program, thread: &Thread) -> bool {
 /// nanosecond each time the mask is asked for, and a bitset without more is shown where it lies. It costs little memory, because such
 /// bitsets are few: of 7,931 masks of 600 plain schemas with more than ten tokens beside a bitset, 446 were different.
 const FOLDED: usize = 4;
-/// Tokens with more characters are long, and there are few of them: of the 128,256 of Llama 3.1 some 1,300.
-const SHORT: u32 = 16;
+/// Tokens with more characters are long, and there are few of them: of the 128,256 of Llama 3.1 some 230.
+const SHORT: u32 = 32;
 /// From so many tokens on, a mask is a bitset.
 const FEW: usize = MANY * 4;
 

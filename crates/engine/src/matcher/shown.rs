@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::doubt::{self, Row as _};
 use super::mask::Sink;
-use crate::bind::{Library, Part, Words};
+use crate::bind::{Chunked, Library, Part, Words};
 
 /// A row and what it holds: a bitset, or nothing, but for some words.
 #[derive(Debug, Default)]
@@ -207,6 +207,21 @@ impl Showing<'_> {
         }
     }
 
+    fn add_chunks(&mut self, chunked: &Chunked) {
+        if matches!(self.shown.place, Place::Nowhere) {
+            let row = &mut self.shown.mixed;
+            (row.base, row.mixed) = (None, true);
+            row.touched.clear();
+            row.words.resize(self.len, 0);
+            chunked.write(&mut row.words, true);
+            self.shown.place = Place::Mixed;
+        } else {
+            let row = self.shown.row();
+            row.mixed = true;
+            chunked.write(&mut row.words, false);
+        }
+    }
+
     fn add_tokens(&mut self, tokens: &[u32]) {
         if tokens.is_empty() {
             return;
@@ -242,6 +257,7 @@ impl Sink for Showing<'_> {
                 self.add_bitset(library, base);
                 self.add_tokens(more);
             }
+            Part::Chunked(chunked) => self.add_chunks(chunked),
         }
         for token in ours {
             self.shown.set(token, false);
@@ -254,6 +270,7 @@ mod tests {
     use maskwright_vocab::{TokenId, VocabularyBuilder};
 
     use super::*;
+    use crate::bind::Memo;
     use crate::matcher::fill::Fill;
 
     const SIZE: u32 = 3_000;
@@ -289,10 +306,12 @@ mod tests {
     fn what_is_shown_is_what_is_copied() {
         let (library, mut random) = (library(), Random(3));
         let bases = [random.bitset(), random.bitset(), random.bitset()];
-        let parts: Vec<Part> = (0..12)
-            .map(|at| match at % 3 {
+        let memo = Memo::new();
+        let parts: Vec<Part> = (0..16)
+            .map(|at| match at % 4 {
                 0 => Part::List(random.tokens(if at == 6 { 2_000 } else { 9 })),
                 1 => Part::Shared { base: bases[random.below(3) as usize].clone(), more: Box::default() },
+                2 => memo.bitset(&bases[random.below(3) as usize]),
                 _ => Part::Shared { base: bases[random.below(3) as usize].clone(), more: random.tokens(40) },
             })
             .collect();
