@@ -200,13 +200,13 @@ impl Shared {
 }
 
 impl Masks {
-    /// Threads for at most so many answers at a time. They start when they are needed.
+    /// Threads for at most so many answers at a time, and one for somebody who is about to leave. They start when they are needed.
     pub(super) fn new(answers: usize) -> Self {
         let (outbox, news) = mpsc::channel();
         let processors = available_parallelism().map_or(1, NonZero::get);
         let shared =
             Shared { line: Mutex::default(), bell: Condvar::new(), slow: (processors / 4).max(1) };
-        Self { shared: Arc::new(shared), outbox, news, threads: Vec::new(), most: answers.max(1) }
+        Self { shared: Arc::new(shared), outbox, news, threads: Vec::new(), most: answers + 1 }
     }
 
     /// Hands over an order.
@@ -323,7 +323,7 @@ fn take(order: &mut Order, taken: &mut Taken) -> Result<End, GuideError> {
         let is_finished = guide.is_finished()?;
         obeyed(stop)?;
         taken.chosen = true;
-        left -= 1;
+        left = left.saturating_sub(1);
         if is_finished {
             return Ok(End::Finished);
         }
