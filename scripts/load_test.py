@@ -64,6 +64,15 @@ class Server:
                 raise Failed(f"{status}: {text[:300]!r}")
             return json.loads(dechunked(head, text))
 
+    async def get(self, path):
+        """The text of a page."""
+        reader, writer = await asyncio.open_connection(self.host, self.port)
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: load\r\nConnection: close\r\n\r\n".encode())
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        text = await reader.read()
+        writer.close()
+        return dechunked(head, text).decode()
+
     def memory(self):
         """Megabytes that the process holds."""
         if self.pid is None:
@@ -414,14 +423,23 @@ async def gaps(server, args):
                 raise result
         return found, ends
 
+    async def waited():
+        """Seconds that the model's thread has waited for constraints, and steps of the model."""
+        text = await server.get("/metrics")
+        numbers = [re.search(rf"^maskwright_{name} (\S+)$", text, re.MULTILINE) for name in ("mask_wait_seconds_total", "model_steps_total")]
+        return [float(number[1]) for number in numbers]
+
     await measure(None)
-    alone, _ = await measure(None)
-    print(f"{'beside':34} {'p50':>8} {'p99':>8} {'longest':>8}  more   what became of the others")
-    print(f"{'nobody':34} {percentile(alone, 0.5):8.1f} {percentile(alone, 0.99):8.1f} {max(alone):8.1f} ms", flush=True)
-    for name, fields in {"a free answer": going, **HOSTILE}.items():
-        found, ends = await measure({**fields} if fields is not going else {"logit_bias": going["logit_bias"]})
+    # Alone before each of them, because a machine is not equally quick all the time.
+    print(f"{'beside':32} {'alone: p50':>10} {'longest':>8}   {'p50':>6} {'p99':>7} {'longest':>8} {'more':>8}   {'wait a step':>11}   what became of the others")
+    for name, fields in {"a free answer": {"logit_bias": going["logit_bias"]}, **HOSTILE}.items():
+        alone, _ = await measure(None)
+        before = await waited()
+        found, ends = await measure(fields)
+        wait, steps = (after - first for first, after in zip(before, await waited()))
         counted = ", ".join(f"{ends.count(end)} × {end}" for end in sorted(set(ends))[:4]) or "none ended in time"
-        print(f"{name:34} {percentile(found, 0.5):8.1f} {percentile(found, 0.99):8.1f} {max(found):8.1f} ms {max(found) - max(alone):+6.1f}   {counted}", flush=True)
+        print(f"{name:32} {percentile(alone, 0.5):10.1f} {max(alone):8.1f}   {percentile(found, 0.5):6.1f} {percentile(found, 0.99):7.1f} {max(found):8.1f} "
+              f"{max(found) - max(alone):+8.1f} ms {1000 * wait / max(steps, 1):8.3f} ms   {counted}", flush=True)
 
 
 def start(program):

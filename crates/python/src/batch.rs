@@ -155,8 +155,8 @@ impl Batch {
             state.working += 1;
             drop(state);
             // A panic in a thread of the pool would end the process.
-            let failures =
-                catch_unwind(AssertUnwindSafe(|| fill(&mut jobs))).unwrap_or_else(|_| vec![Failure::Panicked]);
+            let failures = catch_unwind(AssertUnwindSafe(|| fill(&mut jobs)))
+                .unwrap_or_else(|_| vec![Failure::Panicked]);
             state = self.lock();
             state.working -= 1;
             state.filled.push(jobs);
@@ -176,9 +176,7 @@ impl Batch {
 fn fill(jobs: &mut [Job]) -> Failures {
     let fill_row = |job: &mut Job| {
         let mut matcher = job.matcher.get().slot.lease().map_err(|_| Failure::InUse { row: job.number })?;
-        matcher
-            .fill_mask(job.row.elements())
-            .map_err(|error| Failure::Match { row: job.number, error })
+        matcher.fill_mask(job.row.elements()).map_err(|error| Failure::Match { row: job.number, error })
     };
     jobs.iter_mut().filter_map(|job| fill_row(job).err()).collect()
 }

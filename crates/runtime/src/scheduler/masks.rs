@@ -204,8 +204,7 @@ impl Masks {
     pub(super) fn new(answers: usize) -> Self {
         let (outbox, news) = mpsc::channel();
         let processors = available_parallelism().map_or(1, NonZero::get);
-        let shared =
-            Shared { line: Mutex::default(), bell: Condvar::new(), slow: (processors / 4).max(1) };
+        let shared = Shared { line: Mutex::default(), bell: Condvar::new(), slow: (processors / 4).max(1) };
         Self { shared: Arc::new(shared), outbox, news, threads: Vec::new(), most: answers + 1 }
     }
 

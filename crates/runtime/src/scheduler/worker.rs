@@ -279,9 +279,8 @@ impl Worker {
         let result = self.feed(&parts);
         self.statistics.model += begin.elapsed();
         self.statistics.steps += 1;
-        let is_chosen = |answer: &Answer| {
-            matches!(answer.place, Place::Filling(_)) && answer.fed == answer.tokens.len()
-        };
+        let is_chosen =
+            |answer: &Answer| matches!(answer.place, Place::Filling(_)) && answer.fed == answer.tokens.len();
         self.wait(is_chosen, &mut ends);
         let begin = Instant::now();
         match result {

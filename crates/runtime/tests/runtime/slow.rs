@@ -172,7 +172,8 @@ fn who_is_late_keeps_nobody_waiting() {
 #[test]
 fn what_is_written_does_not_depend_on_how_long_it_took() {
     let scheduler = start();
-    let texts: Vec<String> = (0..8).map(|number| format!("text {number} of 8, and {}", number * 37)).collect();
+    let texts: Vec<String> =
+        (0..8).map(|number| format!("text {number} of 8, and {}", number * 37)).collect();
     let free: Vec<Stream> = (0..3).map(|number| scheduler.stream(request(number)).unwrap()).collect();
     let streams: Vec<Stream> = (10..)
         .zip(&texts)

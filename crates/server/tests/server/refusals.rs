@@ -192,7 +192,8 @@ async fn a_mask_that_takes_too_many_steps_names_the_limit_and_ends_its_request_a
     let reply = running.client.post("/v1/explain", &body).await;
     assert_eq!(reply.error(), (400, "constraint".into(), "constraint_limit".into()));
     // Others beside it go on.
-    let (free, _) = tokio::join!(async { running.client.chat(&dictated("free")).await }, running.client.chat(&hostile));
+    let (free, _) =
+        tokio::join!(async { running.client.chat(&dictated("free")).await }, running.client.chat(&hostile));
     assert_eq!(free.good()["choices"][0]["message"]["content"], "free");
     running.idle().await;
 }
