@@ -90,7 +90,7 @@ else
 	@echo "bench/README.md tells where they come from, and about the other commands."
 endif
 
-load: ## put load on a server that runs (ARGS="speed", "answers --count 10000", "open", …)
+load: ## put load on a server that runs (ARGS="speed", "answers --count 10000", "open", "gaps", …)
 	python3 scripts/load_test.py $(ARGS)
 
 soak: cargo-is-there ## compare engine and oracle for longer, optimised, with the tests that 'make test' leaves out

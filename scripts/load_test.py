@@ -6,8 +6,9 @@ schemas are checked by it, without it by their keys.
     python scripts/load_test.py schemas --count 300         different schemas at once: who waits for whose compile?
     python scripts/load_test.py first                       the first byte of an answer to a cold schema of 100 KB
     python scripts/load_test.py open --connections 1000     slow readers and dropped connections: who is lost, what leaks?
+    python scripts/load_test.py gaps                        a stream beside a hostile constraint: how long does it stand still?
 
-The server is at --url (http://127.0.0.1:8000); `--pid` names its process, whose memory is then watched. Exit code 1
+The server is at --url (http://127.0.0.1:8000), or `--start PROGRAM` starts one for the time of the test; `--pid` names its process, whose memory is then watched. Exit code 1
 says that something was lost, wrong or stuck; speed never does.
 """
 
@@ -16,6 +17,7 @@ import asyncio
 import json
 import random
 import re
+import subprocess
 import sys
 import time
 import urllib.parse
@@ -61,6 +63,15 @@ class Server:
             if status != 200:
                 raise Failed(f"{status}: {text[:300]!r}")
             return json.loads(dechunked(head, text))
+
+    async def get(self, path):
+        """The text of a page."""
+        reader, writer = await asyncio.open_connection(self.host, self.port)
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: load\r\nConnection: close\r\n\r\n".encode())
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        text = await reader.read()
+        writer.close()
+        return dechunked(head, text).decode()
 
     def memory(self):
         """Megabytes that the process holds."""
@@ -338,24 +349,136 @@ async def opened(server, args):
         raise Failed(f"{len(failures)} requests were lost, such as {failures[0]!r}")
 
 
+# Constraints with many readings: nested counts, ambiguous grammars.
+HOSTILE = {
+    "regex ([A-Za-z]{1,20} ?){1,50}": {"structured_outputs": {"regex": "([A-Za-z]{1,20} ?){1,50}"}},
+    r"regex (\w+\s?){1,10}": {"structured_outputs": {"regex": r"(\w+\s?){1,10}"}},
+    r"regex (\w+\s?){5,50}": {"structured_outputs": {"regex": r"(\w+\s?){5,50}"}},
+    "regex ([^,]{1,30},?){1,10}": {"structured_outputs": {"regex": "([^,]{1,30},?){1,10}"}},
+    r"regex (.{0,80}\n?){1,20}": {"structured_outputs": {"regex": r"(.{0,80}\n?){1,20}"}},
+    r"regex (.{1,100}\n?){1,20}": {"structured_outputs": {"regex": r"(.{1,100}\n?){1,20}"}},
+    "Lark expressions, %ignore": {
+        "structured_outputs": {
+            "grammar": 'start: expr\nexpr: expr "+" expr | expr "*" expr | expr expr | "(" expr ")" | WORD | NUMBER\n'
+            "WORD: /[a-z]+/\nNUMBER: /[0-9]+/\nWS: /[ \\t\\n]+/\n%ignore WS\n"
+        }
+    },
+    'EBNF root "+" root': {"structured_outputs": {"grammar": 'root ::= root "+" root | [0-9]+'}},
+    "EBNF root root": {"structured_outputs": {"grammar": 'root ::= root root | "a"'}},
+    "EBNF r in r in r": {"structured_outputs": {"grammar": 'root ::= r\nr ::= ([ab] ("ba" | r) (r | "b")){0,4}'}},
+}
+
+
+async def gaps(server, args):
+    """The longest time between two tokens of a stream: alone, beside a free answer, and beside each of the hostile constraints."""
+    going = {"max_tokens": args.tokens, "logit_bias": {str(token): -100 for token in args.end}}
+
+    async def stream():
+        """The times between the tokens, in milliseconds."""
+        body = chat("Tell a long story.", stream=True, temperature=1, seed=1, **going)
+        reader, writer = await server.send("/v1/chat/completions", body)
+        times, rest = [], b""
+        await reader.readuntil(b"\r\n\r\n")
+        while part := await reader.read(1 << 16):
+            now = time.monotonic()
+            rest += part
+            times += [now] * rest.count(b'"delta"')
+            rest = rest[rest.rfind(b"\n") + 1 :]
+        writer.close()
+        # The first chunk has no token, and some tokens no text.
+        if len(times) < args.tokens // 2:
+            raise Failed(f"a stream ended after {len(times)} chunks: {rest[:300]!r}")
+        return [1000 * (after - before) for before, after in zip(times[1:], times[2:])]
+
+    async def others(fields, ends):
+        """One answer after the other, until it is enough. What became of them."""
+        seed = 0
+        while True:
+            seed += 1
+            body = chat("Tell a long story.", temperature=1.5, seed=seed, max_tokens=4 * args.tokens, **fields)
+            try:
+                answer = await server.ask("/v1/chat/completions", body)
+                end = f"{answer['usage']['completion_tokens']} tokens"
+            except Failed as failure:
+                code = re.search(r'"code":\s*"(\w+)"', str(failure))
+                end = code[1] if code else str(failure)
+                if end != "constraint_limit":
+                    raise
+                # A client that asks for the same again and again is another test.
+                await asyncio.sleep(0.05)
+            ends.append(end)
+
+    async def measure(fields):
+        """All gaps of some rounds."""
+        found, ends = [], []
+        for _ in range(args.rounds):
+            beside = asyncio.create_task(others(fields, ends)) if fields is not None else None
+            try:
+                found += await stream()
+            finally:
+                if beside is not None:
+                    beside.cancel()
+                    result = (await asyncio.gather(beside, return_exceptions=True))[0]
+            if beside is not None and isinstance(result, Failed):
+                raise result
+        return found, ends
+
+    async def waited():
+        """Seconds that the model's thread has waited for constraints, and steps of the model."""
+        text = await server.get("/metrics")
+        numbers = [re.search(rf"^maskwright_{name} (\S+)$", text, re.MULTILINE) for name in ("mask_wait_seconds_total", "model_steps_total")]
+        return [float(number[1]) for number in numbers]
+
+    await measure(None)
+    # Alone before each of them, because a machine is not equally quick all the time.
+    print(f"{'beside':32} {'alone: p50':>10} {'longest':>8}   {'p50':>6} {'p99':>7} {'longest':>8} {'more':>8}   {'wait a step':>11}   what became of the others")
+    for name, fields in {"a free answer": {"logit_bias": going["logit_bias"]}, **HOSTILE}.items():
+        alone, _ = await measure(None)
+        before = await waited()
+        found, ends = await measure(fields)
+        wait, steps = (after - first for first, after in zip(before, await waited()))
+        counted = ", ".join(f"{ends.count(end)} × {end}" for end in sorted(set(ends))[:4]) or "none ended in time"
+        print(f"{name:32} {percentile(alone, 0.5):10.1f} {max(alone):8.1f}   {percentile(found, 0.5):6.1f} {percentile(found, 0.99):7.1f} {max(found):8.1f} "
+              f"{max(found) - max(alone):+8.1f} ms {1000 * wait / max(steps, 1):8.3f} ms   {counted}", flush=True)
+
+
+def start(program):
+    """A server on a free port, and where it is."""
+    server = subprocess.Popen([program, "serve", "--port", "0", "--log", "off"], stdout=subprocess.PIPE, text=True)
+    line = server.stdout.readline()
+    found = re.search(r"http://\S+", line)
+    if not found:
+        sys.exit(f"the server did not start: {line!r}")
+    return server, found[0]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("load", choices=["answers", "speed", "schemas", "first", "open"])
+    parser.add_argument("load", choices=["answers", "speed", "schemas", "first", "open", "gaps"])
     parser.add_argument("--url", default="http://127.0.0.1:8000")
+    parser.add_argument("--start", metavar="PROGRAM", help="start this program as a server, and stop it in the end")
     parser.add_argument("--pid", type=int, help="the server's process")
     parser.add_argument("--count", type=int, default=300, help="answers or schemas")
     parser.add_argument("--parallel", type=int, default=16, help="answers at the same time")
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=60, help="of a round of `open`")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--tokens", type=int, default=48, help="of an answer of `speed`")
-    parser.add_argument("--end", type=int, nargs="*", default=[0, 2], help="end tokens of the model, for `speed`")
+    parser.add_argument("--tokens", type=int, default=48, help="of an answer of `speed`, of a stream of `gaps`")
+    parser.add_argument("--end", type=int, nargs="*", default=[0, 2], help="end tokens of the model, for `speed` and `gaps`")
     args = parser.parse_args()
-    load = {"answers": answers, "speed": speed, "schemas": schemas, "first": first, "open": opened}[args.load]
+    load = {"answers": answers, "speed": speed, "schemas": schemas, "first": first, "open": opened, "gaps": gaps}[args.load]
+    process = None
+    if args.start:
+        process, args.url = start(args.start)
+        args.pid = process.pid
     try:
         asyncio.run(load(Server(args.url, args.pid), args))
     except Failed as failure:
         sys.exit(str(failure))
+    finally:
+        if process is not None:
+            process.terminate()
+            process.wait()
 
 
 if __name__ == "__main__":

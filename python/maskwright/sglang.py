@@ -13,6 +13,9 @@ the end of the reasoning as it does with SGLang's own backends: a backend that r
 SGLang leaves the masks to the backend: who allocates them, who moves them to the GPU and who applies them is decided by the functions below, and on
 a GPU it is the kernel of ``maskwright.kernels``. Speculative decoding walks its trees by ``accept_token`` and ``rollback``.
 
+A request whose mask or token meets a limit of the engine (``LimitError``) ends alone: its row of the batch allows nothing but the end, and when that comes the request is aborted with
+the message.
+
 What SGLang keeps for xgrammar alone: "framed" answers of some reasoning models, and whole-turn grammars of its chat route.
 """
 
@@ -34,8 +37,8 @@ from sglang.srt.constrained.base_grammar_backend import (
 
 from ._maskwright import Compiled, Compiler, Matcher, Vocabulary, fill_masks
 from ._requests import JsonOptions, constraint
-from ._rows import fill, fits
-from .errors import Error
+from ._rows import allow_end, fill_or_end, fits
+from .errors import Error, LimitError, TokenError
 from .kernels import apply_mask_inplace
 
 __all__ = ["Backend", "Grammar", "create", "register"]
@@ -178,15 +181,28 @@ class Grammar(BaseGrammarObject):
         self.compiled = compiled
         self.matcher = matcher
         self.grammar_stats = stats
+        # The limit that was met, and behind how many steps.
+        self._met: tuple[LimitError, int] | None = None
 
     def accept_token(self, token: int) -> None:
         """Take a token; what comes behind the end is passed over. Raises ``ValueError``, which ends the request."""
-        if not self.matcher.is_terminated():
-            self.current_token = token
+        if self.matcher.is_terminated():
+            return
+        self.current_token = token
+        try:
             self.matcher.accept(token)
+        except TokenError:
+            if self._met is not None and self._met[1] == self.matcher.steps:
+                # The end was all that could come, for want of a mask.
+                raise self._met[0] from None
+            raise
 
     def rollback(self, k: int) -> None:
         self.matcher.rollback(k)
+
+    def _meet(self, error: LimitError) -> None:
+        logger.error("a request ends: %s", error)
+        self._met = error, self.matcher.steps
 
     def is_terminated(self) -> bool:
         return self.matcher.is_terminated()
@@ -195,13 +211,22 @@ class Grammar(BaseGrammarObject):
         return _allocate(vocab_size, batch_size)
 
     def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
-        fill(self.matcher, vocab_mask, idx)
+        error = fill_or_end(self.matcher, vocab_mask, idx)
+        if error is not None:
+            self._meet(error)
 
     @staticmethod
     def fill_vocab_mask_batched(entries: list[GrammarRow], vocab_mask: torch.Tensor) -> None:
         """Fill many rows at once, on our threads, if all of them are ours and not wrapped."""
         if all(isinstance(entry.grammar, Grammar) and fits(entry.grammar.matcher, vocab_mask) for entry in entries):
-            fill_masks([entry.grammar.matcher for entry in entries], vocab_mask, [entry.row for entry in entries])
+            try:
+                fill_masks([entry.grammar.matcher for entry in entries], vocab_mask, [entry.row for entry in entries])
+            except LimitError as error:
+                rows = error.rows or {}
+                for entry in entries:
+                    if entry.row in rows:
+                        allow_end(entry.grammar.matcher, vocab_mask, entry.row)
+                        entry.grammar._meet(LimitError(rows[entry.row]))
             return
         BaseGrammarObject.fill_vocab_mask_batched(entries, vocab_mask)
 

@@ -16,7 +16,8 @@ import numpy
 
 from ._maskwright import Compiled, Compiler, Matcher, Vocabulary
 from ._requests import JsonOptions, constraint
-from .errors import Error
+from ._rows import fill_or_end
+from .errors import Error, LimitError
 
 __all__ = ["Backend", "Grammar", "InvalidGrammar"]
 
@@ -40,9 +41,12 @@ class Grammar:
         self.finished = False
         self._compiled = compiled
         self.matcher = matcher
+        self._met: LimitError | None = None
 
     def accept_token(self, token: int) -> None:
-        """Take a token; what comes behind the end is passed over. Raises ``ValueError`` if it may not come."""
+        """Take a token; what comes behind the end is passed over. Raises ``ValueError`` if it may not come, or if there was no mask for it within the limits."""
+        if self._met is not None:
+            raise self._met
         if not self.matcher.is_terminated():
             self.matcher.accept(token)
 
@@ -53,7 +57,9 @@ class Grammar:
         return numpy.full((batch_size, (vocab_size + 31) // 32), -1, numpy.int32)
 
     def fill_vocab_mask(self, vocab_mask: numpy.ndarray, idx: int) -> None:
-        self.matcher.fill_mask(vocab_mask, idx)
+        error = fill_or_end(self.matcher, vocab_mask, idx)
+        if error is not None:
+            self._met = error
 
     def copy(self) -> Grammar:
         return Grammar(self._compiled, self._compiled.matcher())

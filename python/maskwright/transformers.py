@@ -19,12 +19,16 @@ The whole of it is ``examples/python/transformers_model.py``.
   row but for a *prefix*: the tokens that were written. A row looks for the state of its tokens without the last one, forks it if other
   rows want it, too, and takes the last token. If there is none it goes back, or forward, from the one with the longest common beginning.
 
+A row that meets a limit of the engine (``LimitError``) ends, and the others go on: nothing but the end may come there, ``failures`` has the error by row, and a warning tells
+it. If no other row is left, the error is raised.
+
 Behind the end of a text only the end may come, and ``generate`` fills such rows up anyway. Beams that were chosen for want of better ones, with a
 score of minus infinity, get nothing but that again.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from typing import Any, Iterable, Sequence
 
@@ -32,15 +36,13 @@ import torch
 import transformers
 
 from ._maskwright import Compiled, Matcher, Vocabulary, fill_masks
-from .errors import TokenError
+from ._rows import allow_end
+from .errors import LimitError, TokenError
 from .kernels import apply_mask_inplace
 
 __all__ = ["LogitsProcessor", "vocabulary"]
 
 Tokens = tuple[int, ...]
-
-# The bits of a word, which is signed.
-_BITS = [1 << bit for bit in range(31)] + [-(1 << 31)]
 
 
 def vocabulary(model: Any, tokenizer: Any) -> Vocabulary:
@@ -74,6 +76,8 @@ class LogitsProcessor(transformers.LogitsProcessor):
         self._stops = None if stop_tokens is None else list(stop_tokens)
         self._budget = budget
         self._generation: _Generation | None = None
+        #: The rows of the present generation that ended at a limit, and the error of each. Their texts are not complete.
+        self.failures: dict[int, LimitError] = {}
         # What is wrong with the arguments is said here, and not in the middle of a generation.
         for compiled in self._constraints:
             self._start(compiled)
@@ -86,7 +90,21 @@ class LogitsProcessor(transformers.LogitsProcessor):
         """The scores, with minus infinity for what may not come next."""
         if self._generation is None or not self._generation.goes_on(input_ids):
             self._generation = _Generation(self._groups(input_ids), input_ids)
-        return self._masked(scores, self._generation.advance(input_ids))
+            self.failures = {}
+        states = self._generation.advance(input_ids)
+        masked = self._masked(scores, states)
+        failures = {row: state.failure for row, state in states.items() if state is not None and state.failure is not None}
+        self._tell(failures, scores.shape[0])
+        return masked
+
+    def _tell(self, failures: dict[int, LimitError], rows: int) -> None:
+        """Say which rows have ended at a limit. Beams exchange rows, so all of them are said anew."""
+        new = [row for row in failures if row not in self.failures]
+        self.failures = failures
+        if new and len(failures) == rows:
+            raise failures[new[0]]
+        for row in new:
+            warnings.warn(f"row {row} ends here, and its text is not complete: {failures[row]}", RuntimeWarning, stacklevel=4)
 
     def _groups(self, prompts: torch.Tensor) -> list[_Group]:
         """Which rows belong to a prompt, and their states, at the beginning."""
@@ -110,35 +128,68 @@ class LogitsProcessor(transformers.LogitsProcessor):
         return compiled.matcher(stop_tokens=self._stops, budget=self._budget)
 
     @staticmethod
-    def _masked(scores: torch.Tensor, matchers: dict[int, Matcher | None]) -> torch.Tensor:
+    def _masked(scores: torch.Tensor, states: dict[int, _State | None]) -> torch.Tensor:
         """A copy of the scores with the masks applied, each to its row."""
         out = scores.clone()
-        if matchers:
-            mask = _masks(list(matchers.values()), pin_memory=scores.is_cuda)
-            rows = None if len(matchers) == scores.shape[0] else list(matchers)
+        if states:
+            mask = _masks(list(states.values()), pin_memory=scores.is_cuda)
+            rows = None if len(states) == scores.shape[0] else list(states)
             apply_mask_inplace(out, mask.to(scores.device, non_blocking=True), rows=rows)
         return out
 
 
-def _masks(matchers: list[Matcher | None], pin_memory: bool) -> torch.Tensor:
-    """A mask for each matcher. Behind the end comes the end; where there is no matcher nothing comes."""
-    words = max((matcher.vocabulary.words for matcher in matchers if matcher), default=1)
-    mask = torch.zeros(len(matchers), words, dtype=torch.int32, pin_memory=pin_memory)
+class _State:
+    """A matcher behind a text, and the limit that it met there, if it did."""
+
+    __slots__ = ("failure", "matcher")
+
+    def __init__(self, matcher: Matcher, failure: LimitError | None = None) -> None:
+        self.matcher = matcher
+        self.failure = failure
+
+    def fork(self) -> _State:
+        return _State(self.matcher.fork(), self.failure)
+
+    def is_over(self) -> bool:
+        """Can nothing but the end follow?"""
+        return self.failure is not None or self.matcher.is_terminated()
+
+    def take(self, tokens: Tokens) -> bool:
+        """Take tokens until the text ends; what comes then is padding."""
+        for token in tokens:
+            if self.is_over():
+                return True
+            try:
+                if not self.matcher.try_accept(token):
+                    return False
+            except LimitError as error:
+                self.failure = error
+        return True
+
+
+def _masks(states: list[_State | None], pin_memory: bool) -> torch.Tensor:
+    """A mask for each state. Behind the end, and behind a limit, comes the end; where there is no state nothing comes."""
+    words = max((state.matcher.vocabulary.words for state in states if state), default=1)
+    mask = torch.zeros(len(states), words, dtype=torch.int32, pin_memory=pin_memory)
     # Rows that share a state share a matcher, and a matcher fills one row at a time.
     first: dict[int, int] = {}
     copies: list[tuple[int, int]] = []
-    for row, matcher in enumerate(matchers):
-        if matcher is None:
+    for row, state in enumerate(states):
+        if state is None:
             continue
-        if matcher.is_terminated():
-            for token in matcher.stop_tokens:
-                mask[row, token // 32] |= _BITS[token % 32]
-        elif id(matcher) in first:
-            copies.append((row, first[id(matcher)]))
+        if state.is_over():
+            allow_end(state.matcher, mask, row)
+        elif id(state) in first:
+            copies.append((row, first[id(state)]))
         else:
-            first[id(matcher)] = row
+            first[id(state)] = row
     rows = list(first.values())
-    fill_masks([matchers[row] for row in rows], mask, rows)
+    try:
+        fill_masks([states[row].matcher for row in rows], mask, rows)
+    except LimitError as error:
+        for row, message in (error.rows or {}).items():
+            states[row].failure = LimitError(message)
+            allow_end(states[row].matcher, mask, row)
     for row, of in copies:
         mask[row] = mask[of]
     return mask
@@ -159,34 +210,34 @@ class _Generation:
             return False
         return torch.equal(input_ids[:, :prompt], self._prompts)
 
-    def advance(self, input_ids: torch.Tensor) -> dict[int, Matcher | None]:
-        """A matcher for each row that has a constraint, in order; ``None`` where nothing can follow."""
+    def advance(self, input_ids: torch.Tensor) -> dict[int, _State | None]:
+        """A state for each row that has a constraint, in order; ``None`` where nothing can follow."""
         self._longest = max(self._longest, input_ids.shape[1])
         texts = [tuple(text) for text in input_ids[:, self._prompts.shape[1] :].tolist()]
-        found: dict[int, Matcher | None] = {}
+        found: dict[int, _State | None] = {}
         for rows, prefixes in self._groups:
             found.update(zip(rows, prefixes.advance([texts[row] for row in rows])))
         return found
 
 
 class _Prefixes:
-    """Matchers by what was written, for rows that may exchange their texts."""
+    """States by what was written, for rows that may exchange their texts."""
 
     def __init__(self, start: Matcher) -> None:
         # Kept as it is; texts are written by its forks.
         self._start = start
-        self._states: dict[Tokens, Matcher] = {}
+        self._states: dict[Tokens, _State] = {}
 
-    def advance(self, texts: list[Tokens]) -> list[Matcher | None]:
-        """The matcher behind each text. Equal texts share one; ``None`` is behind a text that the constraint does not allow."""
-        states: dict[Tokens, Matcher | None] = {}
+    def advance(self, texts: list[Tokens]) -> list[_State | None]:
+        """The state behind each text. Equal texts share one; ``None`` is behind a text that the constraint does not allow."""
+        states: dict[Tokens, _State | None] = {}
         wanted = Counter(text[:-1] for text in set(texts))
         for text in texts:
             if text not in states:
                 before = text[:-1]
                 wanted[before] -= 1
                 states[text] = self._behind(text, is_last=wanted[before] == 0)
-        alive = {text: matcher for text, matcher in states.items() if matcher is not None}
+        alive = {text: state for text, state in states.items() if state is not None}
         if not alive:
             raise TokenError(
                 "the last tokens are not allowed by the constraint, in any row of a prompt; another processor, or a forced token, has overruled it"
@@ -194,20 +245,20 @@ class _Prefixes:
         self._states = alive
         return [states[text] for text in texts]
 
-    def _behind(self, text: Tokens, is_last: bool) -> Matcher | None:
+    def _behind(self, text: Tokens, is_last: bool) -> _State | None:
         if text in self._states:
             # Asked again about the same place.
             return self._states[text]
         if not text:
-            return self._start.fork()
+            return _State(self._start.fork())
         before = self._states.get(text[:-1])
         if before is not None:
             # PERF: nearly always the only row that goes on from there.
-            matcher = before if is_last else before.fork()
-            return matcher if _take(matcher, text[-1:]) else None
+            state = before if is_last else before.fork()
+            return state if state.take(text[-1:]) else None
         return self._replay(text)
 
-    def _replay(self, text: Tokens) -> Matcher | None:
+    def _replay(self, text: Tokens) -> _State | None:
         """From the state that has most in common with the text, back and forth."""
         nearest, common = (), 0
         for known in self._states:
@@ -217,25 +268,16 @@ class _Prefixes:
         if common == 0:
             matcher = self._start.fork()
         else:
-            matcher = self._states[nearest].fork()
-            # Behind the end tokens were passed by, not taken.
+            matcher = self._states[nearest].matcher.fork()
+            # Behind the end, and behind a limit, tokens were passed by, not taken.
             matcher.rollback(max(0, matcher.steps - common))
             common = min(common, matcher.steps)
-        return matcher if _take(matcher, text[common:]) else None
+        state = _State(matcher)
+        return state if state.take(text[common:]) else None
 
 
 # The rows of a prompt, and what was written in them.
 _Group = tuple[range, _Prefixes]
-
-
-def _take(matcher: Matcher, tokens: Tokens) -> bool:
-    """Take tokens until the text ends; what comes then is padding."""
-    for token in tokens:
-        if matcher.is_terminated():
-            return True
-        if not matcher.try_accept(token):
-            return False
-    return True
 
 
 def _common(one: Tokens, other: Tokens) -> int:

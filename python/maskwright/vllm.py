@@ -23,6 +23,9 @@ Everything else is vLLM's: the threads that compile, the buffer of masks and who
 
 What is different for users: what cannot be enforced is refused with status 400 and the place in the schema, and not ignored; a grammar may be EBNF,
 GBNF or Lark; ``whitespace_pattern``, ``disable_any_whitespace`` and ``disable_additional_properties`` work for single requests.
+
+A request whose mask or token meets a limit of the engine (``LimitError``) ends alone: the error is logged, its row of the batch allows nothing but the end, and vLLM is
+told that the token was refused, which ends the request with an error. If the text is complete there, it ends well.
 """
 
 from __future__ import annotations
@@ -47,8 +50,8 @@ from vllm.v1.structured_output.request import get_structured_output_key
 
 from ._maskwright import Compiler, Constraint, Matcher, Vocabulary
 from ._requests import JsonOptions, constraint
-from ._rows import fill
-from .errors import Error
+from ._rows import fill_or_end
+from .errors import Error, LimitError
 
 __all__ = ["Backend", "Grammar", "install"]
 
@@ -166,20 +169,33 @@ class Grammar(StructuredOutputGrammar):
         for taken, token in enumerate(tokens):
             if self.matcher.is_terminated():
                 return True
-            if not self.matcher.try_accept(token):
+            if not self._takes(request_id, token):
                 self.matcher.rollback(taken)
                 return False
         return True
 
+    def _takes(self, request_id: str, token: int) -> bool:
+        try:
+            return self.matcher.try_accept(token)
+        except LimitError as error:
+            logger.error("request %s ends: %s", request_id, error)
+            return False
+
     def validate_tokens(self, tokens: list[int]) -> list[int]:
-        """The tokens, up to the first that may not come."""
-        return tokens[: self.matcher.validate(tokens)]
+        """The tokens, up to the first that may not come, or of which that is not known."""
+        try:
+            return tokens[: self.matcher.validate(tokens)]
+        except LimitError:
+            # Nobody needs drafts. Without them the token that meets the limit is one that was written, or none.
+            return []
 
     def rollback(self, num_tokens: int) -> None:
         self.matcher.rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
-        fill(self.matcher, bitmask, batch_index)
+        error = fill_or_end(self.matcher, bitmask, batch_index)
+        if error is not None:
+            logger.error("a request ends: %s", error)
 
     def is_terminated(self) -> bool:
         return self.matcher.is_terminated()

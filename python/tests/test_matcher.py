@@ -15,6 +15,60 @@ from support import by_choice, bytes_vocabulary, compiler, needs, ones
 WORDS = ["yes", "no", "nothing", "abc", "abcabc", "é", "true"]
 
 
+class Limits(unittest.TestCase):
+    HOSTILE = 'root ::= r\nr ::= ([ab] ("ba" | r) (r | "b")){0,4}'
+
+    def matcher(self, steps=5):
+        return mw.Compiler(bytes_vocabulary(), mask_steps=steps).compile(mw.ebnf(self.HOSTILE)).matcher()
+
+    def test_a_limit_is_an_error_of_its_own_and_changes_nothing(self):
+        matcher, a = self.matcher(), ord("a")
+        for call in (
+            matcher.mask,
+            matcher.allowed_tokens,
+            lambda: matcher.accept(a),
+            lambda: matcher.try_accept(a),
+            lambda: matcher.accept_all([a, a]),
+            lambda: matcher.accept_text("a"),
+            lambda: matcher.validate([a]),
+            lambda: matcher.allows(a),
+            lambda: matcher.allowed_of([a]),
+        ):
+            with self.assertRaises(mw.LimitError) as raised:
+                call()
+            for part in ("mask_steps", "rule `r`", "less ambiguous"):
+                self.assertIn(part, str(raised.exception))
+            self.assertNotIsInstance(raised.exception, mw.TokenError)
+            self.assertIsInstance(raised.exception, mw.ConstraintError)
+            self.assertEqual(matcher.steps, 0)
+        # What is decided without steps is no limit.
+        self.assertFalse(matcher.try_accept(10**6))
+        other = self.matcher(steps=10**7)
+        other.accept(a)
+        self.assertIn(ord("b"), other.allowed_tokens())
+
+    def test_rows_beside_it_are_filled(self):
+        vocabulary = bytes_vocabulary()
+        plain = compiler(vocabulary).compile(mw.regex("[ab]{2}"))
+        for count in (3, 40):
+            matchers = [plain.matcher() for _ in range(count)]
+            matchers[1] = self.matcher()
+            words = vocabulary.words
+            mask = memoryview(bytearray(b"\7" * (4 * words * count))).cast("B").cast("I", (count, words))
+            with self.assertRaises(mw.LimitError) as raised:
+                mw.fill_masks(matchers, mask)
+            self.assertEqual(list(raised.exception.rows), [1])
+            self.assertIn("row 1", str(raised.exception))
+            rows = mask.tolist()
+            self.assertEqual(ones(rows[1]), [])
+            for row in (0, 2, count - 1):
+                self.assertEqual(ones(rows[row]), matchers[row].allowed_tokens())
+            with self.assertRaises(mw.LimitError) as raised:
+                mw.accept_tokens(matchers, [ord("a")] * (count - 1) + [ord("c")])
+            self.assertEqual(raised.exception.taken, [True, False] + [True] * (count - 3) + [False])
+            self.assertEqual([matcher.steps for matcher in matchers], [1, 0] + [1] * (count - 3) + [0])
+
+
 class Masks(unittest.TestCase):
     def test_masks_follow_the_definition(self):
         vocabulary = bytes_vocabulary()

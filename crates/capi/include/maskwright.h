@@ -59,7 +59,7 @@ enum {
     MW_VOCABULARY = 4,  /* A tokenizer or a list of tokens makes no vocabulary, or cannot cut a text. */
     MW_CONSTRAINT = 5,  /* The constraint is wrong, or cannot be enforced exactly. */
     MW_TIMEOUT = 6,     /* Compiling took longer than it may. */
-    MW_LIMIT = 7,       /* Something is larger than it may be. */
+    MW_LIMIT = 7,       /* Something is larger than it may be, or takes more steps. */
     MW_BUSY = 8,        /* Too many constraints wait to be compiled; try again later. */
     MW_NOT_ALLOWED = 9, /* The token cannot come next. */
     MW_NO_TOKEN = 10,   /* There is no such token. */
@@ -175,9 +175,11 @@ typedef struct mw_compiler_options {
     size_t failures_ms;   /* How long a failure is remembered; usually 10,000. */
     /* Options of the languages, as JSON, such as {"json_schema": {"whitespace": "compact"}}; usually NULL. What is not known is refused. */
     const char *languages;
+    /* Steps that one mask or one token may take, some nanoseconds each; usually 20,000,000. Beyond them a call ends with MW_LIMIT, and the matcher is as before. */
+    size_t mask_steps;
 } mw_compiler_options;
 
-#define MW_COMPILER_OPTIONS_INIT { sizeof(mw_compiler_options), 0, 0, 0, 0, 0, 0, NULL }
+#define MW_COMPILER_OPTIONS_INIT { sizeof(mw_compiler_options), 0, 0, 0, 0, 0, 0, NULL, 0 }
 
 /* A compiler for a vocabulary. options may be NULL. */
 mw_status mw_compiler_new(const mw_vocabulary *vocabulary, const mw_compiler_options *options, mw_compiler **compiler,

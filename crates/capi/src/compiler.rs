@@ -1,6 +1,7 @@
 //! Compilers and compiled constraints, on the compile service.
 
 use core::ffi::c_char;
+use core::mem::offset_of;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -46,12 +47,13 @@ pub struct CompilerOptions<'c> {
     timeout_ms: usize,
     failures_ms: usize,
     languages: Ref<'c, c_char>,
+    mask_steps: usize,
 }
 
 // SAFETY: it is `repr(C)`, and holds a size, numbers and a pointer.
 unsafe impl Versioned for CompilerOptions<'_> {
     const NAME: &'static str = "mw_compiler_options";
-    const FIRST: usize = size_of::<Self>();
+    const FIRST: usize = offset_of!(Self, mask_steps);
 }
 
 /// A compiler for a vocabulary.
@@ -191,8 +193,14 @@ impl CompilerOptions<'_> {
     }
 
     fn languages(&self) -> Result<Options, Failure> {
-        let Some(_) = self.languages.optional("options.languages")? else { return Ok(Options::default()) };
-        read_languages(self.languages.c_text("options.languages")?)
+        let mut options = match self.languages.optional("options.languages")? {
+            Some(_) => read_languages(self.languages.c_text("options.languages")?)?,
+            None => Options::default(),
+        };
+        if self.mask_steps > 0 {
+            options.limits.mask_steps = self.mask_steps as u64;
+        }
+        Ok(options)
     }
 }
 

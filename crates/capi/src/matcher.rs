@@ -268,7 +268,7 @@ impl Matcher {
 
     pub(crate) fn validate(&mut self, tokens: &[u32]) -> Result<usize, Failure> {
         let tokens: Vec<_> = tokens.iter().copied().map(TokenId).collect();
-        self.engine(|engine| Ok(engine.validate(&tokens)))
+        self.run(|inner| inner.validate(&tokens).map_err(Failure::from))
     }
 
     pub(crate) fn rollback(&mut self, steps: usize) -> Result<(), Failure> {

@@ -644,7 +644,7 @@ fn matchers_count_what_they_do() {
     assert!(matcher.accept(TokenId(0)).is_err(), "a refused token does not count");
     let mut candidates: Vec<TokenId> = [b'1', b'a'].map(|byte| TokenId(u32::from(byte))).to_vec();
     candidates.push(TokenId(256));
-    matcher.retain_allowed(&mut candidates);
+    matcher.retain_allowed(&mut candidates).unwrap();
     assert_eq!(candidates, [TokenId(256)]);
     drop(matcher);
     let matching = service.statistics().matching;

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use rayon::ThreadPool;
 
 use crate::buffer::{Access, Row, View};
-use crate::errors::match_error;
+use crate::errors::{match_error, rows_error};
 use crate::matcher::{Matcher, tokens};
 use crate::pool;
 
@@ -23,8 +23,24 @@ struct Job {
 /// Why a row was not filled.
 enum Failure {
     InUse { row: usize },
-    Match(MatchError),
+    Match { row: usize, error: MatchError },
     Panicked,
+}
+
+/// Rows that were not filled.
+type Failures = Vec<Failure>;
+
+/// What is wrong with some rows. What is wrong with the caller comes first.
+fn raise(py: Python<'_>, failures: Failures) -> PyErr {
+    let mut rows = Vec::new();
+    for failure in failures {
+        match failure {
+            Failure::Match { row, error } if error.is_undecided() => rows.push((row, error)),
+            failure => return failure.raise(py),
+        }
+    }
+    rows.sort_by_key(|(row, _)| *row);
+    rows_error(py, &rows)
 }
 
 impl Failure {
@@ -33,14 +49,14 @@ impl Failure {
             Self::InUse { row } => PyRuntimeError::new_err(format!(
                 "the matcher for row {row} is in use by another call, or was broken by a panic; if it stands in the batch twice, fork it"
             )),
-            Self::Match(error) => match_error(py, &error),
+            Self::Match { error, .. } => match_error(py, &error),
             Self::Panicked => PyRuntimeError::new_err("filling a mask failed with a panic, which is a bug"),
         }
     }
 }
 
 /// Fills the masks of many matchers, in parallel. Matcher i fills row `rows[i]`, or row i. With `threads` no more than so many work at the same
-/// time, the calling one included.
+/// time, the calling one included. Raises `LimitError` if some matchers meet a limit: their rows, which are the keys of its `rows`, are empty, and all others are filled.
 #[pyfunction]
 #[pyo3(signature = (matchers, mask, rows = None, *, threads = None))]
 pub(crate) fn fill_masks(
@@ -77,7 +93,7 @@ pub(crate) fn fill_masks(
         drop(core::mem::take(&mut batch.lock().filled));
         filled
     };
-    filled.map_err(|failure| failure.raise(py))
+    if filled.is_empty() { Ok(()) } else { Err(raise(py, filled)) }
 }
 
 /// Rows that a thread takes at a time: some ten microseconds of work.
@@ -98,7 +114,7 @@ struct State {
     filled: Vec<Vec<Job>>,
     /// Threads that fill rows at present.
     working: usize,
-    failure: Option<Failure>,
+    failures: Failures,
 }
 
 impl Batch {
@@ -114,12 +130,12 @@ impl Batch {
         }
         let filled = Vec::with_capacity(waiting.len());
         Arc::new(Self {
-            state: Mutex::new(State { waiting, filled, working: 0, failure: None }),
+            state: Mutex::new(State { waiting, filled, working: 0, failures: Vec::new() }),
             done: Condvar::new(),
         })
     }
 
-    fn fill_with(self: &Arc<Self>, helpers: usize, pool: &ThreadPool) -> Result<(), Failure> {
+    fn fill_with(self: &Arc<Self>, helpers: usize, pool: &ThreadPool) -> Failures {
         for _ in 0..helpers {
             let batch = self.clone();
             pool.spawn(move || batch.work());
@@ -129,7 +145,7 @@ impl Batch {
         while state.working > 0 {
             state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.failure.take().map_or(Ok(()), Err)
+        core::mem::take(&mut state.failures)
     }
 
     /// Fills rows until none is left.
@@ -139,13 +155,12 @@ impl Batch {
             state.working += 1;
             drop(state);
             // A panic in a thread of the pool would end the process.
-            let filled = catch_unwind(AssertUnwindSafe(|| fill(&mut jobs))).unwrap_or(Err(Failure::Panicked));
+            let failures = catch_unwind(AssertUnwindSafe(|| fill(&mut jobs)))
+                .unwrap_or_else(|_| vec![Failure::Panicked]);
             state = self.lock();
             state.working -= 1;
             state.filled.push(jobs);
-            if let Err(failure) = filled {
-                state.failure.get_or_insert(failure);
-            }
+            state.failures.extend(failures);
         }
         if state.working == 0 {
             self.done.notify_all();
@@ -157,16 +172,17 @@ impl Batch {
     }
 }
 
-/// Fills all rows that can be filled: what is wrong with one concerns no other. Returns what was wrong first.
-fn fill(jobs: &mut [Job]) -> Result<(), Failure> {
+/// Fills all rows that can be filled: what is wrong with one concerns no other. Returns what was wrong.
+fn fill(jobs: &mut [Job]) -> Failures {
     let fill_row = |job: &mut Job| {
         let mut matcher = job.matcher.get().slot.lease().map_err(|_| Failure::InUse { row: job.number })?;
-        matcher.fill_mask(job.row.elements()).map_err(Failure::Match)
+        matcher.fill_mask(job.row.elements()).map_err(|error| Failure::Match { row: job.number, error })
     };
-    jobs.iter_mut().map(fill_row).fold(Ok(()), Result::and)
+    jobs.iter_mut().filter_map(|job| fill_row(job).err()).collect()
 }
 
-/// Gives each matcher its token. Returns for each whether it was taken.
+/// Gives each matcher its token. Returns for each whether it was taken. Raises `LimitError` if that is not known for some: these, which are the keys of its `rows`, are as before,
+/// all others have taken or refused theirs, and its `taken` is what would have been returned.
 #[pyfunction]
 pub(crate) fn accept_tokens(
     py: Python<'_>,
@@ -180,9 +196,18 @@ pub(crate) fn accept_tokens(
     }
     let leases: Result<Vec<_>, _> = matchers.iter().map(|matcher| matcher.get().slot.lease()).collect();
     let mut leases = leases?;
-    Ok(py.detach(|| {
-        leases.iter_mut().zip(&tokens).map(|(matcher, token)| matcher.accept(*token).is_ok()).collect()
-    }))
+    let results: Vec<Result<(), MatchError>> =
+        py.detach(|| leases.iter_mut().zip(&tokens).map(|(matcher, token)| matcher.accept(*token)).collect());
+    let taken: Vec<bool> = results.iter().map(Result::is_ok).collect();
+    let open = |(row, result): (usize, Result<(), MatchError>)| Some((row, result.err()?));
+    let open: Vec<_> = results.into_iter().enumerate().filter_map(open).collect();
+    let open: Vec<_> = open.into_iter().filter(|(_, error)| error.is_undecided()).collect();
+    if open.is_empty() {
+        return Ok(taken);
+    }
+    let raised = rows_error(py, &open);
+    raised.value(py).setattr("taken", taken)?;
+    Err(raised)
 }
 
 /// How many threads fill batches; as many as the machine has unless told otherwise.

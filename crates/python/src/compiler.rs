@@ -39,6 +39,8 @@ const GLANCE: Duration = Duration::from_millis(40);
 pub(crate) struct Compiler {
     vocabulary: Py<Vocabulary>,
     settings: Settings,
+    /// Steps that a mask or a token may take, if that is not as usual.
+    mask_steps: Option<u64>,
     /// Empty only while it is dropped.
     running: RwLock<Option<Running>>,
 }
@@ -64,7 +66,7 @@ impl Running {
 #[pymethods]
 impl Compiler {
     #[new]
-    #[pyo3(signature = (vocabulary, *, workers = 2, cache_bytes = 512 << 20, timeout = 10.0, memory_bytes = 256 << 20, failures_for = 10.0, queue = 10_000))]
+    #[pyo3(signature = (vocabulary, *, workers = 2, cache_bytes = 512 << 20, timeout = 10.0, memory_bytes = 256 << 20, failures_for = 10.0, queue = 10_000, mask_steps = None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -75,6 +77,7 @@ impl Compiler {
         memory_bytes: usize,
         failures_for: f64,
         queue: usize,
+        mask_steps: Option<u64>,
     ) -> PyResult<Self> {
         if !(1..=1024).contains(&workers) {
             return Err(PyValueError::new_err(format!(
@@ -91,7 +94,7 @@ impl Compiler {
             ..Settings::default()
         };
         let running = py.detach(|| Running::start(vocabulary.get(), &settings))?;
-        Ok(Self { vocabulary, settings, running: RwLock::new(Some(running)) })
+        Ok(Self { vocabulary, settings, mask_steps, running: RwLock::new(Some(running)) })
     }
 
     /// Compiles a constraint and waits for it.
@@ -214,7 +217,9 @@ impl Compiler {
 
 impl Compiler {
     fn request(&self, constraint: &Constraint) -> PyResult<Ticket> {
-        let client = self.client()?.with_options(constraint.options.clone());
+        let mut options = constraint.options.clone();
+        options.limits.mask_steps = self.mask_steps.unwrap_or(options.limits.mask_steps);
+        let client = self.client()?.with_options(options);
         Ok(client.request(&constraint.source))
     }
 

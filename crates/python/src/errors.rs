@@ -18,10 +18,11 @@ pub(crate) enum Class {
     Vocabulary,
     Budget,
     File,
+    Limit,
 }
 
 impl Class {
-    const COUNT: usize = 7;
+    const COUNT: usize = 8;
 
     fn name(self) -> &'static str {
         match self {
@@ -32,6 +33,7 @@ impl Class {
             Self::Vocabulary => "VocabularyError",
             Self::Budget => "BudgetError",
             Self::File => "FileError",
+            Self::Limit => "LimitError",
         }
     }
 
@@ -61,13 +63,41 @@ pub(crate) fn match_error(py: Python<'_>, error: &MatchError) -> PyErr {
         MatchError::MaskTooShort { .. } | MatchError::NothingToUndo { .. } => {
             pyo3::exceptions::PyValueError::new_err(error.to_string())
         }
-        _ => Class::Token.err(py, error),
+        error => class(error).err(py, error),
+    }
+}
+
+/// A token that may not come, or work that ended before that was known.
+fn class(error: &MatchError) -> Class {
+    if error.is_undecided() { Class::Limit } else { Class::Token }
+}
+
+/// Whether a token was taken. Raises if that is not known.
+pub(crate) fn taken(py: Python<'_>, result: Result<(), MatchError>) -> PyResult<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_undecided() => Err(match_error(py, &error)),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Some rows of a batch met a limit. The exception has their numbers with what is wrong as `rows`.
+pub(crate) fn rows_error(py: Python<'_>, rows: &[(usize, MatchError)]) -> PyErr {
+    let Some((row, error)) = rows.first() else {
+        return pyo3::exceptions::PyRuntimeError::new_err("a batch failed without a reason, which is a bug");
+    };
+    let raised = class(error).err(py, format!("row {row}: {error}"));
+    let all: std::collections::BTreeMap<usize, String> =
+        rows.iter().map(|(row, error)| (*row, error.to_string())).collect();
+    match raised.value(py).setattr("rows", all) {
+        Ok(()) => raised,
+        Err(error) => error,
     }
 }
 
 /// Why a token was not taken.
 pub(crate) fn token_error(py: Python<'_>, token: u32, error: &MatchError) -> PyErr {
-    let raised = Class::Token.err(py, format!("token {token}: {error}"));
+    let raised = class(error).err(py, format!("token {token}: {error}"));
     // If the attribute cannot be set, the message still has the number.
     let _ = raised.value(py).setattr("token", token);
     raised

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::buffer::{Access, View};
 use crate::draft;
-use crate::errors::{Class, match_error, token_error};
+use crate::errors::{Class, match_error, taken, token_error};
 use crate::slot::{Lease, Slot};
 use crate::vocabulary::Vocabulary;
 
@@ -77,15 +77,18 @@ impl Matcher {
     }
 
     /// Whether one token may come next, without working out the whole mask.
-    fn allows(&self, token: i64) -> PyResult<bool> {
-        Ok(self.slot.lease()?.allows(self::token(token)))
+    fn allows(&self, py: Python<'_>, token: i64) -> PyResult<bool> {
+        let allowed = self.slot.lease()?.allows(self::token(token));
+        allowed.map_err(|error| match_error(py, &error))
     }
 
     /// Which of some candidates may come next: for a short list much less work than a mask.
     fn allowed_of(&self, py: Python<'_>, candidates: &Bound<'_, PyAny>) -> PyResult<Vec<bool>> {
         let candidates = tokens(candidates)?;
         let mut matcher = self.slot.lease()?;
-        Ok(py.detach(|| candidates.iter().map(|token| matcher.allows(*token)).collect()))
+        let allowed: Result<Vec<bool>, MatchError> =
+            py.detach(|| candidates.iter().map(|token| matcher.allows(*token)).collect());
+        allowed.map_err(|error| match_error(py, &error))
     }
 
     /// Takes a token. Raises `TokenError` if it may not come next; then nothing has changed.
@@ -100,16 +103,27 @@ impl Matcher {
         })
     }
 
-    /// Takes a token if it may come next. Returns whether it was taken.
-    fn try_accept(&self, token: i64) -> PyResult<bool> {
-        Ok(self.slot.lease()?.accept(self::token(token)).is_ok())
+    /// Takes a token if it may come next. Returns whether it was taken. Raises `LimitError` if that cannot be found out within the limits.
+    fn try_accept(&self, py: Python<'_>, token: i64) -> PyResult<bool> {
+        let accepted = self.slot.lease()?.accept(self::token(token));
+        taken(py, accepted)
     }
 
-    /// Takes tokens one after the other as long as they may come. Returns how many were taken.
-    fn accept_all(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+    /// Takes tokens one after the other as long as they may come. Returns how many were taken. After a `LimitError` none of them is.
+    fn accept_all(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = self::tokens(tokens)?;
         let mut matcher = self.slot.lease()?;
-        Ok(tokens.iter().take_while(|token| matcher.accept(**token).is_ok()).count())
+        for (taken, token) in tokens.iter().enumerate() {
+            match matcher.accept(*token) {
+                Ok(()) => {}
+                Err(error) if error.is_undecided() => {
+                    matcher.rollback(taken).map_err(|error| match_error(py, &error))?;
+                    return Err(match_error(py, &error));
+                }
+                Err(_) => return Ok(taken),
+            }
+        }
+        Ok(tokens.len())
     }
 
     /// Takes some text, as one step of its own. Raises `TokenError` if it may not come next.
@@ -120,10 +134,10 @@ impl Matcher {
     }
 
     /// How many of these tokens, from the first on, could be taken one after the other. Nothing changes.
-    fn validate(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn validate(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = self::tokens(tokens)?;
         let mut matcher = self.slot.lease()?;
-        Ok(self.engine(&mut matcher)?.validate(&tokens))
+        matcher.validate(&tokens).map_err(|error| match_error(py, &error))
     }
 
     /// Undoes the last steps, the end included.

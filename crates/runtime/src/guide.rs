@@ -7,13 +7,14 @@
 use std::{fmt, sync::Arc};
 
 use maskwright::{
-    Budget, Seam,
+    Budget, MatchError, Seam,
     backend::{Matching, Status},
 };
 use maskwright_tokenizers::Tokenizer;
 use maskwright_vocab::TokenId;
 
-/// Follows one answer under a constraint.
+/// Follows one answer under a constraint. Its calls may take a while: they are made on threads of their own, which obey a
+/// [stop token](maskwright::Stop).
 pub trait Guide: Send {
     /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next.
     fn fill(&mut self, words: &mut [u32]) -> Result<(), GuideError>;
@@ -22,10 +23,10 @@ pub trait Guide: Send {
     fn accept(&mut self, token: TokenId) -> Result<(), GuideError>;
 
     /// Whether the text is complete and nothing can follow.
-    fn is_finished(&mut self) -> bool;
+    fn is_finished(&mut self) -> Result<bool, GuideError>;
 
     /// Tokens that must come next, whatever the model thinks of them, given the last tokens of the text. They are not accepted yet.
-    fn forced(&mut self, before: &[TokenId]) -> Vec<TokenId>;
+    fn forced(&mut self, before: &[TokenId]) -> Result<Vec<TokenId>, GuideError>;
 
     /// An independent guide at the same place.
     fn fork(&self) -> Box<dyn Guide>;
@@ -33,19 +34,36 @@ pub trait Guide: Send {
 
 /// Why a constraint cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GuideError(pub String);
+#[non_exhaustive]
+pub enum GuideError {
+    /// It gave up, for this reason.
+    Failed(String),
+    /// It met a limit, such as [`Limits::mask_steps`](maskwright::Limits::mask_steps). The sentence names it, and the place.
+    Limit(String),
+    /// It was told to stop.
+    Stopped,
+}
 
 impl fmt::Display for GuideError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the constraint cannot go on: {}", self.0)
+        match self {
+            Self::Failed(reason) | Self::Limit(reason) => {
+                write!(f, "the constraint cannot go on: {reason}")
+            }
+            Self::Stopped => f.write_str("the constraint was told to stop"),
+        }
     }
 }
 
 impl std::error::Error for GuideError {}
 
-impl From<maskwright::MatchError> for GuideError {
-    fn from(error: maskwright::MatchError) -> Self {
-        Self(error.to_string())
+impl From<MatchError> for GuideError {
+    fn from(error: MatchError) -> Self {
+        match error {
+            MatchError::Stopped => Self::Stopped,
+            error if error.is_limit() => Self::Limit(error.to_string()),
+            error => Self::Failed(error.to_string()),
+        }
     }
 }
 
@@ -75,10 +93,11 @@ impl MatcherGuide {
     /// The answer is complete after so many tokens, the end-of-text token not counted.
     pub fn with_budget(mut self, tokens: usize) -> Result<Self, GuideError> {
         let Some(matcher) = self.matcher.as_engine() else {
-            return Err(GuideError("the backend of the constraint cannot keep a budget of tokens".into()));
+            let reason = "the backend of the constraint cannot keep a budget of tokens";
+            return Err(GuideError::Failed(reason.into()));
         };
         let budget = Budget::new(u32::try_from(tokens).unwrap_or(u32::MAX));
-        matcher.set_budget(Some(budget)).map_err(|error| GuideError(error.to_string()))?;
+        matcher.set_budget(Some(budget)).map_err(|error| GuideError::Failed(error.to_string()))?;
         Ok(self)
     }
 }
@@ -101,17 +120,17 @@ impl Guide for MatcherGuide {
         Ok(self.matcher.accept(token)?)
     }
 
-    fn is_finished(&mut self) -> bool {
-        matches!(self.matcher.status(), Status::Stopped | Status::Terminated)
+    fn is_finished(&mut self) -> Result<bool, GuideError> {
+        Ok(matches!(self.matcher.status(), Status::Stopped | Status::Terminated))
     }
 
-    fn forced(&mut self, before: &[TokenId]) -> Vec<TokenId> {
+    fn forced(&mut self, before: &[TokenId]) -> Result<Vec<TokenId>, GuideError> {
         let (Some(tokenizer), Some(matcher)) = (&self.tokenizer, self.matcher.as_engine()) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         // A text that the tokenizer cannot cut is left to the model, as all text is without jumps.
         let encode = |text: &str| tokenizer.encode(text).ok();
-        matcher.forced_tokens(before, MAX_FORCED, Seam::Cut, &encode).tokens
+        Ok(matcher.forced_tokens(before, MAX_FORCED, Seam::Cut, &encode).tokens)
     }
 
     fn fork(&self) -> Box<dyn Guide> {

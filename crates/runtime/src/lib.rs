@@ -27,7 +27,7 @@
 //! | [`guide`] | what a constraint is to the scheduler |
 //! | [`text`] | prompts, chat templates, and pieces of text that never have to be taken back |
 //!
-//! It prints nothing and reads no environment. It does start threads: those of the model, and two of the scheduler.
+//! It prints nothing and reads no environment. It does start threads: those of the model, one of the scheduler, and those on which constraints are worked on: one, and more while that one is at a slow constraint.
 
 #![expect(
     clippy::cast_precision_loss,

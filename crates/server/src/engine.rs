@@ -126,6 +126,11 @@ impl Engine {
         self.scheduler.statistics()
     }
 
+    /// The server is about to end: answers whose constraint is late are not waited for.
+    pub(crate) fn hurry(&self) {
+        self.scheduler.hurry();
+    }
+
     /// Whether a request is for this model; one that names none is.
     pub(crate) fn check_name(&self, model: Option<&str>) -> Result<()> {
         match model {

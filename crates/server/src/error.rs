@@ -75,6 +75,11 @@ impl ApiError {
         Self::invalid(param, "unsupported_parameter", message)
     }
 
+    /// A constraint that met a limit while a text was matched. The reason names the limit, the place and what to change.
+    pub(crate) fn constraint_limit(param: &str, reason: impl std::fmt::Display) -> Self {
+        Self::invalid(param, "constraint_limit", format!("'{param}': {reason}"))
+    }
+
     /// Two constraints in one request.
     pub(crate) fn both(first: &str, second: &str) -> Self {
         let message = format!(

@@ -90,9 +90,15 @@ impl Server {
         router.with_state(self.state.clone())
     }
 
-    /// Serves until `stop` is ready. Answers that are being written are finished, within [`Settings::stop_timeout`].
+    /// Serves until `stop` is ready. Answers that are being written are finished, within [`Settings::stop_timeout`]; those that wait for a slow constraint end
+    /// at once.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
         let router = self.router();
+        let state = self.state.clone();
+        let stop = async move {
+            stop.await;
+            state.engine.hurry();
+        };
         serve::serve(router, listener, self.state.settings.clone(), stop).await
     }
 

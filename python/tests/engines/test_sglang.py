@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import maskwright as mw
 import maskwright.sglang as plugin
 from maskwright import _plugins
 from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES
@@ -264,3 +265,25 @@ def test_the_grammar_waits_for_the_end_of_reasoning(tokenizer, vocabulary, servi
     grammar = made._make_grammar_object(None, True)
     mask = grammar.move_vocab_mask(grammar.allocate_vocab_mask(WIDTH, 1, "cpu"), "cpu")
     assert (mask == -1).all() and callable(grammar.apply_vocab_mask)
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_a_limit_ends_its_request_and_not_the_batch(tokenizer, vocabulary, is_batch):
+    backend = plugin.Backend(tokenizer, WIDTH, set(vocabulary.eos))
+    good = get(backend, ("regex", "[0-9]{2}"))
+    backend.compiler = mw.Compiler(backend.compiler.vocabulary, mask_steps=5)
+    bad = get(backend, ("ebnf", 'root ::= "x" r\nr ::= ([ab] ("ba" | r) (r | "b")){0,4}'))
+    mask = good.allocate_vocab_mask(WIDTH, 2, "cpu")
+    entries = [base.GrammarRow(0, bad), base.GrammarRow(1, good)]
+    if is_batch:
+        plugin.Grammar.fill_vocab_mask_batched(entries, mask)
+    else:
+        for entry in entries:
+            entry.grammar.fill_vocab_mask(mask, entry.row)
+    assert tokens_of(mask[0]) == set(vocabulary.eos)
+    assert tokens_of(mask[1]) == set(good.matcher.allowed_tokens())
+    # SGLang aborts a request whose token is refused with a ValueError, and shows its message.
+    with pytest.raises(ValueError, match="mask_steps"):
+        bad.accept_token(vocabulary.eos[0])
+    assert isinstance(bad._met[0], mw.LimitError) and bad.matcher.steps == 0
+    good.accept_token(vocabulary.encode("12")[0])

@@ -236,3 +236,40 @@ def test_vocabulary_of_a_model(model):
 
     found = vocabulary(model, Tokenizer())
     assert found.size == WIDTH and found.eos == [END]
+
+
+HOSTILE = 'root ::= "c" r\nr ::= ([ab] ("ba" | r) (r | "b")){0,4}'
+
+
+def test_a_limit_ends_its_row_alone(compiler):
+    small = mw.Compiler(compiler.vocabulary, mask_steps=5)
+    good, bad = compiler.compile(mw.regex("[0-9]{3}")), small.compile(mw.ebnf(HOSTILE))
+    processor = LogitsProcessor([good, bad])
+    with pytest.warns(RuntimeWarning, match="mask_steps"):
+        rows = ask(processor, [[7], [7]])
+    assert rows == [plain(good, []), [END]]
+    assert list(processor.failures) == [1] and isinstance(processor.failures[1], mw.LimitError)
+    assert ask(processor, [[7, 1], [7, END]]) == [plain(good, [1]), [END]]
+    assert list(processor.failures) == [1]
+    # With nobody beside it the error is raised.
+    with pytest.raises(mw.LimitError, match="mask_steps"):
+        ask(LogitsProcessor(bad), [[7]])
+    # Another prompt is another generation.
+    processor = LogitsProcessor([good, bad])
+    with pytest.warns(RuntimeWarning):
+        ask(processor, [[8], [8]])
+    with pytest.warns(RuntimeWarning):
+        ask(processor, [[9], [9]])
+
+
+def test_a_token_that_meets_a_limit_ends_its_row_alone(compiler):
+    # The mask of the first token takes few steps, and taking it takes many.
+    good, bad = compiler.compile(mw.regex("[0-9]{3}")), compiler.compile(mw.ebnf(HOSTILE))
+    processor = LogitsProcessor([good, bad])
+    ask(processor, [[7], [7]])
+    state = processor._generation._groups[1][1]._states[()]
+    small = mw.Compiler(compiler.vocabulary, mask_steps=1).compile(mw.ebnf(HOSTILE))
+    state.matcher = small.matcher()
+    with pytest.warns(RuntimeWarning, match="mask_steps"):
+        rows = ask(processor, [[7, 1], [7, TEXTS.index("c")]])
+    assert rows == [plain(good, [1]), [END]]

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import maskwright as mw
 import maskwright.vllm as plugin
 from maskwright import _plugins
 from vllm.exceptions import VLLMValidationError
@@ -224,6 +225,34 @@ def test_an_error_is_that_request_s_alone(tokenizer, monkeypatch):
     ready(m, bad, good)
     assert isinstance(bad.grammar, ValueError) and "not closed" in str(bad.grammar)
     assert isinstance(good.grammar, plugin.Grammar)
+
+
+HOSTILE = 'root ::= r\nr ::= ([ab] ("ba" | r) (r | "b")){0,4}'
+
+
+def limited(manager, tokenizer, steps=5):
+    """The same engine, with few steps for a mask."""
+    manager.backend.compiler = mw.Compiler(mw.Vocabulary.from_tokenizer(tokenizer, size=WIDTH), mask_steps=steps)
+
+
+def test_a_limit_ends_its_request_and_not_the_batch(tokenizer, vocabulary, monkeypatch, caplog):
+    m = manager(tokenizer, monkeypatch)
+    good = Request("good", regex="[0-9]{2}")
+    ready(m, good)
+    limited(m, tokenizer)
+    bad = Request("bad", grammar=HOSTILE, stops=vocabulary.eos)
+    ready(m, bad)
+    with caplog.at_level("ERROR"):
+        rows = masks(m, [good, bad])
+    assert "mask_steps" in caplog.text
+    assert tokens_of(rows[0]) == set(good.grammar.matcher.allowed_tokens())
+    assert tokens_of(rows[1]) == set(bad.grammar.matcher.stop_tokens)
+    a = vocabulary.encode("a")[0]
+    assert bad.grammar.validate_tokens([a]) == []
+    # The grammar may be empty, so the end is right here; a token that meets the limit is refused, which ends the request.
+    assert not bad.grammar.accept_tokens("bad", [a])
+    assert bad.grammar.matcher.steps == 0
+    assert good.grammar.accept_tokens("good", vocabulary.encode("12"))
 
 
 def test_a_tokenizer_that_cannot_be_read_fails_its_requests_and_not_the_engine(monkeypatch):

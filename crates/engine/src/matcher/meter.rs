@@ -6,6 +6,21 @@
 
 use maskwright_automata::must_stop_now;
 
+use super::MatchError;
+
+impl MatchError {
+    /// Whether a limit was met, and not the constraint: another text, or a higher limit, may do. The matcher is as before.
+    pub fn is_limit(&self) -> bool {
+        matches!(self, Self::TooAmbiguous | Self::TooManySteps { .. })
+    }
+
+    /// Whether the work ended before there was an answer: at a limit, because it was told to stop, or because another engine gave up. Then it is not known
+    /// whether a token may come next.
+    pub fn is_undecided(&self) -> bool {
+        self.is_limit() || matches!(self, Self::Stopped | Self::GaveUp(_))
+    }
+}
+
 /// A limit on steps. A step is about as long as looking at one node of a trie. Without a limit only the stop token ends work.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {

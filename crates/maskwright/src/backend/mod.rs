@@ -123,11 +123,13 @@ pub trait Matching: fmt::Debug + Send {
     /// Where the text stands.
     fn status(&mut self) -> Status;
 
-    /// Whether one token may come next, without working out the whole mask.
-    fn allows(&mut self, token: TokenId) -> bool {
-        let accepted = self.accept(token).is_ok();
-        // What was accepted just now can be undone.
-        accepted && self.rollback(1).is_ok()
+    /// Whether one token may come next, without working out the whole mask. An error leaves that open: a limit was met, or the work was told to stop.
+    fn allows(&mut self, token: TokenId) -> Result<bool, MatchError> {
+        match self.accept(token) {
+            Ok(()) => self.rollback(1).map(|()| true),
+            Err(error) if error.is_undecided() => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
     /// Our own matcher, if that is what this is.
@@ -231,10 +233,6 @@ impl Matching for Matcher {
         } else {
             Status::Accepting
         }
-    }
-
-    fn allows(&mut self, token: TokenId) -> bool {
-        self.allows(token)
     }
 
     fn as_engine(&mut self) -> Option<&mut Matcher> {

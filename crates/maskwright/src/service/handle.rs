@@ -168,15 +168,36 @@ impl Matcher {
         self.inner.status()
     }
 
-    /// Whether one token may come next, without working out the whole mask.
-    pub fn allows(&mut self, token: TokenId) -> bool {
+    /// Whether one token may come next, without working out the whole mask; see [`Matching::allows`].
+    pub fn allows(&mut self, token: TokenId) -> Result<bool, MatchError> {
         self.inner.allows(token)
     }
 
     /// Keeps of some candidates, such as the likeliest tokens of a model, those that may come next: for a short list much
-    /// less work than a mask.
-    pub fn retain_allowed(&mut self, candidates: &mut Vec<TokenId>) {
-        candidates.retain(|token| self.inner.allows(*token));
+    /// less work than a mask. After an error all of them are still there.
+    pub fn retain_allowed(&mut self, candidates: &mut Vec<TokenId>) -> Result<(), MatchError> {
+        let allowed: Vec<bool> =
+            candidates.iter().map(|token| self.inner.allows(*token)).collect::<Result<_, _>>()?;
+        let mut allowed = allowed.into_iter();
+        candidates.retain(|_| allowed.next().unwrap_or(false));
+        Ok(())
+    }
+
+    /// How many of some tokens, from the first on, could be taken one after the other. Nothing has changed, and nothing is counted.
+    pub fn validate(&mut self, tokens: &[TokenId]) -> Result<usize, MatchError> {
+        let mut taken = 0;
+        let mut result = Ok(());
+        for token in tokens {
+            match self.inner.accept(*token) {
+                Ok(()) => taken += 1,
+                Err(error) => {
+                    result = if error.is_undecided() { Err(error) } else { Ok(()) };
+                    break;
+                }
+            }
+        }
+        self.inner.rollback(taken)?;
+        result.map(|()| taken)
     }
 
     /// What the backend gave, for what only it can do; see [`Matching::as_engine`]. What is done there is not counted.
@@ -225,7 +246,7 @@ impl Matching for Matcher {
         self.status()
     }
 
-    fn allows(&mut self, token: TokenId) -> bool {
+    fn allows(&mut self, token: TokenId) -> Result<bool, MatchError> {
         self.allows(token)
     }
 

@@ -4,18 +4,21 @@ use std::{
     any::Any,
     cell::RefCell,
     rc::Rc,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use maskwright::StopStream;
+use maskwright::{Stop, StopStream};
 use maskwright_vocab::{TokenId, Vocabulary};
 
-use super::{Event, Failure, Reason, Sink, Usage, What, Written};
-use crate::{
-    guide::{Guide, GuideError},
-    model::SequenceId,
-    sampler::Sampler,
+use super::{
+    Event, Failure, Reason, Sink, Usage, What, Written,
+    masks::{End, Order, Taken},
 };
+use crate::{guide::Guide, model::SequenceId, sampler::Sampler};
+
+/// So many of the last tokens are shown to a guide that looks for forced ones.
+const BEFORE: usize = 64;
 
 /// What the answers to one request share.
 pub(super) struct Shared {
@@ -23,7 +26,7 @@ pub(super) struct Shared {
     pub(super) prompt: usize,
     pub(super) max_tokens: usize,
     /// Tokens that end the answer.
-    pub(super) stop_tokens: Vec<TokenId>,
+    pub(super) stop_tokens: Arc<[TokenId]>,
     pub(super) since: Instant,
     pub(super) started: Instant,
     pub(super) reused: usize,
@@ -31,6 +34,8 @@ pub(super) struct Shared {
 
 /// One answer.
 pub(super) struct Answer {
+    /// A number that no other answer has.
+    pub(super) id: u64,
     pub(super) shared: Rc<Shared>,
     pub(super) number: usize,
     pub(super) sequence: SequenceId,
@@ -39,9 +44,17 @@ pub(super) struct Answer {
     /// How many of them the model has read.
     pub(super) fed: usize,
     pub(super) sampler: Sampler,
+    /// What the answer must look like. While something is done with the guide, it is elsewhere.
     pub(super) guide: Option<Box<dyn Guide>>,
+    pub(super) place: Place,
+    pub(super) pace: Pace,
+    pub(super) leash: Leash,
     /// The mask for the next token, if there is a guide.
     pub(super) words: Vec<u32>,
+    /// What the model thinks of the next token, while the mask is not there.
+    pub(super) held: Option<Vec<f32>>,
+    /// A token that was chosen, until the guide has taken it.
+    pub(super) chosen: Option<Written>,
     pub(super) text: StopStream,
     /// Other answers to the same prompt, which begin when it has been read.
     pub(super) others: Vec<(Sampler, StopStream)>,
@@ -56,10 +69,62 @@ pub(super) struct Answer {
 /// What a token does to an answer, besides making it longer.
 pub(super) type Outcome = Result<Option<Reason>, Failure>;
 
+/// What comes behind a choice.
+pub(super) enum Next {
+    /// The model is asked for more.
+    On,
+    /// The guide is.
+    Ask(Order),
+    /// Nothing.
+    Ended(Reason),
+}
+
+/// Where the guide of an answer is, and since when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Here, or there is none.
+    Home,
+    /// It takes tokens.
+    Taking(Instant),
+    /// It fills the mask.
+    Filling(Instant),
+}
+
+/// Whether others waited in vain for the guide of an answer the last time. Then they do not wait again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pace {
+    pub(super) takes_long: bool,
+    pub(super) fills_long: bool,
+}
+
+/// Whoever drops it ends all work on an answer.
+#[derive(Debug, Default)]
+pub(super) struct Leash(Arc<Stop>);
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        self.0.ask();
+    }
+}
+
 impl Answer {
     /// Whether the prompt is not yet read.
     pub(super) fn is_reading(&self) -> bool {
         self.fed < self.shared.prompt
+    }
+
+    /// How many of its tokens the model can be given now. The last one of a prompt waits for what is forced behind it.
+    pub(super) fn ready(&self) -> usize {
+        self.tokens.len() - usize::from(matches!(self.place, Place::Taking(_)))
+    }
+
+    /// Until when others wait for its guide: for a while, unless it is known to be slow.
+    pub(super) fn awaited(&self, patience: Duration) -> Option<Instant> {
+        match self.place {
+            Place::Taking(since) if !self.pace.takes_long => Some(since + patience),
+            Place::Filling(since) if !self.pace.fills_long => Some(since + patience),
+            _ => None,
+        }
     }
 
     /// How many places of a batch it takes, or will take.
@@ -71,48 +136,81 @@ impl Answer {
         self.shared.sink.borrow().is_closed()
     }
 
-    /// Chooses the next token, takes what is forced behind it, and tells what came of it.
-    pub(super) fn advance(&mut self, logits: &mut [f32], context: &Context<'_>) -> Outcome {
+    /// Chooses the next token. An answer without a guide grows by it; a guide is asked first.
+    pub(super) fn choose(&mut self, logits: &mut [f32], context: &Context<'_>) -> Result<Next, Failure> {
         self.first.get_or_insert_with(Instant::now);
         let mask = self.guide.is_some().then_some(&self.words[..]);
         let choice = self.sampler.choose(logits, mask).map_err(|_| Failure::NoToken)?;
-        let mut more = More::default();
         let chosen = Written {
             token: choice.token,
             is_forced: false,
             logprobs: choice.logprobs,
             mask: self.last_mask.take(),
         };
-        let mut outcome = self.grow(chosen, context, &mut more);
-        if outcome == Ok(None) {
-            outcome = self.jump(context, &mut more);
+        if self.shared.stop_tokens.contains(&chosen.token) {
+            return Ok(Next::Ended(Reason::Stop));
         }
-        self.tell(more);
-        outcome
-    }
-
-    /// Takes what is forced before the model is asked for anything.
-    pub(super) fn start(&mut self, context: &Context<'_>) -> Outcome {
+        if let Some(guide) = self.guide.take() {
+            let token = chosen.token;
+            self.chosen = Some(chosen);
+            return Ok(Next::Ask(self.order(guide, Some(token), context)));
+        }
         let mut more = More::default();
-        let outcome = self.jump(context, &mut more);
+        let outcome = self.grow(chosen, false, context, &mut more);
         self.tell(more);
-        outcome
+        Ok(outcome.map_or(Next::On, Next::Ended))
     }
 
-    /// Takes what is forced.
-    fn jump(&mut self, context: &Context<'_>, more: &mut More) -> Outcome {
-        if !context.jump_forward {
-            return Ok(None);
-        }
-        let forced = self.guide.as_mut().map(|guide| guide.forced(&self.tokens)).unwrap_or_default();
-        for token in forced {
-            let written = Written { token, is_forced: true, logprobs: None, mask: None };
-            let outcome = self.grow(written, context, more);
-            if outcome != Ok(None) {
-                return outcome;
+    /// What is to be done before the model is asked for anything: take what is forced, fill the mask.
+    pub(super) fn start(&mut self, context: &Context<'_>) -> Option<Order> {
+        let guide = self.guide.take()?;
+        Some(self.order(guide, None, context))
+    }
+
+    fn order(&mut self, guide: Box<dyn Guide>, token: Option<TokenId>, context: &Context<'_>) -> Order {
+        // Several answers part at the first token that is chosen, so what is forced comes behind it.
+        let jumps = context.jump_forward && self.others.is_empty();
+        let before = &self.tokens[self.tokens.len().saturating_sub(BEFORE)..];
+        let left = (self.shared.max_tokens.saturating_sub(self.written()))
+            .min(context.length.saturating_sub(self.tokens.len()));
+        let order = Order {
+            answer: self.id,
+            guide,
+            words: std::mem::take(&mut self.words),
+            token,
+            before: jumps.then(|| before.to_vec()),
+            ends: self.shared.stop_tokens.clone(),
+            left,
+            stop: self.leash.0.clone(),
+            pace: self.pace,
+        };
+        let now = Instant::now();
+        self.place = if order.takes() { Place::Taking(now) } else { Place::Filling(now) };
+        order
+    }
+
+    /// Grows by what the guide has taken.
+    pub(super) fn taken(&mut self, taken: Taken, context: &Context<'_>) -> Outcome {
+        self.place = Place::Filling(Instant::now());
+        let mut more = More::default();
+        let chosen = self.chosen.take().filter(|_| taken.chosen);
+        let forced = |token| Written { token, is_forced: true, logprobs: None, mask: None };
+        let all: Vec<Written> = chosen.into_iter().chain(taken.forced.into_iter().map(forced)).collect();
+        let last = all.len();
+        let mut ended = None;
+        for (number, written) in (1..).zip(all) {
+            let is_finished = number == last && taken.end == Ok(End::Finished);
+            ended = self.grow(written, is_finished, context, &mut more);
+            if ended.is_some() {
+                break;
             }
         }
-        Ok(None)
+        self.tell(more);
+        match (ended, taken.end) {
+            (Some(reason), _) => Ok(Some(reason)),
+            (None, Err(failure)) => Err(failure),
+            (None, Ok(_)) => Ok(None),
+        }
     }
 
     fn tell(&self, more: More) {
@@ -121,25 +219,28 @@ impl Answer {
         }
     }
 
-    /// Adds one token.
-    fn grow(&mut self, written: Written, context: &Context<'_>, more: &mut More) -> Outcome {
+    /// Adds one token. Returns why the answer ends with it, if it does.
+    fn grow(
+        &mut self,
+        written: Written,
+        is_finished: bool,
+        context: &Context<'_>,
+        more: &mut More,
+    ) -> Option<Reason> {
         let token = written.token;
         if self.shared.stop_tokens.contains(&token) {
-            return Ok(Some(Reason::Stop));
-        }
-        if let Some(guide) = &mut self.guide {
-            guide.accept(token).map_err(|error: GuideError| Failure::Guide(error.to_string()))?;
+            return Some(Reason::Stop);
         }
         self.tokens.push(token);
         self.sampler.accept(token);
         self.forced += usize::from(written.is_forced);
         more.tokens.push(written);
         more.text += &self.text.push(context.vocabulary.bytes(token));
-        if self.text.stopped().is_some() || self.guide.as_mut().is_some_and(|guide| guide.is_finished()) {
-            return Ok(Some(Reason::Stop));
+        if self.text.stopped().is_some() || is_finished {
+            return Some(Reason::Stop);
         }
         let is_full = self.written() >= self.shared.max_tokens || self.tokens.len() >= context.length;
-        Ok(is_full.then_some(Reason::Length))
+        is_full.then_some(Reason::Length)
     }
 
     /// Tokens of the answer.

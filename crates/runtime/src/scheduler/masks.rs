@@ -1,99 +1,365 @@
-//! A thread that fills masks while the model computes.
+//! Threads on which constraints are worked on while the model computes.
 //!
-//! Guides travel to it and back, so nothing is shared and nothing is locked. A guide that panics is not seen again.
+//! ```text
+//!  scheduler ── order: guide, token ──▶ line ──▶ a thread: accept, find what is forced ──▶ line ──▶ a thread: fill the mask
+//!      ▲                                                              │                                          │
+//!      └───────────────────── news: taken ◀───────────────────────────┘                                          │
+//!      └───────────────────── news: filled, with the guide ◀─────────────────────────────────────────────────────┘
+//! ```
+//! Guides travel to a thread and back, so nothing is shared. The model waits for tokens to be taken and not for masks, so these come later in the line. One thread is enough as long as the work is short. A thread that is at one order for longer than [`LOST`] is
+//! lost to the others: while somebody waits in the line, another thread steps in. Orders that are known to be slow come last, and only
+//! few of them are worked on at a time, so that they do not take all processors from the model.
+//!
+//! Each order has a [stop token](Stop), which ends the work early. A guide that panics is not seen again.
 
 use std::{
+    collections::VecDeque,
+    num::NonZero,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::mpsc,
-    thread::JoinHandle,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc},
+    thread::{JoinHandle, available_parallelism},
     time::{Duration, Instant},
 };
 
-use super::{Failure, answer::panic_message};
-use crate::guide::Guide;
+use maskwright::{Stop, obeying};
+use maskwright_vocab::TokenId;
 
-/// A mask to be filled.
+use super::{
+    Failure,
+    answer::{Pace, panic_message},
+};
+use crate::guide::{Guide, GuideError};
+
+/// A thread that is at an order for longer is lost to the others.
+const LOST: Duration = Duration::from_millis(2);
+
+/// Something to be done with a guide: take a token, take what is forced behind it, fill the mask.
 pub(super) struct Order {
     /// Whose it is.
-    pub(super) answer: usize,
+    pub(super) answer: u64,
     pub(super) guide: Box<dyn Guide>,
     pub(super) words: Vec<u32>,
+    /// The token that was chosen.
+    pub(super) token: Option<TokenId>,
+    /// The last tokens before it, if forced tokens are wanted.
+    pub(super) before: Option<Vec<TokenId>>,
+    /// Tokens that end the answer; the guide is not told.
+    pub(super) ends: Arc<[TokenId]>,
+    /// How many tokens the answer may still grow by.
+    pub(super) left: usize,
+    pub(super) stop: Arc<Stop>,
+    pub(super) pace: Pace,
 }
 
-/// A mask that was filled, or why not.
-pub(super) struct Filled {
-    pub(super) answer: usize,
+impl Order {
+    /// Whether tokens are taken, so that there will be news about them.
+    pub(super) fn takes(&self) -> bool {
+        self.token.is_some() || self.before.is_some()
+    }
+
+    /// Whether what is to be done took long the last time.
+    fn is_slow(&self) -> bool {
+        if self.takes() { self.pace.takes_long } else { self.pace.fills_long }
+    }
+
+    /// Its place in the line.
+    fn rank(&self) -> u8 {
+        if self.is_slow() { 2 } else { u8::from(!self.takes()) }
+    }
+}
+
+/// What came of an order, or of its first half.
+pub(super) struct News {
+    pub(super) answer: u64,
+    /// How long it took.
     pub(super) time: Duration,
-    pub(super) result: Result<(Box<dyn Guide>, Vec<u32>), Failure>,
+    pub(super) what: Work,
 }
 
-/// The thread.
+/// What was done.
+pub(super) enum Work {
+    /// Tokens were taken.
+    Taken(Taken),
+    /// The mask was filled, or why not. Nothing more comes of the order.
+    Filled(Result<(Box<dyn Guide>, Vec<u32>), Failure>),
+}
+
+/// The tokens that were taken.
+pub(super) struct Taken {
+    /// Whether the chosen one was.
+    pub(super) chosen: bool,
+    /// What was forced behind it. The last one may be a token that ends the answer.
+    pub(super) forced: Vec<TokenId>,
+    /// Whether more can follow, or why nothing will. Unless it is [`End::Open`], nothing more comes of the order.
+    pub(super) end: Result<End, Failure>,
+}
+
+/// Whether something follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// The mask will say what.
+    Open,
+    /// The constraint allows nothing more.
+    Finished,
+    /// The answer has all the tokens that it may have, or one that ends it.
+    Full,
+}
+
+/// The threads.
 pub(super) struct Masks {
-    orders: Option<mpsc::Sender<Order>>,
-    filled: mpsc::Receiver<Filled>,
-    thread: Option<JoinHandle<()>>,
-    /// How many are on their way.
-    open: Vec<usize>,
+    shared: Arc<Shared>,
+    outbox: mpsc::Sender<News>,
+    news: mpsc::Receiver<News>,
+    threads: Vec<JoinHandle<()>>,
+    most: usize,
+}
+
+struct Shared {
+    line: Mutex<Line>,
+    bell: Condvar,
+    /// How many slow orders are worked on at a time.
+    slow: usize,
+}
+
+#[derive(Default)]
+struct Line {
+    orders: VecDeque<Order>,
+    /// When each thread that works began, and whether the order is known to be slow.
+    running: Vec<(u64, Instant, bool)>,
+    threads: usize,
+    is_closed: bool,
+}
+
+impl Line {
+    /// Threads that are not lost to others.
+    fn quick(&self) -> usize {
+        self.threads - self.running.iter().filter(|(_, since, _)| since.elapsed() >= LOST).count()
+    }
+
+    fn put(&mut self, order: Order) {
+        let at = self.orders.iter().position(|other| other.rank() > order.rank());
+        self.orders.insert(at.unwrap_or(self.orders.len()), order);
+    }
+
+    /// The next order: quick ones first, slow ones if not too many of them are worked on.
+    fn take(&mut self, slow: usize) -> Option<Order> {
+        if self.orders.front()?.is_slow() && self.slow() >= slow {
+            return None;
+        }
+        let order = self.orders.pop_front()?;
+        self.running.push((order.answer, Instant::now(), order.is_slow()));
+        Some(order)
+    }
+
+    /// Whether an order could be taken up, and all threads are lost.
+    fn is_stuck(&self, slow: usize) -> bool {
+        let is_free = self.slow() < slow;
+        self.quick() == 0 && self.orders.front().is_some_and(|order| !order.is_slow() || is_free)
+    }
+
+    /// Slow orders that are worked on.
+    fn slow(&self) -> usize {
+        self.running.iter().filter(|(_, _, is_slow)| *is_slow).count()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        // The lock is held for short work on plain data only.
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next order; `None` if the thread is to end, because there is nothing to do for so many.
+    fn next(&self) -> Option<Order> {
+        let mut line = self.lock();
+        loop {
+            if line.is_closed {
+                return None;
+            }
+            if let Some(order) = line.take(self.slow) {
+                return Some(order);
+            }
+            if line.quick() > 1 {
+                line.threads -= 1;
+                return None;
+            }
+            line = self.bell.wait(line).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Something was done for an answer, and this is left to be done.
+    fn done(&self, answer: u64, rest: Option<Order>) {
+        let mut line = self.lock();
+        if let Some(at) = line.running.iter().position(|(running, ..)| *running == answer) {
+            line.running.swap_remove(at);
+        }
+        if let Some(order) = rest {
+            line.put(order);
+        }
+    }
 }
 
 impl Masks {
-    pub(super) fn start() -> Self {
-        let (orders, inbox) = mpsc::channel::<Order>();
-        let (outbox, filled) = mpsc::channel();
+    /// Threads for at most so many answers at a time, and one for somebody who is about to leave. They start when they are needed.
+    pub(super) fn new(answers: usize) -> Self {
+        let (outbox, news) = mpsc::channel();
+        let processors = available_parallelism().map_or(1, NonZero::get);
+        let shared = Shared { line: Mutex::default(), bell: Condvar::new(), slow: (processors / 4).max(1) };
+        Self { shared: Arc::new(shared), outbox, news, threads: Vec::new(), most: answers + 1 }
+    }
+
+    /// Hands over an order.
+    ///
+    /// # Errors
+    ///
+    /// If there is no thread for it.
+    pub(super) fn begin(&mut self, order: Order) -> Result<(), Failure> {
+        let mut line = self.shared.lock();
+        line.put(order);
+        drop(line);
+        self.shared.bell.notify_one();
+        self.watch();
+        if self.shared.lock().threads > 0 {
+            return Ok(());
+        }
+        self.shared.lock().orders.clear();
+        Err(Failure::Internal("there is no thread to work on constraints".into()))
+    }
+
+    /// Lets another thread step in if those there are are lost, and somebody waits.
+    pub(super) fn watch(&mut self) {
+        let mut line = self.shared.lock();
+        if !line.is_stuck(self.shared.slow) || line.threads >= self.most {
+            return;
+        }
+        self.threads.retain(|thread| !thread.is_finished());
+        let (shared, outbox) = (self.shared.clone(), self.outbox.clone());
         let run = move || {
-            for order in inbox {
-                if outbox.send(fill(order)).is_err() {
-                    break;
-                }
+            while let Some(order) = shared.next() {
+                let answer = order.answer;
+                let rest = work(order, &outbox);
+                shared.done(answer, rest);
             }
         };
-        let thread = std::thread::Builder::new().name("masks".into()).spawn(run);
-        Self { orders: Some(orders), filled, thread: thread.ok(), open: Vec::new() }
-    }
-
-    /// Hands over a mask to be filled.
-    pub(super) fn begin(&mut self, order: Order) {
-        self.open.push(order.answer);
-        if let Some(orders) = &self.orders {
-            // If the thread is gone, `collect` says so.
-            let _ = orders.send(order);
+        // If there is no thread to be had, those that wait go on waiting for the others.
+        if let Ok(thread) = std::thread::Builder::new().name("masks".into()).spawn(run) {
+            line.threads += 1;
+            drop(line);
+            self.threads.push(thread);
         }
     }
 
-    /// Waits for all masks that were begun.
-    pub(super) fn collect(&mut self) -> Vec<Filled> {
-        let mut all = Vec::with_capacity(self.open.len());
-        while all.len() < self.open.len() {
-            let Ok(filled) = self.filled.recv() else { break };
-            all.push(filled);
-        }
-        for answer in self.open.drain(..) {
-            if !all.iter().any(|filled| filled.answer == answer) {
-                let result = Err(Failure::Internal("there is no thread to fill masks".into()));
-                all.push(Filled { answer, time: Duration::ZERO, result });
+    /// News that are there.
+    pub(super) fn try_news(&self) -> Option<News> {
+        self.news.try_recv().ok()
+    }
+
+    /// The next news, within some time.
+    pub(super) fn wait(&mut self, time: Duration) -> Option<News> {
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if let Ok(news) = self.news.recv_timeout(left.min(LOST)) {
+                return Some(news);
             }
+            if left.is_zero() {
+                return None;
+            }
+            self.watch();
         }
-        all
     }
 }
 
 impl Drop for Masks {
+    /// Whoever has orders under way must have stopped them.
     fn drop(&mut self) {
-        self.orders = None;
-        if let Some(thread) = self.thread.take() {
+        let mut line = self.shared.lock();
+        line.is_closed = true;
+        line.orders.clear();
+        drop(line);
+        self.shared.bell.notify_all();
+        for thread in self.threads.drain(..) {
             // Guides that panic are caught; nothing else in the thread can.
             let _ = thread.join();
         }
     }
 }
 
-fn fill(order: Order) -> Filled {
-    let begin = Instant::now();
-    let Order { answer, mut guide, mut words } = order;
-    let work = move || {
-        guide.fill(&mut words).map(|()| (guide, words)).map_err(|error| Failure::Guide(error.to_string()))
+/// Does what comes next for an order. Returns what is left to be done.
+fn work(mut order: Order, news: &mpsc::Sender<News>) -> Option<Order> {
+    let (answer, stop, begin) = (order.answer, order.stop.clone(), Instant::now());
+    if stop.is_asked() {
+        return None;
+    }
+    // If nobody listens any more, the scheduler has ended.
+    let tell = |what: Work| drop(news.send(News { answer, time: begin.elapsed(), what }));
+    if order.takes() {
+        let mut taken = Taken { chosen: false, forced: Vec::new(), end: Ok(End::Open) };
+        taken.end = obeying(&stop, || caught(|| take(&mut order, &mut taken)));
+        let goes_on = taken.end == Ok(End::Open);
+        tell(Work::Taken(taken));
+        (order.token, order.before) = (None, None);
+        return goes_on.then_some(order);
+    }
+    let Order { mut guide, mut words, .. } = order;
+    let filled = obeying(&stop, || {
+        caught(|| {
+            guide.fill(&mut words)?;
+            obeyed(&stop)?;
+            Ok((guide, words))
+        })
+    });
+    tell(Work::Filled(filled));
+    None
+}
+
+/// Takes the chosen token and what is forced behind it.
+fn take(order: &mut Order, taken: &mut Taken) -> Result<End, GuideError> {
+    let Order { guide, before, stop, .. } = order;
+    let mut left = order.left;
+    if let Some(token) = order.token {
+        guide.accept(token)?;
+        let is_finished = guide.is_finished()?;
+        obeyed(stop)?;
+        taken.chosen = true;
+        left = left.saturating_sub(1);
+        if is_finished {
+            return Ok(End::Finished);
+        }
+        if let Some(before) = before {
+            before.push(token);
+        }
+    }
+    let forced = match before {
+        Some(before) if left > 0 => guide.forced(before)?,
+        _ => Vec::new(),
     };
-    let result = catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|panic| Err(Failure::Internal(panic_message(panic.as_ref()))));
-    Filled { answer, time: begin.elapsed(), result }
+    // What a search has found that was told to stop is not certain.
+    obeyed(stop)?;
+    for token in forced.into_iter().take(left) {
+        left -= 1;
+        if order.ends.contains(&token) {
+            taken.forced.push(token);
+            return Ok(End::Full);
+        }
+        guide.accept(token)?;
+        let is_finished = guide.is_finished()?;
+        obeyed(stop)?;
+        taken.forced.push(token);
+        if is_finished {
+            return Ok(End::Finished);
+        }
+    }
+    Ok(if left == 0 { End::Full } else { End::Open })
+}
+
+/// What was done while it was told to stop counts for nothing.
+fn obeyed(stop: &Stop) -> Result<(), GuideError> {
+    if stop.is_asked() { Err(GuideError::Stopped) } else { Ok(()) }
+}
+
+fn caught<T>(work: impl FnOnce() -> Result<T, GuideError>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|panic| Failure::Internal(panic_message(panic.as_ref())))?
+        .map_err(Failure::from)
 }

@@ -12,12 +12,14 @@
 //! * **Feeding.** An answer has tokens that the model has not read: a prompt, the token chosen last, forced tokens behind it. All of
 //!   them are one thing here, so a prompt is a long feed, and jump-forward is a feed of several. Long prompts are cut, so that
 //!   others go on meanwhile.
-//! * **Masks.** The mask for the next token depends on the last one and not on the model. So it is filled by a second thread while the
+//! * **Masks.** The mask for the next token depends on the last one and not on the model. So it is filled on [another thread](masks) while the
 //!   model reads that last token, and costs an answer nothing as long as it is the faster of the two.
+//! * **Slow constraints.** A constraint may need long for a mask or a token, up to its [limit](maskwright::Limits::mask_steps). In each step the others wait for it for 20 ms at the
+//!   most, and not at all if it was late the last time. Then they go on without it, and it joins them again when it is ready.
 //! * **Beginnings.** A prompt that begins like a text which the model has read – a running one, or one of the last that
 //!   ended – starts from a fork of it ([`prefix`]). Several answers to one prompt read it once.
-//! * **Leaving.** Whoever drops the receiving end has left by the next step. What goes wrong in one request – a constraint
-//!   that gives up, a panic in a guide – ends that request alone.
+//! * **Leaving.** Whoever drops the receiving end has left by the next step, and what was being done with its constraint ends by its [stop token](maskwright::Stop). What goes
+//!   wrong in one request – a constraint that gives up or meets a limit, a panic in a guide – ends that request alone.
 //!
 //! ```no_run
 //! use maskwright_runtime::{Loaded, Request, What, model::LoadOptions, scheduler::Options};
@@ -138,6 +140,7 @@ pub struct Scheduler {
 struct Shared {
     waiting: AtomicUsize,
     is_stopped: AtomicBool,
+    is_hurried: AtomicBool,
     statistics: Mutex<Statistics>,
 }
 
@@ -204,6 +207,12 @@ impl Scheduler {
             *self.shared.statistics.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         statistics.waiting = self.shared.waiting.load(Ordering::Relaxed);
         statistics
+    }
+
+    /// From now on answers whose constraint is late are not waited for, and end with [`Failure::Stopped`]. All others go on. This is for
+    /// a server that is about to end.
+    pub fn hurry(&self) {
+        self.shared.is_hurried.store(true, Ordering::Relaxed);
     }
 
     /// Takes no more requests, and waits until those that were taken are answered.

@@ -13,7 +13,7 @@ use std::{
 use maskwright_vocab::TokenId;
 
 use crate::{
-    guide::Guide,
+    guide::{Guide, GuideError},
     sampler::{Logprobs, Sampling},
 };
 
@@ -146,6 +146,8 @@ pub struct Usage {
 pub enum Failure {
     /// The constraint gave up.
     Guide(String),
+    /// The constraint met a limit. The sentence names it, the place, and what to change.
+    Limit(String),
     /// No token is possible.
     NoToken,
     /// The model refused.
@@ -159,7 +161,7 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Guide(reason) => f.write_str(reason),
+            Self::Guide(reason) | Self::Limit(reason) => f.write_str(reason),
             Self::NoToken => crate::sampler::NoToken.fmt(f),
             Self::Model(reason) => write!(f, "the model cannot go on: {reason}"),
             Self::Internal(reason) => write!(f, "internal error, please report it: {reason}"),
@@ -169,6 +171,16 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+impl From<GuideError> for Failure {
+    fn from(error: GuideError) -> Self {
+        match error {
+            GuideError::Stopped => Self::Stopped,
+            GuideError::Limit(_) => Self::Limit(error.to_string()),
+            GuideError::Failed(_) => Self::Guide(error.to_string()),
+        }
+    }
+}
 
 /// Why a request was not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]

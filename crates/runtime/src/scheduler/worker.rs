@@ -1,4 +1,8 @@
 //! The thread that owns the model: admit, feed, choose, again and again.
+//!
+//! Whatever is done with a guide is done elsewhere ([`masks`](super::masks)), and the others wait for it only for a while. An answer whose guide is late is left
+//! out: it is not fed while tokens are being taken, and if the model has read all of it before the mask is there, the logits are held. When
+//! the guide is back it goes on as if nothing had happened, so what is written does not depend on how long anything took.
 
 use std::{
     cell::RefCell,
@@ -13,8 +17,8 @@ use maskwright_vocab::Vocabulary;
 
 use super::{
     Event, Failure, Job, Options, Shared, Statistics, What,
-    answer::{self, Answer, Context, Outcome, panic_message},
-    masks::{Masks, Order},
+    answer::{self, Answer, Context, Leash, Next, Outcome, Pace, Place, panic_message},
+    masks::{Masks, News, Work},
     prefix::{Kept, common},
 };
 use crate::{
@@ -32,6 +36,8 @@ pub(super) struct Worker {
     is_open: bool,
     queue: VecDeque<Job>,
     answers: Vec<Answer>,
+    /// The number of the next answer.
+    next: u64,
     kept: Kept,
     masks: Masks,
     logits: Logits,
@@ -42,7 +48,14 @@ pub(super) struct Worker {
 struct Part {
     answer: usize,
     end: usize,
+    /// Whether it is all that there is, so that a token is chosen behind it.
+    is_last: bool,
 }
+
+/// In each step the others wait so long for tokens to be taken, and again for masks to be filled: 20 ms together.
+const PATIENCE: Duration = Duration::from_millis(10);
+/// If all guides are late, it is so long until somebody who came or left is noticed.
+const GLANCE: Duration = Duration::from_millis(2);
 
 /// Why a step was not computed.
 struct Unfed {
@@ -63,13 +76,14 @@ impl Worker {
             model,
             vocabulary,
             kept: Kept::new(options.kept_texts, options.kept_tokens),
+            masks: Masks::new(options.max_batch),
             options,
             shared,
             jobs,
             is_open: true,
             queue: VecDeque::new(),
             answers: Vec::new(),
-            masks: Masks::start(),
+            next: 0,
             logits: Logits::new(),
             statistics: Statistics::default(),
         }
@@ -78,6 +92,7 @@ impl Worker {
     pub(super) fn run(mut self) {
         while self.receive() {
             self.drop_gone();
+            self.drop_late();
             self.admit();
             self.step();
             self.publish();
@@ -86,6 +101,8 @@ impl Worker {
         for answer in &self.answers {
             answer.shared.sink.borrow_mut().send(stopped(answer.number));
         }
+        // This ends what is done with their guides.
+        self.answers.clear();
         for mut job in self.queue.drain(..).chain(self.jobs.try_iter()) {
             self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
             job.sink.send(stopped(0));
@@ -120,7 +137,20 @@ impl Worker {
         }
     }
 
-    /// Takes an answer out; its text is kept for others.
+    /// If the server is about to end, answers whose guides are late are not waited for.
+    fn drop_late(&mut self) {
+        if !self.shared.is_hurried.load(Ordering::Relaxed) {
+            return;
+        }
+        let is_late = |answer: &Answer| match answer.place {
+            Place::Home => false,
+            Place::Taking(since) | Place::Filling(since) => since.elapsed() > PATIENCE,
+        };
+        let late = (0..self.answers.len()).filter(|index| is_late(&self.answers[*index]));
+        self.end(late.map(|index| (index, Err(Failure::Stopped))).collect());
+    }
+
+    /// Takes an answer out; its text is kept for others. What is done with its guide ends.
     fn leave(&mut self, index: usize) {
         let mut answer = self.answers.remove(index);
         answer.tokens.truncate(answer.fed);
@@ -160,17 +190,19 @@ impl Worker {
         let (sampler, text) = others.remove(0);
         let mut stop_tokens = request.stop_tokens;
         stop_tokens.extend_from_slice(self.vocabulary.eos());
+        let id = self.number();
         let shared = answer::Shared {
             sink: RefCell::new(sink),
             prompt: request.prompt.len(),
             max_tokens: request.max_tokens.unwrap_or(usize::MAX),
-            stop_tokens,
+            stop_tokens: stop_tokens.into(),
             since,
             started: Instant::now(),
             reused,
         };
         self.statistics.reused_tokens += reused as u64;
         let answer = Answer {
+            id,
             shared: Rc::new(shared),
             number: 0,
             sequence,
@@ -179,6 +211,11 @@ impl Worker {
             sampler,
             words: vec![0; if request.guide.is_some() { self.model.width().div_ceil(32) } else { 0 }],
             guide: request.guide,
+            place: Place::Home,
+            pace: Pace::default(),
+            leash: Leash::default(),
+            held: None,
+            chosen: None,
             text,
             others,
             first: None,
@@ -188,14 +225,18 @@ impl Worker {
             masks: 0,
         };
         self.answers.push(answer);
-        // Several answers part at the first token that is chosen, so what is forced comes behind it.
-        if self.answers.last().is_some_and(|answer| answer.others.is_empty()) {
-            let index = self.answers.len() - 1;
-            let outcome = self.advance(index, Answer::start);
-            if outcome != Ok(None) {
-                self.end(vec![(index, outcome)]);
-            }
+        let index = self.answers.len() - 1;
+        if let Some(order) = self.ask(index, Answer::start).ok().flatten()
+            && let Err(failure) = self.masks.begin(order)
+        {
+            self.end(vec![(index, Err(failure))]);
         }
+    }
+
+    /// A number for an answer.
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
     }
 
     /// A sequence for a prompt, and how much of it the sequence has read already: all but the last token at most, because
@@ -219,20 +260,28 @@ impl Worker {
 
     /// One step of the model, and what follows from it.
     fn step(&mut self) {
+        let mut ends = Vec::new();
+        self.go_on(&mut ends);
+        self.wait(|answer| matches!(answer.place, Place::Taking(_)), &mut ends);
+        self.end(ends);
         let parts = self.plan();
+        let mut ends = Vec::new();
         if parts.is_empty() {
+            if !self.answers.is_empty()
+                && let Some(news) = self.masks.wait(GLANCE)
+            {
+                self.hear(news, &mut ends);
+                self.end(ends);
+            }
             return;
-        }
-        for part in &parts {
-            self.begin_mask(part);
         }
         let begin = Instant::now();
         let result = self.feed(&parts);
         self.statistics.model += begin.elapsed();
         self.statistics.steps += 1;
-        let begin = Instant::now();
-        let mut ends = self.collect_masks();
-        self.statistics.mask_wait += begin.elapsed();
+        let is_chosen =
+            |answer: &Answer| matches!(answer.place, Place::Filling(_)) && answer.fed == answer.tokens.len();
+        self.wait(is_chosen, &mut ends);
         let begin = Instant::now();
         match result {
             Ok(()) => self.choose(&parts, &mut ends),
@@ -240,9 +289,7 @@ impl Worker {
                 // Without the one that came last, the others may have room: they try again.
                 let failed = if is_shortage { &parts[parts.len() - 1..] } else { &parts[..] };
                 for part in failed {
-                    if !is_ending(&ends, part.answer) {
-                        ends.push((part.answer, Err(failure.clone())));
-                    }
+                    note(&mut ends, part.answer, Err(failure.clone()));
                 }
             }
         }
@@ -256,44 +303,78 @@ impl Worker {
         let mut left = if is_writing { self.options.prefill_beside } else { self.options.prefill }.max(1);
         let mut parts = Vec::new();
         for (index, answer) in self.answers.iter().enumerate() {
-            let mut count = answer.tokens.len() - answer.fed;
+            let mut count = answer.ready().saturating_sub(answer.fed);
             if answer.is_reading() {
                 count = count.min(left);
                 left -= count;
             }
             if count > 0 {
-                parts.push(Part { answer: index, end: answer.fed + count });
+                let end = answer.fed + count;
+                parts.push(Part { answer: index, end, is_last: end == answer.tokens.len() });
             }
         }
         parts
     }
 
-    /// The mask for the token behind what is fed, if a token will be chosen there.
-    fn begin_mask(&mut self, part: &Part) {
-        let answer = &mut self.answers[part.answer];
-        if part.end == answer.tokens.len()
-            && let Some(guide) = answer.guide.take()
-        {
-            let words = std::mem::take(&mut answer.words);
-            self.masks.begin(Order { answer: part.answer, guide, words });
+    /// Takes in what guides have done, and chooses for those whose masks were late.
+    fn go_on(&mut self, ends: &mut Vec<(usize, Outcome)>) {
+        while let Some(news) = self.masks.try_news() {
+            self.hear(news, ends);
+        }
+        for index in 0..self.answers.len() {
+            let answer = &mut self.answers[index];
+            if answer.place == Place::Home
+                && !is_ending(ends, index)
+                && let Some(mut logits) = answer.held.take()
+            {
+                self.pick(index, &mut logits, ends);
+            }
         }
     }
 
-    /// Puts guides and masks back where they belong; tells whose are lost.
-    fn collect_masks(&mut self) -> Vec<(usize, Outcome)> {
-        let mut failed = Vec::new();
-        for filled in self.masks.collect() {
-            let answer = &mut self.answers[filled.answer];
-            answer.mask += filled.time;
-            answer.last_mask = Some(filled.time);
-            answer.masks += 1;
-            self.statistics.mask += filled.time;
-            match filled.result {
-                Ok((guide, words)) => (answer.guide, answer.words) = (Some(guide), words),
-                Err(failure) => failed.push((filled.answer, Err(failure))),
+    /// Waits for guides, but not for long.
+    fn wait(&mut self, is_meant: impl Fn(&Answer) -> bool, ends: &mut Vec<(usize, Outcome)>) {
+        let begin = Instant::now();
+        loop {
+            while let Some(news) = self.masks.try_news() {
+                self.hear(news, ends);
+            }
+            let waited = self.answers.iter().enumerate();
+            let waited = waited.filter(|(index, answer)| is_meant(answer) && !is_ending(ends, *index));
+            let until = waited.filter_map(|(_, answer)| answer.awaited(PATIENCE)).max();
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let Some(left) = left.filter(|left| !left.is_zero()) else { break };
+            if let Some(news) = self.masks.wait(left) {
+                self.hear(news, ends);
             }
         }
-        failed
+        self.statistics.mask_wait += begin.elapsed();
+    }
+
+    /// Takes in what a guide has done. Those who have left are not told.
+    fn hear(&mut self, news: News, ends: &mut Vec<(usize, Outcome)>) {
+        let Some(index) = self.answers.iter().position(|answer| answer.id == news.answer) else { return };
+        let is_long = news.time > PATIENCE;
+        let outcome = match news.what {
+            Work::Taken(taken) => {
+                self.answers[index].pace.takes_long = is_long;
+                self.ask(index, |answer, context| answer.taken(taken, context)).and_then(|outcome| outcome)
+            }
+            Work::Filled(result) => {
+                let answer = &mut self.answers[index];
+                answer.pace.fills_long = is_long;
+                answer.place = Place::Home;
+                answer.mask += news.time;
+                answer.last_mask = Some(news.time);
+                answer.masks += 1;
+                self.statistics.mask += news.time;
+                result.map(|(guide, words)| {
+                    (answer.guide, answer.words) = (Some(guide), words);
+                    None
+                })
+            }
+        };
+        note(ends, index, outcome);
     }
 
     /// Feeds the model. Texts that are only kept make room if there is too little.
@@ -303,7 +384,7 @@ impl Worker {
             .iter()
             .map(|part| {
                 let answer = &answers[part.answer];
-                let wanted = if part.end == answer.tokens.len() { Wanted::Last } else { Wanted::None };
+                let wanted = if part.is_last { Wanted::Last } else { Wanted::None };
                 Feed { sequence: answer.sequence, tokens: &answer.tokens[answer.fed..part.end], wanted }
             })
             .collect();
@@ -326,40 +407,55 @@ impl Worker {
         Ok(())
     }
 
-    /// Chooses a token for each answer that has been fed all its tokens, and notes who has ended.
+    /// Chooses a token for each answer that has been fed all its tokens, and notes who has ended. Whose mask is late has to wait.
     fn choose(&mut self, parts: &[Part], ends: &mut Vec<(usize, Outcome)>) {
         let mut all = std::mem::replace(&mut self.logits, Logits::new());
-        let mut row = 0;
-        for part in parts {
-            if part.end < self.answers[part.answer].tokens.len() {
-                continue;
-            }
-            let this = row;
-            row += 1;
+        let wanted = parts.iter().filter(|part| part.is_last);
+        for (row, part) in wanted.enumerate() {
+            let Some(logits) = all.row_mut(row) else { continue };
             if is_ending(ends, part.answer) {
                 continue;
             }
-            let same = match self.branch(part.answer) {
-                Ok(same) => same,
-                Err(failure) => {
-                    ends.push((part.answer, Err(failure)));
-                    continue;
-                }
-            };
-            let Some(logits) = all.row_mut(this) else { continue };
-            for index in same {
-                let mut logits = logits.to_vec();
-                let outcome = self.advance(index, |answer, context| answer.advance(&mut logits, context));
-                ends.push((index, outcome));
+            let answer = &mut self.answers[part.answer];
+            if answer.place == Place::Home {
+                self.pick(part.answer, logits, ends);
+            } else {
+                answer.held = Some(logits.to_vec());
             }
-            let outcome = self.advance(part.answer, |answer, context| answer.advance(logits, context));
-            ends.push((part.answer, outcome));
         }
         self.logits = all;
     }
 
-    /// Lets an answer grow, and counts what it has grown by.
-    fn advance(&mut self, index: usize, grow: impl FnOnce(&mut Answer, &Context<'_>) -> Outcome) -> Outcome {
+    /// Chooses a token for an answer, and for the others to the same prompt if they begin here.
+    fn pick(&mut self, index: usize, logits: &mut [f32], ends: &mut Vec<(usize, Outcome)>) {
+        let same = match self.branch(index) {
+            Ok(same) => same,
+            Err(failure) => return note(ends, index, Err(failure)),
+        };
+        for index in same {
+            let mut logits = logits.to_vec();
+            let outcome = self.advance(index, &mut logits);
+            note(ends, index, outcome);
+        }
+        let outcome = self.advance(index, logits);
+        note(ends, index, outcome);
+    }
+
+    /// Lets an answer choose, and hands its guide over if it has one.
+    fn advance(&mut self, index: usize, logits: &mut [f32]) -> Outcome {
+        match self.ask(index, |answer, context| answer.choose(logits, context))?? {
+            Next::On => Ok(None),
+            Next::Ended(reason) => Ok(Some(reason)),
+            Next::Ask(order) => self.masks.begin(order).map(|()| None),
+        }
+    }
+
+    /// Does something with an answer, and counts what it has grown by.
+    fn ask<T>(
+        &mut self,
+        index: usize,
+        work: impl FnOnce(&mut Answer, &Context<'_>) -> T,
+    ) -> Result<T, Failure> {
         let context = Context {
             vocabulary: &self.vocabulary,
             length: self.model.context(),
@@ -367,11 +463,11 @@ impl Worker {
         };
         let answer = &mut self.answers[index];
         let (written, forced) = (answer.written(), answer.forced);
-        let outcome = catch_unwind(AssertUnwindSafe(|| grow(answer, &context)))
-            .unwrap_or_else(|panic| Err(Failure::Internal(panic_message(panic.as_ref()))));
+        let result = catch_unwind(AssertUnwindSafe(|| work(answer, &context)))
+            .map_err(|panic| Failure::Internal(panic_message(panic.as_ref())));
         self.statistics.answer_tokens += (answer.written() - written) as u64;
         self.statistics.forced_tokens += (answer.forced - forced) as u64;
-        outcome
+        result
     }
 
     /// The other answers to the same prompt begin here, with the same sequence, guide and mask.
@@ -387,12 +483,15 @@ impl Worker {
             guides.push(guide);
         }
         let sequences = self.fork(index, others.len())?;
+        let first = self.next + 1;
+        self.next += others.len() as u64;
         let origin = &self.answers[index];
         let mut branches = Vec::new();
         for (number, ((sampler, text), (guide, sequence))) in
             others.into_iter().zip(guides.into_iter().zip(sequences)).enumerate()
         {
             branches.push(Answer {
+                id: first + number as u64,
                 shared: origin.shared.clone(),
                 number: number + 1,
                 sequence,
@@ -400,6 +499,11 @@ impl Worker {
                 fed: origin.fed,
                 sampler,
                 guide,
+                place: Place::Home,
+                pace: origin.pace,
+                leash: Leash::default(),
+                held: None,
+                chosen: None,
                 words: origin.words.clone(),
                 text,
                 others: Vec::new(),
@@ -451,6 +555,13 @@ impl Worker {
         self.statistics.running = self.answers.len();
         self.statistics.cache_bytes = self.model.cache_bytes();
         *self.shared.statistics.lock().unwrap_or_else(PoisonError::into_inner) = self.statistics;
+    }
+}
+
+/// Notes that an answer ends, if it does and has not done so before.
+fn note(ends: &mut Vec<(usize, Outcome)>, answer: usize, outcome: Outcome) {
+    if outcome != Ok(None) && !is_ending(ends, answer) {
+        ends.push((answer, outcome));
     }
 }
 

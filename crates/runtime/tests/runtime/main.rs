@@ -15,5 +15,6 @@ mod llama_cpp;
 mod model;
 mod reference;
 mod scheduler;
+mod slow;
 mod smollm2;
 mod tiny;

@@ -304,7 +304,7 @@ impl Guide for Script {
         words.fill(0);
         assert_ne!(self.breaks, Break::FillPanics(self.at), "a guide that panics");
         if self.breaks == Break::FillFails(self.at) {
-            return Err(GuideError("a guide that fails".into()));
+            return Err(GuideError::Failed("a guide that fails".into()));
         }
         if self.breaks == Break::NoToken(self.at) {
             return Ok(());
@@ -317,22 +317,22 @@ impl Guide for Script {
     fn accept(&mut self, token: TokenId) -> Result<(), GuideError> {
         assert_ne!(self.breaks, Break::AcceptPanics(self.at), "a guide that panics");
         if self.breaks == Break::AcceptFails(self.at) || self.text.get(self.at) != Some(&token) {
-            return Err(GuideError("a guide that fails".into()));
+            return Err(GuideError::Failed("a guide that fails".into()));
         }
         self.at += 1;
         Ok(())
     }
 
-    fn is_finished(&mut self) -> bool {
-        self.at == self.text.len()
+    fn is_finished(&mut self) -> Result<bool, GuideError> {
+        Ok(self.at == self.text.len())
     }
 
     /// Up to the next vowel.
-    fn forced(&mut self, before: &[TokenId]) -> Vec<TokenId> {
+    fn forced(&mut self, before: &[TokenId]) -> Result<Vec<TokenId>, GuideError> {
         assert!(before.ends_with(&self.text[..self.at]));
         let rest = &self.text[self.at..];
         let count = rest.iter().take_while(|token| !b"aeiou".contains(&(token.0 as u8))).count();
-        if self.forces { rest[..count].to_vec() } else { Vec::new() }
+        Ok(if self.forces { rest[..count].to_vec() } else { Vec::new() })
     }
 
     fn fork(&self) -> Box<dyn Guide> {

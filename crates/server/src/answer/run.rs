@@ -41,6 +41,8 @@ pub(crate) struct Answers {
     /// How many there are.
     pub(crate) count: usize,
     pub(crate) compile: Compile,
+    /// The field with the constraint.
+    param: Option<String>,
 }
 
 /// How long a constraint took.
@@ -88,7 +90,8 @@ impl Order {
             let sink = Channel { sender: sender.clone(), first: number * answers };
             state.engine.submit(request, Box::new(sink))?;
         }
-        Ok(Answers { events, deadline, timeout, left: count, count, compile })
+        let param = self.wish.map(|wish| wish.param);
+        Ok(Answers { events, deadline, timeout, left: count, count, compile, param })
     }
 }
 
@@ -120,7 +123,7 @@ impl Answers {
             }
         };
         match event.what {
-            What::Failed(failure) => Some(Err(failed(&failure))),
+            What::Failed(failure) => Some(Err(failed(&failure, self.param.as_deref()))),
             What::Finished { .. } => {
                 self.left -= 1;
                 Some(Ok(event))
@@ -130,15 +133,20 @@ impl Answers {
     }
 }
 
-fn failed(failure: &Failure) -> ApiError {
+fn failed(failure: &Failure, param: Option<&str>) -> ApiError {
+    let constraint = param.unwrap_or("constraint");
     match failure {
         Failure::Stopped => ApiError::stopping(),
-        Failure::Guide(_) | Failure::NoToken => ApiError::other(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "server_error",
-            "constraint_failed",
-            failure.to_string(),
-        ),
+        Failure::Limit(reason) => ApiError::constraint_limit(constraint, reason),
+        Failure::Guide(_) | Failure::NoToken => {
+            let error = ApiError::other(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "server_error",
+                "constraint_failed",
+                failure.to_string(),
+            );
+            ApiError { param: param.map(str::to_owned), ..error }
+        }
         other => ApiError::internal(other.to_string()),
     }
 }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use axum::extract::State as Extract;
-use maskwright::{TokenMask, backend::Status, explain::Explanation, service::Matcher};
+use maskwright::{MatchError, TokenMask, backend::Status, explain::Explanation, service::Matcher};
 use maskwright_vocab::{TokenId, Vocabulary};
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ fn walk(
             entry["allowed"] = is_allowed.into();
             entry["forced"] = (is_allowed && size == 1).into();
             if is_allowed {
-                matcher.accept(token).map_err(|error| ApiError::internal(error.to_string()))?;
+                matcher.accept(token).map_err(|error| failed(&error))?;
                 bytes += vocabulary.bytes(token).len();
             } else {
                 rejected = Some(why(&mut matcher, index, token, bytes));
@@ -159,9 +159,19 @@ fn walk(
 /// Fills a mask; how many tokens it allows, and how long it took.
 fn fill(matcher: &mut Matcher, words: &mut [u32]) -> Result<(u32, f64)> {
     let begin = Instant::now();
-    matcher.fill_mask(words).map_err(|error| ApiError::internal(error.to_string()))?;
+    matcher.fill_mask(words).map_err(|error| failed(&error))?;
     let time = micros(begin.elapsed());
     Ok((words.iter().map(|word| word.count_ones()).sum(), time))
+}
+
+/// Why a text is not followed to its end.
+fn failed(error: &MatchError) -> ApiError {
+    match error {
+        error if error.is_limit() => ApiError::constraint_limit("constraint", error),
+        // Nobody waits for the answer, so nobody reads this.
+        MatchError::Stopped => ApiError::stopping(),
+        error => ApiError::internal(error.to_string()),
+    }
 }
 
 /// Why a token is not allowed, as far as the backend can tell.

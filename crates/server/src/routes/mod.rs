@@ -18,6 +18,8 @@ use axum::{
     routing::{get, post},
 };
 
+use maskwright::{Stop, obeying};
+
 use crate::{
     error::{ApiError, Result},
     state::{State, Turn},
@@ -73,7 +75,20 @@ pub(crate) async fn in_turn<T: Send + 'static>(
     let broken =
         |error: &dyn Display| ApiError::internal(format!("internal error, please report it: {error}"));
     let turn = state.turns.clone().acquire_owned().await.map_err(|error| broken(&error))?;
-    // Whoever stops waiting for the work does not stop it, so the turn goes along.
-    let work = move || work().map(|value| (value, turn));
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(broken(&error)))
+    // Whoever stops waiting asks the work to end. That may take a moment, so the turn goes along.
+    let leash = Leash(Stop::new());
+    let stop = leash.0.clone();
+    let work = move || obeying(&stop, work).map(|value| (value, turn));
+    let result = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(broken(&error)));
+    drop(leash);
+    result
+}
+
+/// Whoever drops it asks some work to end.
+struct Leash(Arc<Stop>);
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        self.0.ask();
+    }
 }

@@ -165,6 +165,39 @@ async fn a_compilation_that_takes_too_long_names_the_limit() {
     running.client.chat(&dictated("unconstrained")).await.good();
 }
 
+/// More readings than there are steps.
+const HOSTILE: &str = "root ::= r\nr ::= ([ab] (\"ba\" | r) (r | \"b\")){0,4}";
+
+#[tokio::test]
+async fn a_mask_that_takes_too_many_steps_names_the_limit_and_ends_its_request_alone() {
+    let mut setup = Setup::default();
+    setup.settings.options.limits.mask_steps = 10;
+    let running = start_with(setup).await;
+    let hostile = with(dictated("abab"), json!({"ebnf": HOSTILE}));
+    let names = |error: &Value| {
+        let message = error["message"].as_str().unwrap();
+        for part in ["'ebnf'", "mask_steps", "10", "rule `r`", "less ambiguous"] {
+            assert!(message.contains(part), "{message}");
+        }
+        assert_eq!((&error["param"], &error["code"]), (&json!("ebnf"), &json!("constraint_limit")));
+    };
+    let reply = running.client.chat(&hostile).await;
+    assert_eq!(reply.error(), (400, "ebnf".into(), "constraint_limit".into()));
+    names(&reply.json()["error"]);
+    // In a stream it is an event.
+    let events = running.client.chat(&with(hostile.clone(), json!({"stream": true}))).await.events();
+    let last: Value = serde_json::from_str(&events.last().unwrap().1).unwrap();
+    names(&last["error"]);
+    let body = json!({"constraint": {"kind": "ebnf", "source": HOSTILE}, "text": "abab"});
+    let reply = running.client.post("/v1/explain", &body).await;
+    assert_eq!(reply.error(), (400, "constraint".into(), "constraint_limit".into()));
+    // Others beside it go on.
+    let (free, _) =
+        tokio::join!(async { running.client.chat(&dictated("free")).await }, running.client.chat(&hostile));
+    assert_eq!(free.good()["choices"][0]["message"]["content"], "free");
+    running.idle().await;
+}
+
 #[tokio::test]
 async fn keys_are_asked_for() {
     let mut setup = Setup::default();

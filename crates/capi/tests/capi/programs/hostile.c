@@ -239,6 +239,41 @@ static void constraints(void) {
     if (mw_compile(compiler, MW_REGEX, bomb, sizeof bomb - 1, &k, SAY) == MW_OK) mw_constraint_free(k);
 }
 
+/* A limit that is met while a text is matched: the call fails, and the matcher is as before. */
+static void steps(void) {
+    static const char grammar[] = "root ::= r\nr ::= (\"yes\" (\"no\" | r) (r | \"n\")){0,4}";
+    mw_compiler_options options = MW_COMPILER_OPTIONS_INIT;
+    mw_compiler *c;
+    mw_constraint *k;
+    mw_matcher *m;
+    uint32_t words[SMALL_MASK], state, token = word("yes");
+    size_t count;
+    options.mask_steps = 5;
+    EXPECT(MW_OK, mw_compiler_new(vocabulary, &options, &c, SAY));
+    EXPECT(MW_OK, mw_compile(c, MW_EBNF, grammar, sizeof grammar - 1, &k, SAY));
+    EXPECT(MW_OK, mw_matcher_new(k, &m, SAY));
+    EXPECT(MW_LIMIT, mw_matcher_fill_mask(m, words, SMALL_MASK, SAY));
+    SAID("mask_steps");
+    EXPECT(MW_LIMIT, mw_matcher_accept(m, token, SAY));
+    SAID("more than 5 steps");
+    EXPECT(MW_LIMIT, mw_matcher_try_tokens(m, &token, 1, &count, SAY));
+    EXPECT(MW_OK, mw_matcher_state(m, &state, SAY));
+    EXPECT(MW_ARGUMENT, mw_matcher_rollback(m, 1, SAY));
+    mw_matcher_free(m);
+    mw_constraint_free(k);
+    mw_compiler_free(c);
+    /* A caller with the header of before, which has no such field. */
+    options.struct_size = offsetof(mw_compiler_options, mask_steps);
+    EXPECT(MW_OK, mw_compiler_new(vocabulary, &options, &c, SAY));
+    EXPECT(MW_OK, mw_compile(c, MW_EBNF, grammar, sizeof grammar - 1, &k, SAY));
+    EXPECT(MW_OK, mw_matcher_new(k, &m, SAY));
+    EXPECT(MW_OK, mw_matcher_fill_mask(m, words, SMALL_MASK, SAY));
+    EXPECT(MW_OK, mw_matcher_accept(m, token, SAY));
+    mw_matcher_free(m);
+    mw_constraint_free(k);
+    mw_compiler_free(c);
+}
+
 /* Limits of a compiler, and a request that nobody waits for. */
 static void limits(void) {
     mw_compiler_options options = MW_COMPILER_OPTIONS_INIT;
@@ -282,6 +317,7 @@ static void limits(void) {
     mw_constraint_free(k);
     mw_compiler_free(c);
     free(schema);
+    steps();
 }
 
 static void tokens(void) {

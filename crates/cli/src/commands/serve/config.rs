@@ -73,6 +73,9 @@ pub(crate) struct Config {
     /// Threads that compile; a slow compile keeps none of the others waiting [default: 4]
     #[arg(long, value_name = "N", help_heading = "Constraints")]
     pub(crate) compile_threads: Option<NonZero<usize>>,
+    /// Steps that one mask or one token may take, some nanoseconds each; beyond them a request ends with an error [default: 20000000]
+    #[arg(long, value_name = "N", help_heading = "Constraints")]
+    pub(crate) mask_steps: Option<NonZero<u64>>,
     /// White space between the tokens of JSON, as a regular expression, unless a request says otherwise
     #[arg(
         long,
@@ -143,6 +146,7 @@ impl Config {
             cache_bytes: self.cache_bytes.or(file.cache_bytes),
             compile_timeout: self.compile_timeout.or(file.compile_timeout),
             compile_threads: self.compile_threads.or(file.compile_threads),
+            mask_steps: self.mask_steps.or(file.mask_steps),
             // The two are about one thing, so a flag for either overrules the file in both.
             constrained_json_whitespace_pattern: self
                 .constrained_json_whitespace_pattern

@@ -141,6 +141,8 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
         return Err(Failure::sentence("an API key is empty, which would keep nobody out"));
     }
     settings.cors_origins.clone_from(&config.cors_origin);
+    let limits = &mut settings.options.limits;
+    limits.mask_steps = config.mask_steps.map_or(limits.mask_steps, std::num::NonZero::get);
     let whitespace = &mut settings.options.json_schema.whitespace;
     match (&config.constrained_json_whitespace_pattern, config.constrained_json_disable_any_whitespace) {
         (Some(_), true) => {
