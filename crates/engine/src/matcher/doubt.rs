@@ -157,7 +157,7 @@ impl Doubt<'_> {
 
     /// Whether there may be no new value behind some token.
     fn may_run_out(&self, values: Values, register: Register, place: &Place) -> bool {
-        let seen = self.registers.forms(register).count();
+        let seen = self.registers.count(register);
         // The value that the text ends in is the only one for a while, or a new one begins after it.
         let in_long = place.in_string && place.in_value;
         let goes_on = || self.threads.iter().all(|thread| self.goes_on(thread, seen));

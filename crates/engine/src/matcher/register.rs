@@ -9,12 +9,15 @@
 //! Where a value ends, the network has a *check*. It looks down the stack for the scope, and either the value is new,
 //! and the scope's frame is replaced by one that knows it, or the thread ends there.
 //!
+//! A scope may hold many thousands of values, so whether a value is new is asked of an index by hash and list, and whether an entry belongs to a
+//! list is found by jumping back in steps that double.
+//!
 //! Masks are computed and remembered without any of this, as if every value were new; what registers make of a mask is
 //! settled afterwards ([`super::doubt`]). The one thing that a mask does see is whether a scope may close.
 
 use core::hash::BuildHasher;
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::stack::{Arena, Frame, Resume, Stacks, When};
 use crate::bind::{BoundProgram, Whole};
@@ -62,6 +65,8 @@ pub(crate) struct Registers {
     last: Option<(usize, Vec<u8>)>,
     /// How many values were not new so far.
     refused: u64,
+    /// The newest entry, by its hash and the oldest entry of its list.
+    index: FxHashMap<(u64, u32), u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +81,17 @@ struct Entry {
     /// How many required values are still missing.
     missing: u32,
     summary: Summary,
+    /// How many entries the list has.
+    count: u32,
+    /// The oldest entry of the list.
+    oldest: u32,
+    /// An entry further back in the list.
+    jump: u32,
+    /// The entry before with this hash and this oldest entry, or `NONE`.
+    same: u32,
 }
+
+const NONE: u32 = u32::MAX;
 
 /// What is known of a whole list without looking through it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +125,12 @@ impl Registers {
     }
 
     pub(crate) fn truncate(&mut self, mark: Mark) {
-        self.entries.truncate(mark.entries as usize);
+        for entry in self.entries.drain(mark.entries as usize..).rev() {
+            match entry.same {
+                NONE => self.index.remove(&(entry.hash, entry.oldest)),
+                same => self.index.insert((entry.hash, entry.oldest), same),
+            };
+        }
         self.forms.truncate(mark.forms as usize);
         self.last = None;
     }
@@ -153,18 +173,48 @@ impl Registers {
         &self.forms[entry.start as usize..entry.end as usize]
     }
 
+    /// How many values there are.
+    pub(crate) fn count(&self, register: Register) -> usize {
+        register.newest().map_or(0, |at| self.entries[at].count as usize)
+    }
+
+    /// Whether a list has a value.
+    fn contains(&self, register: Register, hash: u64, form: &[u8]) -> bool {
+        let Some(newest) = register.newest() else { return false };
+        let oldest = self.entries[newest].oldest;
+        let mut next = self.index.get(&(hash, oldest)).copied().unwrap_or(NONE);
+        while next != NONE {
+            let entry = &self.entries[next as usize];
+            if self.form(entry) == form && self.is_in(next, newest as u32) {
+                return true;
+            }
+            next = entry.same;
+        }
+        false
+    }
+
+    /// Whether an entry is in the list that begins with another.
+    fn is_in(&self, entry: u32, newest: u32) -> bool {
+        let count = |at: u32| self.entries[at as usize].count;
+        let mut at = newest;
+        while count(at) > count(entry) {
+            let Entry { jump, older, .. } = self.entries[at as usize];
+            at = match older.newest() {
+                Some(older) if count(jump) < count(entry) => older as u32,
+                Some(_) => jump,
+                None => return false,
+            };
+        }
+        at == entry
+    }
+
     /// The list with one more value; `None` if it is there already.
     fn add(&mut self, scope: (u32, &Scope), older: Register, form: &[u8], whole: &Whole) -> Option<Register> {
         let (index, scope) = scope;
         let hash = FxBuildHasher.hash_one(form);
-        let mut next = older.newest();
-        while let Some(at) = next {
-            let entry = &self.entries[at];
-            if entry.hash == hash && self.form(entry) == form {
-                self.refused += 1;
-                return None;
-            }
-            next = entry.older.newest();
+        if self.contains(older, hash, form) {
+            self.refused += 1;
+            return None;
         }
         // Threads that differ elsewhere find the same value; their lists should be the same as well.
         let recent = self.entries.len().saturating_sub(RECENT);
@@ -190,7 +240,23 @@ impl Registers {
         let start = self.forms.len() as u32;
         self.forms.extend_from_slice(form);
         let end = self.forms.len() as u32;
-        self.entries.push(Entry { scope: index, older, hash, start, end, missing, summary });
+        let at = self.entries.len() as u32;
+        let (count, oldest, jump) = match older.newest() {
+            None => (1, at, at),
+            Some(before) => {
+                let before_it = &self.entries[before];
+                let far = &self.entries[before_it.jump as usize];
+                // Two jumps of one length become one of twice the length.
+                let is_twice =
+                    before_it.count - far.count == far.count - self.entries[far.jump as usize].count;
+                let jump = if is_twice { far.jump } else { before as u32 };
+                (before_it.count + 1, before_it.oldest, jump)
+            }
+        };
+        let same = self.index.insert((hash, oldest), at).unwrap_or(NONE);
+        let entry =
+            Entry { scope: index, older, hash, start, end, missing, summary, count, oldest, jump, same };
+        self.entries.push(entry);
         Some(Register::new(self.entries.len() as u32, missing > 0))
     }
 }
@@ -298,5 +364,61 @@ impl Remembering<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright_vocab::{TokenId, VocabularyBuilder};
+
+    use super::*;
+    use crate::compile::values::Values;
+
+    impl Registers {
+        /// The list with one more value, by looking through it.
+        fn is_there(&self, register: Register, form: &[u8]) -> bool {
+            self.forms(register).any(|other| other == form)
+        }
+    }
+
+    /// Lists that branch and are taken back, against looking through them.
+    #[test]
+    fn a_value_is_new_if_it_is_not_in_the_list() {
+        let mut state = 7u64;
+        let mut below = |limit: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % limit
+        };
+        let scope = Scope { body: 0, required: Box::default(), values: Values::Endless };
+        let mut vocabulary = VocabularyBuilder::new();
+        vocabulary.token(TokenId(0), b"1").expect("a new token");
+        let whole = Whole::of(&vocabulary.finish().expect("a vocabulary"));
+        let mut registers = Registers::default();
+        let mut lists = vec![(Register(0), registers.mark())];
+        let (mut new, mut old) = (0, 0);
+        for _ in 0..20_000 {
+            let (list, _) = lists[below(lists.len())];
+            let form = below(60).to_string();
+            let expected = registers.is_there(list, form.as_bytes());
+            let before = registers.count(list);
+            assert_eq!(before, registers.forms(list).count());
+            match registers.add((0, &scope), list, form.as_bytes(), &whole) {
+                None => {
+                    assert!(expected);
+                    old += 1;
+                }
+                Some(longer) => {
+                    assert!(!expected && registers.count(longer) == before + 1);
+                    lists.push((longer, registers.mark()));
+                    new += 1;
+                }
+            }
+            if below(40) == 0 {
+                let (_, mark) = lists[below(lists.len())];
+                registers.truncate(mark);
+                lists.retain(|(list, _)| list.newest().is_none_or(|at| at < registers.entries.len()));
+            }
+        }
+        assert!(new > 1_000 && old > 1_000, "{new} new, {old} not");
     }
 }
