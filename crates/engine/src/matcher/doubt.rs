@@ -23,7 +23,7 @@ use core::cmp::Reverse;
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, Trie, number_spelling};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::mask::is_in_string;
@@ -84,6 +84,15 @@ pub(super) struct Doubt<'m> {
     /// How many bytes may still be tried in searches.
     pub(super) budget: usize,
     pub(super) row: &'m mut dyn Row,
+    /// Tokens that were tried for this mask. PERF: where a scope holds a thousand numbers, the same few tokens lie on the way to many of them.
+    pub(super) tried: Tried,
+}
+
+/// Tokens that lead on, and tokens that some thread survives.
+#[derive(Debug, Default)]
+pub(super) struct Tried {
+    leading: FxHashSet<u32>,
+    living: FxHashSet<u32>,
 }
 
 /// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
@@ -444,15 +453,22 @@ impl Doubt<'_> {
         if ends_in_fraction(self.text) {
             return self.keep_leading(&self.allowed());
         }
+        // The nodes behind white space that go on with a byte.
+        let mut spaces: FxHashMap<u8, Vec<u32>> = FxHashMap::default();
         for form in self.forms(register).into_iter().filter(|form| !value::is_nested(form)) {
             let written = written(&form);
+            let Some(&first) = written.first() else { continue };
             let most = written.len().min(self.text.len());
             for begun in
                 (1..=most).filter(|&begun| self.text.ends_with(&written[..begun])).collect::<Vec<_>>()
             {
                 self.settle_path(trie, 0, &written[begun..], true);
             }
-            for &node in &bound.library().whole().spaces {
+            let nodes = spaces.entry(first).or_insert_with(|| {
+                let nodes = bound.library().whole().spaces.iter().copied();
+                nodes.filter(|&node| trie.child(node, first).is_some()).collect()
+            });
+            for &node in &*nodes {
                 self.settle_path(trie, node, &written, true);
             }
         }
@@ -490,7 +506,10 @@ impl Doubt<'_> {
     /// Takes out the tokens that lead to a dead end.
     fn keep_leading(&mut self, tokens: &[u32]) {
         for &token in tokens {
-            if self.allows(token) && !self.leads_on(self.bound.vocabulary().spelling(TokenId(token))) {
+            if self.allows(token)
+                && self.tried.leading.insert(token)
+                && !self.leads_on(self.bound.vocabulary().spelling(TokenId(token)))
+            {
                 self.forbid(token);
             }
         }
@@ -510,7 +529,10 @@ impl Doubt<'_> {
 
     /// Takes a token out of the mask if no thread survives it.
     fn keep_if_alive(&mut self, token: u32) {
-        if self.allows(token) && !self.is_alive_after(self.bound.vocabulary().spelling(TokenId(token))) {
+        if self.allows(token)
+            && self.tried.living.insert(token)
+            && !self.is_alive_after(self.bound.vocabulary().spelling(TokenId(token)))
+        {
             self.forbid(token);
         }
     }

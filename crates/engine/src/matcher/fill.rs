@@ -156,6 +156,7 @@ impl Matcher {
             threads: &self.trail[start..],
             budget: if self.way == Way::Fast { doubt::SEARCHES } else { usize::MAX },
             row,
+            tried: doubt::Tried::default(),
         }
     }
 
