@@ -13,7 +13,7 @@ mod debug;
 
 use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use maskwright_automata::ByteSet;
 use maskwright_grammar::ExprId;
@@ -34,6 +34,7 @@ pub use self::debug::{Dot, Listing};
 pub struct Program {
     network: Network,
     leaves: Vec<Leaf>,
+    has_strings: bool,
     /// The leaf of plain JSON strings, for texts that no longer have a condition.
     plain_string: u32,
     plain_scopes: bool,
@@ -224,6 +225,11 @@ impl Program {
         if has_text {
             leaves.push(Leaf::plain(json_string().clone()));
         }
+        let is_string = |leaf: &Leaf| match leaf {
+            Leaf::Window { automaton, .. } => automaton.is_string() || Arc::ptr_eq(automaton, json_string()),
+            Leaf::Text(_) => true,
+        };
+        let has_strings = leaves.iter().any(is_string);
         let unknown = |len: usize| (0..len).map(|_| AtomicU32::new(0)).collect::<Box<[_]>>();
         Self {
             starts: unknown(network.machines.len()),
@@ -233,6 +239,7 @@ impl Program {
             may_run_out: network.scopes.iter().any(|scope| scope.values != Values::Endless),
             network,
             leaves,
+            has_strings,
             plain_string,
             nullable,
             names,
@@ -241,6 +248,11 @@ impl Program {
             counts: CountSets::new(),
             classes: OnceLock::new(),
         }
+    }
+
+    /// Whether there are JSON strings.
+    pub(crate) fn has_strings(&self) -> bool {
+        self.has_strings
     }
 
     pub(crate) fn counts(&self) -> &CountSets {

@@ -256,7 +256,9 @@ impl Masker<'_> {
             }
         }
         self.scratch.items = items;
-        let part = if core::mem::take(&mut self.scratch.has_walked) {
+        // Where there are no JSON strings, no bitset is shared with other grammars.
+        let is_own = !self.bound.program().has_strings() && needs_bitset(&bases, &found);
+        let part = if self.scratch.has_walked || is_own {
             self.gather(&mut bases, &found)
         } else {
             finish(&mut bases, &found, self.bound.library())
@@ -268,6 +270,10 @@ impl Masker<'_> {
     /// Makes a part of the tokens of long walks and everything else.
     fn gather(&mut self, bases: &mut Vec<Words>, found: &[u32]) -> Part {
         let words = &mut self.scratch.words;
+        if !core::mem::take(&mut self.scratch.has_walked) {
+            words.clear();
+            words.resize(self.bound.vocabulary().size().div_ceil(32), 0);
+        }
         for base in bases.drain(..) {
             words.iter_mut().zip(base.iter()).for_each(|(word, base)| *word |= base);
         }
@@ -557,6 +563,15 @@ const FOLDED: usize = 4;
 const SHORT: u32 = 32;
 /// From so many tokens on, a mask is a bitset.
 const FEW: usize = MANY * 4;
+
+/// Whether bitsets and tokens together are a bitset of their own.
+fn needs_bitset(bases: &[Words], found: &[u32]) -> bool {
+    match bases.len() {
+        0 => found.len() >= FEW,
+        1 => found.len() >= FOLDED,
+        _ => true,
+    }
+}
 
 /// Makes a part of bitsets and tokens.
 fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
