@@ -9,7 +9,7 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::alive::Alive;
 use super::bytes::{self, Bytes, Kinds};
-use super::entry::{Entry, NumberedTrie, Tokens, Words, bitset, set_bits};
+use super::entry::{Entry, NumberedTrie, Tokens, WIDE, Words, bitset, set_bits};
 use super::free;
 use super::kept::Kept;
 use super::near::{self, Distances};
@@ -392,6 +392,11 @@ impl BoundAutomaton {
                 Entry::new(automaton, &mut self.alive(), state, trie, &library.bytes).into()
             })
         })
+    }
+
+    /// Whether little is read from a state.
+    pub(super) fn is_narrow(&self, state: u32) -> bool {
+        self.automaton.live(state).len() < WIDE as usize
     }
 
     /// Whether a state is known already, or was wanted often enough.

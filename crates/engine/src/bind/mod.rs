@@ -19,7 +19,6 @@ use maskwright_vocab::{Trie, Vocabulary};
 
 pub(crate) use self::ahead::{Ahead, NEVER};
 pub(crate) use self::bytes::{Bytes, Kinds, Shape, class as byte_bit, utf8};
-use self::entry::WIDE;
 pub(crate) use self::entry::{Entry, Exits, MANY, NumberedTrie, Rest, Tokens, Words, ones, set_bits};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;
@@ -132,7 +131,11 @@ impl BoundProgram {
         number: u32,
         node: u32,
     ) -> Option<&Entry> {
-        self.automata[leaf as usize].entry_below_if_worth(state, trie, number, node)
+        let bound = &self.automata[leaf as usize];
+        if bound.is_narrow(state) {
+            return Some(bound.entry_below(state, trie, number, node));
+        }
+        bound.entry_below_if_worth(state, trie, number, node)
     }
 
     /// Whether infinitely many strings go on from a state of a leaf.
@@ -178,10 +181,9 @@ impl BoundProgram {
     pub(crate) fn is_worth_knowing(&self, leaf: u32, state: u32) -> bool {
         match self.program.leaf(leaf) {
             Leaf::Window { automaton, .. } => {
-                // From a narrow state little is read, and the inside of strings is known to be shared.
-                automaton.live(state).len() < WIDE as usize
-                    || automaton.is_string()
-                    || self.automata[leaf as usize].is_worth_knowing(state)
+                let bound = &self.automata[leaf as usize];
+                // The inside of strings is known to be shared.
+                automaton.is_string() || bound.is_narrow(state) || bound.is_worth_knowing(state)
             }
             Leaf::Text(_) => true,
         }

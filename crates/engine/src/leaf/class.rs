@@ -53,26 +53,35 @@ pub(crate) fn any_number_of(ranges: &[(char, char)]) -> Automaton {
     for byte in 0..0x80 {
         root[byte] = u32::from(blocks[byte / 64] >> (byte % 64) & 1 == 1) * START;
     }
-    blocks[..2].fill(0);
-    // The states behind all but the last byte of a character. Most blocks are empty or full, and many are alike.
+    // The states behind all but the last byte of a character, and behind all but the last two. Most blocks are empty or full, and many are alike.
     let mut known: FxHashMap<u64, u32> = FxHashMap::default();
-    let last: Vec<u32> = blocks
-        .iter()
-        .map(|&block| {
-            *known.entry(block).or_insert_with(|| {
-                rows.state(core::array::from_fn(|at| u32::from(block >> at & 1 == 1) * START))
-            })
-        })
-        .collect();
-    root[0xC2..0xE0].copy_from_slice(&last[2..0x20]);
-    // The states behind all but the last two bytes. A character has one spelling only, the shortest, and surrogates are no characters.
-    let mut third: Vec<u32> = Vec::with_capacity(BLOCKS / 64);
-    for (at, children) in last.chunks(64).enumerate() {
-        let mut children: Row = children.try_into().expect("the number of blocks is a multiple of 64");
-        if at == 0 {
-            children[..0x20].fill(0);
+    let mut last = |block: u64, rows: &mut Rows| {
+        *known
+            .entry(block)
+            .or_insert_with(|| rows.state(core::array::from_fn(|at| u32::from(block >> at & 1 == 1) * START)))
+    };
+    for (lead, &block) in (0xC2..0xE0).zip(&blocks[2..0x20]) {
+        root[lead] = last(block, &mut rows);
+    }
+    // A character has one spelling only, the shortest, and surrogates are no characters.
+    blocks[..0x20].fill(0);
+    let mut full = None;
+    let mut third = [0; BLOCKS / 64];
+    for (third, children) in third.iter_mut().zip(blocks.chunks(64)) {
+        if children.iter().all(|&block| block == 0) {
+            continue;
         }
-        third.push(rows.state(children));
+        let is_full = children.iter().all(|&block| block == u64::MAX);
+        *third = match full {
+            Some(full) if is_full => full,
+            _ => {
+                let row = core::array::from_fn(|at| last(children[at], &mut rows));
+                rows.state(row)
+            }
+        };
+        if is_full {
+            full = Some(*third);
+        }
     }
     root[0xE0..0xF0].copy_from_slice(&third[..16]);
     for (lead, children) in (0xF0..0xF5).zip(third.chunks(64)) {
