@@ -300,7 +300,7 @@ fn memberships_are_those_of_the_words() {
     let limits = Limits::default();
     let mut random = Random(5);
     for round in 0..400 {
-        let trees: Vec<Tree> = (0..1 + round % 4).map(|_| random.tree(round % 3, true)).collect();
+        let trees: Vec<Tree> = (0..=round % 4).map(|_| random.tree(round % 3, true)).collect();
         let mut e = Exprs::new();
         let languages: Vec<ExprId> = trees.iter().map(|tree| build(&mut e, tree)).collect();
         // Only words whose meaning is known, and of the first half of the rounds only some of those.

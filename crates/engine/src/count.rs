@@ -260,7 +260,7 @@ fn normalize(mut windows: Windows) -> Windows {
     for window in windows {
         match joined.last_mut() {
             Some(last) if window.need <= last.room.saturating_add(1) => {
-                last.room = last.room.max(window.room)
+                last.room = last.room.max(window.room);
             }
             _ => joined.push(window),
         }

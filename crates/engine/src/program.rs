@@ -31,6 +31,7 @@ pub use self::debug::{Dot, Listing};
 
 /// A compiled constraint, without a vocabulary. Frozen but for its cache of cells; share it freely.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Program {
     network: Network,
     leaves: Vec<Leaf>,

@@ -67,6 +67,7 @@ fn optional(g: &mut GrammarBuilder, text: &str) -> ExprId {
 }
 
 /// All grammars, with their letters.
+#[expect(clippy::too_many_lines, reason = "a list")]
 fn grammars() -> Vec<(&'static str, &'static str, Grammar)> {
     let sum = recursive(|g, root| {
         let (plus, one) = (g.bytes(b"+"), g.bytes(b"1"));

@@ -225,10 +225,10 @@ impl Automaton {
             let mut hasher = FxHasher::default();
             (0..len as u32).for_each(|s| hasher.write_u32(step(s, byte).0));
             let hash = hasher.finish();
-            let same = |&(at, &other): &(usize, &u64)| {
-                other == hash && (0..len as u32).all(|s| step(s, byte) == step(s, representatives[at]))
+            let same = |&at: &usize| {
+                hashes[at] == hash && (0..len as u32).all(|s| step(s, byte) == step(s, representatives[at]))
             };
-            let class = hashes.iter().enumerate().find(same).map(|(at, _)| at).unwrap_or_else(|| {
+            let class = (0..hashes.len()).find(same).unwrap_or_else(|| {
                 representatives.push(byte);
                 hashes.push(hash);
                 hashes.len() - 1

@@ -225,7 +225,9 @@ impl Out for Bits<'_> {
 
     #[inline]
     fn all(&mut self, _walk: &mut Walk<'_, '_>, tokens: &[u32]) {
-        tokens.iter().for_each(|&token| self.0[token as usize / 32] |= 1 << (token % 32));
+        for &token in tokens {
+            self.0[token as usize / 32] |= 1 << (token % 32);
+        }
     }
 
     fn known(&mut self, words: impl FnOnce() -> Vec<u32>) -> bool {

@@ -529,7 +529,9 @@ impl Arena {
             }
             let mark = self.mark();
             let mut belows = Vec::new();
-            same.iter().for_each(|&(_, below)| self.flatten(below, &mut belows));
+            for &(_, below) in same {
+                self.flatten(below, &mut belows);
+            }
             let below = self.unite(program, belows, effort);
             if self.is_union(below) && self.mark() != mark {
                 // A union that nobody has yet is worth nothing: there would be one for every set of stacks.
