@@ -88,6 +88,7 @@ impl Matcher {
     /// Takes an ordinary token of a numbered vocabulary, which the grammar may ask for by its text and by its number.
     fn accept_either(&mut self, token: TokenId) -> Result<(), MatchError> {
         let before = self.now();
+        let mut by_number = self.threads().to_vec();
         let bytes = self.bound.vocabulary().spelling(token).to_vec();
         let by_text = if bytes.is_empty() { Err(MatchError::NoText) } else { self.accept_spelling(&bytes) };
         let Ok(()) = by_text else {
@@ -95,7 +96,6 @@ impl Matcher {
         };
         // From the same threads once more, behind the stacks of the first reading.
         let now = self.now();
-        let mut by_number = self.trail[before.start as usize..now.start as usize].to_vec();
         // It is still the same token.
         self.arena.token = before.tokens;
         let mut next = Vec::new();
@@ -134,7 +134,8 @@ impl Matcher {
         }
         let now = self.now();
         let start = self.trail.len() as u32;
-        self.trail.extend_from_within(now.start as usize..);
+        let threads = self.threads().to_vec();
+        self.trail.extend_from_slice(&threads);
         self.moments.push(Moment { start, terminated: true, tokens: now.tokens.saturating_add(1), ..now });
         Ok(())
     }
@@ -170,7 +171,7 @@ impl Matcher {
         current.clear();
         match begun.thread {
             Some(thread) => current.push(thread),
-            None => current.extend_from_slice(&self.trail[now.start as usize..]),
+            None => current.extend_from_slice(self.trail.since(now.start as usize)),
         }
         let mut result = self.read(begun.bytes, bytes, &mut current);
         // PERF: most tokens are taken without a second look.
@@ -259,6 +260,10 @@ impl Matcher {
         self.arena.token = tokens;
         let bytes = now.bytes + length as u64;
         self.moments.push(Moment { start, mark, registers, bytes, tokens, terminated: false });
+        self.trail.freeze(start as usize);
+        self.moments.freeze(self.moments.len());
+        self.arena.freeze();
+        self.registers.freeze();
     }
 
     /// What becomes of a step where values that must be new may run out: it must lead on, as far as it is taken.
@@ -326,6 +331,7 @@ impl Matcher {
             self.trail.truncate(moment.start as usize);
         }
         let now = self.now();
+        self.trail.thaw(now.start as usize);
         self.restore(&now);
     }
 

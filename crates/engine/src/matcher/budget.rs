@@ -97,7 +97,7 @@ impl Matcher {
             limits: false,
             states: &mut self.distances,
         };
-        let latest = self.trail[start..].iter().map(|thread| gauge.latest(thread)).max();
+        let latest = self.trail.since(start).iter().map(|thread| gauge.latest(thread)).max();
         u32::try_from(ENDLESS - latest.unwrap_or(-ENDLESS)).ok()
     }
 
@@ -145,7 +145,7 @@ impl Matcher {
             limits: true,
             states: &mut self.distances,
         };
-        self.trail[start..].iter().map(|thread| gauge.latest(thread)).max().unwrap_or(-ENDLESS)
+        self.trail.since(start).iter().map(|thread| gauge.latest(thread)).max().unwrap_or(-ENDLESS)
     }
 
     /// The tokens after which there is time for the rest, if that is not all of them. `threads` are those of the mask.

@@ -153,7 +153,7 @@ impl Matcher {
             buffers: &mut self.buffers,
             text: &mut self.text,
             ways: &mut self.ways,
-            threads: &self.trail[start..],
+            threads: self.trail.since(start),
             budget: if self.way == Way::Fast { doubt::SEARCHES } else { usize::MAX },
             row,
             tried: doubt::Tried::default(),

@@ -41,7 +41,7 @@ pub enum Way {
 }
 
 /// Buffers for computing masks.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct MaskBuffers {
     pub(crate) line: Line,
     pub(crate) walker: Walker,

@@ -15,6 +15,7 @@ mod forced;
 mod gauge;
 mod info;
 mod judge;
+mod log;
 mod mask;
 mod meter;
 mod register;
@@ -37,6 +38,7 @@ pub use self::draft::{DRAFT_ROOT, DraftError, DraftTree};
 pub use self::fill::fill_masks;
 pub use self::forced::{Encode, ForcedText, ForcedTokens, Seam};
 pub use self::info::{StateInfo, ThreadInfo};
+use self::log::Log;
 use self::mask::MaskBuffers;
 pub use self::mask::Way;
 use self::register::{Registers, Remembering};
@@ -47,13 +49,13 @@ use self::step::{Buffers, Thread};
 use crate::bind::BoundProgram;
 
 /// Matches one text against a constraint, token by token.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Matcher {
     bound: Arc<BoundProgram>,
     arena: Arena,
     /// The threads of every moment, one moment after the other.
-    trail: Vec<Thread>,
-    moments: Vec<Moment>,
+    trail: Log<Thread, HISTORY>,
+    moments: Log<Moment, HISTORY>,
     eos_in_mask: bool,
     /// The tokens that end this text, if they are not those of the vocabulary.
     stops: Option<Arc<[TokenId]>>,
@@ -80,8 +82,9 @@ pub struct Matcher {
     distances: FxHashMap<u32, u32>,
 }
 
-/// There is room for so many tokens from the beginning. PERF: growing in the middle of a short text was a twentieth of accepting it.
-const SHORT: usize = 64;
+/// Forks share their history in pieces of so many tokens, and there is room for two pieces from the beginning.
+/// PERF: growing in the middle of a short text was a twentieth of accepting it.
+const HISTORY: usize = 32;
 
 /// What must be known to return to a moment.
 #[derive(Clone, Copy, Debug)]
@@ -175,8 +178,8 @@ impl Matcher {
         let mut matcher = Self {
             bound,
             arena: Arena::default(),
-            trail: Vec::new(),
-            moments: Vec::new(),
+            trail: Log::default(),
+            moments: Log::default(),
             eos_in_mask: true,
             stops: None,
             way: Way::Fast,
@@ -239,9 +242,9 @@ impl Matcher {
         self.arena.token = 0;
         self.finish = None;
         self.trail.clear();
-        self.trail.reserve(SHORT);
+        self.trail.reserve();
         self.moments.clear();
-        self.moments.reserve(SHORT);
+        self.moments.reserve();
         self.text.clear();
         self.registers.truncate(register::Mark::default());
         self.ways.clear();
@@ -263,7 +266,7 @@ impl Matcher {
     }
 
     fn threads(&self) -> &[Thread] {
-        &self.trail[self.now().start as usize..]
+        self.trail.since(self.now().start as usize)
     }
 
     /// Whether the text so far is complete.
@@ -302,7 +305,7 @@ impl Matcher {
     fn live_bytes(&mut self) -> ByteSet {
         self.current.clear();
         let start = self.now().start as usize;
-        self.current.extend_from_slice(&self.trail[start..]);
+        self.current.extend_from_slice(self.trail.since(start));
         let (mark, registers) = (self.arena.mark(), self.registers.mark());
         let program = self.bound.program();
         let live = if program.has_scopes() {
@@ -323,7 +326,7 @@ impl Matcher {
     fn gather_threads(&mut self) -> bool {
         let start = self.now().start as usize;
         self.current.clear();
-        self.current.extend_from_slice(&self.trail[start..]);
+        self.current.extend_from_slice(self.trail.since(start));
         let program = self.bound.program();
         let done = if program.has_scopes() {
             let before = self.text.len();
@@ -336,9 +339,37 @@ impl Matcher {
         done || (self.now().bytes == 0 && program.is_nullable())
     }
 
-    /// An independent matcher at the same place, with the same history.
+    /// An independent matcher at the same place, with the same history. The history is shared, so this costs about the same after ten tokens
+    /// and after ten thousand.
     #[must_use]
     pub fn fork(&self) -> Self {
-        self.clone()
+        Self {
+            bound: Arc::clone(&self.bound),
+            arena: self.arena.fork(self.threads().iter().map(|thread| thread.stack)),
+            trail: self.trail.clone(),
+            moments: self.moments.clone(),
+            eos_in_mask: self.eos_in_mask,
+            stops: self.stops.clone(),
+            way: self.way,
+            buffers: Buffers::default(),
+            scratch: MaskBuffers::default(),
+            several: Vec::new(),
+            current: Vec::new(),
+            next: Vec::new(),
+            token: Vec::new(),
+            text: self.text.clone(),
+            registers: self.registers.clone(),
+            ways: Ways::default(),
+            shown: self.shown.clone(),
+            mask: None,
+            finish: self.finish,
+            distances: FxHashMap::default(),
+        }
+    }
+}
+
+impl Clone for Matcher {
+    fn clone(&self) -> Self {
+        self.fork()
     }
 }

@@ -16,9 +16,11 @@
 //! settled afterwards ([`super::doubt`]). The one thing that a mask does see is whether a scope may close.
 
 use core::hash::BuildHasher;
+use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use super::log::Log;
 use super::stack::{Arena, Frame, Resume, Stacks, When};
 use crate::bind::{BoundProgram, Whole};
 use crate::compile::network::Scope;
@@ -58,7 +60,7 @@ impl Register {
 /// All lists of values that one matcher's frames refer to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registers {
-    entries: Vec<Entry>,
+    entries: Log<Entry, ENTRIES>,
     /// The forms of all values, one after the other.
     forms: Vec<u8>,
     /// The last value that was looked at: where its text ends, and its form.
@@ -66,7 +68,53 @@ pub(crate) struct Registers {
     /// How many values were not new so far.
     refused: u64,
     /// The newest entry, by its hash and the oldest entry of its list.
-    index: FxHashMap<(u64, u32), u32>,
+    index: Index,
+}
+
+/// Forks share entries in pieces of so many.
+const ENTRIES: usize = 32;
+
+/// Entries by hash and list: the last ones, and many more in parts that forks share until one of them changes.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    last: FxHashMap<(u64, u32), u32>,
+    parts: Option<Arc<[Option<Part>; PARTS]>>,
+}
+
+type Part = Arc<FxHashMap<(u64, u32), u32>>;
+
+const PARTS: usize = 64;
+
+impl Index {
+    fn part(hash: u64) -> usize {
+        (hash >> 40) as usize % PARTS
+    }
+
+    fn get(&self, hash: u64, oldest: u32) -> Option<u32> {
+        let key = (hash, oldest);
+        self.last.get(&key).or_else(|| self.parts.as_ref()?[Self::part(hash)].as_ref()?.get(&key)).copied()
+    }
+
+    fn insert(&mut self, hash: u64, oldest: u32, entry: u32) {
+        if self.last.len() >= ENTRIES {
+            let parts = Arc::make_mut(self.parts.get_or_insert_with(|| Arc::new([const { None }; PARTS])));
+            for (key, entry) in self.last.drain() {
+                Arc::make_mut(parts[Self::part(key.0)].get_or_insert_default()).insert(key, entry);
+            }
+        }
+        self.last.insert((hash, oldest), entry);
+    }
+
+    fn remove(&mut self, hash: u64, oldest: u32) {
+        let key = (hash, oldest);
+        self.last.remove(&key);
+        if let Some(parts) = &mut self.parts
+            && parts[Self::part(hash)].as_ref().is_some_and(|part| part.contains_key(&key))
+            && let Some(part) = &mut Arc::make_mut(parts)[Self::part(hash)]
+        {
+            Arc::make_mut(part).remove(&key);
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -125,14 +173,22 @@ impl Registers {
     }
 
     pub(crate) fn truncate(&mut self, mark: Mark) {
-        for entry in self.entries.drain(mark.entries as usize..).rev() {
-            match entry.same {
-                NONE => self.index.remove(&(entry.hash, entry.oldest)),
-                same => self.index.insert((entry.hash, entry.oldest), same),
-            };
+        while self.entries.len() > mark.entries as usize
+            && let Some(entry) = self.entries.pop()
+        {
+            self.index.remove(entry.hash, entry.oldest);
+            if entry.same != NONE {
+                self.index.insert(entry.hash, entry.oldest, entry.same);
+            }
         }
         self.forms.truncate(mark.forms as usize);
         self.last = None;
+    }
+
+    /// Lets forks share what is there.
+    #[inline]
+    pub(crate) fn freeze(&mut self) {
+        self.entries.freeze(self.entries.len());
     }
 
     /// Whether nothing was added after a mark.
@@ -182,7 +238,7 @@ impl Registers {
     fn contains(&self, register: Register, hash: u64, form: &[u8]) -> bool {
         let Some(newest) = register.newest() else { return false };
         let oldest = self.entries[newest].oldest;
-        let mut next = self.index.get(&(hash, oldest)).copied().unwrap_or(NONE);
+        let mut next = self.index.get(hash, oldest).unwrap_or(NONE);
         while next != NONE {
             let entry = &self.entries[next as usize];
             if self.form(entry) == form && self.is_in(next, newest as u32) {
@@ -253,7 +309,8 @@ impl Registers {
                 (before_it.count + 1, before_it.oldest, jump)
             }
         };
-        let same = self.index.insert((hash, oldest), at).unwrap_or(NONE);
+        let same = self.index.get(hash, oldest).unwrap_or(NONE);
+        self.index.insert(hash, oldest, at);
         let entry =
             Entry { scope: index, older, hash, start, end, missing, summary, count, oldest, jump, same };
         self.entries.push(entry);
@@ -396,6 +453,7 @@ mod tests {
         let mut registers = Registers::default();
         let mut lists = vec![(Register(0), registers.mark())];
         let (mut new, mut old) = (0, 0);
+        let mut fork = None;
         for _ in 0..20_000 {
             let (list, _) = lists[below(lists.len())];
             let form = below(60).to_string();
@@ -412,6 +470,17 @@ mod tests {
                     lists.push((longer, registers.mark()));
                     new += 1;
                 }
+            }
+            registers.freeze();
+            match below(200) {
+                0 => fork = Some((registers.clone(), lists.clone())),
+                1 => {
+                    if let Some(fork) = &mut fork {
+                        let now = (core::mem::take(&mut registers), core::mem::take(&mut lists));
+                        (registers, lists) = core::mem::replace(fork, now);
+                    }
+                }
+                _ => {}
             }
             if below(40) == 0 {
                 let (_, mark) = lists[below(lists.len())];

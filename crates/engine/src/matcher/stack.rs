@@ -33,6 +33,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use smallvec::{SmallVec, smallvec};
 
+use super::log::Log;
 use super::register::Register;
 use crate::compile::network::Scope;
 use crate::count::Count;
@@ -152,10 +153,13 @@ struct Node {
 /// A `Node` with this frame is a union: `below` is where its members begin, `frame.count` how many there are.
 const UNION: u32 = u32::MAX;
 
+/// Forks share nodes in pieces of so many.
+const NODES: usize = 64;
+
 /// The stacks of one matcher.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Arena {
-    nodes: Vec<Node>,
+    nodes: Log<Node, NODES>,
     members: Vec<u32>,
     /// Nodes from here on were made by the current byte; equal ones among them are shared.
     recent: usize,
@@ -172,7 +176,7 @@ pub(crate) struct Arena {
 impl Default for Arena {
     fn default() -> Self {
         Self {
-            nodes: Vec::new(),
+            nodes: Log::default(),
             members: Vec::new(),
             recent: 0,
             token: 0,
@@ -225,7 +229,57 @@ impl Arena {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.truncate(Mark::default());
+        self.index = None;
+        self.nodes.clear();
+        self.members.clear();
+        self.recent = 0;
+    }
+
+    /// Lets forks share what is there. A token ends here.
+    #[inline]
+    pub(crate) fn freeze(&mut self) {
+        self.nodes.freeze(self.recent);
+    }
+
+    /// The same stacks, for another matcher that stands on some of them.
+    pub(crate) fn fork(&self, stacks: impl Iterator<Item = u32>) -> Self {
+        let mut fork = Self {
+            nodes: self.nodes.clone(),
+            members: self.members.clone(),
+            recent: self.recent,
+            token: self.token,
+            index: None,
+            merging: self.merging,
+            effort: 0,
+        };
+        if self.index.is_some() {
+            fork.index_near(stacks.collect());
+        }
+        fork
+    }
+
+    /// Begins to number equal stacks equally, as far as they are near the top of one of these: others may be there twice.
+    fn index_near(&mut self, mut near: Vec<u32>) {
+        near.sort_unstable();
+        near.dedup();
+        let mut index = HashTable::new();
+        let mut at = 0;
+        while let Some(&stack) = near.get(at) {
+            at += 1;
+            let Some(&node) = self.node(stack) else { continue };
+            let hash = self.hash(&node);
+            if index.find(hash, |&other: &u32| self.same(&self.nodes[other as usize - 1], &node)).is_some() {
+                continue;
+            }
+            index.insert_unique(hash, stack, |&other| self.hash(&self.nodes[other as usize - 1]));
+            if near.len() < NEAR {
+                match self.top(stack) {
+                    Top::Frame(_, below) => near.push(below),
+                    Top::Union(members) => near.extend_from_slice(members),
+                }
+            }
+        }
+        self.index = Some(index);
     }
 
     /// A new byte begins.
@@ -369,6 +423,8 @@ impl Stacks for Arena {
 const MERGE_EFFORT: u32 = 128;
 /// Of unions with more members, nobody asks whether one covers another.
 const MANY_MEMBERS: usize = 16;
+/// So many stacks of a fork are numbered like those of before.
+const NEAR: usize = 256;
 /// So many stacks are looked at below a frame that may end at once.
 const COVERED: usize = 16;
 
@@ -390,7 +446,7 @@ impl Arena {
         if self.index.is_some() {
             return self.add(Node { frame, below });
         }
-        let recent = &self.nodes[self.recent..];
+        let recent = self.nodes.since(self.recent);
         if let Some(at) = recent.iter().position(|node| node.below == below && node.frame == frame) {
             return (self.recent + at) as u32 + 1;
         }

@@ -44,7 +44,7 @@ impl Thread {
 }
 
 /// Buffers that stepping reuses.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Buffers {
     work: Vec<Work>,
     frames: Vec<(Frame, u32)>,

@@ -28,7 +28,7 @@ use crate::program::{NetState, Place, Program};
 ///
 /// What lies below is taken from the matcher's stacks node by node, and only when a token reaches it. Nodes are numbered in the order in which
 /// they are found, so equal surroundings have equal numbers, and what was looked at is all that the walk depends on.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Line {
     nodes: Vec<LineNode>,
     /// The frames of all nodes that were looked at, each with the node below it.
@@ -247,7 +247,7 @@ impl Stacks for LineStacks<'_> {
 }
 
 /// The walk itself, with buffers that are used again.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Walker {
     /// The threads of all open nodes, one node after the other.
     threads: Vec<Thread>,
