@@ -36,6 +36,9 @@ const CACHED: usize = 4_096;
 const ENTRY_BYTES: usize = 48;
 /// An expression with a longer description is not cached.
 const KEY_BYTES: usize = 16_384;
+/// A rule becomes a table if that has no more states on the way to it, and takes no more steps.
+const OPTIONAL_STATES: usize = 512;
+const OPTIONAL_STEPS: usize = 20_000;
 
 impl AutomatonCache {
     /// How much memory the cache holds; tables that somebody else uses as well are counted there.
@@ -120,7 +123,8 @@ impl<'g> Leaves<'g> {
                     let leaf = if let Some(leaf) = leaves.short_text(id)? {
                         leaf
                     } else {
-                        let automaton = leaves.table(id)?;
+                        let limits = leaves.limits;
+                        let automaton = leaves.table(id, &limits)?;
                         leaves.window(automaton, 0, u32::MAX)
                     };
                     leaves.by_expr.insert(id, leaf);
@@ -169,7 +173,13 @@ impl<'g> Leaves<'g> {
         if let Some(&leaf) = self.by_expr.get(&id) {
             return Some(leaf);
         }
-        let automaton = self.table(id).ok()?;
+        // PERF: seven rules of a grammar for C became tables of 16,384 states that were then too many, 60 ms each.
+        let small = automata::Limits {
+            states: self.limits.states.min(OPTIONAL_STATES),
+            steps: self.limits.steps.min(OPTIONAL_STEPS),
+            ..self.limits
+        };
+        let automaton = self.table(id, &small).ok()?;
         let leaf = self.window(automaton, 0, u32::MAX);
         self.by_expr.insert(id, leaf);
         Some(leaf)
@@ -346,7 +356,7 @@ impl<'g> Leaves<'g> {
     }
 
     /// The table of a regular expression, from the cache or built now.
-    fn table(&mut self, id: ExprId) -> Result<Arc<Automaton>, CompileError> {
+    fn table(&mut self, id: ExprId, limits: &automata::Limits) -> Result<Arc<Automaton>, CompileError> {
         let key = describe(self.grammar, id);
         if let Some(key) = &key
             && let Some(found) = self.cache.get(key)
@@ -355,7 +365,7 @@ impl<'g> Leaves<'g> {
         }
         let mut exprs = automata::Exprs::new();
         let expr = translate(self.grammar, id, &mut exprs)?;
-        let dfa = automata::Dfa::build(&mut exprs, expr, &self.limits)
+        let dfa = automata::Dfa::build(&mut exprs, expr, limits)
             .map_err(|error| CompileError::leaf(error, id))?;
         let automaton = Arc::new(Automaton::from_dfa(&dfa));
         if let Some(key) = key {

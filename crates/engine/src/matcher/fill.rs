@@ -6,7 +6,7 @@ use super::doubt::{self, Doubt, Row};
 use super::mask::{Masker, Sink};
 use super::meter::Over;
 use super::{MatchError, Matcher, Way, step};
-use crate::bind::{Library, Part, Words, set_bits};
+use crate::bind::{Library, Near, Part, Words, set_bits};
 
 impl Matcher {
     /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. Words beyond the vocabulary are
@@ -215,7 +215,7 @@ impl Sink for Fill<'_> {
         self.several.extend_from_slice(several);
         // What another part allows stays allowed.
         let is_ours = |words: &[u32], token: u32| words[token as usize / 32] >> (token % 32) & 1 == 0;
-        let tokens = less.iter().flat_map(|list| list.iter().copied());
+        let tokens = less.iter().flat_map(|list| list.iter().copied()).chain(part.less().iter().copied());
         let ours: Option<Vec<u32>> =
             self.started.then(|| tokens.clone().filter(|&token| is_ours(self.words, token)).collect());
         match part {
@@ -223,7 +223,7 @@ impl Sink for Fill<'_> {
                 self.finish();
                 self.set(list);
             }
-            Part::Shared { base, more } => {
+            Part::Shared { base, more } | Part::Near(Near { base, more, .. }) => {
                 if self.started {
                     self.words.iter_mut().zip(base.iter()).for_each(|(word, base)| *word |= base);
                 } else {
@@ -233,7 +233,6 @@ impl Sink for Fill<'_> {
                 }
                 self.set(more);
             }
-            Part::Chunked(chunked) => chunked.write(self.words, !self.started),
         }
         match ours {
             Some(ours) => self.clear(ours.into_iter()),

@@ -534,9 +534,9 @@ fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
             found.extend(whole.several.at(in_string).iter().copied().filter(in_base));
             found.into()
         }
-        Part::Chunked(chunked) => {
+        Part::Near(near) => {
             let several = whole.several.at(in_string).iter().copied();
-            several.filter(|&token| chunked.contains(token)).collect()
+            several.filter(|&token| near.contains(token)).collect()
         }
     }
 }

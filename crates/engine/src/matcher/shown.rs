@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::doubt::{self, Row as _};
 use super::mask::Sink;
-use crate::bind::{Chunked, Library, Part, Words};
+use crate::bind::{Library, Near, Part, Words};
 
 /// A row and what it holds: a bitset, or nothing, but for some words.
 #[derive(Debug, Default)]
@@ -207,18 +207,15 @@ impl Showing<'_> {
         }
     }
 
-    fn add_chunks(&mut self, chunked: &Chunked) {
-        if matches!(self.shown.place, Place::Nowhere) {
-            let row = &mut self.shown.mixed;
-            (row.base, row.mixed) = (None, true);
-            row.touched.clear();
-            row.words.resize(self.len, 0);
-            chunked.write(&mut row.words, true);
-            self.shown.place = Place::Mixed;
-        } else {
-            let row = self.shown.row();
-            row.mixed = true;
-            chunked.write(&mut row.words, false);
+    /// A bitset of one grammar alone: its union with others is nothing to keep.
+    fn add_own(&mut self, base: &Words) {
+        match &self.shown.place {
+            Place::Nowhere if base.len() == self.len => self.shown.place = Place::Base(base.clone()),
+            Place::Nowhere => {
+                self.shown.mixed.start(Some(base), self.len);
+                self.shown.place = Place::Mixed;
+            }
+            _ => self.shown.row().unite(base),
         }
     }
 
@@ -249,7 +246,7 @@ impl Sink for Showing<'_> {
             self.shown.part = None;
         }
         // What another part allows stays allowed.
-        let tokens = less.iter().flat_map(|list| list.iter().copied());
+        let tokens = less.iter().flat_map(|list| list.iter()).chain(part.less()).copied();
         let ours: Vec<u32> = tokens.filter(|&token| !self.shown.allows(token)).collect();
         match part {
             Part::List(list) => self.add_tokens(list),
@@ -257,7 +254,10 @@ impl Sink for Showing<'_> {
                 self.add_bitset(library, base);
                 self.add_tokens(more);
             }
-            Part::Chunked(chunked) => self.add_chunks(chunked),
+            Part::Near(Near { base, more, .. }) => {
+                self.add_own(base);
+                self.add_tokens(more);
+            }
         }
         for token in ours {
             self.shown.set(token, false);
@@ -311,7 +311,12 @@ mod tests {
             .map(|at| match at % 4 {
                 0 => Part::List(random.tokens(if at == 6 { 2_000 } else { 9 })),
                 1 => Part::Shared { base: bases[random.below(3) as usize].clone(), more: Box::default() },
-                2 => memo.bitset(&bases[random.below(3) as usize]),
+                2 => {
+                    let mut words = bases[random.below(3) as usize].to_vec();
+                    let count = 3 * random.below(4);
+                    (0..count).for_each(|_| words[random.below(SIZE / 32) as usize] ^= 1 << random.below(32));
+                    memo.bitset(&words)
+                }
                 _ => Part::Shared { base: bases[random.below(3) as usize].clone(), more: random.tokens(40) },
             })
             .collect();
