@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use maskwright::json_schema::{self, KeyOrder};
-use maskwright::{Compiler, Constraint, MatchError, Options, TokenId, Vocabulary, VocabularyBuilder};
+use maskwright::{Compiler, Constraint, MatchError, Options, TokenId, Vocabulary, VocabularyBuilder, Way};
 
 /// Every byte, and a few tokens that write more than one value.
 fn vocabulary() -> Arc<Vocabulary> {
@@ -234,4 +234,92 @@ fn reaches(schema: &str, text: &str) -> bool {
         let token = TokenId(u32::from(byte));
         matcher.mask().expect("a mask").contains(token) && matcher.accept(token).is_ok()
     })
+}
+
+/// With hundreds of values, tokens are asked which values they end: the masks are those of trying every token.
+#[test]
+fn many_values() {
+    let pieces = [
+        "\",\"",
+        "\"]",
+        "ab\"",
+        "b\",",
+        "b\\u0061\"",
+        "\\u0061",
+        "12",
+        "3,",
+        "0,",
+        ",0",
+        " 0",
+        "-0",
+        ",-0",
+        "0",
+        "10,0",
+        "7,\"",
+        "\"a\",\"b\"",
+        "1]",
+        "99",
+        "0]",
+        "aa",
+    ];
+    let bytes = (0..=255u8).map(|byte| vec![byte]);
+    let tokens: Vec<Vec<u8>> = bytes.chain(pieces.iter().map(|piece| piece.as_bytes().to_vec())).collect();
+    let mut builder = VocabularyBuilder::new();
+    for (id, token) in (0..).zip(&tokens) {
+        // Some pieces are bytes already.
+        let _ = builder.token(TokenId(id), token);
+    }
+    let compiler = Compiler::new(Arc::new(builder.finish().expect("there are tokens")));
+    let strings = (0..600).map(|i| {
+        let letters = ["a", "b", "ab", "\\u0061", "\\\"", "é"];
+        format!("\"{}{}\"", letters[i % 6].repeat(i / 36), letters[i / 6 % 6])
+    });
+    let integers = (0..400).map(|i: i64| (if i % 3 == 0 { -i } else { i * 7 }).to_string());
+    let cases = [
+        (
+            r#"{"type": "string"}"#,
+            strings.clone().collect::<Vec<_>>(),
+            &["\"", "\"a", "\"aab", "\"\\", "\"é", "\"\\u00"][..],
+        ),
+        (r#"{"type": "integer"}"#, integers.clone().collect(), &["", "-", "1", "12", "-3", " ", "9"][..]),
+        (
+            r#"{"type": ["integer", "string"]}"#,
+            strings.chain(integers).collect(),
+            &["", "\"a", "-", "1", "\"ab"][..],
+        ),
+    ];
+    for (items, values, ends) in cases {
+        for with_zero in [false, true] {
+            let schema = format!(r#"{{"type": "array", "items": {items}, "uniqueItems": true}}"#);
+            let bound = compiler.compile(&Constraint::json_schema(&schema)).expect("a schema");
+            let mut matcher = bound.matcher();
+            matcher.accept_bytes(b"[").expect("an array");
+            let mut count = 0;
+            for value in &values {
+                if value == "0" && !with_zero {
+                    continue;
+                }
+                // Some are the same, and are refused.
+                if matcher.accept_bytes(format!("{value},").as_bytes()).is_ok() {
+                    count += 1;
+                }
+            }
+            assert!(count > 256, "{schema}: {count} values");
+            for end in ends {
+                let mut fast = matcher.fork();
+                fast.accept_bytes(end.as_bytes()).expect("it may come");
+                let mut plain = fast.fork();
+                plain.set_way(Way::Plain);
+                let (fast, plain) = (fast.mask().expect("a mask"), plain.mask().expect("a mask"));
+                let differ = |token: &TokenId| fast.contains(*token) != plain.contains(*token);
+                let wrong: Vec<_> =
+                    (0..bound.vocabulary().size() as u32).map(TokenId).filter(differ).collect();
+                let spell = |token: &TokenId| {
+                    String::from_utf8_lossy(bound.vocabulary().spelling(*token)).into_owned()
+                };
+                let wrong: Vec<_> = wrong.iter().map(|t| (spell(t), fast.contains(*t))).collect();
+                assert!(wrong.is_empty(), "{schema}, after {end:?}, with zero: {with_zero}: {wrong:?}");
+            }
+        }
+    }
 }

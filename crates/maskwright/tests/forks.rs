@@ -68,7 +68,8 @@ fn forks_are_independent() {
                 }
                 1 => {
                     let (matcher, tokens) = &mut pairs[at];
-                    let back = if rng.below(20) == 0 { rng.below(tokens.len() + 1) } else { tokens.len().min(3) };
+                    let back =
+                        if rng.below(20) == 0 { rng.below(tokens.len() + 1) } else { tokens.len().min(3) };
                     matcher.rollback(back).expect("so many steps were taken");
                     tokens.truncate(tokens.len() - back);
                     furthest = furthest.max(back);

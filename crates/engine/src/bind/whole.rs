@@ -28,6 +28,8 @@ pub(crate) struct Whole {
     pub(crate) commas: Tokens,
     /// Tokens that go on with a number and end it.
     pub(crate) number_ends: Vec<u32>,
+    /// Tokens that end in a zero without a digit before it.
+    pub(crate) zeros: Vec<u32>,
     /// Tokens that close an array or an object.
     pub(crate) closers: Tokens,
     /// Tokens that end a key and close an object.
@@ -36,6 +38,8 @@ pub(crate) struct Whole {
     escaped: FxHashMap<Box<[u8]>, Vec<u32>>,
     /// The nodes of the trie that white space leads to, the root among them.
     pub(crate) spaces: Vec<u32>,
+    /// What tokens write of a string that they end, with its quote, as forms: each once.
+    pub(crate) rests: Vec<Box<[u8]>>,
 }
 
 /// Some tokens.
@@ -84,7 +88,8 @@ impl Whole {
         let bits = self.several_bits.iter().map(|words| words.len()).sum::<usize>();
         by_text(&self.by_form)
             + by_text(&self.escaped)
-            + 4 * (lists + bits + self.number_ends.len() + self.spaces.len())
+            + 4 * (lists + bits + self.number_ends.len() + self.zeros.len() + self.spaces.len())
+            + self.rests.iter().map(|rest| size_of_val(rest) + rest.len()).sum::<usize>()
     }
 
     pub(crate) fn of(vocabulary: &Vocabulary) -> Self {
@@ -94,14 +99,18 @@ impl Whole {
             several_bits: [Words::default(), Words::default()],
             commas: Tokens::default(),
             number_ends: Vec::new(),
+            zeros: Vec::new(),
             closers: Tokens::default(),
             key_closers: Tokens::default(),
             escaped: FxHashMap::default(),
             spaces: spaces(vocabulary),
+            rests: Vec::new(),
         };
         for (token, bytes) in vocabulary.ordinary() {
             whole.add(token.0, bytes);
         }
+        whole.rests.sort_unstable();
+        whole.rests.dedup();
         whole.several_bits = [&whole.several.outside, &whole.several.in_string]
             .map(|tokens| bitset(tokens, vocabulary.size()));
         whole
@@ -129,6 +138,11 @@ impl Whole {
         {
             self.number_ends.push(token);
         }
+        if let [.., b'0'] = bytes
+            && bytes.iter().rev().nth(1).is_none_or(|byte| !byte.is_ascii_digit())
+        {
+            self.zeros.push(token);
+        }
         // PERF: nine tokens in ten are words, and of no interest.
         let is_structure = |byte: &u8| matches!(byte, b'"' | b'\\' | b'[' | b']' | b'{' | b'}' | b',' | b':');
         let has_structure = bytes.iter().any(is_structure);
@@ -151,6 +165,9 @@ impl Whole {
             let colon = bytes.iter().position(|byte| *byte == b':');
             colon.is_some_and(|colon| bytes[colon..].contains(&b'}'))
         });
+        if let Some(rest) = value::rest(bytes) {
+            self.rests.push(rest.into());
+        }
         let backslash = bytes.iter().position(|byte| *byte == b'\\');
         if backslash.is_some_and(|at| bytes[at..].contains(&b'"'))
             && let Some(rest) = value::rest(bytes)

@@ -163,6 +163,11 @@ impl<'g> Leaves<'g> {
         self.list[leaf as usize].is_endless()
     }
 
+    /// See [`Leaf::is_integers`].
+    pub(crate) fn is_integers(&self, leaf: u32) -> bool {
+        self.list[leaf as usize].is_integers()
+    }
+
     /// See [`Leaf::room`].
     pub(crate) fn room(&self, leaf: u32) -> Option<u32> {
         self.list[leaf as usize].room()
@@ -365,8 +370,8 @@ impl<'g> Leaves<'g> {
         }
         let mut exprs = automata::Exprs::new();
         let expr = translate(self.grammar, id, &mut exprs)?;
-        let dfa = automata::Dfa::build(&mut exprs, expr, limits)
-            .map_err(|error| CompileError::leaf(error, id))?;
+        let dfa =
+            automata::Dfa::build(&mut exprs, expr, limits).map_err(|error| CompileError::leaf(error, id))?;
         let automaton = Arc::new(Automaton::from_dfa(&dfa));
         if let Some(key) = key {
             self.cache.put(key, &automaton);

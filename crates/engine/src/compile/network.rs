@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use super::factor::{WIDE_CHOICE, factor_splits};
 use super::facts::Facts;
 use super::leaves::Leaves;
-use super::values::{Values, classify};
+use super::values::{Values, body, classify};
 use super::{CompileError, Place};
 use crate::count::Bounds;
 use crate::limits::Limits;
@@ -230,6 +230,19 @@ pub(crate) fn build(
     leaves: &mut Leaves<'_>,
     limits: &Limits,
 ) -> Result<Network, CompileError> {
+    for expr in grammar.exprs() {
+        // What values are like is known of leaves alone, so they are made first.
+        if let Expr::Distinct(value) = expr {
+            let body = body(grammar, *value);
+            let size = facts.size[body.index()];
+            if facts.plain[body.index()]
+                && facts.productive[body.index()]
+                && (INLINE_SIZE + 1..=LEAF_SIZE).contains(&size)
+            {
+                leaves.regular(body);
+            }
+        }
+    }
     let (values, nested_values) = classify(grammar, leaves);
     let mut builder = Builder {
         grammar,

@@ -15,6 +15,8 @@ pub(crate) enum Values {
     /// Strings that can always go on.
     #[default]
     Endless,
+    /// Integers that can always go on, unless they are zero, perhaps among such strings.
+    Integers,
     /// Strings that can go on until they have so many characters; each length is another value.
     Long(Reverse<u32>),
     /// There are others among them.
@@ -36,6 +38,7 @@ pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> (Vec<Values>, 
         (holds(grammar, |id| is_endless(leaves, id)), holds(grammar, |id| is_bracket(grammar, id)));
     let of_distinct = |value: ExprId| match leaves.of(value).and_then(|leaf| leaves.room(leaf)) {
         _ if is_endless(leaves, value) => Values::Endless,
+        _ if is_integers(grammar, leaves, value) => Values::Integers,
         Some(room) => Values::Long(Reverse(room)),
         None if nested[value.index()] && !endless[value.index()] => Values::Nested,
         None => Values::Simple,
@@ -93,6 +96,21 @@ fn operands<'g>(grammar: &'g Grammar, expr: &'g Expr) -> impl Iterator<Item = Ex
 
 fn is_endless(leaves: &Leaves<'_>, id: ExprId) -> bool {
     leaves.of(id).is_some_and(|leaf| leaves.is_endless(leaf))
+}
+
+/// Whether an expression is integers that have become a leaf.
+fn is_integers(grammar: &Grammar, leaves: &Leaves<'_>, id: ExprId) -> bool {
+    leaves.of(body(grammar, id)).is_some_and(|leaf| leaves.is_integers(leaf))
+}
+
+/// What a rule stands for.
+pub(crate) fn body(grammar: &Grammar, mut id: ExprId) -> ExprId {
+    // A rule that stands for itself is no value.
+    for _ in grammar.rules() {
+        let Expr::Rule(rule) = grammar.expr(id) else { break };
+        id = grammar.rule(*rule).expr();
+    }
+    id
 }
 
 /// Whether an expression begins an array or object: strings are quoted.

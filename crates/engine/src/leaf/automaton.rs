@@ -342,6 +342,26 @@ impl Automaton {
         self.endless.get_or_init(|| self.find_endless()).always[state as usize]
     }
 
+    /// Whether all texts are integers as JSON writes them, and every one of them but zero can always go on.
+    pub(crate) fn is_integers(&self) -> bool {
+        let start = self.start;
+        let minus = self.step(start, b'-').target();
+        // Where a text ends for good, it must be a zero, which can be told by where it comes from.
+        let is_right = |state: u32, byte: u8| {
+            let next = self.step(state, byte).target();
+            let is_first = state == start || state == minus;
+            match byte {
+                b'-' if state == start => true,
+                b'0' if is_first => self.live(next).is_empty(),
+                b'0'..=b'9' => self.is_endless(next) && next != start && next != minus,
+                _ => false,
+            }
+        };
+        start != 0
+            && self.is_endless(start)
+            && (1..self.len() as u32).all(|state| self.live(state).iter().all(|byte| is_right(state, byte)))
+    }
+
     fn find_endless(&self) -> Endless {
         // Neighbouring classes often lead to the same state, and how often one leads there does not matter.
         let targets = |state: u32| {

@@ -83,6 +83,14 @@ impl Leaf {
         }
     }
 
+    /// Whether the leaf is integers of which all but zero can always go on.
+    pub(crate) fn is_integers(&self) -> bool {
+        match self {
+            Self::Window { automaton, max: u32::MAX, .. } => automaton.is_integers(),
+            Self::Window { .. } | Self::Text(_) => false,
+        }
+    }
+
     /// If the leaf is a string that can always go on up to some number of characters: how many texts there are at least.
     pub(crate) fn room(&self) -> Option<u32> {
         match self {

@@ -6,11 +6,14 @@
 //! off what came after the moment before.
 
 use maskwright_vocab::{MARK, TokenId, number_spelling};
+use smallvec::SmallVec;
 
 use super::budget::Count;
 use super::register::Remembering;
+use super::stack::{Arena, Resume};
 use super::step::{self, Thread};
 use super::{MatchError, Matcher, Moment};
+use crate::seen::Seen;
 
 /// A step as far as nothing has happened.
 #[derive(Clone, Copy)]
@@ -255,6 +258,11 @@ impl Matcher {
     fn arrive(&mut self, now: &Moment, threads: &[Thread], length: usize, count: Count) {
         let start = self.trail.len() as u32;
         self.trail.extend_from_slice(threads);
+        if !self.registers.is_at(now.registers) && !self.remembers_more(threads, now) {
+            // A number may end after each digit, and what it would have been is no value if it goes on.
+            self.registers.truncate(now.registers);
+            self.ways.clear();
+        }
         let (mark, registers) = (self.arena.mark(), self.registers.mark());
         let tokens = now.tokens.saturating_add(u32::from(count != Count::Nothing));
         self.arena.token = tokens;
@@ -264,6 +272,32 @@ impl Matcher {
         self.moments.freeze(self.moments.len());
         self.arena.freeze();
         self.registers.freeze();
+    }
+
+    /// Whether a thread stands in a scope that has got another value since a moment.
+    fn remembers_more(&self, threads: &[Thread], since: &Moment) -> bool {
+        if self.arena.numbers_equally() {
+            // Then a stack may be older than what it stands for.
+            return true;
+        }
+        let mut work: SmallVec<[u32; 8]> = threads.iter().map(|thread| thread.stack).collect();
+        let (mut seen, mut frames) = (Seen::default(), Vec::new());
+        while let Some(stack) = work.pop() {
+            if !Arena::is_newer(stack, since.mark) || !seen.insert(stack) {
+                continue;
+            }
+            frames.clear();
+            self.arena.frames(stack, &mut frames);
+            for &(frame, below) in &frames {
+                if let Resume::Scope { register, .. } = frame.resume()
+                    && !register.is_before(since.registers)
+                {
+                    return true;
+                }
+                work.push(below);
+            }
+        }
+        false
     }
 
     /// What becomes of a step where values that must be new may run out: it must lead on, as far as it is taken.

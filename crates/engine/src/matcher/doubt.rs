@@ -44,6 +44,10 @@ pub(super) const SEARCHES: usize = 20_000;
 const SPACED: u32 = 16;
 /// Strings that go on in more ways than this are taken not to run out.
 const SEEN: usize = 1_000;
+/// The form of zero.
+const ZERO: &[u8] = b"0e0";
+/// Of scopes with more values, tokens are asked for the values that they end, and not values for the tokens that end them.
+const MANY_VALUES: usize = 256;
 /// How long a value is that the search looks for.
 const DEEP: usize = 64;
 
@@ -158,6 +162,13 @@ impl Doubt<'_> {
                 }
                 self.settle_ends(register, &place);
             }
+            if program.scope(index).values == Values::Integers
+                && !in_string
+                && self.registers.has(register, ZERO)
+            {
+                // The only integer that cannot go on.
+                self.keep_leading(&self.bound.library().whole().zeros);
+            }
             if !register.is_empty() {
                 self.settle_scope(register, &place, finite);
             }
@@ -171,7 +182,7 @@ impl Doubt<'_> {
         let in_long = place.in_string && place.in_value;
         let goes_on = || self.threads.iter().all(|thread| self.goes_on(thread, seen));
         match values {
-            Values::Endless => false,
+            Values::Endless | Values::Integers => false,
             Values::Long(Reverse(room)) => {
                 (room as usize) <= seen + 1 + self.bound.horizon() as usize || in_long && !goes_on()
             }
@@ -308,11 +319,13 @@ impl Doubt<'_> {
         let whole = self.bound.library().whole();
         let summary = self.registers.summary(register);
         if summary.in_token {
-            for form in self.forms(register) {
+            let forms: Vec<Vec<u8>> = self.registers.forms_in_tokens(register).map(<[u8]>::to_vec).collect();
+            for form in forms {
                 self.keep_living(whole.tokens_with(&form).unwrap_or_default());
             }
         }
-        if !place.in_string && summary.unquoted && self.text.last().is_some_and(u8::is_ascii_alphanumeric) {
+        let in_number = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+        if !place.in_string && summary.unquoted && self.text.last().is_some_and(in_number) {
             self.keep_living(&whole.number_ends);
         }
         if place.in_value {
@@ -363,6 +376,9 @@ impl Doubt<'_> {
     fn settle_string(&mut self, register: Register, longest: usize, finite: bool) {
         let Some(quote) = self.quote(longest) else { return };
         let (typed, is_whole) = value::prefix(&self.text[quote + 1..]);
+        if is_whole && !finite && self.registers.count(register) > MANY_VALUES {
+            return self.settle_rests(register, &typed);
+        }
         let matching: Vec<Vec<u8>> = self
             .registers
             .forms(register)
@@ -389,6 +405,21 @@ impl Doubt<'_> {
         for form in &matching {
             self.settle_path(trie, 0, &form[typed.len()..], finite);
             self.keep_living(whole.escaped(&form[typed.len()..]));
+        }
+    }
+
+    /// The same for an endless string in a scope with many values, by what tokens write.
+    fn settle_rests(&mut self, register: Register, typed: &[u8]) {
+        let bound = self.bound;
+        let (trie, whole) = (bound.vocabulary().trie(), bound.library().whole());
+        let mut form = typed.to_vec();
+        for rest in &whole.rests {
+            form.truncate(typed.len());
+            form.extend_from_slice(rest);
+            if self.registers.has(register, &form) {
+                self.settle_path(trie, 0, rest, false);
+                self.keep_living(whole.escaped(rest));
+            }
         }
     }
 
@@ -477,6 +508,9 @@ impl Doubt<'_> {
     /// Whether the array or object that is being written may become one that was seen. Equal values hold equal strings,
     /// so every string that is complete must occur there.
     fn may_be_nested(&self, register: Register, in_string: bool) -> bool {
+        if self.registers.count(register) > MANY_VALUES {
+            return true;
+        }
         let quote = if in_string { value::opening_quote(self.text, usize::MAX) } else { None };
         let strings = open_strings(&self.text[..quote.unwrap_or(self.text.len())]);
         let mut forms = self.registers.forms(register).filter(|form| value::is_nested(form));

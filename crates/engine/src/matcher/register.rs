@@ -55,6 +55,11 @@ impl Register {
     pub(crate) fn is_empty(self) -> bool {
         self.newest().is_none()
     }
+
+    /// Whether its newest value was there at a mark.
+    pub(crate) fn is_before(self, mark: Mark) -> bool {
+        self.newest().is_none_or(|newest| newest < mark.entries as usize)
+    }
 }
 
 /// All lists of values that one matcher's frames refer to.
@@ -137,6 +142,8 @@ struct Entry {
     jump: u32,
     /// The entry before with this hash and this oldest entry, or `NONE`.
     same: u32,
+    /// The newest entry of the list, from this one on, whose value some token contains as a whole, or `NONE`.
+    in_token: u32,
 }
 
 const NONE: u32 = u32::MAX;
@@ -221,6 +228,22 @@ impl Registers {
         })
     }
 
+    /// The forms of the values that some token contains as a whole, newest first.
+    pub(crate) fn forms_in_tokens(&self, register: Register) -> impl Iterator<Item = &[u8]> {
+        let in_token = |at: Option<usize>| Some(self.entries[at?].in_token).filter(|&next| next != NONE);
+        let mut next = in_token(register.newest());
+        core::iter::from_fn(move || {
+            let entry = &self.entries[next? as usize];
+            next = in_token(entry.older.newest());
+            Some(self.form(entry))
+        })
+    }
+
+    /// Whether a list has a value with this form.
+    pub(crate) fn has(&self, register: Register, form: &[u8]) -> bool {
+        self.contains(register, FxBuildHasher.hash_one(form), form)
+    }
+
     pub(crate) fn summary(&self, register: Register) -> Summary {
         register.newest().map_or(Summary::default(), |at| self.entries[at].summary)
     }
@@ -286,9 +309,10 @@ impl Registers {
         let missing = missing - u32::from(is_required);
         let before = self.summary(older);
         let is_nested = value::is_nested(form);
+        let is_in_token = whole.tokens_with(form).is_some();
         let summary = Summary {
             longest: before.longest.max(form.len() as u32),
-            in_token: before.in_token || whole.tokens_with(form).is_some(),
+            in_token: before.in_token || is_in_token,
             nested: before.nested || is_nested,
             simple: before.simple || !is_nested,
             unquoted: before.unquoted || !is_nested && form.first() != Some(&b'"'),
@@ -311,8 +335,25 @@ impl Registers {
         };
         let same = self.index.get(hash, oldest).unwrap_or(NONE);
         self.index.insert(hash, oldest, at);
-        let entry =
-            Entry { scope: index, older, hash, start, end, missing, summary, count, oldest, jump, same };
+        let in_token = match older.newest() {
+            _ if is_in_token => at,
+            Some(before) => self.entries[before].in_token,
+            None => NONE,
+        };
+        let entry = Entry {
+            scope: index,
+            older,
+            hash,
+            start,
+            end,
+            missing,
+            summary,
+            count,
+            oldest,
+            jump,
+            same,
+            in_token,
+        };
         self.entries.push(entry);
         Some(Register::new(self.entries.len() as u32, missing > 0))
     }
@@ -448,7 +489,9 @@ mod tests {
         };
         let scope = Scope { body: 0, required: Box::default(), values: Values::Endless };
         let mut vocabulary = VocabularyBuilder::new();
-        vocabulary.token(TokenId(0), b"1").expect("a new token");
+        for (id, form) in (0..).step_by(7).zip(0..8) {
+            vocabulary.token(TokenId(form), format!(",{id},").as_bytes()).expect("a new token");
+        }
         let whole = Whole::of(&vocabulary.finish().expect("a vocabulary"));
         let mut registers = Registers::default();
         let mut lists = vec![(Register(0), registers.mark())];
@@ -456,10 +499,13 @@ mod tests {
         let mut fork = None;
         for _ in 0..20_000 {
             let (list, _) = lists[below(lists.len())];
-            let form = below(60).to_string();
+            let form = format!("{}e0", below(60));
             let expected = registers.is_there(list, form.as_bytes());
             let before = registers.count(list);
             assert_eq!(before, registers.forms(list).count());
+            let in_tokens: Vec<&[u8]> =
+                registers.forms(list).filter(|form| whole.tokens_with(form).is_some()).collect();
+            assert!(registers.forms_in_tokens(list).eq(in_tokens));
             match registers.add((0, &scope), list, form.as_bytes(), &whole) {
                 None => {
                     assert!(expected);

@@ -682,6 +682,11 @@ impl Arena {
         self.merging = merging;
     }
 
+    /// Whether equal stacks have equal numbers.
+    pub(crate) fn numbers_equally(&self) -> bool {
+        self.index.is_some()
+    }
+
     /// From now on, equal stacks have equal numbers, those of before included.
     pub(crate) fn number_equally(&mut self) {
         if self.index.is_none() {
