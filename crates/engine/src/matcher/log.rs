@@ -35,9 +35,9 @@ impl<T: Copy, const CHUNK: usize> Log<T, CHUNK> {
         self.len() == 0
     }
 
-    /// Makes room for so many items that freezing them need not be thought of.
+    /// Makes room for a chunk.
     pub(crate) fn reserve(&mut self) {
-        self.end.reserve(2 * CHUNK);
+        self.end.reserve(CHUNK);
     }
 
     #[inline]
@@ -62,14 +62,20 @@ impl<T: Copy, const CHUNK: usize> Log<T, CHUNK> {
         self.chunks.get(at / CHUNK)?.get(at % CHUNK)
     }
 
+    /// The last item, which is never in a chunk.
+    #[inline]
     pub(crate) fn last(&self) -> Option<&T> {
-        self.len().checked_sub(1).and_then(|at| self.get(at))
+        self.end.last()
     }
 
-    /// The last item, if it is not in a chunk: after [`Self::thaw`] it is.
     pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
-        self.thaw(self.len().saturating_sub(1));
         self.end.last_mut()
+    }
+
+    /// Whether there are items to freeze.
+    #[inline]
+    pub(crate) fn is_long(&self) -> bool {
+        self.end.len() >= 2 * CHUNK
     }
 
     /// The items from `start` on, none of which may be frozen: see [`Self::thaw`].
@@ -84,17 +90,9 @@ impl<T: Copy, const CHUNK: usize> Log<T, CHUNK> {
     }
 
     /// Shares what lies before `keep`, if that is enough for a chunk.
-    #[inline]
     pub(crate) fn freeze(&mut self, keep: usize) {
-        if self.end.len() >= 2 * CHUNK {
-            self.freeze_chunks(keep);
-        }
-    }
-
-    #[cold]
-    fn freeze_chunks(&mut self, keep: usize) {
         // One chunk always stays, so that going back and forth does not freeze and thaw.
-        let most = self.end.len() - CHUNK;
+        let most = self.end.len().saturating_sub(CHUNK);
         let count = keep.saturating_sub(self.frozen).min(most) / CHUNK;
         if count == 0 {
             return;
@@ -126,14 +124,15 @@ impl<T: Copy, const CHUNK: usize> Log<T, CHUNK> {
     /// Cuts the list to its first `len` items.
     #[inline]
     pub(crate) fn truncate(&mut self, len: usize) {
-        self.thaw(len);
+        self.thaw(len.saturating_sub(1));
         self.end.truncate(len - self.frozen);
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
-        let last = *self.last()?;
-        self.truncate(self.len() - 1);
-        Some(last)
+        let last = self.end.pop();
+        self.thaw(self.len().saturating_sub(1));
+        last
     }
 
     /// Like [`Self::truncate`], but nothing is given back.
@@ -209,7 +208,7 @@ mod tests {
             }
             frozen += usize::from(log.frozen > before);
             thawed += usize::from(log.frozen < before);
-            assert_eq!(log.len(), plain.len());
+            assert_eq!((log.len(), log.last()), (plain.len(), plain.last()));
             assert!(log.iter().eq(plain.iter()));
             assert!((0..plain.len()).all(|at| log[at] == plain[at] && log.get(at) == Some(&plain[at])));
             assert_eq!(log.get(plain.len()), None);

@@ -82,9 +82,9 @@ pub struct Matcher {
     distances: FxHashMap<u32, u32>,
 }
 
-/// Forks share their history in pieces of so many tokens, and there is room for two pieces from the beginning.
+/// Forks share their history in pieces of so many tokens, and there is room for one piece from the beginning.
 /// PERF: growing in the middle of a short text was a twentieth of accepting it.
-const HISTORY: usize = 32;
+const HISTORY: usize = 64;
 
 /// What must be known to return to a moment.
 #[derive(Clone, Copy, Debug)]
@@ -261,10 +261,12 @@ impl Matcher {
         self.moments.len() - 1
     }
 
+    #[inline]
     fn now(&self) -> Moment {
-        self.moments[self.moments.len() - 1]
+        *self.moments.last().expect("the beginning is a moment")
     }
 
+    #[inline]
     fn threads(&self) -> &[Thread] {
         self.trail.since(self.now().start as usize)
     }

@@ -193,12 +193,12 @@ impl Registers {
     }
 
     /// Lets forks share what is there.
-    #[inline]
     pub(crate) fn freeze(&mut self) {
         self.entries.freeze(self.entries.len());
     }
 
     /// Whether nothing was added after a mark.
+    #[inline]
     pub(crate) fn is_at(&self, mark: Mark) -> bool {
         self.entries.len() == mark.entries as usize
     }

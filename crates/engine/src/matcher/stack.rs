@@ -236,7 +236,6 @@ impl Arena {
     }
 
     /// Lets forks share what is there. A token ends here.
-    #[inline]
     pub(crate) fn freeze(&mut self) {
         self.nodes.freeze(self.recent);
     }
