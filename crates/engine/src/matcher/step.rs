@@ -918,13 +918,7 @@ fn standing(program: &Program, thread: &Thread) -> Kind {
     }
     match program.leaf(thread.leaf) {
         Leaf::Window { automaton, min, max } => {
-            // PERF: most leaves count nothing.
-            let has_to_end = automaton.may_have_to_end(thread.state)
-                && match (*min, *max) {
-                    (0, u32::MAX) => automaton.live(thread.state).is_empty(),
-                    (min, max) => has_to_end(program, automaton, thread, Bounds { min, max }),
-                };
-            if has_to_end {
+            if automaton.may_have_to_end(thread.state) && has_to_end(program, thread, *min, *max) {
                 Kind::End
             } else {
                 Kind::Stay
@@ -935,8 +929,9 @@ fn standing(program: &Program, thread: &Thread) -> Kind {
 }
 
 /// Whether a leaf that may have to end where a thread stands has to.
-fn has_to_end(program: &Program, automaton: &Automaton, thread: &Thread, bounds: Bounds) -> bool {
-    let counts = program.counts();
+fn has_to_end(program: &Program, thread: &Thread, min: u32, max: u32) -> bool {
+    let Leaf::Window { automaton, .. } = program.leaf(thread.leaf) else { return false };
+    let (counts, bounds) = (program.counts(), Bounds { min, max });
     counts.may_stop(thread.count, bounds)
         && (automaton.live(thread.state).is_empty() || counts.room(thread.count, bounds) == 0)
 }
