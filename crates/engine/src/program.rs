@@ -177,15 +177,6 @@ enum Targets {
     Many(Box<[u32]>),
 }
 
-impl Targets {
-    fn as_slice(&self) -> &[u32] {
-        match self {
-            Self::One(node) => core::slice::from_ref(node),
-            Self::Many(nodes) => nodes,
-        }
-    }
-}
-
 /// A call that can be made from a cell.
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -487,7 +478,11 @@ impl Program {
         if known != 0 {
             return NetState(known);
         }
-        let state = self.after(call.behind.as_slice());
+        // PERF: the alternatives of a loop all return to its beginning, of which there may be thousands.
+        let state = match call.behind {
+            Targets::One(node) => self.behind(node),
+            Targets::Many(ref nodes) => self.after(nodes),
+        };
         call.state.store(state.0, Ordering::Release);
         state
     }

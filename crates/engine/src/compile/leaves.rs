@@ -39,6 +39,8 @@ const KEY_BYTES: usize = 16_384;
 /// A rule becomes a table if that has no more states on the way to it, and takes no more steps.
 const OPTIONAL_STATES: usize = 512;
 const OPTIONAL_STEPS: usize = 20_000;
+/// So many rules may turn out to be too large. A chain of rules would be tried from each of its members.
+const FAILURES: u32 = 8;
 
 impl AutomatonCache {
     /// How much memory the cache holds; tables that somebody else uses as well are counted there.
@@ -88,6 +90,8 @@ pub(crate) struct Leaves<'g> {
     by_expr: FxHashMap<ExprId, u32>,
     /// Windows over shared automata that are the same but for the place they are used in.
     windows: HashTable<u32>,
+    /// How many optional tables were too large.
+    failures: u32,
     /// Leaves whose language is empty.
     empty: Vec<bool>,
 }
@@ -149,6 +153,7 @@ impl<'g> Leaves<'g> {
             list: Vec::new(),
             by_expr: FxHashMap::default(),
             windows: HashTable::new(),
+            failures: 0,
             empty: Vec::new(),
         }
     }
@@ -173,6 +178,11 @@ impl<'g> Leaves<'g> {
         self.list[leaf as usize].room()
     }
 
+    /// Whether so many rules turned out to be too large for a table that only small ones are worth a try.
+    pub(crate) fn has_failed_often(&self) -> bool {
+        self.failures >= FAILURES
+    }
+
     /// A leaf for a regular expression, if its table stays within the limits.
     pub(crate) fn regular(&mut self, id: ExprId) -> Option<u32> {
         if let Some(&leaf) = self.by_expr.get(&id) {
@@ -184,7 +194,10 @@ impl<'g> Leaves<'g> {
             steps: self.limits.steps.min(OPTIONAL_STEPS),
             ..self.limits
         };
-        let automaton = self.table(id, &small).ok()?;
+        let Ok(automaton) = self.table(id, &small) else {
+            self.failures += 1;
+            return None;
+        };
         let leaf = self.window(automaton, 0, u32::MAX);
         self.by_expr.insert(id, leaf);
         Some(leaf)

@@ -480,7 +480,8 @@ impl Builder<'_, '_> {
         if plain && size <= INLINE_SIZE {
             return self.build(expr, next);
         }
-        let is_small = plain && (size <= LEAF_SIZE || self.facts.few_parts[i]);
+        let may_be_large = self.facts.few_parts[i] && !self.leaves.has_failed_often();
+        let is_small = plain && (size <= LEAF_SIZE || may_be_large);
         let leaf = if is_small { self.leaves.regular(expr) } else { self.leaves.of(expr) };
         let callee = match leaf {
             Some(leaf) => Callee::Leaf(leaf),
