@@ -114,6 +114,59 @@ fn the_fast_way_equals_the_plain_walk() {
     assert!(bits > 100_000_000, "only {bits} bits were compared");
 }
 
+const EXPRESSIONS: &str = r#"start: expr
+expr: expr "+" expr | expr "*" expr | "(" expr ")" | NUMBER | NAME
+NUMBER: /[0-9]+(\.[0-9]+)?/
+NAME: /(?!(if|else)\b)[a-zA-Z_][a-zA-Z_0-9]*/
+%ignore /[ \t\n]+/"#;
+
+const STATEMENTS: &str = r#"start: "SELECT"i NAME ("," NAME)* "FROM"i NAME ("WHERE"i test)?
+test: test "AND"i test | test "OR"i test | NAME ("=" | "<") (NAME | STRING) | NAME "IN"i "(" STRING ("," STRING)* ")"
+NAME: /[a-zA-Z_]\w{0,30}/
+STRING: /'[^']*'/
+%ignore /\s+/"#;
+
+/// Counted and ambiguous constraints, each with a text: the mask is compared before the first token and after every other one.
+#[test]
+fn ambiguous_constraints_have_the_masks_of_the_plain_walk() {
+    let vocabulary = vocabulary();
+    let compiler = Compiler::new(vocabulary.clone());
+    let cases = [
+        (Constraint::regex("([A-Za-z]{1,7} ?){1,5}"), "inter one"),
+        (Constraint::regex(r"(\w+\s?){1,4}"), "né w 三"),
+        (Constraint::regex("([^,]{1,6},?){1,3}"), "a b,c"),
+        (Constraint::regex(r"(.{0,9}\n?){1,3}"), "a b\n\nc"),
+        (Constraint::regex(r"[a-z]{2,40}(-[a-z]{1,3}){0,5}"), "some-a-b"),
+        (Constraint::lark(EXPRESSIONS), "a + (1.5 * if_2)"),
+        (Constraint::lark(STATEMENTS), "select a from t where a = 'x y' and b in ('z')"),
+        (Constraint::ebnf(r#"root ::= root "+" root | [0-9]+"#), "12+3+456"),
+        (Constraint::ebnf(r#"root ::= root root | "a" | "ab""#), "aabaab"),
+    ];
+    let mut compared = 0;
+    for (constraint, text) in &cases {
+        let compiled = compiler.compile(constraint).expect("the constraint compiles");
+        let mut matcher = compiled.matcher();
+        let mut at = 0;
+        loop {
+            let fast = matcher.mask().expect("a mask").clone();
+            let mut plain = matcher.fork();
+            plain.set_way(Way::Plain);
+            let plain = plain.mask().expect("a mask").clone();
+            assert!(fast == plain, "{}", complain(constraint, &text.as_bytes()[..at], &fast, &plain));
+            compared += 1;
+            let Some(piece) =
+                text.as_bytes().get(at..text.len().min(at + 3)).filter(|piece| !piece.is_empty())
+            else {
+                break;
+            };
+            matcher.accept_bytes(piece).expect("the text fits");
+            at += piece.len();
+        }
+        assert!(matcher.is_accepting(), "{constraint:?}: the text is whole");
+    }
+    assert!(compared > 30, "only {compared} masks were compared");
+}
+
 /// What was learnt goes to a file and comes back; masks with it equal masks without it.
 #[test]
 fn a_loaded_library_gives_the_same_masks() {
