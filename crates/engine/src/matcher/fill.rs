@@ -195,9 +195,9 @@ impl<'w> Fill<'w> {
         set_bits(self.words, tokens);
     }
 
-    fn clear(&mut self, tokens: impl Iterator<Item = u32>) {
+    fn clear(&mut self, tokens: &[u32]) {
         for token in tokens {
-            self.words[token as usize / 32] &= !(1 << (token % 32));
+            self.words[*token as usize / 32] &= !(1 << (token % 32));
         }
     }
 
@@ -213,11 +213,14 @@ impl Sink for Fill<'_> {
     #[inline]
     fn part(&mut self, _: &Library, _: Option<u32>, part: &Part, several: &[u32], less: &[Words]) {
         self.several.extend_from_slice(several);
+        let lists = || less.iter().map(|list| &**list).chain([part.less()]);
         // What another part allows stays allowed.
-        let is_ours = |words: &[u32], token: u32| words[token as usize / 32] >> (token % 32) & 1 == 0;
-        let tokens = less.iter().flat_map(|list| list.iter().copied()).chain(part.less().iter().copied());
-        let ours: Option<Vec<u32>> =
-            self.started.then(|| tokens.clone().filter(|&token| is_ours(self.words, token)).collect());
+        let is_allowed = |words: &[u32], token: u32| words[token as usize / 32] >> (token % 32) & 1 == 1;
+        let others: Vec<u32> = if self.started {
+            lists().flatten().copied().filter(|&token| is_allowed(self.words, token)).collect()
+        } else {
+            Vec::new()
+        };
         match part {
             Part::List(list) => {
                 self.finish();
@@ -234,10 +237,8 @@ impl Sink for Fill<'_> {
                 self.set(more);
             }
         }
-        match ours {
-            Some(ours) => self.clear(ours.into_iter()),
-            None => self.clear(tokens),
-        }
+        lists().for_each(|list| self.clear(list));
+        self.set(&others);
         self.started = true;
     }
 }

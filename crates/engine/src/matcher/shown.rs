@@ -245,9 +245,13 @@ impl Sink for Showing<'_> {
         } else {
             self.shown.part = None;
         }
-        // What another part allows stays allowed.
-        let tokens = less.iter().flat_map(|list| list.iter()).chain(part.less()).copied();
-        let ours: Vec<u32> = tokens.filter(|&token| !self.shown.allows(token)).collect();
+        // What another part allows stays allowed. PERF: there is mostly no other.
+        let others: Vec<u32> = if self.parts == 1 {
+            Vec::new()
+        } else {
+            let less = less.iter().map(|list| &**list).chain([part.less()]);
+            less.flatten().copied().filter(|&token| self.shown.allows(token)).collect()
+        };
         match part {
             Part::List(list) => self.add_tokens(list),
             Part::Shared { base, more } => {
@@ -259,8 +263,13 @@ impl Sink for Showing<'_> {
                 self.add_tokens(more);
             }
         }
-        for token in ours {
-            self.shown.set(token, false);
+        for list in less.iter().map(|list| &**list).chain([part.less()]) {
+            for &token in list {
+                self.shown.set(token, false);
+            }
+        }
+        for token in others {
+            self.shown.set(token, true);
         }
     }
 }
