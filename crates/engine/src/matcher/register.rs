@@ -103,6 +103,7 @@ impl Index {
     fn insert(&mut self, hash: u64, oldest: u32, entry: u32) {
         if self.last.len() >= ENTRIES {
             let parts = Arc::make_mut(self.parts.get_or_insert_with(|| Arc::new([const { None }; PARTS])));
+            #[expect(clippy::iter_over_hash_type, reason = "each goes to a place of its own")]
             for (key, entry) in self.last.drain() {
                 Arc::make_mut(parts[Self::part(key.0)].get_or_insert_default()).insert(key, entry);
             }

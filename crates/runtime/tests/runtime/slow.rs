@@ -244,8 +244,7 @@ fn who_is_late_is_not_waited_for_in_a_hurry() {
 
 /// A guide for a constraint with so many steps for a mask.
 fn limited(constraint: &Constraint, mask_steps: u64) -> MatcherGuide {
-    let mut options = Reading::default();
-    options.limits = limits(mask_steps);
+    let options = Reading { limits: limits(mask_steps), ..Reading::default() };
     let compiler = Compiler::with_options(vocabulary(), options);
     MatcherGuide::new(compiler.compile(constraint).unwrap().matcher())
 }
