@@ -22,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
+use smallvec::SmallVec;
 
 use super::alive::{Alive, first};
 use super::bytes::{Bytes, Kinds, begins_character, utf8};
@@ -440,7 +441,11 @@ impl Entry {
         let many = self.run.is_some() || self.inner.len() >= MANY;
         many.then(|| {
             self.unbounded.get_or_init(|| {
-                let mut words = self.bitset_at(self.bitsets.len() - 1, bytes).to_vec();
+                let inner = self.bitset_at(self.bitsets.len() - 1, bytes);
+                if self.closing.is_empty() {
+                    return inner.clone();
+                }
+                let mut words = inner.to_vec();
                 set_closing(&mut words, &self.closing);
                 words.into()
             })
@@ -455,6 +460,9 @@ impl Entry {
     fn bitset_at(&self, at: usize, bytes: &Bytes) -> &Words {
         self.bitsets[at].get_or_init(|| {
             if let Some(words) = self.free_words() {
+                if self.closing.is_empty() {
+                    return words.clone();
+                }
                 let mut words = words.to_vec();
                 for &(_, token) in &self.closing {
                     words[token as usize / 32] &= !(1 << (token % 32));
@@ -465,6 +473,7 @@ impl Entry {
             let mut words = match &self.run {
                 Some(run) if run.tail as usize > at => vec![0; bytes.words()],
                 Some(run) if run.counts => bytes.no_longer(&run.words, at - run.tail as usize),
+                Some(run) if inside.is_empty() => return run.words.clone(),
                 Some(run) => run.words.to_vec(),
                 None => vec![0; bytes.words()],
             };
@@ -490,6 +499,11 @@ impl Entry {
     pub(crate) fn heap_bytes(&self) -> usize {
         let run = self.run.iter().map(|run| &run.words);
         let bitsets = self.bitsets.iter().chain([&self.unbounded]).filter_map(OnceLock::get).chain(run);
+        // Some are the same.
+        let mut bitsets: SmallVec<[&Words; 8]> = bitsets.collect();
+        bitsets.sort_unstable_by_key(|words| words.as_ptr());
+        bitsets.dedup_by_key(|words| words.as_ptr());
+        let bitsets = bitsets.into_iter();
         (self.inner.len() + self.inner_ends.len()) * 4
             + size_of_val(&*self.bitsets)
             + self.closing.len() * 8
