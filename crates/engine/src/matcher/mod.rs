@@ -84,7 +84,7 @@ pub struct Matcher {
 
 /// Forks share their history in pieces of so many tokens, and there is room for one piece from the beginning.
 /// PERF: growing in the middle of a short text was a twentieth of accepting it.
-const HISTORY: usize = 64;
+const HISTORY: usize = 32;
 
 /// What must be known to return to a moment.
 #[derive(Clone, Copy, Debug)]
