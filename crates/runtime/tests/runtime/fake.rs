@@ -61,6 +61,8 @@ pub(crate) struct Fake {
     pub(crate) poison: Option<TokenId>,
     /// The most tokens of all texts together, and the most texts that have any.
     pub(crate) room: Option<(usize, usize)>,
+    /// The longest text, if not 200 tokens.
+    pub(crate) context: Option<usize>,
 }
 
 impl Fake {
@@ -95,7 +97,7 @@ impl Model for Fake {
     }
 
     fn context(&self) -> usize {
-        200
+        self.context.unwrap_or(200)
     }
 
     fn open(&mut self) -> SequenceId {
@@ -144,14 +146,15 @@ impl Model for Fake {
         let is_new = |feed: &&Feed<'_>| self.texts.get(&feed.sequence).is_some_and(Vec::is_empty);
         let asked = feeds.iter().map(|feed| feed.tokens.len()).sum();
         self.check_room(feeds.iter().filter(is_new).count(), asked)?;
+        let context = self.context();
         let mut rows = Vec::new();
         for feed in feeds {
             assert!(!feed.tokens.iter().any(|token| Some(*token) == self.poison), "poisoned");
             assert_ne!(feed.wanted, Wanted::All, "nobody asks for all rows");
             let text = self.texts.get_mut(&feed.sequence).ok_or(ModelError::NoSequence(feed.sequence))?;
             text.extend(feed.tokens);
-            if text.len() > 200 {
-                return Err(ModelError::Full { length: text.len(), context: 200 });
+            if text.len() > context {
+                return Err(ModelError::Full { length: text.len(), context });
             }
             if feed.wanted == Wanted::Last {
                 let mut row = vec![0.0; WIDTH];

@@ -462,9 +462,9 @@ fn the_end_of_a_scheduler() {
     drop(permit);
     scheduler.finish();
     assert!(streams.into_iter().all(|stream| one(stream).end == Some(Ok(Reason::Length))));
-    // Or it is dropped.
+    // Or it is dropped. The texts have no end of their own before that.
     let (permit, gate) = mpsc::channel();
-    let fake = Fake { gate: Some(gate), ..Fake::default() };
+    let fake = Fake { gate: Some(gate), context: Some(1_000_000), ..Fake::default() };
     let (scheduler, _) = start(fake, Options { max_batch: 1, ..Options::default() });
     let streams: Vec<Stream> =
         (0..3).map(|_| scheduler.stream(Request { max_tokens: None, ..random(1) }).unwrap()).collect();
