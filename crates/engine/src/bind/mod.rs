@@ -22,7 +22,7 @@ pub(crate) use self::bytes::{Bytes, Kinds, Shape, class as byte_bit, utf8};
 pub(crate) use self::entry::{Entry, Exits, MANY, NumberedTrie, Rest, Tokens, Words, ones, set_bits};
 pub(crate) use self::library::BoundAutomaton;
 pub use self::library::Library;
-pub(crate) use self::memo::{Answer, Key, Look, Memo, Near, Part};
+pub(crate) use self::memo::{Answer, Key, Look, Memo, Near, Part, most_more};
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::whole::Whole;
 use crate::compile::CompileError;

@@ -22,7 +22,8 @@ use super::stack::{Arena, Frame, Resume, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, leave, live, settled};
 use super::walk::{Line, LineStacks, Walk, Walker, completion_nodes};
 use crate::bind::{
-    Answer, BoundProgram, Key, Library, Look, MANY, Memo, Part, Tokens, Words, ones, set_bits,
+    Answer, BoundProgram, Key, Library, Look, MANY, Memo, Near, Part, Tokens, Words, most_more, ones,
+    set_bits,
 };
 use crate::compile::network::Callee;
 use crate::count::{Bounds, Count, UNBOUNDED, Window};
@@ -258,10 +259,16 @@ impl Masker<'_> {
         self.scratch.items = items;
         // Where there are no JSON strings, no bitset is shared with other grammars.
         let is_own = !self.bound.program().has_strings() && needs_bitset(&bases, &found);
-        let part = if self.scratch.has_walked || is_own {
+        let part = if self.scratch.has_walked {
             self.gather(&mut bases, &found)
-        } else {
+        } else if !is_own {
             finish(&mut bases, &found, self.bound.library())
+        } else if let [base] = &*bases
+            && found.len() <= most_more(base.len())
+        {
+            Part::Near(Near::with_more(bases.remove(0), &found))
+        } else {
+            self.gather(&mut bases, &found)
         };
         (self.scratch.found, self.scratch.bases) = (found, bases);
         part
@@ -278,8 +285,7 @@ impl Masker<'_> {
             words.iter_mut().zip(base.iter()).for_each(|(word, base)| *word |= base);
         }
         set_bits(words, found);
-        let count: u32 = words.iter().map(|word| word.count_ones()).sum();
-        if (count as usize) < MANY {
+        if has_fewer(words, MANY) {
             Part::List(ones(words.iter().copied()).collect())
         } else {
             self.bound.memo().bitset(words)
@@ -583,6 +589,16 @@ fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
         None if found.len() >= FEW => Part::Shared { base: library.bitset(found), more: Box::default() },
         None => Part::List(found.into()),
     }
+}
+
+/// Whether fewer bits are set.
+fn has_fewer(words: &[u32], bits: usize) -> bool {
+    let mut count = 0;
+    // PERF: most bitsets have so many bits in their first words.
+    !words.iter().any(|word| {
+        count += word.count_ones() as usize;
+        count >= bits
+    })
 }
 
 /// Hands a remembered mask over.
