@@ -191,6 +191,8 @@ pub(super) struct Known<'b> {
     /// Characters on which they die without leaving anything behind.
     pub(super) dead: Kinds,
     pub(super) below: Stays,
+    /// How many characters come before the node that is read from.
+    pub(super) before: u32,
 }
 
 /// Which subtrees are taken as a whole.
@@ -232,7 +234,8 @@ pub(super) fn read(
     let place = known.is_some().then_some(0);
     let children = trie.children(from);
     let looping = !first.is_empty();
-    let root = Below { children, state, units: 0, closed: false, looping, place, characters: 0 };
+    let characters = known.as_ref().map_or(0, |known| known.before);
+    let root = Below { children, state, units: 0, closed: false, looping, place, characters };
     // PERF: the nodes of a subtree lie one behind the other, so this reads the trie forward.
     let mut work = vec![root];
     while let Some(below) = work.last_mut() {
@@ -331,7 +334,8 @@ impl Entry {
         } else {
             Kinds::default()
         };
-        let known = Known { bytes, alive, kinds, longest: usize::MAX, dead, below: Stays::Loop(unit) };
+        let below = Stays::Loop(unit);
+        let known = Known { bytes, alive, kinds, longest: usize::MAX, dead, below, before: 0 };
         let mut entry = Self::read(automaton, state, trie, 0, Some(known));
         if kinds.is_empty() {
             return entry;
@@ -351,6 +355,21 @@ impl Entry {
     /// Reads the tokens below a node.
     pub(crate) fn below(automaton: &Automaton, state: u32, trie: &Trie, from: u32) -> Self {
         Self::read(automaton, state, trie, from, None)
+    }
+
+    /// The same for a node of the vocabulary's trie with so many whole characters before it. Subtrees that stay in a loop are not read.
+    pub(crate) fn below_known(
+        automaton: &Automaton,
+        alive: &mut Alive,
+        state: u32,
+        trie: &Trie,
+        bytes: &Bytes,
+        (from, before): (u32, u32),
+    ) -> Self {
+        let (kinds, dead) = (Kinds::default(), Kinds::default());
+        let below = Stays::Loop(automaton.unit());
+        let known = Known { bytes, alive, kinds, longest: 0, dead, below, before };
+        Self::read(automaton, state, trie, from, Some(known))
     }
 
     fn read(automaton: &Automaton, state: u32, trie: &Trie, from: u32, known: Option<Known<'_>>) -> Self {
@@ -675,4 +694,63 @@ pub(crate) fn ones(words: impl Iterator<Item = u32>) -> impl Iterator<Item = u32
             })
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright_automata::{Dfa, Exprs, Limits};
+    use maskwright_vocab::{TokenId, Vocabulary, VocabularyBuilder};
+
+    use super::*;
+
+    fn vocabulary() -> Vocabulary {
+        let texts = [
+            "a", "abc", "été", " ", " a", " ab", " abc", " abcd", " été", " é", " of the", " x,", " x,y",
+            "  a", ",", ", a", "-",
+        ];
+        let mut builder = VocabularyBuilder::new();
+        // More words than make it worth while to ask about a subtree.
+        let words = (0..200).map(|n| {
+            format!(" w{}", "abcdefgh".repeat(n / 26) + &char::from(b'a' + (n % 26) as u8).to_string())
+        });
+        for (id, text) in (0..).zip(texts.map(String::from).into_iter().chain(words)) {
+            builder.token(TokenId(id), text.as_bytes()).expect("it is new");
+        }
+        builder.token(TokenId(500), b" \xC3").expect("it is new");
+        builder.finish().expect("it is right")
+    }
+
+    /// `[a-zé]+`, and `[a-zé]*` in which letters are counted.
+    fn automata() -> [Automaton; 2] {
+        let mut e = Exprs::new();
+        let letter = e.chars([('a', 'z'), ('é', 'é')]);
+        let (some, any) = (e.repeat(letter, 1, None), e.repeat(letter, 0, None));
+        let mut build = |root| Dfa::build(&mut e, root, &Limits::default()).expect("it is small");
+        [Automaton::from_dfa(&build(some)), Automaton::units(&build(any))]
+    }
+
+    #[test]
+    fn what_is_known_of_a_subtree_is_what_is_read_in_it() {
+        let vocabulary = vocabulary();
+        let (trie, bytes) = (vocabulary.trie(), Bytes::of(&vocabulary));
+        let space = trie.child(Trie::ROOT, b' ').expect("there is a space");
+        for automaton in automata() {
+            for (node, before) in [(Trie::ROOT, 0), (space, 1)] {
+                let read = Entry::below(&automaton, automaton.start(), trie, node);
+                let alive = &mut Alive::default();
+                let known =
+                    Entry::below_known(&automaton, alive, automaton.start(), trie, &bytes, (node, before));
+                assert!(read.list(u32::MAX).len() > if node == space { 190 } else { 1 });
+                for units in 0..100 {
+                    let sorted = |entry: &Entry| {
+                        let mut list = entry.list(units).to_vec();
+                        list.sort_unstable();
+                        list
+                    };
+                    assert_eq!(sorted(&read), sorted(&known), "below {node}, {units} units");
+                }
+                assert_eq!((&read.closing, read.exits.parts()), (&known.closing, known.exits.parts()));
+            }
+        }
+    }
 }

@@ -71,7 +71,7 @@ pub(crate) fn read(
         }
         short
     });
-    let known = Known { bytes, alive, kinds, longest, dead, below: Stays::Alive };
+    let known = Known { bytes, alive, kinds, longest, dead, below: Stays::Alive, before: 0 };
     let exits = entry::read(automaton, state, vocabulary.trie(), Trie::ROOT, Some(known), &mut found);
     Entry::free(run, found.inner, found.closing, exits, bytes)
 }

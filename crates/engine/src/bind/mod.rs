@@ -119,7 +119,7 @@ impl BoundProgram {
 
     /// What the tokens below a node of a trie with this number do in a state of a leaf's automaton.
     pub(crate) fn entry_below(&self, leaf: u32, state: u32, trie: &Trie, number: u32, node: u32) -> &Entry {
-        self.automata[leaf as usize].entry_below(state, trie, number, node)
+        self.automata[leaf as usize].entry_below(state, trie, number, node, self.library())
     }
 
     /// The same, if it is known or worth knowing.
@@ -133,9 +133,9 @@ impl BoundProgram {
     ) -> Option<&Entry> {
         let bound = &self.automata[leaf as usize];
         if bound.is_narrow(state) {
-            return Some(bound.entry_below(state, trie, number, node));
+            return Some(bound.entry_below(state, trie, number, node, self.library()));
         }
-        bound.entry_below_if_worth(state, trie, number, node)
+        bound.entry_below_if_worth(state, trie, number, node, self.library())
     }
 
     /// Whether infinitely many strings go on from a state of a leaf.
