@@ -20,7 +20,7 @@ use maskwright_vocab::TokenId;
 use super::fill::Fill;
 use super::gauge::{ENDLESS, Gauge};
 use super::judge::Judge;
-use super::mask::Masker;
+use super::mask::{MaskBuffers, Masker};
 use super::stack::Top;
 use super::step::{self, Thread};
 use super::{MatchError, Matcher, Way};
@@ -153,11 +153,12 @@ impl Matcher {
         let size = self.bound.vocabulary().size().div_ceil(32);
         let finish = self.finish();
         let mut states = core::mem::take(&mut self.distances);
+        let mut scratch = MaskBuffers::of_thread();
         let mut masker = Masker {
             bound: &self.bound,
             arena: &self.arena,
             buffers: &mut self.buffers,
-            scratch: &mut self.scratch,
+            scratch: &mut scratch,
         };
         let (bound, arena) = (&*self.bound, &self.arena);
         let threads = || threads.iter().filter(|thread| !thread.is_done());
@@ -184,6 +185,7 @@ impl Matcher {
                 }
             }
         }
+        scratch.give_back();
         self.distances = states;
         allowed
     }

@@ -3,7 +3,7 @@
 use maskwright_vocab::TokenMask;
 
 use super::doubt::{self, Doubt, Row};
-use super::mask::{Masker, Sink};
+use super::mask::{MaskBuffers, Masker, Sink};
 use super::meter::Over;
 use super::{MatchError, Matcher, Way, step};
 use crate::bind::{Library, Near, Part, Words, set_bits};
@@ -84,11 +84,12 @@ impl Matcher {
         self.buffers.meter.start(steps);
         let accepting = self.gather_threads();
         let current = core::mem::take(&mut self.current);
+        let mut scratch = MaskBuffers::of_thread();
         let mut masker = Masker {
             bound: &self.bound,
             arena: &self.arena,
             buffers: &mut self.buffers,
-            scratch: &mut self.scratch,
+            scratch: &mut scratch,
         };
         // PERF: leaves first. Their masks are mostly bitsets, and a bitset is copied into an empty row but must be
         // united with one that is not.
@@ -101,6 +102,7 @@ impl Matcher {
                 }
             }
         }
+        scratch.give_back();
         let in_time = if self.is_bounded() { self.in_time(&current) } else { None };
         self.current = current;
         self.arena.truncate(mark);

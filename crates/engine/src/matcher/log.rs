@@ -35,6 +35,11 @@ impl<T: Copy, const CHUNK: usize> Log<T, CHUNK> {
         self.len() == 0
     }
 
+    /// How much room there is, but for what is shared.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.end.capacity() * size_of::<T>()
+    }
+
     /// Makes room for a chunk.
     pub(crate) fn reserve(&mut self) {
         self.end.reserve(CHUNK);

@@ -12,6 +12,7 @@
 //! A thread that may end where it stands is allowed, besides, whatever the threads behind it are allowed; those are masks
 //! of their own, looked up by themselves ([`super::step::returns`]).
 
+use core::cell::Cell;
 use core::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -41,7 +42,8 @@ pub enum Way {
     Plain,
 }
 
-/// Buffers for computing masks.
+/// Buffers for computing masks. A thread has one, which all matchers share, so that a row of a batch finds it in the processor's cache, and a
+/// matcher that waits holds none.
 #[derive(Debug, Default)]
 pub(crate) struct MaskBuffers {
     pub(crate) line: Line,
@@ -51,9 +53,40 @@ pub(crate) struct MaskBuffers {
     /// The tokens of long walks, if there were any.
     words: Vec<u32>,
     has_walked: bool,
+    /// Whether they may have grown since a thread took them.
+    is_used: bool,
     pub(crate) items: Vec<Thread>,
     /// What has yet to be expanded, and later what stands behind a leaf.
     pub(crate) work: Vec<Thread>,
+}
+
+thread_local! {
+    static BUFFERS: Cell<Option<Box<MaskBuffers>>> = const { Cell::new(None) };
+}
+
+/// A thread keeps no more bytes than this between two masks; only hostile constraints need more.
+const MOST_KEPT: usize = 4 << 20;
+
+impl MaskBuffers {
+    /// Those of this thread, or new ones if somebody has them.
+    pub(crate) fn of_thread() -> Box<Self> {
+        // A thread that ends has none any more.
+        BUFFERS.try_with(Cell::take).ok().flatten().unwrap_or_default()
+    }
+
+    pub(crate) fn give_back(mut self: Box<Self>) {
+        // PERF: a mask from the memo uses nothing, and takes a quarter of a microsecond.
+        let is_small = !core::mem::take(&mut self.is_used) || self.heap_bytes() <= MOST_KEPT;
+        if is_small {
+            let _ = BUFFERS.try_with(|buffers| buffers.set(Some(self)));
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        (self.found.capacity() + self.words.capacity()) * 4
+            + self.walker.heap_bytes()
+            + self.line.heap_bytes()
+    }
 }
 
 /// Everything that computing a mask needs, borrowed from the matcher.
@@ -97,6 +130,8 @@ impl Masker<'_> {
     pub(crate) fn start_line(&mut self, stack: u32) {
         self.scratch.line.start(stack, self.arena.merges());
         self.scratch.walker.start();
+        self.scratch.has_walked = false;
+        self.scratch.is_used = true;
     }
 
     /// From the memo, or computed.

@@ -39,7 +39,6 @@ pub use self::fill::fill_masks;
 pub use self::forced::{Encode, ForcedText, ForcedTokens, Seam};
 pub use self::info::{StateInfo, ThreadInfo};
 use self::log::Log;
-use self::mask::MaskBuffers;
 pub use self::mask::Way;
 use self::register::{Registers, Remembering};
 use self::shown::Shown;
@@ -61,7 +60,6 @@ pub struct Matcher {
     stops: Option<Arc<[TokenId]>>,
     way: Way,
     buffers: Buffers,
-    scratch: MaskBuffers,
     /// Tokens of a mask that contain more than one value.
     several: Vec<u32>,
     current: Vec<Thread>,
@@ -184,7 +182,6 @@ impl Matcher {
             stops: None,
             way: Way::Fast,
             buffers: Buffers::default(),
-            scratch: MaskBuffers::default(),
             several: Vec::new(),
             current: Vec::new(),
             next: Vec::new(),
@@ -354,7 +351,6 @@ impl Matcher {
             stops: self.stops.clone(),
             way: self.way,
             buffers: Buffers::default(),
-            scratch: MaskBuffers::default(),
             several: Vec::new(),
             current: Vec::new(),
             next: Vec::new(),

@@ -90,6 +90,16 @@ struct Level {
 const MIXED: u8 = u8::MAX;
 
 impl Sets {
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let table = &self.table;
+        table.sets.capacity() * size_of::<Set>()
+            + (table.threads.capacity() + table.stepped.capacity()) * size_of::<Thread>()
+            + table.waiting.capacity() * size_of::<Waiting>()
+            + (table.next.capacity() + table.index.capacity()) * 4
+            + table.ends.capacity() * size_of::<((SetId, u8), Option<SetId>)>()
+            + self.levels.capacity() * size_of::<Level>()
+    }
+
     /// Forgets all sets.
     pub(crate) fn clear(&mut self) {
         self.table.sets.clear();

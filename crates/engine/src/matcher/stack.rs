@@ -232,7 +232,12 @@ impl Arena {
         self.index = None;
         self.nodes.clear();
         self.members.clear();
-        self.recent = 0;
+        (self.recent, self.effort) = (0, 0);
+    }
+
+    /// How much room there is for stacks.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.nodes.heap_bytes() + self.members.capacity() * 4
     }
 
     /// Lets forks share what is there. A token ends here.

@@ -72,6 +72,13 @@ impl Line {
         self.pushed.set_merging(merging);
     }
 
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.nodes.capacity() * size_of::<LineNode>()
+            + self.frames.capacity() * size_of::<(Frame, u32)>()
+            + self.rooms.capacity() * size_of::<(u32, bool)>()
+            + self.pushed.heap_bytes()
+    }
+
     /// The stack that the thread at the top of the line has.
     pub(crate) const TOP: u32 = ON_LINE;
 
@@ -351,6 +358,12 @@ impl Walker {
     pub(crate) fn start(&mut self) {
         self.opened = 0;
         self.sets.clear();
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        (self.threads.capacity() + self.next.capacity()) * size_of::<Thread>()
+            + self.levels.capacity() * size_of::<Level>()
+            + self.sets.heap_bytes()
     }
 
     /// The same as [`Self::walk`], for a walk over the whole vocabulary that is known to be long, and without what the threads return to before
