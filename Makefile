@@ -96,6 +96,9 @@ load: ## put load on a server that runs (ARGS="speed", "answers --count 10000", 
 soak: cargo-is-there ## compare engine and oracle for longer, optimised, with the tests that 'make test' leaves out
 	$(CARGO) test --release -p maskwright-engine --test laws -- --include-ignored --nocapture
 
+map: ## print which folders of each crate use which; fails if there is a circle
+	@python3 scripts/map.py $(ARGS)
+
 lint: fmt-check clippy doc-check ## formatting, clippy without warnings, documentation without broken links
 
 fmt-check: cargo-is-there
