@@ -24,8 +24,8 @@ use maskwright_automata::ByteSet;
 use maskwright_vocab::{Trie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::compile::network::{Callee, Network, Node};
 use crate::leaf::{Action, Automaton, JSON_BODY, Leaf, Text, TextNext, json_string};
+use crate::program::network::{Callee, Network, Node};
 use crate::program::{NetState, Place, Program};
 
 /// There is no way to the end.

@@ -177,6 +177,11 @@ impl BoundProgram {
         &self.library
     }
 
+    /// Whether a state of a leaf takes few bytes.
+    pub(crate) fn is_narrow(&self, leaf: u32, state: u32) -> bool {
+        self.automata[leaf as usize].is_narrow(state)
+    }
+
     /// Whether it is better to ask for what the vocabulary does in a state of a leaf than to read the vocabulary for this once.
     pub(crate) fn is_worth_knowing(&self, leaf: u32, state: u32) -> bool {
         match self.program.leaf(leaf) {

@@ -26,7 +26,7 @@ use maskwright_automata::must_stop;
 use smallvec::SmallVec;
 
 use super::CompileError;
-use super::network::{Callee, Network, Node};
+use crate::program::network::{Callee, Network, Node};
 use crate::seen::Seen;
 
 /// A choice with more alternatives than this becomes a tree.

@@ -9,8 +9,11 @@ use maskwright_automata::must_stop;
 use maskwright_grammar::{Expr, ExprId, Grammar};
 
 use super::CompileError;
-use super::network::LEAF_SIZE;
 use crate::seen::Seen;
+
+/// A regular rule up to this size, or with [few parts](Facts::few_parts), becomes a table; a larger one stays in the network, which
+/// is lazy.
+pub(crate) const LEAF_SIZE: u32 = 96;
 
 /// Facts about every expression of a grammar, by its index.
 #[derive(Debug)]

@@ -18,8 +18,8 @@
 use maskwright_automata::must_stop;
 use smallvec::SmallVec;
 
-use super::network::{Callee, Network, Node};
 use super::{CompileError, Place};
+use crate::program::network::{Callee, Machine, Network, Node};
 
 /// Finds where each machine begins, and rebuilds those that begin with themselves.
 pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) -> Result<(), CompileError> {
@@ -59,7 +59,7 @@ pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) ->
 
 /// The machines that each machine calls before its first byte.
 fn left_calls(network: &Network) -> Vec<Vec<u32>> {
-    let callees = |machine: &super::network::Machine| {
+    let callees = |machine: &Machine| {
         let mut callees: Vec<u32> = machine
             .start
             .iter()
@@ -86,12 +86,7 @@ fn callee_machine(network: &Network, callee: Callee) -> Option<u32> {
 }
 
 /// Gives `members[at]` its copy of the whole component. `old` holds the members as they were.
-fn rebuild(
-    network: &mut Network,
-    members: &[u32],
-    old: &[super::network::Machine],
-    at: usize,
-) -> Result<(), CompileError> {
+fn rebuild(network: &mut Network, members: &[u32], old: &[Machine], at: usize) -> Result<(), CompileError> {
     let is_member = |m: u32| members.binary_search(&m);
     // 1. Copy the nodes of every member, one after the other; targets move along.
     let base = network.nodes.len() as u32;

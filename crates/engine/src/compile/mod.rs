@@ -16,9 +16,9 @@ mod factor;
 mod facts;
 mod leaves;
 mod left;
-pub(crate) mod network;
+mod network;
 mod tokens;
-pub(crate) mod values;
+mod values;
 
 use core::fmt;
 

@@ -1,17 +1,7 @@
-//! The recursive transition network: one small NFA, a *machine*, for each rule.
+//! Builds the [network](crate::program::network): one machine for each rule.
 //!
-//! ```text
-//!   list ::= "[" item ("," item)* "]"
-//!
-//!   ─▶ (b'[') ─▶ (call item) ─▶ ⟨split⟩ ─▶ (b']') ─▶ ((final))
-//!                                │  ▲
-//!                                ▼  │
-//!                             (b',') ─▶ (call item)
-//! ```
 //! Machines are built from the back: to build an expression is to build it *in front of* a node that is
-//! already there. Productive expressions only: every node lies on a path to the final node of its
-//! machine, so a match can never walk into a dead end. A machine matches no empty text; where a callee may
-//! be empty, the caller has a way around the call.
+//! already there. Only productive expressions are built, so every node lies on a path to the final node of its machine.
 
 use maskwright_automata::{must_stop, utf8};
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
@@ -19,18 +9,14 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::factor::{WIDE_CHOICE, factor_splits};
-use super::facts::Facts;
+use super::facts::{Facts, LEAF_SIZE};
 use super::leaves::Leaves;
-use super::values::{Values, body, classify};
+use super::values::{body, classify};
 use super::{CompileError, Place};
-use crate::count::Bounds;
 use crate::limits::Limits;
-use crate::seen::Seen;
+use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, Scope, Values};
 use crate::value;
 
-/// A regular rule up to this size, or with [few parts](Facts::few_parts), becomes a table; a larger one stays in the network, which
-/// is lazy.
-pub(crate) const LEAF_SIZE: u32 = 96;
 /// The same for the root: a constraint that is one regular expression. A larger one would take milliseconds to
 /// tabulate before the first mask; the network finds only the states that are visited.
 const ROOT_LEAF_SIZE: u32 = 512;
@@ -42,186 +28,8 @@ const OUTLINE_SIZE: u32 = 64;
 const UNROLL_SIZE: u32 = 32;
 /// How many repetitions are remembered while a network is built.
 const REPEATED: usize = 16;
-/// Calls are followed into a cell while it has no more nodes than this. Larger cells, one for each place in a text, would fill the memory.
-const WIDE: usize = 4_096;
 /// From so many words on, an alternative is built as a tree.
 const MANY_WORDS: usize = 8;
-
-/// One node of a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Node {
-    /// Takes a byte of a range.
-    Byte { low: u8, high: u8, next: u32 },
-    /// Goes on at each of these nodes, without taking a byte.
-    Split { start: u32, len: u32 },
-    /// Matches something else in between.
-    Call { callee: Callee, next: u32 },
-    /// The end of the machine.
-    Final,
-}
-
-/// What a call goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Callee {
-    Machine(u32),
-    Leaf(u32),
-    /// A counted repetition of a machine.
-    Loop(u32),
-    /// A machine inside which values are told apart.
-    Scope(u32),
-    /// A machine that may take so many tokens and no more.
-    Limit(u32),
-    /// Takes no byte: the value that has just ended must be new to its scope.
-    Check,
-}
-
-/// The automaton of one rule, or of an expression that is used in many places.
-#[derive(Clone, Debug)]
-pub(crate) struct Machine {
-    /// What it matches.
-    pub(crate) expr: ExprId,
-    /// Its nodes. The final one comes first.
-    pub(crate) nodes: core::ops::Range<u32>,
-    /// Where it begins. After [`super::left`], the nodes that take the first byte or make the first call.
-    pub(crate) start: Box<[u32]>,
-    /// Nodes that [`super::factor`] made for its start.
-    pub(crate) shared: core::ops::Range<u32>,
-    /// At most so many nodes are at its start if tail calls are followed; 0 if that is not known, and then there are few.
-    pub(crate) width: u32,
-}
-
-/// `body`, from `min` to `max` times, counted on the stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Loop {
-    pub(crate) body: u32,
-    pub(crate) min: u32,
-    /// `u32::MAX` stands for "no bound".
-    pub(crate) max: u32,
-}
-
-impl Loop {
-    pub(crate) fn bounds(&self) -> Bounds {
-        Bounds { min: self.min, max: self.max }
-    }
-}
-
-/// `body`, whose values are told apart.
-#[derive(Clone, Debug)]
-pub(crate) struct Scope {
-    pub(crate) body: u32,
-    /// The strings that must be among the values when it ends, in the form in which values are compared.
-    pub(crate) required: Box<[Box<[u8]>]>,
-    pub(crate) values: Values,
-}
-
-/// `body`, in at most so many tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limit {
-    pub(crate) body: u32,
-    pub(crate) tokens: u32,
-}
-
-/// All machines. The root's is number 0.
-#[derive(Debug, Default)]
-pub(crate) struct Network {
-    pub(crate) nodes: Vec<Node>,
-    /// The targets of all splits, those of each behind its [width](Self::split_width).
-    pub(crate) targets: Vec<u32>,
-    /// The greatest width of a split of the machine that is being built.
-    widest: u32,
-    pub(crate) machines: Vec<Machine>,
-    pub(crate) loops: Vec<Loop>,
-    pub(crate) scopes: Vec<Scope>,
-    pub(crate) limits: Vec<Limit>,
-    /// Some values that must differ are arrays or objects, and may run out.
-    pub(crate) nested_values: bool,
-}
-
-impl Network {
-    /// Adds a node.
-    pub(crate) fn push(&mut self, node: Node) -> u32 {
-        self.nodes.push(node);
-        self.nodes.len() as u32 - 1
-    }
-
-    /// A node that goes on at each of these, or the only one of them.
-    pub(crate) fn split(&mut self, targets: &[u32]) -> u32 {
-        if let [only] = *targets {
-            return only;
-        }
-        let node = self.split_node(targets);
-        self.push(node)
-    }
-
-    pub(crate) fn split_node(&mut self, targets: &[u32]) -> Node {
-        let width = targets.iter().fold(0, |sum: u32, &node| sum.saturating_add(self.split_width(node)));
-        self.widest = self.widest.max(width);
-        self.targets.push(width);
-        let start = self.targets.len() as u32;
-        self.targets.extend_from_slice(targets);
-        Node::Split { start, len: targets.len() as u32 }
-    }
-
-    /// How many nodes a split leads to, through other splits as well if they were there before it; 1 for other nodes.
-    pub(crate) fn split_width(&self, node: u32) -> u32 {
-        match self.nodes.get(node as usize) {
-            Some(&Node::Split { start, .. }) => self.targets[start as usize - 1],
-            _ => 1,
-        }
-    }
-
-    /// Collects the nodes that splits lead to, without the splits: sorted, each once. Returns whether the
-    /// final node, which is not collected, is among them.
-    pub(crate) fn closure(&self, from: &[u32], found: &mut SmallVec<[u32; 8]>) -> bool {
-        self.close(from, found, false)
-    }
-
-    /// The same, and calls of machines after which nothing is left to do are followed as well: to return from such a call is to
-    /// return from the caller. The properties of an object become one automaton in this way, though each has a machine.
-    pub(crate) fn wide_closure(&self, from: &[u32], found: &mut SmallVec<[u32; 8]>) -> bool {
-        self.close(from, found, true)
-    }
-
-    fn close(&self, from: &[u32], found: &mut SmallVec<[u32; 8]>, wide: bool) -> bool {
-        let mut is_final = false;
-        let mut seen = Seen::default();
-        let mut work: SmallVec<[u32; 16]> = SmallVec::from_slice(from);
-        while let Some(node) = work.pop() {
-            match self.nodes[node as usize] {
-                Node::Final => is_final = true,
-                Node::Split { start, len } => {
-                    if seen.insert(node) {
-                        work.extend_from_slice(self.targets(start, len));
-                    }
-                }
-                Node::Call { callee: Callee::Machine(machine), next }
-                    if wide
-                        && matches!(self.nodes[next as usize], Node::Final)
-                        && found.len() + self.machines[machine as usize].width as usize <= WIDE =>
-                {
-                    if seen.insert(node) {
-                        work.extend_from_slice(&self.machines[machine as usize].start);
-                    }
-                }
-                Node::Byte { .. } | Node::Call { .. } => found.push(node),
-            }
-        }
-        if found.len() > 1 {
-            found.sort_unstable();
-            found.dedup();
-        }
-        is_final
-    }
-
-    /// Whether scopes require no value, and there is always a new one.
-    pub(crate) fn has_plain_scopes(&self) -> bool {
-        self.scopes.iter().all(|scope| scope.required.is_empty() && scope.values == Values::Endless)
-    }
-
-    pub(crate) fn targets(&self, start: u32, len: u32) -> &[u32] {
-        &self.targets[start as usize..(start + len) as usize]
-    }
-}
 
 /// Builds the machines of all rules that the root can reach.
 pub(crate) fn build(

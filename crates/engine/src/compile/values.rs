@@ -8,22 +8,7 @@ use core::cmp::Reverse;
 use maskwright_grammar::{Expr, ExprId, Grammar};
 
 use super::leaves::Leaves;
-
-/// What the values of a scope are like.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Values {
-    /// Strings that can always go on.
-    #[default]
-    Endless,
-    /// Integers that can always go on, unless they are zero, perhaps among such strings.
-    Integers,
-    /// Strings that can go on until they have so many characters; each length is another value.
-    Long(Reverse<u32>),
-    /// There are others among them.
-    Simple,
-    /// There are arrays and objects among them, and no string that can always go on.
-    Nested,
-}
+use crate::program::network::Values;
 
 /// For each expression, what the values in it are like, those of inner scopes not counted; and whether there are arrays or objects among
 /// them, if some may run out.

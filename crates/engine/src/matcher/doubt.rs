@@ -31,8 +31,8 @@ use super::register::{self, Register, Registers, Remembering};
 use super::stack::{Arena, Frame, Mark, Resume, Top};
 use super::step::{self, Buffers, NETWORK, Thread};
 use crate::bind::{BoundProgram, ones};
-use crate::compile::network::Callee;
-use crate::compile::values::Values;
+use crate::program::network::Callee;
+use crate::program::network::Values;
 use crate::program::{self, Kind, NetState};
 use crate::value;
 

@@ -41,6 +41,8 @@ pub(crate) enum Over {
 
 /// So many steps are taken between two looks at the stop token.
 const CHUNK: u32 = 4_096;
+/// So many steps are taken before the first look. PERF: a mask from the memo takes fewer, and a look takes a tenth of its time.
+const FIRST: u32 = 64;
 /// What one byte for one thread costs, in steps.
 pub(crate) const THREAD_STEPS: u32 = 8;
 
@@ -53,14 +55,19 @@ impl Default for Meter {
 impl Meter {
     /// Work begins that may take so many steps.
     pub(crate) fn start(&mut self, steps: u64) {
-        *self = Self { credit: 0, left: steps, over: None };
+        *self = Self::with_credit(steps, FIRST);
     }
 
     /// The same for work that is expected to be short. PERF: most tokens are taken in fewer steps than there are between two looks.
     #[inline]
     pub(crate) fn start_short(&mut self, steps: u64) {
-        let credit = u64::from(CHUNK).min(steps) as u32;
-        *self = Self { credit, left: steps - u64::from(credit), over: None };
+        *self = Self::with_credit(steps, CHUNK);
+    }
+
+    #[inline]
+    fn with_credit(steps: u64, credit: u32) -> Self {
+        let credit = u64::from(credit).min(steps) as u32;
+        Self { credit, left: steps - u64::from(credit), over: None }
     }
 
     /// Takes some steps. Returns false if the work has to end.

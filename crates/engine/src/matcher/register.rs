@@ -23,8 +23,8 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use super::log::Log;
 use super::stack::{Arena, Frame, Resume, Stacks, When};
 use crate::bind::{BoundProgram, Whole};
-use crate::compile::network::Scope;
 use crate::program::Program;
+use crate::program::network::Scope;
 use crate::value;
 
 /// The values of a scope: an entry of [`Registers`], and whether the scope still lacks a value that it requires.
@@ -180,7 +180,15 @@ impl Registers {
         Mark { entries: self.entries.len() as u32, forms: self.forms.len() as u32 }
     }
 
+    #[inline]
     pub(crate) fn truncate(&mut self, mark: Mark) {
+        // PERF: most masks look at no value.
+        if !self.is_at(mark) || self.last.is_some() || self.forms.len() > mark.forms as usize {
+            self.cut(mark);
+        }
+    }
+
+    fn cut(&mut self, mark: Mark) {
         while self.entries.len() > mark.entries as usize
             && let Some(entry) = self.entries.pop()
         {
@@ -471,7 +479,7 @@ mod tests {
     use maskwright_vocab::{TokenId, VocabularyBuilder};
 
     use super::*;
-    use crate::compile::values::Values;
+    use crate::program::network::Values;
 
     impl Registers {
         /// The list with one more value, by looking through it.

@@ -35,8 +35,8 @@ use smallvec::{SmallVec, smallvec};
 
 use super::log::Log;
 use super::register::Register;
-use crate::compile::network::Scope;
 use crate::count::Count;
+use crate::program::network::Scope;
 use crate::program::{IS_LIMIT, IS_LOOP, IS_SCOPE, NetState, Program};
 
 /// The bottom of every stack. The only frame that stands directly on it is [`Frame::FINISH`].

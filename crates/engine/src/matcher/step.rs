@@ -9,9 +9,9 @@ use smallvec::SmallVec;
 
 use super::meter::{Meter, THREAD_STEPS};
 use super::stack::{BOTTOM, Frame, Resume, Stacks, When};
-use crate::compile::network::Callee;
 use crate::count::{Bounds, Count};
 use crate::leaf::{Action, Automaton, Leaf, Step, TextNext};
+use crate::program::network::Callee;
 use crate::program::{Call, Cell, Kind, NetState, Place, Program};
 use crate::seen::Seen;
 

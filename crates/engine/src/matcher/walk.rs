@@ -20,8 +20,8 @@ use super::sets::{Bits, Listed, Sets};
 use super::stack::{Arena, Frame, Mark, Resume, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, is_last, leave, literal_byte, live, step_all, step_others};
 use crate::bind::{BoundProgram, Exits, NumberedTrie, Rest};
-use crate::compile::network::Callee;
 use crate::leaf::{Leaf, Text, TextNext, json_string};
+use crate::program::network::Callee;
 use crate::program::{NetState, Place, Program};
 
 /// Stacks for a walk: what lies below the thread, and whatever the walk itself pushes on top.

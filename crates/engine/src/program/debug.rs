@@ -11,8 +11,8 @@
 use core::fmt;
 
 use super::Program;
-use crate::compile::network::{Callee, Machine, Node};
 use crate::leaf::Leaf;
+use crate::program::network::{Callee, Machine, Node};
 
 /// Writes the machines of a program, node by node, and its loops and leaves.
 #[derive(Clone, Copy, Debug)]

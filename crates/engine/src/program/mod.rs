@@ -10,6 +10,7 @@
 //! state. Calls are not followed here. A cell lists them, and whoever steps it pushes the place to return to.
 
 mod debug;
+pub(crate) mod network;
 
 use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -20,11 +21,11 @@ use maskwright_grammar::ExprId;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::compile::network::{Callee, Limit, Loop, Machine, Network, Node, Scope};
-use crate::compile::values::Values;
 use crate::count::CountSets;
 use crate::leaf::{Automaton, Leaf, json_string};
 use crate::limits::Limits;
+use crate::program::network::Values;
+use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, Scope};
 use crate::store::Store;
 
 pub use self::debug::{Dot, Listing};
