@@ -275,7 +275,8 @@ pub(crate) struct BoundAutomaton {
 struct TriePart {
     /// The number of the trie, the node, and the state.
     key: (u32, u32, u32),
-    entry: OnceLock<Entry>,
+    /// Boxed, because most parts are asked for once or twice and never read.
+    entry: OnceLock<Box<Entry>>,
     wanted: Wanted,
 }
 
@@ -391,9 +392,9 @@ impl BoundAutomaton {
         part.entry.get_or_init(|| {
             if is_character {
                 let (alive, at) = (&mut self.alive(), (node, u32::from(node != Trie::ROOT)));
-                Entry::below_known(&self.automaton, alive, state, trie, &library.bytes, at)
+                Entry::below_known(&self.automaton, alive, state, trie, &library.bytes, at).into()
             } else {
-                Entry::below(&self.automaton, state, trie, node)
+                Entry::below(&self.automaton, state, trie, node).into()
             }
         })
     }
@@ -491,6 +492,11 @@ impl BoundAutomaton {
             + self.alive().heap_bytes()
             + self.twins.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()
             + self.parts.heap_bytes()
-            + self.parts.iter().filter_map(|part| part.entry.get()).map(Entry::heap_bytes).sum::<usize>()
+            + self
+                .parts
+                .iter()
+                .filter_map(|part| part.entry.get())
+                .map(|entry| size_of::<Entry>() + entry.heap_bytes())
+                .sum::<usize>()
     }
 }
