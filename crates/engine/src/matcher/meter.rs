@@ -7,6 +7,7 @@
 use maskwright_automata::must_stop_now;
 
 use super::MatchError;
+use crate::looked;
 
 impl MatchError {
     /// Whether a limit was met, and not the constraint: another text, or a higher limit, may do. The matcher is as before.
@@ -41,6 +42,8 @@ pub(crate) enum Over {
 
 /// So many steps are taken between two looks at the stop token.
 const CHUNK: u32 = 4_096;
+/// What a node costs that is looked at to find a new state, in steps.
+const NODE_STEPS: u64 = 4;
 /// What one byte for one thread costs, in steps.
 pub(crate) const THREAD_STEPS: u32 = 8;
 
@@ -53,12 +56,14 @@ impl Default for Meter {
 impl Meter {
     /// Work begins that may take so many steps.
     pub(crate) fn start(&mut self, steps: u64) {
+        looked::take();
         *self = Self { credit: 0, left: steps, over: None };
     }
 
     /// The same for work that is expected to be short. PERF: most tokens are taken in fewer steps than there are between two looks.
     #[inline]
     pub(crate) fn start_short(&mut self, steps: u64) {
+        looked::take();
         let credit = u64::from(CHUNK).min(steps) as u32;
         *self = Self { credit, left: steps - u64::from(credit), over: None };
     }
@@ -78,7 +83,8 @@ impl Meter {
         if self.over.is_some() {
             return false;
         }
-        let missing = u64::from(steps - self.credit);
+        let missing =
+            u64::from(steps - self.credit).saturating_add(looked::take().saturating_mul(NODE_STEPS));
         if self.left < missing {
             (self.over, self.credit) = (Some(Over::Steps), 0);
             return false;
@@ -126,5 +132,18 @@ mod tests {
                 assert!(meter.spend(1));
             }
         }
+    }
+
+    #[test]
+    fn nodes_that_were_looked_at_count() {
+        let mut meter = Meter::default();
+        meter.start(100_000);
+        assert!(meter.spend(CHUNK));
+        looked::count(60_000);
+        assert!(!meter.spend(CHUNK + 1));
+        // What was looked at before is nobody's.
+        looked::count(60_000);
+        meter.start(100_000);
+        assert!(meter.spend(CHUNK) && meter.spend(CHUNK + 1));
     }
 }
