@@ -95,7 +95,12 @@ pub fn must_stop() -> bool {
     calls.is_multiple_of(PATIENCE) && must_stop_now()
 }
 
-/// The same, for those who call it rarely.
+/// How often [`must_stop`] was called on this thread, modulo 2³²: whether some work looks often enough can be counted, and need not be timed.
+pub fn looks() -> u32 {
+    CALLS.get()
+}
+
+/// The same as [`must_stop`], for those who call it rarely.
 pub fn must_stop_now() -> bool {
     OBEYED.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.is_asked() || stop.is_late()))
 }

@@ -17,6 +17,7 @@ mod count;
 mod index;
 mod leaf;
 mod limits;
+mod looked;
 mod matcher;
 mod program;
 mod seen;

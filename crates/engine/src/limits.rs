@@ -18,6 +18,8 @@ pub struct Limits {
     pub leaf_steps: usize,
     /// Bytes that building one leaf's table may take.
     pub leaf_bytes: usize,
+    /// Bytes of all tables of a constraint together.
+    pub table_bytes: usize,
     /// Partial parses that a matcher follows at the same time.
     pub threads: usize,
     /// Entries of a matcher's stack.
@@ -39,6 +41,7 @@ impl Default for Limits {
             leaf_states: 16_384,
             leaf_steps: 8_000_000,
             leaf_bytes: 64 << 20,
+            table_bytes: 128 << 20,
             threads: 20_000,
             stack: 50_000_000,
             mask_steps: 20_000_000,

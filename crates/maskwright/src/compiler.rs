@@ -78,6 +78,8 @@ impl Options {
         lower(&mut self.limits.exprs, 160);
         lower(&mut self.limits.nodes, 64);
         lower(&mut self.limits.leaf_bytes, 6);
+        lower(&mut self.limits.table_bytes, 2);
+        lower(&mut self.regex.source_bytes, 256);
         lower(&mut self.choice.bytes, 64);
         lower(&mut self.ebnf.limits.source_bytes, 32);
         lower(&mut self.lark.limits.source_bytes, 64);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use maskwright::{Compiler, Constraint, Limits, Options, TokenId, Vocabulary, VocabularyBuilder, Way};
-use maskwright_automata::{Stop, obeying};
+use maskwright_automata::{Stop, looks, obeying};
 use serde_json::{Map, Value, json};
 
 /// Every byte, a few longer tokens, and an end.
@@ -132,6 +132,52 @@ fn chains_of_rules() {
     check(&Constraint::ebnf(left), &[], &["", "y", "yx", "x"]);
     let short = chain(20, "\"y\"", |_, next| format!("{next} \"x\""));
     check(&Constraint::ebnf(short), &[&format!("y{}", "x".repeat(20))], &[&format!("y{}", "x".repeat(19))]);
+}
+
+/// Every rule calls the next twice, and all may be empty: the ways to the first byte double with each rule.
+#[test]
+fn rules_with_many_ways_through_them() {
+    let ways = |count: usize| Constraint::ebnf(chain(count, "\"a\"?", |_, next| format!("{next} {next}")));
+    check(&ways(4), &["", "a", "aaa", &"a".repeat(16)], &["b", &"a".repeat(17)]);
+    let bound = Compiler::new(vocabulary()).compile(&ways(64)).expect("it is small");
+    let mut matcher = bound.matcher();
+    match matcher.mask() {
+        Ok(mask) => {
+            assert!(mask.contains(TokenId(u32::from(b'a'))) && !mask.contains(TokenId(u32::from(b'b'))))
+        }
+        Err(error) => assert!(error.is_limit() && error.to_string().contains("mask_steps"), "{error}"),
+    }
+}
+
+/// Hundreds of rules that a text may be in at the same time, some of them twice.
+#[test]
+fn crowds_of_threads() {
+    let rules = |body: fn(usize) -> String| -> String {
+        let names: Vec<String> = (0..200).map(|number| format!("r{number}")).collect();
+        let bodies: String = (0..200).map(|number| format!("r{number} ::= {}\n", body(number))).collect();
+        format!("root ::= ({})*\n{bodies}", names.join(" | "))
+    };
+    let words = Constraint::ebnf(rules(|number| format!("[a-c]+ \"{number};\"")));
+    check(&words, &["", "a7;", "abc199;b0;"], &["a200;", "7;", "ab7"]);
+    let same = Constraint::ebnf(rules(|number| format!("[ab]+ [a-c]{{0,{}}} \";\"", number % 7)));
+    check(&same, &["a;", "abcccccc;b;"], &["c;", "abccccccc;", "a"]);
+    let nested = Constraint::ebnf(rules(|number| format!("\"(\" [a-c]* root \")\" [{number}x]?")));
+    check(&nested, &["(ab(c)x)", "()7"], &["(ab(c)", ")"]);
+}
+
+/// The same schema by many ways is said once.
+#[test]
+fn references_with_many_ways_through_them() {
+    let twice = |keyword: &str, place: usize| {
+        let next = json!({"$ref": format!("#/$defs/d{}", place + 1)});
+        (format!("d{place}"), json!({keyword: [next, next]}))
+    };
+    for (keyword, right, wrong) in [("allOf", "7", "\"7\""), ("anyOf", "7", "\"7\"")] {
+        let mut definitions: Map<String, Value> = (0..60).map(|place| twice(keyword, place)).collect();
+        definitions.insert("d60".to_owned(), json!({"type": "integer", "minimum": 5}));
+        let all = json!({"$ref": "#/$defs/d0", "$defs": definitions});
+        check(&schema(&all), &[right], &[wrong, "4", "null"]);
+    }
 }
 
 #[test]
@@ -263,6 +309,9 @@ fn limits_are_named() {
         (Constraint::ebnf(recursive), with(|limits| limits.nodes = 4), "nodes"),
         (Constraint::regex("(?=a.*b)[ab]*"), with(|limits| limits.leaf_states = 2), "leaf_states"),
         (Constraint::regex("(?=a.*b)[ab]*"), with(|limits| limits.leaf_steps = 2), "leaf_steps"),
+        (Constraint::regex("(?=a.*b)[ab]*"), with(|limits| limits.table_bytes = 2), "table_bytes"),
+        // The nodes of one literal are counted while it is built.
+        (Constraint::choice(["x".repeat(5_000)]), with(|limits| limits.nodes = 2_000), "nodes"),
     ];
     for (constraint, options, name) in cases {
         let error = refusal(&constraint, options);
@@ -272,6 +321,41 @@ fn limits_are_named() {
     let nested = json!({"items": {"type": "string", "pattern": "^(ab|cd)*$", "not": {"pattern": "^ab"}}});
     let error = refusal(&schema(&nested), with(|limits| limits.leaf_states = 2));
     assert!(error.starts_with("/items: ") && error.contains("raise the limit `leaf_states`"), "{error}");
+    // Each table is small, and all of them together are not.
+    let patterned = |number: usize| {
+        (format!("k{number}"), json!({"type": "string", "pattern": format!("^a{{{number}}}b*$")}))
+    };
+    let many: Map<String, Value> = (1..60).map(patterned).collect();
+    let error = refusal(&schema(&json!({"properties": many})), with(|limits| limits.table_bytes = 50_000));
+    assert!(error.starts_with("/properties/k") && error.contains("raise the limit `table_bytes`"), "{error}");
+    let mut short = Options::default();
+    short.regex.source_bytes = 10;
+    let error =
+        maskwright::Compiler::with_options(vocabulary(), short).compile(&Constraint::regex("a".repeat(11)));
+    let error = format!("{:?}", error.expect_err("it is too long"));
+    assert!(error.contains("11 bytes") && error.contains("raise the limit `source_bytes`"), "{error}");
+}
+
+/// Reading long lists and chains looks at the wish to stop for every one of their members.
+#[test]
+fn everything_looks_often() {
+    let looks = |constraint: &Constraint| {
+        let before = looks();
+        Compiler::new(vocabulary()).grammar(constraint).unwrap_or_else(|error| panic!("{error}"));
+        looks().wrapping_sub(before)
+    };
+    let references = |count: usize| {
+        let mut definitions: Map<String, Value> = (0..count)
+            .map(|place| (format!("d{place}"), json!({"$ref": format!("#/$defs/d{}", place + 1)})))
+            .collect();
+        definitions.insert(format!("d{count}"), json!({"type": "integer"}));
+        schema(&json!({"$ref": "#/$defs/d0", "$defs": definitions}))
+    };
+    let object = |count: usize| schema(&json!({"type": "object", "properties": properties(count)}));
+    for constraint in [references, object] {
+        let (some, more) = (looks(&constraint(500)), looks(&constraint(1000)));
+        assert!(more >= some + 500, "{some}, {more}");
+    }
 }
 
 /// With a wish to stop that was uttered beforehand, every reader of every notation ends with an error, however small a part of the work is left.

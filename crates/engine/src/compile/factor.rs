@@ -22,7 +22,7 @@
 //!
 //! Narrow choices are left alone: their cells are small, and building trees would cost more than it saves.
 
-use maskwright_automata::must_stop;
+use maskwright_automata::{must_stop, must_stop_now};
 use smallvec::SmallVec;
 
 use super::CompileError;
@@ -75,8 +75,8 @@ pub(crate) fn factor_starts(network: &mut Network, max_nodes: usize) -> Result<(
     let mut is_tree = vec![false; network.machines.len()];
     let room = max_nodes.saturating_sub(network.nodes.len());
     let mut trees = Trees { fuel: network.nodes.len().saturating_mul(FUEL).min(room), network };
-    for machine in callees_first(trees.network) {
-        if must_stop() {
+    for machine in callees_first(trees.network)? {
+        if must_stop_now() {
             return Err(CompileError::Stopped);
         }
         let width = width(trees.network, machine);
@@ -101,7 +101,7 @@ fn tail_callee(network: &Network, node: u32) -> Option<u32> {
 }
 
 /// All machines, each behind those that its start calls last. There is no left recursion any more, so there is such an order.
-fn callees_first(network: &Network) -> Vec<u32> {
+fn callees_first(network: &Network) -> Result<Vec<u32>, CompileError> {
     let mut order = Vec::with_capacity(network.machines.len());
     let mut is_done = vec![false; network.machines.len()];
     let mut work = Vec::new();
@@ -109,6 +109,9 @@ fn callees_first(network: &Network) -> Vec<u32> {
     for machine in (0..network.machines.len() as u32).rev() {
         work.push(machine);
         while let Some(&machine) = work.last() {
+            if must_stop() {
+                return Err(CompileError::Stopped);
+            }
             let waiting = work.len();
             if !is_done[machine as usize] {
                 let start = network.machines[machine as usize].start.iter();
@@ -123,7 +126,7 @@ fn callees_first(network: &Network) -> Vec<u32> {
             }
         }
     }
-    order
+    Ok(order)
 }
 
 /// How many nodes a start has, tail calls followed. What is reached in two ways counts twice.
@@ -240,6 +243,10 @@ impl Trees<'_> {
 
     /// A node that goes on as both of these do.
     fn union(&mut self, a: u32, b: u32, depth: usize) -> u32 {
+        if must_stop() {
+            // What was built so far is no tree, but says the same; whoever asked for it looks for himself.
+            self.fuel = 0;
+        }
         if depth == DEPTH || self.fuel == 0 {
             return self.network.split(&[a, b]);
         }

@@ -5,7 +5,7 @@
 //! precede their users, so one pass settles everything but the rules, and a few passes most grammars; from then on a
 //! change is carried to the users that it concerns, and a chain of 20,000 rules costs 20,000 steps, not their square.
 
-use maskwright_automata::must_stop;
+use maskwright_automata::{must_stop, must_stop_now};
 use maskwright_grammar::{Expr, ExprId, Grammar};
 
 use super::CompileError;
@@ -57,12 +57,18 @@ pub(crate) fn gather(grammar: &Grammar, known: &impl Known) -> Result<Facts, Com
     let (productive, nullable, plain) = (column(PRODUCTIVE), column(NULLABLE), column(PLAIN));
     let mut size = vec![1u32; grammar.exprs().len()];
     for &id in &order {
+        if must_stop() {
+            return Err(CompileError::Stopped);
+        }
         size[id as usize] = measure(grammar, &grammar.exprs()[id as usize], &size);
     }
-    let few_parts = few_parts(grammar, &size, &order);
+    let few_parts = few_parts(grammar, &size, &order)?;
     let is_leaf = |e: &Expr| matches!(e, Expr::And(_) | Expr::Not(_) | Expr::JsonString(_));
     let mut depth = vec![1u32; grammar.exprs().len()];
     for (id, expr) in grammar.exprs().iter().enumerate() {
+        if must_stop() {
+            return Err(CompileError::Stopped);
+        }
         if !plain[id] && !is_leaf(expr) {
             size[id] = measure(grammar, expr, &size);
         }
@@ -132,10 +138,10 @@ fn measure(grammar: &Grammar, expr: &Expr, size: &[u32]) -> u32 {
 }
 
 /// See [`Facts::few_parts`]. `order` holds the plain expressions, operands first.
-fn few_parts(grammar: &Grammar, size: &[u32], order: &[u32]) -> Vec<bool> {
+fn few_parts(grammar: &Grammar, size: &[u32], order: &[u32]) -> Result<Vec<bool>, CompileError> {
     let mut few = vec![false; size.len()];
     if order.iter().all(|&id| size[id as usize] <= LEAF_SIZE) {
-        return few;
+        return Ok(few);
     }
     let mut is_body = vec![false; size.len()];
     for rule in grammar.rules() {
@@ -151,11 +157,14 @@ fn few_parts(grammar: &Grammar, size: &[u32], order: &[u32]) -> Vec<bool> {
         };
         many[at] = inherits || size[at] > LEAF_TREE;
         if is_body[at] && size[at] > LEAF_SIZE && !many[at] {
+            if must_stop_now() {
+                return Err(CompileError::Stopped);
+            }
             few[at] = count_parts(grammar, at) <= LEAF_PARTS;
             many[at] = !few[at];
         }
     }
-    few
+    Ok(few)
 }
 
 /// The size of the different parts of a plain expression together, or anything more than [`LEAF_PARTS`].
@@ -239,6 +248,9 @@ impl Least {
         }
         let mut work: Vec<(u32, u8)> = Vec::new();
         for id in grammar.expr_ids() {
+            if must_stop() {
+                return Err(CompileError::Stopped);
+            }
             let new = self.learn(id.index(), facts_of(grammar, known, id, &self.bits));
             work.push((id.index() as u32, new));
         }

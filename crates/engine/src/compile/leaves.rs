@@ -13,10 +13,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use hashbrown::HashTable;
 use maskwright_automata::{self as automata, must_stop};
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::CompileError;
 use super::facts::Known;
+use super::{CompileError, Place};
 use crate::leaf::{Automaton, Leaf, Text, Words, any_number_of, json_string, spell};
 use crate::limits::Limits;
 use crate::seen::Seen;
@@ -86,6 +86,10 @@ pub(crate) struct Leaves<'g> {
     grammar: &'g Grammar,
     cache: &'g AutomatonCache,
     limits: automata::Limits,
+    /// The tables in `list`, by their addresses, and the bytes of all leaves; see [`Limits::table_bytes`].
+    tables: FxHashSet<usize>,
+    bytes: usize,
+    most_bytes: usize,
     pub(crate) list: Vec<Leaf>,
     by_expr: FxHashMap<ExprId, u32>,
     /// Windows over shared automata that are the same but for the place they are used in.
@@ -135,12 +139,16 @@ impl<'g> Leaves<'g> {
                 }
                 _ => {}
             }
+            if leaves.bytes > leaves.most_bytes {
+                return Err(CompileError::TablesTooBig { place: Place::of(id), bytes: leaves.most_bytes });
+            }
         }
         Ok(leaves)
     }
 
     /// No leaves yet.
     pub(crate) fn new(grammar: &'g Grammar, cache: &'g AutomatonCache, limits: &Limits) -> Self {
+        let most_bytes = limits.table_bytes;
         let limits = automata::Limits {
             states: limits.leaf_states,
             steps: limits.leaf_steps,
@@ -150,6 +158,9 @@ impl<'g> Leaves<'g> {
             grammar,
             cache,
             limits,
+            tables: FxHashSet::default(),
+            bytes: 0,
+            most_bytes,
             list: Vec::new(),
             by_expr: FxHashMap::default(),
             windows: HashTable::new(),
@@ -187,6 +198,9 @@ impl<'g> Leaves<'g> {
     pub(crate) fn regular(&mut self, id: ExprId) -> Option<u32> {
         if let Some(&leaf) = self.by_expr.get(&id) {
             return Some(leaf);
+        }
+        if self.bytes > self.most_bytes {
+            return None;
         }
         // PERF: seven rules of a grammar for C became tables of 16,384 states that were then too many, 60 ms each.
         let small = automata::Limits {
@@ -408,6 +422,9 @@ impl<'g> Leaves<'g> {
         if let Some(&found) = self.windows.find(key, same) {
             return found;
         }
+        if self.tables.insert(Arc::as_ptr(&automaton).addr()) {
+            self.bytes += automaton.heap_bytes();
+        }
         let start = automaton.start();
         let empty = start == 0 || automaton.live(start).is_empty() && !automaton.is_accepting(start);
         let leaf = self.push(Leaf::Window { automaton, min, max }, empty);
@@ -420,6 +437,7 @@ impl<'g> Leaves<'g> {
     }
 
     fn push(&mut self, leaf: Leaf, empty: bool) -> u32 {
+        self.bytes += leaf.heap_bytes();
         self.list.push(leaf);
         self.empty.push(empty);
         self.list.len() as u32 - 1

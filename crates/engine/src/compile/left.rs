@@ -15,7 +15,7 @@
 //! left calls to B. Recursion through an empty prefix (`a ::= b? a "x"`) needs nothing special: what can be
 //! reached from the start by splits, ways around calls included, is what counts as "before any byte".
 
-use maskwright_automata::must_stop;
+use maskwright_automata::{must_stop, must_stop_now};
 use smallvec::SmallVec;
 
 use super::{CompileError, Place};
@@ -24,7 +24,7 @@ use crate::program::network::{Callee, Machine, Network, Node};
 /// Finds where each machine begins, and rebuilds those that begin with themselves.
 pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) -> Result<(), CompileError> {
     for machine in 0..network.machines.len() {
-        if must_stop() {
+        if must_stop_now() {
             return Err(CompileError::Stopped);
         }
         let mut start = SmallVec::new();
@@ -43,15 +43,14 @@ pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) ->
         .collect();
     for members in recursive {
         let old: Vec<_> = members.iter().map(|&m| network.machines[m as usize].clone()).collect();
+        // Every member gets a copy of all, so it is known before anything is copied how many nodes there will be.
+        let size: usize = old.iter().map(|machine| machine.nodes.len() + 1).sum();
+        if size.saturating_mul(members.len()).saturating_add(network.nodes.len()) > max_nodes {
+            let (place, rules) = (Place::of(old[0].expr), members.len());
+            return Err(CompileError::LeftRecursionTooBig { place, rules, nodes: max_nodes });
+        }
         for at in 0..members.len() {
             rebuild(network, &members, &old, at)?;
-            if must_stop() {
-                return Err(CompileError::Stopped);
-            }
-            if network.nodes.len() > max_nodes {
-                let (place, rules) = (Place::of(old[0].expr), members.len());
-                return Err(CompileError::LeftRecursionTooBig { place, rules, nodes: max_nodes });
-            }
         }
     }
     Ok(())
@@ -98,6 +97,9 @@ fn rebuild(network: &mut Network, members: &[u32], old: &[Machine], at: usize) -
         offset += machine.nodes.len() as u32;
     }
     for (machine, &shift) in old.iter().zip(&shift) {
+        if must_stop() {
+            return Err(CompileError::Stopped);
+        }
         let moved = |node: u32| node + shift;
         for index in machine.nodes.clone() {
             let node = match network.nodes[index as usize] {
@@ -118,6 +120,9 @@ fn rebuild(network: &mut Network, members: &[u32], old: &[Machine], at: usize) -
     let mut start = Vec::new();
     let mut after: Vec<Vec<u32>> = vec![Vec::new(); old.len()];
     for (machine, &shift) in old.iter().zip(&shift) {
+        if must_stop_now() {
+            return Err(CompileError::Stopped);
+        }
         let moved = |node: u32| node + shift;
         for &node in &machine.start {
             let called = match network.nodes[node as usize] {
@@ -202,4 +207,54 @@ fn components(edges: &[Vec<u32>]) -> Vec<u32> {
         }
     }
     component
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright_automata::{Stop, obeying};
+    use maskwright_grammar::{Expr, GrammarBuilder};
+
+    use super::*;
+
+    /// Machines that begin with one another, in a circle: `m0 ::= m1 "x" | "y"`, `m1 ::= m2 "x" | "y"`, …
+    fn circle(count: u32) -> Network {
+        let mut g = GrammarBuilder::new();
+        let root = g.declare("root");
+        let empty = g.empty();
+        g.define(root, empty);
+        let grammar = g.finish(root).expect("it is defined");
+        let expr =
+            grammar.expr_ids().find(|id| matches!(grammar.expr(*id), Expr::Empty)).expect("it is there");
+        let mut network = Network::default();
+        for machine in 0..count {
+            let first = network.push(Node::Final);
+            let behind = network.push(Node::Byte { low: b'x', high: b'x', next: first });
+            let callee = Callee::Machine((machine + 1) % count);
+            let call = network.push(Node::Call { callee, next: behind });
+            let other = network.push(Node::Byte { low: b'y', high: b'y', next: first });
+            let (nodes, start) = (first..other + 1, Box::from([call, other]));
+            network.machines.push(Machine { expr, nodes, start, shared: 0..0, width: 0 });
+        }
+        network
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_before_anything_is_copied() {
+        let mut network = circle(100);
+        let before = network.nodes.len();
+        let error = resolve_left_recursion(&mut network, 10_000).expect_err("100 copies of 400 nodes");
+        assert!(matches!(error, CompileError::LeftRecursionTooBig { rules: 100, .. }), "{error}");
+        assert_eq!(network.nodes.len(), before);
+        resolve_left_recursion(&mut network, 100_000).expect("this is enough");
+    }
+
+    #[test]
+    fn a_single_machine_stops() {
+        let stop = Stop::new();
+        stop.ask();
+        for _ in 0..40 {
+            let result = obeying(&stop, || resolve_left_recursion(&mut circle(1), 1_000));
+            assert_eq!(result, Err(CompileError::Stopped));
+        }
+    }
 }

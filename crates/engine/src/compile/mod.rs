@@ -136,6 +136,13 @@ pub enum CompileError {
         /// What ran out.
         error: LimitError,
     },
+    /// All tables of the grammar together need more bytes than [`Limits::table_bytes`].
+    TablesTooBig {
+        /// Where they became too many.
+        place: Place,
+        /// How many bytes are allowed.
+        bytes: usize,
+    },
     /// A JSON string stands inside an intersection, a complement or another JSON string.
     NestedJsonString,
     /// The vocabulary has no token that the grammar asks for.
@@ -199,6 +206,7 @@ impl CompileError {
             | Self::TooBig { place, .. }
             | Self::LeftRecursionTooBig { place, .. }
             | Self::Leaf { place, .. }
+            | Self::TablesTooBig { place, .. }
             | Self::LeftRecursionInRepeat { place } => Some(place),
             _ => None,
         }
@@ -212,6 +220,7 @@ impl CompileError {
             | Self::TooBig { place, .. }
             | Self::LeftRecursionTooBig { place, .. }
             | Self::Leaf { place, .. }
+            | Self::TablesTooBig { place, .. }
             | Self::LeftRecursionInRepeat { place } => place.name = name.into(),
             _ => {}
         }
@@ -268,6 +277,11 @@ impl fmt::Display for CompileError {
                     "{place}: an intersection, a complement or the condition on a string is too large: {error} `{limit}`"
                 )
             }
+            Self::TablesTooBig { place, bytes } => write!(
+                f,
+                "{place}: with this, all conditions on strings, intersections and complements together need tables of more than {bytes} bytes; \
+                 lower the bounds in the patterns, use fewer patterns, or raise the limit `table_bytes`"
+            ),
             Self::NestedJsonString => f.write_str(
                 "a JSON string cannot stand inside an intersection, a complement or another JSON string; state the condition on its text",
             ),

@@ -28,6 +28,8 @@ const OUTLINE_SIZE: u32 = 64;
 const UNROLL_SIZE: u32 = 32;
 /// How many repetitions are remembered while a network is built.
 const REPEATED: usize = 16;
+/// So many bytes of a literal are built without a look at the limits.
+const LITERAL: usize = 1_024;
 /// From so many words on, an alternative is built as a tree.
 const MANY_WORDS: usize = 8;
 
@@ -150,18 +152,21 @@ impl Builder<'_, '_> {
         self.build_body(id, next)
     }
 
-    fn build_body(&mut self, id: ExprId, next: u32) -> Result<Option<u32>, CompileError> {
+    /// Whether more nodes may be built.
+    fn go_on(&self, id: ExprId) -> Result<(), CompileError> {
         if self.network.nodes.len() > self.limits.nodes {
             return Err(CompileError::TooBig { place: Place::of(id), nodes: self.limits.nodes });
         }
-        if must_stop() {
-            return Err(CompileError::Stopped);
-        }
+        if must_stop() { Err(CompileError::Stopped) } else { Ok(()) }
+    }
+
+    fn build_body(&mut self, id: ExprId, next: u32) -> Result<Option<u32>, CompileError> {
+        self.go_on(id)?;
         let grammar = self.grammar;
         Ok(Some(match grammar.expr(id) {
             Expr::Never | Expr::Token(_) => return Ok(None),
             Expr::Empty => next,
-            Expr::Bytes(bytes) => self.literal(bytes, next),
+            Expr::Bytes(bytes) => self.literal(id, bytes, next)?,
             Expr::Class(set) => self.class(id, set, next),
             Expr::Seq(parts) => {
                 let mut next = next;
@@ -249,11 +254,16 @@ impl Builder<'_, '_> {
         entries.extend(after.into_iter().map(|(_, node)| node));
     }
 
-    fn literal(&mut self, bytes: &[u8], mut next: u32) -> u32 {
-        for &byte in bytes.iter().rev() {
-            next = self.network.push(Node::Byte { low: byte, high: byte, next });
+    fn literal(&mut self, id: ExprId, bytes: &[u8], mut next: u32) -> Result<u32, CompileError> {
+        for piece in bytes.rchunks(LITERAL) {
+            if piece.len() == LITERAL {
+                self.go_on(id)?;
+            }
+            for &byte in piece.iter().rev() {
+                next = self.network.push(Node::Byte { low: byte, high: byte, next });
+            }
         }
-        next
+        Ok(next)
     }
 
     /// One character. A set with many ranges is a leaf: its UTF-8 would swamp the network.

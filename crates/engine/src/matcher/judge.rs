@@ -199,7 +199,9 @@ impl Masker<'_> {
     fn judge_items(&mut self, thread: Thread, judge: &mut Judge<'_>) {
         judge.base = judge.gauge.needs(&thread);
         judge.growth = -ENDLESS;
-        self.expand(thread);
+        if !self.expand(thread) {
+            return self.judge_walk(thread, judge);
+        }
         let items = core::mem::take(&mut self.scratch.items);
         for &item in &items {
             self.judge_item(item, judge);

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use maskwright_automata::ByteSet;
 use smallvec::SmallVec;
 
+use super::meter::THREAD_STEPS;
 use super::stack::{Arena, Frame, Resume, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, leave, live, settled};
 use super::walk::{Line, LineStacks, Walk, Walker, completion_nodes};
@@ -41,6 +42,11 @@ pub enum Way {
     /// `Fast` is compared with.
     Plain,
 }
+
+/// So many places that may take the first byte are looked at one by one.
+const MANY_ITEMS: usize = 1 << 15;
+/// From so many on, a stack is looked for by its content, not among all that were pushed.
+const NUMBERED_ITEMS: usize = 64;
 
 /// Buffers for computing masks. A thread has one, which all matchers share, so that a row of a batch finds it in the processor's cache, and a
 /// matcher that waits holds none.
@@ -284,12 +290,12 @@ impl Masker<'_> {
         let mut found = core::mem::take(&mut self.scratch.found);
         found.clear();
         let mut bases = core::mem::take(&mut self.scratch.bases);
-        self.expand(thread);
+        let is_expanded = self.expand(thread);
         let items = core::mem::take(&mut self.scratch.items);
         let bound = self.bound;
         let is_read_once =
             |item: &Thread| item.leaf != NETWORK && !bound.is_worth_knowing(item.leaf, item.state);
-        if items.iter().any(is_read_once) {
+        if !is_expanded || items.iter().any(is_read_once) {
             self.walk_item(thread);
         } else {
             for &item in &items {
@@ -332,17 +338,26 @@ impl Masker<'_> {
         }
     }
 
-    /// Follows calls: the leaves and states that may take the first byte.
-    pub(crate) fn expand(&mut self, thread: Thread) {
+    /// Follows calls: the leaves and states that may take the first byte. Returns false if there are too many ways to get there: in
+    /// `r0 ::= r1? r1? "a"`, `r1 ::= r2? r2? "a"` and so on, their number doubles with every rule. A walk merges them.
+    pub(crate) fn expand(&mut self, thread: Thread) -> bool {
         let program = &**self.bound.program();
         let mut items = core::mem::take(&mut self.scratch.items);
         items.clear();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut is_complete = true;
         let work = &mut self.scratch.work;
         work.clear();
         work.push(thread);
         while let Some(thread) = work.pop() {
             items.push(thread);
+            if items.len() > MANY_ITEMS || !self.buffers.meter.spend(THREAD_STEPS) {
+                is_complete = false;
+                break;
+            }
+            if items.len() == NUMBERED_ITEMS {
+                stacks.number_equally();
+            }
             if thread.leaf != NETWORK || thread.state == 0 {
                 continue;
             }
@@ -381,6 +396,7 @@ impl Masker<'_> {
             }
         }
         self.scratch.items = items;
+        is_complete
     }
 
     fn item(&mut self, item: Thread, bases: &mut Vec<Words>, found: &mut Vec<u32>) {

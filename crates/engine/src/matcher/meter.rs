@@ -7,6 +7,7 @@
 use maskwright_automata::must_stop_now;
 
 use super::MatchError;
+use crate::looked;
 
 impl MatchError {
     /// Whether a limit was met, and not the constraint: another text, or a higher limit, may do. The matcher is as before.
@@ -43,6 +44,8 @@ pub(crate) enum Over {
 const CHUNK: u32 = 4_096;
 /// So many steps are taken before the first look. PERF: a mask from the memo takes fewer, and a look takes a tenth of its time.
 const FIRST: u32 = 64;
+/// What a node costs that is looked at to find a new state, in steps.
+const NODE_STEPS: u64 = 4;
 /// What one byte for one thread costs, in steps.
 pub(crate) const THREAD_STEPS: u32 = 8;
 
@@ -66,6 +69,7 @@ impl Meter {
 
     #[inline]
     fn with_credit(steps: u64, credit: u32) -> Self {
+        looked::take();
         let credit = u64::from(credit).min(steps) as u32;
         Self { credit, left: steps - u64::from(credit), over: None }
     }
@@ -85,7 +89,8 @@ impl Meter {
         if self.over.is_some() {
             return false;
         }
-        let missing = u64::from(steps - self.credit);
+        let missing =
+            u64::from(steps - self.credit).saturating_add(looked::take().saturating_mul(NODE_STEPS));
         if self.left < missing {
             (self.over, self.credit) = (Some(Over::Steps), 0);
             return false;
@@ -133,5 +138,18 @@ mod tests {
                 assert!(meter.spend(1));
             }
         }
+    }
+
+    #[test]
+    fn nodes_that_were_looked_at_count() {
+        let mut meter = Meter::default();
+        meter.start(100_000);
+        assert!(meter.spend(CHUNK));
+        looked::count(60_000);
+        assert!(!meter.spend(CHUNK + 1));
+        // What was looked at before is nobody's.
+        looked::count(60_000);
+        meter.start(100_000);
+        assert!(meter.spend(CHUNK) && meter.spend(CHUNK + 1));
     }
 }

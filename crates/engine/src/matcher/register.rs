@@ -407,8 +407,8 @@ impl Stacks for Remembering<'_> {
         self.arena.token
     }
 
-    fn union(&mut self, program: &Program, a: u32, b: u32) -> u32 {
-        self.arena.union(program, a, b)
+    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = u32>) -> u32 {
+        self.arena.union_all(program, stacks)
     }
 
     fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {

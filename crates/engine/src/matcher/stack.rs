@@ -110,7 +110,11 @@ pub(crate) trait Stacks {
     /// Appends the top frames of a stack, each with what is below; nothing for the bottom.
     fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>);
     /// Both stacks.
-    fn union(&mut self, program: &Program, a: u32, b: u32) -> u32;
+    fn union(&mut self, program: &Program, a: u32, b: u32) -> u32 {
+        if a == b { a } else { self.union_all(program, &mut [a, b].into_iter()) }
+    }
+    /// All of these stacks, at least one. To unite them one after the other would look at the first as often as there are others.
+    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = u32>) -> u32;
     /// Whether every text that may follow `inner` may follow `outer`, as far as that is easily seen.
     fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool;
     /// Whether threads and stacks with the same future are merged.
@@ -400,18 +404,25 @@ impl Stacks for Arena {
         self.token
     }
 
-    fn union(&mut self, program: &Program, a: u32, b: u32) -> u32 {
-        if a == b {
-            return a;
+    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = u32>) -> u32 {
+        let (mut members, mut first, mut last): (Vec<u32>, _, _) = (Vec::new(), None, None);
+        let mut united = 0;
+        for stack in stacks {
+            if last != Some(stack) {
+                self.flatten(stack, &mut members);
+                united += 1;
+            }
+            first = first.or(Some(stack));
+            last = Some(stack);
         }
-        let mut members: Vec<u32> = Vec::new();
-        self.flatten(a, &mut members);
-        self.flatten(b, &mut members);
-        self.union_of(program, members)
+        match first {
+            Some(only) if first == last => only,
+            _ => self.union_of(program, members, united),
+        }
     }
 
     fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {
-        self.covers_below(program, outer, inner, &mut Effort(MERGE_EFFORT))
+        self.covers_below(program, outer, inner, &mut Effort::new(MERGE_EFFORT))
     }
 
     fn merges(&self) -> bool {
@@ -431,15 +442,32 @@ const MANY_MEMBERS: usize = 16;
 const NEAR: usize = 256;
 /// So many stacks are looked at below a frame that may end at once.
 const COVERED: usize = 16;
+/// The same with the members of unions.
+const COVERED_MEMBERS: usize = 256;
+/// So many pairs of members are compared to find out whether a union covers another.
+const PAIRS: usize = 4_096;
 
-/// How many more stacks may be looked at.
-struct Effort(u32);
+/// How many more stacks may be looked at, and how much has been looked at in all.
+struct Effort {
+    left: u32,
+    looked: u32,
+}
 
 impl Effort {
+    fn new(left: u32) -> Self {
+        Self { left, looked: 0 }
+    }
+
     fn spend(&mut self) -> bool {
-        let is_left = self.0 > 0;
-        self.0 = self.0.saturating_sub(1);
+        let is_left = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        self.looked = self.looked.saturating_add(1);
         is_left
+    }
+
+    /// Counts what is looked at in any case.
+    fn look(&mut self, stacks: usize) {
+        self.looked = self.looked.saturating_add(stacks as u32);
     }
 }
 
@@ -474,7 +502,7 @@ impl Arena {
         let inner = self.node(members[same])?.below;
         let mut rest: Vec<u32> = members.iter().copied().filter(|&member| member != members[same]).collect();
         self.flatten(inner, &mut rest);
-        let below = self.union_of(program, rest);
+        let below = self.union_of(program, rest, 2);
         Some(self.push_plain(frame, below))
     }
 
@@ -486,16 +514,17 @@ impl Arena {
         }
     }
 
-    /// All of these stacks, none of which is a union.
-    pub(crate) fn union_of(&mut self, program: &Program, members: Vec<u32>) -> u32 {
-        let mut effort = Effort(MERGE_EFFORT);
+    /// All of these stacks, none of which is a union; they are what so many stacks flatten to.
+    fn union_of(&mut self, program: &Program, members: Vec<u32>, united: u32) -> u32 {
+        let mut effort = Effort::new(MERGE_EFFORT.saturating_mul(united.saturating_sub(1)));
         let union = self.unite(program, members, &mut effort);
-        self.effort = self.effort.saturating_add(MERGE_EFFORT - effort.0);
+        self.effort = self.effort.saturating_add(effort.looked);
         union
     }
 
     fn unite(&mut self, program: &Program, mut members: Vec<u32>, effort: &mut Effort) -> u32 {
-        self.effort = self.effort.saturating_add(members.len() as u32);
+        // PERF: sorting them takes about as long as so many steps.
+        effort.look(members.len() * 4);
         self.sort(&mut members);
         if members.len() > 1 && self.merging && effort.spend() {
             self.merge(program, &mut members, effort);
@@ -579,7 +608,7 @@ impl Arena {
         }
         for same in parts.chunk_by(|a, b| a.0 == b.0) {
             let frame = same[0].0;
-            if effort.0 == 0 {
+            if effort.left == 0 {
                 merged.extend(same.iter().map(|&(frame, below)| self.push_plain(frame, below)));
                 continue;
             }
@@ -610,14 +639,14 @@ impl Arena {
             let inner = stacks[at];
             let is_covered = |&outer: &u32| {
                 let (Some(o), Some(i)) = (self.node(outer), self.node(inner)) else {
-                    return outer != inner && self.may_shrink_to(program, outer, inner);
+                    return outer != inner && self.may_shrink_to(program, outer, inner, effort);
                 };
                 // PERF: nearly all frames differ and cannot end at once, and then there is nothing to look for.
                 let is_worth = o.frame.raw == i.frame.raw || may_end_at_once(program, o.frame);
                 outer != inner
                     && is_worth
                     && (self.covers_below(program, outer, inner, effort)
-                        || self.may_shrink_to(program, outer, inner))
+                        || self.may_shrink_to(program, outer, inner, effort))
             };
             if stacks.iter().any(is_covered) {
                 stacks.swap_remove(at);
@@ -628,17 +657,22 @@ impl Arena {
     }
 
     /// Whether frames that may end at once lead from one stack to the other.
-    fn may_shrink_to(&self, program: &Program, stack: u32, target: u32) -> bool {
+    fn may_shrink_to(&self, program: &Program, stack: u32, target: u32, effort: &mut Effort) -> bool {
         let mut work: SmallVec<[u32; COVERED]> = smallvec![stack];
         let mut at = 0;
         while let Some(&stack) = work.get(at) {
             at += 1;
+            effort.look(1);
             if stack == target {
                 return true;
             }
             let below = match self.node(stack) {
                 Some(node) if node.frame.raw == UNION => {
-                    work.extend_from_slice(self.members(node));
+                    let members = self.members(node);
+                    if work.len() + members.len() > COVERED_MEMBERS {
+                        return false;
+                    }
+                    work.extend_from_slice(members);
                     continue;
                 }
                 Some(node) if may_end_at_once(program, node.frame) => node.below,
@@ -667,6 +701,10 @@ impl Arena {
                 Top::Union(members) => list.extend_from_slice(members),
             }
         }
+        if outers.len() * inners.len() > PAIRS {
+            return false;
+        }
+        effort.look(outers.len() * inners.len());
         inners.iter().all(|&inner| {
             outers.iter().any(|&outer| {
                 if outer == inner {

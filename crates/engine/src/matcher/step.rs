@@ -73,6 +73,11 @@ impl Buffers {
     }
 }
 
+/// So many places take a byte one by one; from then on, equal ones are looked for.
+const UNMERGED: usize = 64;
+/// Up to so many threads, each that comes is compared with all others; more are merged when all are there.
+const CROWD: usize = 64;
+
 /// A place that has yet to take the byte.
 #[derive(Clone, Copy, Debug)]
 enum Work {
@@ -101,17 +106,14 @@ pub(crate) fn step_all<S: Stacks>(
         return;
     }
     if threads.len() > 1 && step_inside(program, stacks, threads, byte, next) {
-        return;
+        return merge(program, stacks, next);
     }
     buffers.begin();
     if let [thread] = threads
         && step_one(program, stacks, buffers, *thread, byte, next)
     {
-        return;
+        return merge(program, stacks, next);
     }
-    // 1. Leaves step; what may end returns, and what is returned to waits.
-    let mut level = core::mem::take(&mut buffers.level);
-    let mut calls = core::mem::take(&mut buffers.calls);
     for &thread in threads {
         if thread.leaf != NETWORK {
             step_leaf(program, stacks, buffers, thread, byte, next);
@@ -122,6 +124,21 @@ pub(crate) fn step_all<S: Stacks>(
             buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack));
         }
     }
+    step_merged(program, stacks, buffers, byte, next);
+    merge(program, stacks, next);
+}
+
+/// Lets everything that waits take the byte. What stands in the same state, or calls the same thing, goes on as one.
+fn step_merged<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    let mut level = core::mem::take(&mut buffers.level);
+    let mut calls = core::mem::take(&mut buffers.calls);
+    // 1. What may end returns, and what is returned to waits.
     while let Some(work) = buffers.work.pop() {
         match work {
             Work::Return(stack) => resume(program, stacks, buffers, stack),
@@ -133,7 +150,9 @@ pub(crate) fn step_all<S: Stacks>(
                 }
                 level.push((Callee::Machine(0), state, stack));
             }
-            Work::Enter(..) | Work::Done => {}
+            // The state is of no account, but equal calls must look equal.
+            Work::Enter(leaf, stack) => level.push((Callee::Leaf(leaf), NetState::from_raw(0), stack)),
+            Work::Done => {}
         }
     }
     // 2. What waits steps, and calls; what is called steps, and calls.
@@ -147,10 +166,10 @@ pub(crate) fn step_all<S: Stacks>(
             level.sort_unstable();
         }
         for group in level.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let (callee, state, mut stack) = group[0];
-            for other in &group[1..] {
-                stack = stacks.union(program, stack, other.2);
-            }
+            let (callee, state, stack) = match group {
+                [only] => *only,
+                _ => (group[0].0, group[0].1, stacks.union_all(program, &mut group.iter().map(|one| one.2))),
+            };
             if let Callee::Leaf(leaf) = callee {
                 let thread = Thread { leaf, state: program.leaf(leaf).start(), count: Count::ZERO, stack };
                 step_leaf(program, stacks, buffers, thread, byte, next);
@@ -208,6 +227,7 @@ pub(crate) fn wait<S: Stacks>(
         };
         Waiting { first, thread }
     };
+    buffers.meter.spend(2 * threads.len() as u32);
     for &thread in threads {
         if thread.leaf != NETWORK {
             out.push(leaf_waits(thread));
@@ -238,10 +258,10 @@ pub(crate) fn wait<S: Stacks>(
         }
         level.sort_unstable();
         for group in level.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let (callee, state, mut stack) = group[0];
-            for other in &group[1..] {
-                stack = stacks.union(program, stack, other.2);
-            }
+            let (callee, state, stack) = match group {
+                [only] => *only,
+                _ => (group[0].0, group[0].1, stacks.union_all(program, &mut group.iter().map(|one| one.2))),
+            };
             if let Callee::Leaf(leaf) = callee {
                 let state = program.leaf(leaf).start();
                 out.push(leaf_waits(Thread { leaf, state, count: Count::ZERO, stack }));
@@ -279,7 +299,8 @@ pub(crate) fn step_waiting<S: Stacks>(
     next: &mut Vec<Thread>,
 ) {
     buffers.begin();
-    let mut taken = 1;
+    // To pass one by is quick, but there may be tens of thousands.
+    let mut taken = 1 + waiting.len() as u32 / 8;
     for Waiting { thread, .. } in waiting.iter().filter(|waiting| waiting.first.contains(byte)) {
         taken += THREAD_STEPS;
         if thread.leaf != NETWORK {
@@ -294,7 +315,8 @@ pub(crate) fn step_waiting<S: Stacks>(
             arrive(program, stacks, buffers, Thread::network(state, thread.stack), next);
         }
     }
-    taken += stacks.effort();
+    merge(program, stacks, next);
+    taken = taken.saturating_add(stacks.effort());
     buffers.meter.spend(taken);
 }
 
@@ -367,6 +389,7 @@ pub(crate) fn step_others<S: Stacks>(
         step_cell(program, stacks, buffers, cell, |call| !apart.contains(call), thread.stack, byte, next);
     }
     finish_step(program, stacks, buffers, byte, next);
+    merge(program, stacks, next);
 }
 
 /// Whether nothing but the end of the text is below a stack.
@@ -381,7 +404,7 @@ pub(crate) fn is_last<S: Stacks>(stacks: &mut S, buffers: &mut Buffers, stack: u
     is_last
 }
 
-/// Lets everything that waits take the byte.
+/// Lets everything that waits take the byte. There is little of it as a rule, so nothing is merged at first.
 fn finish_step<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -389,7 +412,14 @@ fn finish_step<S: Stacks>(
     byte: u8,
     next: &mut Vec<Thread>,
 ) {
+    let mut taken = 0;
     while let Some(work) = buffers.work.pop() {
+        // Rules that call each other in many ways have too many paths to follow each: `r0 ::= r1? r1? "a"`, `r1 ::= r2? r2? "a"`, …
+        if taken == UNMERGED {
+            buffers.work.push(work);
+            return step_merged(program, stacks, buffers, byte, next);
+        }
+        taken += 1;
         match work {
             Work::Done => {}
             Work::Return(stack) => resume(program, stacks, buffers, stack),
@@ -660,6 +690,7 @@ fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, s
     }
     let mut frames = core::mem::take(&mut buffers.frames);
     stacks.pop(stack, &mut frames);
+    buffers.meter.spend(frames.len() as u32);
     for (frame, below) in frames.drain(..) {
         match frame.resume() {
             Resume::At(state) => resume_at(program, stacks, buffers, state, below),
@@ -799,6 +830,7 @@ pub(crate) fn leave<S: Stacks>(
 ) {
     buffers.ended.push(stack);
     settle(program, stacks, buffers, &mut |stacks, thread| add(program, stacks, thread, next));
+    merge(program, stacks, next);
 }
 
 /// Lets what has arrived, and what has ended, go on to where the next byte is taken.
@@ -833,6 +865,8 @@ fn settle<S: Stacks>(
         }
         let mut frames = core::mem::take(&mut buffers.frames);
         stacks.pop(stack, &mut frames);
+        // Where there are thousands, they cost more than the stack itself.
+        buffers.meter.spend(frames.len() as u32);
         for (frame, below) in frames.drain(..) {
             match frame.resume() {
                 Resume::Finish => add(stacks, Thread::DONE),
@@ -936,15 +970,40 @@ fn has_to_end(program: &Program, thread: &Thread, min: u32, max: u32) -> bool {
         && (automaton.live(thread.state).is_empty() || counts.room(thread.count, bounds) == 0)
 }
 
-/// Adds a thread to a generation, merging it with those that stand in the same place.
+/// Adds a thread to a generation, merging it with those that stand in the same place. In a crowd that is left to [`merge`].
 #[inline]
 fn add<S: Stacks>(program: &Program, stacks: &mut S, thread: Thread, next: &mut Vec<Thread>) {
+    if next.len() >= CROWD {
+        next.push(thread);
+        return;
+    }
     for at in 0..next.len() {
         if (next[at].leaf, next[at].state) == (thread.leaf, thread.state) {
             return add_similar(program, stacks, thread, next, at);
         }
     }
     next.push(thread);
+}
+
+/// Merges the threads of a generation that stand in the same place, if there are so many that [`add`] did not.
+#[inline]
+fn merge<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
+    if next.len() > CROWD {
+        merge_crowd(program, stacks, next);
+    }
+}
+
+#[cold]
+fn merge_crowd<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
+    let mut crowd = core::mem::take(next);
+    crowd.sort_unstable_by_key(|thread| (thread.leaf, thread.state, thread.count, thread.stack));
+    for place in crowd.chunk_by(|a, b| (a.leaf, a.state) == (b.leaf, b.state)) {
+        let from = next.len();
+        for same in place.chunk_by(|a, b| a.count == b.count) {
+            let stack = stacks.union_all(program, &mut same.iter().map(|thread| thread.stack));
+            add_similar(program, stacks, Thread { stack, ..same[0] }, next, from);
+        }
+    }
 }
 
 /// The same where others stand in the same place, the first of them at `from`. Threads with equal counts share the union of their stacks,
@@ -1092,6 +1151,7 @@ pub(crate) fn returns<S: Stacks>(
         for thread in &buffers.gathered {
             add(program, stacks, *thread, threads);
         }
+        merge(program, stacks, threads);
     }
     done
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::sets::{Bits, Listed, Sets};
@@ -31,6 +32,8 @@ use crate::program::{NetState, Place, Program};
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     nodes: Vec<LineNode>,
+    /// The numbers of the nodes by their stacks, from [`NUMBERED`] on.
+    numbers: FxHashMap<u32, u32>,
     /// The frames of all nodes that were looked at, each with the node below it.
     frames: Vec<(Frame, u32)>,
     /// The nodes that were looked at, in this order.
@@ -55,6 +58,9 @@ struct LineNode {
 
 const NOT_LOOKED: u32 = u32::MAX;
 
+/// Up to so many nodes, looking through them all beats hashing.
+const NUMBERED: usize = 64;
+
 /// Stacks with this bit are nodes of the line.
 const ON_LINE: u32 = 1 << 31;
 
@@ -63,6 +69,9 @@ impl Line {
     pub(crate) fn start(&mut self, stack: u32, merging: bool) {
         self.nodes.clear();
         self.nodes.push(LineNode { stack, start: NOT_LOOKED, len: 0 });
+        if !self.numbers.is_empty() {
+            self.numbers.clear();
+        }
         self.frames.clear();
         self.rooms.clear();
         self.looks.clear();
@@ -107,11 +116,7 @@ impl Line {
             self.forked |= self.frames.len() > start + 1;
             for at in start..self.frames.len() {
                 let stack = self.frames[at].1;
-                let known = self.nodes.iter().position(|node| node.stack == stack);
-                self.frames[at].1 = known.unwrap_or_else(|| {
-                    self.nodes.push(LineNode { stack, start: NOT_LOOKED, len: 0 });
-                    self.nodes.len() - 1
-                }) as u32;
+                self.frames[at].1 = self.number(stack);
             }
             self.looks.push(node);
             let looked = &mut self.nodes[node as usize];
@@ -119,6 +124,23 @@ impl Line {
         }
         let LineNode { start, len, .. } = self.nodes[node as usize];
         &self.frames[start as usize..(start + len) as usize]
+    }
+
+    /// The number of the node of a stack, which may be new.
+    fn number(&mut self, stack: u32) -> u32 {
+        let few = self.nodes.len().min(NUMBERED);
+        if let Some(known) = self.nodes[..few].iter().position(|node| node.stack == stack) {
+            return known as u32;
+        }
+        let new = self.nodes.len() as u32;
+        if few == NUMBERED {
+            let number = *self.numbers.entry(stack).or_insert(new);
+            if number < new {
+                return number;
+            }
+        }
+        self.nodes.push(LineNode { stack, start: NOT_LOOKED, len: 0 });
+        new
     }
 
     /// How much room a loop that was looked at must have for the walk to be the same with any more: as much as was used up. If there was too
@@ -182,6 +204,11 @@ impl LineStacks<'_> {
         self.line.pushed.number_equally();
     }
 
+    /// From now on, equal stacks have equal numbers.
+    pub(crate) fn number_equally(&mut self) {
+        self.line.pushed.number_equally();
+    }
+
     /// A new byte begins.
     pub(crate) fn next_byte(&mut self) {
         self.line.pushed.next_byte();
@@ -216,8 +243,8 @@ impl Stacks for LineStacks<'_> {
         self.arena.token
     }
 
-    fn union(&mut self, program: &Program, a: u32, b: u32) -> u32 {
-        self.line.pushed.union(program, a, b)
+    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = u32>) -> u32 {
+        self.line.pushed.union_all(program, stacks)
     }
 
     fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {

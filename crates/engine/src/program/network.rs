@@ -17,6 +17,7 @@ use maskwright_grammar::ExprId;
 use smallvec::SmallVec;
 
 use crate::count::Bounds;
+use crate::looked;
 use crate::seen::Seen;
 
 /// Calls are followed into a cell while it has no more nodes than this. Larger cells, one for each place in a text, would fill the memory.
@@ -177,7 +178,9 @@ impl Network {
         let mut is_final = false;
         let mut seen = Seen::default();
         let mut work: SmallVec<[u32; 16]> = SmallVec::from_slice(from);
+        let mut looked = 0;
         while let Some(node) = work.pop() {
+            looked += 1;
             match self.nodes[node as usize] {
                 Node::Final => is_final = true,
                 Node::Split { start, len } => {
@@ -201,6 +204,7 @@ impl Network {
             found.sort_unstable();
             found.dedup();
         }
+        looked::count(looked);
         is_final
     }
 

@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Diagnostic, Span};
 
 use super::{Options, ast::Document};
 use crate::notation::{nearest, remarks::Remarks};
+use crate::stopped::stopped;
 
 /// The names of a document, all of them known.
 pub(super) struct Scope<'a> {
@@ -49,6 +51,10 @@ fn index_rules<'a>(document: &'a Document, errors: &mut Remarks) -> HashMap<&'a 
 fn find_undefined(document: &Document, rules: &HashMap<&str, usize>, errors: &mut Remarks) {
     let mut reported = HashSet::new();
     for rule in &document.rules {
+        if must_stop() {
+            errors.push(stopped(rule.name_span.start));
+            return;
+        }
         for (name, span) in rule.body.references() {
             if !rules.contains_key(name) && reported.insert(name) {
                 // Looking for a near name costs much more than the rest, so nobody looks for what is not shown.

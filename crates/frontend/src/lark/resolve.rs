@@ -2,11 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use maskwright_automata::must_stop;
 use maskwright_grammar::{Diagnostic, Span};
 
 use super::Options;
 use super::ast::{Alternation, Atom, Definition, Document, Ending, Item, Sort, Source, Visit};
 use crate::notation::{nearest, remarks::Remarks};
+use crate::stopped::stopped;
 
 /// The names of a document, all of them known and rightly used.
 #[derive(Debug)]
@@ -38,6 +40,10 @@ fn resolve_document<'a>(document: &'a Document, start: &str, errors: &mut Remark
     let mut reported = HashSet::new();
     let mut check = Check { document, names: &names, reported: &mut reported, errors };
     for definition in &document.definitions {
+        if must_stop() {
+            check.errors.push(stopped(definition.span.start));
+            return None;
+        }
         check.definition(definition);
     }
     for body in &document.ignored {

@@ -66,11 +66,20 @@ pub struct Options {
     pub ignore_case: bool,
     /// How deep groups, classes and repetitions may nest.
     pub nesting: usize,
+    /// How many bytes a pattern may have.
+    pub source_bytes: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { dialect: Dialect::Rust, anchored: true, ascii: false, ignore_case: false, nesting: 250 }
+        Self {
+            dialect: Dialect::Rust,
+            anchored: true,
+            ascii: false,
+            ignore_case: false,
+            nesting: 250,
+            source_bytes: 2 << 20,
+        }
     }
 }
 

@@ -15,6 +15,12 @@ use crate::stopped::stopped;
 
 /// Reads a whole pattern.
 pub(super) fn parse(pattern: &str, options: &Options) -> Result<Ast, Diagnostic> {
+    if pattern.len() > options.source_bytes {
+        let message =
+            format!("the pattern has {} bytes, and the limit is {}", pattern.len(), options.source_bytes);
+        let help = "make the pattern smaller, give its words as a choice, or raise the limit `source_bytes`";
+        return Err(Diagnostic::error(Span::at(0), message).with_help(help));
+    }
     let flags = Flags {
         ignore_case: options.ignore_case,
         ascii: options.ascii || options.dialect == Dialect::Ecma,

@@ -66,6 +66,9 @@ struct Draft {
     case: Case,
     /// What is still to do; the last comes first.
     todo: Vec<Todo>,
+    /// What was taken from the list, with its trackers. To say it again changes nothing, and `allOf` of two references to `allOf` of two
+    /// references, and so on, would say it as often as there are paths.
+    said: FxHashSet<(Signed, Vec<usize>)>,
 }
 
 #[derive(Clone)]
@@ -93,7 +96,7 @@ impl<'s> Lowerer<'s> {
     pub(super) fn cases(&mut self, members: &[Signed], kind: TypeSet) -> Option<Vec<Case>> {
         let todo = members.iter().rev();
         let todo = todo.map(|&part| Todo::new(part, &[], &[])).collect();
-        let mut work = vec![Draft { case: Case::default(), todo }];
+        let mut work = vec![Draft { case: Case::default(), todo, said: FxHashSet::default() }];
         let (mut done, mut steps): (Vec<Case>, usize) = (Vec::new(), 0);
         let mut seen = FxHashSet::default();
         let limit = self.context.options.limits.cases;
@@ -135,6 +138,9 @@ impl<'s> Lowerer<'s> {
                 return Advance::Dead;
             }
             let keywords = self.keywords(todo.part.id);
+            if !todo.own && !keywords.is_plain() && !draft.said.insert((todo.part, todo.trackers.clone())) {
+                continue;
+            }
             let step = if todo.part.negative {
                 self.negative(&keywords, todo, draft, kind)
             } else {

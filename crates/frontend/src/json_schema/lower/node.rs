@@ -161,6 +161,9 @@ impl Lowerer<'_> {
         loop {
             let keywords = self.keywords(part.id);
             let Some(reference) = keywords.only_reference() else { return Some(part) };
+            if self.is_halted() {
+                return None;
+            }
             if passed.len() > 8 && passed.len().is_power_of_two() || passed.len() <= 8 {
                 // Looking at powers of two keeps long chains linear; a circle is met again and again.
                 if passed.contains(&part.id) {

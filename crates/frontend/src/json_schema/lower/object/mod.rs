@@ -283,6 +283,9 @@ impl<'s> Lowerer<'s> {
             _ => None,
         };
         for (name, required) in names {
+            if self.is_halted() {
+                return None;
+            }
             let listed = simple.and_then(|id| self.listed_property(id, name));
             let parts = match listed {
                 Some(_) => Some(Vec::new()),
@@ -489,6 +492,9 @@ impl<'s> Lowerer<'s> {
         };
         let mut must_follow = false;
         for (i, member) in members.iter().enumerate().rev() {
+            if self.is_halted() {
+                break;
+            }
             let key = self.string_literal(&member.name);
             after.extend([space, member.value, colon, key]);
             let shared = i > 0 && !members[i - 1].required;
