@@ -11,11 +11,11 @@
 //! which states exist is found out on the way. The mask of a state is put together from what the vocabulary
 //! does inside a leaf, which is known once and for all, and a short walk over what can follow.
 
-mod bind;
 mod compile;
 mod count;
 mod index;
 mod leaf;
+mod library;
 mod limits;
 mod looked;
 mod matcher;
@@ -24,11 +24,12 @@ mod seen;
 mod store;
 mod value;
 
-pub use bind::{BoundProgram, Library, LibraryLoadError};
-pub use compile::{AutomatonCache, CompileError, Place, Resolved, compile, resolve};
+pub use compile::{CompileError, Place, Resolved, compile, resolve};
 pub use index::{
     Flaw, Index, IndexChecks, IndexError, IndexLimits, LoadError, MaskRef, NotAllowed, Resource, StateId,
 };
+pub use leaf::AutomatonCache;
+pub use library::{BoundProgram, Library, LibraryLoadError};
 pub use limits::Limits;
 pub use matcher::{
     Budget, BudgetError, DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, MatchError,

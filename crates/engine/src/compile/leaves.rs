@@ -7,8 +7,7 @@
 //! Building a table costs tens of microseconds, and the same few – number, whitespace – come back in every
 //! schema, so [`AutomatonCache`] keeps them by content.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use hashbrown::HashTable;
 use maskwright_automata::{self as automata, must_stop};
@@ -17,23 +16,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::facts::Known;
 use super::{CompileError, Place};
-use crate::leaf::{Automaton, Leaf, Text, Words, any_number_of, json_string, spell};
+use crate::leaf::{Automaton, AutomatonCache, Leaf, Text, Words, any_number_of, json_string, spell};
 use crate::limits::Limits;
 use crate::seen::Seen;
 
-/// Tables that were built before, by the content of their expression. Give one cache to all compiles of a
-/// process; it is bounded, and simply forgets everything when it is full.
-#[derive(Debug, Default)]
-pub struct AutomatonCache {
-    tables: RwLock<HashMap<Box<[u8]>, Arc<Automaton>, rustc_hash::FxBuildHasher>>,
-}
-
 /// A limit on the number of characters up to this one is part of the table.
 const TABULATED: u32 = 64;
-/// How many tables the cache keeps.
-const CACHED: usize = 4_096;
-/// What an entry takes beside its key and its table: two words of key, a pointer, and room to grow.
-const ENTRY_BYTES: usize = 48;
 /// An expression with a longer description is not cached.
 const KEY_BYTES: usize = 16_384;
 /// A rule becomes a table if that has no more states on the way to it, and takes no more steps.
@@ -41,44 +29,6 @@ const OPTIONAL_STATES: usize = 512;
 const OPTIONAL_STEPS: usize = 20_000;
 /// So many rules may turn out to be too large. A chain of rules would be tried from each of its members.
 const FAILURES: u32 = 8;
-
-impl AutomatonCache {
-    /// How much memory the cache holds; tables that somebody else uses as well are counted there.
-    pub fn heap_bytes(&self) -> usize {
-        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        let own = |automaton: &Arc<Automaton>| {
-            if Arc::strong_count(automaton) == 1 {
-                automaton.heap_bytes() + size_of::<Automaton>()
-            } else {
-                0
-            }
-        };
-        tables.iter().map(|(key, automaton)| key.len() + ENTRY_BYTES + own(automaton)).sum()
-    }
-
-    /// All tables with what they were made of.
-    pub(crate) fn entries(&self) -> Vec<(Box<[u8]>, Arc<Automaton>)> {
-        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        tables.iter().map(|(key, table)| (key.clone(), table.clone())).collect()
-    }
-
-    /// A cache of these tables.
-    pub(crate) fn with_entries(tables: Vec<(Box<[u8]>, Arc<Automaton>)>) -> Self {
-        Self { tables: RwLock::new(tables.into_iter().collect()) }
-    }
-
-    fn get(&self, key: &[u8]) -> Option<Arc<Automaton>> {
-        self.tables.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
-    }
-
-    fn put(&self, key: Vec<u8>, automaton: &Arc<Automaton>) {
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        if tables.len() >= CACHED {
-            tables.clear();
-        }
-        tables.insert(key.into(), automaton.clone());
-    }
-}
 
 /// The leaves of one program, while it is being compiled.
 #[derive(Debug)]

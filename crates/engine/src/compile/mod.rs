@@ -25,9 +25,9 @@ use core::fmt;
 use maskwright_automata::{LimitError, Resource};
 use maskwright_grammar::{ExprId, Grammar};
 
-pub use self::leaves::AutomatonCache;
 pub(crate) use self::leaves::{Leaves, translate_with};
 pub use self::tokens::{Resolved, resolve};
+use crate::leaf::AutomatonCache;
 use crate::limits::Limits;
 use crate::program::Program;
 

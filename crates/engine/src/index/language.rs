@@ -11,7 +11,8 @@ use maskwright_automata::{self as automata, ByteClasses, ByteSet, Dfa};
 use maskwright_grammar::{Expr, ExprId, Grammar, RuleId};
 
 use super::{IndexError, IndexLimits};
-use crate::compile::{AutomatonCache, CompileError, Leaves, check, translate_with};
+use crate::compile::{CompileError, Leaves, check, translate_with};
+use crate::leaf::AutomatonCache;
 use crate::leaf::{Action, Automaton, Leaf};
 use crate::limits::Limits;
 

@@ -55,7 +55,6 @@ mod file;
 mod language;
 mod lookup;
 mod masks;
-mod tries;
 mod verify;
 mod walk;
 
@@ -68,10 +67,10 @@ use maskwright_vocab::TokenId;
 pub use self::file::LoadError;
 use self::file::{Layout, Storage};
 pub use self::lookup::MaskRef;
-pub(crate) use self::tries::Tries;
 pub use self::verify::{Flaw, IndexChecks};
-use crate::bind::Library;
-use crate::compile::{AutomatonCache, CompileError};
+use crate::compile::CompileError;
+use crate::leaf::AutomatonCache;
+use crate::library::Library;
 
 /// Every state of a constraint with its mask and its transitions; see the [module](self).
 #[derive(Debug, Clone)]

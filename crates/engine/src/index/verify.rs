@@ -11,7 +11,7 @@ use maskwright_vocab::{TokenId, Vocabulary};
 use rayon::prelude::*;
 
 use super::{FIRST, Index, IndexError, IndexLimits, LoadError, StateId, language};
-use crate::compile::AutomatonCache;
+use crate::leaf::AutomatonCache;
 
 /// How much was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! them; three things make it a small part of that:
 //!
 //! * tokens are read along a trie, so a prefix is read once, and where it dies all tokens below it are dead;
-//! * the trie is the smallest that the automaton can read ([`super::tries`]), in which `cat` and `dog` may be one path; and if
+//! * the trie is the smallest that the automaton can read ([`crate::library::tries`]), in which `cat` and `dog` may be one path; and if
 //!   there are many states, all bytes that *this* automaton does not tell apart are merged first;
 //! * if a state leads to itself by every byte that occurs below a node, then so does everything below it.
 //!
@@ -19,9 +19,9 @@ use maskwright_automata::Dfa;
 use maskwright_vocab::{ByteClasses, ClassTrie, Trie};
 use rayon::prelude::*;
 
-use super::tries::{Prepared, prepared};
 use super::{FIRST, IndexError, IndexLimits, Resource};
-use crate::bind::Library;
+use crate::library::Library;
+use crate::library::tries::{Prepared, prepared};
 
 /// Positions `start..end` lead to `target`, a state of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub(super) fn read_rows<'l>(
     library: &'l Library,
     limits: &IndexLimits,
 ) -> Result<Rows<'l>, IndexError> {
-    let prepared = prepared(dfa, library);
+    let prepared = prepared(dfa, library.vocabulary(), library.tries(), library.bytes());
     // Merging pays if much is read. How much, only reading shows: so when it has taken as long as merging would, begin again.
     let trie = prepared.trie;
     let before_merging = trie.len() * if prepared.skips.is_some() { 4 * MERGING } else { MERGING };

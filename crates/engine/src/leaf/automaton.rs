@@ -12,6 +12,8 @@ use maskwright_automata::{ByteSet, Dfa, Grouped};
 use maskwright_vocab::pack::{Read, Reader, Writer};
 use rustc_hash::FxHasher;
 
+use crate::count::Bounds;
+
 /// What a transition does to the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -481,6 +483,23 @@ impl Automaton {
         self.counts
     }
 
+    /// The units that have begun after a step; `None` if the step cannot be made.
+    #[inline]
+    pub(crate) fn count_step(&self, step: Step, count: u32, bounds: Bounds) -> Option<u32> {
+        let Bounds { min, max } = bounds;
+        if step.is_dead() {
+            return None;
+        }
+        let count = match step.action() {
+            Action::Pass => count,
+            Action::Unit if max == u32::MAX => return Some((count + 1).min(min)),
+            Action::Unit => count + 1,
+            Action::Close => return (count >= min).then_some(count),
+        };
+        // There must be room for what has to follow.
+        (count <= max && self.tail(step.target()) <= max - count).then_some(count)
+    }
+
     /// What a character does that is counted, if anything is.
     pub(crate) fn unit(&self) -> Action {
         if self.counts { Action::Unit } else { Action::Pass }
@@ -495,7 +514,7 @@ impl Automaton {
     }
 }
 
-/// On disk ([`crate::bind`]): what cannot be read off the rest.
+/// On disk ([`crate::library`]): what cannot be read off the rest.
 impl Automaton {
     pub(crate) fn write(&self, out: &mut Writer) {
         out.bytes(&self.classes[..]);

@@ -2,7 +2,7 @@
 //!
 //! A leaf is an automaton over bytes with a start state and accepting states. The network around it only
 //! knows where it begins and what follows when it is done, so one leaf – the JSON string, say – serves all
-//! places that use it, and what is known about its states and a vocabulary ([`crate::bind`]) serves all
+//! places that use it, and what is known about its states and a vocabulary ([`crate::library`]) serves all
 //! grammars. There are two kinds:
 //!
 //! * [`Automaton`]: a table, with a *window* that counts units (characters) from outside;
@@ -10,6 +10,7 @@
 //!   state while they are used.
 
 mod automaton;
+mod cache;
 mod characters;
 mod class;
 mod json;
@@ -23,6 +24,7 @@ use maskwright_automata::ByteSet;
 use crate::count::{Bounds, UNBOUNDED};
 
 pub(crate) use automaton::{Action, Automaton, Step};
+pub use cache::AutomatonCache;
 pub(crate) use class::any_number_of;
 pub(crate) use json::{BODY as JSON_BODY, json_string};
 pub(crate) use spelled::spell;

@@ -7,7 +7,7 @@
 //!   {"name": "Ada", "tags": ["x", …      3 tokens left: no further item, but `"`, `]`, `}` or `"]}`
 //! ```
 //! The same holds for parts of a text that are limited by themselves ([`Expr::Limit`](maskwright_grammar::Expr::Limit)). How far it is to the end is
-//! known for every place ([`crate::bind`]); what threads need and have is in [`super::gauge`], and which tokens are in time in [`super::judge`].
+//! known for every place ([`crate::library`]); what threads need and have is in [`super::gauge`], and which tokens are in time in [`super::judge`].
 //!
 //! Where keys must differ, a text may take a character more than expected: its key, as far as it is written, was there before. The
 //! distance allows for that, but then no token seems to lead closer to the end. If a mask were empty for that reason, the tokens of one byte that lead
@@ -24,7 +24,7 @@ use super::mask::{MaskBuffers, Masker};
 use super::stack::Top;
 use super::step::{self, Thread};
 use super::{MatchError, Matcher, Way};
-use crate::bind::set_bits;
+use crate::library::set_bits;
 
 /// How many tokens a text may still take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

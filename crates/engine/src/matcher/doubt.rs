@@ -6,7 +6,7 @@
 //!
 //! * the text ends inside a string, and what is there of it is the beginning of a value that was seen: the tokens
 //!   that go on with the rest of that value and its quote;
-//! * the token contains the value as a whole ([`crate::bind::Whole`]);
+//! * the token contains the value as a whole ([`crate::library::Whole`]);
 //! * an array or object is a value, and the token closes it.
 //!
 //! Each such token is *tried*, on the stacks and with the registers that it would meet, and is taken out of the mask if no
@@ -27,10 +27,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::mask::is_in_string;
-use super::register::{self, Register, Registers, Remembering};
-use super::stack::{Arena, Frame, Mark, Resume, Top};
+use super::register::{self, Registers, Remembering};
+use super::stack::{Arena, Frame, Mark, Register, Resume, Top};
 use super::step::{self, Buffers, NETWORK, Thread};
-use crate::bind::{BoundProgram, ones};
+use crate::library::{BoundProgram, ones};
 use crate::program::network::Callee;
 use crate::program::network::Values;
 use crate::program::{self, Kind, NetState};

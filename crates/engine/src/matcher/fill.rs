@@ -6,7 +6,7 @@ use super::doubt::{self, Doubt, Row};
 use super::mask::{MaskBuffers, Masker, Sink};
 use super::meter::Over;
 use super::{MatchError, Matcher, Way, step};
-use crate::bind::{Library, Near, Part, Words, set_bits};
+use crate::library::{Library, Near, Part, Words, set_bits};
 
 impl Matcher {
     /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. Words beyond the vocabulary are

@@ -15,8 +15,8 @@ use rustc_hash::FxHashMap;
 
 use super::stack::{Arena, BOTTOM, Frame, Resume, Top};
 use super::step::{NETWORK, Thread};
-use crate::bind::{BoundProgram, NEVER};
 use crate::count::{Count, UNBOUNDED, Window, Windows};
+use crate::library::{BoundProgram, NEVER};
 use crate::program::{NetState, Program};
 
 /// Later than every token.

@@ -13,13 +13,13 @@ use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::gauge::{Below, Bound, ENDLESS, Gauge};
+use super::line::{Line, LineStacks, Spot, Walk};
 use super::mask::{Masker, frame_key, remember_looks, state_key};
 use super::stack::{Frame, Top};
 use super::step::{NETWORK, Thread, count_step, settled};
-use super::walk::{Line, LineStacks, Spot, Walk};
-use crate::bind::{Answer, Tokens, set_bits};
 use crate::count::{Bounds, Window};
 use crate::leaf::{Automaton, Leaf};
+use crate::library::{Answer, Tokens, set_bits};
 use crate::program::{NetState, Place};
 
 /// Judges tokens.

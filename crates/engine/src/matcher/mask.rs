@@ -19,16 +19,17 @@ use std::sync::Arc;
 use maskwright_automata::ByteSet;
 use smallvec::SmallVec;
 
+use super::line::{Line, LineStacks, Walk};
 use super::meter::THREAD_STEPS;
 use super::stack::{Arena, Frame, Resume, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, leave, live, settled};
-use super::walk::{Line, LineStacks, Walk, Walker, completion_nodes};
-use crate::bind::{
+use super::walk::{Walker, completion_nodes};
+use crate::count::{Bounds, Count, UNBOUNDED, Window};
+use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
+use crate::library::{
     Answer, BoundProgram, Key, Library, Look, MANY, Memo, Near, Part, Tokens, Words, most_more, ones,
     set_bits,
 };
-use crate::count::{Bounds, Count, UNBOUNDED, Window};
-use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
 use crate::program::network::Callee;
 use crate::program::{NetState, Place, Program};
 

@@ -15,6 +15,7 @@ mod forced;
 mod gauge;
 mod info;
 mod judge;
+mod line;
 mod log;
 mod mask;
 mod meter;
@@ -43,9 +44,9 @@ pub use self::mask::Way;
 use self::register::{Registers, Remembering};
 use self::shown::Shown;
 use self::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
-pub(crate) use self::step::count_one;
 use self::step::{Buffers, Thread};
-use crate::bind::BoundProgram;
+use crate::compile::CompileError;
+use crate::library::BoundProgram;
 
 /// Matches one text against a constraint, token by token.
 #[derive(Debug)]
@@ -170,6 +171,21 @@ impl fmt::Display for MatchError {
 }
 
 impl core::error::Error for MatchError {}
+
+impl BoundProgram {
+    /// Says so if limits on tokens leave nothing that could be written with this vocabulary.
+    pub fn check_limits(self: &Arc<Self>) -> Result<(), CompileError> {
+        if self.program().has_limits() && self.matcher().shortest_completion().is_none() {
+            return Err(CompileError::LimitTooSmall);
+        }
+        Ok(())
+    }
+
+    /// A matcher at the beginning of the text.
+    pub fn matcher(self: &Arc<Self>) -> Matcher {
+        Matcher::new(self.clone())
+    }
+}
 
 impl Matcher {
     pub(crate) fn new(bound: Arc<BoundProgram>) -> Self {

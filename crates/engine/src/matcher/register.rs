@@ -21,15 +21,11 @@ use std::sync::Arc;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::log::Log;
-use super::stack::{Arena, Frame, Resume, Stacks, When};
-use crate::bind::{BoundProgram, Whole};
+use super::stack::{Arena, Frame, Register, Resume, Stacks, When};
+use crate::library::{BoundProgram, Whole};
 use crate::program::Program;
 use crate::program::network::Scope;
 use crate::value;
-
-/// The values of a scope: an entry of [`Registers`], and whether the scope still lacks a value that it requires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Register(pub(crate) u32);
 
 const LACKS: u32 = 1 << 31;
 

@@ -22,9 +22,9 @@ use maskwright_automata::ByteSet;
 use maskwright_vocab::{Trie, Visit, VisitTokens};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use super::line::Walk;
 use super::step::{Thread, Waiting, step_waiting, wait};
-use super::walk::Walk;
-use crate::bind::{BoundProgram, Bytes, Kinds, Shape, utf8};
+use crate::library::{BoundProgram, Bytes, Kinds, Shape, utf8};
 use crate::program::ByteClasses;
 
 /// The sets that a walk has come to, and where bytes lead from them.

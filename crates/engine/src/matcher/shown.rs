@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::doubt::{self, Row as _};
 use super::mask::Sink;
-use crate::bind::{Library, Near, Part, Words};
+use crate::library::{Library, Near, Part, Words};
 
 /// A row and what it holds: a bitset, or nothing, but for some words.
 #[derive(Debug, Default)]
@@ -279,7 +279,7 @@ mod tests {
     use maskwright_vocab::{TokenId, VocabularyBuilder};
 
     use super::*;
-    use crate::bind::Memo;
+    use crate::library::Memo;
     use crate::matcher::fill::Fill;
 
     const SIZE: u32 = 3_000;

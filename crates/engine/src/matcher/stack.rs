@@ -34,13 +34,16 @@ use rustc_hash::FxBuildHasher;
 use smallvec::{SmallVec, smallvec};
 
 use super::log::Log;
-use super::register::Register;
 use crate::count::Count;
 use crate::program::network::Scope;
 use crate::program::{IS_LIMIT, IS_LOOP, IS_SCOPE, NetState, Program};
 
 /// The bottom of every stack. The only frame that stands directly on it is [`Frame::FINISH`].
 pub(crate) const BOTTOM: u32 = 0;
+
+/// The values of a scope: an entry of `Registers`, and whether the scope still lacks a value that it requires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Register(pub(crate) u32);
 
 /// Where to go on: a state of the network, another round of a counted repetition, or the end of a scope or of something limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

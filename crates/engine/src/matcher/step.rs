@@ -539,7 +539,9 @@ pub(crate) fn glide(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usi
             }
             for &byte in bytes {
                 let step = automaton.step(state, byte);
-                let Some(next) = count_one(automaton, step, count, *min, *max) else { break };
+                let Some(next) = automaton.count_step(step, count, Bounds { min: *min, max: *max }) else {
+                    break;
+                };
                 if next >= *min && automaton.is_accepting(step.target()) {
                     break;
                 }
@@ -569,7 +571,7 @@ pub(crate) fn count_step(
     bounds: Bounds,
 ) -> Option<Count> {
     match count.single() {
-        Some(one) => count_one(automaton, step, one, bounds.min, bounds.max).map(Count::of),
+        Some(one) => automaton.count_step(step, one, bounds).map(Count::of),
         None => count_set(program, automaton, step, count, bounds),
     }
 }
@@ -593,22 +595,6 @@ fn count_set(
         Action::Close => return counts.may_stop(count, bounds).then_some(count),
     };
     (automaton.tail(step.target()) <= counts.room(count, bounds)).then_some(count)
-}
-
-/// The same for a count that is one number.
-#[inline]
-pub(crate) fn count_one(automaton: &Automaton, step: Step, count: u32, min: u32, max: u32) -> Option<u32> {
-    if step.is_dead() {
-        return None;
-    }
-    let count = match step.action() {
-        Action::Pass => count,
-        Action::Unit if max == u32::MAX => return Some((count + 1).min(min)),
-        Action::Unit => count + 1,
-        Action::Close => return (count >= min).then_some(count),
-    };
-    // There must be room for what has to follow.
-    (count <= max && automaton.tail(step.target()) <= max - count).then_some(count)
 }
 
 /// The only byte that a thread inside a literal takes, and the thread behind it; `None` elsewhere, and for the last byte.

@@ -18,18 +18,16 @@
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 use smallvec::SmallVec;
 
 use super::alive::{Alive, first};
+use super::bitset::{Words, set_bits};
 use super::bytes::{Bytes, Kinds, begins_character, utf8};
 use crate::leaf::{Action, Automaton};
-
-/// A bitset over the vocabulary, 32 tokens a word.
-pub(crate) type Words = Arc<[u32]>;
 
 /// Tokens read from one state of one leaf.
 #[derive(Debug)]
@@ -650,50 +648,11 @@ impl Exits {
     }
 }
 
-/// A bitset with these tokens.
-pub(crate) fn bitset(tokens: &[u32], size: usize) -> Words {
-    let mut words = vec![0u32; size.div_ceil(32)];
-    set_bits(&mut words, tokens);
-    words.into()
-}
-
-/// Adds tokens to a bitset.
-pub(crate) fn set_bits(words: &mut [u32], tokens: &[u32]) {
-    // PERF: neighbours are gathered first. Hundreds of special tokens stand one behind the other, and setting each in memory would wait for
-    // the one before.
-    let (mut at, mut bits) = (0, 0);
-    for &token in tokens {
-        let word = token as usize / 32;
-        if word != at {
-            words[at] |= bits;
-            (at, bits) = (word, 0);
-        }
-        bits |= 1 << (token % 32);
-    }
-    if bits != 0 {
-        words[at] |= bits;
-    }
-}
-
 /// The same for tokens with their units.
 fn set_closing(words: &mut [u32], closing: &[(u32, u32)]) {
     for &(_, token) in closing {
         words[token as usize / 32] |= 1 << (token % 32);
     }
-}
-
-/// The numbers of the bits that are set.
-pub(crate) fn ones(words: impl Iterator<Item = u32>) -> impl Iterator<Item = u32> {
-    words.enumerate().flat_map(|(at, word)| {
-        let mut left = word;
-        core::iter::from_fn(move || {
-            (left != 0).then(|| {
-                let bit = left.trailing_zeros();
-                left &= left - 1;
-                at as u32 * 32 + bit
-            })
-        })
-    })
 }
 
 #[cfg(test)]

@@ -2,14 +2,16 @@
 
 mod ahead;
 mod alive;
+mod bitset;
 mod bytes;
 mod entry;
 mod free;
 mod kept;
-mod library;
 mod memo;
 mod near;
 mod save;
+mod shared;
+pub(crate) mod tries;
 mod twin;
 mod whole;
 
@@ -18,21 +20,20 @@ use std::sync::{Arc, OnceLock};
 use maskwright_vocab::{Trie, Vocabulary};
 
 pub(crate) use self::ahead::{Ahead, NEVER};
-pub(crate) use self::bytes::{Bytes, Kinds, Shape, class as byte_bit, utf8};
-pub(crate) use self::entry::{Entry, Exits, MANY, NumberedTrie, Rest, Tokens, Words, ones, set_bits};
-pub(crate) use self::library::BoundAutomaton;
-pub use self::library::Library;
+pub(crate) use self::bitset::{Words, ones, set_bits};
+pub(crate) use self::bytes::{Bytes, Kinds, Shape, utf8};
+pub(crate) use self::entry::{Entry, Exits, MANY, NumberedTrie, Rest, Tokens};
 pub(crate) use self::memo::{Answer, Key, Look, Memo, Near, Part, most_more};
 pub use self::save::LoadError as LibraryLoadError;
+pub(crate) use self::shared::BoundAutomaton;
+pub use self::shared::Library;
 pub(crate) use self::whole::Whole;
-use crate::compile::CompileError;
 use crate::count::{Bounds, Count, UNBOUNDED};
 use crate::leaf::{Leaf, json_string};
-use crate::matcher::Matcher;
 use crate::program::Program;
 
 /// A compiled constraint for one vocabulary. Frozen but for its caches; share it between threads and take a
-/// [`Matcher`] for each request.
+/// [`Matcher`](crate::Matcher) for each request.
 #[derive(Debug)]
 pub struct BoundProgram {
     program: Arc<Program>,
@@ -64,19 +65,6 @@ impl BoundProgram {
             program,
             library,
         })
-    }
-
-    /// Says so if limits on tokens leave nothing that could be written with this vocabulary.
-    pub fn check_limits(self: &Arc<Self>) -> Result<(), CompileError> {
-        if self.program.has_limits() && self.matcher().shortest_completion().is_none() {
-            return Err(CompileError::LimitTooSmall);
-        }
-        Ok(())
-    }
-
-    /// A matcher at the beginning of the text.
-    pub fn matcher(self: &Arc<Self>) -> Matcher {
-        Matcher::new(self.clone())
     }
 
     /// The program.

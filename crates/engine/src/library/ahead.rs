@@ -24,6 +24,7 @@ use maskwright_automata::ByteSet;
 use maskwright_vocab::{Trie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::count::Bounds;
 use crate::leaf::{Action, Automaton, JSON_BODY, Leaf, Text, TextNext, json_string};
 use crate::program::network::{Callee, Network, Node};
 use crate::program::{NetState, Place, Program};
@@ -245,7 +246,7 @@ fn after(program: &Program, (leaf, state, count): (u32, u32, u32), byte: u8) -> 
     match program.leaf(leaf) {
         Leaf::Window { automaton, min, max } => {
             let step = automaton.step(state, byte);
-            let count = crate::matcher::count_one(automaton, step, count, *min, *max)?;
+            let count = automaton.count_step(step, count, Bounds { min: *min, max: *max })?;
             Some((leaf, step.target(), count))
         }
         Leaf::Text(text) => match text.next(state, byte) {

@@ -13,8 +13,9 @@
 use maskwright_automata::{ByteSet, Grouped};
 use maskwright_vocab::Trie;
 
+use super::bitset::Words;
 use super::bytes::{self, Bytes};
-use super::entry::{Entry, Exits, Words};
+use super::entry::{Entry, Exits};
 use crate::leaf::{Action, Automaton, JSON_BODY, json_string};
 
 /// How far each state of a string table is from dying where a plain string would not.

@@ -12,7 +12,7 @@
 use maskwright_vocab::Vocabulary;
 use rustc_hash::FxHashMap;
 
-use super::entry::{Words, bitset};
+use super::bitset::{Words, bitset};
 use crate::value;
 
 /// Tokens with whole values in them, for one vocabulary.

@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 use maskwright_automata::Dfa;
 use maskwright_vocab::{ByteClasses, ClassTrie, Trie, Vocabulary};
 
-use crate::bind::{Library, byte_bit};
+use super::bytes::{Bytes, class as byte_bit};
 
 /// What indexes of one vocabulary share.
 #[derive(Debug, Default)]
@@ -53,13 +53,13 @@ struct Subtree {
 }
 
 /// A trie, and what may be skipped in it.
-pub(super) struct Prepared<'l> {
-    pub(super) trie: &'l Trie,
-    pub(super) skips: Option<Skips<'l>>,
+pub(crate) struct Prepared<'l> {
+    pub(crate) trie: &'l Trie,
+    pub(crate) skips: Option<Skips<'l>>,
 }
 
 /// What is known of everything below a node.
-pub(super) struct Skips<'l> {
+pub(crate) struct Skips<'l> {
     subtrees: &'l [Subtree],
     /// For each state of the automaton, the bytes by which it leads to itself.
     loops: Vec<u128>,
@@ -68,7 +68,7 @@ pub(super) struct Skips<'l> {
 impl Skips<'_> {
     /// The positions below a node, if a state leads to itself by everything there.
     #[inline]
-    pub(super) fn stays_below(&self, state: u32, node: u32) -> Option<core::ops::Range<u32>> {
+    pub(crate) fn stays_below(&self, state: u32, node: u32) -> Option<core::ops::Range<u32>> {
         let subtree = &self.subtrees[node as usize];
         (subtree.bytes & !self.loops[state as usize] == 0).then_some(subtree.start..subtree.end)
     }
@@ -84,7 +84,7 @@ impl Tries {
     }
 
     /// All tokens of a vocabulary that have bytes, as a bitset.
-    pub(super) fn all(&self, vocabulary: &Vocabulary) -> &[u32] {
+    pub(crate) fn all(&self, vocabulary: &Vocabulary) -> &[u32] {
         self.all.get_or_init(|| {
             let mut words = vec![0; vocabulary.size().div_ceil(32)];
             for &token in vocabulary.trie().all_tokens() {
@@ -104,19 +104,22 @@ impl Tries {
 }
 
 /// The smallest trie that this automaton can read.
-pub(super) fn prepared<'l>(dfa: &Dfa, library: &'l Library) -> Prepared<'l> {
+pub(crate) fn prepared<'l>(
+    dfa: &Dfa,
+    vocabulary: &'l Vocabulary,
+    tries: &'l Tries,
+    bytes: &Bytes,
+) -> Prepared<'l> {
     let same = |a: u8, b: u8| dfa.classes().class(a) == dfa.classes().class(b);
-    let vocabulary = library.vocabulary();
     if let Some(small) = vocabulary.class_tries().iter().find(|trie| trie.respects(same)) {
         return Prepared { trie: small.trie(), skips: None };
     }
-    let tries = library.tries();
     if text_classes().respects(same) {
         let text = tries.text(vocabulary);
         let skips = Skips { subtrees: &text.subtrees, loops: loops(dfa, true) };
         return Prepared { trie: text.trie.trie(), skips: Some(skips) };
     }
-    let whole = || subtrees(vocabulary.trie(), library.bytes().all_below());
+    let whole = || subtrees(vocabulary.trie(), bytes.all_below());
     let skips = Skips { subtrees: tries.whole.get_or_init(whole), loops: loops(dfa, false) };
     Prepared { trie: vocabulary.trie(), skips: Some(skips) }
 }

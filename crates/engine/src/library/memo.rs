@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxBuildHasher;
 
-use super::entry::{Words, ones};
+use super::bitset::{Words, ones};
 use crate::store::Store;
 
 /// One part of a mask; a mask is the union of a few.

@@ -8,14 +8,15 @@ use maskwright_vocab::{TokenId, Trie, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::alive::Alive;
+use super::bitset::{Words, bitset, set_bits};
 use super::bytes::{self, Bytes, Kinds};
-use super::entry::{Entry, NumberedTrie, Tokens, WIDE, Words, bitset, set_bits};
+use super::entry::{Entry, NumberedTrie, Tokens, WIDE};
 use super::free;
 use super::kept::Kept;
 use super::near::{self, Distances};
+use super::tries::Tries;
 use super::twin::{Reading, Twins};
 use super::whole::Whole;
-use crate::index::Tries;
 use crate::leaf::{Automaton, JSON_BODY, json_string};
 use crate::store::Store;
 

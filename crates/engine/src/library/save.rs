@@ -23,9 +23,10 @@ use maskwright_vocab::Vocabulary;
 use maskwright_vocab::pack::{self, OpenError, Read, Reader, Writer};
 use rustc_hash::FxHashMap;
 
-use super::entry::{Entry, Exits, Run, Words};
-use super::library::{BoundAutomaton, Library, Slot};
-use crate::compile::AutomatonCache;
+use super::bitset::Words;
+use super::entry::{Entry, Exits, Run};
+use super::shared::{BoundAutomaton, Library, Slot};
+use crate::leaf::AutomatonCache;
 use crate::leaf::{Automaton, json_string};
 
 const MAGIC: &[u8; 16] = b"maskwright learn";

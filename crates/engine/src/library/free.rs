@@ -7,8 +7,9 @@
 use maskwright_vocab::{TokenId, Trie, Vocabulary};
 
 use super::alive::{Alive, LONGEST};
+use super::bitset::ones;
 use super::bytes::{Bytes, Kinds};
-use super::entry::{self, Entry, Found, Known, Stays, WIDE, ones};
+use super::entry::{self, Entry, Found, Known, Stays, WIDE};
 use crate::leaf::Automaton;
 
 /// Tokens, and those of them that close a string.

@@ -13,7 +13,7 @@
 use maskwright_vocab::{TokenId, Trie, Vocabulary};
 use rustc_hash::FxHashMap;
 
-use super::entry::ones;
+use super::bitset::ones;
 
 /// Kinds of characters: those of ASCII each by itself, all others by their first byte. Zero is none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
