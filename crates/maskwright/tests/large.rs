@@ -143,7 +143,7 @@ fn rules_with_many_ways_through_them() {
     let mut matcher = bound.matcher();
     match matcher.mask() {
         Ok(mask) => {
-            assert!(mask.contains(TokenId(u32::from(b'a'))) && !mask.contains(TokenId(u32::from(b'b'))))
+            assert!(mask.contains(TokenId(u32::from(b'a'))) && !mask.contains(TokenId(u32::from(b'b'))));
         }
         Err(error) => assert!(error.is_limit() && error.to_string().contains("mask_steps"), "{error}"),
     }
@@ -154,8 +154,8 @@ fn rules_with_many_ways_through_them() {
 fn crowds_of_threads() {
     let rules = |body: fn(usize) -> String| -> String {
         let names: Vec<String> = (0..200).map(|number| format!("r{number}")).collect();
-        let bodies: String = (0..200).map(|number| format!("r{number} ::= {}\n", body(number))).collect();
-        format!("root ::= ({})*\n{bodies}", names.join(" | "))
+        let bodies: Vec<String> = (0..200).map(|number| format!("r{number} ::= {}", body(number))).collect();
+        format!("root ::= ({})*\n{}\n", names.join(" | "), bodies.join("\n"))
     };
     let words = Constraint::ebnf(rules(|number| format!("[a-c]+ \"{number};\"")));
     check(&words, &["", "a7;", "abc199;b0;"], &["a200;", "7;", "ab7"]);

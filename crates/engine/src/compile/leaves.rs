@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use hashbrown::HashTable;
-use maskwright_automata::{self as automata, must_stop};
+use maskwright_automata::{self as automata, must_stop, must_stop_now};
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -475,6 +475,10 @@ pub(crate) fn translate_with<E: From<CompileError>>(
             }
             continue;
         }
+        // A sequence inside of others is copied for each of them.
+        if must_stop_now() {
+            return Err(CompileError::Stopped.into());
+        }
         let many = |parts: &[ExprId]| parts.iter().map(|p| done[p]).collect::<Vec<_>>();
         let translated = match expr {
             Expr::Never | Expr::Token(_) => exprs.never(),
@@ -565,5 +569,29 @@ fn write_class(set: &CharSet, key: &mut Vec<u8>) {
     for &(a, b) in set.ranges() {
         key.extend((a as u32).to_le_bytes());
         key.extend((b as u32).to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright_automata::{Exprs, Stop, obeying};
+    use maskwright_grammar::GrammarBuilder;
+
+    use super::*;
+
+    #[test]
+    fn translating_stops() {
+        let mut g = GrammarBuilder::new();
+        let root = g.declare("root");
+        let word = g.bytes(b"word");
+        g.define(root, word);
+        let grammar = g.finish(root).expect("it is defined");
+        let stop = Stop::new();
+        stop.ask();
+        let root = grammar.rule(grammar.root()).expr();
+        for _ in 0..40 {
+            let result = obeying(&stop, || translate(&grammar, root, &mut Exprs::new()));
+            assert_eq!(result, Err(CompileError::Stopped));
+        }
     }
 }
