@@ -42,8 +42,6 @@ pub(crate) enum Over {
 
 /// So many steps are taken between two looks at the stop token.
 const CHUNK: u32 = 4_096;
-/// So many steps are taken before the first look. PERF: a mask from the memo takes fewer, and a look takes a tenth of its time.
-const FIRST: u32 = 64;
 /// What a node costs that is looked at to find a new state, in steps.
 const NODE_STEPS: u64 = 4;
 /// What one byte for one thread costs, in steps.
@@ -58,7 +56,7 @@ impl Default for Meter {
 impl Meter {
     /// Work begins that may take so many steps.
     pub(crate) fn start(&mut self, steps: u64) {
-        *self = Self::with_credit(steps, FIRST);
+        *self = Self::with_credit(steps, 0);
     }
 
     /// The same for work that is expected to be short. PERF: most tokens are taken in fewer steps than there are between two looks.
