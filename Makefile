@@ -15,7 +15,7 @@ export ASSETS_DIR
 export LLAMA_SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test-sdk test-page test test-python test-engines wheel test-backends test-llama-cpp capi test-llama assets bench load soak lint fmt-check clippy doc-check cargo-is-there
+.PHONY: help demo serve test-sdk test-page test test-python test-engines wheel test-backends test-llama-cpp capi test-llama assets bench load soak lint map fmt-check clippy doc-check cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"

@@ -54,6 +54,11 @@ pub struct Opened {
     pub open_seconds: f64,
 }
 
+/// The place of our engine among the opened ones, or of the first if ours does not take part.
+pub fn base(opened: &[Opened]) -> usize {
+    opened.iter().position(|opened| opened.engine.name() == OURS).unwrap_or(0)
+}
+
 /// In which order maskwright lets keys be written. The peers have their own ways.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum KeyOrder {

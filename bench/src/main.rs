@@ -20,6 +20,7 @@ mod clock;
 mod corpus;
 mod drafts;
 mod engines;
+mod figures;
 mod forced;
 mod grammars;
 mod machine;

@@ -7,7 +7,7 @@ use mwbench_abi::Source;
 
 use crate::clock::{self, Clock};
 use crate::corpus::{self, Case};
-use crate::engines::{self, Engine, KeyOrder, OURS, Opened};
+use crate::engines::{self, Engine, KeyOrder, Opened};
 use crate::machine;
 use crate::output;
 use crate::plot;
@@ -199,9 +199,4 @@ fn is_order_alone(engine: &dyn Engine, case: &Case) -> bool {
         .map(|instance| instance.text.as_str())
         .collect();
     engine.admits_reordered(source, &valid) == Some(true)
-}
-
-/// The place of our engine among the opened ones, or of the first if ours does not take part.
-pub fn base(opened: &[Opened]) -> usize {
-    opened.iter().position(|opened| opened.engine.name() == OURS).unwrap_or(0)
 }

@@ -13,11 +13,11 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use crate::engines::Opened;
-use crate::maskbench::base;
+use crate::engines::{Opened, base};
+use crate::figures::{Figures, is_right, sorted};
 use crate::plot::Curve;
 use crate::replay::{Outcome, Record};
-use crate::stats::{Sorted, Summary, Times, rounded};
+use crate::stats::{Summary, rounded};
 use crate::table::{Column, number, print_population};
 
 /// Under which circumstances the numbers came about.
@@ -54,25 +54,6 @@ pub enum Population {
     All,
     Covered,
     Common,
-}
-
-/// One engine's numbers in one population.
-pub struct Figures {
-    pub schemas: usize,
-    pub right: usize,
-    pub refused: usize,
-    pub valid_rejected: usize,
-    /// Of these, because of the order of keys alone.
-    pub valid_rejected_by_key_order: usize,
-    pub invalid_accepted: usize,
-    pub mask: Summary,
-    pub accept: Summary,
-    /// Mask and accept of one token together: what a step costs.
-    pub step_avg: f64,
-    pub first_mask: Summary,
-    pub compile: Summary,
-    pub warm: Option<(Summary, Summary)>,
-    pub bytes: Summary,
 }
 
 impl Report {
@@ -217,31 +198,7 @@ impl Report {
     }
 
     fn figures(&self, engine: &EngineRecords, population: Population) -> Figures {
-        let chosen = || self.chosen(engine, population);
-        let count = |test: fn(&Outcome) -> bool| chosen().filter(|record| test(&record.outcome)).count();
-        let of = |list: fn(&Record) -> &Vec<u64>| {
-            sorted(chosen().flat_map(|record| list(record).iter().copied())).summary()
-        };
-        let (mask, accept) = (of(|record| &record.masks), of(|record| &record.accepts));
-        let warm = (of(|record| &record.warm_masks), of(|record| &record.warm_accepts));
-        Figures {
-            schemas: chosen().count(),
-            right: count(is_right),
-            refused: count(|outcome| matches!(outcome, Outcome::Refused(_))),
-            valid_rejected: count(|outcome| matches!(outcome, Outcome::Judged { valid_rejected: true, .. })),
-            valid_rejected_by_key_order: chosen().filter(|record| record.by_key_order).count(),
-            invalid_accepted: count(|outcome| {
-                matches!(outcome, Outcome::Judged { invalid_accepted: true, .. })
-            }),
-            mask,
-            accept,
-            step_avg: mask.avg + accept.avg,
-            first_mask: sorted(chosen().filter_map(|record| record.first_mask)).summary(),
-            compile: sorted(chosen().filter_map(|record| record.compile)).summary(),
-            warm: (warm.0.count > 0).then_some(warm),
-            // A summary divides by a thousand, for microseconds; bytes are not times.
-            bytes: sorted(chosen().filter_map(|record| record.bytes).map(|bytes| bytes * 1000)).summary(),
-        }
+        Figures::of(&self.chosen(engine, population).collect::<Vec<_>>())
     }
 
     fn chosen<'a>(
@@ -334,14 +291,6 @@ impl Report {
             })),
         })
     }
-}
-
-fn is_right(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Judged { valid_rejected: false, invalid_accepted: false })
-}
-
-fn sorted(nanos: impl Iterator<Item = u64>) -> Sorted {
-    Times(nanos.collect()).sorted()
 }
 
 fn engine_json(engine: &EngineRecords, figures: &Figures) -> Value {

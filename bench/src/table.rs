@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::report::Figures;
+use crate::figures::Figures;
 use crate::stats::Summary;
 
 pub struct Column {

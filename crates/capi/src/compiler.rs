@@ -9,9 +9,9 @@ use maskwright::Options;
 use maskwright::service::{Client, Handle, Service, Settings, Ticket};
 use serde_json::Value;
 
-use crate::matcher::Matcher;
+use crate::guard::{discard, guard};
 use crate::pointer::{Given, Mut, Out, Owned, Ref, Versioned, read_or_zero};
-use crate::status::{Failure, Status, discard, guard};
+use crate::status::{Failure, Status};
 use crate::vocabulary::Vocabulary;
 
 /// `mw_compiler`: a vocabulary, workers, a cache.
@@ -24,8 +24,8 @@ pub struct Compiler {
 /// `mw_constraint`: compiled, and shared by any number of texts.
 #[derive(Debug)]
 pub struct Constraint {
-    handle: Arc<Handle>,
-    vocabulary: Vocabulary,
+    pub(crate) handle: Arc<Handle>,
+    pub(crate) vocabulary: Vocabulary,
 }
 
 /// `mw_request`: a constraint that is being compiled.
@@ -264,12 +264,6 @@ impl Compiler {
     pub(crate) fn compile(&self, source: &maskwright::Constraint) -> Result<Constraint, Failure> {
         let handle = self.client.compile(source)?;
         Ok(Constraint { handle, vocabulary: self.vocabulary.clone() })
-    }
-}
-
-impl Constraint {
-    pub(crate) fn matcher(&self) -> Matcher {
-        Matcher::new(self.handle.matcher(), self.vocabulary.clone())
     }
 }
 

@@ -24,6 +24,7 @@
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 pub mod compiler;
+mod guard;
 pub mod llg;
 pub mod mask;
 pub mod matcher;

@@ -4,8 +4,9 @@ use core::ffi::c_char;
 
 use maskwright::apply;
 
+use crate::guard::guard;
 use crate::pointer::{Mut, Ref};
-use crate::status::{Failure, Status, guard};
+use crate::status::{Failure, Status};
 
 /// Forbids, in place, the tokens whose bit is 0.
 #[unsafe(no_mangle)]

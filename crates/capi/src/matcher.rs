@@ -6,8 +6,9 @@ use maskwright::backend::Status as Place;
 use maskwright::{Budget, Seam, TokenId, service};
 
 use crate::compiler::Constraint;
+use crate::guard::{discard, guard, write_list};
 use crate::pointer::{Given, Mut, Out, Owned, Ref};
-use crate::status::{Failure, Status, discard, guard, write_list};
+use crate::status::{Failure, Status};
 use crate::vocabulary::{Vocabulary, no_token, numbers};
 
 /// So many forced bytes are looked at in one call.
@@ -35,7 +36,7 @@ pub extern "C" fn mw_matcher_new(
 ) -> Status {
     guard(message, message_size, || {
         let matcher = matcher.get("matcher")?.write(Given::none());
-        *matcher = Given::new(constraint.get("constraint")?.matcher());
+        *matcher = Given::new(Matcher::new(constraint.get("constraint")?));
         Ok(())
     })
 }
@@ -232,8 +233,10 @@ pub extern "C" fn mw_matcher_free(matcher: Owned<Matcher>) {
 }
 
 impl Matcher {
-    pub(crate) fn new(inner: service::Matcher, vocabulary: Vocabulary) -> Self {
-        Self { inner, vocabulary, is_broken: false }
+    /// At the beginning of a text.
+    pub(crate) fn new(constraint: &Constraint) -> Self {
+        let vocabulary = constraint.vocabulary.clone();
+        Self { inner: constraint.handle.matcher(), vocabulary, is_broken: false }
     }
 
     pub(crate) fn vocabulary(&self) -> &Vocabulary {
@@ -242,7 +245,7 @@ impl Matcher {
 
     pub(crate) fn fork(&self) -> Result<Self, Failure> {
         self.check()?;
-        Ok(Self::new(self.inner.fork(), self.vocabulary.clone()))
+        Ok(Self { inner: self.inner.fork(), vocabulary: self.vocabulary.clone(), is_broken: false })
     }
 
     pub(crate) fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), Failure> {
@@ -344,7 +347,7 @@ mod tests {
 
     use super::*;
     use crate::compiler::Compiler;
-    use crate::status::catch;
+    use crate::guard::catch;
     use crate::vocabulary::{Encoder, TokenKind};
 
     #[test]
@@ -352,7 +355,8 @@ mod tests {
         let tokens = [(TokenKind::Ordinary, &b"a"[..]), (TokenKind::Special, b"<end>")];
         let vocabulary = Vocabulary::build(&tokens, &[TokenId(1)], 0, Encoder::Unknown).unwrap();
         let compiler = Compiler::new(&vocabulary, Settings::default(), Options::default()).unwrap();
-        let mut matcher = compiler.compile(&maskwright::Constraint::regex("aa")).unwrap().matcher();
+        let constraint = compiler.compile(&maskwright::Constraint::regex("aa")).unwrap();
+        let mut matcher = Matcher::new(&constraint);
         matcher.accept(TokenId(0)).unwrap();
         // A failure is no panic.
         assert!(matcher.accept(TokenId(1)).is_err() && matcher.accept(TokenId(9)).is_err());

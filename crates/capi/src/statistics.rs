@@ -6,8 +6,9 @@ use core::mem::offset_of;
 use maskwright::statistics::{Histogram, Lookup, Outcome};
 
 use crate::compiler::Compiler;
+use crate::guard::{guard, write_text};
 use crate::pointer::{Dense, Mut, Out, Ref, Versioned, write};
-use crate::status::{Failure, Status, guard, write_text};
+use crate::status::{Failure, Status};
 
 /// `mw_statistics`.
 #[derive(Clone, Copy, Debug, Default)]

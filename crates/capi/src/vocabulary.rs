@@ -6,8 +6,9 @@ use std::sync::Arc;
 use maskwright::{TokenId, VocabularyBuilder};
 use maskwright_tokenizers::{Options, Tokenizer, load_with};
 
+use crate::guard::{discard, guard, write_list};
 use crate::pointer::{Given, Mut, Out, Owned, Ref, UserData, Versioned, read, read_or_zero};
-use crate::status::{Failure, Status, discard, guard, write_list};
+use crate::status::{Failure, Status};
 
 /// `mw_vocabulary`: tokens, and how a text is cut into them.
 #[derive(Clone, Debug)]

@@ -190,7 +190,7 @@ fn choices(path: &Path) -> Result<Source, Failure> {
         Ok(choices) => Ok(Source::new(&name, &text, Constraint::Choice(choices))),
         Err(remark) => {
             let source = Source::new(&name, &text, Constraint::Choice(Vec::new()));
-            Err(Failure::constraint(&source, &maskwright::Error::Source(vec![remark])))
+            Err(source.failure(&maskwright::Error::Source(vec![remark])))
         }
     }
 }

@@ -24,7 +24,7 @@ const LABEL: usize = 100;
 /// Reads the constraint, and stops there.
 pub(crate) fn read(source: &Source) -> Result<Tree, Failure> {
     let options = &source.options;
-    let wrong = |error: Error| Failure::constraint(source, &error);
+    let wrong = |error: Error| source.failure(&error);
     match &source.constraint {
         Constraint::Regex(pattern) => match regex::parse(pattern, &options.regex) {
             Ok(ast) => Ok(pattern_tree(&ast)),

@@ -3,10 +3,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use maskwright::{Diagnostic, Error};
+use maskwright::Diagnostic;
 use serde_json::{Value, json};
-
-use crate::source::Source;
 
 /// What a command found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,28 +38,6 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn sentence(text: impl Into<String>) -> Self {
         Self::Sentence(text.into())
-    }
-
-    /// What is wrong with the constraint.
-    pub(crate) fn constraint(source: &Source, error: &Error) -> Self {
-        let problems: Vec<Value> = match error {
-            Error::Source(remarks) => remarks.iter().map(|remark| diagnostic(remark, &source.text)).collect(),
-            Error::Schema(error) => error
-                .problems()
-                .iter()
-                .map(|p| json!({"pointer": p.pointer, "keyword": p.keyword, "message": p.message, "help": p.help}))
-                .collect(),
-            Error::Tag(error) => error
-                .problems()
-                .iter()
-                .map(|p| json!({"pointer": p.pointer, "message": p.message, "help": p.help}))
-                .collect(),
-            _ => vec![json!({"message": error.to_string()})],
-        };
-        Self::Constraint {
-            shown: error.render(&source.name, &source.text),
-            data: json!({"message": error.to_string(), "problems": problems}),
-        }
     }
 
     /// Tells it, and gives the exit code. A closed pipe means that the reader has seen enough.

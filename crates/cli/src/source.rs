@@ -8,8 +8,9 @@ use maskwright::{
     BoundProgram, Compiler, Constraint, Diagnostic, Error, Grammar, Options, TokenId, Vocabulary,
     VocabularyBuilder, ebnf, gbnf, json_schema, lark,
 };
+use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, diagnostic};
 
 /// A constraint as the user gave it.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl Source {
                 .map_err(Error::Schema),
             other => compiler.grammar(other),
         };
-        let grammar = grammar.map_err(|error| Failure::constraint(self, &error))?;
+        let grammar = grammar.map_err(|error| self.failure(&error))?;
         Ok((grammar, remarks))
     }
 
@@ -72,8 +73,30 @@ impl Source {
         let compiler = Compiler::with_options(vocabulary, self.options.clone());
         let begin = Instant::now();
         let (grammar, remarks) = self.grammar(&compiler)?;
-        let bound = compiler.compile_grammar(&grammar).map_err(|error| Failure::constraint(self, &error))?;
+        let bound = compiler.compile_grammar(&grammar).map_err(|error| self.failure(&error))?;
         Ok(Compiled { bound, grammar, remarks, time: begin.elapsed() })
+    }
+
+    /// What is wrong with the constraint.
+    pub(crate) fn failure(&self, error: &Error) -> Failure {
+        let problems: Vec<Value> = match error {
+            Error::Source(remarks) => remarks.iter().map(|remark| diagnostic(remark, &self.text)).collect(),
+            Error::Schema(error) => error
+                .problems()
+                .iter()
+                .map(|p| json!({"pointer": p.pointer, "keyword": p.keyword, "message": p.message, "help": p.help}))
+                .collect(),
+            Error::Tag(error) => error
+                .problems()
+                .iter()
+                .map(|p| json!({"pointer": p.pointer, "message": p.message, "help": p.help}))
+                .collect(),
+            _ => vec![json!({"message": error.to_string()})],
+        };
+        Failure::Constraint {
+            shown: error.render(&self.name, &self.text),
+            data: json!({"message": error.to_string(), "problems": problems}),
+        }
     }
 }
 

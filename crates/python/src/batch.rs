@@ -10,7 +10,8 @@ use rayon::ThreadPool;
 
 use crate::buffer::{Access, Row, View};
 use crate::errors::{match_error, rows_error};
-use crate::matcher::{Matcher, tokens};
+use crate::matcher::Matcher;
+use crate::numbers::tokens;
 use crate::pool;
 
 /// A matcher and the row that it fills. It is leased by the thread that fills it, so that little is left to do before.

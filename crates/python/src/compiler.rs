@@ -409,7 +409,7 @@ impl Compiled {
         budget: Option<u32>,
     ) -> PyResult<Matcher> {
         let stops = match stop_tokens {
-            Some(stops) => Some(crate::matcher::tokens(stops)?),
+            Some(stops) => Some(crate::numbers::tokens(stops)?),
             None => None,
         };
         let mut matcher = self.handle.matcher();

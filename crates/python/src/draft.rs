@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::buffer::{Access, View};
 use crate::errors::match_error;
-use crate::matcher::{Matcher, numbers, tokens};
+use crate::numbers::{numbers, tokens};
 use crate::pool::pool;
 
 /// The tree in which every token hangs on the one before.
@@ -34,39 +34,56 @@ pub(crate) fn by_links(
     tree.map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-impl Matcher {
-    /// Fills the masks of a tree, from a row on.
-    pub(crate) fn fill_draft(
-        &self,
+/// The rows of a mask that a tree fills.
+pub(crate) struct Rows {
+    view: View,
+    first: usize,
+    /// How many of the words of a row are used.
+    words: usize,
+}
+
+impl Rows {
+    /// The rows for a tree, from the first on.
+    pub(crate) fn new(
         py: Python<'_>,
         tree: &DraftTree,
         mask: &Bound<'_, PyAny>,
-        row: usize,
-    ) -> PyResult<Vec<bool>> {
+        first: usize,
+        words: usize,
+    ) -> PyResult<Self> {
         let view = View::words(mask, Access::Write)?;
-        let (count, need) = (tree.rows(), self.size().div_ceil(32));
-        if row.saturating_add(count) > view.count() {
+        let count = tree.rows();
+        if first.saturating_add(count) > view.count() {
             return Err(PyValueError::new_err(format!(
-                "a draft of {} tokens takes {count} rows from row {row} on, and the mask has {}",
+                "a draft of {} tokens takes {count} rows from row {first} on, and the mask has {}",
                 count - 1,
                 view.count()
             )));
         }
-        if view.width() < need {
-            return Err(match_error(py, &MatchError::MaskTooShort { words: need }));
+        if view.width() < words {
+            return Err(match_error(py, &MatchError::MaskTooShort { words }));
         }
-        let mut matcher = self.slot.lease()?;
-        let engine = self.engine(&mut matcher)?;
+        Ok(Self { view, first, words })
+    }
+
+    /// Fills the rows with the masks of the tree that they are for. Says which of its tokens are allowed.
+    pub(crate) fn fill(
+        &self,
+        py: Python<'_>,
+        tree: &DraftTree,
+        engine: &mut maskwright::Matcher,
+    ) -> PyResult<Vec<bool>> {
+        let (count, need) = (tree.rows(), self.words);
         let pool = pool()?;
         // Rows may lie apart, and the engine wants them in one piece.
-        let mut piece = if row == 0 { view.dense(count) } else { None };
+        let mut piece = if self.first == 0 { self.view.dense(count) } else { None };
         let mut own = vec![0u32; if piece.is_some() { 0 } else { count * need }];
-        let stride = if piece.is_some() { view.width() } else { need };
+        let stride = if piece.is_some() { self.view.width() } else { need };
         let words = piece.as_mut().map_or(&mut own[..], |piece| piece.elements());
         let filled = py.detach(|| pool.install(|| engine.fill_masks_for_tree(tree, words, stride)));
         let allowed = filled.map_err(|error| match_error(py, &error))?;
         for (number, from) in own.chunks_exact(need.max(1)).enumerate() {
-            let mut to = view.row(row + number)?;
+            let mut to = self.view.row(self.first + number)?;
             let (used, beyond) = to.elements().split_at_mut(need);
             used.copy_from_slice(from);
             beyond.fill(0);

@@ -70,7 +70,7 @@ impl Index {
 
     /// Where a token leads; `None` if it may not come.
     fn next_state(&self, state: u32, token: i64) -> PyResult<Option<u32>> {
-        let next = self.index.next_state(self.state(state)?, crate::matcher::token(token));
+        let next = self.index.next_state(self.state(state)?, crate::numbers::token(token));
         Ok(next.ok().map(|state| state.0))
     }
 
@@ -96,7 +96,7 @@ impl Index {
     /// The state behind some tokens. Raises `TokenError` if one may not come.
     fn walk(&self, py: Python<'_>, state: u32, tokens: &Bound<'_, PyAny>) -> PyResult<u32> {
         let mut state = self.state(state)?;
-        for token in crate::matcher::tokens(tokens)? {
+        for token in crate::numbers::tokens(tokens)? {
             let next = self.index.next_state(state, token);
             state = next.map_err(|_| token_error(py, token.0, &MatchError::NotAllowed { bytes: 0 }))?;
         }

@@ -15,6 +15,7 @@
 //! | [`index`] | `Index`: a constraint prepared ahead of time |
 //! | [`apply`] | −∞ for forbidden logits, on the processor |
 //! | [`buffer`] | other people's memory: the one file with `unsafe` |
+//! | [`numbers`] | tokens out of lists, arrays and tensors |
 //! | [`slot`], [`pool`], [`errors`] | who may change a matcher; threads; exceptions |
 //!
 //! # Threads
@@ -34,6 +35,7 @@ mod draft;
 mod errors;
 mod index;
 mod matcher;
+mod numbers;
 mod pool;
 mod slot;
 mod vocabulary;

@@ -1,15 +1,15 @@
 //! One text being written.
 
 use maskwright::backend::Status;
-use maskwright::{Budget, MatchError, Seam, TokenId, service};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
-use pyo3::intern;
+use maskwright::{Budget, DraftTree, MatchError, Seam, service};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::buffer::{Access, View};
-use crate::draft;
+use crate::draft::{self, Rows};
 use crate::errors::{Class, match_error, taken, token_error};
+use crate::numbers::{NO_TOKEN, token, tokens};
 use crate::slot::{Lease, Slot};
 use crate::vocabulary::Vocabulary;
 
@@ -18,34 +18,6 @@ use crate::vocabulary::Vocabulary;
 pub(crate) struct Matcher {
     pub(crate) slot: Slot<service::Matcher>,
     vocabulary: Py<Vocabulary>,
-}
-
-/// A number that is no token of any vocabulary, for numbers that do not even fit.
-const NO_TOKEN: TokenId = TokenId(u32::MAX);
-
-/// A token by a number that may be anything.
-pub(crate) fn token(number: i64) -> TokenId {
-    u32::try_from(number).map_or(NO_TOKEN, TokenId)
-}
-
-/// Tokens out of a list, an array or a tensor.
-pub(crate) fn tokens(object: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
-    Ok(numbers(object)?.into_iter().map(token).collect())
-}
-
-/// Numbers out of a list, an array or a tensor.
-pub(crate) fn numbers(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    let list = match object.getattr_opt(intern!(object.py(), "tolist"))? {
-        Some(tolist) => tolist.call0()?,
-        None => object.clone(),
-    };
-    let items = list.try_iter().map_err(|_| {
-        let found = object.get_type();
-        PyTypeError::new_err(format!(
-            "tokens must be a list, an array or a tensor of integers, and this is {found}"
-        ))
-    })?;
-    items.map(|item| item?.extract::<i64>()).collect()
 }
 
 #[pymethods]
@@ -366,6 +338,19 @@ impl Matcher {
 impl Matcher {
     pub(crate) fn new(matcher: service::Matcher, vocabulary: Py<Vocabulary>) -> Self {
         Self { slot: Slot::new(matcher), vocabulary }
+    }
+
+    /// Fills the masks of a tree, from a row on.
+    fn fill_draft(
+        &self,
+        py: Python<'_>,
+        tree: &DraftTree,
+        mask: &Bound<'_, PyAny>,
+        row: usize,
+    ) -> PyResult<Vec<bool>> {
+        let rows = Rows::new(py, tree, mask, row, self.size().div_ceil(32))?;
+        let mut matcher = self.slot.lease()?;
+        rows.fill(py, tree, self.engine(&mut matcher)?)
     }
 
     /// What only our own engine can do.

@@ -208,7 +208,7 @@ impl Vocabulary {
     /// The bytes that some tokens add to a text. Special tokens add nothing.
     fn decode<'py>(&self, py: Python<'py>, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let mut bytes = Vec::new();
-        for token in crate::matcher::tokens(tokens)? {
+        for token in crate::numbers::tokens(tokens)? {
             bytes.extend_from_slice(self.vocabulary.bytes(self.known(py, i64::from(token.0))?));
         }
         Ok(PyBytes::new(py, &bytes))

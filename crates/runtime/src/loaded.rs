@@ -13,7 +13,7 @@ use serde_json::Value;
 #[cfg(feature = "llama-cpp")]
 use crate::model::llama_cpp;
 use crate::{
-    model::{Llama, LoadOptions, Model, weights::LoadError},
+    model::{Llama, LoadError, LoadOptions, Model},
     scheduler::{Options, Scheduler},
     text::{
         chat::{ChatTemplate, Conversation},

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use crate::state::State;
+use crate::engine::Engine;
 
 /// Requests that were answered.
 #[derive(Debug, Default)]
@@ -27,9 +27,9 @@ impl Metrics {
 }
 
 /// The page in Prometheus' text format.
-pub(crate) fn page(state: &State) -> String {
-    let mut page = state.engine.grammars().service().statistics().to_prometheus(&[]);
-    let now = state.engine.statistics();
+pub(crate) fn page(engine: &Engine, metrics: &Metrics) -> String {
+    let mut page = engine.grammars().service().statistics().to_prometheus(&[]);
+    let now = engine.statistics();
     let mut family = |name: &str, kind: &str, help: &str, value: &str| {
         // Writing to a string does not fail.
         let _ = writeln!(
@@ -65,12 +65,12 @@ pub(crate) fn page(state: &State) -> String {
     );
     family("sample_seconds_total", "counter", "Time spent on choosing tokens.", &seconds(now.sample));
     family("kv_cache_bytes", "gauge", "Bytes of keys and values.", &now.cache_bytes.to_string());
-    requests(state, &mut page);
+    requests(metrics, &mut page);
     page
 }
 
-fn requests(state: &State, page: &mut String) {
-    let requests = state.metrics.requests.lock().unwrap_or_else(PoisonError::into_inner);
+fn requests(metrics: &Metrics, page: &mut String) {
+    let requests = metrics.requests.lock().unwrap_or_else(PoisonError::into_inner);
     let _ = writeln!(
         page,
         "# HELP maskwright_http_requests_total Requests by route and status.\n# TYPE maskwright_http_requests_total counter"

@@ -15,7 +15,8 @@ use crate::{
     Error, Format, Options, Tokenizer,
     draft::{Draft, Piece},
     encode::{Encoder, Library},
-    sentencepiece::{Kind, ScoredPiece, draft_tokens, piece_merge},
+    scored_piece::{Kind, ScoredPiece},
+    sentencepiece::{draft_tokens, piece_merge},
     spelling::Spelling,
 };
 

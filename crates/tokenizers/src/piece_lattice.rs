@@ -17,7 +17,11 @@ use std::collections::HashMap;
 
 use maskwright_vocab::{TokenId, Trie};
 
-use crate::{Error, sentencepiece::Kind, sentencepiece::ScoredPiece, spelling::fallback_byte};
+use crate::{
+    Error,
+    scored_piece::{Kind, ScoredPiece},
+    spelling::fallback_byte,
+};
 
 /// How much less an unknown character is worth than the worst piece.
 const UNKNOWN_PENALTY: f32 = 10.0;

@@ -19,6 +19,7 @@ use crate::{
     piece_lattice::PieceLattice,
     piece_merge::PieceMerge,
     protobuf::Fields,
+    scored_piece::{Kind, ScoredPiece},
     spelling::{Spelling, fallback_byte},
 };
 
@@ -48,39 +49,6 @@ pub(crate) fn looks_like_model(content: &[u8]) -> bool {
             |piece| matches!(Fields(piece).next(), Some(Ok((1, text))) if text.bytes().is_some()),
         ),
         _ => false,
-    }
-}
-
-/// A piece of a model; GGUF files have the same ones.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ScoredPiece {
-    pub(crate) text: String,
-    pub(crate) score: f32,
-    pub(crate) kind: Kind,
-}
-
-/// The type of a piece, numbered as in both file formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Normal,
-    Unknown,
-    Control,
-    UserDefined,
-    Unused,
-    Byte,
-}
-
-impl Kind {
-    pub(crate) fn from_number(number: i64) -> Option<Self> {
-        Some(match number {
-            1 => Self::Normal,
-            2 => Self::Unknown,
-            3 => Self::Control,
-            4 => Self::UserDefined,
-            5 => Self::Unused,
-            6 => Self::Byte,
-            _ => return None,
-        })
     }
 }
 

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{Error, draft::Draft, load::read_optional};
+use crate::{Error, draft::Draft, file::read_optional};
 
 /// Reads the files in `folder` and adds what they say.
 pub(crate) fn apply(folder: &Path, draft: &mut Draft) -> Result<(), Error> {

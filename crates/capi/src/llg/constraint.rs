@@ -7,8 +7,9 @@ use maskwright::TokenId;
 
 use super::ConstraintInit;
 use super::matcher::Matcher;
+use crate::guard::{catch, discard};
 use crate::pointer::{Given, Mut, Out, Owned, Ref};
-use crate::status::{Failure, catch, discard};
+use crate::status::Failure;
 
 /// `LlgConstraint`.
 #[derive(Debug)]

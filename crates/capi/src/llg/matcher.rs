@@ -10,9 +10,10 @@ use maskwright::backend::Status as Place;
 use super::ConstraintInit;
 use super::source::read_source;
 use super::tokenizer::Tokenizer;
+use crate::guard::{catch, discard};
 use crate::matcher::Matcher as Inner;
 use crate::pointer::{Given, Mut, Owned, Ref};
-use crate::status::{Failure, Status, catch, discard};
+use crate::status::{Failure, Status};
 use crate::vocabulary::numbers;
 
 /// `LlgMatcher`.
@@ -199,7 +200,7 @@ impl Matcher {
     }
 
     fn start(tokenizer: &Tokenizer, kind: &str, data: &str) -> Result<Self, Failure> {
-        let inner = tokenizer.compiler().compile(&read_source(kind, data)?)?.matcher();
+        let inner = Inner::new(&tokenizer.compiler().compile(&read_source(kind, data)?)?);
         let words = tokenizer.vocabulary().tokens.size().div_ceil(32);
         let (mask, tokens) = (vec![0; words], Vec::new());
         Ok(Self { inner: Some(inner), error: None, mask, has_mask: false, tokens, surplus: 0 })

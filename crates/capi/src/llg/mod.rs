@@ -19,8 +19,9 @@ use core::ffi::c_char;
 
 use self::source::read_source;
 use self::tokenizer::Tokenizer;
+use crate::guard::{catch, guard, write_text};
 use crate::pointer::{Mut, Out, Ref};
-use crate::status::{Failure, catch, guard, write_text};
+use crate::status::Failure;
 
 /// `LlgParserLimits`. They bound the work of another engine; ours has limits of its own.
 #[derive(Clone, Copy, Debug)]

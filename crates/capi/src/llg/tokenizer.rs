@@ -11,8 +11,9 @@ use maskwright_tokenizers::{Options as TokenizerOptions, hf};
 
 use super::guarded;
 use crate::compiler::Compiler;
+use crate::guard::{catch, discard};
 use crate::pointer::{Given, Mut, Owned, Ref, UserData, Versioned, read};
-use crate::status::{Failure, catch, discard};
+use crate::status::Failure;
 use crate::vocabulary::{EncodeFn, Encoder, TokenKind, Vocabulary, numbers, refused, total};
 
 /// The byte in front of a special token's name.

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
         }
         Stage::Network => {
             let (grammar, _) = source.grammar(&compiler)?;
-            let program = compiler.program(&grammar).map_err(|error| Failure::constraint(&source, &error))?;
+            let program = compiler.program(&grammar).map_err(|error| source.failure(&error))?;
             let data = || json!({"nodes": program.node_count(), "listing": program.describe().to_string()});
             print(args, out, || program.describe().to_string(), || program.to_dot().to_string(), data)?;
         }

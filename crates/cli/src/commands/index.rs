@@ -148,7 +148,7 @@ fn build(args: &BuildArgs, out: &mut dyn Write) -> Result<Verdict, Failure> {
         with_progress("building the index", || compiler.index(&source.constraint, &args.indexed.limits()))
             .map_err(|error| match error {
                 Error::Index(error) => Failure::sentence(format!("{}: {error}", source.name)),
-                error => Failure::constraint(&source, &error),
+                error => source.failure(&error),
             })?;
     let took = begin.elapsed();
     replace(&args.out, &index)
@@ -191,7 +191,7 @@ fn verify(args: &VerifyArgs, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let checked = with_progress("comparing", || {
         compiler.verify_index(&index, &source.constraint, &args.indexed.limits())
     })
-    .map_err(|error| Failure::constraint(&source, &error))?;
+    .map_err(|error| source.failure(&error))?;
     match checked {
         Ok(checks) if args.json => {
             let value = json!({"ok": true, "states": checks.states, "transitions": checks.transitions});

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
         Ok((regex, _)) => writeln!(out, "{regex}")?,
         Err(error) => {
             let source = Source::new(&name, &schema, Constraint::json_schema(&schema));
-            return Err(Failure::constraint(&source, &Error::Schema(error)));
+            return Err(source.failure(&Error::Schema(error)));
         }
     }
     Ok(Verdict::Yes)

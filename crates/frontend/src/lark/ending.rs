@@ -16,56 +16,10 @@
 //! at its end. One further to the left would lie within `b`, or begin in `b` and end within `s`; the second is possible only for a beginning
 //! of `s` that is also an end of `s`.
 
-use maskwright_grammar::{CharSet, Diagnostic, ExprId, Span};
-
-use super::ast::{Atom, Ending};
-use super::lower::{Lowering, Place};
-
-/// The texts of `body` that end where they should.
-pub(super) fn lower<'a>(
-    body: ExprId,
-    ending: &'a Ending,
-    span: Span,
-    place: Place<'_>,
-    lowering: &mut Lowering<'a>,
-) -> ExprId {
-    match ending {
-        Ending::Lazy => shortest(body, lowering),
-        Ending::Suffix(Atom::Literal { text, .. }) if text.is_empty() => body,
-        Ending::Suffix(suffix) => {
-            let suffix = lowering.atom(suffix, span, place).build(&mut lowering.builder);
-            let whole = lowering.builder.seq([body, suffix]);
-            shortest(whole, lowering)
-        }
-        Ending::Stop(Atom::Literal { text, ignore_case: false }) => {
-            warn(text, span, lowering);
-            if text.is_empty() { body } else { before(body, text, lowering) }
-        }
-        Ending::Stop(_) => {
-            let remark = Diagnostic::error(span, "`stop` must be a plain text");
-            lowering.errors.push(
-                remark.with_help("write `suffix=…`, which may be any terminal and stays part of the text"),
-            );
-            lowering.builder.never()
-        }
-    }
-}
-
-fn warn(stop: &str, span: Span, lowering: &mut Lowering<'_>) {
-    let (message, help) = if stop.is_empty() {
-        ("an empty `stop` does nothing: the end of the text ends the whole text", "leave it out")
-    } else {
-        (
-            "nothing is taken away behind the rule: the stop is not part of the text",
-            "write `suffix=…` to have it in the text",
-        )
-    };
-    lowering.warnings.push(Diagnostic::warning(span, message).with_help(help));
-}
+use maskwright_grammar::{CharSet, Diagnostic, ExprId, GrammarBuilder, Span};
 
 /// The texts of which no proper beginning matches as well.
-fn shortest(whole: ExprId, lowering: &mut Lowering<'_>) -> ExprId {
-    let builder = &mut lowering.builder;
+pub(super) fn shortest(whole: ExprId, builder: &mut GrammarBuilder) -> ExprId {
     let (any, more) = (builder.class(CharSet::all()), builder.any_text());
     let longer = builder.seq([whole, any, more]);
     let not_longer = builder.not(longer);
@@ -73,8 +27,7 @@ fn shortest(whole: ExprId, lowering: &mut Lowering<'_>) -> ExprId {
 }
 
 /// The texts of the body before the first stop behind a match of the body.
-fn before(body: ExprId, stop: &str, lowering: &mut Lowering<'_>) -> ExprId {
-    let builder = &mut lowering.builder;
+pub(super) fn before(body: ExprId, stop: &str, builder: &mut GrammarBuilder) -> ExprId {
     let (text, more) = (builder.bytes(stop.as_bytes()), builder.any_text());
     let within = builder.seq([body, text, more]);
     let mut all = vec![body, builder.not(within)];
@@ -84,4 +37,17 @@ fn before(body: ExprId, stop: &str, lowering: &mut Lowering<'_>) -> ExprId {
         all.push(builder.not(across));
     }
     builder.and(all)
+}
+
+/// What is said about every `stop`.
+pub(super) fn warning(stop: &str, span: Span) -> Diagnostic {
+    let (message, help) = if stop.is_empty() {
+        ("an empty `stop` does nothing: the end of the text ends the whole text", "leave it out")
+    } else {
+        (
+            "nothing is taken away behind the rule: the stop is not part of the text",
+            "write `suffix=…` to have it in the text",
+        )
+    };
+    Diagnostic::warning(span, message).with_help(help)
 }

@@ -22,7 +22,7 @@ use maskwright_automata::must_stop;
 use maskwright_grammar::{Diagnostic, Expr, ExprId, Grammar, GrammarBuilder, RuleId, Span};
 
 use super::Options;
-use super::ast::{Alternation, Alternative, Atom, Definition, Item, Sort, Source, Visit};
+use super::ast::{Alternation, Alternative, Atom, Definition, Ending, Item, Sort, Source, Visit};
 use super::resolve::{Scope, resolve};
 use super::{ending, substring, terminal, warn};
 use crate::json_schema;
@@ -79,13 +79,13 @@ struct Prepared {
     ignored: Option<ExprId>,
 }
 
-pub(super) struct Lowering<'a> {
+struct Lowering<'a> {
     scopes: &'a [Scope<'a>],
     options: &'a Options,
     schemas: &'a json_schema::Options,
-    pub(super) builder: GrammarBuilder,
-    pub(super) errors: Remarks,
-    pub(super) warnings: Remarks,
+    builder: GrammarBuilder,
+    errors: Remarks,
+    warnings: Remarks,
     prepared: Vec<Option<Prepared>>,
     instances: HashMap<Instance, RuleId>,
     /// Every instance, in the order in which it was asked for.
@@ -99,7 +99,7 @@ pub(super) struct Lowering<'a> {
 
 /// Where lowering stands.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'k> {
+struct Place<'k> {
     document: usize,
     value: Option<u64>,
     template: &'k [Box<str>],
@@ -167,12 +167,37 @@ impl<'a> Lowering<'a> {
         let inner = Place { in_terminal: is_terminal, ..place };
         let mut body = self.alternation(&definition.body, inner).build(&mut self.builder);
         if let Some((ending, span)) = &attributes.ending {
-            body = ending::lower(body, ending, *span, inner, self);
+            body = self.ended(body, ending, *span, inner);
         }
         if let Some((tokens, _)) = attributes.max_tokens {
             body = self.builder.limit(body, u32::try_from(tokens).unwrap_or(u32::MAX));
         }
         if is_terminal { self.and_ignored(body, place).build(&mut self.builder) } else { body }
+    }
+
+    /// The texts of `body` that end where they should.
+    fn ended(&mut self, body: ExprId, ending: &'a Ending, span: Span, place: Place<'_>) -> ExprId {
+        match ending {
+            Ending::Lazy => ending::shortest(body, &mut self.builder),
+            Ending::Suffix(Atom::Literal { text, .. }) if text.is_empty() => body,
+            Ending::Suffix(suffix) => {
+                let suffix = self.atom(suffix, span, place).build(&mut self.builder);
+                let whole = self.builder.seq([body, suffix]);
+                ending::shortest(whole, &mut self.builder)
+            }
+            Ending::Stop(Atom::Literal { text, ignore_case: false }) => {
+                self.warnings.push(ending::warning(text, span));
+                if text.is_empty() { body } else { ending::before(body, text, &mut self.builder) }
+            }
+            Ending::Stop(_) => {
+                let remark = Diagnostic::error(span, "`stop` must be a plain text");
+                self.errors.push(
+                    remark
+                        .with_help("write `suffix=…`, which may be any terminal and stays part of the text"),
+                );
+                self.builder.never()
+            }
+        }
     }
 
     fn has_only_terminals(&self, definition: &Definition, document: usize) -> bool {
@@ -337,7 +362,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    pub(super) fn atom(&mut self, atom: &'a Atom, span: Span, place: Place<'_>) -> Part {
+    fn atom(&mut self, atom: &'a Atom, span: Span, place: Place<'_>) -> Part {
         let scopes = self.scopes;
         let names = &scopes[place.document].names;
         let terminal = match atom {
@@ -377,7 +402,10 @@ impl<'a> Lowering<'a> {
             }
             Atom::Literal { text, .. } if text.is_empty() => return Part::One(self.builder.empty()),
             Atom::Literal { text, ignore_case: false } => self.builder.bytes(text.as_bytes()),
-            Atom::Literal { text, ignore_case: true } => terminal::any_case(text, span, self),
+            Atom::Literal { text, ignore_case: true } => {
+                let lowered = terminal::any_case(text, span, &mut self.builder);
+                self.or_never(lowered)
+            }
             Atom::Range(set) => self.builder.class(set.clone()),
             Atom::Token(set) => self.builder.token(set.clone()),
             Atom::Regex { .. } | Atom::Substring(_) | Atom::Json(_) => self.quote(atom, span),
@@ -430,13 +458,25 @@ impl<'a> Lowering<'a> {
             return known;
         }
         let quoted = match atom {
-            Atom::Regex { pattern, flags, at } => terminal::regex(pattern, flags, *at, span, self),
+            Atom::Regex { pattern, flags, at } => {
+                let (builder, warnings) = (&mut self.builder, &mut self.warnings);
+                let lowered = terminal::regex(pattern, flags, *at, span, builder, warnings);
+                self.or_never(lowered)
+            }
             Atom::Substring(chunks) => substring::lower(chunks, &mut self.builder),
             Atom::Json(text) => self.schema(text, span),
             _ => self.builder.never(),
         };
         self.quoted.insert(span, quoted);
         quoted
+    }
+
+    /// What was lowered. What is wrong is written down, and matches nothing.
+    fn or_never(&mut self, lowered: Result<ExprId, Diagnostic>) -> ExprId {
+        lowered.unwrap_or_else(|error| {
+            self.errors.push(error);
+            self.builder.never()
+        })
     }
 
     /// The grammar of a schema, as a rule of its own.

@@ -1,8 +1,8 @@
 //! Patterns and texts in any case, by way of the regex frontend.
 
-use maskwright_grammar::{Diagnostic, ExprId, Span};
+use maskwright_grammar::{Diagnostic, ExprId, GrammarBuilder, Span};
 
-use super::lower::Lowering;
+use crate::notation::remarks::Remarks;
 use crate::regex;
 
 /// A pattern. It sees its own text and nothing around it, so that anchors and look-around mean what they do in a text that is nothing
@@ -12,12 +12,12 @@ pub(super) fn regex(
     flags: &str,
     at: Option<usize>,
     span: Span,
-    lowering: &mut Lowering<'_>,
-) -> ExprId {
+    builder: &mut GrammarBuilder,
+    warnings: &mut Remarks,
+) -> Result<ExprId, Diagnostic> {
     if let Some(unknown) = flags.chars().find(|flag| !"imsux".contains(*flag)) {
         let remark = Diagnostic::error(span, format!("a pattern has no flag `{unknown}`"));
-        lowering.errors.push(remark.with_help("there are i, m, s, u and x"));
-        return lowering.builder.never();
+        return Err(remark.with_help("there are i, m, s, u and x"));
     }
     // Unicode is what patterns know anyway.
     let flags: String = flags.chars().filter(|flag| *flag != 'u').collect();
@@ -29,14 +29,11 @@ pub(super) fn regex(
             let message = "anchors, word boundaries and look-around see the text of their terminal alone";
             let help =
                 "nothing to do if that is what is meant; the text before and behind it is not looked at";
-            lowering.warnings.push(Diagnostic::warning(span, message).with_help(help));
+            warnings.push(Diagnostic::warning(span, message).with_help(help));
         }
-        regex::lower_ast(&ast, &options, &mut lowering.builder)
+        regex::lower_ast(&ast, &options, builder)
     });
-    lowered.unwrap_or_else(|remark| {
-        lowering.errors.push(moved(remark, at, prefix.len(), span));
-        lowering.builder.never()
-    })
+    lowered.map_err(|remark| moved(remark, at, prefix.len(), span))
 }
 
 /// A remark about a pattern as one about the source.
@@ -50,13 +47,12 @@ fn moved(mut remark: Diagnostic, at: Option<usize>, prefix: usize, span: Span) -
 }
 
 /// A text whose letters may have either case.
-pub(super) fn any_case(text: &str, span: Span, lowering: &mut Lowering<'_>) -> ExprId {
+pub(super) fn any_case(text: &str, span: Span, builder: &mut GrammarBuilder) -> Result<ExprId, Diagnostic> {
     let options = regex::Options { ignore_case: true, ..regex::Options::default() };
     let pattern: Vec<String> = text.chars().map(|c| format!("\\u{{{:x}}}", u32::from(c))).collect();
     let pattern = pattern.concat();
-    regex::lower(&pattern, &options, &mut lowering.builder).unwrap_or_else(|mut remark| {
+    regex::lower(&pattern, &options, builder).map_err(|mut remark| {
         remark.span = span;
-        lowering.errors.push(remark.with_help("write the text without the flag `i`"));
-        lowering.builder.never()
+        remark.with_help("write the text without the flag `i`")
     })
 }

@@ -7,8 +7,7 @@
 use maskwright_grammar::TokenRef;
 use serde_json::Value;
 
-use super::parameters::types_of;
-use super::wire::Types;
+use super::types::{Types, types_of};
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq)]

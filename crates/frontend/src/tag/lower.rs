@@ -11,15 +11,14 @@ use rustc_hash::FxHashMap;
 
 use super::contains;
 use super::error::{Reason, TagError};
-use super::format::{
-    AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Separated, Style, Syntax, Tag, Then,
-};
+use super::format::{AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Separated, Syntax, Tag, Then};
 use super::free::{Around, Pattern, check, free_text};
 use super::read::DEPTH;
-use super::spelling::{Names, Spelling, Symbol, spellings, symbols_expr};
-use super::{Options, xml};
+use super::spelling::{Names, Symbol, marker_expr, spellings, symbols_expr};
+use super::wire::wire;
+use super::{Options, schema, xml};
 use crate::stopped::{STOPPED, STOPPED_HELP};
-use crate::{ebnf, json_schema, lark, regex};
+use crate::{ebnf, lark, regex};
 
 type Lowered<T> = Result<T, TagError>;
 
@@ -32,18 +31,18 @@ fn meets(mark: &str, end: &str) -> bool {
 
 /// What follows a part.
 #[derive(Clone, Debug)]
-pub(super) struct Next {
+struct Next {
     /// All of it.
-    pub(super) expr: ExprId,
+    expr: ExprId,
     /// The markers that it begins with, if it does.
-    pub(super) exits: Vec<Exit>,
+    exits: Vec<Exit>,
     /// The rest of it: what it is if it does not begin with one of the markers. The end of the text is empty.
-    pub(super) leave: Option<ExprId>,
+    leave: Option<ExprId>,
 }
 
 /// A marker that free text ends with.
 #[derive(Clone, Debug)]
-pub(super) struct Exit {
+struct Exit {
     marker: Marker,
     /// What follows the marker.
     then: ExprId,
@@ -70,9 +69,9 @@ pub(super) fn lower(format: &Format, options: &Options) -> Lowered<Grammar> {
     })
 }
 
-pub(super) struct Lower<'o> {
-    pub(super) g: GrammarBuilder,
-    pub(super) options: &'o Options,
+struct Lower<'o> {
+    g: GrammarBuilder,
+    options: &'o Options,
     names: Names<'o>,
     /// Schemas that were lowered before, by their text and how they are read.
     schemas: FxHashMap<String, ExprId>,
@@ -161,7 +160,7 @@ impl<'o> Lower<'o> {
         if marker.is_empty() {
             return Ok(next);
         }
-        let expr = self.marker_expr(&marker, next.expr, at)?;
+        let expr = marker_expr(&marker, next.expr, at, &self.names, &mut self.g)?;
         let exit = Exit { marker, then: next.expr, is_end: false, at: at.into() };
         Ok(Next { expr, exits: vec![exit], leave: None })
     }
@@ -178,23 +177,6 @@ impl<'o> Lower<'o> {
     fn opaque(&mut self, rule: maskwright_grammar::RuleId) -> Next {
         let expr = self.g.rule(rule);
         Next { expr, exits: Vec::new(), leave: Some(expr) }
-    }
-
-    /// A marker, in all its spellings, in front of an expression.
-    pub(super) fn marker_expr(&mut self, marker: &Marker, then: ExprId, at: &str) -> Lowered<ExprId> {
-        let mut ways = Vec::new();
-        for spelling in self.spellings(marker, at)? {
-            let symbols = symbols_expr(&spelling.symbols, &mut self.g);
-            ways.push(self.g.seq([symbols, then]));
-        }
-        Ok(self.g.alt(ways))
-    }
-
-    pub(super) fn spellings(&self, marker: &Marker, at: &str) -> Lowered<Vec<Spelling>> {
-        spellings(marker, &self.names).ok_or_else(|| {
-            let message = format!("{} contains the names of more than four special tokens", marker.shown());
-            TagError::of(Reason::Limit, at, message, "write it as a sequence of shorter texts")
-        })
     }
 
     fn repeat(
@@ -307,7 +289,7 @@ impl<'o> Lower<'o> {
         match &arm.then {
             Then::Format(format) => {
                 let then = self.format(format, after, depth)?;
-                for spelling in self.spellings(&arm.trigger, &arm.at)? {
+                for spelling in spellings(&arm.trigger, &self.names, &arm.at)? {
                     let (exit, at, shown) = (Some(then.expr), arm.at.clone(), shown.clone());
                     patterns.push(Pattern { symbols: spelling.symbols, exit, counts: true, at, shown });
                 }
@@ -325,7 +307,7 @@ impl<'o> Lower<'o> {
                         Marker::Text(text) => text.len(),
                         Marker::Token(_) => 0,
                     };
-                    for spelling in self.spellings(&tag.begin, &format!("{}/begin", tag.at))? {
+                    for spelling in spellings(&tag.begin, &self.names, &format!("{}/begin", tag.at))? {
                         let cut = spelling.symbols_for(length);
                         let (trigger, rest) = spelling.symbols.split_at(cut);
                         let rest = symbols_expr(rest, &mut self.g);
@@ -355,7 +337,7 @@ impl<'o> Lower<'o> {
 
     fn excluded(&mut self, excludes: &[Marker], at: &str, patterns: &mut Vec<Pattern>) -> Lowered<()> {
         for marker in excludes {
-            for spelling in self.spellings(marker, at)? {
+            for spelling in spellings(marker, &self.names, at)? {
                 let (at, shown) = (at.to_owned(), marker.shown());
                 patterns.push(Pattern { symbols: spelling.symbols, exit: None, counts: false, at, shown });
             }
@@ -393,7 +375,7 @@ impl<'o> Lower<'o> {
     /// The markers of what follows.
     fn exits(&mut self, next: &Next, patterns: &mut Vec<Pattern>) -> Lowered<()> {
         for exit in &next.exits {
-            for spelling in self.spellings(&exit.marker, &exit.at)? {
+            for spelling in spellings(&exit.marker, &self.names, &exit.at)? {
                 let (at, shown) = (exit.at.clone(), exit.marker.shown());
                 let (symbols, exit) = (spelling.symbols, Some(exit.then));
                 patterns.push(Pattern { symbols, exit, counts: true, at, shown });
@@ -438,7 +420,7 @@ impl<'o> Lower<'o> {
             ways.push(g.seq([text, leave]));
         }
         for exit in &next.exits {
-            for spelling in self.spellings(&exit.marker, at)? {
+            for spelling in spellings(&exit.marker, &self.names, at)? {
                 let symbols = symbols_expr(&spelling.symbols, &mut self.g);
                 let is_text = spelling.symbols.iter().all(|symbol| matches!(symbol, Symbol::Char(_)));
                 let seam = match &exit.marker {
@@ -543,65 +525,19 @@ impl<'o> Lower<'o> {
         if let Some(known) = self.schemas.get(&key) {
             return Ok(*known);
         }
-        let body = match json.style {
-            Style::Json => self.document(&json.schema, json, "")?,
-            _ => xml::lower(self, json)?,
+        let options = &self.options.json_schema;
+        let body = match wire(json.style) {
+            None => {
+                let grammar = schema::grammar(&json.schema, json, "", options)?;
+                self.g.embed(&grammar)
+            }
+            Some(wire) => xml::lower(json, wire, options, &self.names, &mut self.g)?,
         };
         let rule = self.g.declare("document");
         self.g.define(rule, body);
         let body = self.g.rule(rule);
         self.schemas.insert(key, body);
         Ok(body)
-    }
-
-    /// A document that is written as JSON. Its schema stands at a place below that of the whole.
-    pub(super) fn document(
-        &mut self,
-        schema: &serde_json::Value,
-        json: &Json,
-        below: &str,
-    ) -> Lowered<ExprId> {
-        let grammar = self.schema_grammar(schema, json, below)?;
-        Ok(self.g.embed(&grammar))
-    }
-
-    pub(super) fn schema_grammar(
-        &self,
-        schema: &serde_json::Value,
-        json: &Json,
-        below: &str,
-    ) -> Lowered<Grammar> {
-        self.try_schema(schema, json).map_err(|error| told(&error, json, below))
-    }
-
-    /// The same; `None` if nothing satisfies the schema.
-    pub(super) fn possible_grammar(
-        &self,
-        schema: &serde_json::Value,
-        json: &Json,
-        below: &str,
-    ) -> Lowered<Option<Grammar>> {
-        let is_empty = |problem: &json_schema::Problem| problem.reason == json_schema::Reason::Unsatisfiable;
-        match self.try_schema(schema, json) {
-            Ok(grammar) => Ok(Some(grammar)),
-            Err(error) if error.problems().iter().all(is_empty) => Ok(None),
-            Err(error) => Err(told(&error, json, below)),
-        }
-    }
-
-    fn try_schema(
-        &self,
-        schema: &serde_json::Value,
-        json: &Json,
-    ) -> Result<Grammar, json_schema::SchemaError> {
-        let mut options = self.options.json_schema.clone();
-        if json.any_order {
-            options.key_order = json_schema::KeyOrder::Any;
-        }
-        if let Some(max_run) = json.max_whitespace {
-            options.whitespace = json_schema::Whitespace::Flexible { max_run };
-        }
-        json_schema::grammar_of(schema, &options).map(|(grammar, _report)| grammar)
     }
 }
 
@@ -611,14 +547,4 @@ fn inside(end: &str, help: &str, at: &str) -> TagError {
         "the end {end:?} of the tag can occur inside its content, so nobody could tell where the tag ends"
     );
     TagError::of(Reason::Conflict, at, message, help)
-}
-
-/// The problems of a schema that stands somewhere in a tag.
-fn told(error: &json_schema::SchemaError, json: &Json, below: &str) -> TagError {
-    let mut problems = TagError::default();
-    for problem in error.problems() {
-        let at = format!("{}{below}{}", json.at, problem.pointer);
-        problems.push(Reason::Content, &at, problem.message.clone(), problem.help.clone());
-    }
-    problems
 }

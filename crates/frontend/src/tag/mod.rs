@@ -29,6 +29,8 @@
 //! | `free` | free text and its markers → rules |
 //! | `spelling` | the ways to write a marker: with special tokens and without |
 //! | `write` | tree → JSON |
+//! | `schema` | the schemas in it → grammars |
+//! | `types` | the types that the values of a schema can have |
 //! | `wire` | how the styles of documents write a value, as data |
 //! | `parameters` | what a schema says about such values |
 //! | `xml` | documents that are written value by value |
@@ -65,7 +67,9 @@ mod free;
 mod lower;
 mod parameters;
 mod read;
+mod schema;
 mod spelling;
+mod types;
 mod wire;
 mod write;
 mod xml;
@@ -79,7 +83,8 @@ pub use format::{
     AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Role, Separated, Style, Syntax, Tag, Then,
 };
 pub use parameters::{Parameter, parameters};
-pub use wire::{Types, Wire, wire};
+pub use types::Types;
+pub use wire::{Wire, wire};
 
 /// How a structural tag is read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::error::{Reason, TagError};
 use super::format::Json;
-use super::wire::{Types, Wire, wire};
+use super::types::{Types, types_of};
+use super::wire::{Wire, wire};
 use crate::json_schema::path::escaped;
 
 /// A parameter: its name and the schema of its value.
@@ -180,89 +181,4 @@ pub(super) fn restricted(schema: &Value, types: Types) -> Value {
     let side = json!({"type": types.names().collect::<Vec<_>>()});
     // References are looked up from the root of what is lowered.
     with_definitions(&json!({"allOf": [schema, side]}), schema)
-}
-
-/// The types that the values of a schema can have. It may name some that none has: nobody solves the schema for this.
-pub(super) fn types_of(schema: &Value) -> Types {
-    types_in(schema, schema, 16, &mut 1_000)
-}
-
-/// Looks so many levels deep, and at so many schemas; behind that, everything is possible.
-fn types_in(schema: &Value, whole: &Value, depth: usize, looks: &mut usize) -> Types {
-    let (Some(depth), Some(left)) = (depth.checked_sub(1), looks.checked_sub(1)) else { return Types::ALL };
-    *looks = left;
-    let map = match schema {
-        Value::Object(map) => map,
-        Value::Bool(false) => return Types::NONE,
-        _ => return Types::ALL,
-    };
-    let mut types = Types::ALL;
-    if let Some(constant) = map.get("const") {
-        types = types.and(type_of(constant));
-    }
-    if let Some(values) = map.get("enum").and_then(Value::as_array) {
-        types = types.and(any(values.iter().map(type_of)));
-    }
-    match map.get("type") {
-        Some(Value::String(name)) => types = types.and(Types::of_name(name)),
-        Some(Value::Array(names)) => {
-            types = types.and(any(names.iter().filter_map(Value::as_str).map(Types::of_name)));
-        }
-        _ => {}
-    }
-    for keyword in ["anyOf", "oneOf"] {
-        if let Some(parts) = map.get(keyword).and_then(Value::as_array) {
-            types = types.and(any(parts.iter().map(|part| types_in(part, whole, depth, looks))));
-        }
-    }
-    for part in map.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-        types = types.and(types_in(part, whole, depth, looks));
-    }
-    let target = map.get("$ref").and_then(Value::as_str).and_then(|pointer| pointer.strip_prefix('#'));
-    if let Some(target) = target.and_then(|pointer| whole.pointer(pointer)) {
-        types = types.and(types_in(target, whole, depth, looks));
-    }
-    types
-}
-
-fn any(types: impl Iterator<Item = Types>) -> Types {
-    types.fold(Types::NONE, Types::or)
-}
-
-fn type_of(value: &Value) -> Types {
-    match value {
-        Value::Null => Types::NULL,
-        Value::Bool(_) => Types::BOOLEAN,
-        Value::Number(_) => Types::NUMBER,
-        Value::String(_) => Types::TEXT,
-        Value::Array(_) => Types::ARRAY,
-        Value::Object(_) => Types::OBJECT,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_of_schemas() {
-        let cases = [
-            (json!({"type": "string"}), Types::TEXT),
-            (json!({"type": "integer"}), Types::NUMBER),
-            (json!({"type": ["string", "null"]}), Types::TEXT.or(Types::NULL)),
-            (json!({"enum": ["a", 1]}), Types::TEXT.or(Types::NUMBER)),
-            (json!({"const": true}), Types::BOOLEAN),
-            (json!({"anyOf": [{"type": "array"}, {"type": "object"}]}), Types::ARRAY.or(Types::OBJECT)),
-            (json!({"allOf": [{"type": ["array", "null"]}, {"type": "null"}]}), Types::NULL),
-            (json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "boolean"}}}), Types::BOOLEAN),
-            (json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}), Types::ALL),
-            (json!({"$ref": "elsewhere"}), Types::ALL),
-            (json!({}), Types::ALL),
-            (json!(true), Types::ALL),
-            (json!(false), Types::NONE),
-        ];
-        for (schema, types) in cases {
-            assert_eq!(types_of(&schema), types, "{schema}");
-        }
-    }
 }

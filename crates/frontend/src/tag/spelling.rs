@@ -16,6 +16,7 @@
 use maskwright_grammar::{ExprId, GrammarBuilder, TokenRef, TokenSet};
 
 use super::Options;
+use super::error::{Reason, TagError};
 use super::format::Marker;
 
 /// One step of a marker.
@@ -66,17 +67,18 @@ impl<'o> Names<'o> {
 /// More names in one marker than this are not told apart.
 const NAMES: usize = 4;
 
-/// All ways to write a marker; `None` if it contains too many names.
-pub(super) fn spellings(marker: &Marker, names: &Names<'_>) -> Option<Vec<Spelling>> {
+/// All ways to write a marker that was described at a place, unless it contains too many names.
+pub(super) fn spellings(marker: &Marker, names: &Names<'_>, at: &str) -> Result<Vec<Spelling>, TagError> {
     let text = match marker {
         Marker::Text(text) => text,
         Marker::Token(token) => {
-            return Some(vec![Spelling { symbols: vec![Symbol::Token(token.clone())], reach: vec![0] }]);
+            return Ok(vec![Spelling { symbols: vec![Symbol::Token(token.clone())], reach: vec![0] }]);
         }
     };
     let pieces = pieces(text, names);
     if pieces.iter().filter(|piece| piece.is_name).count() > NAMES {
-        return None;
+        let message = format!("{} contains the names of more than four special tokens", marker.shown());
+        return Err(TagError::of(Reason::Limit, at, message, "write it as a sequence of shorter texts"));
     }
     let mut all = vec![Spelling { symbols: Vec::new(), reach: Vec::new() }];
     for piece in &pieces {
@@ -97,7 +99,23 @@ pub(super) fn spellings(marker: &Marker, names: &Names<'_>) -> Option<Vec<Spelli
         }
         all = longer;
     }
-    Some(all)
+    Ok(all)
+}
+
+/// A marker, in all its spellings, in front of an expression.
+pub(super) fn marker_expr(
+    marker: &Marker,
+    then: ExprId,
+    at: &str,
+    names: &Names<'_>,
+    g: &mut GrammarBuilder,
+) -> Result<ExprId, TagError> {
+    let mut ways = Vec::new();
+    for spelling in spellings(marker, names, at)? {
+        let symbols = symbols_expr(&spelling.symbols, g);
+        ways.push(g.seq([symbols, then]));
+    }
+    Ok(g.alt(ways))
 }
 
 impl Spelling {

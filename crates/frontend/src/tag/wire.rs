@@ -8,10 +8,7 @@
 //! a value is written as it is if it can only be a string, and as JSON otherwise.
 
 use super::format::Style;
-
-/// Some of the types that a JSON value may have. Integers are numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Types(u8);
+use super::types::Types;
 
 /// How one style writes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,72 +148,6 @@ impl Wire {
     pub fn can_write(&self, name: &str) -> bool {
         let is_plain = |c| self.escapes.iter().any(|(special, _)| *special == c) || !"<>\"\n".contains(c);
         !name.is_empty() && name.chars().all(is_plain)
-    }
-}
-
-impl Types {
-    /// None of them.
-    pub const NONE: Self = Self(0);
-    /// Strings.
-    pub const TEXT: Self = Self(1);
-    /// Numbers, integers or not.
-    pub const NUMBER: Self = Self(2);
-    /// `true` and `false`.
-    pub const BOOLEAN: Self = Self(4);
-    /// `null`.
-    pub const NULL: Self = Self(8);
-    /// Objects.
-    pub const OBJECT: Self = Self(16);
-    /// Arrays.
-    pub const ARRAY: Self = Self(32);
-    /// Numbers, booleans and null.
-    pub const SCALAR: Self = Self(2 | 4 | 8);
-    /// All but strings.
-    pub const NO_TEXT: Self = Self(2 | 4 | 8 | 16 | 32);
-    /// All of them.
-    pub const ALL: Self = Self(1 | 2 | 4 | 8 | 16 | 32);
-
-    const NAMES: [(Self, &'static str); 6] = [
-        (Self::TEXT, "string"),
-        (Self::NUMBER, "number"),
-        (Self::BOOLEAN, "boolean"),
-        (Self::NULL, "null"),
-        (Self::OBJECT, "object"),
-        (Self::ARRAY, "array"),
-    ];
-
-    /// The types in both.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    /// The types in one of them.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// The types that are not among the others.
-    #[must_use]
-    pub fn without(self, others: Self) -> Self {
-        Self(self.0 & !others.0)
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Their names in a schema.
-    pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
-        Self::NAMES.into_iter().filter(move |(one, _)| !self.and(*one).is_empty()).map(|(_, name)| name)
-    }
-
-    /// The type of that name in a schema.
-    pub(super) fn of_name(name: &str) -> Self {
-        let name = if name == "integer" { "number" } else { name };
-        Self::NAMES.into_iter().find(|(_, known)| *known == name).map_or(Self::NONE, |(one, _)| one)
     }
 }
 

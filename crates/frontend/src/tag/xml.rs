@@ -31,40 +31,49 @@ use rustc_hash::FxHashMap;
 
 use super::error::{Reason, TagError};
 use super::format::{Json, Marker};
-use super::lower::Lower;
-use super::parameters::{Inside, Parameter, inside, parameters, reference, restricted, types_of};
-use super::spelling::{Symbol, symbols_expr};
-use super::wire::{Types, Wire, wire};
-use crate::json_schema::Whitespace;
+use super::parameters::{Inside, Parameter, inside, parameters, reference, restricted};
+use super::schema;
+use super::spelling::{Names, Symbol, marker_expr, spellings, symbols_expr};
+use super::types::{Types, types_of};
+use super::wire::Wire;
+use crate::json_schema::{self, Whitespace};
 
 /// Lowers a document that is written value by value.
-pub(super) fn lower(lower: &mut Lower<'_>, json: &Json) -> Result<ExprId, TagError> {
-    let Some(wire) = wire(json.style) else { return lower.document(&json.schema, json, "") };
+pub(super) fn lower(
+    json: &Json,
+    wire: Wire,
+    options: &json_schema::Options,
+    names: &Names<'_>,
+    g: &mut GrammarBuilder,
+) -> Result<ExprId, TagError> {
     let list = parameters(json)?;
-    let line = lower.g.bytes(b"\n");
-    let line = lower.g.optional(line);
-    let between = if wire.item.is_some() { layout(lower, json) } else { line };
-    let mut writer = Writer { lower, json, wire, line, between, lists: FxHashMap::default() };
+    let line = g.bytes(b"\n");
+    let line = g.optional(line);
+    let between = if wire.item.is_some() { layout(options, json, g) } else { line };
+    let mut writer = Writer { g, options, names, json, wire, line, between, lists: FxHashMap::default() };
     let all = writer.object(&list, DEPTH)?;
-    Ok(writer.lower.g.seq([all, between]))
+    Ok(g.seq([all, between]))
 }
 
 /// How deep values are written as values; below that they are JSON.
 const DEPTH: usize = 64;
 
 /// White space between tags.
-fn layout(lower: &mut Lower<'_>, json: &Json) -> ExprId {
-    let usual = match lower.options.json_schema.whitespace {
+fn layout(options: &json_schema::Options, json: &Json, g: &mut GrammarBuilder) -> ExprId {
+    let usual = match options.whitespace {
         Whitespace::Flexible { max_run } => max_run,
         _ => 64,
     };
     let blank = CharSet::from_ranges([' ', '\t', '\n', '\r'].map(|c| (c, c)));
-    let blank = lower.g.class(blank);
-    lower.g.repeat(blank, 0, Some(json.max_whitespace.unwrap_or(usual)))
+    let blank = g.class(blank);
+    g.repeat(blank, 0, Some(json.max_whitespace.unwrap_or(usual)))
 }
 
-struct Writer<'w, 'o> {
-    lower: &'w mut Lower<'o>,
+struct Writer<'w> {
+    g: &'w mut GrammarBuilder,
+    options: &'w json_schema::Options,
+    /// The names of special tokens.
+    names: &'w Names<'w>,
     json: &'w Json,
     wire: Wire,
     /// A line break, or nothing.
@@ -75,7 +84,7 @@ struct Writer<'w, 'o> {
     lists: FxHashMap<(String, bool), maskwright_grammar::RuleId>,
 }
 
-impl Writer<'_, '_> {
+impl Writer<'_> {
     /// The members of an object, one after the other.
     fn object(&mut self, list: &[Parameter], depth: usize) -> Result<ExprId, TagError> {
         let mut error = TagError::default();
@@ -87,7 +96,7 @@ impl Writer<'_, '_> {
             }
         }
         error.or(())?;
-        let (g, between) = (&mut self.lower.g, self.between);
+        let (g, between) = (&mut *self.g, self.between);
         if self.json.any_order {
             any_order(&parts, self.json, between, g)
         } else {
@@ -109,7 +118,7 @@ impl Writer<'_, '_> {
                 Some(content) => {
                     let behind = self.wire.parts(which).map(|(_, behind)| behind).next().unwrap_or_default();
                     let (open, close) = (self.opening(parameter, is_named, behind)?, self.closing()?);
-                    ways.push(self.lower.g.seq([open, content, self.between, close]));
+                    ways.push(self.g.seq([open, content, self.between, close]));
                 }
                 None => as_json = as_json.or(which),
             }
@@ -129,23 +138,23 @@ impl Writer<'_, '_> {
             let Some(grammar) = self.grammar(parameter, here)? else { continue };
             let open = self.opening(parameter, is_named, behind)?;
             let value = if is_text { self.text(&grammar, parameter)? } else { self.document(&grammar)? };
-            ways.push(self.lower.g.seq([open, value]));
+            ways.push(self.g.seq([open, value]));
         }
         if ways.is_empty() {
             let at = format!("{}{}", self.json.at, parameter.below);
             let help = "mend the schema, or take the property away";
             return Err(TagError::of(Reason::Content, &at, "no value satisfies this schema", help));
         }
-        Ok(self.lower.g.alt(ways))
+        Ok(self.g.alt(ways))
     }
 
     /// The grammar of the values that have some types; `None` if there are none of them, but others.
     fn grammar(&mut self, parameter: &Parameter, types: Types) -> Result<Option<Grammar>, TagError> {
         if types == parameter.types {
-            return self.lower.schema_grammar(&parameter.schema, self.json, &parameter.below).map(Some);
+            return schema::grammar(&parameter.schema, self.json, &parameter.below, self.options).map(Some);
         }
         let schema = restricted(&parameter.schema, types);
-        self.lower.possible_grammar(&schema, self.json, &parameter.below)
+        schema::possible_grammar(&schema, self.json, &parameter.below, self.options)
     }
 
     /// What stands inside an object or a list; `None` if it is written as JSON.
@@ -162,13 +171,13 @@ impl Writer<'_, '_> {
         };
         let key = (reference.to_owned(), which == Types::OBJECT);
         if let Some(rule) = self.lists.get(&key) {
-            return Ok(Some(self.lower.g.rule(*rule)));
+            return Ok(Some(self.g.rule(*rule)));
         }
-        let rule = self.lower.g.declare("values");
+        let rule = self.g.declare("values");
         self.lists.insert(key, rule);
         let body = self.list(&inside, depth)?;
-        self.lower.g.define(rule, body);
-        Ok(Some(self.lower.g.rule(rule)))
+        self.g.define(rule, body);
+        Ok(Some(self.g.rule(rule)))
     }
 
     fn list(&mut self, inside: &Inside, depth: usize) -> Result<ExprId, TagError> {
@@ -178,7 +187,7 @@ impl Writer<'_, '_> {
                 let (schema, below, types) = (items.clone(), below.clone(), types_of(items));
                 let item = Parameter { name: String::new(), schema, below, required: false, types };
                 let item = self.value(&item, false, depth)?;
-                let g = &mut self.lower.g;
+                let g = &mut *self.g;
                 let item = g.seq([self.between, item]);
                 Ok(g.repeat(item, *min, *max))
             }
@@ -200,7 +209,7 @@ impl Writer<'_, '_> {
             return Ok(head);
         }
         let tail = self.marker(after)?;
-        Ok(self.lower.g.seq([head, self.line, tail]))
+        Ok(self.g.seq([head, self.line, tail]))
     }
 
     fn closing(&mut self) -> Result<ExprId, TagError> {
@@ -209,29 +218,29 @@ impl Writer<'_, '_> {
 
     /// A tag, whose parts may be special tokens.
     fn marker(&mut self, text: &str) -> Result<ExprId, TagError> {
-        let empty = self.lower.g.empty();
-        self.lower.marker_expr(&Marker::Text(text.into()), empty, &self.json.at)
+        let empty = self.g.empty();
+        marker_expr(&Marker::Text(text.into()), empty, &self.json.at, self.names, self.g)
     }
 
     /// A value that is written as JSON, with the closing tag.
     fn document(&mut self, grammar: &Grammar) -> Result<ExprId, TagError> {
         let close = self.closing()?;
         let around = if self.wire.item.is_some() { self.between } else { self.line };
-        let value = self.lower.g.embed(grammar);
-        Ok(self.lower.g.seq([around, value, around, close]))
+        let value = self.g.embed(grammar);
+        Ok(self.g.seq([around, value, around, close]))
     }
 
     /// A string that is written as it is, with the closing tag.
     fn text(&mut self, grammar: &Grammar, parameter: &Parameter) -> Result<ExprId, TagError> {
         let mut texts = Texts { grammar, depth: 0 };
-        let text = texts.of(grammar.rule(grammar.root()).expr(), &mut self.lower.g).ok_or_else(|| {
+        let text = texts.of(grammar.rule(grammar.root()).expr(), self.g).ok_or_else(|| {
             let at = format!("{}{}", self.json.at, parameter.below);
             let message = "the strings of this schema cannot be written without quotes";
             TagError::of(Reason::Unsupported, &at, message, "use a simpler schema, or the style \"json\"")
         })?;
         let close = Marker::Text(self.wire.close.into());
-        let spellings = self.lower.spellings(&close, &self.json.at)?;
-        let g = &mut self.lower.g;
+        let spellings = spellings(&close, self.names, &self.json.at)?;
+        let g = &mut *self.g;
         let mut ways = vec![closed(text, self.wire, g)];
         for spelling in &spellings {
             // A tag that is begun with characters is finished with characters: where it begins, nothing can be told apart from the text.

@@ -10,45 +10,23 @@
 //!
 //! Which slots go when there are too many bytes is decided here too ([`Cache::evict`]); when, is decided by the service.
 
-use core::hash::BuildHasher;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::HashTable;
 
 use super::flight::board;
 use super::handle::Handle;
+use super::key::{Key, KeyRef, SlotId};
 use super::sync::Arc;
 use super::{Error, Flight, Result, Seat};
 use crate::statistics::Lookup;
-use crate::{Constraint, Options};
 
 /// How many keys lead to one slot. Further ways to write a schema are still found, by its canonical form.
 const KEYS: usize = 8;
 /// What a slot and a key take besides their contents, roughly.
 const SLOT_BYTES: usize = 256;
 const KEY_BYTES: usize = 128;
-
-/// The number of a slot. Numbers are never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct SlotId(u64);
-
-/// What a constraint is known by.
-#[derive(Clone, Debug)]
-pub(crate) struct Key {
-    /// The number of the backend, which stands for its vocabulary.
-    pub(crate) backend: usize,
-    pub(crate) options: Arc<Options>,
-    pub(crate) constraint: Constraint,
-}
-
-/// A key that is looked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeyRef<'k> {
-    pub(crate) backend: usize,
-    pub(crate) options: &'k Arc<Options>,
-    pub(crate) constraint: &'k Constraint,
-}
 
 /// The table.
 pub(crate) struct Cache {
@@ -112,23 +90,6 @@ impl Found {
             Self::Flying { is_new: false, .. } => Lookup::Joined,
             Self::Flying { is_new: true, .. } => Lookup::Miss,
         }
-    }
-}
-
-impl KeyRef<'_> {
-    /// The hash under which it is kept. The options were hashed before.
-    pub(crate) fn hash(&self, options: u64, hasher: &DefaultHashBuilder) -> u64 {
-        hasher.hash_one((self.backend, options, self.constraint))
-    }
-
-    fn is(&self, key: &Key) -> bool {
-        self.backend == key.backend
-            && self.constraint == &key.constraint
-            && (Arc::ptr_eq(self.options, &key.options) || self.options == &key.options)
-    }
-
-    fn to_key(self) -> Key {
-        Key { backend: self.backend, options: self.options.clone(), constraint: self.constraint.clone() }
     }
 }
 

@@ -10,7 +10,7 @@ use maskwright_engine::MatchError;
 use maskwright_vocab::TokenId;
 
 use super::Shared;
-use super::cache::SlotId;
+use super::key::SlotId;
 use super::sync::Arc;
 use crate::Kind;
 use crate::backend::{Compiled, Matching, Status};

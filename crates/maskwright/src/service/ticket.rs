@@ -7,7 +7,8 @@ use core::time::Duration;
 use std::sync::Weak;
 use std::time::Instant;
 
-use super::cache::{Found, SlotId};
+use super::cache::Found;
+use super::key::SlotId;
 use super::{Result, Seat, Shared};
 use crate::statistics::Lookup;
 

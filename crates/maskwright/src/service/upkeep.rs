@@ -10,7 +10,7 @@ use core::time::Duration;
 use std::sync::TryLockError;
 use std::time::Instant;
 
-use super::cache::SlotId;
+use super::key::SlotId;
 use super::sync::{Mutex, lock};
 use super::{Registered, Shared};
 use crate::statistics::Counters;

@@ -5,7 +5,7 @@
 
 use std::f32::consts::PI;
 
-use super::weights::LoadError;
+use super::LoadError;
 
 /// The shape of a model of the Llama family.
 #[derive(Debug, Clone, PartialEq)]

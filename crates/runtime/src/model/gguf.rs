@@ -13,9 +13,10 @@ use std::{
 use maskwright_tokenizers::gguf::{Header, Metadata, TensorEntry};
 
 use super::{
+    LoadError,
     config::{Config, Pairs, Rope, Scaling},
     formats::Format,
-    weights::{Floats, LoadError, Role, Tensor, Tensors, Weights},
+    weights::{Floats, Role, Tensor, Tensors, Weights},
 };
 
 /// Reads a model.

@@ -20,13 +20,13 @@ use std::{
 use maskwright_vocab::TokenId;
 
 use super::{
-    Config, Feed, Logits, Model, ModelError, SequenceId,
+    Config, Feed, LoadError, Logits, Model, ModelError, SequenceId,
     blocks::{Blocks, Tiles, Way, Work},
     check_feeds, gguf,
     kernel::{Angles, Spread, add, dot, gated, norm, product, softmax},
     kv::{Cache, Layout, Part},
     safetensors,
-    weights::{Layer, LoadError, Matrix, Weights},
+    weights::{Layer, Matrix, Weights},
 };
 
 /// A model of the Llama family.

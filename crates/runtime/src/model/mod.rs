@@ -21,6 +21,7 @@
 
 mod blocks;
 pub mod config;
+mod error;
 mod formats;
 mod gguf;
 mod kernel;
@@ -29,13 +30,14 @@ pub mod llama;
 #[cfg(feature = "llama-cpp")]
 pub mod llama_cpp;
 mod safetensors;
-pub mod weights;
+mod weights;
 
 use std::{collections::HashSet, fmt};
 
 use maskwright_vocab::TokenId;
 
 pub use config::Config;
+pub use error::LoadError;
 pub use llama::{Llama, LoadOptions};
 
 /// A sequence of a model. Numbers are not used twice.

@@ -13,9 +13,10 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
 use super::{
+    LoadError,
     config::{Config, Pairs, Rope, Scaling},
     formats::Format,
-    weights::{Floats, LoadError, Role, Tensor, Tensors, Weights},
+    weights::{Floats, Role, Tensor, Tensors, Weights},
 };
 
 /// The most bytes of a config.json.

@@ -1,7 +1,6 @@
 //! One answer being written.
 
 use std::{
-    any::Any,
     cell::RefCell,
     rc::Rc,
     sync::Arc,
@@ -13,7 +12,7 @@ use maskwright_vocab::{TokenId, Vocabulary};
 
 use super::{
     Event, Failure, Reason, Sink, Usage, What, Written,
-    masks::{End, Order, Taken},
+    masks::{End, Order, Pace, Taken},
 };
 use crate::{guide::Guide, model::SequenceId, sampler::Sampler};
 
@@ -88,13 +87,6 @@ pub(super) enum Place {
     Taking(Instant),
     /// It fills the mask.
     Filling(Instant),
-}
-
-/// Whether others waited in vain for the guide of an answer the last time. Then they do not wait again.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Pace {
-    pub(super) takes_long: bool,
-    pub(super) fills_long: bool,
 }
 
 /// Whoever drops it ends all work on an answer.
@@ -297,11 +289,4 @@ pub(super) struct Context<'w> {
 struct More {
     tokens: Vec<Written>,
     text: String,
-}
-
-/// What a panic said.
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panic: {}", text.unwrap_or("without a message"))
 }

@@ -24,10 +24,7 @@ use std::{
 use maskwright::{Stop, obeying};
 use maskwright_vocab::TokenId;
 
-use super::{
-    Failure,
-    answer::{Pace, panic_message},
-};
+use super::Failure;
 use crate::guide::{Guide, GuideError};
 
 /// A thread that is at an order for longer is lost to the others.
@@ -49,6 +46,13 @@ pub(super) struct Order {
     pub(super) left: usize,
     pub(super) stop: Arc<Stop>,
     pub(super) pace: Pace,
+}
+
+/// Whether others waited in vain for the guide of an answer the last time. Then they do not wait again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pace {
+    pub(super) takes_long: bool,
+    pub(super) fills_long: bool,
 }
 
 impl Order {
@@ -360,6 +364,6 @@ fn obeyed(stop: &Stop) -> Result<(), GuideError> {
 
 fn caught<T>(work: impl FnOnce() -> Result<T, GuideError>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(work))
-        .map_err(|panic| Failure::Internal(panic_message(panic.as_ref())))?
+        .map_err(|panic| Failure::panicked(panic.as_ref()))?
         .map_err(Failure::from)
 }

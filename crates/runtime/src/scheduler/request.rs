@@ -1,6 +1,7 @@
 //! What is asked of a [`Scheduler`](super::Scheduler), and what it answers.
 
 use std::{
+    any::Any,
     fmt,
     sync::{
         Arc,
@@ -156,6 +157,15 @@ pub enum Failure {
     Internal(String),
     /// The scheduler was stopped.
     Stopped,
+}
+
+impl Failure {
+    /// What a panic said.
+    pub(super) fn panicked(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Self::Internal(format!("panic: {}", text.unwrap_or("without a message")))
+    }
 }
 
 impl fmt::Display for Failure {

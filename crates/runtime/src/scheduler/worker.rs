@@ -17,8 +17,8 @@ use maskwright_vocab::Vocabulary;
 
 use super::{
     Event, Failure, Job, Options, Shared, Statistics, What,
-    answer::{self, Answer, Context, Leash, Next, Outcome, Pace, Place, panic_message},
-    masks::{Masks, News, Work},
+    answer::{self, Answer, Context, Leash, Next, Outcome, Place},
+    masks::{Masks, News, Pace, Work},
     prefix::{Kept, common},
 };
 use crate::{
@@ -390,10 +390,7 @@ impl Worker {
             .collect();
         let step = || kept.make_room(&mut **model, None, |model| model.step(&feeds, logits));
         catch_unwind(AssertUnwindSafe(step))
-            .map_err(|panic| Unfed {
-                failure: Failure::Internal(panic_message(panic.as_ref())),
-                is_shortage: false,
-            })?
+            .map_err(|panic| Unfed { failure: Failure::panicked(panic.as_ref()), is_shortage: false })?
             .map_err(|error| Unfed {
                 failure: Failure::Model(error.to_string()),
                 is_shortage: error.is_shortage(),
@@ -464,7 +461,7 @@ impl Worker {
         let answer = &mut self.answers[index];
         let (written, forced) = (answer.written(), answer.forced);
         let result = catch_unwind(AssertUnwindSafe(|| work(answer, &context)))
-            .map_err(|panic| Failure::Internal(panic_message(panic.as_ref())));
+            .map_err(|panic| Failure::panicked(panic.as_ref()));
         self.statistics.answer_tokens += (answer.written() - written) as u64;
         self.statistics.forced_tokens += (answer.forced - forced) as u64;
         result
@@ -478,8 +475,8 @@ impl Worker {
         let mut guides = Vec::new();
         for _ in &others {
             let fork = || origin.guide.as_ref().map(|guide| guide.fork());
-            let guide = catch_unwind(AssertUnwindSafe(fork))
-                .map_err(|panic| Failure::Internal(panic_message(panic.as_ref())))?;
+            let guide =
+                catch_unwind(AssertUnwindSafe(fork)).map_err(|panic| Failure::panicked(panic.as_ref()))?;
             guides.push(guide);
         }
         let sequences = self.fork(index, others.len())?;

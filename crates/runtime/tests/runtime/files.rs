@@ -1,6 +1,6 @@
 //! Model files that are broken, cut off, or hold what cannot be computed: an error that says so, and no panic.
 
-use maskwright_runtime::model::{Llama, LoadOptions, weights::LoadError};
+use maskwright_runtime::model::{Llama, LoadError, LoadOptions};
 
 use crate::tiny::{Folder, Gguf, Shape, Tiny};
 

@@ -5,9 +5,8 @@ use std::{num::NonZero, path::PathBuf};
 use maskwright_runtime::{
     Loaded,
     model::{
-        Feed, Llama, LoadOptions, Logits, Model, ModelError, SequenceId, Wanted,
+        Feed, Llama, LoadError, LoadOptions, Logits, Model, ModelError, SequenceId, Wanted,
         llama_cpp::{LlamaCpp, Options},
-        weights::LoadError,
     },
 };
 use maskwright_vocab::TokenId;

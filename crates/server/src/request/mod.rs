@@ -3,7 +3,6 @@
 //! | module | what it reads |
 //! |---|---|
 //! | [`fields`] | one JSON object, field by field, nothing ignored |
-//! | [`body`] | the HTTP body: its size, its type, its JSON |
 //! | [`wish`] | the constraint, in the words of several servers |
 //! | [`extras`] | what they have no words for |
 //! | [`sampling`] | temperature and the like |
@@ -11,7 +10,6 @@
 //! | [`tools`] | what the model may call |
 //! | [`plain_tools`] | how to tell it to models that have no words for it |
 
-pub(crate) mod body;
 pub(crate) mod extras;
 pub(crate) mod fields;
 pub(crate) mod messages;

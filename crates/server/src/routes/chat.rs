@@ -9,7 +9,7 @@ use axum::{
 use maskwright_runtime::Event;
 use serde_json::{Value, json};
 
-use super::in_turn;
+use super::{body::Body, in_turn};
 use crate::{
     answer::{
         Compile, Gathered, Order, Part,
@@ -21,7 +21,6 @@ use crate::{
     error::{ApiError, Json, Result},
     request::{
         Fields,
-        body::Body,
         extras::Extras,
         messages,
         sampling::{self, Choosing},

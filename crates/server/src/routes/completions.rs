@@ -10,7 +10,7 @@ use maskwright_runtime::Event;
 use maskwright_vocab::TokenId;
 use serde_json::{Value, json};
 
-use super::{chat, in_turn, tokens::tokens};
+use super::{body::Body, chat, in_turn, tokens::tokens};
 use crate::{
     answer::{
         Compile, Gathered, Order, Part,
@@ -19,7 +19,7 @@ use crate::{
         sse::{self, Protocol, Told},
     },
     error::{ApiError, Json, Result},
-    request::{body::Body, sampling, wish},
+    request::{sampling, wish},
     state::{State, new_id, now},
 };
 

@@ -18,11 +18,11 @@ use maskwright::{MatchError, TokenMask, backend::Status, explain::Explanation, s
 use maskwright_vocab::{TokenId, Vocabulary};
 use serde_json::{Value, json};
 
-use super::{aside, tokens};
+use super::{aside, body::Body, tokens};
 use crate::{
     answer::{gather::micros, logprobs},
     error::{ApiError, Json, Result},
-    request::{Fields, body::Body, wish},
+    request::{Fields, wish},
     state::State,
 };
 

@@ -11,11 +11,11 @@ use maskwright::{
 };
 use serde_json::{Value, json};
 
-use super::aside;
+use super::{aside, body::Body};
 use crate::{
     answer::gather::micros,
     error::{ApiError, Json, Result},
-    request::{Wish, body::Body, wish},
+    request::{Wish, wish},
     state::State,
 };
 

@@ -1,5 +1,6 @@
-//! The endpoints, a file each.
+//! The endpoints, a file each; `body` reads what is sent to them.
 
+mod body;
 pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod explain;

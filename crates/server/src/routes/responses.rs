@@ -9,7 +9,7 @@ use axum::{
 use maskwright_runtime::{Event, Reason};
 use serde_json::{Value, json};
 
-use super::{chat, in_turn};
+use super::{body::Body, chat, in_turn};
 use crate::{
     answer::{
         Compile, Gathered, Order, Part,
@@ -22,7 +22,6 @@ use crate::{
     error::{ApiError, Json, Result},
     request::{
         Fields,
-        body::Body,
         extras::Extras,
         messages,
         sampling::{self, Choosing},

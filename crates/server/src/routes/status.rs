@@ -22,6 +22,6 @@ pub(crate) async fn health(Extract(state): Extract<Arc<State>>) -> Json {
 }
 
 pub(crate) async fn metrics(Extract(state): Extract<Arc<State>>) -> Response {
-    let page = metrics::page(&state);
+    let page = metrics::page(&state.engine, &state.metrics);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
 }

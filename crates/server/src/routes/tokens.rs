@@ -13,11 +13,11 @@ use maskwright_runtime::text::encode_prompt;
 use maskwright_vocab::TokenId;
 use serde_json::{Value, json};
 
-use super::aside;
+use super::{aside, body::Body};
 use crate::{
     answer::logprobs::text,
     error::{ApiError, Json, Result},
-    request::{body::Body, messages},
+    request::messages,
     state::State,
 };
 

@@ -9,7 +9,7 @@
 
 use maskwright_grammar::{Diagnostic, Span};
 
-use super::check::takes_part;
+use super::useful::takes_part;
 use super::{Pcfg, Symbol};
 use crate::scc::{components, cycle};
 

@@ -21,6 +21,7 @@
 mod check;
 mod consistency;
 mod text;
+mod useful;
 mod write;
 
 use core::fmt;
@@ -31,7 +32,7 @@ use maskwright_grammar::{Diagnostic, Grammar, GrammarBuilder, Span};
 
 use crate::terminal::{Pattern, Terminal};
 
-pub(crate) use check::{productive, reachable, takes_part};
+pub(crate) use useful::{productive, reachable, takes_part};
 
 /// A symbol with rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -29,6 +29,7 @@ mod letters;
 mod parts;
 mod print;
 mod spell;
+mod syntax;
 
 use core::fmt;
 

@@ -7,7 +7,7 @@
 use maskwright_grammar::CharSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::print;
+use super::syntax;
 
 /// The name of a part. Equal parts have equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -381,13 +381,13 @@ impl Parts {
         const GROUP: u64 = 4;
         match part {
             Part::Never | Part::Empty => GROUP,
-            Part::Class(set) => print::class(set).len() as u64,
+            Part::Class(set) => syntax::class(set).len() as u64,
             Part::Seq(list) | Part::Alt(list) => {
                 let sum = list.iter().map(|id| self.length(*id) + 1);
                 sum.fold(GROUP, u64::saturating_add)
             }
             Part::Repeat { body, min, max } => {
-                self.length(*body).saturating_add(print::times(*min, *max).len() as u64 + GROUP)
+                self.length(*body).saturating_add(syntax::times(*min, *max).len() as u64 + GROUP)
             }
         }
     }

@@ -12,7 +12,7 @@ use llama_cpp_2::{
 use maskwright_vocab::TokenId;
 
 use super::{Logits, Options};
-use crate::model::{llama::default_threads, weights::LoadError};
+use crate::model::{LoadError, llama::default_threads};
 
 /// The most tokens that llama.cpp is given at once; a larger step is cut.
 const BATCH: usize = 512;

@@ -7,7 +7,7 @@
 //! use maskwright_runtime::{Loaded, model::llama_cpp::Options};
 //!
 //! let loaded = Loaded::open_llama_cpp("model.gguf", &Options::default())?;
-//! # Ok::<(), maskwright_runtime::model::weights::LoadError>(())
+//! # Ok::<(), maskwright_runtime::model::LoadError>(())
 //! ```
 //!
 //! llama.cpp has one cache for all sequences: a fixed number of *cells*, each the keys and values of one token at one position, and
@@ -35,9 +35,7 @@ use self::{
     cells::{Cell, Cells},
     library::{Library, Row, Slot},
 };
-use super::{
-    Feed, LoadOptions, Logits, Model, ModelError, SequenceId, Wanted, check_feeds, weights::LoadError,
-};
+use super::{Feed, LoadError, LoadOptions, Logits, Model, ModelError, SequenceId, Wanted, check_feeds};
 
 /// How a model is loaded by llama.cpp.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use axum::{
 };
 use serde_json::Value;
 
-use super::Fields;
 use crate::{
     error::{ApiError, Result},
+    request::Fields,
     state::State,
 };
 

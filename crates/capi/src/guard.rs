@@ -1,0 +1,85 @@
+//! What stands around the body of every function: the one place where panics stop, and how results reach the caller's buffers.
+
+use core::ffi::c_char;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::pointer::{Mut, Out, Owned};
+use crate::status::{Failure, Status};
+
+/// Runs the body of a function. A failure is told in the caller's buffer, and no panic passes.
+pub(crate) fn guard(
+    message: Mut<'_, c_char>,
+    size: usize,
+    body: impl FnOnce() -> Result<(), Failure>,
+) -> Status {
+    match catch(body) {
+        Ok(()) => Status::Ok,
+        Err(failure) => {
+            // A buffer that is missing or of an impossible size changes nothing about the failure.
+            if let Ok(Some(buffer)) = message.optional_list("message", size) {
+                write_text(buffer, &failure.to_string());
+            }
+            failure.status()
+        }
+    }
+}
+
+/// Lets go of a handle. There is nobody to tell that it failed.
+pub(crate) fn discard<T>(handle: Owned<T>) {
+    let _ = catch(|| {
+        drop(handle.take());
+        Ok(())
+    });
+}
+
+/// Runs something. A panic is a failure.
+pub(crate) fn catch<R>(body: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(Failure::panicked(&*panic)))
+}
+
+/// Writes as much of a text as there is room for, in whole characters, and a zero.
+pub(crate) fn write_text(buffer: &mut [c_char], text: &str) {
+    let Some(room) = buffer.len().checked_sub(1) else { return };
+    let end = (0..=room.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    for (target, byte) in buffer.iter_mut().zip(text.as_bytes()[..end].iter().chain([&0])) {
+        *target = byte.cast_signed() as c_char;
+    }
+}
+
+/// Writes a list where the caller wants it and tells its length. If it does not fit, only the length is told.
+pub(crate) fn write_list<T: Copy>(
+    list: &[T],
+    buffer: Mut<'_, T>,
+    room: usize,
+    count: Out<'_, usize>,
+    name: &'static str,
+) -> Result<(), Failure> {
+    count.get("the count")?.write(list.len());
+    let target = buffer.list(name, room)?.get_mut(..list.len());
+    target.ok_or_else(|| Failure::too_short(name, room, list.len()))?.copy_from_slice(list);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        for (room, expected) in [(1, ""), (2, "a"), (3, "a"), (4, "aé"), (9, "aéx")] {
+            let mut buffer = vec![7; room];
+            write_text(&mut buffer, "aéx");
+            let bytes: Vec<u8> = buffer.iter().flat_map(|byte| byte.to_ne_bytes()).collect();
+            assert_eq!(&bytes[..expected.len()], expected.as_bytes());
+            assert_eq!(bytes[expected.len()], 0);
+        }
+        write_text(&mut [], "a");
+    }
+
+    #[test]
+    fn panics_are_failures() {
+        let failure = catch(|| -> Result<(), Failure> { panic!("oh {}", 1) }).unwrap_err();
+        assert_eq!(failure.status(), Status::Internal);
+        assert_eq!(failure.to_string(), "a panic, which is a bug: oh 1");
+    }
+}

@@ -1,0 +1,34 @@
+//! Tokens, as the numbers that Python programs give: in a list, an array or a tensor, and perhaps wrong.
+
+use maskwright::TokenId;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+/// A number that is no token of any vocabulary, for numbers that do not even fit.
+pub(crate) const NO_TOKEN: TokenId = TokenId(u32::MAX);
+
+/// A token by a number that may be anything.
+pub(crate) fn token(number: i64) -> TokenId {
+    u32::try_from(number).map_or(NO_TOKEN, TokenId)
+}
+
+/// Tokens out of a list, an array or a tensor.
+pub(crate) fn tokens(object: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
+    Ok(numbers(object)?.into_iter().map(token).collect())
+}
+
+/// Numbers out of a list, an array or a tensor.
+pub(crate) fn numbers(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let list = match object.getattr_opt(intern!(object.py(), "tolist"))? {
+        Some(tolist) => tolist.call0()?,
+        None => object.clone(),
+    };
+    let items = list.try_iter().map_err(|_| {
+        let found = object.get_type();
+        PyTypeError::new_err(format!(
+            "tokens must be a list, an array or a tensor of integers, and this is {found}"
+        ))
+    })?;
+    items.map(|item| item?.extract::<i64>()).collect()
+}
