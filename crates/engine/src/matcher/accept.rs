@@ -8,11 +8,11 @@
 use maskwright_vocab::{MARK, TokenId, number_spelling};
 use smallvec::SmallVec;
 
-use super::budget::Count;
-use super::register::Remembering;
-use super::stack::{Arena, Resume};
-use super::step::{self, Thread};
+use super::budget::Charge;
 use super::{MatchError, Matcher, Moment};
+use crate::distinct::registers::Remembering;
+use crate::parser::stack::{Arena, Resume};
+use crate::parser::step::{self, Thread};
 use crate::seen::Seen;
 
 /// A step as far as nothing has happened.
@@ -66,14 +66,14 @@ impl Matcher {
                 self.text.extend_from_slice(spelling);
             }
             let (now, length) = (self.now(), spelling.len());
-            self.arrive(&now, &[thread], length, Count::Token);
+            self.arrive(&now, &[thread], length, Charge::Token);
             return Ok(());
         }
         // PERF: a copy of a few bytes; holding on to the vocabulary would cost two atomic operations.
         let mut bytes = core::mem::take(&mut self.token);
         bytes.clear();
         bytes.extend_from_slice(spelling);
-        let mut result = self.advance_from(begun, &bytes, Count::Token);
+        let mut result = self.advance_from(begun, &bytes, Charge::Token);
         if result == Err(MatchError::OutOfTokens) {
             result = self.accept_late(token, &bytes);
         }
@@ -155,18 +155,18 @@ impl Matcher {
     }
 
     fn accept_spelling(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
-        self.advance(bytes, Count::Token)
+        self.advance(bytes, Charge::Token)
     }
 
-    pub(super) fn advance(&mut self, bytes: &[u8], count: Count) -> Result<(), MatchError> {
+    pub(crate) fn advance(&mut self, bytes: &[u8], charge: Charge) -> Result<(), MatchError> {
         if self.now().terminated {
             return Err(MatchError::Terminated);
         }
-        self.advance_from(self.begin(bytes), bytes, count)
+        self.advance_from(self.begin(bytes), bytes, charge)
     }
 
     /// Goes on from where a step has begun.
-    fn advance_from(&mut self, begun: Begun, bytes: &[u8], count: Count) -> Result<(), MatchError> {
+    fn advance_from(&mut self, begun: Begun, bytes: &[u8], charge: Charge) -> Result<(), MatchError> {
         let now = self.now();
         let steps = self.step_limit();
         self.buffers.meter.start_short(steps);
@@ -179,11 +179,11 @@ impl Matcher {
         let mut result = self.read(begun.bytes, bytes, &mut current);
         // PERF: most tokens are taken without a second look.
         if self.bound.program().may_run_out() || self.is_bounded() || self.buffers.meter.over().is_some() {
-            result = self.look_again(result, bytes, count, &mut current, &now);
+            result = self.look_again(result, bytes, charge, &mut current, &now);
         }
         self.buffers.meter.finish();
         match result {
-            Ok(()) => self.arrive(&now, &current, bytes.len(), count),
+            Ok(()) => self.arrive(&now, &current, bytes.len(), charge),
             Err(_) => self.restore(&now),
         }
         self.current = current;
@@ -232,7 +232,7 @@ impl Matcher {
         &mut self,
         mut result: Result<(), MatchError>,
         bytes: &[u8],
-        count: Count,
+        charge: Charge,
         current: &mut Vec<Thread>,
         now: &Moment,
     ) -> Result<(), MatchError> {
@@ -240,10 +240,10 @@ impl Matcher {
         if self.bound.program().may_run_out() {
             result = self.settle_step(result, bytes, current, now);
         }
-        if result.is_ok() && count != Count::Nothing && self.is_bounded() {
-            let before = if count == Count::Late { current.clone() } else { Vec::new() };
+        if result.is_ok() && charge != Charge::Nothing && self.is_bounded() {
+            let before = if charge == Charge::Late { current.clone() } else { Vec::new() };
             if !self.enforce(current) {
-                if count == Count::Late {
+                if charge == Charge::Late {
                     *current = before;
                 } else {
                     result = Err(MatchError::OutOfTokens);
@@ -257,14 +257,14 @@ impl Matcher {
     /// Another moment, so many bytes after the last. PERF: a call was a fiftieth of accepting a token.
     #[expect(clippy::inline_always, reason = "measured")]
     #[inline(always)]
-    fn arrive(&mut self, now: &Moment, threads: &[Thread], length: usize, count: Count) {
+    fn arrive(&mut self, now: &Moment, threads: &[Thread], length: usize, charge: Charge) {
         let start = self.trail.len() as u32;
         self.trail.extend_from_slice(threads);
         if !self.registers.is_at(now.registers) {
             self.forget_unfinished(threads, now);
         }
         let (mark, registers) = (self.arena.mark(), self.registers.mark());
-        let tokens = now.tokens.saturating_add(u32::from(count != Count::Nothing));
+        let tokens = now.tokens.saturating_add(u32::from(charge != Charge::Nothing));
         self.arena.token = tokens;
         let bytes = now.bytes + length as u64;
         self.moments.push(Moment { start, mark, registers, bytes, tokens, terminated: false });
@@ -376,7 +376,7 @@ impl Matcher {
         Ok(())
     }
 
-    pub(super) fn undo(&mut self, steps: usize) {
+    pub(crate) fn undo(&mut self, steps: usize) {
         for _ in 0..steps {
             let Some(moment) = self.moments.pop() else { break };
             self.trail.truncate(moment.start as usize);

@@ -1,86 +1,16 @@
-//! A guaranteed finish: with so many tokens left, only what can still be completed is allowed.
-//!
-//! A model that is cut off in the middle of a document has written nothing of use. With a budget the matcher leads it home: while
-//! there is time masks are as they always are, and when it runs short they lose the tokens after which the text could not be completed any more.
-//!
-//! ```text
-//!   {"name": "Ada", "tags": ["x", …      3 tokens left: no further item, but `"`, `]`, `}` or `"]}`
-//! ```
-//! The same holds for parts of a text that are limited by themselves ([`Expr::Limit`](maskwright_grammar::Expr::Limit)). How far it is to the end is
-//! known for every place ([`crate::library`]); what threads need and have is in [`super::gauge`], and which tokens are in time in [`super::judge`].
-//!
-//! Where keys must differ, a text may take a character more than expected: its key, as far as it is written, was there before. The
-//! distance allows for that, but then no token seems to lead closer to the end. If a mask were empty for that reason, the tokens of one byte that lead
-//! closest to the end are allowed.
-
-use core::fmt;
+//! A guaranteed finish: what [`crate::budget`] decides, applied to a matcher.
 
 use maskwright_vocab::TokenId;
 
 use super::fill::Fill;
-use super::gauge::{ENDLESS, Gauge};
-use super::judge::Judge;
-use super::mask::{MaskBuffers, Masker};
-use super::stack::Top;
-use super::step::{self, Thread};
 use super::{MatchError, Matcher, Way};
+use crate::budget::deadline::{ENDLESS, Gauge};
+use crate::budget::mask::Judge;
+use crate::budget::{Budget, BudgetError};
 use crate::library::set_bits;
-
-/// How many tokens a text may still take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// The number of tokens.
-    pub tokens: u32,
-    /// Whether the end-of-text token is one of them.
-    pub with_end: bool,
-}
-
-impl Budget {
-    /// So many tokens, the end-of-text token not counted.
-    pub fn new(tokens: u32) -> Self {
-        Self { tokens, with_end: false }
-    }
-
-    /// So many tokens, the end-of-text token included.
-    pub fn with_end(tokens: u32) -> Self {
-        Self { tokens, with_end: true }
-    }
-}
-
-/// Why a budget cannot be kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BudgetError {
-    /// It takes more tokens to complete the text.
-    TooSmall {
-        /// The tokens of the budget.
-        tokens: u32,
-        /// How many are enough.
-        need: u32,
-    },
-    /// No way to complete the text with this vocabulary is known.
-    NoWay,
-    /// Some object requires keys in any order, or some array needs different values of which there are finitely many: how far it is to
-    /// the end of those is not known.
-    Values,
-}
-
-impl fmt::Display for BudgetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooSmall { tokens, need } => {
-                write!(f, "a budget of {tokens} tokens is too small: {need} are needed to complete the text")
-            }
-            Self::NoWay => f.write_str("with this vocabulary no way to complete the text is known"),
-            Self::Values => f.write_str(
-                "the constraint requires keys in any order, or different values out of finitely many, and cannot be kept within a budget; \
-                 fix the order of keys, or do without the budget",
-            ),
-        }
-    }
-}
-
-impl core::error::Error for BudgetError {}
+use crate::parser::mask::{MaskBuffers, Masker};
+use crate::parser::stack::Top;
+use crate::parser::step::{self, Thread};
 
 impl Matcher {
     /// In how many tokens the text can be completed, the end-of-text token not counted; `None` if no way is known. There may be a
@@ -208,7 +138,7 @@ impl Matcher {
             let Some(node) = vocabulary.trie().child(0, byte) else { continue };
             let allowed = |token: &u32| before[*token as usize / 32] >> (token % 32) & 1 == 1;
             let tokens: Vec<u32> = vocabulary.trie().tokens(node).iter().copied().filter(allowed).collect();
-            if tokens.is_empty() || self.advance(&[byte], Count::Nothing).is_err() {
+            if tokens.is_empty() || self.advance(&[byte], Charge::Nothing).is_err() {
                 continue;
             }
             let latest = self.latest(self.finish());
@@ -282,8 +212,8 @@ impl Matcher {
             }
             match self.arena.top(stack) {
                 Top::Frame(frame, below) => match frame.resume() {
-                    super::stack::Resume::Limit { deadline } if deadline <= token => {}
-                    super::stack::Resume::Finish => return false,
+                    crate::parser::stack::Resume::Limit { deadline } if deadline <= token => {}
+                    crate::parser::stack::Resume::Finish => return false,
                     _ => work.push(below),
                 },
                 Top::Union([]) => return false,
@@ -303,13 +233,13 @@ impl Matcher {
         if words[token.index() / 32] >> (token.index() % 32) & 1 == 0 {
             return Err(MatchError::OutOfTokens);
         }
-        self.advance(bytes, Count::Late)
+        self.advance(bytes, Charge::Late)
     }
 }
 
 /// What a step means for those who count tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Count {
+pub(crate) enum Charge {
     /// It is a token.
     Token,
     /// It is a token, and its being late is no reason to refuse it.

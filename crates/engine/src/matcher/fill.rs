@@ -2,11 +2,12 @@
 
 use maskwright_vocab::TokenMask;
 
-use super::doubt::{self, Doubt, Row};
-use super::mask::{MaskBuffers, Masker, Sink};
-use super::meter::Over;
 use super::{MatchError, Matcher, Way, step};
+use crate::distinct::filter::{self, Doubt};
 use crate::library::{Library, Near, Part, Words, set_bits};
+use crate::parser::mask::{MaskBuffers, Masker, Sink};
+use crate::parser::meter::Over;
+use crate::parser::row::Row;
 
 impl Matcher {
     /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. Words beyond the vocabulary are
@@ -156,9 +157,9 @@ impl Matcher {
             text: &mut self.text,
             ways: &mut self.ways,
             threads: self.trail.since(start),
-            budget: if self.way == Way::Fast { doubt::SEARCHES } else { usize::MAX },
+            budget: if self.way == Way::Fast { filter::SEARCHES } else { usize::MAX },
             row,
-            tried: doubt::Tried::default(),
+            tried: filter::Tried::default(),
         }
     }
 

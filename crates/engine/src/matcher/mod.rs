@@ -8,45 +8,29 @@
 
 mod accept;
 mod budget;
-mod doubt;
-mod draft;
 mod fill;
-mod forced;
-mod gauge;
 mod info;
-mod judge;
-mod line;
-mod log;
-mod mask;
-mod meter;
-mod register;
-mod sets;
 mod shown;
-mod stack;
-mod step;
-mod walk;
 
-use core::fmt;
 use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, TokenMask};
 use rustc_hash::FxHashMap;
 
-pub use self::budget::{Budget, BudgetError};
-use self::doubt::Ways;
-pub use self::draft::{DRAFT_ROOT, DraftError, DraftTree};
+pub(crate) use self::budget::Charge;
 pub use self::fill::fill_masks;
-pub use self::forced::{Encode, ForcedText, ForcedTokens, Seam};
 pub use self::info::{StateInfo, ThreadInfo};
-use self::log::Log;
-pub use self::mask::Way;
-use self::register::{Registers, Remembering};
 use self::shown::Shown;
-use self::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
-use self::step::{Buffers, Thread};
 use crate::compile::CompileError;
+use crate::distinct::filter::Ways;
+use crate::distinct::registers::{self, Registers, Remembering};
+use crate::error::MatchError;
 use crate::library::BoundProgram;
+use crate::parser::log::Log;
+use crate::parser::mask::Way;
+use crate::parser::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
+use crate::parser::step::{self, Buffers, Thread};
 
 /// Matches one text against a constraint, token by token.
 #[derive(Debug)]
@@ -92,85 +76,12 @@ struct Moment {
     start: u32,
     /// What the stacks held when it was reached.
     mark: Mark,
-    registers: register::Mark,
+    registers: registers::Mark,
     /// Bytes and tokens so far.
     bytes: u64,
     tokens: u32,
     terminated: bool,
 }
-
-/// Why a token, or some bytes, could not be accepted. The matcher is unchanged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MatchError {
-    /// The token cannot come next.
-    NotAllowed {
-        /// How many of its bytes could have been accepted.
-        bytes: usize,
-    },
-    /// The text is not complete, so it cannot end here.
-    NotComplete,
-    /// The end was accepted before.
-    Terminated,
-    /// The token is unused, or stands for no text.
-    NoText,
-    /// There is no such token in the vocabulary.
-    UnknownToken,
-    /// Fewer steps were taken than were to be undone.
-    NothingToUndo {
-        /// How many steps could be undone.
-        steps: usize,
-    },
-    /// The text is so ambiguous that following all its readings passes a limit.
-    TooAmbiguous,
-    /// The mask, or taking the token, needs more steps than [`Limits::mask_steps`](crate::Limits::mask_steps).
-    TooManySteps {
-        /// The limit.
-        steps: u64,
-        /// The rule of the grammar in which the text stands.
-        rule: Box<str>,
-    },
-    /// The work was told to stop, by the [stop token](maskwright_automata::Stop) of the thread.
-    Stopped,
-    /// The grammar allows it, but then the text, or a limited part of it, could not be completed in time.
-    OutOfTokens,
-    /// Another engine behind the same interface gave up, for this reason. It cannot go on.
-    GaveUp(Box<str>),
-    /// The buffer for the mask is too small.
-    MaskTooShort {
-        /// How many words it needs.
-        words: usize,
-    },
-}
-
-impl fmt::Display for MatchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAllowed { bytes } => write!(f, "not allowed here: it fails after {bytes} of its bytes"),
-            Self::NotComplete => f.write_str("the text is not complete, so it cannot end here"),
-            Self::Terminated => f.write_str("the end was accepted before; roll back or reset first"),
-            Self::NoText => f.write_str("the token is unused, or stands for no text"),
-            Self::UnknownToken => f.write_str("there is no such token in the vocabulary"),
-            Self::NothingToUndo { steps } => write!(f, "only {steps} steps can be undone"),
-            Self::TooAmbiguous => {
-                f.write_str("the text has too many readings under this grammar; make it less ambiguous")
-            }
-            Self::TooManySteps { steps, rule } => write!(
-                f,
-                "more than {steps} steps are needed here, in rule `{rule}`: the constraint has too many readings; \
-                 make repetitions and alternatives in it less ambiguous, or raise the limit `mask_steps`"
-            ),
-            Self::Stopped => f.write_str("the work was told to stop"),
-            Self::OutOfTokens => {
-                f.write_str("not allowed here: too few tokens would be left to complete the text")
-            }
-            Self::GaveUp(reason) => write!(f, "the engine gave up: {reason}"),
-            Self::MaskTooShort { words } => write!(f, "the mask needs {words} words of 32 bits"),
-        }
-    }
-}
-
-impl core::error::Error for MatchError {}
 
 impl BoundProgram {
     /// Says so if limits on tokens leave nothing that could be written with this vocabulary.
@@ -259,7 +170,7 @@ impl Matcher {
         self.moments.clear();
         self.moments.reserve();
         self.text.clear();
-        self.registers.truncate(register::Mark::default());
+        self.registers.truncate(registers::Mark::default());
         self.ways.clear();
         let program = self.bound.program();
         let stack = self.arena.push(program, Frame::FINISH, BOTTOM);
@@ -317,7 +228,7 @@ impl Matcher {
     }
 
     /// The same, and those that would only repeat a value that must be new.
-    fn live_bytes(&mut self) -> ByteSet {
+    pub(crate) fn live_bytes(&mut self) -> ByteSet {
         self.current.clear();
         let start = self.now().start as usize;
         self.current.extend_from_slice(self.trail.since(start));

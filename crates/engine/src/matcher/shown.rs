@@ -17,9 +17,9 @@
 
 use std::sync::Arc;
 
-use super::doubt::{self, Row as _};
-use super::mask::Sink;
 use crate::library::{Library, Near, Part, Words};
+use crate::parser::mask::Sink;
+use crate::parser::row::{self, Row as _};
 
 /// A row and what it holds: a bitset, or nothing, but for some words.
 #[derive(Debug, Default)]
@@ -140,7 +140,7 @@ impl Shown {
     }
 }
 
-impl doubt::Row for Shown {
+impl row::Row for Shown {
     /// There are as many words as the vocabulary needs.
     fn words(&self) -> &[u32] {
         match &self.place {
@@ -348,7 +348,7 @@ mod tests {
             showing.finish();
             if random.below(4) == 0 {
                 let (token, is_allowed) = (random.below(SIZE), random.below(2) == 0);
-                doubt::Row::set(&mut &mut *row, token, is_allowed);
+                row::Row::set(&mut &mut *row, token, is_allowed);
                 shown.set(token, is_allowed);
             }
             if random.below(50) == 0 {

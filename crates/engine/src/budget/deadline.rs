@@ -13,10 +13,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::stack::{Arena, BOTTOM, Frame, Resume, Top};
-use super::step::{NETWORK, Thread};
 use crate::count::{Count, UNBOUNDED, Window, Windows};
 use crate::library::{BoundProgram, NEVER};
+use crate::parser::stack::{Arena, BOTTOM, Frame, Resume, Top};
+use crate::parser::step::{NETWORK, Thread};
 use crate::program::{NetState, Program};
 
 /// Later than every token.

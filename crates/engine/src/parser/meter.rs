@@ -6,7 +6,7 @@
 
 use maskwright_automata::must_stop_now;
 
-use super::MatchError;
+use crate::error::MatchError;
 use crate::looked;
 
 impl MatchError {

@@ -1,6 +1,6 @@
 //! What registers make of a mask.
 //!
-//! A mask is worked out as if every value were new to its scope ([`super::register`]). That is nearly always right, and where it is not,
+//! A mask is worked out as if every value were new to its scope ([`super::registers`]). That is nearly always right, and where it is not,
 //! a token completes a value that stood in the scope before. Those tokens are few, and there are only a few ways to
 //! come by them:
 //!
@@ -26,11 +26,12 @@ use maskwright_vocab::{TokenId, Trie, number_spelling};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::mask::is_in_string;
-use super::register::{self, Registers, Remembering};
-use super::stack::{Arena, Frame, Mark, Register, Resume, Top};
-use super::step::{self, Buffers, NETWORK, Thread};
+use super::registers::{self, Registers, Remembering};
 use crate::library::{BoundProgram, ones};
+use crate::parser::mask::is_in_string;
+use crate::parser::row::Row;
+use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, Top};
+use crate::parser::step::{self, Buffers, NETWORK, Thread};
 use crate::program::network::Callee;
 use crate::program::network::Values;
 use crate::program::{self, Kind, NetState};
@@ -39,7 +40,7 @@ use crate::value;
 /// How many bytes are tried in the search for a new value.
 const SEARCH: usize = 2_000;
 /// The same for all tokens of a mask together.
-pub(super) const SEARCHES: usize = 20_000;
+pub(crate) const SEARCHES: usize = 20_000;
 /// In how many ways a token is written with white space in front of it, at most, on average.
 const SPACED: u32 = 16;
 /// Strings that go on in more ways than this are taken not to run out.
@@ -51,50 +52,26 @@ const MANY_VALUES: usize = 256;
 /// How long a value is that the search looks for.
 const DEEP: usize = 64;
 
-/// A mask that can be corrected.
-pub(super) trait Row {
-    fn words(&self) -> &[u32];
-    /// All words, to be changed anywhere.
-    fn words_mut(&mut self) -> &mut [u32];
-    /// Says whether a token is allowed.
-    fn set(&mut self, token: u32, is_allowed: bool);
-}
-
-impl Row for &mut [u32] {
-    fn words(&self) -> &[u32] {
-        self
-    }
-
-    fn words_mut(&mut self) -> &mut [u32] {
-        self
-    }
-
-    fn set(&mut self, token: u32, is_allowed: bool) {
-        let (word, bit) = (&mut self[token as usize / 32], 1 << (token % 32));
-        *word = if is_allowed { *word | bit } else { *word & !bit };
-    }
-}
-
 /// What a mask may have to be corrected by: the state of a matcher, and room to try tokens in.
-pub(super) struct Doubt<'m> {
-    pub(super) bound: &'m BoundProgram,
-    pub(super) arena: &'m mut Arena,
-    pub(super) registers: &'m mut Registers,
-    pub(super) buffers: &'m mut Buffers,
+pub(crate) struct Doubt<'m> {
+    pub(crate) bound: &'m BoundProgram,
+    pub(crate) arena: &'m mut Arena,
+    pub(crate) registers: &'m mut Registers,
+    pub(crate) buffers: &'m mut Buffers,
     /// The text so far; longer only while a token is tried.
-    pub(super) text: &'m mut Vec<u8>,
-    pub(super) ways: &'m mut Ways,
-    pub(super) threads: &'m [Thread],
+    pub(crate) text: &'m mut Vec<u8>,
+    pub(crate) ways: &'m mut Ways,
+    pub(crate) threads: &'m [Thread],
     /// How many bytes may still be tried in searches.
-    pub(super) budget: usize,
-    pub(super) row: &'m mut dyn Row,
+    pub(crate) budget: usize,
+    pub(crate) row: &'m mut dyn Row,
     /// Tokens that were tried for this mask. PERF: where a scope holds a thousand numbers, the same few tokens lie on the way to many of them.
-    pub(super) tried: Tried,
+    pub(crate) tried: Tried,
 }
 
 /// Tokens that lead on, and tokens that some thread survives.
 #[derive(Debug, Default)]
-pub(super) struct Tried {
+pub(crate) struct Tried {
     leading: FxHashSet<u32>,
     living: FxHashSet<u32>,
 }
@@ -102,7 +79,7 @@ pub(super) struct Tried {
 /// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
 /// value. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
 /// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
-pub(super) type Ways = FxHashMap<Box<[u32]>, bool>;
+pub(crate) type Ways = FxHashMap<Box<[u32]>, bool>;
 
 /// No more of them are kept.
 const WAYS: usize = 256;
@@ -119,7 +96,7 @@ struct Place {
 
 impl Doubt<'_> {
     /// Corrects the mask. `several` are tokens of it that contain more than one value.
-    pub(super) fn settle(&mut self, several: &[u32]) {
+    pub(crate) fn settle(&mut self, several: &[u32]) {
         let program = self.bound.program();
         let mut open: SmallVec<[(u32, Register); 8]> = SmallVec::new();
         self.open_scopes(&mut open);
@@ -244,7 +221,7 @@ impl Doubt<'_> {
     }
 
     /// The same for every token, for comparison. If only endless strings have to differ, nothing can happen before a quote.
-    pub(super) fn try_all(&mut self) {
+    pub(crate) fn try_all(&mut self) {
         let may_run_out = self.bound.program().may_run_out();
         let is_numbered = self.bound.vocabulary().is_numbered();
         for (token, bytes) in self.bound.vocabulary().spelled() {
@@ -576,13 +553,13 @@ impl Doubt<'_> {
     }
 
     /// Whether everything that has to be new after these bytes can be.
-    pub(super) fn leads_on(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) fn leads_on(&mut self, bytes: &[u8]) -> bool {
         let before = (self.arena.mark(), self.registers.mark());
         self.attempt(|this, threads| this.steps(bytes, threads) && this.finds_new(threads, before))
     }
 
     /// The same for a step that was taken, to these threads. `stacks` and `registers` are those of before.
-    pub(super) fn leads_out(&mut self, threads: &[Thread], stacks: Mark, registers: register::Mark) -> bool {
+    pub(crate) fn leads_out(&mut self, threads: &[Thread], stacks: Mark, registers: registers::Mark) -> bool {
         self.attempt(|this, _| this.finds_new(threads, (stacks, registers)))
     }
 
@@ -617,7 +594,7 @@ impl Doubt<'_> {
     }
 
     /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
-    fn finds_new(&mut self, threads: &[Thread], before: (Mark, register::Mark)) -> bool {
+    fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
         let Some(key) = self.key(threads, before) else { return self.search(threads).unwrap_or(true) };
         if let Some(&known) = self.ways.get(&*key) {
             return known;
@@ -634,7 +611,7 @@ impl Doubt<'_> {
     fn key(
         &self,
         threads: &[Thread],
-        (stacks, registers): (Mark, register::Mark),
+        (stacks, registers): (Mark, registers::Mark),
     ) -> Option<SmallVec<[u32; 32]>> {
         if self.bound.program().has_nested_values() || !self.registers.is_at(registers) {
             return None;

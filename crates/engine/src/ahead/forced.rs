@@ -27,8 +27,8 @@
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{MARK, TokenId, Vocabulary, number_spelling};
 
-use super::Matcher;
-use super::budget::Count;
+use crate::matcher::Charge;
+use crate::matcher::Matcher;
 
 /// How a text is cut into tokens by the tokenizer itself; `None` if it cannot say.
 pub type Encode<'e> = dyn Fn(&str) -> Option<Vec<TokenId>> + 'e;
@@ -109,7 +109,7 @@ impl Matcher {
         if run.bytes.is_empty() {
             return ForcedTokens { taken_back: 0, tokens: run.special.into_iter().collect() };
         }
-        let vocabulary = self.bound.vocabulary().clone();
+        let vocabulary = self.bound().vocabulary().clone();
         let before = &before[before.len().saturating_sub(LOOK_BACK)..];
         let spoken = before.iter().rposition(|token| vocabulary.bytes(*token).is_empty());
         let before = &before[spoken.map_or(0, |at| at + 1)..];
@@ -158,7 +158,7 @@ impl Matcher {
                 (run.next, run.ends) = (ByteSet::EMPTY, true);
                 let spelling = self.follow(number_spelling(TokenId(0)).len(), |_| true);
                 steps += spelling.len();
-                let trie = self.bound.vocabulary().trie();
+                let trie = self.bound().vocabulary().trie();
                 run.special =
                     trie.find(&spelling).and_then(|node| trie.tokens(node).first()).copied().map(TokenId);
             }
@@ -172,7 +172,7 @@ impl Matcher {
         let mut bytes = Vec::new();
         while bytes.len() < limit {
             let Some(byte) = self.only_byte().filter(|byte| is_wanted(*byte)) else { break };
-            if self.advance(&[byte], Count::Nothing).is_err() {
+            if self.advance(&[byte], Charge::Nothing).is_err() {
                 break;
             }
             bytes.push(byte);
@@ -200,8 +200,8 @@ impl Matcher {
     }
 
     /// Whether a byte may come next.
-    pub(super) fn takes(&mut self, byte: u8) -> bool {
-        let taken = self.advance(&[byte], Count::Nothing).is_ok();
+    pub(crate) fn takes(&mut self, byte: u8) -> bool {
+        let taken = self.advance(&[byte], Charge::Nothing).is_ok();
         if taken {
             self.undo(1);
         }

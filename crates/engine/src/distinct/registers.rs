@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::log::Log;
-use super::stack::{Arena, Frame, Register, Resume, Stacks, When};
 use crate::library::{BoundProgram, Whole};
+use crate::parser::log::Log;
+use crate::parser::stack::{Arena, Frame, Register, Resume, Stacks, When};
 use crate::program::Program;
 use crate::program::network::Scope;
 use crate::value;

@@ -12,14 +12,14 @@ use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::gauge::{Below, Bound, ENDLESS, Gauge};
-use super::line::{Line, LineStacks, Spot, Walk};
-use super::mask::{Masker, frame_key, remember_looks, state_key};
-use super::stack::{Frame, Top};
-use super::step::{NETWORK, Thread, count_step, settled};
+use super::deadline::{Below, Bound, ENDLESS, Gauge};
 use crate::count::{Bounds, Window};
 use crate::leaf::{Automaton, Leaf};
 use crate::library::{Answer, Tokens, set_bits};
+use crate::parser::line::{Line, LineStacks, Spot, Walk};
+use crate::parser::mask::{Masker, frame_key, remember_looks, state_key};
+use crate::parser::stack::{Frame, Top};
+use crate::parser::step::{NETWORK, Thread, count_step, settled};
 use crate::program::{NetState, Place};
 
 /// Judges tokens.
@@ -326,7 +326,7 @@ impl Masker<'_> {
     fn with_walk(
         &mut self,
         judge: &mut Judge<'_>,
-        walk_with: impl FnOnce(&mut super::walk::Walker, &mut Walk<'_, '_>),
+        walk_with: impl FnOnce(&mut crate::parser::walk::Walker, &mut Walk<'_, '_>),
     ) {
         let mut found = core::mem::take(&mut self.scratch.found);
         found.clear();
