@@ -18,6 +18,10 @@ pub(crate) mod mask;
 
 use core::fmt;
 
+use rustc_hash::FxHashMap;
+
+use self::deadline::ENDLESS;
+
 /// How many tokens a text may still take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -73,3 +77,19 @@ impl fmt::Display for BudgetError {
 }
 
 impl core::error::Error for BudgetError {}
+
+/// What a matcher needs to finish in time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deadlines {
+    /// The number of the first token beyond the budget, if there is one. Without it, only limited parts of the text have a deadline.
+    pub(crate) finish: Option<u32>,
+    /// How many tokens states need.
+    pub(crate) distances: FxHashMap<u32, u32>,
+}
+
+impl Deadlines {
+    /// The number of the first token beyond the budget.
+    pub(crate) fn finish(&self) -> i64 {
+        self.finish.map_or(ENDLESS, i64::from)
+    }
+}

@@ -60,7 +60,7 @@ pub(crate) struct Doubt<'m> {
     pub(crate) buffers: &'m mut Buffers,
     /// The text so far; longer only while a token is tried.
     pub(crate) text: &'m mut Vec<u8>,
-    pub(crate) ways: &'m mut Ways,
+    pub(crate) searches: &'m mut SearchCache,
     pub(crate) threads: &'m [Thread],
     /// How many bytes may still be tried in searches.
     pub(crate) budget: usize,
@@ -79,10 +79,10 @@ pub(crate) struct Tried {
 /// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
 /// value. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
 /// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
-pub(crate) type Ways = FxHashMap<Box<[u32]>, bool>;
+pub(crate) type SearchCache = FxHashMap<Box<[u32]>, bool>;
 
 /// No more of them are kept.
-const WAYS: usize = 256;
+const MAX_SEARCHES: usize = 256;
 /// What is written of a value, and perhaps what stands before it, is no longer than this.
 const WRITTEN: usize = 64;
 
@@ -596,14 +596,14 @@ impl Doubt<'_> {
     /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
     fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
         let Some(key) = self.key(threads, before) else { return self.search(threads).unwrap_or(true) };
-        if let Some(&known) = self.ways.get(&*key) {
+        if let Some(&known) = self.searches.get(&*key) {
             return known;
         }
         let Some(found) = self.search(threads) else { return true };
-        if self.ways.len() >= WAYS {
-            self.ways.clear();
+        if self.searches.len() >= MAX_SEARCHES {
+            self.searches.clear();
         }
-        self.ways.insert(key.into_vec().into(), found);
+        self.searches.insert(key.into_vec().into(), found);
         found
     }
 

@@ -10,7 +10,6 @@ use smallvec::SmallVec;
 
 use super::budget::Charge;
 use super::{MatchError, Matcher, Moment};
-use crate::distinct::registers::Remembering;
 use crate::parser::stack::{Arena, Resume};
 use crate::parser::step::{self, Thread};
 use crate::seen::Seen;
@@ -62,8 +61,8 @@ impl Matcher {
             && !self.is_bounded()
             && !self.bound.program().may_run_out()
         {
-            if self.bound.program().has_scopes() {
-                self.text.extend_from_slice(spelling);
+            if let Some(distinct) = &mut self.distinct {
+                distinct.text.extend_from_slice(spelling);
             }
             let (now, length) = (self.now(), spelling.len());
             self.arrive(&now, &[thread], length, Charge::Token);
@@ -107,12 +106,14 @@ impl Matcher {
             core::mem::swap(&mut by_number, &mut next);
             !by_number.is_empty()
         });
-        self.text.truncate(now.bytes as usize);
+        if let Some(distinct) = &mut self.distinct {
+            distinct.text.truncate(now.bytes as usize);
+        }
         if !is_alive {
             self.restore(&now);
             return Ok(());
         }
-        if self.bound.program().has_scopes() {
+        if self.distinct.is_some() {
             // What is remembered belongs to one text, and these are two.
             self.undo(1);
             return Err(MatchError::TooAmbiguous);
@@ -123,7 +124,7 @@ impl Matcher {
         }
         self.arena.token = now.tokens;
         self.trail.extend_from_slice(&by_number);
-        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        let (mark, registers) = self.marks();
         if let Some(moment) = self.moments.last_mut() {
             (moment.mark, moment.registers) = (mark, registers);
         }
@@ -193,9 +194,8 @@ impl Matcher {
     /// Steps threads by the bytes from `at` on.
     fn read(&mut self, mut at: usize, bytes: &[u8], current: &mut Vec<Thread>) -> Result<(), MatchError> {
         let mut next = core::mem::take(&mut self.next);
-        let has_scopes = self.bound.program().has_scopes();
-        if has_scopes {
-            self.text.extend_from_slice(&bytes[..at]);
+        if let Some(distinct) = &mut self.distinct {
+            distinct.text.extend_from_slice(&bytes[..at]);
         }
         let mut result = Ok(());
         while let Some(&byte) = bytes.get(at) {
@@ -216,8 +216,8 @@ impl Matcher {
                 && let [thread] = &mut **current
             {
                 let inside = step::glide(self.bound.program(), thread, &bytes[at..]);
-                if has_scopes {
-                    self.text.extend_from_slice(&bytes[at..at + inside]);
+                if let Some(distinct) = &mut self.distinct {
+                    distinct.text.extend_from_slice(&bytes[at..at + inside]);
                 }
                 at += inside;
             }
@@ -260,10 +260,12 @@ impl Matcher {
     fn arrive(&mut self, now: &Moment, threads: &[Thread], length: usize, charge: Charge) {
         let start = self.trail.len() as u32;
         self.trail.extend_from_slice(threads);
-        if !self.registers.is_at(now.registers) {
+        if let Some(distinct) = &self.distinct
+            && !distinct.registers.is_at(now.registers)
+        {
             self.forget_unfinished(threads, now);
         }
-        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        let (mark, registers) = self.marks();
         let tokens = now.tokens.saturating_add(u32::from(charge != Charge::Nothing));
         self.arena.token = tokens;
         let bytes = now.bytes + length as u64;
@@ -279,15 +281,19 @@ impl Matcher {
         self.trail.freeze(self.now().start as usize);
         self.moments.freeze(self.moments.len());
         self.arena.freeze();
-        self.registers.freeze();
+        if let Some(distinct) = &mut self.distinct {
+            distinct.registers.freeze();
+        }
     }
 
     /// A number may end after each digit, and what it would have been is no value if it goes on.
     #[inline(never)]
     fn forget_unfinished(&mut self, threads: &[Thread], since: &Moment) {
-        if !self.remembers_more(threads, since) {
-            self.registers.truncate(since.registers);
-            self.ways.clear();
+        if !self.remembers_more(threads, since)
+            && let Some(distinct) = &mut self.distinct
+        {
+            distinct.registers.truncate(since.registers);
+            distinct.searches.clear();
         }
     }
 
@@ -325,20 +331,19 @@ impl Matcher {
         threads: &[Thread],
         now: &Moment,
     ) -> Result<(), MatchError> {
+        let mut none = &mut [][..];
+        let Some(mut filter) = self.distinct_filter(&mut none) else { return result };
         let fitting = match result {
-            Ok(()) if self.doubt(&mut &mut [][..]).leads_out(threads, now.mark, now.registers) => {
-                return result;
-            }
+            Ok(()) if filter.leads_out(threads, now.mark, now.registers) => return result,
             Ok(()) => bytes.len().saturating_sub(1),
             Err(MatchError::NotAllowed { bytes }) => bytes,
             Err(_) => return result,
         };
         self.restore(now);
-        let mut none = &mut [][..];
-        let mut doubt = self.doubt(&mut none);
+        let Some(mut filter) = self.distinct_filter(&mut none) else { return result };
         // If a text leads on, so does its beginning.
         let lengths: Vec<usize> = (1..=fitting).collect();
-        let fitting = lengths.partition_point(|&length| doubt.leads_on(&bytes[..length]));
+        let fitting = lengths.partition_point(|&length| filter.leads_on(&bytes[..length]));
         Err(MatchError::NotAllowed { bytes: fitting })
     }
 
@@ -348,12 +353,11 @@ impl Matcher {
         next.clear();
         self.arena.next_byte();
         let program = self.bound.program();
-        if program.has_scopes() {
-            let before = self.text.len();
-            self.text.push(byte);
-            self.registers.next_byte();
-            let (arena, registers) = (&mut self.arena, &mut self.registers);
-            let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
+        if let Some(distinct) = &mut self.distinct {
+            let before = distinct.text.len();
+            distinct.text.push(byte);
+            distinct.registers.next_byte();
+            let mut stacks = distinct.stacks(&self.bound, &mut self.arena, before);
             step::step_all(program, &mut stacks, &mut self.buffers, current, byte, next);
         } else {
             step::step_all(program, &mut self.arena, &mut self.buffers, current, byte, next);
@@ -390,8 +394,8 @@ impl Matcher {
     pub(super) fn restore(&mut self, moment: &Moment) {
         self.arena.truncate(moment.mark);
         self.arena.token = moment.tokens;
-        self.registers.truncate(moment.registers);
-        self.ways.clear();
-        self.text.truncate(moment.bytes as usize);
+        if let Some(distinct) = &mut self.distinct {
+            distinct.restore(moment.registers, moment.bytes as usize);
+        }
     }
 }

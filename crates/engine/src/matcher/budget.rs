@@ -1,12 +1,13 @@
 //! A guaranteed finish: what [`crate::budget`] decides, applied to a matcher.
 
 use maskwright_vocab::TokenId;
+use rustc_hash::FxHashMap;
 
 use super::fill::Fill;
 use super::{MatchError, Matcher, Way};
 use crate::budget::deadline::{ENDLESS, Gauge};
 use crate::budget::mask::Judge;
-use crate::budget::{Budget, BudgetError};
+use crate::budget::{Budget, BudgetError, Deadlines};
 use crate::library::set_bits;
 use crate::parser::mask::{MaskBuffers, Masker};
 use crate::parser::stack::Top;
@@ -19,14 +20,11 @@ impl Matcher {
         if self.is_terminated() || self.is_accepting() {
             return Some(0);
         }
-        let start = self.now().start as usize;
-        let mut gauge = Gauge {
-            bound: &self.bound,
-            arena: &self.arena,
-            finish: ENDLESS,
-            limits: false,
-            states: &mut self.distances,
-        };
+        let mut distances = FxHashMap::default();
+        let distances = self.budget.as_mut().map_or(&mut distances, |budget| &mut budget.distances);
+        let (bound, arena) = (&*self.bound, &self.arena);
+        let mut gauge = Gauge { bound, arena, finish: ENDLESS, limits: false, states: distances };
+        let start = self.moments.last().expect("the beginning is a moment").start as usize;
         let latest = self.trail.since(start).iter().map(|thread| gauge.latest(thread)).max();
         u32::try_from(ENDLESS - latest.unwrap_or(-ENDLESS)).ok()
     }
@@ -35,7 +33,11 @@ impl Matcher {
     /// so many tokens, nothing changes.
     pub fn set_budget(&mut self, budget: Option<Budget>) -> Result<(), BudgetError> {
         let Some(budget) = budget else {
-            self.finish = None;
+            if self.bound.program().has_limits() {
+                self.budget.get_or_insert_default().finish = None;
+            } else {
+                self.budget = None;
+            }
             return Ok(());
         };
         if !self.bound.program().has_plain_scopes() {
@@ -46,43 +48,38 @@ impl Matcher {
         if budget.tokens < need.saturating_add(end) {
             return Err(BudgetError::TooSmall { tokens: budget.tokens, need: need.saturating_add(end) });
         }
-        self.finish = Some(self.now().tokens.saturating_add(budget.tokens - end));
+        let finish = self.now().tokens.saturating_add(budget.tokens - end);
+        self.budget.get_or_insert_default().finish = Some(finish);
         Ok(())
     }
 
     /// How many tokens are left of the budget, the end-of-text token not counted.
     pub fn budget_left(&self) -> Option<u32> {
-        self.finish.map(|finish| finish.saturating_sub(self.now().tokens))
+        let finish = self.budget.as_ref()?.finish;
+        finish.map(|finish| finish.saturating_sub(self.now().tokens))
     }
 
     /// Whether tokens are counted at all.
     pub(super) fn is_bounded(&self) -> bool {
-        self.finish.is_some() || self.bound.program().has_limits()
-    }
-
-    /// The number of the first token beyond the budget.
-    fn finish(&self) -> i64 {
-        self.finish.map_or(ENDLESS, i64::from)
+        self.budget.is_some()
     }
 
     /// The latest token before which the text must go on, as it stands.
-    fn latest(&mut self, finish: i64) -> i64 {
+    fn latest(&mut self) -> Option<i64> {
         let start = self.now().start as usize;
-        let mut gauge = Gauge {
-            bound: &self.bound,
-            arena: &self.arena,
-            finish,
-            limits: true,
-            states: &mut self.distances,
-        };
-        self.trail.since(start).iter().map(|thread| gauge.latest(thread)).max().unwrap_or(-ENDLESS)
+        let Deadlines { finish, distances } = &mut **self.budget.as_mut()?;
+        let finish = finish.map_or(ENDLESS, i64::from);
+        let (bound, arena) = (&*self.bound, &self.arena);
+        let mut gauge = Gauge { bound, arena, finish, limits: true, states: distances };
+        self.trail.since(start).iter().map(|thread| gauge.latest(thread)).max()
     }
 
     /// The tokens after which there is time for the rest, if that is not all of them. `threads` are those of the mask.
     pub(super) fn in_time(&mut self, threads: &[Thread]) -> Option<Vec<u32>> {
         let size = self.bound.vocabulary().size().div_ceil(32);
-        let finish = self.finish();
-        let mut states = core::mem::take(&mut self.distances);
+        let budget = self.budget.as_mut()?;
+        let finish = budget.finish();
+        let states = &mut budget.distances;
         let mut scratch = MaskBuffers::of_thread();
         let mut masker = Masker {
             bound: &self.bound,
@@ -93,7 +90,7 @@ impl Matcher {
         let (bound, arena) = (&*self.bound, &self.arena);
         let threads = || threads.iter().filter(|thread| !thread.is_done());
         let is_late = |thread: &&Thread| {
-            let mut gauge = Gauge { bound, arena, finish, limits: true, states: &mut states };
+            let mut gauge = Gauge { bound, arena, finish, limits: true, states: &mut *states };
             let latest = gauge.latest(thread);
             let growth = match self.way {
                 Way::Fast => masker.growth(**thread, &mut Judge::new(gauge, None)),
@@ -107,7 +104,7 @@ impl Matcher {
             let words = allowed.insert(vec![0u32; size]);
             for &thread in threads() {
                 if late.contains(&thread) {
-                    let gauge = Gauge { bound, arena, finish, limits: true, states: &mut states };
+                    let gauge = Gauge { bound, arena, finish, limits: true, states: &mut *states };
                     masker.judge(thread, &mut Judge::new(gauge, Some(words)));
                 } else {
                     // There is time for all that this thread allows.
@@ -116,13 +113,12 @@ impl Matcher {
             }
         }
         scratch.give_back();
-        self.distances = states;
         allowed
     }
 
     /// Takes all other tokens out of a mask. It does not become empty where values must differ.
     pub(super) fn keep_in_time(&mut self, in_time: &[u32], accepting: bool, words: &mut [u32]) {
-        let before = if self.bound.program().has_scopes() { words.to_vec() } else { Vec::new() };
+        let before = if self.distinct.is_some() { words.to_vec() } else { Vec::new() };
         words.iter_mut().zip(in_time).for_each(|(word, allowed)| *word &= allowed);
         if !accepting && !before.is_empty() && words.iter().all(|word| *word == 0) {
             self.keep_closest(&before, words);
@@ -141,7 +137,7 @@ impl Matcher {
             if tokens.is_empty() || self.advance(&[byte], Charge::Nothing).is_err() {
                 continue;
             }
-            let latest = self.latest(self.finish());
+            let latest = self.latest().unwrap_or(-ENDLESS);
             self.undo(1);
             if latest > best {
                 best = latest;
@@ -161,14 +157,10 @@ impl Matcher {
         if self.bound.program().has_limits() {
             self.leave_limits(threads, next);
         }
-        let finish = self.finish();
-        let mut gauge = Gauge {
-            bound: &self.bound,
-            arena: &self.arena,
-            finish,
-            limits: true,
-            states: &mut self.distances,
-        };
+        let Some(budget) = &mut self.budget else { return true };
+        let finish = budget.finish();
+        let (bound, arena) = (&*self.bound, &self.arena);
+        let mut gauge = Gauge { bound, arena, finish, limits: true, states: &mut budget.distances };
         threads.iter().any(|thread| gauge.latest(thread) >= i64::from(next))
     }
 
@@ -180,24 +172,14 @@ impl Matcher {
             let mut behind = over;
             let program = self.bound.program();
             // Behind the limit the text goes on with the next token; whatever is still inside is forgotten.
-            if program.has_scopes() {
-                let before = self.text.len();
-                let (arena, registers) = (&mut self.arena, &mut self.registers);
-                let mut stacks = super::Remembering::new(&self.bound, arena, registers, &self.text, before);
-                step::returns(program, &mut stacks, &mut self.buffers, &mut behind);
-            } else {
-                step::returns(program, &mut self.arena, &mut self.buffers, &mut behind);
-            }
+            with_stacks!(self, |stacks| step::returns(program, stacks, &mut self.buffers, &mut behind));
             behind.retain(|thread| thread.is_done() || !self.has_deadline(thread.stack, next));
             kept.extend(behind.into_iter().filter(|thread| !threads.contains(thread)));
         }
-        let mut gauge = Gauge {
-            bound: &self.bound,
-            arena: &self.arena,
-            finish: ENDLESS,
-            limits: true,
-            states: &mut self.distances,
-        };
+        let Some(budget) = &mut self.budget else { return };
+        let (bound, arena) = (&*self.bound, &self.arena);
+        let states = &mut budget.distances;
+        let mut gauge = Gauge { bound, arena, finish: ENDLESS, limits: true, states };
         kept.retain(|thread| gauge.latest(thread) >= i64::from(next));
         *threads = kept;
     }
@@ -225,7 +207,7 @@ impl Matcher {
 
     /// Takes a token that is too late by what is known, if the mask allows it nevertheless.
     pub(super) fn accept_late(&mut self, token: TokenId, bytes: &[u8]) -> Result<(), MatchError> {
-        if !self.bound.program().has_scopes() {
+        if self.distinct.is_none() {
             return Err(MatchError::OutOfTokens);
         }
         let mut words = vec![0; self.bound.vocabulary().size().div_ceil(32)];

@@ -45,7 +45,9 @@ impl Matcher {
     #[cold]
     fn over(&mut self, over: Over) -> MatchError {
         // What a search has found may be incomplete as well.
-        self.ways.clear();
+        if let Some(distinct) = &mut self.distinct {
+            distinct.searches.clear();
+        }
         match over {
             Over::Stopped => MatchError::Stopped,
             Over::Steps => MatchError::TooManySteps {
@@ -80,7 +82,7 @@ impl Matcher {
 
     /// Hands the parts of the mask to a sink. Returns whether the text may end, and what can be finished in time, if there is a budget.
     fn parts(&mut self, sink: &mut dyn Sink) -> (bool, Option<Vec<u32>>) {
-        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        let marks = self.marks();
         let steps = self.step_limit();
         self.buffers.meter.start(steps);
         let accepting = self.gather_threads();
@@ -106,15 +108,14 @@ impl Matcher {
         scratch.give_back();
         let in_time = if self.is_bounded() { self.in_time(&current) } else { None };
         self.current = current;
-        self.arena.truncate(mark);
-        self.registers.truncate(registers);
+        self.truncate(marks);
         (accepting, in_time)
     }
 
     /// What its parts do not know of a mask: which values must be new, what can be finished in time, and how the text ends.
     fn correct(&mut self, several: &[u32], accepting: bool, in_time: Option<Vec<u32>>, row: &mut dyn Row) {
-        if self.is_in_doubt(several) {
-            self.settle(several, row);
+        if self.must_differ(several) {
+            self.keep_distinct(several, row);
         }
         if let Some(in_time) = in_time {
             self.keep_in_time(&in_time, accepting, row.words_mut());
@@ -128,39 +129,42 @@ impl Matcher {
         }
     }
 
-    /// Whether tokens of a mask have to be tried.
-    fn is_in_doubt(&self, several: &[u32]) -> bool {
-        let program = self.bound.program();
-        let is_settled = several.is_empty() && self.registers.is_empty() && program.has_plain_scopes();
-        !is_settled || self.way == Way::Plain && program.has_scopes()
+    /// Whether the mask may hold tokens that repeat a value.
+    fn must_differ(&self, several: &[u32]) -> bool {
+        let Some(distinct) = &self.distinct else { return false };
+        let is_new =
+            several.is_empty() && distinct.registers.is_empty() && self.bound.program().has_plain_scopes();
+        !is_new || self.way == Way::Plain
     }
 
-    /// Corrects a mask by what the scopes remember.
-    fn settle(&mut self, several: &[u32], row: &mut dyn Row) {
+    /// Takes the tokens that repeat a value out of a mask.
+    fn keep_distinct(&mut self, several: &[u32], row: &mut dyn Row) {
         let is_fast = self.way == Way::Fast && !self.bound.vocabulary().is_numbered();
-        let mut doubt = self.doubt(row);
-        if is_fast {
-            doubt.settle(several);
-        } else {
-            doubt.try_all();
+        if let Some(mut filter) = self.distinct_filter(row) {
+            if is_fast {
+                filter.settle(several);
+            } else {
+                filter.try_all();
+            }
         }
     }
 
-    /// Room to try tokens in, with the registers that they would meet.
-    pub(super) fn doubt<'m>(&'m mut self, row: &'m mut dyn Row) -> Doubt<'m> {
+    /// The filter for values that must differ, if there is one.
+    pub(super) fn distinct_filter<'m>(&'m mut self, row: &'m mut dyn Row) -> Option<Doubt<'m>> {
         let start = self.now().start as usize;
-        Doubt {
+        let distinct = self.distinct.as_mut()?;
+        Some(Doubt {
             bound: &self.bound,
             arena: &mut self.arena,
-            registers: &mut self.registers,
+            registers: &mut distinct.registers,
             buffers: &mut self.buffers,
-            text: &mut self.text,
-            ways: &mut self.ways,
+            text: &mut distinct.text,
+            searches: &mut distinct.searches,
             threads: self.trail.since(start),
             budget: if self.way == Way::Fast { filter::SEARCHES } else { usize::MAX },
             row,
             tried: filter::Tried::default(),
-        }
+        })
     }
 
     /// The mask, kept by the matcher until it changes.

@@ -6,6 +6,23 @@
 //! Three words are kept apart: *accepting* – the text so far is complete, though it may go on; *stopped* – nothing but the end can
 //! follow; *terminated* – the end was accepted.
 
+/// Runs an expression with the stacks of a matcher: with those that remember values, if values must differ.
+macro_rules! with_stacks {
+    ($matcher:ident, |$stacks:ident| $body:expr) => {
+        match &mut $matcher.distinct {
+            Some(distinct) => {
+                let before = distinct.text.len();
+                let $stacks = &mut distinct.stacks(&$matcher.bound, &mut $matcher.arena, before);
+                $body
+            }
+            None => {
+                let $stacks = &mut $matcher.arena;
+                $body
+            }
+        }
+    };
+}
+
 mod accept;
 mod budget;
 mod fill;
@@ -16,15 +33,14 @@ use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, TokenMask};
-use rustc_hash::FxHashMap;
 
 pub(crate) use self::budget::Charge;
 pub use self::fill::fill_masks;
 pub use self::info::{StateInfo, ThreadInfo};
 use self::shown::Shown;
+use crate::budget::Deadlines;
 use crate::compile::CompileError;
-use crate::distinct::filter::Ways;
-use crate::distinct::registers::{self, Registers, Remembering};
+use crate::distinct::{Distinct, registers};
 use crate::error::MatchError;
 use crate::library::BoundProgram;
 use crate::parser::log::Log;
@@ -51,18 +67,13 @@ pub struct Matcher {
     next: Vec<Thread>,
     /// The bytes of a token.
     token: Vec<u8>,
-    /// The whole text, if values have to be remembered, and what is remembered.
-    text: Vec<u8>,
-    registers: Registers,
-    /// Where searches for new values have led.
-    ways: Ways,
+    /// What was written, where values must differ.
+    distinct: Option<Box<Distinct>>,
+    /// When the text must end, if there is a budget or some part of it is limited.
+    budget: Option<Box<Deadlines>>,
     /// The mask by reference, if it was asked for.
     shown: Option<Box<Shown>>,
     mask: Option<TokenMask>,
-    /// The number of the first token beyond the budget.
-    finish: Option<u32>,
-    /// How many tokens states need.
-    distances: FxHashMap<u32, u32>,
 }
 
 /// Forks share their history in pieces of so many tokens, and there is room for one piece from the beginning.
@@ -113,13 +124,10 @@ impl Matcher {
             current: Vec::new(),
             next: Vec::new(),
             token: Vec::new(),
-            text: Vec::new(),
-            registers: Registers::default(),
-            ways: Ways::default(),
+            distinct: None,
+            budget: None,
             shown: None,
             mask: None,
-            finish: None,
-            distances: FxHashMap::default(),
         };
         matcher.reset();
         matcher
@@ -164,19 +172,17 @@ impl Matcher {
     pub fn reset(&mut self) {
         self.arena.clear();
         self.arena.token = 0;
-        self.finish = None;
         self.trail.clear();
         self.trail.reserve();
         self.moments.clear();
         self.moments.reserve();
-        self.text.clear();
-        self.registers.truncate(registers::Mark::default());
-        self.ways.clear();
         let program = self.bound.program();
+        self.distinct = program.has_scopes().then(Box::default);
+        self.budget = program.has_limits().then(Box::default);
         let stack = self.arena.push(program, Frame::FINISH, BOTTOM);
         self.trail.push(Thread::network(program.start(0), stack));
         let mark = self.arena.mark();
-        let registers = self.registers.mark();
+        let registers = registers::Mark::default();
         self.moments.push(Moment { start: 0, mark, registers, bytes: 0, tokens: 0, terminated: false });
     }
 
@@ -197,10 +203,9 @@ impl Matcher {
 
     /// Whether the text so far is complete.
     pub fn is_accepting(&mut self) -> bool {
-        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        let marks = self.marks();
         let accepting = self.gather_threads();
-        self.arena.truncate(mark);
-        self.registers.truncate(registers);
+        self.truncate(marks);
         accepting
     }
 
@@ -232,19 +237,28 @@ impl Matcher {
         self.current.clear();
         let start = self.now().start as usize;
         self.current.extend_from_slice(self.trail.since(start));
-        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        let marks = self.marks();
         let program = self.bound.program();
-        let live = if program.has_scopes() {
-            let before = self.text.len();
-            let (arena, registers) = (&mut self.arena, &mut self.registers);
-            let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
-            step::live(program, &mut stacks, &mut self.buffers, &self.current)
-        } else {
-            step::live(program, &mut self.arena, &mut self.buffers, &self.current)
-        };
-        self.arena.truncate(mark);
-        self.registers.truncate(registers);
+        let live = with_stacks!(self, |stacks| step::live(program, stacks, &mut self.buffers, &self.current));
+        self.truncate(marks);
         live
+    }
+
+    /// What the stacks and the registers hold now.
+    #[inline]
+    fn marks(&self) -> (Mark, registers::Mark) {
+        let registers =
+            self.distinct.as_ref().map_or_else(Default::default, |distinct| distinct.registers.mark());
+        (self.arena.mark(), registers)
+    }
+
+    /// Forgets what was added to the stacks and the registers.
+    #[inline]
+    fn truncate(&mut self, (stacks, registers): (Mark, registers::Mark)) {
+        self.arena.truncate(stacks);
+        if let Some(distinct) = &mut self.distinct {
+            distinct.registers.truncate(registers);
+        }
     }
 
     /// Puts all threads that the next byte can concern into `current`: those of this moment, and those behind what may
@@ -254,14 +268,8 @@ impl Matcher {
         self.current.clear();
         self.current.extend_from_slice(self.trail.since(start));
         let program = self.bound.program();
-        let done = if program.has_scopes() {
-            let before = self.text.len();
-            let (arena, registers) = (&mut self.arena, &mut self.registers);
-            let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
-            step::returns(program, &mut stacks, &mut self.buffers, &mut self.current)
-        } else {
-            step::returns(program, &mut self.arena, &mut self.buffers, &mut self.current)
-        };
+        let done =
+            with_stacks!(self, |stacks| step::returns(program, stacks, &mut self.buffers, &mut self.current));
         done || (self.now().bytes == 0 && program.is_nullable())
     }
 
@@ -282,13 +290,10 @@ impl Matcher {
             current: Vec::new(),
             next: Vec::new(),
             token: Vec::new(),
-            text: self.text.clone(),
-            registers: self.registers.clone(),
-            ways: Ways::default(),
+            distinct: self.distinct.as_ref().map(|distinct| Box::new(distinct.fork())),
+            budget: self.budget.clone(),
             shown: self.shown.clone(),
             mask: None,
-            finish: self.finish,
-            distances: FxHashMap::default(),
         }
     }
 }
