@@ -27,6 +27,7 @@ mod parser;
 mod program;
 mod seen;
 mod store;
+mod tuning;
 mod value;
 
 pub use ahead::{DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, Seam};
@@ -42,3 +43,5 @@ pub use limits::Limits;
 pub use matcher::{Matcher, StateInfo, ThreadInfo, fill_masks};
 pub use parser::mask::Way;
 pub use program::{Dot, Listing, Program};
+#[cfg(feature = "ablation")]
+pub use tuning::{FastPath, Tuning};

@@ -7,7 +7,8 @@ mod support;
 use std::sync::Arc;
 
 use maskwright_engine::{
-    AutomatonCache, BoundProgram, CompileError, Library, Limits, MatchError, Matcher, Way, compile,
+    AutomatonCache, BoundProgram, CompileError, FastPath, Library, Limits, MatchError, Matcher, Tuning, Way,
+    compile,
 };
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::generate::{self, Rng, Shape};
@@ -207,4 +208,37 @@ fn wide_choices() {
         tally += judge_grammar(seed, &grammar, b"ab,.()", rng, way);
     }
     eprintln!("{tally:?}");
+}
+
+/// Shapes of grammars that reach different fast paths.
+fn shapes() -> [Shape; 3] {
+    let counted =
+        Shape { alphabet: vec!['a', 'b'], depth: 4, counts: 7, json_strings: false, ..Shape::default() };
+    let strings = Shape { free_rules: 2, large_counts: true, ..Shape::default() };
+    [Shape::default(), counted, strings]
+}
+
+/// Thresholds choose between ways to the same mask, so they may have any value. And with all of them low, every fast path is taken.
+#[test]
+fn thresholds_change_no_mask() {
+    for value in [0, 1, 3, u64::MAX] {
+        for (shape, from) in shapes().iter().zip([20_000, 21_000, 22_000]) {
+            Tuning::all(value).run(|| run(from..from + 12, shape, Way::Fast));
+        }
+    }
+    for path in FastPath::ALL {
+        eprintln!("{path:?}: {}", path.taken());
+    }
+}
+
+/// Each fast path has a reference, which gives the same masks.
+#[test]
+fn no_fast_path_changes_a_mask() {
+    for path in FastPath::ALL {
+        for tuning in [Tuning::DEFAULT, Tuning::all(1)] {
+            for (shape, from) in shapes().iter().zip([23_000, 24_000, 25_000]) {
+                tuning.without(path).run(|| run(from..from + 2, shape, Way::Fast));
+            }
+        }
+    }
 }

@@ -21,6 +21,7 @@ use crate::parser::mask::{Masker, frame_key, remember_looks, state_key};
 use crate::parser::stack::{Frame, Top};
 use crate::parser::step::{NETWORK, Thread, count_step, settled};
 use crate::program::{NetState, Place};
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// Judges tokens.
 pub(crate) struct Judge<'j> {
@@ -167,14 +168,17 @@ impl Verdict {
 impl Masker<'_> {
     /// By how many tokens the end moves away from a thread by one token, at most.
     pub(crate) fn growth(&mut self, thread: Thread, judge: &mut Judge<'_>) -> i64 {
+        if !tuning().has(FastPath::BudgetGrowth) {
+            return ENDLESS;
+        }
         let memo = self.bound.growth();
         let mut stack = thread.stack;
         let mut found = memo.find(&state_key(self.bound, &thread));
         while let Some(node) = found {
             let look = match memo.answer(node) {
-                Answer::Growth(growth) => return *growth,
+                Answer::Growth(growth) if may_take(FastPath::BudgetGrowth) => return *growth,
                 Answer::Look(look) => look,
-                Answer::Mask(..) | Answer::Less(_) => return ENDLESS,
+                Answer::Growth(_) | Answer::Mask(..) | Answer::Less(_) => return ENDLESS,
             };
             let Top::Frame(frame, below) = self.arena.top(stack) else { return ENDLESS };
             stack = below;

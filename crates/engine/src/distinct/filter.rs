@@ -35,6 +35,7 @@ use crate::parser::step::{self, Buffers, NETWORK, Thread};
 use crate::program::network::Callee;
 use crate::program::network::Values;
 use crate::program::{self, Kind, NetState};
+use crate::tuning::tuning;
 use crate::value;
 
 /// How many bytes are tried in the search for a new value.
@@ -47,8 +48,6 @@ const SPACED: u32 = 16;
 const SEEN: usize = 1_000;
 /// The form of zero.
 const ZERO: &[u8] = b"0e0";
-/// Of scopes with more values, tokens are asked for the values that they end, and not values for the tokens that end them.
-const MANY_VALUES: usize = 256;
 /// How long a value is that the search looks for.
 const DEEP: usize = 64;
 
@@ -353,7 +352,7 @@ impl Doubt<'_> {
     fn settle_string(&mut self, register: Register, longest: usize, finite: bool) {
         let Some(quote) = self.quote(longest) else { return };
         let (typed, is_whole) = value::prefix(&self.text[quote + 1..]);
-        if is_whole && !finite && self.registers.count(register) > MANY_VALUES {
+        if is_whole && !finite && self.registers.count(register) > tuning().scope_values {
             return self.settle_rests(register, &typed);
         }
         let matching: Vec<Vec<u8>> = self
@@ -485,7 +484,7 @@ impl Doubt<'_> {
     /// Whether the array or object that is being written may become one that was seen. Equal values hold equal strings,
     /// so every string that is complete must occur there.
     fn may_be_nested(&self, register: Register, in_string: bool) -> bool {
-        if self.registers.count(register) > MANY_VALUES {
+        if self.registers.count(register) > tuning().scope_values {
             return true;
         }
         let quote = if in_string { value::opening_quote(self.text, usize::MAX) } else { None };

@@ -20,18 +20,12 @@ use smallvec::SmallVec;
 
 use super::bytes::{Kinds, utf8};
 use crate::leaf::{Action, Automaton};
+use crate::tuning::tuning;
 
 /// Texts of more characters are not asked about. Few tokens are longer.
 pub(crate) const LONGEST: u8 = 16;
 /// For so many, a set for ever takes longer to find.
 const SHORT: u8 = 3;
-/// A set for ever with fewer kinds is not worth having.
-const WORTH: u32 = 16;
-/// How many states are looked at to find one, and how often it may get smaller.
-const STATES: usize = 96;
-const TIMES: usize = 24;
-/// How many kinds fewer than a state takes at once are good enough for it.
-const POORER: u32 = 2;
 /// A first byte whose characters lead to more states than this is left out.
 const ENDS: usize = 4;
 
@@ -65,9 +59,9 @@ impl Alive {
         }
         let mut kept = Kinds::ALL;
         let mut found = None;
-        for _ in 0..TIMES {
+        for _ in 0..tuning().safe_rounds {
             let (less, states) = self.smaller(automaton, state, kept);
-            if less.len() < WORTH || states.len() > STATES {
+            if less.len() < tuning().safe_kinds || states.len() > tuning().safe_states {
                 break;
             }
             if less == kept {
@@ -86,7 +80,7 @@ impl Alive {
         let dead = Kinds::ALL.without(all.iter().fold(Kinds::default(), |all, taken| all.or(*taken)));
         let found = Endless { kinds, dead };
         for (&state, taken) in states.iter().zip(&all) {
-            if taken.without(kinds).len() <= POORER {
+            if taken.without(kinds).len() <= tuning().safe_missing {
                 self.endless.entry(state).or_insert(Some(found));
             }
         }
@@ -122,7 +116,7 @@ impl Alive {
         let mut states: SmallVec<[u32; 32]> = SmallVec::from_slice(&[state]);
         let mut through: SmallVec<[Kinds; 32]> = SmallVec::from_slice(&[Kinds::default()]);
         let mut at = 0;
-        while at < states.len() && at < STATES {
+        while at < states.len() && at < tuning().safe_states {
             let (targets, taken) = self.targets(automaton, states[at], kept);
             if taken != kept {
                 let is_cheap = at == 0 || kept.without(taken).len() <= through[at].len();

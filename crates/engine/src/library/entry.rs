@@ -28,6 +28,7 @@ use super::alive::{Alive, first};
 use super::bitset::{Words, set_bits};
 use super::bytes::{Bytes, Kinds, begins_character, utf8};
 use crate::leaf::{Action, Automaton};
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// Tokens read from one state of one leaf.
 #[derive(Debug)]
@@ -98,9 +99,6 @@ enum Rests {
     Nodes(Box<[(u32, u32)]>),
 }
 
-/// From so many rests for each node on, they stay where they are.
-const LARGE_SUBTREE: usize = 24;
-
 /// Some of the rests that begin with one byte.
 pub(crate) enum Rest<'e> {
     /// A trie in which the byte is the only child of the root.
@@ -150,12 +148,6 @@ impl Gathered {
     }
 }
 
-/// Up to this many units, bitsets are built ahead for the states that matter most.
-const PREPARED: usize = 17;
-
-/// How many tokens make a bitset better than a list.
-pub(crate) const MANY: usize = 192;
-
 /// Nodes that have yet to be read, and how the leaf stands before them.
 struct Below {
     children: Range<u32>,
@@ -201,16 +193,13 @@ pub(super) enum Stays {
     Alive,
 }
 
-/// Finding out about a state is not worth it for fewer tokens.
-const LARGE: u32 = 64;
-
 impl Known<'_> {
     /// Whether no token below a node leaves the leaf, if these are the kinds of characters there.
     fn stays(&mut self, automaton: &Automaton, state: u32, node: u32, kinds: Kinds) -> bool {
         match self.below {
             Stays::Loop(unit) => kinds.without(self.alive.loops(automaton, state, unit)).is_empty(),
             Stays::Alive => {
-                self.bytes.tokens_below(node) >= LARGE
+                self.bytes.tokens_below(node) >= tuning().subtree_tokens
                     && self.alive.takes(automaton, state, kinds, self.bytes.height(node))
             }
         }
@@ -310,9 +299,6 @@ impl Found for Sorter<'_> {
     }
 }
 
-/// A loop over fewer characters is not worth asking the vocabulary about.
-pub(super) const WIDE: u32 = 16;
-
 impl Entry {
     /// Reads a whole vocabulary. What stays in the state's loop is known without reading it.
     pub(crate) fn new(
@@ -325,7 +311,7 @@ impl Entry {
         let counts = automaton.counts();
         let unit = automaton.unit();
         let kinds = alive.loops(automaton, state, unit);
-        let kinds = if kinds.len() >= WIDE { kinds } else { Kinds::default() };
+        let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
         // Inside a string nothing can end, so tokens that die there leave nothing behind. What stays in the loop dies where the loop does.
         let dead = if automaton.is_string() {
             Kinds::ALL.without(first(automaton, state))
@@ -411,7 +397,7 @@ impl Entry {
         exits: Exits,
         bytes: &Bytes,
     ) -> Self {
-        let is_wide = run.is_some() || inner.len() >= MANY;
+        let is_wide = run.is_some() || inner.len() >= tuning().bitset_tokens;
         closing.sort_unstable();
         let unbounded = if is_wide {
             let mut words = run.unwrap_or_else(|| vec![0; bytes.words()]);
@@ -437,7 +423,7 @@ impl Entry {
     pub(crate) fn inner(&self, room: u32, bytes: &Bytes) -> Tokens<'_> {
         let at = (room as usize).min(self.inner_ends.len() - 1);
         let few = &self.inner[..self.inner_ends[at] as usize];
-        if self.run.is_none() && few.len() < MANY && self.free_words().is_none() {
+        if self.run.is_none() && few.len() < tuning().bitset_tokens && self.free_words().is_none() {
             Tokens::Few(few)
         } else {
             Tokens::Many(self.bitset_at(at, bytes))
@@ -455,7 +441,7 @@ impl Entry {
         if let Some(words) = self.unbounded.get() {
             return Some(words);
         }
-        let many = self.run.is_some() || self.inner.len() >= MANY;
+        let many = self.run.is_some() || self.inner.len() >= tuning().bitset_tokens;
         many.then(|| {
             self.unbounded.get_or_init(|| {
                 let inner = self.bitset_at(self.bitsets.len() - 1, bytes);
@@ -501,7 +487,7 @@ impl Entry {
 
     /// Builds the bitsets for few units now, because they are the ones that take long.
     pub(crate) fn prepare(&self, bytes: &Bytes) {
-        for room in 0..self.bitsets.len().min(PREPARED) {
+        for room in 0..self.bitsets.len().min(tuning().prepared_units) {
             self.inner(room as u32, bytes);
         }
         self.unbounded(bytes);
@@ -579,7 +565,8 @@ impl Exits {
             count += 1;
             tokens += trie.positions_below(node).len();
         }
-        if tokens >= count * LARGE_SUBTREE && tokens > 0 {
+        let are_many = tokens >= tuning().suffixes_per_node.saturating_mul(count);
+        if tokens > 0 && (are_many || !may_take(FastPath::SuffixTries)) {
             Rests::Nodes(nodes().collect())
         } else {
             Rests::Tries(Box::new(self.gather(byte, trie).all()))

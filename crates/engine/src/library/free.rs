@@ -9,8 +9,9 @@ use maskwright_vocab::{TokenId, Trie, Vocabulary};
 use super::alive::{Alive, LONGEST};
 use super::bitset::ones;
 use super::bytes::{Bytes, Kinds};
-use super::entry::{self, Entry, Found, Known, Stays, WIDE};
+use super::entry::{self, Entry, Found, Known, Stays};
 use crate::leaf::Automaton;
+use crate::tuning::tuning;
 
 /// Tokens, and those of them that close a string.
 #[derive(Default)]
@@ -43,7 +44,7 @@ pub(crate) fn read(
     vocabulary: &Vocabulary,
     bytes: &Bytes,
 ) -> Entry {
-    let is_wide = alive.kinds(automaton, state, 1).len() >= WIDE;
+    let is_wide = alive.kinds(automaton, state, 1).len() >= tuning().loop_kinds;
     let endless = if is_wide { alive.endless(automaton, state) } else { None };
     let kinds = match endless {
         Some(endless) => endless.kinds,
@@ -58,7 +59,7 @@ pub(crate) fn read(
         None if in_string => Kinds::CONTROLS,
         _ => Kinds::default(),
     };
-    let kinds = if kinds.len() >= WIDE { kinds } else { Kinds::default() };
+    let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
     let limit = if endless.is_some() { usize::MAX } else { usize::from(LONGEST) };
     let longest = if in_string { usize::MAX } else { limit };
     let mut found = Tokens::default();

@@ -19,6 +19,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::bitset::{Words, ones};
 use crate::store::Store;
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// One part of a mask; a mask is the union of a few.
 #[derive(Clone, Debug)]
@@ -71,8 +72,6 @@ impl Near {
 #[derive(Debug, Default)]
 struct Bases(Vec<Words>);
 
-/// No more bitsets are compared with.
-const BASES: usize = 64;
 /// Bitsets are compared by so many words at a time.
 const CHUNK: usize = 16;
 
@@ -84,6 +83,9 @@ pub(crate) fn most_more(words: usize) -> usize {
 impl Bases {
     /// The bitset by its difference from one of before, or as a new one.
     fn near(&mut self, words: &[u32]) -> Near {
+        if !tuning().has(FastPath::MaskDifferences) {
+            return Near { base: words.into(), more: Box::default(), less: Box::default() };
+        }
         let mut most = most_more(words.len());
         let mut nearest = None;
         for base in &self.0 {
@@ -97,11 +99,12 @@ impl Bases {
         let near = nearest.map(|base| Near::new(words, base));
         if let Some(near) = near
             && near.more.len() + near.less.len() <= most_more(words.len())
+            && may_take(FastPath::MaskDifferences)
         {
             return near;
         }
         let base: Words = words.into();
-        if self.0.len() < BASES {
+        if self.0.len() < tuning().difference_bases {
             self.0.push(base.clone());
         }
         Near { base, more: Box::default(), less: Box::default() }

@@ -22,7 +22,7 @@ use maskwright_vocab::{Trie, Vocabulary};
 pub(crate) use self::ahead::{Ahead, NEVER};
 pub(crate) use self::bitset::{Words, ones, set_bits};
 pub(crate) use self::bytes::{Bytes, Kinds, Shape, utf8};
-pub(crate) use self::entry::{Entry, Exits, MANY, NumberedTrie, Rest, Tokens};
+pub(crate) use self::entry::{Entry, Exits, NumberedTrie, Rest, Tokens};
 pub(crate) use self::memo::{Answer, Key, Look, Memo, Near, Part, most_more};
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::shared::BoundAutomaton;

@@ -17,6 +17,7 @@ use super::bitset::Words;
 use super::bytes::{self, Bytes};
 use super::entry::{Entry, Exits};
 use crate::leaf::{Action, Automaton, JSON_BODY, json_string};
+use crate::tuning::tuning;
 
 /// How far each state of a string table is from dying where a plain string would not.
 #[derive(Debug)]
@@ -31,20 +32,14 @@ pub(crate) struct Distances {
 
 /// As far as any subtree is high, or farther.
 const FAR: u8 = u8::MAX;
-/// A state is nearly any string if so many of the printable ASCII bytes lead to states at least [`NEAR`] bytes from dying.
-const MOST: usize = 64;
 const NEAR: u8 = 4;
-/// Automata with more states are not looked at: that would take longer than reading a vocabulary.
-const STATES: usize = 4_096;
-/// More nodes of the trie than this are not looked at.
-const VISITS: usize = 200_000;
 
 /// Whether it is worth finding out how far a state is from dying: nothing that takes most characters is near otherwise.
 pub(crate) fn may_be_near(automaton: &Automaton, state: u32) -> bool {
     let live = automaton.live(state);
     automaton.is_string()
-        && automaton.len() <= STATES
-        && (0x20..0x7F).filter(|&byte| live.contains(byte)).count() >= MOST
+        && automaton.len() <= tuning().almost_any_states
+        && (0x20..0x7F).filter(|&byte| live.contains(byte)).count() >= tuning().almost_any_bytes
 }
 
 impl Distances {
@@ -123,7 +118,8 @@ impl Distances {
             let next = automaton.step(state, *byte).target();
             next != 0 && self.plain[next as usize] == JSON_BODY && self.bytes[next as usize] >= NEAR
         };
-        self.plain[state as usize] == JSON_BODY && (0x20..0x7Fu8).filter(near).count() >= MOST
+        self.plain[state as usize] == JSON_BODY
+            && (0x20..0x7Fu8).filter(near).count() >= tuning().almost_any_bytes
     }
 }
 
@@ -148,7 +144,7 @@ pub(crate) fn read(
             continue;
         };
         visits += 1;
-        if visits > VISITS {
+        if visits > tuning().almost_any_nodes {
             return None;
         }
         let byte = trie.byte(node);

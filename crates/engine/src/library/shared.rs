@@ -10,7 +10,7 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 use super::alive::Alive;
 use super::bitset::{Words, bitset, set_bits};
 use super::bytes::{self, Bytes, Kinds};
-use super::entry::{Entry, NumberedTrie, Tokens, WIDE};
+use super::entry::{Entry, NumberedTrie, Tokens};
 use super::free;
 use super::kept::Kept;
 use super::near::{self, Distances};
@@ -19,6 +19,7 @@ use super::twin::{Reading, Twins};
 use super::whole::Whole;
 use crate::leaf::{Automaton, JSON_BODY, json_string};
 use crate::store::Store;
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// A vocabulary and what has been found out about leaves read with it. Make one for each tokenizer of a process
 /// and bind all programs to it: what one grammar paid for, the others get for nothing.
@@ -60,11 +61,7 @@ struct Extended {
 
 /// How many automata are kept. Beyond it everything is forgotten; programs in use keep what they have.
 const KEPT: usize = 4_096;
-/// The same for unions of bitsets, and for bitsets with more tokens.
-const UNIONS: usize = 512;
 const EXTENDED: usize = 1_024;
-/// The same for other bitsets.
-const BITSETS: usize = 1_024;
 
 impl Library {
     /// An empty library, but for what every JSON document needs.
@@ -81,9 +78,9 @@ impl Library {
             vocabulary,
             automata: Kept::new(known.into_iter().map(by_address), KEPT),
             below: Kept::new([], KEPT),
-            unions: Kept::new([], UNIONS),
+            unions: Kept::new([], tuning().kept_unions),
             extended: Kept::new([], EXTENDED),
-            bitsets: Kept::new([], BITSETS),
+            bitsets: Kept::new([], tuning().kept_bitsets),
             string_body: OnceLock::new(),
             tries: Tries::default(),
             long: [const { OnceLock::new() }; 32],
@@ -286,16 +283,13 @@ struct TriePart {
 #[derive(Debug, Default)]
 struct Wanted(AtomicU8);
 
-/// See [`Wanted`].
-const WORTH_KNOWING: u8 = 4;
-
 impl Wanted {
     fn is_enough(&self) -> bool {
         let before = self.0.load(Ordering::Relaxed);
-        if before + 1 < WORTH_KNOWING {
+        if before + 1 < tuning().asked_before_reading {
             self.0.store(before + 1, Ordering::Relaxed);
         }
-        before + 1 >= WORTH_KNOWING
+        before + 1 >= tuning().asked_before_reading
     }
 }
 
@@ -391,7 +385,7 @@ impl BoundAutomaton {
             && (node == Trie::ROOT
                 || trie.children(Trie::ROOT).contains(&node) && trie.byte(node).is_ascii());
         part.entry.get_or_init(|| {
-            if is_character {
+            if is_character && may_take(FastPath::SafeSubtrees) {
                 let (alive, at) = (&mut self.alive(), (node, u32::from(node != Trie::ROOT)));
                 Entry::below_known(&self.automaton, alive, state, trie, &library.bytes, at).into()
             } else {
@@ -421,7 +415,7 @@ impl BoundAutomaton {
 
     /// Whether little is read from a state.
     pub(super) fn is_narrow(&self, state: u32) -> bool {
-        self.automaton.live(state).len() < WIDE as usize
+        self.automaton.live(state).len() < tuning().loop_kinds as usize
     }
 
     /// Whether a state is known already, or was wanted often enough.
@@ -442,19 +436,23 @@ impl BoundAutomaton {
 
     /// What is known, in these places, of a state that no token tells apart from this one.
     fn twin(&self, entries: &[Slot], tails: bool, state: u32, library: &Library) -> Option<Arc<Entry>> {
+        if !tuning().has(FastPath::TokenEquivalence) {
+            return None;
+        }
         let (automaton, alive) = (&*self.automaton, &mut *self.alive());
         let (trie, bytes) = (library.vocabulary.trie(), &library.bytes);
         let known = |state: u32| entries[state as usize].get();
         let mut twins = self.twins.lock().unwrap_or_else(PoisonError::into_inner);
         let mut reading = Reading { automaton, alive, tails, trie, bytes };
-        twins.find(state, |state| known(state).is_some(), &mut reading).and_then(known).cloned()
+        let twin = twins.find(state, |state| known(state).is_some(), &mut reading).and_then(known);
+        twin.filter(|_| may_take(FastPath::TokenEquivalence)).cloned()
     }
 
     /// The same where there is room for any token.
     pub(crate) fn free(&self, state: u32, library: &Library) -> &Entry {
         self.measured.used();
         let automaton = &*self.automaton;
-        if self.entries[state as usize].get().is_some() {
+        if self.entries[state as usize].get().is_some() || !may_take(FastPath::UnboundedLeaves) {
             return self.entry(state, library);
         }
         self.free[state as usize].get_or_init(|| {
@@ -462,7 +460,7 @@ impl BoundAutomaton {
                 return twin;
             }
             let bytes = &library.bytes;
-            if near::may_be_near(automaton, state) {
+            if near::may_be_near(automaton, state) && may_take(FastPath::AlmostAnyString) {
                 let distances = self.distances.get_or_init(|| Distances::of(automaton));
                 let (trie, body) = (library.vocabulary.trie(), library.string_body());
                 let is_near = distances.is_near(automaton, state);

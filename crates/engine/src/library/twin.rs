@@ -20,24 +20,18 @@ use maskwright_vocab::Trie;
 use super::alive::Alive;
 use super::bytes::{Bytes, Kinds, utf8};
 use crate::leaf::{Automaton, Step};
+use crate::tuning::tuning;
 
-/// How many of the states that were read last another one is compared with.
-const RECENT: usize = 4;
-/// States that fewer bytes lead on from are read quickly.
-const LIVELY: usize = 16;
 /// A footprint is worth while if two states look the same for so many bytes.
 const SHORT: usize = 6;
-/// More pairs of states than this are not looked at, nor more nodes of the trie than that.
-const PAIRS: usize = 2_048;
+/// No more nodes of the trie are looked at for a footprint.
 const NODES: usize = 32_768;
-/// How many footprints may be made in vain at first, and again with every twin that is found.
-const PATIENCE: u32 = 2;
 
 /// The states of one automaton that may have twins.
 #[derive(Debug)]
 pub(super) struct Twins {
     /// The states that were read last, the newest first.
-    recent: SmallVec<[u32; RECENT]>,
+    recent: SmallVec<[u32; 4]>,
     /// Nothing, if finding out would take too long.
     footprints: FxHashMap<u32, Option<Footprint>>,
     /// How many more footprints may be made in vain. Where states have no twins, looking for them should cost little.
@@ -46,7 +40,11 @@ pub(super) struct Twins {
 
 impl Default for Twins {
     fn default() -> Self {
-        Self { recent: SmallVec::new(), footprints: FxHashMap::default(), patience: PATIENCE }
+        Self {
+            recent: SmallVec::new(),
+            footprints: FxHashMap::default(),
+            patience: tuning().equivalence_failures,
+        }
     }
 }
 
@@ -72,11 +70,11 @@ impl Twins {
         is_known: impl Fn(u32) -> bool,
         reading: &mut Reading<'_>,
     ) -> Option<u32> {
-        if self.patience == 0 || reading.automaton.live(state).len() < LIVELY {
+        if self.patience == 0 || reading.automaton.live(state).len() < tuning().equivalence_bytes {
             return None;
         }
         let known = self.recent.iter().copied().filter(|&other| is_known(other));
-        for other in known.collect::<SmallVec<[u32; RECENT]>>() {
+        for other in known.collect::<SmallVec<[u32; 4]>>() {
             let is_alike = || reading.compared().are_alike((other, state), SHORT, |_| true);
             if !self.footprints.contains_key(&other) && !is_alike() {
                 continue;
@@ -89,7 +87,7 @@ impl Twins {
                 reading.compared().are_alike((other, state), usize::MAX, |state| footprint[state as usize])
             };
             if footprint.as_ref().is_some_and(is_alike) {
-                self.patience = self.patience.max(PATIENCE);
+                self.patience = self.patience.max(tuning().equivalence_failures);
                 return Some(other);
             }
             if self.patience == 0 {
@@ -97,7 +95,7 @@ impl Twins {
             }
         }
         if !self.recent.contains(&state) {
-            self.recent.truncate(RECENT - 1);
+            self.recent.truncate(tuning().equivalence_candidates.saturating_sub(1));
             self.recent.insert(0, state);
         }
         None
@@ -191,7 +189,7 @@ impl Compared<'_> {
                     last = pair;
                 }
             }
-            if seen.len() > PAIRS {
+            if seen.len() > tuning().equivalence_pairs {
                 return false;
             }
             if next.is_empty() {

@@ -1,7 +1,7 @@
 //! Taking tokens, and taking them back.
 //!
 //! A token is taken byte by byte. As long as there is one thread and it stays inside a leaf or a literal, that is a short loop
-//! ([`step::glide`]), and two tokens of five need no more; any other byte is a step of all threads ([`step::step_all`]).
+//! ([`step::run_inside_leaf`]), and two tokens of five need no more; any other byte is a step of all threads ([`step::step_all`]).
 //! Every token leaves a [`Moment`], and everything that is made on the way is only ever added to, so to take a token back is to cut
 //! off what came after the moment before.
 
@@ -83,7 +83,7 @@ impl Matcher {
     /// Takes the bytes on which nothing happens, if there is one thread: all of them in two tokens of five.
     fn begin(&self, bytes: &[u8]) -> Begun {
         let &[mut thread] = self.threads() else { return Begun { thread: None, bytes: 0 } };
-        let bytes = step::glide(self.bound.program(), &mut thread, bytes);
+        let bytes = step::run_inside_leaf(self.bound.program(), &mut thread, bytes);
         Begun { thread: Some(thread), bytes }
     }
 
@@ -215,7 +215,7 @@ impl Matcher {
             if at < bytes.len()
                 && let [thread] = &mut **current
             {
-                let inside = step::glide(self.bound.program(), thread, &bytes[at..]);
+                let inside = step::run_inside_leaf(self.bound.program(), thread, &bytes[at..]);
                 if let Some(distinct) = &mut self.distinct {
                     distinct.text.extend_from_slice(&bytes[at..at + inside]);
                 }

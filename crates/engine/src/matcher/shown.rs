@@ -20,6 +20,7 @@ use std::sync::Arc;
 use crate::library::{Library, Near, Part, Words};
 use crate::parser::mask::Sink;
 use crate::parser::row::{self, Row as _};
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// A row and what it holds: a bitset, or nothing, but for some words.
 #[derive(Debug, Default)]
@@ -32,9 +33,6 @@ struct Row {
     mixed: bool,
 }
 
-/// With more words than this to take back, copying everything is quicker.
-const TOUCHED: usize = 1_024;
-
 impl Row {
     /// Makes the row hold a bitset, or nothing, and no more.
     fn start(&mut self, base: Option<&Words>, len: usize) {
@@ -43,7 +41,7 @@ impl Row {
             (Some(new), Some(old)) => Arc::ptr_eq(new, old),
             _ => false,
         };
-        if is_same && !self.mixed && self.words.len() == len {
+        if is_same && !self.mixed && self.words.len() == len && may_take(FastPath::BorrowedRows) {
             let base = base.map_or(&[][..], |base| base);
             for at in self.touched.drain(..) {
                 self.words[at as usize] = base.get(at as usize).copied().unwrap_or(0);
@@ -66,7 +64,7 @@ impl Row {
     #[inline]
     fn touch(&mut self, at: usize) -> &mut u32 {
         if self.touched.last() != Some(&(at as u32)) {
-            if self.touched.len() < TOUCHED {
+            if self.touched.len() < tuning().touched_words {
                 self.touched.push(at as u32);
             } else {
                 self.mixed = true;

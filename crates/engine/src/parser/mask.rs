@@ -27,11 +27,11 @@ use super::walk::{Walker, completion_nodes};
 use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
 use crate::library::{
-    Answer, BoundProgram, Key, Library, Look, MANY, Memo, Near, Part, Tokens, Words, most_more, ones,
-    set_bits,
+    Answer, BoundProgram, Key, Library, Look, Memo, Near, Part, Tokens, Words, most_more, ones, set_bits,
 };
 use crate::program::network::Callee;
 use crate::program::{NetState, Place, Program};
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// How masks are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,13 +118,16 @@ impl Masker<'_> {
         if thread.leaf != NETWORK
             && let Leaf::Text(text) = bound.program().leaf(thread.leaf)
             && text.is_except()
+            && may_take(FastPath::ExcludedWords)
         {
             let less = completions_of(bound, text, &thread);
             let plain =
                 Thread { leaf: bound.program().plain_string(), state: text.spelling(thread.state), ..thread };
             return self.look_up(plain, less, sink);
         }
-        if let Some((free, characters)) = self.without_limit(&thread) {
+        if let Some((free, characters)) = self.without_limit(&thread)
+            && may_take(FastPath::WithoutLimit)
+        {
             if let Some(less) = self.too_long(thread, characters) {
                 self.look_up(free, &[less], sink);
             }
@@ -203,7 +206,7 @@ impl Masker<'_> {
             return None;
         };
         let characters = room.saturating_sub(automaton.longest_tail());
-        if characters < SHORT || self.bound.has_room(thread.leaf, room) {
+        if characters < tuning().distant_limit || self.bound.has_room(thread.leaf, room) {
             return None;
         }
         Some((Thread { count: program.counts().unlimited(need), ..*thread }, characters))
@@ -296,7 +299,7 @@ impl Masker<'_> {
         let bound = self.bound;
         let is_read_once =
             |item: &Thread| item.leaf != NETWORK && !bound.is_worth_knowing(item.leaf, item.state);
-        if !is_expanded || items.iter().any(is_read_once) {
+        if !is_expanded || items.iter().any(is_read_once) && may_take(FastPath::ReadOnce) {
             self.walk_item(thread);
         } else {
             for &item in &items {
@@ -332,7 +335,7 @@ impl Masker<'_> {
             words.iter_mut().zip(base.iter()).for_each(|(word, base)| *word |= base);
         }
         set_bits(words, found);
-        if has_fewer(words, MANY) {
+        if has_fewer(words, tuning().bitset_tokens) {
             Part::List(ones(words.iter().copied()).collect())
         } else {
             self.bound.memo().bitset(words)
@@ -410,7 +413,8 @@ impl Masker<'_> {
                 let (follow, behind) = self.behind(item.stack);
                 if !follow.intersection(*automaton.open()).is_empty() {
                     self.scratch.work = behind;
-                    return if self.bound.is_narrow(item.leaf, item.state) {
+                    return if self.bound.is_narrow(item.leaf, item.state) && may_take(FastPath::NarrowLeaves)
+                    {
                         self.walk_narrow(item, found);
                     } else {
                         self.walk_item(item);
@@ -637,20 +641,16 @@ pub(crate) fn is_in_string(program: &Program, thread: &Thread) -> bool {
     }
 }
 
-/// From so many tokens beside a bitset on, they become a bitset together, which all grammars share. PERF: setting a bit takes about a
-/// nanosecond each time the mask is asked for, and a bitset without more is shown where it lies. It costs little memory, because such
-/// bitsets are few: of 7,931 masks of 600 plain schemas with more than ten tokens beside a bitset, 446 were different.
-const FOLDED: usize = 4;
-/// Tokens with more characters are long, and there are few of them: of the 128,256 of Llama 3.1 some 230.
-const SHORT: u32 = 32;
 /// From so many tokens on, a mask is a bitset.
-const FEW: usize = MANY * 4;
+fn listed_tokens() -> usize {
+    tuning().bitset_tokens.saturating_mul(4)
+}
 
 /// Whether bitsets and tokens together are a bitset of their own.
 fn needs_bitset(bases: &[Words], found: &[u32]) -> bool {
     match bases.len() {
-        0 => found.len() >= FEW,
-        1 => found.len() >= FOLDED,
+        0 => found.len() >= listed_tokens(),
+        1 => found.len() >= tuning().folded_tokens,
         _ => true,
     }
 }
@@ -660,9 +660,11 @@ fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
     // PERF: the same few bitsets meet in every schema (white space and the beginning of a string), and writing
     // 16 KB for each such mask cost more than the walk.
     match bases.drain(..).reduce(|a, b| library.union(&a, &b)) {
-        Some(base) if found.len() < FOLDED => Part::Shared { base, more: found.into() },
+        Some(base) if found.len() < tuning().folded_tokens => Part::Shared { base, more: found.into() },
         Some(base) => Part::Shared { base: library.with_more(&base, found), more: Box::default() },
-        None if found.len() >= FEW => Part::Shared { base: library.bitset(found), more: Box::default() },
+        None if found.len() >= listed_tokens() => {
+            Part::Shared { base: library.bitset(found), more: Box::default() }
+        }
         None => Part::List(found.into()),
     }
 }

@@ -24,6 +24,7 @@ use crate::leaf::{Leaf, Text, TextNext, json_string};
 use crate::library::{Exits, NumberedTrie, Rest};
 use crate::program::network::Callee;
 use crate::program::{NetState, Place, Program};
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// The walk itself, with buffers that are used again.
 #[derive(Debug, Default)]
@@ -87,15 +88,6 @@ enum Shortcut<'w> {
     /// A leaf ends below a node, and `behind` goes on with what is left of the tokens.
     Rests { exits: &'w Exits, min: u32, max: u32, follow: ByteSet, behind: Thread },
 }
-
-/// The children of a node with no more than this are simply tried.
-const FEW_CHILDREN: usize = 2;
-
-/// A node with this many children is worth a shortcut.
-const MANY_CHILDREN: usize = 8;
-
-/// A walk that opens more nodes than this goes on with [`Sets`].
-const LONG: usize = 64;
 
 impl Walker {
     /// To be called when a line is started.
@@ -238,16 +230,18 @@ impl Walker {
             return;
         };
         self.opened += 1;
-        if walk.sets && self.opened > LONG {
+        if walk.sets && self.opened > tuning().thread_nodes && may_take(FastPath::ThreadSets) {
             self.sets.walk(walk, trie, number, node, &self.threads[start..], true, &mut Listed);
             self.threads.truncate(start);
             return;
         }
         let children = trie.children(node);
-        if walk.shortcuts && children.len() >= MANY_CHILDREN {
+        if walk.shortcuts && children.len() >= tuning().table_children {
             let mut at = start;
             while at < self.threads.len() {
-                if is_in_plain_string(walk.bound.program(), &self.threads[at]) {
+                if is_in_plain_string(walk.bound.program(), &self.threads[at])
+                    && may_take(FastPath::StringTables)
+                {
                     shortcuts.push(Shortcut::String { thread: self.threads.swap_remove(at), node });
                 } else {
                     at += 1;
@@ -265,12 +259,12 @@ impl Walker {
                 self.threads.truncate(start);
                 return;
             }
-            (others, children.len() >= MANY_CHILDREN && others.len() * 4 <= children.len())
-        } else if children.len() <= FEW_CHILDREN {
+            (others, children.len() >= tuning().table_children && others.len() * 4 <= children.len())
+        } else if children.len() <= tuning().tried_children {
             (ByteSet::ALL, false)
         } else {
             let live = live(walk.bound.program(), walk.stacks, walk.buffers, &self.threads[start..]);
-            (live, children.len() >= MANY_CHILDREN && live.len() * 4 <= children.len())
+            (live, children.len() >= tuning().table_children && live.len() * 4 <= children.len())
         };
         let Range { start: child, end } = children;
         let (start, others) = (start as u32, others.is_some());
@@ -311,7 +305,8 @@ impl Walker {
                 Some((call, entry, min, max))
             })
             .collect();
-        for (call, entry, min, max) in entries? {
+        let entries = entries.filter(|_| may_take(FastPath::LeafTables))?;
+        for (call, entry, min, max) in entries {
             walk.found.extend_from_slice(entry.list(*max));
             walk.found.extend(entry.closing(*min, *max));
             let exits = &entry.exits;
@@ -338,7 +333,9 @@ impl Walker {
         start: usize,
     ) -> Option<u32> {
         let [thread] = &mut self.threads[start..] else { return Some(node) };
-        while let Some((byte, next)) = literal_byte(walk.bound.program(), thread) {
+        while let Some((byte, next)) = literal_byte(walk.bound.program(), thread)
+            && may_take(FastPath::Literals)
+        {
             node = trie.child(node, byte)?;
             walk.find(trie.tokens(node), &[next]);
             if trie.children(node).is_empty() {
