@@ -51,6 +51,8 @@ pub use constraint::{Constraint, Kind};
 #[cfg(feature = "mmap")]
 pub use map::{MapError, map_index};
 pub use maskwright_automata::{Stop, must_stop, obeying};
+#[cfg(feature = "ablation")]
+pub use maskwright_engine::{FastPath, Tuning};
 pub use maskwright_engine::{
     BoundProgram, Budget, BudgetError, CompileError, DRAFT_ROOT, DraftError, DraftTree, Encode, Flaw,
     ForcedText, ForcedTokens, Index, IndexChecks, IndexError, IndexLimits, Library, LibraryLoadError, Limits,
