@@ -51,14 +51,14 @@ pub use constraint::{Constraint, Kind};
 #[cfg(feature = "mmap")]
 pub use map::{MapError, map_index};
 pub use maskwright_automata::{Stop, must_stop, obeying};
-#[cfg(feature = "ablation")]
-pub use maskwright_engine::{FastPath, Tuning};
 pub use maskwright_engine::{
     BoundProgram, Budget, BudgetError, CompileError, DRAFT_ROOT, DraftError, DraftTree, Encode, Flaw,
     ForcedText, ForcedTokens, Index, IndexChecks, IndexError, IndexLimits, Library, LibraryLoadError, Limits,
     LoadError, MaskRef, MatchError, Matcher, NotAllowed, Place, Program, Seam, StateId, StateInfo,
     ThreadInfo, Way, fill_masks,
 };
+#[cfg(feature = "ablation")]
+pub use maskwright_engine::{FastPath, Tuning};
 pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex, regular, tag};
 pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
 pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder, apply};

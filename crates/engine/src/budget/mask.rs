@@ -12,7 +12,7 @@ use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::deadline::{Below, Bound, ENDLESS, Gauge};
+use super::deadline::{Below, Bound, DeadlineView, ENDLESS};
 use crate::count::{Bounds, Window};
 use crate::leaf::{Automaton, Leaf};
 use crate::library::{Answer, Tokens, set_bits};
@@ -24,8 +24,8 @@ use crate::program::{NetState, Place};
 use crate::tuning::{FastPath, may_take, tuning};
 
 /// Judges tokens.
-pub(crate) struct Judge<'j> {
-    pub(crate) gauge: Gauge<'j>,
+pub(crate) struct BudgetMask<'j> {
+    pub(crate) deadlines: DeadlineView<'j>,
     /// What the thread that is judged needs where it stands.
     base: i64,
     /// By how much the end has moved away, at most.
@@ -36,14 +36,14 @@ pub(crate) struct Judge<'j> {
     words: Option<&'j mut [u32]>,
 }
 
-impl<'j> Judge<'j> {
-    pub(crate) fn new(gauge: Gauge<'j>, words: Option<&'j mut [u32]>) -> Self {
-        Self { gauge, base: 0, growth: -ENDLESS, latest: FxHashMap::default(), words }
+impl<'j> BudgetMask<'j> {
+    pub(crate) fn new(deadlines: DeadlineView<'j>, words: Option<&'j mut [u32]>) -> Self {
+        Self { deadlines, base: 0, growth: -ENDLESS, latest: FxHashMap::default(), words }
     }
 
     /// The number of the token that comes.
     fn token(&self) -> i64 {
-        i64::from(self.gauge.arena.token)
+        i64::from(self.deadlines.arena.token)
     }
 
     /// Some tokens lead to these threads.
@@ -53,7 +53,7 @@ impl<'j> Judge<'j> {
         }
         let mut best = Verdict::WORST;
         for thread in threads {
-            let needs = self.gauge.needs(thread);
+            let needs = self.deadlines.needs(thread);
             best = best.or(self.verdict(needs, thread.stack, line));
         }
         self.settle(best, |words| set_bits(words, tokens));
@@ -86,7 +86,7 @@ impl<'j> Judge<'j> {
                     continue;
                 }
             };
-            work.push(match self.gauge.frame(frame) {
+            work.push(match self.deadlines.frame(frame) {
                 Bound::Needs(more) => (below, (needs + more).min(ENDLESS), latest),
                 Bound::Before(deadline, Below::Counts) => (below, needs, latest.min(deadline - needs)),
                 Bound::Before(..) => continue,
@@ -100,13 +100,13 @@ impl<'j> Judge<'j> {
         if let Some(known) = self.latest.get(&stack) {
             return *known;
         }
-        let latest = self.gauge.latest_of(stack);
+        let latest = self.deadlines.latest_of(stack);
         self.latest.insert(stack, latest);
         latest
     }
 
     fn needs_of(&mut self, frame: Frame) -> i64 {
-        match self.gauge.frame(frame) {
+        match self.deadlines.frame(frame) {
             Bound::Needs(needs) => needs,
             Bound::Before(..) => 0,
         }
@@ -114,7 +114,7 @@ impl<'j> Judge<'j> {
 
     /// The text is complete.
     fn at_bottom(&self, needs: i64, latest: i64) -> Verdict {
-        Verdict { latest: latest.min(self.gauge.finish - needs), growth: needs - self.base }
+        Verdict { latest: latest.min(self.deadlines.finish - needs), growth: needs - self.base }
     }
 
     /// `latest` comes from limits that began with the token, and `passed` is what was needed by frames that are done.
@@ -167,7 +167,7 @@ impl Verdict {
 
 impl Masker<'_> {
     /// By how many tokens the end moves away from a thread by one token, at most.
-    pub(crate) fn growth(&mut self, thread: Thread, judge: &mut Judge<'_>) -> i64 {
+    pub(crate) fn growth(&mut self, thread: Thread, judge: &mut BudgetMask<'_>) -> i64 {
         if !tuning().has(FastPath::BudgetGrowth) {
             return ENDLESS;
         }
@@ -195,13 +195,13 @@ impl Masker<'_> {
     }
 
     /// Judges every token of a thread's mask.
-    pub(crate) fn judge(&mut self, thread: Thread, judge: &mut Judge<'_>) {
+    pub(crate) fn judge(&mut self, thread: Thread, judge: &mut BudgetMask<'_>) {
         self.start_line(thread.stack);
         self.judge_items(Thread { stack: Line::TOP, ..thread }, judge);
     }
 
-    fn judge_items(&mut self, thread: Thread, judge: &mut Judge<'_>) {
-        judge.base = judge.gauge.needs(&thread);
+    fn judge_items(&mut self, thread: Thread, judge: &mut BudgetMask<'_>) {
+        judge.base = judge.deadlines.needs(&thread);
         judge.growth = -ENDLESS;
         if !self.expand(thread) {
             return self.judge_walk(thread, judge);
@@ -213,7 +213,7 @@ impl Masker<'_> {
         self.scratch.items = items;
     }
 
-    fn judge_item(&mut self, item: Thread, judge: &mut Judge<'_>) {
+    fn judge_item(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
         if item.leaf == NETWORK {
             return self.judge_edges(item, judge);
         }
@@ -223,7 +223,7 @@ impl Masker<'_> {
             Leaf::Text(_) => return self.judge_walk(item, judge),
         };
         let (follow, behind) = self.behind(item.stack);
-        let most = judge.gauge.needs_at_most(leaf, item.count);
+        let most = judge.deadlines.needs_at_most(leaf, item.count);
         let verdict = judge.verdict(most, item.stack, &self.scratch.line);
         let is_open = match self.bound.program().leaf(leaf) {
             Leaf::Window { automaton, .. } => !follow.intersection(*automaton.open()).is_empty(),
@@ -254,7 +254,7 @@ impl Masker<'_> {
         follow: ByteSet,
         behind: &[Thread],
         inside: Option<Verdict>,
-        judge: &mut Judge<'_>,
+        judge: &mut BudgetMask<'_>,
     ) {
         let entry = self.bound.entry(leaf, state, room);
         if let Some(verdict) = inside {
@@ -269,17 +269,23 @@ impl Masker<'_> {
                 entry.closing(need, room).for_each(|token| set_bits(words, &[token]));
             });
         }
-        let exits = &entry.exits;
+        let boundaries = &entry.boundaries;
         let trie = self.bound.vocabulary().trie();
-        for byte in follow.intersection(*exits.bytes()).iter() {
+        for byte in follow.intersection(*boundaries.bytes()).iter() {
             self.with_walk(judge, |walker, walk| {
-                walker.walk_rests(walk, exits, byte, need..=room, trie, 0, behind);
+                walker.walk_suffixes(walk, boundaries, byte, need..=room, trie, 0, behind);
             });
         }
     }
 
     /// Reads the tokens that stay inside a leaf, one by one.
-    fn judge_inner(&mut self, item: Thread, automaton: &Automaton, bounds: Bounds, judge: &mut Judge<'_>) {
+    fn judge_inner(
+        &mut self,
+        item: Thread,
+        automaton: &Automaton,
+        bounds: Bounds,
+        judge: &mut BudgetMask<'_>,
+    ) {
         let trie = self.bound.vocabulary().trie();
         // All of them have the same stack.
         let behind = judge.verdict(0, item.stack, &self.scratch.line);
@@ -292,7 +298,7 @@ impl Masker<'_> {
                 };
                 let thread = Thread { state: step.target(), count, ..item };
                 if !trie.tokens(child).is_empty() {
-                    let verdict = behind.after(judge.gauge.needs(&thread));
+                    let verdict = behind.after(judge.deadlines.needs(&thread));
                     judge.settle(verdict, |words| set_bits(words, trie.tokens(child)));
                 }
                 work.push((child, thread.state, count));
@@ -300,7 +306,7 @@ impl Masker<'_> {
         }
     }
 
-    fn judge_edges(&mut self, item: Thread, judge: &mut Judge<'_>) {
+    fn judge_edges(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
         if item.state == 0 {
             return;
         }
@@ -321,7 +327,7 @@ impl Masker<'_> {
         }
     }
 
-    fn judge_walk(&mut self, item: Thread, judge: &mut Judge<'_>) {
+    fn judge_walk(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
         let trie = self.bound.vocabulary().trie();
         self.with_walk(judge, |walker, walk| walker.walk(walk, trie, 0, &[item]));
     }
@@ -329,7 +335,7 @@ impl Masker<'_> {
     /// Walks without shortcuts, and judges what is found.
     fn with_walk(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut BudgetMask<'_>,
         walk_with: impl FnOnce(&mut crate::parser::walk::Walker, &mut Walk<'_, '_>),
     ) {
         let mut found = core::mem::take(&mut self.scratch.found);
@@ -343,7 +349,7 @@ impl Masker<'_> {
             found: &mut found,
             shortcuts: false,
             sets: true,
-            judge: Some(&mut judged),
+            visitor: Some(&mut judged),
         };
         walk_with(&mut self.scratch.walker, &mut walk);
         self.scratch.found = found;

@@ -2,14 +2,14 @@
 //!
 //! A token is taken byte by byte. As long as there is one thread and it stays inside a leaf or a literal, that is a short loop
 //! ([`step::run_inside_leaf`]), and two tokens of five need no more; any other byte is a step of all threads ([`step::step_all`]).
-//! Every token leaves a [`Moment`], and everything that is made on the way is only ever added to, so to take a token back is to cut
-//! off what came after the moment before.
+//! Every token leaves a [`Checkpoint`], and everything that is made on the way is only ever added to, so to take a token back is to cut
+//! off what came after the checkpoint before.
 
 use maskwright_vocab::{MARK, TokenId, number_spelling};
 use smallvec::SmallVec;
 
 use super::budget::Charge;
-use super::{MatchError, Matcher, Moment};
+use super::{Checkpoint, MatchError, Matcher};
 use crate::parser::stack::{Arena, Resume};
 use crate::parser::step::{self, Thread};
 use crate::seen::Seen;
@@ -123,10 +123,10 @@ impl Matcher {
             return Ok(());
         }
         self.arena.token = now.tokens;
-        self.trail.extend_from_slice(&by_number);
+        self.history.extend_from_slice(&by_number);
         let (mark, registers) = self.marks();
-        if let Some(moment) = self.moments.last_mut() {
-            (moment.mark, moment.registers) = (mark, registers);
+        if let Some(checkpoint) = self.checkpoints.last_mut() {
+            (checkpoint.mark, checkpoint.registers) = (mark, registers);
         }
         Ok(())
     }
@@ -137,10 +137,15 @@ impl Matcher {
             return Err(MatchError::NotComplete);
         }
         let now = self.now();
-        let start = self.trail.len() as u32;
+        let start = self.history.len() as u32;
         let threads = self.threads().to_vec();
-        self.trail.extend_from_slice(&threads);
-        self.moments.push(Moment { start, terminated: true, tokens: now.tokens.saturating_add(1), ..now });
+        self.history.extend_from_slice(&threads);
+        self.checkpoints.push(Checkpoint {
+            start,
+            terminated: true,
+            tokens: now.tokens.saturating_add(1),
+            ..now
+        });
         Ok(())
     }
 
@@ -175,7 +180,7 @@ impl Matcher {
         current.clear();
         match begun.thread {
             Some(thread) => current.push(thread),
-            None => current.extend_from_slice(self.trail.since(now.start as usize)),
+            None => current.extend_from_slice(self.history.since(now.start as usize)),
         }
         let mut result = self.read(begun.bytes, bytes, &mut current);
         // PERF: most tokens are taken without a second look.
@@ -234,11 +239,11 @@ impl Matcher {
         bytes: &[u8],
         charge: Charge,
         current: &mut Vec<Thread>,
-        now: &Moment,
+        now: &Checkpoint,
     ) -> Result<(), MatchError> {
         self.within_limits_so_far()?;
         if self.bound.program().may_run_out() {
-            result = self.settle_step(result, bytes, current, now);
+            result = self.check_distinct(result, bytes, current, now);
         }
         if result.is_ok() && charge != Charge::Nothing && self.is_bounded() {
             let before = if charge == Charge::Late { current.clone() } else { Vec::new() };
@@ -254,12 +259,12 @@ impl Matcher {
         result
     }
 
-    /// Another moment, so many bytes after the last. PERF: a call was a fiftieth of accepting a token.
+    /// Another checkpoint, so many bytes after the last. PERF: a call was a fiftieth of accepting a token.
     #[expect(clippy::inline_always, reason = "measured")]
     #[inline(always)]
-    fn arrive(&mut self, now: &Moment, threads: &[Thread], length: usize, charge: Charge) {
-        let start = self.trail.len() as u32;
-        self.trail.extend_from_slice(threads);
+    fn arrive(&mut self, now: &Checkpoint, threads: &[Thread], length: usize, charge: Charge) {
+        let start = self.history.len() as u32;
+        self.history.extend_from_slice(threads);
         if let Some(distinct) = &self.distinct
             && !distinct.registers.is_at(now.registers)
         {
@@ -269,8 +274,8 @@ impl Matcher {
         let tokens = now.tokens.saturating_add(u32::from(charge != Charge::Nothing));
         self.arena.token = tokens;
         let bytes = now.bytes + length as u64;
-        self.moments.push(Moment { start, mark, registers, bytes, tokens, terminated: false });
-        if self.moments.is_long() {
+        self.checkpoints.push(Checkpoint { start, mark, registers, bytes, tokens, terminated: false });
+        if self.checkpoints.is_long() {
             self.freeze();
         }
     }
@@ -278,8 +283,8 @@ impl Matcher {
     /// Lets forks share what has happened.
     #[cold]
     fn freeze(&mut self) {
-        self.trail.freeze(self.now().start as usize);
-        self.moments.freeze(self.moments.len());
+        self.history.freeze(self.now().start as usize);
+        self.checkpoints.freeze(self.checkpoints.len());
         self.arena.freeze();
         if let Some(distinct) = &mut self.distinct {
             distinct.registers.freeze();
@@ -288,7 +293,7 @@ impl Matcher {
 
     /// A number may end after each digit, and what it would have been is no value if it goes on.
     #[inline(never)]
-    fn forget_unfinished(&mut self, threads: &[Thread], since: &Moment) {
+    fn forget_unfinished(&mut self, threads: &[Thread], since: &Checkpoint) {
         if !self.remembers_more(threads, since)
             && let Some(distinct) = &mut self.distinct
         {
@@ -297,8 +302,8 @@ impl Matcher {
         }
     }
 
-    /// Whether a thread stands in a scope that has got another value since a moment.
-    fn remembers_more(&self, threads: &[Thread], since: &Moment) -> bool {
+    /// Whether a thread stands in a scope that has got another value since a checkpoint.
+    fn remembers_more(&self, threads: &[Thread], since: &Checkpoint) -> bool {
         if self.arena.numbers_equally() {
             // Then a stack may be older than what it stands for.
             return true;
@@ -324,12 +329,12 @@ impl Matcher {
     }
 
     /// What becomes of a step where values that must be new may run out: it must lead on, as far as it is taken.
-    fn settle_step(
+    fn check_distinct(
         &mut self,
         result: Result<(), MatchError>,
         bytes: &[u8],
         threads: &[Thread],
-        now: &Moment,
+        now: &Checkpoint,
     ) -> Result<(), MatchError> {
         let mut none = &mut [][..];
         let Some(mut filter) = self.distinct_filter(&mut none) else { return result };
@@ -382,20 +387,20 @@ impl Matcher {
 
     pub(crate) fn undo(&mut self, steps: usize) {
         for _ in 0..steps {
-            let Some(moment) = self.moments.pop() else { break };
-            self.trail.truncate(moment.start as usize);
+            let Some(checkpoint) = self.checkpoints.pop() else { break };
+            self.history.truncate(checkpoint.start as usize);
         }
         let now = self.now();
-        self.trail.thaw(now.start as usize);
+        self.history.thaw(now.start as usize);
         self.restore(&now);
     }
 
-    /// Forgets what was made since a moment.
-    pub(super) fn restore(&mut self, moment: &Moment) {
-        self.arena.truncate(moment.mark);
-        self.arena.token = moment.tokens;
+    /// Forgets what was made since a checkpoint.
+    pub(super) fn restore(&mut self, checkpoint: &Checkpoint) {
+        self.arena.truncate(checkpoint.mark);
+        self.arena.token = checkpoint.tokens;
         if let Some(distinct) = &mut self.distinct {
-            distinct.restore(moment.registers, moment.bytes as usize);
+            distinct.restore(checkpoint.registers, checkpoint.bytes as usize);
         }
     }
 }

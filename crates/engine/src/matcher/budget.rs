@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 
 use super::fill::Fill;
 use super::{MatchError, Matcher, Way};
-use crate::budget::deadline::{ENDLESS, Gauge};
-use crate::budget::mask::Judge;
+use crate::budget::deadline::{DeadlineView, ENDLESS};
+use crate::budget::mask::BudgetMask;
 use crate::budget::{Budget, BudgetError, Deadlines};
 use crate::library::set_bits;
 use crate::parser::mask::{MaskBuffers, Masker};
@@ -23,9 +23,9 @@ impl Matcher {
         let mut distances = FxHashMap::default();
         let distances = self.budget.as_mut().map_or(&mut distances, |budget| &mut budget.distances);
         let (bound, arena) = (&*self.bound, &self.arena);
-        let mut gauge = Gauge { bound, arena, finish: ENDLESS, limits: false, states: distances };
-        let start = self.moments.last().expect("the beginning is a moment").start as usize;
-        let latest = self.trail.since(start).iter().map(|thread| gauge.latest(thread)).max();
+        let mut deadlines = DeadlineView { bound, arena, finish: ENDLESS, limits: false, states: distances };
+        let start = self.checkpoints.last().expect("the beginning is a checkpoint").start as usize;
+        let latest = self.history.since(start).iter().map(|thread| deadlines.latest(thread)).max();
         u32::try_from(ENDLESS - latest.unwrap_or(-ENDLESS)).ok()
     }
 
@@ -70,8 +70,8 @@ impl Matcher {
         let Deadlines { finish, distances } = &mut **self.budget.as_mut()?;
         let finish = finish.map_or(ENDLESS, i64::from);
         let (bound, arena) = (&*self.bound, &self.arena);
-        let mut gauge = Gauge { bound, arena, finish, limits: true, states: distances };
-        self.trail.since(start).iter().map(|thread| gauge.latest(thread)).max()
+        let mut deadlines = DeadlineView { bound, arena, finish, limits: true, states: distances };
+        self.history.since(start).iter().map(|thread| deadlines.latest(thread)).max()
     }
 
     /// The tokens after which there is time for the rest, if that is not all of them. `threads` are those of the mask.
@@ -90,10 +90,10 @@ impl Matcher {
         let (bound, arena) = (&*self.bound, &self.arena);
         let threads = || threads.iter().filter(|thread| !thread.is_done());
         let is_late = |thread: &&Thread| {
-            let mut gauge = Gauge { bound, arena, finish, limits: true, states: &mut *states };
-            let latest = gauge.latest(thread);
+            let mut deadlines = DeadlineView { bound, arena, finish, limits: true, states: &mut *states };
+            let latest = deadlines.latest(thread);
             let growth = match self.way {
-                Way::Fast => masker.growth(**thread, &mut Judge::new(gauge, None)),
+                Way::Fast => masker.growth(**thread, &mut BudgetMask::new(deadlines, None)),
                 Way::Plain => ENDLESS,
             };
             latest - growth <= i64::from(arena.token)
@@ -104,8 +104,8 @@ impl Matcher {
             let words = allowed.insert(vec![0u32; size]);
             for &thread in threads() {
                 if late.contains(&thread) {
-                    let gauge = Gauge { bound, arena, finish, limits: true, states: &mut *states };
-                    masker.judge(thread, &mut Judge::new(gauge, Some(words)));
+                    let deadlines = DeadlineView { bound, arena, finish, limits: true, states: &mut *states };
+                    masker.judge(thread, &mut BudgetMask::new(deadlines, Some(words)));
                 } else {
                     // There is time for all that this thread allows.
                     masker.mask(thread, &mut Fill::onto(words, &mut Vec::new()));
@@ -160,8 +160,9 @@ impl Matcher {
         let Some(budget) = &mut self.budget else { return true };
         let finish = budget.finish();
         let (bound, arena) = (&*self.bound, &self.arena);
-        let mut gauge = Gauge { bound, arena, finish, limits: true, states: &mut budget.distances };
-        threads.iter().any(|thread| gauge.latest(thread) >= i64::from(next))
+        let mut deadlines =
+            DeadlineView { bound, arena, finish, limits: true, states: &mut budget.distances };
+        threads.iter().any(|thread| deadlines.latest(thread) >= i64::from(next))
     }
 
     /// Leaves limited parts that have taken all their tokens, and forgets threads that are too late for one.
@@ -179,8 +180,8 @@ impl Matcher {
         let Some(budget) = &mut self.budget else { return };
         let (bound, arena) = (&*self.bound, &self.arena);
         let states = &mut budget.distances;
-        let mut gauge = Gauge { bound, arena, finish: ENDLESS, limits: true, states };
-        kept.retain(|thread| gauge.latest(thread) >= i64::from(next));
+        let mut deadlines = DeadlineView { bound, arena, finish: ENDLESS, limits: true, states };
+        kept.retain(|thread| deadlines.latest(thread) >= i64::from(next));
         *threads = kept;
     }
 

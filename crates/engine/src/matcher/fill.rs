@@ -3,7 +3,7 @@
 use maskwright_vocab::TokenMask;
 
 use super::{MatchError, Matcher, Way, step};
-use crate::distinct::filter::{self, Doubt};
+use crate::distinct::filter::{self, DistinctFilter};
 use crate::library::{Library, Near, Part, Words, set_bits};
 use crate::parser::mask::{MaskBuffers, Masker, Sink};
 use crate::parser::meter::Over;
@@ -21,13 +21,13 @@ impl Matcher {
             words.fill(0);
             return Ok(());
         }
-        let mut several = core::mem::take(&mut self.several);
-        several.clear();
-        let mut fill = Fill::new(words, &mut several);
+        let mut multi_value = core::mem::take(&mut self.multi_value);
+        multi_value.clear();
+        let mut fill = Fill::new(words, &mut multi_value);
         let (accepting, in_time) = self.parts(&mut fill);
         fill.finish();
-        self.correct(&several, accepting, in_time, &mut &mut *words);
-        self.several = several;
+        self.correct(&multi_value, accepting, in_time, &mut &mut *words);
+        self.multi_value = multi_value;
         self.within_limits().inspect_err(|_| words.fill(0))
     }
 
@@ -60,24 +60,24 @@ impl Matcher {
     /// The mask by reference: the same words as [`Self::fill_mask`] writes, and quicker, because they are not copied where they
     /// lie ready, and otherwise only changed where they differ from the mask before.
     pub fn mask_words(&mut self) -> Result<&[u32], MatchError> {
-        let mut shown = self.shown.take().unwrap_or_default();
-        let mut several = core::mem::take(&mut self.several);
-        several.clear();
-        let mut showing = shown.start(self.bound.vocabulary().size().div_ceil(32), &mut several);
+        let mut borrowed = self.borrowed.take().unwrap_or_default();
+        let mut multi_value = core::mem::take(&mut self.multi_value);
+        multi_value.clear();
+        let mut sink = borrowed.start(self.bound.vocabulary().size().div_ceil(32), &mut multi_value);
         if self.now().terminated {
-            showing.finish();
+            sink.finish();
         } else {
-            let (accepting, in_time) = self.parts(&mut showing);
-            showing.finish();
-            self.correct(&several, accepting, in_time, &mut *shown);
+            let (accepting, in_time) = self.parts(&mut sink);
+            sink.finish();
+            self.correct(&multi_value, accepting, in_time, &mut *borrowed);
         }
-        self.several = several;
+        self.multi_value = multi_value;
         if let Err(error) = self.within_limits() {
             // The row holds half a mask, which the next one must not be built on.
-            self.shown = None;
+            self.borrowed = None;
             return Err(error);
         }
-        Ok(self.shown.insert(shown).words())
+        Ok(self.borrowed.insert(borrowed).words())
     }
 
     /// Hands the parts of the mask to a sink. Returns whether the text may end, and what can be finished in time, if there is a budget.
@@ -113,9 +113,15 @@ impl Matcher {
     }
 
     /// What its parts do not know of a mask: which values must be new, what can be finished in time, and how the text ends.
-    fn correct(&mut self, several: &[u32], accepting: bool, in_time: Option<Vec<u32>>, row: &mut dyn Row) {
-        if self.must_differ(several) {
-            self.keep_distinct(several, row);
+    fn correct(
+        &mut self,
+        multi_value: &[u32],
+        accepting: bool,
+        in_time: Option<Vec<u32>>,
+        row: &mut dyn Row,
+    ) {
+        if self.must_differ(multi_value) {
+            self.keep_distinct(multi_value, row);
         }
         if let Some(in_time) = in_time {
             self.keep_in_time(&in_time, accepting, row.words_mut());
@@ -130,19 +136,20 @@ impl Matcher {
     }
 
     /// Whether the mask may hold tokens that repeat a value.
-    fn must_differ(&self, several: &[u32]) -> bool {
+    fn must_differ(&self, multi_value: &[u32]) -> bool {
         let Some(distinct) = &self.distinct else { return false };
-        let is_new =
-            several.is_empty() && distinct.registers.is_empty() && self.bound.program().has_plain_scopes();
+        let is_new = multi_value.is_empty()
+            && distinct.registers.is_empty()
+            && self.bound.program().has_plain_scopes();
         !is_new || self.way == Way::Plain
     }
 
     /// Takes the tokens that repeat a value out of a mask.
-    fn keep_distinct(&mut self, several: &[u32], row: &mut dyn Row) {
+    fn keep_distinct(&mut self, multi_value: &[u32], row: &mut dyn Row) {
         let is_fast = self.way == Way::Fast && !self.bound.vocabulary().is_numbered();
         if let Some(mut filter) = self.distinct_filter(row) {
             if is_fast {
-                filter.settle(several);
+                filter.apply(multi_value);
             } else {
                 filter.try_all();
             }
@@ -150,18 +157,18 @@ impl Matcher {
     }
 
     /// The filter for values that must differ, if there is one.
-    pub(super) fn distinct_filter<'m>(&'m mut self, row: &'m mut dyn Row) -> Option<Doubt<'m>> {
+    pub(super) fn distinct_filter<'m>(&'m mut self, row: &'m mut dyn Row) -> Option<DistinctFilter<'m>> {
         let start = self.now().start as usize;
         let distinct = self.distinct.as_mut()?;
-        Some(Doubt {
+        Some(DistinctFilter {
             bound: &self.bound,
             arena: &mut self.arena,
             registers: &mut distinct.registers,
             buffers: &mut self.buffers,
             text: &mut distinct.text,
             searches: &mut distinct.searches,
-            threads: self.trail.since(start),
-            budget: if self.way == Way::Fast { filter::SEARCHES } else { usize::MAX },
+            threads: self.history.since(start),
+            budget: if self.way == Way::Fast { filter::MAX_MASK_SEARCH_BYTES } else { usize::MAX },
             row,
             tried: filter::Tried::default(),
         })
@@ -185,17 +192,17 @@ impl Matcher {
 pub(super) struct Fill<'w> {
     words: &'w mut [u32],
     started: bool,
-    several: &'w mut Vec<u32>,
+    multi_value: &'w mut Vec<u32>,
 }
 
 impl<'w> Fill<'w> {
-    pub(super) fn new(words: &'w mut [u32], several: &'w mut Vec<u32>) -> Self {
-        Self { words, started: false, several }
+    pub(super) fn new(words: &'w mut [u32], multi_value: &'w mut Vec<u32>) -> Self {
+        Self { words, started: false, multi_value }
     }
 
     /// Adds to what the words hold already.
-    pub(super) fn onto(words: &'w mut [u32], several: &'w mut Vec<u32>) -> Self {
-        Self { words, started: true, several }
+    pub(super) fn onto(words: &'w mut [u32], multi_value: &'w mut Vec<u32>) -> Self {
+        Self { words, started: true, multi_value }
     }
 
     fn set(&mut self, tokens: &[u32]) {
@@ -218,8 +225,8 @@ impl<'w> Fill<'w> {
 
 impl Sink for Fill<'_> {
     #[inline]
-    fn part(&mut self, _: &Library, _: Option<u32>, part: &Part, several: &[u32], less: &[Words]) {
-        self.several.extend_from_slice(several);
+    fn part(&mut self, _: &Library, _: Option<u32>, part: &Part, multi_value: &[u32], less: &[Words]) {
+        self.multi_value.extend_from_slice(multi_value);
         let lists = || less.iter().map(|list| &**list).chain([part.less()]);
         // What another part allows stays allowed.
         let is_allowed = |words: &[u32], token: u32| words[token as usize / 32] >> (token % 32) & 1 == 1;

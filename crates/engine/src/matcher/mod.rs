@@ -24,20 +24,20 @@ macro_rules! with_stacks {
 }
 
 mod accept;
+mod borrowed;
 mod budget;
 mod fill;
 mod info;
-mod shown;
 
 use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, TokenMask};
 
+use self::borrowed::BorrowedMask;
 pub(crate) use self::budget::Charge;
 pub use self::fill::fill_masks;
 pub use self::info::{StateInfo, ThreadInfo};
-use self::shown::Shown;
 use crate::budget::Deadlines;
 use crate::compile::CompileError;
 use crate::distinct::{Distinct, registers};
@@ -53,16 +53,16 @@ use crate::parser::step::{self, Buffers, Thread};
 pub struct Matcher {
     bound: Arc<BoundProgram>,
     arena: Arena,
-    /// The threads of every moment, one moment after the other.
-    trail: Log<Thread, HISTORY>,
-    moments: Log<Moment, HISTORY>,
+    /// The threads of every checkpoint, one checkpoint after the other.
+    history: Log<Thread, HISTORY>,
+    checkpoints: Log<Checkpoint, HISTORY>,
     eos_in_mask: bool,
     /// The tokens that end this text, if they are not those of the vocabulary.
     stops: Option<Arc<[TokenId]>>,
     way: Way,
     buffers: Buffers,
     /// Tokens of a mask that contain more than one value.
-    several: Vec<u32>,
+    multi_value: Vec<u32>,
     current: Vec<Thread>,
     next: Vec<Thread>,
     /// The bytes of a token.
@@ -72,7 +72,7 @@ pub struct Matcher {
     /// When the text must end, if there is a budget or some part of it is limited.
     budget: Option<Box<Deadlines>>,
     /// The mask by reference, if it was asked for.
-    shown: Option<Box<Shown>>,
+    borrowed: Option<Box<BorrowedMask>>,
     mask: Option<TokenMask>,
 }
 
@@ -80,10 +80,10 @@ pub struct Matcher {
 /// PERF: growing in the middle of a short text was a twentieth of accepting it.
 const HISTORY: usize = 32;
 
-/// What must be known to return to a moment.
+/// What must be known to return to a checkpoint.
 #[derive(Clone, Copy, Debug)]
-struct Moment {
-    /// Where its threads begin on the trail.
+struct Checkpoint {
+    /// Where its threads begin in the history.
     start: u32,
     /// What the stacks held when it was reached.
     mark: Mark,
@@ -114,19 +114,19 @@ impl Matcher {
         let mut matcher = Self {
             bound,
             arena: Arena::default(),
-            trail: Log::default(),
-            moments: Log::default(),
+            history: Log::default(),
+            checkpoints: Log::default(),
             eos_in_mask: true,
             stops: None,
             way: Way::Fast,
             buffers: Buffers::default(),
-            several: Vec::new(),
+            multi_value: Vec::new(),
             current: Vec::new(),
             next: Vec::new(),
             token: Vec::new(),
             distinct: None,
             budget: None,
-            shown: None,
+            borrowed: None,
             mask: None,
         };
         matcher.reset();
@@ -172,33 +172,40 @@ impl Matcher {
     pub fn reset(&mut self) {
         self.arena.clear();
         self.arena.token = 0;
-        self.trail.clear();
-        self.trail.reserve();
-        self.moments.clear();
-        self.moments.reserve();
+        self.history.clear();
+        self.history.reserve();
+        self.checkpoints.clear();
+        self.checkpoints.reserve();
         let program = self.bound.program();
         self.distinct = program.has_scopes().then(Box::default);
         self.budget = program.has_limits().then(Box::default);
         let stack = self.arena.push(program, Frame::FINISH, BOTTOM);
-        self.trail.push(Thread::network(program.start(0), stack));
+        self.history.push(Thread::network(program.start(0), stack));
         let mark = self.arena.mark();
         let registers = registers::Mark::default();
-        self.moments.push(Moment { start: 0, mark, registers, bytes: 0, tokens: 0, terminated: false });
+        self.checkpoints.push(Checkpoint {
+            start: 0,
+            mark,
+            registers,
+            bytes: 0,
+            tokens: 0,
+            terminated: false,
+        });
     }
 
     /// How many steps (tokens, and calls of [`Self::accept_bytes`]) were accepted.
     pub fn steps(&self) -> usize {
-        self.moments.len() - 1
+        self.checkpoints.len() - 1
     }
 
     #[inline]
-    fn now(&self) -> Moment {
-        *self.moments.last().expect("the beginning is a moment")
+    fn now(&self) -> Checkpoint {
+        *self.checkpoints.last().expect("the beginning is a checkpoint")
     }
 
     #[inline]
     fn threads(&self) -> &[Thread] {
-        self.trail.since(self.now().start as usize)
+        self.history.since(self.now().start as usize)
     }
 
     /// Whether the text so far is complete.
@@ -236,7 +243,7 @@ impl Matcher {
     pub(crate) fn live_bytes(&mut self) -> ByteSet {
         self.current.clear();
         let start = self.now().start as usize;
-        self.current.extend_from_slice(self.trail.since(start));
+        self.current.extend_from_slice(self.history.since(start));
         let marks = self.marks();
         let program = self.bound.program();
         let live = with_stacks!(self, |stacks| step::live(program, stacks, &mut self.buffers, &self.current));
@@ -261,12 +268,12 @@ impl Matcher {
         }
     }
 
-    /// Puts all threads that the next byte can concern into `current`: those of this moment, and those behind what may
+    /// Puts all threads that the next byte can concern into `current`: those of this checkpoint, and those behind what may
     /// end here. Returns whether the root may end.
     fn gather_threads(&mut self) -> bool {
         let start = self.now().start as usize;
         self.current.clear();
-        self.current.extend_from_slice(self.trail.since(start));
+        self.current.extend_from_slice(self.history.since(start));
         let program = self.bound.program();
         let done =
             with_stacks!(self, |stacks| step::returns(program, stacks, &mut self.buffers, &mut self.current));
@@ -280,19 +287,19 @@ impl Matcher {
         Self {
             bound: Arc::clone(&self.bound),
             arena: self.arena.fork(self.threads().iter().map(|thread| thread.stack)),
-            trail: self.trail.clone(),
-            moments: self.moments.clone(),
+            history: self.history.clone(),
+            checkpoints: self.checkpoints.clone(),
             eos_in_mask: self.eos_in_mask,
             stops: self.stops.clone(),
             way: self.way,
             buffers: Buffers::default(),
-            several: Vec::new(),
+            multi_value: Vec::new(),
             current: Vec::new(),
             next: Vec::new(),
             token: Vec::new(),
             distinct: self.distinct.as_ref().map(|distinct| Box::new(distinct.fork())),
             budget: self.budget.clone(),
-            shown: self.shown.clone(),
+            borrowed: self.borrowed.clone(),
             mask: None,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! | the thread stands | way |
 //! |---|---|
-//! | in a leaf, and what follows cannot be mistaken for more of it | shared bitset or list of inner tokens, and a walk over the rests |
+//! | in a leaf, and what follows cannot be mistaken for more of it | shared bitset or list of inner tokens, and a walk over the suffixes |
 //! | in a JSON string that must not be one of some words | the mask of the plain string, less the tokens that would complete such a word |
 //! | in a leaf that has room for most tokens | the mask of the leaf without a limit, less the tokens that are too long |
 //! | elsewhere: a literal, a choice of keys, punctuation | walk over the vocabulary's trie, pruned at once |
@@ -239,7 +239,7 @@ impl Masker<'_> {
             found: &mut found,
             shortcuts: true,
             sets: true,
-            judge: None,
+            visitor: None,
         };
         self.scratch.walker.walk_part(&mut walk, long, &[Thread { stack: Line::TOP, ..thread }]);
         found.sort_unstable();
@@ -268,7 +268,7 @@ impl Masker<'_> {
             found: &mut found,
             shortcuts: false,
             sets: false,
-            judge: None,
+            visitor: None,
         };
         let trie = self.bound.vocabulary().trie();
         self.scratch.walker.walk(&mut walk, trie, 0, &[Thread { stack: Line::TOP, ..thread }]);
@@ -456,7 +456,7 @@ impl Masker<'_> {
         (live(program, &mut stacks, self.buffers, &behind), behind)
     }
 
-    /// Inner tokens and rests.
+    /// Inner tokens and suffixes.
     #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
     fn leaf_item(
         &mut self,
@@ -485,8 +485,8 @@ impl Masker<'_> {
             }
             found.extend(entry.closing(need, room));
         }
-        let exits = &entry.exits;
-        if follow.intersection(*exits.bytes()).is_empty() {
+        let boundaries = &entry.boundaries;
+        if follow.intersection(*boundaries.bytes()).is_empty() {
             return;
         }
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
@@ -497,11 +497,11 @@ impl Masker<'_> {
             found,
             shortcuts: true,
             sets: true,
-            judge: None,
+            visitor: None,
         };
-        for byte in follow.intersection(*exits.bytes()).iter() {
+        for byte in follow.intersection(*boundaries.bytes()).iter() {
             let trie = vocabulary.trie();
-            self.scratch.walker.walk_rests(&mut walk, exits, byte, need..=room, trie, 0, behind);
+            self.scratch.walker.walk_suffixes(&mut walk, boundaries, byte, need..=room, trie, 0, behind);
         }
     }
 
@@ -521,7 +521,7 @@ impl Masker<'_> {
             found,
             shortcuts: true,
             sets: true,
-            judge: None,
+            visitor: None,
         };
         match program.place(NetState::from_raw(item.state)) {
             Place::Node { .. } => self.scratch.walker.walk(&mut walk, trie, 0, &[item]),
@@ -549,7 +549,7 @@ impl Masker<'_> {
             found,
             shortcuts: true,
             sets: true,
-            judge: None,
+            visitor: None,
         };
         self.scratch.walker.walk(&mut walk, self.bound.vocabulary().trie(), 0, &[item]);
     }
@@ -570,7 +570,7 @@ impl Masker<'_> {
             found: &mut Vec::new(),
             shortcuts: true,
             sets: true,
-            judge: None,
+            visitor: None,
         };
         self.scratch.walker.walk_long(&mut walk, &[item], &mut words);
         self.scratch.has_walked = true;
@@ -607,7 +607,7 @@ fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
     if !bound.program().has_scopes() {
         return Box::default();
     }
-    let whole = bound.library().whole();
+    let whole = bound.library().value_tokens();
     let in_string = is_in_string(bound.program(), thread);
     let listed = |list: &[u32]| -> Box<[u32]> {
         list.iter().copied().filter(|&token| whole.has_several(token, in_string)).collect()

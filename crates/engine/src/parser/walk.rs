@@ -21,7 +21,7 @@ use super::sets::{Bits, Listed, Sets};
 use super::stack::Mark;
 use super::step::{NETWORK, Thread, is_last, leave, literal_byte, live, step_all, step_others};
 use crate::leaf::{Leaf, Text, TextNext, json_string};
-use crate::library::{Exits, NumberedTrie, Rest};
+use crate::library::{Boundaries, NumberedTrie, SuffixSource};
 use crate::program::network::Callee;
 use crate::program::{NetState, Place, Program};
 use crate::tuning::{FastPath, may_take, tuning};
@@ -86,7 +86,7 @@ enum Shortcut<'w> {
     /// A thread came to a node inside a string.
     String { thread: Thread, node: u32 },
     /// A leaf ends below a node, and `behind` goes on with what is left of the tokens.
-    Rests { exits: &'w Exits, min: u32, max: u32, follow: ByteSet, behind: Thread },
+    Suffixes { boundaries: &'w Boundaries, min: u32, max: u32, follow: ByteSet, behind: Thread },
 }
 
 impl Walker {
@@ -123,10 +123,10 @@ impl Walker {
 
     /// Finds the tokens that go on with `byte` where they have left a leaf, in a trie with this number, and can be read from the threads.
     #[expect(clippy::too_many_arguments, reason = "what a suffix is, and the borrowed parts of a walk")]
-    pub(crate) fn walk_rests(
+    pub(crate) fn walk_suffixes(
         &mut self,
         walk: &mut Walk<'_, '_>,
-        exits: &Exits,
+        boundaries: &Boundaries,
         byte: u8,
         units: RangeInclusive<u32>,
         trie: &Trie,
@@ -135,10 +135,10 @@ impl Walker {
     ) {
         // The threads behind the byte, if they are asked for.
         let mut behind: Option<Vec<Thread>> = None;
-        for rests in exits.rests(byte, *units.start(), *units.end(), trie) {
-            match rests {
-                Rest::Trie(rests) => self.walk(walk, &rests.trie, rests.number, threads),
-                Rest::Below(node) => {
+        for suffixes in boundaries.suffixes(byte, *units.start(), *units.end(), trie) {
+            match suffixes {
+                SuffixSource::Trie(suffixes) => self.walk(walk, &suffixes.trie, suffixes.number, threads),
+                SuffixSource::Below(node) => {
                     let behind = behind.get_or_insert_with(|| {
                         let mut behind = Vec::new();
                         walk.stacks.next_byte();
@@ -309,14 +309,14 @@ impl Walker {
         for (call, entry, min, max) in entries {
             walk.found.extend_from_slice(entry.list(*max));
             walk.found.extend(entry.closing(*min, *max));
-            let exits = &entry.exits;
+            let boundaries = &entry.boundaries;
             let Some(returning) = program.unchecked(program.returning(call)) else { continue };
             let follow =
                 if cell.returns { Some(program.follow_last(returning)) } else { program.follow(returning) };
-            let follow = follow.unwrap_or(ByteSet::EMPTY).intersection(*exits.bytes());
+            let follow = follow.unwrap_or(ByteSet::EMPTY).intersection(*boundaries.bytes());
             if !follow.is_empty() {
                 let behind = Thread::network(returning, thread.stack);
-                shortcuts.push(Shortcut::Rests { exits, min: *min, max: *max, follow, behind });
+                shortcuts.push(Shortcut::Suffixes { boundaries, min: *min, max: *max, follow, behind });
             }
         }
         Some(apart.others)
@@ -350,9 +350,9 @@ impl Walker {
     fn take<'w>(&mut self, walk: &mut Walk<'w, '_>, trie: &Trie, number: u32, shortcut: Shortcut<'w>) {
         let (thread, node) = match shortcut {
             Shortcut::String { thread, node } => (thread, node),
-            Shortcut::Rests { exits, min, max, follow, behind } => {
+            Shortcut::Suffixes { boundaries, min, max, follow, behind } => {
                 for byte in follow.iter() {
-                    self.walk_rests(walk, exits, byte, min..=max, trie, number, &[behind]);
+                    self.walk_suffixes(walk, boundaries, byte, min..=max, trie, number, &[behind]);
                 }
                 return;
             }
@@ -365,17 +365,17 @@ impl Walker {
         };
         let state = text.map_or(thread.state, |text| text.spelling(thread.state));
         let entry = bound.entry_below(thread.leaf, state, trie, number, node);
-        let exits = &entry.exits;
+        let boundaries = &entry.boundaries;
         walk.found.extend_from_slice(entry.list(u32::MAX));
         let before = walk.found.len();
         walk.found.extend(entry.closing(0, u32::MAX));
-        if !exits.bytes().is_empty() {
+        if !boundaries.bytes().is_empty() {
             let mut behind = Vec::new();
             walk.buffers.begin();
             leave(program, walk.stacks, walk.buffers, thread.stack, &mut behind);
             let follow = live(program, walk.stacks, walk.buffers, &behind);
-            for byte in follow.intersection(*exits.bytes()).iter() {
-                self.walk_rests(walk, exits, byte, 0..=u32::MAX, trie, number, &behind);
+            for byte in follow.intersection(*boundaries.bytes()).iter() {
+                self.walk_suffixes(walk, boundaries, byte, 0..=u32::MAX, trie, number, &behind);
             }
         }
         if let Some(text) = text {

@@ -9,7 +9,7 @@
 //!   word 89 ─▶ space 89 ─▶ word 90 ─▶ word 91 ─▶ …  ─▶ word 99 ─▶   one more: told apart here, and not earlier
 //!   └──────── the tokens lead as far as this ─────┘
 //! ```
-//! So the *footprint* of a state is found once: all states that tokens lead to from it. Another state is its twin if the two can be walked side by side, by whatever
+//! So the *footprint* of a state is found once: all states that tokens lead to from it. Another state is equivalent if the two can be walked side by side, by whatever
 //! bytes, and look the same everywhere in the footprint. That is a look at a few hundred pairs of states and at no token.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,8 +17,8 @@ use smallvec::SmallVec;
 
 use maskwright_vocab::Trie;
 
-use super::alive::Alive;
 use super::bytes::{Bytes, Kinds, utf8};
+use super::safe_chars::SafeChars;
 use crate::leaf::{Automaton, Step};
 use crate::tuning::tuning;
 
@@ -27,18 +27,18 @@ const SHORT: usize = 6;
 /// No more nodes of the trie are looked at for a footprint.
 const NODES: usize = 32_768;
 
-/// The states of one automaton that may have twins.
+/// The states of one automaton that may have equivalents.
 #[derive(Debug)]
-pub(super) struct Twins {
+pub(super) struct Equivalences {
     /// The states that were read last, the newest first.
     recent: SmallVec<[u32; 4]>,
     /// Nothing, if finding out would take too long.
     footprints: FxHashMap<u32, Option<Footprint>>,
-    /// How many more footprints may be made in vain. Where states have no twins, looking for them should cost little.
+    /// How many more footprints may be made in vain. Where states have no equivalents, looking for them should cost little.
     patience: u32,
 }
 
-impl Default for Twins {
+impl Default for Equivalences {
     fn default() -> Self {
         Self {
             recent: SmallVec::new(),
@@ -54,16 +54,16 @@ type Footprint = Box<[bool]>;
 /// What states are compared in.
 pub(super) struct Reading<'a> {
     pub(super) automaton: &'a Automaton,
-    pub(super) alive: &'a mut Alive,
+    pub(super) safe_chars: &'a mut SafeChars,
     /// Whether it matters how much must follow, because there is not room for any token.
     pub(super) tails: bool,
     pub(super) trie: &'a Trie,
     pub(super) bytes: &'a Bytes,
 }
 
-impl Twins {
+impl Equivalences {
     /// A state for which something is known, and which no token tells apart from this one; otherwise this one will be read, and may be a
-    /// twin of others.
+    /// equivalent of others.
     pub(super) fn find(
         &mut self,
         state: u32,
@@ -114,7 +114,7 @@ impl Reading<'_> {
 
     /// All states that tokens lead to, and perhaps more; nothing, if it takes too long.
     fn footprint(&mut self, state: u32) -> Option<Footprint> {
-        let Self { automaton, alive, trie, bytes, .. } = self;
+        let Self { automaton, safe_chars, trie, bytes, .. } = self;
         let unit = automaton.unit();
         let mut footprint: Footprint = vec![false; automaton.len()].into();
         footprint[state as usize] = true;
@@ -137,7 +137,7 @@ impl Reading<'_> {
             }
             footprint[next as usize] = true;
             let place = place.and_then(|place| utf8(place, byte));
-            let stays = |kinds: Kinds| kinds.without(alive.loops(automaton, next, unit)).is_empty();
+            let stays = |kinds: Kinds| kinds.without(safe_chars.loops(automaton, next, unit)).is_empty();
             if place == Some(0) && bytes.kinds_below(node, 0).is_some_and(stays) {
                 loops.push(next);
                 continue;

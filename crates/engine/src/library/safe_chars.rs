@@ -1,7 +1,7 @@
 //! How far a state of a leaf can be trusted not to die.
 //!
 //! Reading a hundred thousand tokens to find that nearly all of them are allowed is a waste. For a state and a number,
-//! [`Alive`] knows a set of characters such that *every* text of up to so many of them keeps the leaf alive:
+//! [`SafeChars`] knows a set of characters such that *every* text of up to so many of them keeps the leaf alive:
 //!
 //! ```text
 //!   "[^"]*\.csv"        in the body: all characters but the quote and the backslash, for ever
@@ -31,7 +31,7 @@ const ENDS: usize = 4;
 
 /// What is known of the states of one automaton.
 #[derive(Debug, Default)]
-pub(crate) struct Alive {
+pub(crate) struct SafeChars {
     /// By state and number of characters.
     known: FxHashMap<(u32, u8), Kinds>,
     /// The sets for ever, where they are worth having.
@@ -51,7 +51,7 @@ pub(crate) struct Endless {
     pub(crate) dead: Kinds,
 }
 
-impl Alive {
+impl SafeChars {
     /// Characters of which every text keeps the automaton alive, from a state between two of them; if they are not many, `None`.
     pub(crate) fn endless(&mut self, automaton: &Automaton, state: u32) -> Option<Endless> {
         if let Some(found) = self.endless.get(&state) {

@@ -15,13 +15,13 @@ use maskwright_vocab::Trie;
 
 use super::bitset::Words;
 use super::bytes::{self, Bytes};
-use super::entry::{Entry, Exits};
+use super::leaf_tokens::{Boundaries, LeafTokens};
 use crate::leaf::{Action, Automaton, JSON_BODY, json_string};
 use crate::tuning::tuning;
 
 /// How far each state of a string table is from dying where a plain string would not.
 #[derive(Debug)]
-pub(crate) struct Distances {
+pub(crate) struct DeathDistances {
     /// In bytes, up to [`FAR`]; for states that no plain state corresponds to, 0.
     bytes: Box<[u8]>,
     /// The state of the plain string automaton.
@@ -42,7 +42,7 @@ pub(crate) fn may_be_near(automaton: &Automaton, state: u32) -> bool {
         && (0x20..0x7F).filter(|&byte| live.contains(byte)).count() >= tuning().almost_any_bytes
 }
 
-impl Distances {
+impl DeathDistances {
     pub(crate) fn of(automaton: &Automaton) -> Self {
         let string = json_string();
         let mut plain = vec![0u32; automaton.len()];
@@ -127,14 +127,14 @@ impl Distances {
 /// `inner` holds the inner tokens of the plain string.
 pub(crate) fn read(
     automaton: &Automaton,
-    distances: &Distances,
+    distances: &DeathDistances,
     state: u32,
     trie: &Trie,
     bytes: &Bytes,
     inner: &Words,
-) -> Option<Entry> {
+) -> Option<LeafTokens> {
     let string = json_string();
-    let mut exits = Exits::default();
+    let mut boundaries = Boundaries::default();
     let (mut closing, mut removed) = (Vec::new(), Vec::new());
     let mut visits = 0;
     let mut work = vec![(trie.children(Trie::ROOT), state, distances.plain[state as usize], 0)];
@@ -155,7 +155,7 @@ pub(crate) fn read(
         if plain.action() == Action::Close {
             if !step.is_dead() {
                 closing.extend(trie.tokens(node).iter().map(|&token| (*units, token)));
-                exits.add(node, *units, trie.child_bytes(node));
+                boundaries.add(node, *units, trie.child_bytes(node));
             }
             continue;
         }
@@ -177,5 +177,5 @@ pub(crate) fn read(
     for token in removed {
         run[token as usize / 32] &= !(1 << (token % 32));
     }
-    Some(Entry::free(Some(run), Vec::new(), closing, exits, bytes))
+    Some(LeafTokens::free(Some(run), Vec::new(), closing, boundaries, bytes))
 }
