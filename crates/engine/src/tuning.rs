@@ -29,8 +29,6 @@ pub enum FastPath {
     ThreadSets,
     /// A state that was not asked for often is walked through once, and no table is made.
     ReadOnce,
-    /// A leaf with few live bytes is walked through by itself.
-    NarrowLeaves,
     /// A leaf with a distant limit shares the mask of the leaf without one, less the tokens that are too long.
     WithoutLimit,
     /// A string that excludes some words shares the mask of any string, less the tokens that complete a word.
@@ -57,13 +55,12 @@ pub enum FastPath {
 
 impl FastPath {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 16] = [
         Self::StringTables,
         Self::LeafTables,
         Self::Literals,
         Self::ThreadSets,
         Self::ReadOnce,
-        Self::NarrowLeaves,
         Self::WithoutLimit,
         Self::ExcludedWords,
         Self::AlmostAnyString,

@@ -51,7 +51,6 @@ fn cases() -> Vec<(Constraint, &'static str)> {
         ),
         (Constraint::regex(r"([^\n]{0,80}\n){1,20}"), "The first line\nand the second one\n"),
         (Constraint::regex(r"[a-z]{2,5}[a-z0-9]*( [^\n]{0,200})?"), "word and what follows it"),
-        (Constraint::ebnf("root ::= number (\",\" root | root)?\nnumber ::= [0-9]{1,40}"), "12345,678,90123"),
         (Constraint::lark(ARITHMETIC), "foo + 12 * (bar_2 + 3.5) * x + 7"),
     ]
 }

@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use crate::library::{Library, Near, Part, Words};
+use crate::library::{Difference, Library, Part, Words};
 use crate::parser::mask::Sink;
 use crate::parser::row::{self, Row as _};
 use crate::tuning::{FastPath, may_take, tuning};
@@ -263,7 +263,7 @@ impl Sink for BorrowedSink<'_> {
                 self.add_bitset(library, base);
                 self.add_tokens(more);
             }
-            Part::Near(Near { base, more, .. }) => {
+            Part::Difference(Difference { base, more, .. }) => {
                 self.add_own(base);
                 self.add_tokens(more);
             }

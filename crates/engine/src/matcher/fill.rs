@@ -4,7 +4,7 @@ use maskwright_vocab::TokenMask;
 
 use super::{MatchError, Matcher, Way, step};
 use crate::distinct::filter::{self, DistinctFilter};
-use crate::library::{Library, Near, Part, Words, set_bits};
+use crate::library::{Difference, Library, Part, Words, set_bits};
 use crate::parser::mask::{MaskBuffers, Masker, Sink};
 use crate::parser::meter::Over;
 use crate::parser::row::Row;
@@ -240,7 +240,7 @@ impl Sink for Fill<'_> {
                 self.finish();
                 self.set(list);
             }
-            Part::Shared { base, more } | Part::Near(Near { base, more, .. }) => {
+            Part::Shared { base, more } | Part::Difference(Difference { base, more, .. }) => {
                 if self.started {
                     self.words.iter_mut().zip(base.iter()).for_each(|(word, base)| *word |= base);
                 } else {

@@ -27,7 +27,8 @@ use super::walk::{Walker, completion_nodes};
 use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
 use crate::library::{
-    Answer, BoundProgram, Key, Library, Look, Memo, Near, Part, Tokens, Words, most_more, ones, set_bits,
+    Answer, BoundProgram, Difference, Key, Library, Look, Memo, Part, Tokens, Words, most_more, ones,
+    set_bits,
 };
 use crate::program::network::Callee;
 use crate::program::{NetState, Place, Program};
@@ -316,7 +317,7 @@ impl Masker<'_> {
         } else if let [base] = &*bases
             && found.len() <= most_more(base.len())
         {
-            Part::Near(Near::with_more(bases.remove(0), &found))
+            Part::Difference(Difference::with_more(bases.remove(0), &found))
         } else {
             self.gather(&mut bases, &found)
         };
@@ -413,12 +414,7 @@ impl Masker<'_> {
                 let (follow, behind) = self.behind(item.stack);
                 if !follow.intersection(*automaton.open()).is_empty() {
                     self.scratch.work = behind;
-                    return if self.bound.is_narrow(item.leaf, item.state) && may_take(FastPath::NarrowLeaves)
-                    {
-                        self.walk_narrow(item, found);
-                    } else {
-                        self.walk_item(item);
-                    };
+                    return self.walk_item(item);
                 }
                 let bounds = Bounds { min: *min, max: *max };
                 for Window { need, room } in program.counts().windows(item.count, bounds) {
@@ -441,7 +437,7 @@ impl Masker<'_> {
                     });
                 }
             }
-            Leaf::Text(_) => self.walk_narrow(item, found),
+            Leaf::Text(_) => self.walk_text(item, found),
         }
     }
 
@@ -539,8 +535,8 @@ impl Masker<'_> {
         }
     }
 
-    /// The walk over the whole trie, for an item that takes few bytes. Sets of threads pay where many nodes share one.
-    fn walk_narrow(&mut self, item: Thread, found: &mut Vec<u32>) {
+    /// The walk over the whole trie, for one of some words: few tokens can be read.
+    fn walk_text(&mut self, item: Thread, found: &mut Vec<u32>) {
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
         let mut walk = Walk {
             bound: self.bound,
@@ -620,9 +616,9 @@ fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
             found.extend(whole.several.at(in_string).iter().copied().filter(in_base));
             found.into()
         }
-        Part::Near(near) => {
+        Part::Difference(difference) => {
             let several = whole.several.at(in_string).iter().copied();
-            several.filter(|&token| near.contains(token)).collect()
+            several.filter(|&token| difference.contains(token)).collect()
         }
     }
 }
