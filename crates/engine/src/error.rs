@@ -33,8 +33,8 @@ pub enum MatchError {
         /// The rule of the grammar in which the text stands.
         rule: Box<str>,
     },
-    /// The work was told to stop, by the [stop token](maskwright_automata::Stop) of the thread.
-    Stopped,
+    /// The work was told to stop, by the [cancel token](maskwright_automata::CancelToken) of the thread.
+    Cancelled,
     /// The grammar allows it, but then the text, or a limited part of it, could not be completed in time.
     OutOfTokens,
     /// Another engine behind the same interface gave up, for this reason. It cannot go on.
@@ -63,7 +63,7 @@ impl fmt::Display for MatchError {
                 "more than {steps} steps are needed here, in rule `{rule}`: the constraint has too many readings; \
                  make repetitions and alternatives in it less ambiguous, or raise the limit `mask_steps`"
             ),
-            Self::Stopped => f.write_str("the work was told to stop"),
+            Self::Cancelled => f.write_str("the work was told to stop"),
             Self::OutOfTokens => {
                 f.write_str("not allowed here: too few tokens would be left to complete the text")
             }

@@ -30,7 +30,7 @@ mod store;
 mod tuning;
 mod value;
 
-pub use ahead::{DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, Seam};
+pub use ahead::{DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, TokenHealing};
 pub use budget::{Budget, BudgetError};
 pub use compile::{CompileError, Place, Resolved, compile, resolve};
 pub use error::MatchError;
@@ -41,7 +41,7 @@ pub use leaf::AutomatonCache;
 pub use library::{BoundProgram, Library, LibraryLoadError};
 pub use limits::Limits;
 pub use matcher::{Matcher, StateInfo, ThreadInfo, fill_masks};
-pub use parser::mask::Way;
+pub use parser::mask::Strategy;
 pub use program::{Dot, Listing, Program};
 #[cfg(feature = "ablation")]
 pub use tuning::{FastPath, Tuning};

@@ -35,7 +35,7 @@ pub type Encode<'e> = dyn Fn(&str) -> Option<Vec<TokenId>> + 'e;
 
 /// What is to become of tokens that the tokenizer would have cut otherwise, had it known the forced text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Seam {
+pub enum TokenHealing {
     /// They stay. Then nothing is forced where that would not be the tokenizer's cut.
     #[default]
     Keep,
@@ -58,7 +58,7 @@ pub struct ForcedText {
 /// Forced tokens: take back some, then go on with others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForcedTokens {
-    /// How many of the last tokens are to be taken back first. Always 0 with [`Seam::Keep`].
+    /// How many of the last tokens are to be taken back first. Always 0 with [`TokenHealing::Keep`].
     pub taken_back: usize,
     /// The tokens to go on with; none if none is certain.
     pub tokens: Vec<TokenId>,
@@ -102,7 +102,7 @@ impl Matcher {
         &mut self,
         before: &[TokenId],
         limit: usize,
-        seam: Seam,
+        healing: TokenHealing,
         encode: &Encode<'_>,
     ) -> ForcedTokens {
         let run = self.run(limit, true);
@@ -118,7 +118,7 @@ impl Matcher {
             return ForcedTokens::default();
         };
         let mut left = before;
-        while seam == Seam::Cut && forced.taken_back > 0 {
+        while healing == TokenHealing::Cut && forced.taken_back > 0 {
             // The text begins behind the first token that is not the tokenizer's.
             left = &left[left.len() - forced.taken_back + 1..];
             let Some(shorter) = cut.behind(left, &run) else { return ForcedTokens::default() };
@@ -127,8 +127,10 @@ impl Matcher {
         if forced.taken_back == 0 {
             return self.accepted(forced);
         }
-        match seam {
-            Seam::Retokenize if is_whole && forced.taken_back <= self.steps() => self.accepted(forced),
+        match healing {
+            TokenHealing::Retokenize if is_whole && forced.taken_back <= self.steps() => {
+                self.accepted(forced)
+            }
             _ => ForcedTokens::default(),
         }
     }

@@ -4,4 +4,4 @@ mod draft;
 mod forced;
 
 pub use self::draft::{DRAFT_ROOT, DraftError, DraftTree};
-pub use self::forced::{Encode, ForcedText, ForcedTokens, Seam};
+pub use self::forced::{Encode, ForcedText, ForcedTokens, TokenHealing};

@@ -212,7 +212,7 @@ impl Matcher {
                 break;
             }
             let limits = self.bound.program().limits();
-            if current.len() > limits.threads || self.arena.len() > limits.stack {
+            if current.len() > limits.parses || self.arena.len() > limits.stack {
                 result = Err(MatchError::TooAmbiguous);
                 break;
             }

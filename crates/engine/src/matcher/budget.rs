@@ -4,7 +4,7 @@ use maskwright_vocab::TokenId;
 use rustc_hash::FxHashMap;
 
 use super::fill::Fill;
-use super::{MatchError, Matcher, Way};
+use super::{MatchError, Matcher, Strategy};
 use crate::budget::deadline::{DeadlineView, ENDLESS};
 use crate::budget::mask::BudgetMask;
 use crate::budget::{Budget, BudgetError, Deadlines};
@@ -92,9 +92,9 @@ impl Matcher {
         let is_late = |thread: &&Thread| {
             let mut deadlines = DeadlineView { bound, arena, finish, limits: true, states: &mut *states };
             let latest = deadlines.latest(thread);
-            let growth = match self.way {
-                Way::Fast => masker.growth(**thread, &mut BudgetMask::new(deadlines, None)),
-                Way::Plain => ENDLESS,
+            let growth = match self.strategy {
+                Strategy::Fast => masker.growth(**thread, &mut BudgetMask::new(deadlines, None)),
+                Strategy::Reference => ENDLESS,
             };
             latest - growth <= i64::from(arena.token)
         };

@@ -2,7 +2,7 @@
 
 use maskwright_vocab::TokenMask;
 
-use super::{MatchError, Matcher, Way, step};
+use super::{MatchError, Matcher, Strategy, step};
 use crate::distinct::filter::{self, DistinctFilter};
 use crate::library::{Difference, Library, Part, Words, set_bits};
 use crate::parser::mask::{MaskBuffers, Masker, Sink};
@@ -49,7 +49,7 @@ impl Matcher {
             distinct.searches.clear();
         }
         match over {
-            Over::Stopped => MatchError::Stopped,
+            Over::Stopped => MatchError::Cancelled,
             Over::Steps => MatchError::TooManySteps {
                 steps: self.bound.program().limits().mask_steps,
                 rule: self.rule().into(),
@@ -98,10 +98,10 @@ impl Matcher {
         // united with one that is not.
         for in_network in [false, true] {
             for &thread in current.iter().filter(|thread| (thread.leaf == step::NETWORK) == in_network) {
-                match self.way {
+                match self.strategy {
                     _ if thread.is_done() => {}
-                    Way::Fast => masker.mask(thread, sink),
-                    Way::Plain => masker.plain(thread, sink),
+                    Strategy::Fast => masker.mask(thread, sink),
+                    Strategy::Reference => masker.plain(thread, sink),
                 }
             }
         }
@@ -141,12 +141,12 @@ impl Matcher {
         let is_new = multi_value.is_empty()
             && distinct.registers.is_empty()
             && self.bound.program().has_plain_scopes();
-        !is_new || self.way == Way::Plain
+        !is_new || self.strategy == Strategy::Reference
     }
 
     /// Takes the tokens that repeat a value out of a mask.
     fn keep_distinct(&mut self, multi_value: &[u32], row: &mut dyn Row) {
-        let is_fast = self.way == Way::Fast && !self.bound.vocabulary().is_numbered();
+        let is_fast = self.strategy == Strategy::Fast && !self.bound.vocabulary().is_numbered();
         if let Some(mut filter) = self.distinct_filter(row) {
             if is_fast {
                 filter.apply(multi_value);
@@ -168,7 +168,7 @@ impl Matcher {
             text: &mut distinct.text,
             searches: &mut distinct.searches,
             threads: self.history.since(start),
-            budget: if self.way == Way::Fast { filter::MAX_MASK_SEARCH_BYTES } else { usize::MAX },
+            budget: if self.strategy == Strategy::Fast { filter::MAX_MASK_SEARCH_BYTES } else { usize::MAX },
             row,
             tried: filter::Tried::default(),
         })
@@ -184,7 +184,7 @@ impl Matcher {
     /// How many steps a mask or a token may take. What others are compared with may take as long as it needs.
     #[inline]
     pub(super) fn step_limit(&self) -> u64 {
-        if self.way == Way::Plain { u64::MAX } else { self.bound.program().limits().mask_steps }
+        if self.strategy == Strategy::Reference { u64::MAX } else { self.bound.program().limits().mask_steps }
     }
 }
 

@@ -44,7 +44,7 @@ use crate::distinct::{Distinct, registers};
 use crate::error::MatchError;
 use crate::library::BoundProgram;
 use crate::parser::log::Log;
-use crate::parser::mask::Way;
+use crate::parser::mask::Strategy;
 use crate::parser::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
 use crate::parser::step::{self, Buffers, Thread};
 
@@ -59,7 +59,7 @@ pub struct Matcher {
     eos_in_mask: bool,
     /// The tokens that end this text, if they are not those of the vocabulary.
     stops: Option<Arc<[TokenId]>>,
-    way: Way,
+    strategy: Strategy,
     buffers: Buffers,
     /// Tokens of a mask that contain more than one value.
     multi_value: Vec<u32>,
@@ -118,7 +118,7 @@ impl Matcher {
             checkpoints: Log::default(),
             eos_in_mask: true,
             stops: None,
-            way: Way::Fast,
+            strategy: Strategy::Fast,
             buffers: Buffers::default(),
             multi_value: Vec::new(),
             current: Vec::new(),
@@ -158,9 +158,9 @@ impl Matcher {
     }
 
     /// How masks are computed; only tests and benchmarks want anything but the default.
-    pub fn set_way(&mut self, way: Way) {
-        self.way = way;
-        self.arena.set_merging(way == Way::Fast);
+    pub fn set_strategy(&mut self, strategy: Strategy) {
+        self.strategy = strategy;
+        self.arena.set_merging(strategy == Strategy::Fast);
     }
 
     /// The constraint that is matched.
@@ -291,7 +291,7 @@ impl Matcher {
             checkpoints: self.checkpoints.clone(),
             eos_in_mask: self.eos_in_mask,
             stops: self.stops.clone(),
-            way: self.way,
+            strategy: self.strategy,
             buffers: Buffers::default(),
             multi_value: Vec::new(),
             current: Vec::new(),

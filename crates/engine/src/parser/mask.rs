@@ -7,7 +7,7 @@
 //! | in a leaf that has room for most tokens | the mask of the leaf without a limit, less the tokens that are too long |
 //! | elsewhere: a literal, a choice of keys, punctuation | walk over the vocabulary's trie, pruned at once |
 //!
-//! The last is the definition; the others must equal it bit by bit, and [`Way::Plain`] lets tests ask for it.
+//! The last is the definition; the others must equal it bit by bit, and [`Strategy::Reference`] lets tests ask for it.
 //!
 //! A thread that may end where it stands is allowed, besides, whatever the threads behind it are allowed; those are masks
 //! of their own, looked up by themselves ([`super::step::returns`]).
@@ -36,13 +36,13 @@ use crate::tuning::{FastPath, may_take, tuning};
 
 /// How masks are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Way {
+pub enum Strategy {
     /// By the cheapest way, remembering the result.
     #[default]
     Fast,
     /// By walking the vocabulary's trie thread by thread, remembering nothing, and without merging parses that have the same future. Slow; it is what
     /// `Fast` is compared with.
-    Plain,
+    Reference,
 }
 
 /// So many places that may take the first byte are looked at one by one.

@@ -46,7 +46,7 @@ impl<'s> Context<'s> {
         } else {
             format!("`{keyword}` must be {expected}")
         };
-        self.problem(Reason::Malformed, path, keyword, message, "mend the value or remove the keyword");
+        self.problem(Reason::Malformed, path, keyword, message, "fix the value or remove the keyword");
     }
 
     /// A limit is passed.

@@ -1,7 +1,7 @@
 //! When a schema cannot be turned into a grammar.
 //!
 //! An error is a list of problems, each with the JSON pointer of the place, the keyword, what is wrong and a
-//! way out, so that a person can mend all of them at once:
+//! way out, so that a person can fix all of them at once:
 //!
 //! ```text
 //! /properties/when/format: "date-time" is not enforced yet; remove the format or describe it with an enum

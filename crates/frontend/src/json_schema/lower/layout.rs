@@ -116,7 +116,7 @@ impl Lowerer<'_> {
                     Ok(space) => space,
                     Err(error) => {
                         let message = format!("the white space pattern cannot be used: {error}");
-                        let help = "mend the pattern";
+                        let help = "fix the pattern";
                         self.context.problem(Reason::Malformed, PathId::ROOT, "", message, help);
                         empty
                     }

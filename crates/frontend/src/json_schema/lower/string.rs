@@ -215,7 +215,7 @@ impl<'s> Lowerer<'s> {
             Err(error) => {
                 let path = self.schemas.path(id);
                 let message = format!("the pattern `{pattern}` cannot be used: {error}");
-                let help = error.help.as_deref().unwrap_or("mend the pattern or remove it");
+                let help = error.help.as_deref().unwrap_or("fix the pattern or remove it");
                 if self.context.options.strictness == super::Strictness::Lenient {
                     self.context.cover(path, keyword, super::Coverage::Unenforced);
                     Some(self.grammar.any_text())

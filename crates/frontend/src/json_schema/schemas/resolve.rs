@@ -33,12 +33,12 @@ impl Miss {
             Self::Anchor => (
                 Reason::Reference,
                 format!("`{reference}` names an anchor that no schema declares"),
-                "declare it with `$anchor` or mend the reference",
+                "declare it with `$anchor` or fix the reference",
             ),
             Self::Nothing | Self::Scope => (
                 Reason::Reference,
                 format!("`{reference}` leads to nothing in this schema"),
-                "define the schema there or mend the reference",
+                "define the schema there or fix the reference",
             ),
         }
     }
