@@ -137,18 +137,16 @@ impl<'t> Members<'t> {
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&Value<'t>> {
-        self.get_key_value(key).map(|(_, value)| value)
+        self.position(key).map(|at| &self.list[at].1)
     }
 
-    /// The member with a key, the key as the text has it.
-    pub(crate) fn get_key_value(&self, key: &str) -> Option<(&str, &Value<'t>)> {
-        let member = if self.by_key.is_empty() {
-            self.list.iter().find(|(one, _)| one == key)
-        } else {
-            let order = |at: &u32| self.list[*at as usize].0.as_ref().cmp(key);
-            self.by_key.binary_search_by(order).ok().map(|at| &self.list[self.by_key[at] as usize])
-        };
-        member.map(|(key, value)| (key.as_ref(), value))
+    /// The place of a key.
+    pub(crate) fn position(&self, key: &str) -> Option<usize> {
+        if self.by_key.is_empty() {
+            return self.list.iter().position(|(one, _)| one == key);
+        }
+        let order = |at: &u32| self.list[*at as usize].0.as_ref().cmp(key);
+        self.by_key.binary_search_by(order).ok().map(|at| self.by_key[at] as usize)
     }
 
     pub(crate) fn contains_key(&self, key: &str) -> bool {
