@@ -5,7 +5,7 @@ use super::Algebra;
 use super::expand::{Case, Unevaluated};
 use super::node::Signed;
 
-impl<'s> Algebra<'s> {
+impl Algebra<'_> {
     /// The schemas that the item at a place must satisfy.
     pub(crate) fn item_parts(&mut self, case: &Case, place: usize) -> Vec<Signed> {
         let mut parts = Vec::with_capacity(case.locals.len());

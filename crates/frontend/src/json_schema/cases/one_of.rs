@@ -100,7 +100,9 @@ impl<'s> Algebra<'s> {
                     pairs.extend(around.map(|&other| (other, at)));
                     match keys {
                         Some(keys) => {
-                            keys.into_iter().for_each(|name| by_key.entry(name).or_default().push(at));
+                            for name in keys {
+                                by_key.entry(name).or_default().push(at);
+                            }
                             closed.push(at);
                         }
                         None => others.push(at),

@@ -185,12 +185,15 @@ impl<'s> Algebra<'s> {
             return known;
         }
         let lowered = regex::lower(pattern, &regex::Options::json_schema(), &mut self.grammar);
-        let lowered = lowered.map(Some).unwrap_or_else(|error| {
-            let message = format!("the pattern `{pattern}` cannot be used: {error}");
-            let help = error.help.as_deref().unwrap_or("correct the pattern, or remove it");
-            let goes_on = self.context.unenforceable(self.path(id), keyword, message, help);
-            goes_on.then(|| self.grammar.any_text())
-        });
+        let lowered = match lowered {
+            Ok(expr) => Some(expr),
+            Err(error) => {
+                let message = format!("the pattern `{pattern}` cannot be used: {error}");
+                let help = error.help.as_deref().unwrap_or("correct the pattern, or remove it");
+                let goes_on = self.context.unenforceable(self.path(id), keyword, message, help);
+                goes_on.then(|| self.grammar.any_text())
+            }
+        };
         self.patterns.insert(pattern, lowered);
         lowered
     }

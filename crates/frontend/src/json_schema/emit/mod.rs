@@ -26,6 +26,8 @@ mod object;
 mod prune;
 mod states;
 mod string;
+#[cfg(test)]
+mod tests;
 
 use maskwright_grammar::{Expr, ExprId, Grammar, RuleId};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -369,12 +371,11 @@ impl<'s> Emitter<'s> {
             let not = if member.negative { "not " } else { "" };
             format!("{not}{}", if pointer.is_empty() { "(root)" } else { &pointer })
         };
-        let message = match members {
-            [_] => "its keywords allow no value together".to_owned(),
-            _ => {
-                let places: Vec<String> = members.iter().take(4).map(place).collect();
-                format!("no value satisfies all of: {}", places.join(", "))
-            }
+        let message = if members.len() == 1 {
+            "its keywords allow no value together".to_owned()
+        } else {
+            let places: Vec<String> = members.iter().take(4).map(place).collect();
+            format!("no value satisfies all of: {}", places.join(", "))
         };
         self.algebra.context.clash(self.algebra.path_of(members), "", &message);
     }

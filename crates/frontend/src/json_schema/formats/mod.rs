@@ -1,15 +1,14 @@
 //! `format`: the names of the standard, each as a language over the decoded text.
 //!
-//! Each format is a regular expression, built from named parts after the document that defines it. A few are not
-//! regular, or too large for a table. For these the language is smaller than the format, so that every text that can
-//! be written is valid:
+//! Each format is a regular expression, built from named parts after the document that defines it. Some formats are not
+//! regular, or too large for a table. Their language is smaller than the format:
 //!
-//! - `date-time`, `time`: a leap second is written only at 23:59:60 UTC itself, not in another time zone.
+//! - `date-time`, `time`: a leap second is written only as 23:59:60 UTC, not in another time zone.
 //! - `regex`: groups nest at most two deep, and ranges in classes are of letters or of digits.
-//! - `idn-hostname`, `idn-email`: any character beyond ASCII counts as a letter, without the tables of IDNA.
+//! - `email`: a quoted local part has at most 31 characters, since its escapes count twice.
 //!
-//! A quoted local part of a mail address has at most 31 characters, since its escapes count twice.
-//! The total length of host names (253) is not counted; the length of their labels (63) is.
+//! And some are larger: `idn-hostname` and `idn-email` take any character beyond ASCII as a letter, and the total length
+//! of host names (253) is not limited. The length of their labels (63) is.
 
 mod internet;
 mod regex_syntax;

@@ -1,12 +1,12 @@
-//! Regular expressions as texts: the part of ECMA-262 that can be told by a regular language.
+//! The format `regex`: a regular subset of the syntax of ECMA-262.
 
 /// How deep groups nest.
-const DEPTH: usize = 2;
+const MAX_GROUP_DEPTH: usize = 2;
 
 /// A pattern.
 pub(super) fn regex() -> String {
     let mut inner = alternatives(&atom(None));
-    for _ in 0..DEPTH {
+    for _ in 0..MAX_GROUP_DEPTH {
         inner = alternatives(&atom(Some(&inner)));
     }
     inner

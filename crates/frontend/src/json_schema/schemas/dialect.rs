@@ -11,8 +11,8 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// The draft that a `$schema` address names. An address that is not known is somebody's own
-    /// dialect, read as the newest draft; `None` for a draft that is older than we understand.
+    /// The draft that a `$schema` address names. An unknown address is a custom dialect, and read as the newest draft.
+    /// `None` for drafts before draft-04, which are not supported.
     pub(crate) fn named(address: &str) -> Option<Self> {
         let address = address.trim_end_matches('#').trim_end_matches('/');
         let address = address.split_once("://").map_or(address, |(_, rest)| rest);

@@ -1,7 +1,8 @@
-//! The schemas of schemas, which everybody may refer to by their well-known addresses.
+//! The meta-schemas, which any schema may refer to.
 //!
-//! `{"$ref": "https://json-schema.org/draft/2020-12/schema"}` asks for a document that is itself a schema. The meta-schemas of
-//! the drafts that we read are data of this crate, without the remarks in them; a caller's resolver is asked first.
+//! `{"$ref": "https://json-schema.org/draft/2020-12/schema"}` describes documents that are schemas themselves. The
+//! meta-schemas of all supported drafts are part of this crate, without their annotations. The caller's resolver is asked
+//! first.
 
 use serde_json::{Map, Value};
 

@@ -24,7 +24,6 @@ use core::ops::Range;
 use std::rc::Rc;
 
 use super::error::Reason;
-use super::json::Value;
 use super::path::PathId;
 use super::report::Line;
 
@@ -83,9 +82,6 @@ pub(crate) struct Fault {
 }
 
 impl<'s> Schemas<'s> {
-    /// The value of a schema that allows nothing.
-    const FALSE: &'static Value<'static> = &Value::Bool(false);
-
     /// The schema of the whole document.
     pub(crate) fn root(&self) -> SchemaId {
         self.root

@@ -78,7 +78,9 @@ impl Emitter<'_> {
             let keywords = self.algebra.keywords(local.id);
             let contains = keywords.contains.map(|schema| (schema, keywords.contains_count));
             if !local.negative {
-                all.iter_mut().for_each(|demands| demands.contains.extend(contains));
+                for demands in &mut all {
+                    demands.contains.extend(contains);
+                }
                 continue;
             }
             let mut ways: Vec<Demands> = Vec::new();

@@ -1,15 +1,15 @@
-//! Multiples within bounds, if they are few: listing them is simpler than dividing.
+//! Multiples within bounds, listed one by one if they are few.
 //!
-//! `multipleOf: 6.75` and `multipleOf: 19` between 0 and 1000 have a common step, 513, and leave 0 and 513. The automaton of the
-//! two divisions would have thousands of states.
+//! `multipleOf: 6.75` and `multipleOf: 19` between 0 and 1000 have the common step 513, and only 0 and 513 remain. The
+//! automaton of the two divisions would have thousands of states.
 
 use super::super::super::decimal::Decimal;
 use super::{Conditions, Test};
 
 /// How many multiples are listed.
-const FEW: i128 = 64;
+const MAX_MULTIPLES: i128 = 64;
 
-/// The numbers that pass, spelled out; `None` if there are more than a few candidates.
+/// The numbers that meet the conditions, spelled out; `None` if there are too many candidates.
 pub(super) fn values(conditions: &Conditions) -> Option<Vec<String>> {
     let (mut step, mut low, mut high): (Option<Scaled>, Option<Scaled>, Option<Scaled>) = (None, None, None);
     for test in &conditions.all {
@@ -21,7 +21,7 @@ pub(super) fn values(conditions: &Conditions) -> Option<Vec<String>> {
                     None => one,
                 });
             }
-            // The tests decide about the ends themselves.
+            // Whether the ends are included is tested below.
             Test::AtLeast(value) | Test::Above(value) => low = low.max(Some(Scaled::of(value)?)),
             Test::AtMost(value) | Test::Below(value) => {
                 let value = Scaled::of(value)?;
@@ -33,7 +33,7 @@ pub(super) fn values(conditions: &Conditions) -> Option<Vec<String>> {
     let (step, low, high) = (step?, low?, high?);
     let first = low.0.div_euclid(step.0);
     let last = high.0.div_euclid(step.0);
-    if last - first > FEW {
+    if last - first > MAX_MULTIPLES {
         return None;
     }
     let mut values = Vec::new();

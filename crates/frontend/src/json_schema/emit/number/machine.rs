@@ -1,4 +1,4 @@
-//! Machines that read a number's text, and the expression of what they accept.
+//! Automata that read a number's text, and the expression of what they accept.
 //!
 //! ```text
 //! minimum 10.5          0  1  0  .  7  |            multipleOf 0.25     1  .  7  5  |
@@ -6,9 +6,9 @@
 //! compared so far    –  <  =  =     >  | greater    places              0     1  2  | multiple
 //! ```
 //!
-//! A state of the whole is the phase of the text and the state of every machine. The states are explored, those from which
-//! nothing is accepted are dropped, and equal ones are merged. If no state but by a loop on itself comes back
-//! to itself – bounds are like that – the result is an expression; otherwise it is a rule for each state.
+//! A state of the product is the phase of the text and the state of every automaton. The reachable states are explored,
+//! dead ones are dropped, and equivalent ones are merged. If there are no cycles except self-loops, as with bounds, the
+//! result is one expression; otherwise it is a rule for each state.
 
 use core::cmp::Ordering;
 use core::hash::BuildHasher;
@@ -21,7 +21,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use super::super::super::decimal::Decimal;
 use super::{Conditions, Test, spelling};
 
-/// The expression of the numbers that pass; what is too much, if it cannot be built.
+/// The expression of the numbers that meet the conditions; a message, if it is too large.
 pub(super) fn build(
     grammar: &mut GrammarBuilder,
     conditions: &Conditions,
@@ -33,10 +33,17 @@ pub(super) fn build(
     Ok(write(grammar, &table))
 }
 
-/// The longest bound, in digits.
-const LONGEST: i64 = 400;
+/// How many digits a bound may have before the point, and how many zeros after it before the first digit.
+const MAX_BOUND_MAGNITUDE: i64 = 400;
 
-/// The machines of all conditions.
+/// How many significant digits a bound may have.
+const MAX_BOUND_DIGITS: usize = 800;
+
+/// The greatest divisor of `multipleOf`, and how many decimal places it may have.
+const MAX_DIVISOR: u64 = 1_000_000;
+const MAX_DIVISOR_PLACES: u32 = 400;
+
+/// The automata of all conditions.
 struct Machines<'k> {
     conditions: &'k Conditions,
     parts: Vec<Part>,
@@ -73,7 +80,7 @@ struct List {
 struct Node {
     /// By digit, and by the point; 0 where nothing follows.
     next: [u32; 11],
-    /// The signs with which this number is listed, and those with which some number is that begins like this.
+    /// The signs with which this number is listed, and those of all listed numbers with this prefix.
     listed: Signs,
     below: Signs,
 }
@@ -117,7 +124,7 @@ struct Place {
     negative: bool,
 }
 
-/// What a machine knows.
+/// The state of one automaton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Known {
     /// How many digits of the whole part were read, or of the fraction, and how they compare.
@@ -125,14 +132,14 @@ enum Known {
         digits: u32,
         order: Ordering,
     },
-    /// The rest, how many decimal places were read, and whether a digit was lost behind the last one.
+    /// The remainder, how many decimal places were read, and whether a digit other than 0 followed the last one.
     Rest {
         rest: u64,
         places: u32,
         lost: bool,
     },
     Seen(bool),
-    /// The node of a list, or none where nothing of the list follows but zeros; the signs with which the number is listed.
+    /// The node of a list, or none if only zeros can follow; the signs with which the number is listed.
     Listed {
         node: Option<u32>,
         signs: Signs,
@@ -159,9 +166,9 @@ impl<'k> Machines<'k> {
         Ok(machines)
     }
 
-    /// A number of states that there are at least, which is worth knowing before they are built: each combination of
-    /// rests is met by some whole number, with either sign. Where the fraction does not change the rests, each is met
-    /// again at the point and behind it, with and without a digit that is lost.
+    /// A lower bound of the number of states, to refuse early: some whole number has each combination of remainders, with
+    /// either sign. If the fraction does not change the remainders, each occurs again at the point and after it, with and
+    /// without a lost digit.
     fn least_states(&self) -> u64 {
         let (mut rests, mut is_whole) = (1, true);
         for part in &self.parts {
@@ -179,7 +186,7 @@ impl<'k> Machines<'k> {
         rests.saturating_mul(2 * phases)
     }
 
-    /// What the machines know before anything was read.
+    /// The states of the automata before anything is read.
     fn start(&self) -> Vec<Known> {
         let first = |part: &Part| match part {
             Part::Compare(_) => Known::Compared { digits: 0, order: Ordering::Equal },
@@ -190,7 +197,7 @@ impl<'k> Machines<'k> {
         self.parts.iter().map(first).collect()
     }
 
-    /// Where a symbol leads, and what the machines know there.
+    /// The place after a symbol; the states of the automata are written to `after`.
     fn step(&self, place: Place, known: &[Known], symbol: u8, after: &mut Vec<Known>) -> Option<Place> {
         use Phase as P;
         after.clear();
@@ -236,8 +243,10 @@ impl<'k> Machines<'k> {
 impl Ruler {
     fn new(value: &Decimal) -> Result<Self, String> {
         let magnitude = value.magnitude();
-        if !value.is_zero() && !(-LONGEST..=LONGEST).contains(&magnitude) || value.digits().len() > 800 {
-            return Err("a bound with hundreds of digits cannot be enforced".to_owned());
+        if !value.is_zero() && !(-MAX_BOUND_MAGNITUDE..=MAX_BOUND_MAGNITUDE).contains(&magnitude)
+            || value.digits().len() > MAX_BOUND_DIGITS
+        {
+            return Err(format!("a bound with more than {MAX_BOUND_MAGNITUDE} places cannot be enforced"));
         }
         let (digits, magnitude) = (value.digits(), usize::try_from(magnitude).unwrap_or(0));
         let mut whole: Vec<u8> =
@@ -257,7 +266,9 @@ impl Ruler {
 
 impl Part {
     fn divide(step: &Decimal) -> Result<Self, String> {
-        let too_long = || "a `multipleOf` with so many digits cannot be enforced".to_owned();
+        let too_long = || {
+            format!("a `multipleOf` whose digits, without the point, exceed {MAX_DIVISOR} cannot be enforced")
+        };
         let digits = step.digits_as_u64().ok_or_else(too_long)?;
         let (zeros, places) = match u32::try_from(step.exponent()) {
             Ok(zeros) => (zeros, 0),
@@ -265,7 +276,7 @@ impl Part {
         };
         let scale = 10u64.checked_pow(zeros).ok_or_else(too_long)?;
         let modulus = digits.checked_mul(scale).ok_or_else(too_long)?;
-        if modulus > 1_000_000 || places > 400 {
+        if modulus > MAX_DIVISOR || places > MAX_DIVISOR_PLACES {
             return Err(too_long());
         }
         Ok(Self::Divide { modulus, places })
@@ -419,7 +430,7 @@ fn slot(symbol: u8) -> usize {
 }
 
 fn too_many(limit: usize) -> String {
-    format!("these keywords about numbers need more than {limit} states, the limit `states`")
+    format!("the keywords about numbers need more than {limit} states, the limit `states`")
 }
 
 /// A state's successor by each symbol, and whether it accepts.
@@ -455,10 +466,10 @@ fn explore(machines: &Machines<'_>, limit: usize) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Numbered states: where a text is, and what each machine knows. PERF: in flat lists, because `multipleOf` makes tens of thousands.
+/// Numbered states. PERF: in flat lists, because `multipleOf` makes tens of thousands.
 #[derive(Default)]
 struct States {
-    /// How many machines there are.
+    /// How many automata there are.
     width: usize,
     places: Vec<Place>,
     known: Vec<Known>,
@@ -497,7 +508,7 @@ fn least_common_multiple(a: u64, b: u64) -> u64 {
     (a / x.max(1)).saturating_mul(b)
 }
 
-/// Takes away the ways that lead to no accepted number.
+/// Removes the transitions that lead to no accepted number.
 fn drop_dead(rows: &mut [Row]) {
     let edges = |(from, row)| <[Option<u32>]>::iter(row).flatten().map(move |&to| (to, from));
     let into = Grouped::new(rows.len(), (0u32..).zip(rows.iter().map(|row| &row.next[..])).flat_map(edges));
@@ -517,7 +528,7 @@ fn drop_dead(rows: &mut [Row]) {
     }
 }
 
-/// Merges states that accept the same, by splitting classes until nothing changes.
+/// Merges equivalent states, by splitting classes until nothing changes.
 fn merge(rows: &[Row]) -> Vec<Row> {
     let mut class: Vec<u32> = rows.iter().map(|row| u32::from(row.accepts)).collect();
     let mut count = 0;
@@ -613,7 +624,7 @@ fn symbols(row: &Row, to: u32) -> Option<CharSet> {
     (!set.is_empty()).then_some(set)
 }
 
-/// The states in an order in which each comes before its successors, loops on itself aside; none if there is a circle.
+/// The states in topological order, without regard to self-loops; `None` if there is a cycle.
 fn without_circles(rows: &[Row]) -> Option<Vec<u32>> {
     let mut arrivals = vec![0u32; rows.len()];
     let targets = |state: u32| {

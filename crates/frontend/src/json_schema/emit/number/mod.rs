@@ -1,12 +1,11 @@
 //! Numbers: bounds, `multipleOf`, `integer` and excluded values, as one automaton over the digits.
 //!
-//! Each condition is a small machine that reads a number's text from left to right: how does it compare with 10.5, what
-//! is the rest when it is divided by 3, was there a fraction? The machines run side by side, at the end each condition
-//! has an answer, and the answers decide. That is exact – no doubles, bounds of any length – and a
-//! negated schema is just another way to combine the answers. See [`machine`].
+//! Each condition is a small automaton that reads a number's text from left to right: how does it compare with 10.5, what
+//! is the remainder modulo 3, is there a fraction? They run side by side, and at the end their answers are combined. That
+//! is exact, without floating point, and a negated schema is only another way to combine the answers. See [`machine`].
 //!
-//! With such conditions a number is written without an exponent, because what `9e…` means is known only at its
-//! end. A bound at zero is about the sign alone, and leaves the spelling free.
+//! With such conditions a number is written without an exponent, because the value of `9e…` is known only at its end. A
+//! bound at zero constrains only the sign, so every spelling is allowed.
 
 mod few;
 mod machine;
@@ -33,7 +32,7 @@ pub(super) enum Test {
     OneOf(Vec<Decimal>),
 }
 
-/// All conditions on a number: those that hold, and lists of which not all hold.
+/// All conditions on a number: tests that hold, and lists of tests that do not all hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Conditions {
     all: Vec<Test>,
@@ -70,49 +69,39 @@ impl Emitter<'_> {
     }
 
     fn numbers_of(&mut self, conditions: &Conditions, case: &Case) -> ExprId {
+        let grammar = &mut self.algebra.grammar;
         if conditions.not_all.is_empty() {
-            match &*conditions.all {
+            let (bound, is_negative, has_zero) = match &*conditions.all {
                 [] => return self.any(TypeSet::NUMBER),
                 [Test::Integer] => return self.any(TypeSet::INTEGER),
-                [Test::AtLeast(bound)] if bound.is_zero() => {
-                    return spelling::one_sided(&mut self.algebra.grammar, false, true);
-                }
-                [Test::Above(bound)] if bound.is_zero() => {
-                    return spelling::one_sided(&mut self.algebra.grammar, false, false);
-                }
-                [Test::AtMost(bound)] if bound.is_zero() => {
-                    return spelling::one_sided(&mut self.algebra.grammar, true, true);
-                }
-                [Test::Below(bound)] if bound.is_zero() => {
-                    return spelling::one_sided(&mut self.algebra.grammar, true, false);
-                }
-                _ => {}
+                [Test::AtLeast(bound)] => (Some(bound), false, true),
+                [Test::Above(bound)] => (Some(bound), false, false),
+                [Test::AtMost(bound)] => (Some(bound), true, true),
+                [Test::Below(bound)] => (Some(bound), true, false),
+                _ => (None, false, false),
+            };
+            if bound.is_some_and(Decimal::is_zero) {
+                return spelling::one_sided(grammar, is_negative, has_zero);
             }
         }
+        let built = match few::values(conditions) {
+            Some(values) => {
+                let ways: Vec<ExprId> = values.iter().map(|text| grammar.bytes(text.as_bytes())).collect();
+                let is_empty = ways.is_empty();
+                let expr = grammar.alt(ways);
+                Ok(if is_empty { expr } else { spelling::as_rule(grammar, "number", expr) })
+            }
+            None => machine::build(grammar, conditions, self.algebra.context.options.limits.states),
+        };
         let path = self.algebra.path_of(&case.locals);
-        if let Some(values) = few::values(conditions) {
-            let ways: Vec<ExprId> =
-                values.iter().map(|text| self.algebra.grammar.bytes(text.as_bytes())).collect();
-            let expr = self.algebra.grammar.alt(ways);
-            if self.is_never(expr) {
-                let keyword = self.number_keyword(case);
-                return self.nothing(path, keyword, "no number satisfies these keywords together");
-            }
-            return spelling::as_rule(&mut self.algebra.grammar, "number", expr);
-        }
-        match machine::build(
-            &mut self.algebra.grammar,
-            conditions,
-            self.algebra.context.options.limits.states,
-        ) {
+        let keyword = self.number_keyword(case);
+        match built {
             Ok(expr) if self.is_never(expr) => {
-                let keyword = self.number_keyword(case);
                 self.nothing(path, keyword, "no number satisfies these keywords together")
             }
             Ok(expr) => expr,
             Err(what) => {
-                let keyword = self.number_keyword(case);
-                let help = "use rounder numbers or smaller ones";
+                let help = "use numbers with fewer digits, or smaller ones";
                 if self.algebra.context.unenforceable(path, keyword, what, help) {
                     return self.any(TypeSet::NUMBER);
                 }
@@ -121,7 +110,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A keyword of the case that is about numbers, for an error to point at.
+    /// A keyword of the case that constrains numbers, for an error message.
     fn number_keyword(&mut self, case: &Case) -> &'static str {
         let first = case.locals.iter().find(|local| !local.negative);
         let Some(keywords) = first.map(|local| self.algebra.keywords(local.id)) else { return "" };
@@ -136,7 +125,7 @@ impl Emitter<'_> {
     }
 }
 
-/// What a schema says about numbers by itself, listed values aside.
+/// The tests of the local keywords of a schema, without listed values.
 fn tests(keywords: &Keywords<'_>) -> Vec<Test> {
     let mut tests = Vec::with_capacity(3);
     if !keywords.types.covers(TypeSet::NUMBER) && keywords.types.meets(TypeSet::INTEGER) {

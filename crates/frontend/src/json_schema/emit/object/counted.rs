@@ -257,7 +257,9 @@ impl<'s> Emitter<'s> {
                 continue;
             }
             if by.contains(&None) {
-                ways.iter_mut().for_each(|way| way.1 |= bit);
+                for way in &mut ways {
+                    way.1 |= bit;
+                }
                 continue;
             }
             let mut next = Vec::with_capacity(ways.len() + 1);

@@ -214,12 +214,10 @@ impl<'s> Emitter<'s> {
             let value = self.part(node);
             if self.is_never(value) {
                 if required {
-                    let message = match parts {
-                        Some(_) => format!("property `{name}` is required, but no value for it is possible"),
-                        None => {
-                            let keyword = self.forbidding(object, name);
-                            format!("`{name}` is required, but {keyword} forbids it")
-                        }
+                    let message = if parts.is_some() {
+                        format!("property `{name}` is required, but no value for it is possible")
+                    } else {
+                        format!("`{name}` is required, but {} forbids it", self.forbidding(object, name))
                     };
                     if self.algebra.context.error.is_empty() {
                         self.algebra.context.clash(path, "required", &message);
@@ -291,7 +289,9 @@ impl<'s> Emitter<'s> {
             keywords.required.iter().for_each(|name| add(name, false));
             for (name, needed) in &keywords.dependent_required {
                 add(name, false);
-                needed.iter().for_each(|name| add(name, false));
+                for name in needed {
+                    add(name, false);
+                }
             }
         }
         names

@@ -161,6 +161,14 @@ impl<'s> Loader<'s, '_> {
         self.enter(Found { value, path, resource }, at.resource, scope, new)
     }
 
+    /// A new schema that allows nothing, for a place that is not in the text.
+    fn nothing(&mut self, parent: SchemaId, path: PathId) -> SchemaId {
+        let Origin { at, scope } = self.origins[parent.index()];
+        let at = Found { value: &Value::Bool(false), path, ..at };
+        self.origins.push(Origin { at, scope });
+        SchemaId(self.origins.len() as u32 - 1)
+    }
+
     /// The id of a schema that is reached from a resource, in the scope after entering its own.
     fn enter(&mut self, found: Found<'s>, from: ResourceId, scope: ScopeId, owner: SchemaId) -> SchemaId {
         let is_new = found.resource != from || self.origins.is_empty();

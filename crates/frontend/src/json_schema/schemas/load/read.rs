@@ -6,7 +6,7 @@ use super::super::super::options::Strictness;
 use super::super::super::path::PathId;
 use super::super::super::report::Coverage;
 use super::super::super::types::TypeSet;
-use super::super::{Bound, Conditional, Dialect, Keywords, SchemaId, Schemas};
+use super::super::{Bound, Conditional, Dialect, Keywords, SchemaId};
 use super::Loader;
 
 /// Reads the keywords of a schema object.
@@ -236,7 +236,7 @@ impl<'s> Reader<'_, '_, 's> {
         self.found.asserted = self.found.asserted | TypeSet::OBJECT;
         if self.found.additional.is_none() {
             let path = self.loader.paths.keyword(self.path, "additionalProperties");
-            self.found.additional = Some(self.loader.child(self.id, Schemas::FALSE, path));
+            self.found.additional = Some(self.loader.nothing(self.id, path));
         }
     }
 }
