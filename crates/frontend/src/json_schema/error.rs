@@ -4,7 +4,7 @@
 //! keyword, what is wrong and what to do:
 //!
 //! ```text
-//! /properties/a/multipleOf: `multipleOf` must be a number above 0; correct the value, or remove the keyword
+//! /properties/a/multipleOf: `multipleOf` must be a number above 0; fix the value or remove the keyword
 //! ```
 
 use core::fmt;

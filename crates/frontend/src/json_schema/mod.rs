@@ -125,7 +125,7 @@ fn not_json(error: &serde_json::Error) -> SchemaError {
         );
         return whole(Reason::Limit, message, "move inner schemas into `$defs` and refer to them");
     }
-    whole(Reason::NotJson, format!("this is not JSON: {error}"), "correct the text")
+    whole(Reason::NotJson, format!("this is not JSON: {error}"), "fix the text")
 }
 
 fn whole(reason: Reason, message: String, help: &str) -> SchemaError {

@@ -189,7 +189,7 @@ impl<'s> Algebra<'s> {
             Ok(expr) => Some(expr),
             Err(error) => {
                 let message = format!("the pattern `{pattern}` cannot be used: {error}");
-                let help = error.help.as_deref().unwrap_or("correct the pattern, or remove it");
+                let help = error.help.as_deref().unwrap_or("fix the pattern or remove it");
                 let goes_on = self.context.unenforceable(self.path(id), keyword, message, help);
                 goes_on.then(|| self.grammar.any_text())
             }

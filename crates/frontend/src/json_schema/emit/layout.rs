@@ -115,7 +115,7 @@ impl Emitter<'_> {
                     Ok(space) => space,
                     Err(error) => {
                         let message = format!("the white space pattern cannot be used: {error}");
-                        let help = "correct the pattern";
+                        let help = "fix the pattern";
                         self.algebra.context.problem(Reason::Malformed, PathId::ROOT, "", message, help);
                         empty
                     }

@@ -25,12 +25,12 @@ impl Miss {
             Self::Anchor => (
                 Reason::Reference,
                 format!("`{reference}` names an anchor that no schema declares"),
-                "declare it with `$anchor`, or correct the reference",
+                "declare it with `$anchor` or fix the reference",
             ),
             Self::Nothing | Self::Scope => (
                 Reason::Reference,
                 format!("`{reference}` leads to no schema"),
-                "define the schema there, or correct the reference",
+                "define the schema there or fix the reference",
             ),
         }
     }

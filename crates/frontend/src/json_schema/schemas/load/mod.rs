@@ -211,7 +211,7 @@ impl<'s> Loader<'s, '_> {
     fn malformed(&mut self, id: SchemaId, keyword: &'static str, expected: &str) {
         let what = if keyword.is_empty() { "a schema".to_owned() } else { format!("`{keyword}`") };
         let message = format!("{what} must be {expected}");
-        self.fault(id, keyword, Reason::Malformed, message, "correct the value, or remove the keyword");
+        self.fault(id, keyword, Reason::Malformed, message, "fix the value or remove the keyword");
     }
 
     fn fault(

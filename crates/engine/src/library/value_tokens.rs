@@ -17,7 +17,7 @@ use crate::value;
 
 /// Tokens with whole values in them, for one vocabulary.
 #[derive(Debug)]
-pub(crate) struct Whole {
+pub(crate) struct ValueTokens {
     /// For each simple value, the tokens that contain it.
     by_form: FxHashMap<Box<[u8]>, Vec<u32>>,
     /// Tokens in which a value may meet another one of the same token, or one that begins before the token.
@@ -76,7 +76,7 @@ fn behind_quote(bytes: &[u8]) -> Option<&[u8]> {
     Some(&bytes[at + 1..])
 }
 
-impl Whole {
+impl ValueTokens {
     pub(crate) fn heap_bytes(&self) -> usize {
         let by_text = |map: &FxHashMap<Box<[u8]>, Vec<u32>>| {
             let entry = size_of::<(Box<[u8]>, Vec<u32>)>();

@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::log::Log;
-use super::stack::{Arena, Frame, Register, Resume, Stacks, When};
-use crate::library::{BoundProgram, Whole};
+use crate::library::{BoundProgram, ValueTokens};
+use crate::parser::log::Log;
+use crate::parser::stack::{Arena, Frame, Register, Resume, Stacks, When};
 use crate::program::Program;
 use crate::program::network::Scope;
 use crate::value;
@@ -293,7 +293,13 @@ impl Registers {
     }
 
     /// The list with one more value; `None` if it is there already.
-    fn add(&mut self, scope: (u32, &Scope), older: Register, form: &[u8], whole: &Whole) -> Option<Register> {
+    fn add(
+        &mut self,
+        scope: (u32, &Scope),
+        older: Register,
+        form: &[u8],
+        whole: &ValueTokens,
+    ) -> Option<Register> {
         let (index, scope) = scope;
         let hash = FxBuildHasher.hash_one(form);
         if self.contains(older, hash, form) {
@@ -367,7 +373,7 @@ impl Registers {
 /// The stacks of a matcher, with everything that their scopes remember.
 pub(crate) struct Remembering<'m> {
     program: &'m Program,
-    whole: &'m Whole,
+    whole: &'m ValueTokens,
     arena: &'m mut Arena,
     registers: &'m mut Registers,
     text: &'m [u8],
@@ -383,7 +389,7 @@ impl<'m> Remembering<'m> {
         text: &'m [u8],
         before: usize,
     ) -> Self {
-        let whole = bound.library().whole();
+        let whole = bound.library().value_tokens();
         Self { program: bound.program(), whole, arena, registers, text, before }
     }
 }
@@ -497,7 +503,7 @@ mod tests {
         for (id, form) in (0..).step_by(7).zip(0..8) {
             vocabulary.token(TokenId(form), format!(",{id},").as_bytes()).expect("a new token");
         }
-        let whole = Whole::of(&vocabulary.finish().expect("a vocabulary"));
+        let whole = ValueTokens::of(&vocabulary.finish().expect("a vocabulary"));
         let mut registers = Registers::default();
         let mut lists = vec![(Register(0), registers.mark())];
         let (mut new, mut old) = (0, 0);

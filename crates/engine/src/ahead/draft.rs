@@ -19,7 +19,8 @@ use rayon::prelude::*;
 
 use maskwright_vocab::TokenId;
 
-use super::{MatchError, Matcher};
+use crate::error::MatchError;
+use crate::matcher::Matcher;
 
 /// The parent of a node that hangs on the text so far.
 pub const DRAFT_ROOT: u32 = u32::MAX;
@@ -174,7 +175,7 @@ impl Matcher {
         masks: &mut [u32],
         stride: usize,
     ) -> Result<Vec<bool>, MatchError> {
-        let need = self.bound.vocabulary().size().div_ceil(32);
+        let need = self.bound().vocabulary().size().div_ceil(32);
         if stride < need || masks.len() < tree.rows() * stride {
             return Err(MatchError::MaskTooShort { words: tree.rows() * stride.max(need) });
         }

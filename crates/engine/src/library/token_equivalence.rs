@@ -9,7 +9,7 @@
 //!   word 89 ─▶ space 89 ─▶ word 90 ─▶ word 91 ─▶ …  ─▶ word 99 ─▶   one more: told apart here, and not earlier
 //!   └──────── the tokens lead as far as this ─────┘
 //! ```
-//! So the *footprint* of a state is found once: all states that tokens lead to from it. Another state is its twin if the two can be walked side by side, by whatever
+//! So the *footprint* of a state is found once: all states that tokens lead to from it. Another state is equivalent if the two can be walked side by side, by whatever
 //! bytes, and look the same everywhere in the footprint. That is a look at a few hundred pairs of states and at no token.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,36 +17,34 @@ use smallvec::SmallVec;
 
 use maskwright_vocab::Trie;
 
-use super::alive::Alive;
 use super::bytes::{Bytes, Kinds, utf8};
+use super::safe_chars::SafeChars;
 use crate::leaf::{Automaton, Step};
+use crate::tuning::tuning;
 
-/// How many of the states that were read last another one is compared with.
-const RECENT: usize = 4;
-/// States that fewer bytes lead on from are read quickly.
-const LIVELY: usize = 16;
 /// A footprint is worth while if two states look the same for so many bytes.
 const SHORT: usize = 6;
-/// More pairs of states than this are not looked at, nor more nodes of the trie than that.
-const PAIRS: usize = 2_048;
+/// No more nodes of the trie are looked at for a footprint.
 const NODES: usize = 32_768;
-/// How many footprints may be made in vain at first, and again with every twin that is found.
-const PATIENCE: u32 = 2;
 
-/// The states of one automaton that may have twins.
+/// The states of one automaton that may have equivalents.
 #[derive(Debug)]
-pub(super) struct Twins {
+pub(super) struct Equivalences {
     /// The states that were read last, the newest first.
-    recent: SmallVec<[u32; RECENT]>,
+    recent: SmallVec<[u32; 4]>,
     /// Nothing, if finding out would take too long.
     footprints: FxHashMap<u32, Option<Footprint>>,
-    /// How many more footprints may be made in vain. Where states have no twins, looking for them should cost little.
+    /// How many more footprints may be made in vain. Where states have no equivalents, looking for them should cost little.
     patience: u32,
 }
 
-impl Default for Twins {
+impl Default for Equivalences {
     fn default() -> Self {
-        Self { recent: SmallVec::new(), footprints: FxHashMap::default(), patience: PATIENCE }
+        Self {
+            recent: SmallVec::new(),
+            footprints: FxHashMap::default(),
+            patience: tuning().equivalence_failures,
+        }
     }
 }
 
@@ -56,27 +54,27 @@ type Footprint = Box<[bool]>;
 /// What states are compared in.
 pub(super) struct Reading<'a> {
     pub(super) automaton: &'a Automaton,
-    pub(super) alive: &'a mut Alive,
+    pub(super) safe_chars: &'a mut SafeChars,
     /// Whether it matters how much must follow, because there is not room for any token.
     pub(super) tails: bool,
     pub(super) trie: &'a Trie,
     pub(super) bytes: &'a Bytes,
 }
 
-impl Twins {
+impl Equivalences {
     /// A state for which something is known, and which no token tells apart from this one; otherwise this one will be read, and may be a
-    /// twin of others.
+    /// equivalent of others.
     pub(super) fn find(
         &mut self,
         state: u32,
         is_known: impl Fn(u32) -> bool,
         reading: &mut Reading<'_>,
     ) -> Option<u32> {
-        if self.patience == 0 || reading.automaton.live(state).len() < LIVELY {
+        if self.patience == 0 || reading.automaton.live(state).len() < tuning().equivalence_bytes {
             return None;
         }
         let known = self.recent.iter().copied().filter(|&other| is_known(other));
-        for other in known.collect::<SmallVec<[u32; RECENT]>>() {
+        for other in known.collect::<SmallVec<[u32; 4]>>() {
             let is_alike = || reading.compared().are_alike((other, state), SHORT, |_| true);
             if !self.footprints.contains_key(&other) && !is_alike() {
                 continue;
@@ -89,7 +87,7 @@ impl Twins {
                 reading.compared().are_alike((other, state), usize::MAX, |state| footprint[state as usize])
             };
             if footprint.as_ref().is_some_and(is_alike) {
-                self.patience = self.patience.max(PATIENCE);
+                self.patience = self.patience.max(tuning().equivalence_failures);
                 return Some(other);
             }
             if self.patience == 0 {
@@ -97,7 +95,7 @@ impl Twins {
             }
         }
         if !self.recent.contains(&state) {
-            self.recent.truncate(RECENT - 1);
+            self.recent.truncate(tuning().equivalence_candidates.saturating_sub(1));
             self.recent.insert(0, state);
         }
         None
@@ -116,7 +114,7 @@ impl Reading<'_> {
 
     /// All states that tokens lead to, and perhaps more; nothing, if it takes too long.
     fn footprint(&mut self, state: u32) -> Option<Footprint> {
-        let Self { automaton, alive, trie, bytes, .. } = self;
+        let Self { automaton, safe_chars, trie, bytes, .. } = self;
         let unit = automaton.unit();
         let mut footprint: Footprint = vec![false; automaton.len()].into();
         footprint[state as usize] = true;
@@ -139,7 +137,7 @@ impl Reading<'_> {
             }
             footprint[next as usize] = true;
             let place = place.and_then(|place| utf8(place, byte));
-            let stays = |kinds: Kinds| kinds.without(alive.loops(automaton, next, unit)).is_empty();
+            let stays = |kinds: Kinds| kinds.without(safe_chars.loops(automaton, next, unit)).is_empty();
             if place == Some(0) && bytes.kinds_below(node, 0).is_some_and(stays) {
                 loops.push(next);
                 continue;
@@ -191,7 +189,7 @@ impl Compared<'_> {
                     last = pair;
                 }
             }
-            if seen.len() > PAIRS {
+            if seen.len() > tuning().equivalence_pairs {
                 return false;
             }
             if next.is_empty() {

@@ -1,7 +1,7 @@
 //! How far a state of a leaf can be trusted not to die.
 //!
 //! Reading a hundred thousand tokens to find that nearly all of them are allowed is a waste. For a state and a number,
-//! [`Alive`] knows a set of characters such that *every* text of up to so many of them keeps the leaf alive:
+//! [`SafeChars`] knows a set of characters such that *every* text of up to so many of them keeps the leaf alive:
 //!
 //! ```text
 //!   "[^"]*\.csv"        in the body: all characters but the quote and the backslash, for ever
@@ -20,24 +20,18 @@ use smallvec::SmallVec;
 
 use super::bytes::{Kinds, utf8};
 use crate::leaf::{Action, Automaton};
+use crate::tuning::tuning;
 
 /// Texts of more characters are not asked about. Few tokens are longer.
 pub(crate) const LONGEST: u8 = 16;
 /// For so many, a set for ever takes longer to find.
 const SHORT: u8 = 3;
-/// A set for ever with fewer kinds is not worth having.
-const WORTH: u32 = 16;
-/// How many states are looked at to find one, and how often it may get smaller.
-const STATES: usize = 96;
-const TIMES: usize = 24;
-/// How many kinds fewer than a state takes at once are good enough for it.
-const POORER: u32 = 2;
 /// A first byte whose characters lead to more states than this is left out.
 const ENDS: usize = 4;
 
 /// What is known of the states of one automaton.
 #[derive(Debug, Default)]
-pub(crate) struct Alive {
+pub(crate) struct SafeChars {
     /// By state and number of characters.
     known: FxHashMap<(u32, u8), Kinds>,
     /// The sets for ever, where they are worth having.
@@ -57,7 +51,7 @@ pub(crate) struct Endless {
     pub(crate) dead: Kinds,
 }
 
-impl Alive {
+impl SafeChars {
     /// Characters of which every text keeps the automaton alive, from a state between two of them; if they are not many, `None`.
     pub(crate) fn endless(&mut self, automaton: &Automaton, state: u32) -> Option<Endless> {
         if let Some(found) = self.endless.get(&state) {
@@ -65,9 +59,9 @@ impl Alive {
         }
         let mut kept = Kinds::ALL;
         let mut found = None;
-        for _ in 0..TIMES {
+        for _ in 0..tuning().safe_rounds {
             let (less, states) = self.smaller(automaton, state, kept);
-            if less.len() < WORTH || states.len() > STATES {
+            if less.len() < tuning().safe_kinds || states.len() > tuning().safe_states {
                 break;
             }
             if less == kept {
@@ -86,7 +80,7 @@ impl Alive {
         let dead = Kinds::ALL.without(all.iter().fold(Kinds::default(), |all, taken| all.or(*taken)));
         let found = Endless { kinds, dead };
         for (&state, taken) in states.iter().zip(&all) {
-            if taken.without(kinds).len() <= POORER {
+            if taken.without(kinds).len() <= tuning().safe_missing {
                 self.endless.entry(state).or_insert(Some(found));
             }
         }
@@ -122,7 +116,7 @@ impl Alive {
         let mut states: SmallVec<[u32; 32]> = SmallVec::from_slice(&[state]);
         let mut through: SmallVec<[Kinds; 32]> = SmallVec::from_slice(&[Kinds::default()]);
         let mut at = 0;
-        while at < states.len() && at < STATES {
+        while at < states.len() && at < tuning().safe_states {
             let (targets, taken) = self.targets(automaton, states[at], kept);
             if taken != kept {
                 let is_cheap = at == 0 || kept.without(taken).len() <= through[at].len();

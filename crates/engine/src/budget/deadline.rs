@@ -13,17 +13,17 @@
 
 use rustc_hash::FxHashMap;
 
-use super::stack::{Arena, BOTTOM, Frame, Resume, Top};
-use super::step::{NETWORK, Thread};
 use crate::count::{Count, UNBOUNDED, Window, Windows};
 use crate::library::{BoundProgram, NEVER};
+use crate::parser::stack::{Arena, BOTTOM, Frame, Resume, Top};
+use crate::parser::step::{NETWORK, Thread};
 use crate::program::{NetState, Program};
 
 /// Later than every token.
 pub(crate) const ENDLESS: i64 = 1 << 48;
 
 /// Measures threads of one matcher.
-pub(crate) struct Gauge<'m> {
+pub(crate) struct DeadlineView<'m> {
     pub(crate) bound: &'m BoundProgram,
     pub(crate) arena: &'m Arena,
     /// The number of the first token that is beyond the budget.
@@ -48,7 +48,7 @@ pub(crate) enum Below {
     IsNothing,
 }
 
-impl Gauge<'_> {
+impl DeadlineView<'_> {
     fn program(&self) -> &Program {
         self.bound.program()
     }
@@ -56,7 +56,7 @@ impl Gauge<'_> {
     /// The tokens that a thread needs where it stands.
     pub(crate) fn needs(&mut self, thread: &Thread) -> i64 {
         if thread.leaf != NETWORK {
-            let needs = |count| self.bound.ahead().leaf(self.program(), thread.leaf, thread.state, count);
+            let needs = |count| self.bound.distances().leaf(self.program(), thread.leaf, thread.state, count);
             return counts(self.program(), thread.leaf, thread.count)
                 .map(|count| tokens(needs(count)))
                 .min()
@@ -67,12 +67,12 @@ impl Gauge<'_> {
 
     /// The same for every place in a leaf that has come so far; [`ENDLESS`] if that is not known.
     pub(crate) fn needs_at_most(&self, leaf: u32, count: Count) -> i64 {
-        let most = |count| self.bound.ahead().farthest(self.program(), leaf, count);
+        let most = |count| self.bound.distances().farthest(self.program(), leaf, count);
         counts(self.program(), leaf, count).map(|count| tokens(most(count))).min().unwrap_or(ENDLESS)
     }
 
     fn state(&mut self, state: NetState) -> i64 {
-        let (ahead, program) = (self.bound.ahead(), self.bound.program());
+        let (ahead, program) = (self.bound.distances(), self.bound.program());
         tokens(*self.states.entry(state.raw()).or_insert_with(|| ahead.state(program, state)))
     }
 
@@ -82,7 +82,7 @@ impl Gauge<'_> {
             Resume::Loop { index, rounds } => {
                 let counted = self.program().counted(index);
                 let left = self.program().counts().need(rounds, counted.bounds());
-                Bound::Needs(tokens(self.bound.ahead().rounds(counted.body, left)))
+                Bound::Needs(tokens(self.bound.distances().rounds(counted.body, left)))
             }
             Resume::Scope { .. } => Bound::Needs(0),
             Resume::Limit { .. } if !self.limits => Bound::Needs(0),

@@ -27,15 +27,15 @@
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{MARK, TokenId, Vocabulary, number_spelling};
 
-use super::Matcher;
-use super::budget::Count;
+use crate::matcher::Charge;
+use crate::matcher::Matcher;
 
 /// How a text is cut into tokens by the tokenizer itself; `None` if it cannot say.
 pub type Encode<'e> = dyn Fn(&str) -> Option<Vec<TokenId>> + 'e;
 
 /// What is to become of tokens that the tokenizer would have cut otherwise, had it known the forced text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Seam {
+pub enum TokenHealing {
     /// They stay. Then nothing is forced where that would not be the tokenizer's cut.
     #[default]
     Keep,
@@ -58,7 +58,7 @@ pub struct ForcedText {
 /// Forced tokens: take back some, then go on with others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForcedTokens {
-    /// How many of the last tokens are to be taken back first. Always 0 with [`Seam::Keep`].
+    /// How many of the last tokens are to be taken back first. Always 0 with [`TokenHealing::Keep`].
     pub taken_back: usize,
     /// The tokens to go on with; none if none is certain.
     pub tokens: Vec<TokenId>,
@@ -102,14 +102,14 @@ impl Matcher {
         &mut self,
         before: &[TokenId],
         limit: usize,
-        seam: Seam,
+        healing: TokenHealing,
         encode: &Encode<'_>,
     ) -> ForcedTokens {
         let run = self.run(limit, true);
         if run.bytes.is_empty() {
             return ForcedTokens { taken_back: 0, tokens: run.special.into_iter().collect() };
         }
-        let vocabulary = self.bound.vocabulary().clone();
+        let vocabulary = self.bound().vocabulary().clone();
         let before = &before[before.len().saturating_sub(LOOK_BACK)..];
         let spoken = before.iter().rposition(|token| vocabulary.bytes(*token).is_empty());
         let before = &before[spoken.map_or(0, |at| at + 1)..];
@@ -118,7 +118,7 @@ impl Matcher {
             return ForcedTokens::default();
         };
         let mut left = before;
-        while seam == Seam::Cut && forced.taken_back > 0 {
+        while healing == TokenHealing::Cut && forced.taken_back > 0 {
             // The text begins behind the first token that is not the tokenizer's.
             left = &left[left.len() - forced.taken_back + 1..];
             let Some(shorter) = cut.behind(left, &run) else { return ForcedTokens::default() };
@@ -127,8 +127,10 @@ impl Matcher {
         if forced.taken_back == 0 {
             return self.accepted(forced);
         }
-        match seam {
-            Seam::Retokenize if is_whole && forced.taken_back <= self.steps() => self.accepted(forced),
+        match healing {
+            TokenHealing::Retokenize if is_whole && forced.taken_back <= self.steps() => {
+                self.accepted(forced)
+            }
             _ => ForcedTokens::default(),
         }
     }
@@ -158,7 +160,7 @@ impl Matcher {
                 (run.next, run.ends) = (ByteSet::EMPTY, true);
                 let spelling = self.follow(number_spelling(TokenId(0)).len(), |_| true);
                 steps += spelling.len();
-                let trie = self.bound.vocabulary().trie();
+                let trie = self.bound().vocabulary().trie();
                 run.special =
                     trie.find(&spelling).and_then(|node| trie.tokens(node).first()).copied().map(TokenId);
             }
@@ -172,7 +174,7 @@ impl Matcher {
         let mut bytes = Vec::new();
         while bytes.len() < limit {
             let Some(byte) = self.only_byte().filter(|byte| is_wanted(*byte)) else { break };
-            if self.advance(&[byte], Count::Nothing).is_err() {
+            if self.advance(&[byte], Charge::Nothing).is_err() {
                 break;
             }
             bytes.push(byte);
@@ -200,8 +202,8 @@ impl Matcher {
     }
 
     /// Whether a byte may come next.
-    pub(super) fn takes(&mut self, byte: u8) -> bool {
-        let taken = self.advance(&[byte], Count::Nothing).is_ok();
+    pub(crate) fn takes(&mut self, byte: u8) -> bool {
+        let taken = self.advance(&[byte], Charge::Nothing).is_ok();
         if taken {
             self.undo(1);
         }

@@ -21,7 +21,7 @@ use crate::error::{ApiError, Result};
 
 /// A constraint, and how it is to be read.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct Requested {
     pub(crate) constraint: Constraint,
     pub(crate) options: Options,
     /// The field that it came from, for errors.
@@ -36,7 +36,7 @@ struct Found {
 }
 
 /// Takes everything about constraints out of the body of a request. `defaults` are the server's.
-pub(crate) fn take(body: &mut Fields, defaults: &Options) -> Result<(Option<Wish>, Extras)> {
+pub(crate) fn take(body: &mut Fields, defaults: &Options) -> Result<(Option<Requested>, Extras)> {
     let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
     if let Some(format) = body.object("response_format")? {
         found.format(format)?;
@@ -54,7 +54,7 @@ pub(crate) fn take_format(
     body: &mut Fields,
     format: Option<Fields>,
     defaults: &Options,
-) -> Result<(Option<Wish>, Extras)> {
+) -> Result<(Option<Requested>, Extras)> {
     let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
     if let Some(format) = format {
         found.format(format)?;
@@ -63,7 +63,7 @@ pub(crate) fn take_format(
 }
 
 /// A constraint on its own, as `/v1/grammar/check` has it: an object like `response_format`, or a kind and a text.
-pub(crate) fn take_constraint(body: &mut Fields, defaults: &Options) -> Result<Wish> {
+pub(crate) fn take_constraint(body: &mut Fields, defaults: &Options) -> Result<Requested> {
     let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
     let mut format = body.object("constraint")?.ok_or_else(|| ApiError::missing("constraint"))?;
     if format.has("kind") {
@@ -73,8 +73,8 @@ pub(crate) fn take_constraint(body: &mut Fields, defaults: &Options) -> Result<W
     } else {
         found.format(format)?;
     }
-    let (wish, _) = found.finish(defaults)?;
-    wish.ok_or_else(|| ApiError::value("constraint.type", "'text' is no constraint"))
+    let (requested, _) = found.finish(defaults)?;
+    requested.ok_or_else(|| ApiError::value("constraint.type", "'text' is no constraint"))
 }
 
 impl Found {
@@ -82,18 +82,18 @@ impl Found {
         self.constraints.push((param.into(), constraint));
     }
 
-    fn finish(self, defaults: &Options) -> Result<(Option<Wish>, Extras)> {
+    fn finish(self, defaults: &Options) -> Result<(Option<Requested>, Extras)> {
         let mut constraints = self.constraints.into_iter();
         let (first, second) = (constraints.next(), constraints.next());
         if let (Some((first, _)), Some((second, _))) = (&first, &second) {
             return Err(ApiError::both(first, second));
         }
-        let wish = first.map(|(param, constraint)| {
+        let requested = first.map(|(param, constraint)| {
             let mut options = defaults.clone();
             self.extras.say(&mut options.json_schema);
-            Wish { constraint, options, param }
+            Requested { constraint, options, param }
         });
-        Ok((wish, self.extras))
+        Ok((requested, self.extras))
     }
 
     /// An object with a `type`, as `response_format` is one.
@@ -336,11 +336,11 @@ mod tests {
 
     use super::*;
 
-    fn read(body: Value) -> Result<Option<Wish>> {
+    fn read(body: Value) -> Result<Option<Requested>> {
         let mut body = Fields::new(body, "").unwrap();
-        let (wish, _) = take(&mut body, &Options::default())?;
+        let (requested, _) = take(&mut body, &Options::default())?;
         body.finish()?;
-        Ok(wish)
+        Ok(requested)
     }
 
     fn constraint(body: Value) -> Constraint {

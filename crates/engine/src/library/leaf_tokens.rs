@@ -13,8 +13,8 @@
 //! could go on; [`crate::leaf::Automaton::open`] lists those bytes, and where the two overlap the plain walk is
 //! taken instead.)
 //!
-//! Most tokens are inner, and rests repeat: the 1,301 tokens of Llama 3.1 that hold a closing quote have 576
-//! distinct ones. So a mask is one shared bitset and a short walk over a small trie of rests.
+//! Most tokens are inner, and suffixes repeat: the 1,301 tokens of Llama 3.1 that hold a closing quote have 576
+//! distinct ones. So a mask is one shared bitset and a short walk over a small trie of suffixes.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -24,14 +24,15 @@ use maskwright_automata::ByteSet;
 use maskwright_vocab::Trie;
 use smallvec::SmallVec;
 
-use super::alive::{Alive, first};
 use super::bitset::{Words, set_bits};
 use super::bytes::{Bytes, Kinds, begins_character, utf8};
+use super::safe_chars::{SafeChars, first};
 use crate::leaf::{Action, Automaton};
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// Tokens read from one state of one leaf.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct LeafTokens {
     /// The tokens that stay in the state's loop, if it is a wide one.
     pub(super) run: Option<Run>,
     /// The other inner tokens, ascending by the number of units that they begin and that must begin after them.
@@ -44,7 +45,7 @@ pub(crate) struct Entry {
     pub(super) closing: Box<[(u32, u32)]>,
     /// All inner and all closing tokens: what is allowed whatever follows, if units do not matter.
     pub(super) unbounded: OnceLock<Words>,
-    pub(crate) exits: Exits,
+    pub(crate) boundaries: Boundaries,
 }
 
 /// Tokens that consist of characters by which a state leads to itself.
@@ -65,13 +66,13 @@ pub(crate) enum Tokens<'e> {
 
 /// Where tokens leave the leaf.
 #[derive(Debug, Default)]
-pub(crate) struct Exits {
+pub(crate) struct Boundaries {
     /// Nodes of the trie at which the leaf can end, with the units begun before.
     nodes: Vec<(u32, u32)>,
     /// The bytes by which tokens go on behind them.
     bytes: ByteSet,
-    /// Rests by their first byte.
-    rests: OnceLock<Box<[OnceLock<Rests>]>>,
+    /// Suffixes by their first byte.
+    suffixes: OnceLock<Box<[OnceLock<Suffixes>]>>,
 }
 
 /// A trie with a number of its own, by which things can be remembered about it. The vocabulary's has number 0.
@@ -88,21 +89,18 @@ impl NumberedTrie {
     }
 }
 
-/// The rests that begin with one byte.
+/// The suffixes that begin with one byte.
 #[derive(Debug)]
-enum Rests {
-    /// As tries of their own, in which equal rests of different tokens are one.
-    Tries(Box<RestTries>),
+enum Suffixes {
+    /// As tries of their own, in which equal suffixes of different tokens are one.
+    Tries(Box<SuffixTries>),
     /// The nodes that the byte leads to in the trie that was read, with the units begun before, ascending: where there are a few large subtrees, as
     /// behind a space, copying them costs more than it saves.
     Nodes(Box<[(u32, u32)]>),
 }
 
-/// From so many rests for each node on, they stay where they are.
-const LARGE_SUBTREE: usize = 24;
-
-/// Some of the rests that begin with one byte.
-pub(crate) enum Rest<'e> {
+/// Some of the suffixes that begin with one byte.
+pub(crate) enum SuffixSource<'e> {
     /// A trie in which the byte is the only child of the root.
     Trie(&'e NumberedTrie),
     /// The tokens at and below a node of the trie that was read, which the byte leads to.
@@ -110,7 +108,7 @@ pub(crate) enum Rest<'e> {
 }
 
 #[derive(Debug)]
-struct RestTries {
+struct SuffixTries {
     all: NumberedTrie,
     /// The units begun before them, the fewest and the most.
     units: (u32, u32),
@@ -118,7 +116,7 @@ struct RestTries {
     by_units: OnceLock<Box<[(u32, NumberedTrie)]>>,
 }
 
-/// A rest while rests are collected: a part of their common text, and its token.
+/// A suffix while they are collected: a part of their common text, and its token.
 struct Suffix {
     units: u32,
     start: usize,
@@ -126,35 +124,29 @@ struct Suffix {
     token: u32,
 }
 
-/// Rests, and the text that they are parts of.
+/// Suffixes, and the text that they are parts of.
 struct Gathered {
     text: Vec<u8>,
-    rests: Vec<Suffix>,
+    suffixes: Vec<Suffix>,
 }
 
 impl Gathered {
-    fn build(&self, rests: &[Suffix]) -> NumberedTrie {
-        NumberedTrie::build(rests.iter().map(|rest| (&self.text[rest.start..rest.end], rest.token)))
+    fn build(&self, suffixes: &[Suffix]) -> NumberedTrie {
+        NumberedTrie::build(suffixes.iter().map(|rest| (&self.text[rest.start..rest.end], rest.token)))
     }
 
-    fn all(self) -> RestTries {
-        let units = || self.rests.iter().map(|rest| rest.units);
+    fn all(self) -> SuffixTries {
+        let units = || self.suffixes.iter().map(|rest| rest.units);
         let units = (units().min().unwrap_or(0), units().max().unwrap_or(0));
-        RestTries { all: self.build(&self.rests), units, by_units: OnceLock::new() }
+        SuffixTries { all: self.build(&self.suffixes), units, by_units: OnceLock::new() }
     }
 
     fn by_units(mut self) -> Box<[(u32, NumberedTrie)]> {
-        self.rests.sort_by_key(|rest| rest.units);
-        let groups = self.rests.chunk_by(|a, b| a.units == b.units);
+        self.suffixes.sort_by_key(|rest| rest.units);
+        let groups = self.suffixes.chunk_by(|a, b| a.units == b.units);
         groups.map(|group| (group[0].units, self.build(group))).collect()
     }
 }
-
-/// Up to this many units, bitsets are built ahead for the states that matter most.
-const PREPARED: usize = 17;
-
-/// How many tokens make a bitset better than a list.
-pub(crate) const MANY: usize = 192;
 
 /// Nodes that have yet to be read, and how the leaf stands before them.
 struct Below {
@@ -182,7 +174,7 @@ pub(super) trait Found {
 /// What is known of a whole vocabulary, so that it need not be read.
 pub(super) struct Known<'b> {
     pub(super) bytes: &'b Bytes,
-    pub(super) alive: &'b mut Alive,
+    pub(super) safe_chars: &'b mut SafeChars,
     /// Tokens of these characters are inner, up to so many characters, and not to be found.
     pub(super) kinds: Kinds,
     pub(super) longest: usize,
@@ -198,20 +190,17 @@ pub(super) enum Stays {
     /// Those that stay in one state. Its loops do this to the units.
     Loop(Action),
     /// Those that keep the leaf alive, where there is room for any token.
-    Alive,
+    Safe,
 }
-
-/// Finding out about a state is not worth it for fewer tokens.
-const LARGE: u32 = 64;
 
 impl Known<'_> {
     /// Whether no token below a node leaves the leaf, if these are the kinds of characters there.
     fn stays(&mut self, automaton: &Automaton, state: u32, node: u32, kinds: Kinds) -> bool {
         match self.below {
-            Stays::Loop(unit) => kinds.without(self.alive.loops(automaton, state, unit)).is_empty(),
-            Stays::Alive => {
-                self.bytes.tokens_below(node) >= LARGE
-                    && self.alive.takes(automaton, state, kinds, self.bytes.height(node))
+            Stays::Loop(unit) => kinds.without(self.safe_chars.loops(automaton, state, unit)).is_empty(),
+            Stays::Safe => {
+                self.bytes.tokens_below(node) >= tuning().subtree_tokens
+                    && self.safe_chars.takes(automaton, state, kinds, self.bytes.height(node))
             }
         }
     }
@@ -226,8 +215,8 @@ pub(super) fn read(
     from: u32,
     mut known: Option<Known<'_>>,
     found: &mut impl Found,
-) -> Exits {
-    let mut exits = Exits::default();
+) -> Boundaries {
+    let mut boundaries = Boundaries::default();
     let (first, longest) = known.as_ref().map_or((Kinds::default(), 0), |known| (known.kinds, known.longest));
     let place = known.is_some().then_some(0);
     let children = trie.children(from);
@@ -276,11 +265,11 @@ pub(super) fn read(
         }
         if automaton.is_accepting(next) {
             let dead = trie.child_bytes(node).iter().filter(|&&byte| automaton.step(next, byte).is_dead());
-            exits.add(node, units, dead);
+            boundaries.add(node, units, dead);
         }
         work.push(Below { children, state: next, units, closed, looping, place, characters });
     }
-    exits
+    boundaries
 }
 
 /// Notes tokens with their units; they are sorted by counting, at the end.
@@ -310,22 +299,19 @@ impl Found for Sorter<'_> {
     }
 }
 
-/// A loop over fewer characters is not worth asking the vocabulary about.
-pub(super) const WIDE: u32 = 16;
-
-impl Entry {
+impl LeafTokens {
     /// Reads a whole vocabulary. What stays in the state's loop is known without reading it.
     pub(crate) fn new(
         automaton: &Automaton,
-        alive: &mut Alive,
+        safe_chars: &mut SafeChars,
         state: u32,
         trie: &Trie,
         bytes: &Bytes,
     ) -> Self {
         let counts = automaton.counts();
         let unit = automaton.unit();
-        let kinds = alive.loops(automaton, state, unit);
-        let kinds = if kinds.len() >= WIDE { kinds } else { Kinds::default() };
+        let kinds = safe_chars.loops(automaton, state, unit);
+        let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
         // Inside a string nothing can end, so tokens that die there leave nothing behind. What stays in the loop dies where the loop does.
         let dead = if automaton.is_string() {
             Kinds::ALL.without(first(automaton, state))
@@ -333,7 +319,7 @@ impl Entry {
             Kinds::default()
         };
         let below = Stays::Loop(unit);
-        let known = Known { bytes, alive, kinds, longest: usize::MAX, dead, below, before: 0 };
+        let known = Known { bytes, safe_chars, kinds, longest: usize::MAX, dead, below, before: 0 };
         let mut entry = Self::read(automaton, state, trie, 0, Some(known));
         if kinds.is_empty() {
             return entry;
@@ -358,7 +344,7 @@ impl Entry {
     /// The same for a node of the vocabulary's trie with so many whole characters before it. Subtrees that stay in a loop are not read.
     pub(crate) fn below_known(
         automaton: &Automaton,
-        alive: &mut Alive,
+        safe_chars: &mut SafeChars,
         state: u32,
         trie: &Trie,
         bytes: &Bytes,
@@ -366,14 +352,14 @@ impl Entry {
     ) -> Self {
         let (kinds, dead) = (Kinds::default(), Kinds::default());
         let below = Stays::Loop(automaton.unit());
-        let known = Known { bytes, alive, kinds, longest: 0, dead, below, before };
+        let known = Known { bytes, safe_chars, kinds, longest: 0, dead, below, before };
         Self::read(automaton, state, trie, from, Some(known))
     }
 
     fn read(automaton: &Automaton, state: u32, trie: &Trie, from: u32, known: Option<Known<'_>>) -> Self {
         let bytes = known.as_ref().map(|known| known.bytes).filter(|_| automaton.counts());
         let mut found = Sorter { automaton, bytes, inner: Vec::new(), closing: Vec::new() };
-        let exits = read(automaton, state, trie, from, known, &mut found);
+        let boundaries = read(automaton, state, trie, from, known, &mut found);
         let Sorter { inner: found, mut closing, .. } = found;
         closing.sort_unstable();
         let buckets = found.iter().map(|&(units, _)| units as usize + 1).max().unwrap_or(1);
@@ -398,20 +384,20 @@ impl Entry {
             inner: inner.into(),
             closing: closing.into(),
             unbounded: OnceLock::new(),
-            exits,
+            boundaries,
         }
     }
 
     /// For a state with room for any token: inner tokens as a bitset, more of them, and those that close, with their units
-    /// ([`super::free`]).
+    /// ([`super::unbounded`]).
     pub(crate) fn free(
         run: Option<Vec<u32>>,
         inner: Vec<u32>,
         mut closing: Vec<(u32, u32)>,
-        exits: Exits,
+        boundaries: Boundaries,
         bytes: &Bytes,
     ) -> Self {
-        let is_wide = run.is_some() || inner.len() >= MANY;
+        let is_wide = run.is_some() || inner.len() >= tuning().bitset_tokens;
         closing.sort_unstable();
         let unbounded = if is_wide {
             let mut words = run.unwrap_or_else(|| vec![0; bytes.words()]);
@@ -429,7 +415,7 @@ impl Entry {
             bitsets: [OnceLock::new()].into(),
             closing: closing.into(),
             unbounded,
-            exits,
+            boundaries,
         }
     }
 
@@ -437,7 +423,7 @@ impl Entry {
     pub(crate) fn inner(&self, room: u32, bytes: &Bytes) -> Tokens<'_> {
         let at = (room as usize).min(self.inner_ends.len() - 1);
         let few = &self.inner[..self.inner_ends[at] as usize];
-        if self.run.is_none() && few.len() < MANY && self.free_words().is_none() {
+        if self.run.is_none() && few.len() < tuning().bitset_tokens && self.free_words().is_none() {
             Tokens::Few(few)
         } else {
             Tokens::Many(self.bitset_at(at, bytes))
@@ -455,7 +441,7 @@ impl Entry {
         if let Some(words) = self.unbounded.get() {
             return Some(words);
         }
-        let many = self.run.is_some() || self.inner.len() >= MANY;
+        let many = self.run.is_some() || self.inner.len() >= tuning().bitset_tokens;
         many.then(|| {
             self.unbounded.get_or_init(|| {
                 let inner = self.bitset_at(self.bitsets.len() - 1, bytes);
@@ -501,7 +487,7 @@ impl Entry {
 
     /// Builds the bitsets for few units now, because they are the ones that take long.
     pub(crate) fn prepare(&self, bytes: &Bytes) {
-        for room in 0..self.bitsets.len().min(PREPARED) {
+        for room in 0..self.bitsets.len().min(tuning().prepared_units) {
             self.inner(room as u32, bytes);
         }
         self.unbounded(bytes);
@@ -525,18 +511,18 @@ impl Entry {
             + size_of_val(&*self.bitsets)
             + self.closing.len() * 8
             + bitsets.map(|words| words.len() * 4).sum::<usize>()
-            + self.exits.heap_bytes()
+            + self.boundaries.heap_bytes()
     }
 }
 
-impl Exits {
+impl Boundaries {
     /// The nodes and the bytes behind them, from which everything else follows.
     pub(super) fn parts(&self) -> (&[(u32, u32)], &ByteSet) {
         (&self.nodes, &self.bytes)
     }
 
     pub(super) fn from_parts(nodes: Vec<(u32, u32)>, bytes: ByteSet) -> Self {
-        Self { nodes, bytes, rests: OnceLock::new() }
+        Self { nodes, bytes, suffixes: OnceLock::new() }
     }
 
     /// A node at which the leaf ends, and the bytes behind it, if there are any.
@@ -548,66 +534,68 @@ impl Exits {
         }
     }
 
-    /// The bytes that rests can begin with.
+    /// The bytes that suffixes can begin with.
     #[inline]
     pub(crate) fn bytes(&self) -> &ByteSet {
         &self.bytes
     }
 
-    /// The rests that begin with `byte`, for exits after `need` to `room` units.
-    pub(crate) fn rests<'e>(
+    /// The suffixes that begin with `byte`, for boundaries after `need` to `room` units.
+    pub(crate) fn suffixes<'e>(
         &'e self,
         byte: u8,
         need: u32,
         room: u32,
         trie: &Trie,
-    ) -> impl Iterator<Item = Rest<'e>> {
-        let by_byte = self.rests.get_or_init(|| (0..256).map(|_| OnceLock::new()).collect());
-        let (tries, nodes) = match by_byte[byte as usize].get_or_init(|| self.find_rests(byte, trie)) {
-            Rests::Tries(tries) => (Some(tries), &[][..]),
-            Rests::Nodes(nodes) => (None, &**nodes),
+    ) -> impl Iterator<Item = SuffixSource<'e>> {
+        let by_byte = self.suffixes.get_or_init(|| (0..256).map(|_| OnceLock::new()).collect());
+        let (tries, nodes) = match by_byte[byte as usize].get_or_init(|| self.find_suffixes(byte, trie)) {
+            Suffixes::Tries(tries) => (Some(tries), &[][..]),
+            Suffixes::Nodes(nodes) => (None, &**nodes),
         };
         let nodes = nodes.iter().filter(move |(_, units)| (need..=room).contains(units));
-        let tries = tries.into_iter().flat_map(move |rests| self.some_rests(rests, byte, need, room, trie));
-        tries.map(Rest::Trie).chain(nodes.map(|&(node, _)| Rest::Below(node)))
+        let tries =
+            tries.into_iter().flat_map(move |suffixes| self.some_suffixes(suffixes, byte, need, room, trie));
+        tries.map(SuffixSource::Trie).chain(nodes.map(|&(node, _)| SuffixSource::Below(node)))
     }
 
-    fn find_rests(&self, byte: u8, trie: &Trie) -> Rests {
+    fn find_suffixes(&self, byte: u8, trie: &Trie) -> Suffixes {
         let nodes = || self.nodes.iter().filter_map(|&(exit, units)| Some((trie.child(exit, byte)?, units)));
         let (mut count, mut tokens) = (0, 0);
         for (node, _) in nodes() {
             count += 1;
             tokens += trie.positions_below(node).len();
         }
-        if tokens >= count * LARGE_SUBTREE && tokens > 0 {
-            Rests::Nodes(nodes().collect())
+        let are_many = tokens >= tuning().suffixes_per_node.saturating_mul(count);
+        if tokens > 0 && (are_many || !may_take(FastPath::SuffixTries)) {
+            Suffixes::Nodes(nodes().collect())
         } else {
-            Rests::Tries(Box::new(self.gather(byte, trie).all()))
+            Suffixes::Tries(Box::new(self.gather(byte, trie).all()))
         }
     }
 
-    fn some_rests<'e>(
+    fn some_suffixes<'e>(
         &'e self,
-        rests: &'e RestTries,
+        suffixes: &'e SuffixTries,
         byte: u8,
         need: u32,
         room: u32,
         trie: &Trie,
     ) -> impl Iterator<Item = &'e NumberedTrie> + use<'e> {
-        let (fewest, most) = rests.units;
-        let all = (need <= fewest && most <= room).then_some(&rests.all);
+        let (fewest, most) = suffixes.units;
+        let all = (need <= fewest && most <= room).then_some(&suffixes.all);
         let some = if all.is_some() || most < need || room < fewest {
             &[][..]
         } else {
-            rests.by_units.get_or_init(|| self.gather(byte, trie).by_units())
+            suffixes.by_units.get_or_init(|| self.gather(byte, trie).by_units())
         };
         let some = some.iter().filter(move |(units, _)| (need..=room).contains(units)).map(|(_, trie)| trie);
-        all.into_iter().filter(|rests| rests.trie.len() > 1).chain(some)
+        all.into_iter().filter(|suffixes| suffixes.trie.len() > 1).chain(some)
     }
 
-    /// Collects the rests that begin with a byte, from the trie that was read.
+    /// Collects the suffixes that begin with a byte, from the trie that was read.
     fn gather(&self, byte: u8, trie: &Trie) -> Gathered {
-        // PERF: all rests in one buffer; there may be thousands.
+        // PERF: all suffixes in one buffer; there may be thousands.
         let (mut text, mut path) = (Vec::new(), Vec::new());
         let mut found: Vec<Suffix> = Vec::new();
         let mut work = Vec::new();
@@ -627,14 +615,14 @@ impl Exits {
                 work.extend(trie.children(node).map(|child| (child, depth + 1)));
             }
         }
-        Gathered { text, rests: found }
+        Gathered { text, suffixes: found }
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        let by_byte = self.rests.get().map_or(&[][..], |rests| rests);
-        let rests = by_byte.iter().filter_map(OnceLock::get).map(|rests| match rests {
-            Rests::Nodes(nodes) => size_of_val(&**nodes),
-            Rests::Tries(r) => {
+        let by_byte = self.suffixes.get().map_or(&[][..], |suffixes| suffixes);
+        let suffixes = by_byte.iter().filter_map(OnceLock::get).map(|suffixes| match suffixes {
+            Suffixes::Nodes(nodes) => size_of_val(&**nodes),
+            Suffixes::Tries(r) => {
                 r.all.trie.heap_bytes()
                     + r.by_units
                         .get()
@@ -644,7 +632,7 @@ impl Exits {
                         .sum::<usize>()
             }
         });
-        self.nodes.len() * 8 + rests.sum::<usize>() + size_of_val(by_byte)
+        self.nodes.len() * 8 + suffixes.sum::<usize>() + size_of_val(by_byte)
     }
 }
 
@@ -695,20 +683,29 @@ mod tests {
         let space = trie.child(Trie::ROOT, b' ').expect("there is a space");
         for automaton in automata() {
             for (node, before) in [(Trie::ROOT, 0), (space, 1)] {
-                let read = Entry::below(&automaton, automaton.start(), trie, node);
-                let alive = &mut Alive::default();
-                let known =
-                    Entry::below_known(&automaton, alive, automaton.start(), trie, &bytes, (node, before));
+                let read = LeafTokens::below(&automaton, automaton.start(), trie, node);
+                let safe_chars = &mut SafeChars::default();
+                let known = LeafTokens::below_known(
+                    &automaton,
+                    safe_chars,
+                    automaton.start(),
+                    trie,
+                    &bytes,
+                    (node, before),
+                );
                 assert!(read.list(u32::MAX).len() > if node == space { 190 } else { 1 });
                 for units in 0..100 {
-                    let sorted = |entry: &Entry| {
+                    let sorted = |entry: &LeafTokens| {
                         let mut list = entry.list(units).to_vec();
                         list.sort_unstable();
                         list
                     };
                     assert_eq!(sorted(&read), sorted(&known), "below {node}, {units} units");
                 }
-                assert_eq!((&read.closing, read.exits.parts()), (&known.closing, known.exits.parts()));
+                assert_eq!(
+                    (&read.closing, read.boundaries.parts()),
+                    (&known.closing, known.boundaries.parts())
+                );
             }
         }
     }

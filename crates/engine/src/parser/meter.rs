@@ -2,11 +2,11 @@
 //!
 //! Whoever loops asks [`Meter::spend`] and ends its loop when it says no. What has been found by then is incomplete; whoever started the
 //! meter sees [`Meter::over`], throws it away and reports an error. The meter also listens to the
-//! [stop token](maskwright_automata::Stop) of the thread.
+//! [cancel token](maskwright_automata::CancelToken) of the thread.
 
 use maskwright_automata::must_stop_now;
 
-use super::MatchError;
+use crate::error::MatchError;
 use crate::looked;
 
 impl MatchError {
@@ -18,7 +18,7 @@ impl MatchError {
     /// Whether the work ended before there was an answer: at a limit, because it was told to stop, or because another engine gave up. Then it is not known
     /// whether a token may come next.
     pub fn is_undecided(&self) -> bool {
-        self.is_limit() || matches!(self, Self::Stopped | Self::GaveUp(_))
+        self.is_limit() || matches!(self, Self::Cancelled | Self::GaveUp(_))
     }
 }
 

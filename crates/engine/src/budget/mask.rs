@@ -12,19 +12,20 @@ use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::gauge::{Below, Bound, ENDLESS, Gauge};
-use super::line::{Line, LineStacks, Spot, Walk};
-use super::mask::{Masker, frame_key, remember_looks, state_key};
-use super::stack::{Frame, Top};
-use super::step::{NETWORK, Thread, count_step, settled};
+use super::deadline::{Below, Bound, DeadlineView, ENDLESS};
 use crate::count::{Bounds, Window};
 use crate::leaf::{Automaton, Leaf};
 use crate::library::{Answer, Tokens, set_bits};
+use crate::parser::line::{Line, LineStacks, Spot, Walk};
+use crate::parser::mask::{Masker, frame_key, remember_looks, state_key};
+use crate::parser::stack::{Frame, Top};
+use crate::parser::step::{NETWORK, Thread, count_step, settled};
 use crate::program::{NetState, Place};
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// Judges tokens.
-pub(crate) struct Judge<'j> {
-    pub(crate) gauge: Gauge<'j>,
+pub(crate) struct BudgetMask<'j> {
+    pub(crate) deadlines: DeadlineView<'j>,
     /// What the thread that is judged needs where it stands.
     base: i64,
     /// By how much the end has moved away, at most.
@@ -35,14 +36,14 @@ pub(crate) struct Judge<'j> {
     words: Option<&'j mut [u32]>,
 }
 
-impl<'j> Judge<'j> {
-    pub(crate) fn new(gauge: Gauge<'j>, words: Option<&'j mut [u32]>) -> Self {
-        Self { gauge, base: 0, growth: -ENDLESS, latest: FxHashMap::default(), words }
+impl<'j> BudgetMask<'j> {
+    pub(crate) fn new(deadlines: DeadlineView<'j>, words: Option<&'j mut [u32]>) -> Self {
+        Self { deadlines, base: 0, growth: -ENDLESS, latest: FxHashMap::default(), words }
     }
 
     /// The number of the token that comes.
     fn token(&self) -> i64 {
-        i64::from(self.gauge.arena.token)
+        i64::from(self.deadlines.arena.token)
     }
 
     /// Some tokens lead to these threads.
@@ -52,7 +53,7 @@ impl<'j> Judge<'j> {
         }
         let mut best = Verdict::WORST;
         for thread in threads {
-            let needs = self.gauge.needs(thread);
+            let needs = self.deadlines.needs(thread);
             best = best.or(self.verdict(needs, thread.stack, line));
         }
         self.settle(best, |words| set_bits(words, tokens));
@@ -85,7 +86,7 @@ impl<'j> Judge<'j> {
                     continue;
                 }
             };
-            work.push(match self.gauge.frame(frame) {
+            work.push(match self.deadlines.frame(frame) {
                 Bound::Needs(more) => (below, (needs + more).min(ENDLESS), latest),
                 Bound::Before(deadline, Below::Counts) => (below, needs, latest.min(deadline - needs)),
                 Bound::Before(..) => continue,
@@ -99,13 +100,13 @@ impl<'j> Judge<'j> {
         if let Some(known) = self.latest.get(&stack) {
             return *known;
         }
-        let latest = self.gauge.latest_of(stack);
+        let latest = self.deadlines.latest_of(stack);
         self.latest.insert(stack, latest);
         latest
     }
 
     fn needs_of(&mut self, frame: Frame) -> i64 {
-        match self.gauge.frame(frame) {
+        match self.deadlines.frame(frame) {
             Bound::Needs(needs) => needs,
             Bound::Before(..) => 0,
         }
@@ -113,7 +114,7 @@ impl<'j> Judge<'j> {
 
     /// The text is complete.
     fn at_bottom(&self, needs: i64, latest: i64) -> Verdict {
-        Verdict { latest: latest.min(self.gauge.finish - needs), growth: needs - self.base }
+        Verdict { latest: latest.min(self.deadlines.finish - needs), growth: needs - self.base }
     }
 
     /// `latest` comes from limits that began with the token, and `passed` is what was needed by frames that are done.
@@ -166,15 +167,18 @@ impl Verdict {
 
 impl Masker<'_> {
     /// By how many tokens the end moves away from a thread by one token, at most.
-    pub(crate) fn growth(&mut self, thread: Thread, judge: &mut Judge<'_>) -> i64 {
+    pub(crate) fn growth(&mut self, thread: Thread, judge: &mut BudgetMask<'_>) -> i64 {
+        if !tuning().has(FastPath::BudgetGrowth) {
+            return ENDLESS;
+        }
         let memo = self.bound.growth();
         let mut stack = thread.stack;
         let mut found = memo.find(&state_key(self.bound, &thread));
         while let Some(node) = found {
             let look = match memo.answer(node) {
-                Answer::Growth(growth) => return *growth,
+                Answer::Growth(growth) if may_take(FastPath::BudgetGrowth) => return *growth,
                 Answer::Look(look) => look,
-                Answer::Mask(..) | Answer::Less(_) => return ENDLESS,
+                Answer::Growth(_) | Answer::Mask(..) | Answer::Less(_) => return ENDLESS,
             };
             let Top::Frame(frame, below) = self.arena.top(stack) else { return ENDLESS };
             stack = below;
@@ -191,13 +195,13 @@ impl Masker<'_> {
     }
 
     /// Judges every token of a thread's mask.
-    pub(crate) fn judge(&mut self, thread: Thread, judge: &mut Judge<'_>) {
+    pub(crate) fn judge(&mut self, thread: Thread, judge: &mut BudgetMask<'_>) {
         self.start_line(thread.stack);
         self.judge_items(Thread { stack: Line::TOP, ..thread }, judge);
     }
 
-    fn judge_items(&mut self, thread: Thread, judge: &mut Judge<'_>) {
-        judge.base = judge.gauge.needs(&thread);
+    fn judge_items(&mut self, thread: Thread, judge: &mut BudgetMask<'_>) {
+        judge.base = judge.deadlines.needs(&thread);
         judge.growth = -ENDLESS;
         if !self.expand(thread) {
             return self.judge_walk(thread, judge);
@@ -209,7 +213,7 @@ impl Masker<'_> {
         self.scratch.items = items;
     }
 
-    fn judge_item(&mut self, item: Thread, judge: &mut Judge<'_>) {
+    fn judge_item(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
         if item.leaf == NETWORK {
             return self.judge_edges(item, judge);
         }
@@ -219,7 +223,7 @@ impl Masker<'_> {
             Leaf::Text(_) => return self.judge_walk(item, judge),
         };
         let (follow, behind) = self.behind(item.stack);
-        let most = judge.gauge.needs_at_most(leaf, item.count);
+        let most = judge.deadlines.needs_at_most(leaf, item.count);
         let verdict = judge.verdict(most, item.stack, &self.scratch.line);
         let is_open = match self.bound.program().leaf(leaf) {
             Leaf::Window { automaton, .. } => !follow.intersection(*automaton.open()).is_empty(),
@@ -250,7 +254,7 @@ impl Masker<'_> {
         follow: ByteSet,
         behind: &[Thread],
         inside: Option<Verdict>,
-        judge: &mut Judge<'_>,
+        judge: &mut BudgetMask<'_>,
     ) {
         let entry = self.bound.entry(leaf, state, room);
         if let Some(verdict) = inside {
@@ -265,17 +269,23 @@ impl Masker<'_> {
                 entry.closing(need, room).for_each(|token| set_bits(words, &[token]));
             });
         }
-        let exits = &entry.exits;
+        let boundaries = &entry.boundaries;
         let trie = self.bound.vocabulary().trie();
-        for byte in follow.intersection(*exits.bytes()).iter() {
+        for byte in follow.intersection(*boundaries.bytes()).iter() {
             self.with_walk(judge, |walker, walk| {
-                walker.walk_rests(walk, exits, byte, need..=room, trie, 0, behind);
+                walker.walk_suffixes(walk, boundaries, byte, need..=room, trie, 0, behind);
             });
         }
     }
 
     /// Reads the tokens that stay inside a leaf, one by one.
-    fn judge_inner(&mut self, item: Thread, automaton: &Automaton, bounds: Bounds, judge: &mut Judge<'_>) {
+    fn judge_inner(
+        &mut self,
+        item: Thread,
+        automaton: &Automaton,
+        bounds: Bounds,
+        judge: &mut BudgetMask<'_>,
+    ) {
         let trie = self.bound.vocabulary().trie();
         // All of them have the same stack.
         let behind = judge.verdict(0, item.stack, &self.scratch.line);
@@ -288,7 +298,7 @@ impl Masker<'_> {
                 };
                 let thread = Thread { state: step.target(), count, ..item };
                 if !trie.tokens(child).is_empty() {
-                    let verdict = behind.after(judge.gauge.needs(&thread));
+                    let verdict = behind.after(judge.deadlines.needs(&thread));
                     judge.settle(verdict, |words| set_bits(words, trie.tokens(child)));
                 }
                 work.push((child, thread.state, count));
@@ -296,7 +306,7 @@ impl Masker<'_> {
         }
     }
 
-    fn judge_edges(&mut self, item: Thread, judge: &mut Judge<'_>) {
+    fn judge_edges(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
         if item.state == 0 {
             return;
         }
@@ -317,7 +327,7 @@ impl Masker<'_> {
         }
     }
 
-    fn judge_walk(&mut self, item: Thread, judge: &mut Judge<'_>) {
+    fn judge_walk(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
         let trie = self.bound.vocabulary().trie();
         self.with_walk(judge, |walker, walk| walker.walk(walk, trie, 0, &[item]));
     }
@@ -325,8 +335,8 @@ impl Masker<'_> {
     /// Walks without shortcuts, and judges what is found.
     fn with_walk(
         &mut self,
-        judge: &mut Judge<'_>,
-        walk_with: impl FnOnce(&mut super::walk::Walker, &mut Walk<'_, '_>),
+        judge: &mut BudgetMask<'_>,
+        walk_with: impl FnOnce(&mut crate::parser::walk::Walker, &mut Walk<'_, '_>),
     ) {
         let mut found = core::mem::take(&mut self.scratch.found);
         found.clear();
@@ -339,7 +349,7 @@ impl Masker<'_> {
             found: &mut found,
             shortcuts: false,
             sets: true,
-            judge: Some(&mut judged),
+            visitor: Some(&mut judged),
         };
         walk_with(&mut self.scratch.walker, &mut walk);
         self.scratch.found = found;

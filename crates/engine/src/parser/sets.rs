@@ -126,7 +126,7 @@ impl Sets {
         let bound = walk.bound;
         let classes = bound.program().byte_classes();
         // Only of the vocabulary's trie it is known what comes below, and whoever judges wants to see every token.
-        let bytes = (number == 0 && walk.judge.is_none()).then(|| bound.library().bytes());
+        let bytes = (number == 0 && walk.visitor.is_none()).then(|| bound.library().bytes());
         let table = &mut self.table;
         if table.sets.is_empty() {
             walk.stacks.keep();
@@ -165,7 +165,7 @@ impl Sets {
                 continue;
             }
             match token {
-                _ if walk.judge.is_some() => walk.find(trie.tokens(child), table.threads(next)),
+                _ if walk.visitor.is_some() => walk.find(trie.tokens(child), table.threads(next)),
                 VisitTokens::None => {}
                 VisitTokens::One(token) => out.one(walk, token),
                 VisitTokens::Many => out.all(walk, trie.tokens(child)),

@@ -8,12 +8,12 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 
 #[derive(Debug)]
-pub(super) struct Kept<K, V> {
+pub(super) struct ClearingMap<K, V> {
     map: RwLock<FxHashMap<K, V>>,
     most: usize,
 }
 
-impl<K: Eq + Hash, V> Kept<K, V> {
+impl<K: Eq + Hash, V> ClearingMap<K, V> {
     /// A map with these entries, and later no more than so many.
     pub(super) fn new(entries: impl IntoIterator<Item = (K, V)>, most: usize) -> Self {
         Self { map: RwLock::new(entries.into_iter().collect()), most }

@@ -15,12 +15,13 @@ use maskwright_vocab::Trie;
 
 use super::bitset::Words;
 use super::bytes::{self, Bytes};
-use super::entry::{Entry, Exits};
+use super::leaf_tokens::{Boundaries, LeafTokens};
 use crate::leaf::{Action, Automaton, JSON_BODY, json_string};
+use crate::tuning::tuning;
 
 /// How far each state of a string table is from dying where a plain string would not.
 #[derive(Debug)]
-pub(crate) struct Distances {
+pub(crate) struct DeathDistances {
     /// In bytes, up to [`FAR`]; for states that no plain state corresponds to, 0.
     bytes: Box<[u8]>,
     /// The state of the plain string automaton.
@@ -31,23 +32,17 @@ pub(crate) struct Distances {
 
 /// As far as any subtree is high, or farther.
 const FAR: u8 = u8::MAX;
-/// A state is nearly any string if so many of the printable ASCII bytes lead to states at least [`NEAR`] bytes from dying.
-const MOST: usize = 64;
 const NEAR: u8 = 4;
-/// Automata with more states are not looked at: that would take longer than reading a vocabulary.
-const STATES: usize = 4_096;
-/// More nodes of the trie than this are not looked at.
-const VISITS: usize = 200_000;
 
 /// Whether it is worth finding out how far a state is from dying: nothing that takes most characters is near otherwise.
 pub(crate) fn may_be_near(automaton: &Automaton, state: u32) -> bool {
     let live = automaton.live(state);
     automaton.is_string()
-        && automaton.len() <= STATES
-        && (0x20..0x7F).filter(|&byte| live.contains(byte)).count() >= MOST
+        && automaton.len() <= tuning().almost_any_states
+        && (0x20..0x7F).filter(|&byte| live.contains(byte)).count() >= tuning().almost_any_bytes
 }
 
-impl Distances {
+impl DeathDistances {
     pub(crate) fn of(automaton: &Automaton) -> Self {
         let string = json_string();
         let mut plain = vec![0u32; automaton.len()];
@@ -123,7 +118,8 @@ impl Distances {
             let next = automaton.step(state, *byte).target();
             next != 0 && self.plain[next as usize] == JSON_BODY && self.bytes[next as usize] >= NEAR
         };
-        self.plain[state as usize] == JSON_BODY && (0x20..0x7Fu8).filter(near).count() >= MOST
+        self.plain[state as usize] == JSON_BODY
+            && (0x20..0x7Fu8).filter(near).count() >= tuning().almost_any_bytes
     }
 }
 
@@ -131,14 +127,14 @@ impl Distances {
 /// `inner` holds the inner tokens of the plain string.
 pub(crate) fn read(
     automaton: &Automaton,
-    distances: &Distances,
+    distances: &DeathDistances,
     state: u32,
     trie: &Trie,
     bytes: &Bytes,
     inner: &Words,
-) -> Option<Entry> {
+) -> Option<LeafTokens> {
     let string = json_string();
-    let mut exits = Exits::default();
+    let mut boundaries = Boundaries::default();
     let (mut closing, mut removed) = (Vec::new(), Vec::new());
     let mut visits = 0;
     let mut work = vec![(trie.children(Trie::ROOT), state, distances.plain[state as usize], 0)];
@@ -148,7 +144,7 @@ pub(crate) fn read(
             continue;
         };
         visits += 1;
-        if visits > VISITS {
+        if visits > tuning().almost_any_nodes {
             return None;
         }
         let byte = trie.byte(node);
@@ -159,7 +155,7 @@ pub(crate) fn read(
         if plain.action() == Action::Close {
             if !step.is_dead() {
                 closing.extend(trie.tokens(node).iter().map(|&token| (*units, token)));
-                exits.add(node, *units, trie.child_bytes(node));
+                boundaries.add(node, *units, trie.child_bytes(node));
             }
             continue;
         }
@@ -181,5 +177,5 @@ pub(crate) fn read(
     for token in removed {
         run[token as usize / 32] &= !(1 << (token % 32));
     }
-    Some(Entry::free(Some(run), Vec::new(), closing, exits, bytes))
+    Some(LeafTokens::free(Some(run), Vec::new(), closing, boundaries, bytes))
 }

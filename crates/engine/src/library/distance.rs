@@ -48,7 +48,7 @@ const UTF8: [(u8, u8); 2] = [(0x00, 0xBF), (0xC2, 0xF4)];
 
 /// The distances of one program with one vocabulary.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct Distances {
     /// From a node to the end of its machine.
     nodes: Box<[u32]>,
     /// Through a machine.
@@ -62,7 +62,7 @@ pub(crate) struct Ahead {
     tokens: Option<Box<[Box<[u8]>]>>,
 }
 
-impl Ahead {
+impl Distances {
     pub(crate) fn new(program: &Program, vocabulary: &Vocabulary) -> Self {
         let trie = vocabulary.trie();
         let is_token = |byte: &u8| trie.child(0, *byte).is_some_and(|node| !trie.tokens(node).is_empty());

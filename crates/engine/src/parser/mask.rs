@@ -2,12 +2,12 @@
 //!
 //! | the thread stands | way |
 //! |---|---|
-//! | in a leaf, and what follows cannot be mistaken for more of it | shared bitset or list of inner tokens, and a walk over the rests |
+//! | in a leaf, and what follows cannot be mistaken for more of it | shared bitset or list of inner tokens, and a walk over the suffixes |
 //! | in a JSON string that must not be one of some words | the mask of the plain string, less the tokens that would complete such a word |
 //! | in a leaf that has room for most tokens | the mask of the leaf without a limit, less the tokens that are too long |
 //! | elsewhere: a literal, a choice of keys, punctuation | walk over the vocabulary's trie, pruned at once |
 //!
-//! The last is the definition; the others must equal it bit by bit, and [`Way::Plain`] lets tests ask for it.
+//! The last is the definition; the others must equal it bit by bit, and [`Strategy::Reference`] lets tests ask for it.
 //!
 //! A thread that may end where it stands is allowed, besides, whatever the threads behind it are allowed; those are masks
 //! of their own, looked up by themselves ([`super::step::returns`]).
@@ -27,21 +27,22 @@ use super::walk::{Walker, completion_nodes};
 use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
 use crate::library::{
-    Answer, BoundProgram, Key, Library, Look, MANY, Memo, Near, Part, Tokens, Words, most_more, ones,
+    Answer, BoundProgram, Difference, Key, Library, Look, Memo, Part, Tokens, Words, most_more, ones,
     set_bits,
 };
 use crate::program::network::Callee;
 use crate::program::{NetState, Place, Program};
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// How masks are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Way {
+pub enum Strategy {
     /// By the cheapest way, remembering the result.
     #[default]
     Fast,
     /// By walking the vocabulary's trie thread by thread, remembering nothing, and without merging parses that have the same future. Slow; it is what
     /// `Fast` is compared with.
-    Plain,
+    Reference,
 }
 
 /// So many places that may take the first byte are looked at one by one.
@@ -118,13 +119,16 @@ impl Masker<'_> {
         if thread.leaf != NETWORK
             && let Leaf::Text(text) = bound.program().leaf(thread.leaf)
             && text.is_except()
+            && may_take(FastPath::ExcludedWords)
         {
             let less = completions_of(bound, text, &thread);
             let plain =
                 Thread { leaf: bound.program().plain_string(), state: text.spelling(thread.state), ..thread };
             return self.look_up(plain, less, sink);
         }
-        if let Some((free, characters)) = self.without_limit(&thread) {
+        if let Some((free, characters)) = self.without_limit(&thread)
+            && may_take(FastPath::WithoutLimit)
+        {
             if let Some(less) = self.too_long(thread, characters) {
                 self.look_up(free, &[less], sink);
             }
@@ -203,7 +207,7 @@ impl Masker<'_> {
             return None;
         };
         let characters = room.saturating_sub(automaton.longest_tail());
-        if characters < SHORT || self.bound.has_room(thread.leaf, room) {
+        if characters < tuning().distant_limit || self.bound.has_room(thread.leaf, room) {
             return None;
         }
         Some((Thread { count: program.counts().unlimited(need), ..*thread }, characters))
@@ -236,7 +240,7 @@ impl Masker<'_> {
             found: &mut found,
             shortcuts: true,
             sets: true,
-            judge: None,
+            visitor: None,
         };
         self.scratch.walker.walk_part(&mut walk, long, &[Thread { stack: Line::TOP, ..thread }]);
         found.sort_unstable();
@@ -265,7 +269,7 @@ impl Masker<'_> {
             found: &mut found,
             shortcuts: false,
             sets: false,
-            judge: None,
+            visitor: None,
         };
         let trie = self.bound.vocabulary().trie();
         self.scratch.walker.walk(&mut walk, trie, 0, &[Thread { stack: Line::TOP, ..thread }]);
@@ -296,7 +300,7 @@ impl Masker<'_> {
         let bound = self.bound;
         let is_read_once =
             |item: &Thread| item.leaf != NETWORK && !bound.is_worth_knowing(item.leaf, item.state);
-        if !is_expanded || items.iter().any(is_read_once) {
+        if !is_expanded || items.iter().any(is_read_once) && may_take(FastPath::ReadOnce) {
             self.walk_item(thread);
         } else {
             for &item in &items {
@@ -313,7 +317,7 @@ impl Masker<'_> {
         } else if let [base] = &*bases
             && found.len() <= most_more(base.len())
         {
-            Part::Near(Near::with_more(bases.remove(0), &found))
+            Part::Difference(Difference::with_more(bases.remove(0), &found))
         } else {
             self.gather(&mut bases, &found)
         };
@@ -332,7 +336,7 @@ impl Masker<'_> {
             words.iter_mut().zip(base.iter()).for_each(|(word, base)| *word |= base);
         }
         set_bits(words, found);
-        if has_fewer(words, MANY) {
+        if has_fewer(words, tuning().bitset_tokens) {
             Part::List(ones(words.iter().copied()).collect())
         } else {
             self.bound.memo().bitset(words)
@@ -410,11 +414,7 @@ impl Masker<'_> {
                 let (follow, behind) = self.behind(item.stack);
                 if !follow.intersection(*automaton.open()).is_empty() {
                     self.scratch.work = behind;
-                    return if self.bound.is_narrow(item.leaf, item.state) {
-                        self.walk_narrow(item, found);
-                    } else {
-                        self.walk_item(item);
-                    };
+                    return self.walk_item(item);
                 }
                 let bounds = Bounds { min: *min, max: *max };
                 for Window { need, room } in program.counts().windows(item.count, bounds) {
@@ -437,7 +437,7 @@ impl Masker<'_> {
                     });
                 }
             }
-            Leaf::Text(_) => self.walk_narrow(item, found),
+            Leaf::Text(_) => self.walk_text(item, found),
         }
     }
 
@@ -452,7 +452,7 @@ impl Masker<'_> {
         (live(program, &mut stacks, self.buffers, &behind), behind)
     }
 
-    /// Inner tokens and rests.
+    /// Inner tokens and suffixes.
     #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
     fn leaf_item(
         &mut self,
@@ -481,8 +481,8 @@ impl Masker<'_> {
             }
             found.extend(entry.closing(need, room));
         }
-        let exits = &entry.exits;
-        if follow.intersection(*exits.bytes()).is_empty() {
+        let boundaries = &entry.boundaries;
+        if follow.intersection(*boundaries.bytes()).is_empty() {
             return;
         }
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
@@ -493,11 +493,11 @@ impl Masker<'_> {
             found,
             shortcuts: true,
             sets: true,
-            judge: None,
+            visitor: None,
         };
-        for byte in follow.intersection(*exits.bytes()).iter() {
+        for byte in follow.intersection(*boundaries.bytes()).iter() {
             let trie = vocabulary.trie();
-            self.scratch.walker.walk_rests(&mut walk, exits, byte, need..=room, trie, 0, behind);
+            self.scratch.walker.walk_suffixes(&mut walk, boundaries, byte, need..=room, trie, 0, behind);
         }
     }
 
@@ -517,7 +517,7 @@ impl Masker<'_> {
             found,
             shortcuts: true,
             sets: true,
-            judge: None,
+            visitor: None,
         };
         match program.place(NetState::from_raw(item.state)) {
             Place::Node { .. } => self.scratch.walker.walk(&mut walk, trie, 0, &[item]),
@@ -535,8 +535,8 @@ impl Masker<'_> {
         }
     }
 
-    /// The walk over the whole trie, for an item that takes few bytes. Sets of threads pay where many nodes share one.
-    fn walk_narrow(&mut self, item: Thread, found: &mut Vec<u32>) {
+    /// The walk over the whole trie, for one of some words: few tokens can be read.
+    fn walk_text(&mut self, item: Thread, found: &mut Vec<u32>) {
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
         let mut walk = Walk {
             bound: self.bound,
@@ -545,7 +545,7 @@ impl Masker<'_> {
             found,
             shortcuts: true,
             sets: true,
-            judge: None,
+            visitor: None,
         };
         self.scratch.walker.walk(&mut walk, self.bound.vocabulary().trie(), 0, &[item]);
     }
@@ -566,7 +566,7 @@ impl Masker<'_> {
             found: &mut Vec::new(),
             shortcuts: true,
             sets: true,
-            judge: None,
+            visitor: None,
         };
         self.scratch.walker.walk_long(&mut walk, &[item], &mut words);
         self.scratch.has_walked = true;
@@ -603,7 +603,7 @@ fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
     if !bound.program().has_scopes() {
         return Box::default();
     }
-    let whole = bound.library().whole();
+    let whole = bound.library().value_tokens();
     let in_string = is_in_string(bound.program(), thread);
     let listed = |list: &[u32]| -> Box<[u32]> {
         list.iter().copied().filter(|&token| whole.has_several(token, in_string)).collect()
@@ -616,9 +616,9 @@ fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
             found.extend(whole.several.at(in_string).iter().copied().filter(in_base));
             found.into()
         }
-        Part::Near(near) => {
+        Part::Difference(difference) => {
             let several = whole.several.at(in_string).iter().copied();
-            several.filter(|&token| near.contains(token)).collect()
+            several.filter(|&token| difference.contains(token)).collect()
         }
     }
 }
@@ -637,20 +637,16 @@ pub(crate) fn is_in_string(program: &Program, thread: &Thread) -> bool {
     }
 }
 
-/// From so many tokens beside a bitset on, they become a bitset together, which all grammars share. PERF: setting a bit takes about a
-/// nanosecond each time the mask is asked for, and a bitset without more is shown where it lies. It costs little memory, because such
-/// bitsets are few: of 7,931 masks of 600 plain schemas with more than ten tokens beside a bitset, 446 were different.
-const FOLDED: usize = 4;
-/// Tokens with more characters are long, and there are few of them: of the 128,256 of Llama 3.1 some 230.
-const SHORT: u32 = 32;
 /// From so many tokens on, a mask is a bitset.
-const FEW: usize = MANY * 4;
+fn listed_tokens() -> usize {
+    tuning().bitset_tokens.saturating_mul(4)
+}
 
 /// Whether bitsets and tokens together are a bitset of their own.
 fn needs_bitset(bases: &[Words], found: &[u32]) -> bool {
     match bases.len() {
-        0 => found.len() >= FEW,
-        1 => found.len() >= FOLDED,
+        0 => found.len() >= listed_tokens(),
+        1 => found.len() >= tuning().folded_tokens,
         _ => true,
     }
 }
@@ -660,9 +656,11 @@ fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
     // PERF: the same few bitsets meet in every schema (white space and the beginning of a string), and writing
     // 16 KB for each such mask cost more than the walk.
     match bases.drain(..).reduce(|a, b| library.union(&a, &b)) {
-        Some(base) if found.len() < FOLDED => Part::Shared { base, more: found.into() },
+        Some(base) if found.len() < tuning().folded_tokens => Part::Shared { base, more: found.into() },
         Some(base) => Part::Shared { base: library.with_more(&base, found), more: Box::default() },
-        None if found.len() >= FEW => Part::Shared { base: library.bitset(found), more: Box::default() },
+        None if found.len() >= listed_tokens() => {
+            Part::Shared { base: library.bitset(found), more: Box::default() }
+        }
         None => Part::List(found.into()),
     }
 }

@@ -170,12 +170,12 @@ pub(crate) struct LineStacks<'a> {
 }
 
 impl LineStacks<'_> {
-    pub(super) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         self.line.pushed.mark()
     }
 
     /// Forgets what was pushed since, unless it is kept.
-    pub(super) fn truncate(&mut self, mark: Mark) {
+    pub(crate) fn truncate(&mut self, mark: Mark) {
         if !self.line.keeps {
             self.line.pushed.truncate(mark);
         }
@@ -275,18 +275,18 @@ pub(crate) struct Walk<'w, 'a> {
     /// Whether a long walk may go on with `Sets`.
     pub(crate) sets: bool,
     /// Is told of all tokens that are found, with the threads that they lead to. Only for walks without shortcuts.
-    pub(crate) judge: Option<&'w mut Judged<'w>>,
+    pub(crate) visitor: Option<&'w mut Visitor<'w>>,
 }
 
-/// See [`Walk::judge`].
-pub(crate) type Judged<'j> = dyn FnMut(&[u32], &[Thread], &Line) + 'j;
+/// See [`Walk::visitor`].
+pub(crate) type Visitor<'j> = dyn FnMut(&[u32], &[Thread], &Line) + 'j;
 
 impl Walk<'_, '_> {
     #[inline]
-    pub(super) fn find(&mut self, tokens: &[u32], threads: &[Thread]) {
+    pub(crate) fn find(&mut self, tokens: &[u32], threads: &[Thread]) {
         self.found.extend_from_slice(tokens);
-        if let Some(judge) = &mut self.judge {
-            judge(tokens, threads, self.stacks.line);
+        if let Some(visit) = &mut self.visitor {
+            visit(tokens, threads, self.stacks.line);
         }
     }
 }

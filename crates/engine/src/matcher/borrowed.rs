@@ -1,12 +1,12 @@
-//! The mask by reference: shown where it lies, or in a row that is changed only where it differs from the mask before.
+//! The mask by reference: lent where it lies, or in a row that is changed only where it differs from the mask before.
 //!
 //! Most masks are a bitset that all grammars share, or such a bitset and a few tokens, or a few tokens. To copy that into a row
 //! of somebody else's is most of what a mask costs when it is asked for again: 16 KB for 128,000 tokens. Here
 //!
-//! * a bitset without more is shown itself;
-//! * a bitset and some tokens are shown in a row that holds the bitset already, if the mask before was made of the same one;
-//! * tokens alone are shown in another row, which holds nothing else;
-//! * the mask of before is shown as it is.
+//! * a bitset without more is borrowed itself;
+//! * a bitset and some tokens are borrowed in a row that holds the bitset already, if the mask before was made of the same one;
+//! * tokens alone are borrowed in another row, which holds nothing else;
+//! * the mask of before is borrowed as it is.
 //!
 //! ```text
 //!   inside a string  ", "name  inside a string   ", "age          what each mask is made of
@@ -17,9 +17,10 @@
 
 use std::sync::Arc;
 
-use super::doubt::{self, Row as _};
-use super::mask::Sink;
-use crate::library::{Library, Near, Part, Words};
+use crate::library::{Difference, Library, Part, Words};
+use crate::parser::mask::Sink;
+use crate::parser::row::{self, Row as _};
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// A row and what it holds: a bitset, or nothing, but for some words.
 #[derive(Debug, Default)]
@@ -32,9 +33,6 @@ struct Row {
     mixed: bool,
 }
 
-/// With more words than this to take back, copying everything is quicker.
-const TOUCHED: usize = 1_024;
-
 impl Row {
     /// Makes the row hold a bitset, or nothing, and no more.
     fn start(&mut self, base: Option<&Words>, len: usize) {
@@ -43,7 +41,7 @@ impl Row {
             (Some(new), Some(old)) => Arc::ptr_eq(new, old),
             _ => false,
         };
-        if is_same && !self.mixed && self.words.len() == len {
+        if is_same && !self.mixed && self.words.len() == len && may_take(FastPath::BorrowedRows) {
             let base = base.map_or(&[][..], |base| base);
             for at in self.touched.drain(..) {
                 self.words[at as usize] = base.get(at as usize).copied().unwrap_or(0);
@@ -66,7 +64,7 @@ impl Row {
     #[inline]
     fn touch(&mut self, at: usize) -> &mut u32 {
         if self.touched.last() != Some(&(at as u32)) {
-            if self.touched.len() < TOUCHED {
+            if self.touched.len() < tuning().touched_words {
                 self.touched.push(at as u32);
             } else {
                 self.mixed = true;
@@ -102,7 +100,7 @@ enum Place {
 
 /// The mask that a matcher shows.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct BorrowedMask {
     place: Place,
     /// What it is, if it is one part of the memo and no more.
     part: Option<u32>,
@@ -111,16 +109,16 @@ pub(super) struct Shown {
 }
 
 /// A matcher that is copied shows nothing yet: rows are made when they are needed.
-impl Clone for Shown {
+impl Clone for BorrowedMask {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl Shown {
-    /// Another mask is to be shown; its parts are added by the sink.
-    pub(super) fn start<'s>(&'s mut self, len: usize, several: &'s mut Vec<u32>) -> Showing<'s> {
-        Showing { shown: self, several, len, parts: 0 }
+impl BorrowedMask {
+    /// Another mask is to be borrowed; its parts are added by the sink.
+    pub(super) fn start<'s>(&'s mut self, len: usize, multi_value: &'s mut Vec<u32>) -> BorrowedSink<'s> {
+        BorrowedSink { borrowed: self, multi_value, len, parts: 0 }
     }
 
     fn allows(&self, token: u32) -> bool {
@@ -140,7 +138,7 @@ impl Shown {
     }
 }
 
-impl doubt::Row for Shown {
+impl row::Row for BorrowedMask {
     /// There are as many words as the vocabulary needs.
     fn words(&self) -> &[u32] {
         match &self.place {
@@ -166,56 +164,56 @@ impl doubt::Row for Shown {
 }
 
 /// Takes the parts of a mask.
-pub(super) struct Showing<'s> {
-    shown: &'s mut Shown,
-    several: &'s mut Vec<u32>,
+pub(super) struct BorrowedSink<'s> {
+    borrowed: &'s mut BorrowedMask,
+    multi_value: &'s mut Vec<u32>,
     len: usize,
     /// How many there were.
     parts: u32,
 }
 
-impl Showing<'_> {
+impl BorrowedSink<'_> {
     /// To be called behind the last part.
     pub(super) fn finish(self) {
-        if self.parts == 0 || matches!(self.shown.place, Place::Nowhere) {
-            self.shown.part = None;
-            self.shown.tokens.start(None, self.len);
-            self.shown.place = Place::Tokens;
+        if self.parts == 0 || matches!(self.borrowed.place, Place::Nowhere) {
+            self.borrowed.part = None;
+            self.borrowed.tokens.start(None, self.len);
+            self.borrowed.place = Place::Tokens;
         }
     }
 
     fn add_bitset(&mut self, library: &Library, base: &Words) {
-        let (shown, len) = (&mut *self.shown, self.len);
-        match &shown.place {
-            Place::Nowhere if base.len() == len => shown.place = Place::Base(base.clone()),
+        let (borrowed, len) = (&mut *self.borrowed, self.len);
+        match &borrowed.place {
+            Place::Nowhere if base.len() == len => borrowed.place = Place::Base(base.clone()),
             Place::Nowhere => {
-                shown.mixed.start(Some(base), len);
-                shown.place = Place::Mixed;
+                borrowed.mixed.start(Some(base), len);
+                borrowed.place = Place::Mixed;
             }
-            Place::Base(before) => shown.place = Place::Base(library.union(before, base)),
+            Place::Base(before) => borrowed.place = Place::Base(library.union(before, base)),
             Place::Tokens => {
-                shown.mixed.start(Some(base), len);
-                for at in shown.tokens.touched.iter().map(|&at| at as usize) {
-                    *shown.mixed.touch(at) |= shown.tokens.words[at];
+                borrowed.mixed.start(Some(base), len);
+                for at in borrowed.tokens.touched.iter().map(|&at| at as usize) {
+                    *borrowed.mixed.touch(at) |= borrowed.tokens.words[at];
                 }
-                if shown.tokens.mixed {
-                    shown.mixed.unite(&shown.tokens.words);
+                if borrowed.tokens.mixed {
+                    borrowed.mixed.unite(&borrowed.tokens.words);
                 }
-                shown.place = Place::Mixed;
+                borrowed.place = Place::Mixed;
             }
-            Place::Mixed => shown.mixed.unite(base),
+            Place::Mixed => borrowed.mixed.unite(base),
         }
     }
 
     /// A bitset of one grammar alone: its union with others is nothing to keep.
     fn add_own(&mut self, base: &Words) {
-        match &self.shown.place {
-            Place::Nowhere if base.len() == self.len => self.shown.place = Place::Base(base.clone()),
+        match &self.borrowed.place {
+            Place::Nowhere if base.len() == self.len => self.borrowed.place = Place::Base(base.clone()),
             Place::Nowhere => {
-                self.shown.mixed.start(Some(base), self.len);
-                self.shown.place = Place::Mixed;
+                self.borrowed.mixed.start(Some(base), self.len);
+                self.borrowed.place = Place::Mixed;
             }
-            _ => self.shown.row().unite(base),
+            _ => self.borrowed.row().unite(base),
         }
     }
 
@@ -223,34 +221,41 @@ impl Showing<'_> {
         if tokens.is_empty() {
             return;
         }
-        if matches!(self.shown.place, Place::Nowhere) {
-            self.shown.tokens.start(None, self.len);
-            self.shown.place = Place::Tokens;
+        if matches!(self.borrowed.place, Place::Nowhere) {
+            self.borrowed.tokens.start(None, self.len);
+            self.borrowed.place = Place::Tokens;
         }
-        self.shown.row().add(tokens);
+        self.borrowed.row().add(tokens);
     }
 }
 
-impl Sink for Showing<'_> {
-    fn part(&mut self, library: &Library, node: Option<u32>, part: &Part, several: &[u32], less: &[Words]) {
-        self.several.extend_from_slice(several);
+impl Sink for BorrowedSink<'_> {
+    fn part(
+        &mut self,
+        library: &Library,
+        node: Option<u32>,
+        part: &Part,
+        multi_value: &[u32],
+        less: &[Words],
+    ) {
+        self.multi_value.extend_from_slice(multi_value);
         self.parts += 1;
         if self.parts == 1 {
             // PERF: inside a string it is the same mask, token by token.
-            if node.is_some() && node == self.shown.part && less.is_empty() {
+            if node.is_some() && node == self.borrowed.part && less.is_empty() {
                 return;
             }
-            self.shown.part = node.filter(|_| less.is_empty());
-            self.shown.place = Place::Nowhere;
+            self.borrowed.part = node.filter(|_| less.is_empty());
+            self.borrowed.place = Place::Nowhere;
         } else {
-            self.shown.part = None;
+            self.borrowed.part = None;
         }
         // What another part allows stays allowed. PERF: there is mostly no other.
         let others: Vec<u32> = if self.parts == 1 {
             Vec::new()
         } else {
             let less = less.iter().map(|list| &**list).chain([part.less()]);
-            less.flatten().copied().filter(|&token| self.shown.allows(token)).collect()
+            less.flatten().copied().filter(|&token| self.borrowed.allows(token)).collect()
         };
         match part {
             Part::List(list) => self.add_tokens(list),
@@ -258,18 +263,18 @@ impl Sink for Showing<'_> {
                 self.add_bitset(library, base);
                 self.add_tokens(more);
             }
-            Part::Near(Near { base, more, .. }) => {
+            Part::Difference(Difference { base, more, .. }) => {
                 self.add_own(base);
                 self.add_tokens(more);
             }
         }
         for list in less.iter().map(|list| &**list).chain([part.less()]) {
             for &token in list {
-                self.shown.set(token, false);
+                self.borrowed.set(token, false);
             }
         }
         for token in others {
-            self.shown.set(token, true);
+            self.borrowed.set(token, true);
         }
     }
 }
@@ -329,34 +334,34 @@ mod tests {
                 _ => Part::Shared { base: bases[random.below(3) as usize].clone(), more: random.tokens(40) },
             })
             .collect();
-        let mut shown = Shown::default();
+        let mut borrowed = BorrowedMask::default();
         let mut row = vec![0; SIZE.div_ceil(32) as usize];
         let mut places = [0; 3];
         for _ in 0..5_000 {
             let chosen: Vec<usize> =
                 (0..random.below(3)).map(|_| random.below(parts.len() as u32) as usize).collect();
             let less = if random.below(4) == 0 { vec![Words::from(random.tokens(20))] } else { Vec::new() };
-            let (mut several, mut others) = (Vec::new(), Vec::new());
-            let mut fill = Fill::new(&mut row, &mut several);
-            let mut showing = shown.start(SIZE.div_ceil(32) as usize, &mut others);
+            let (mut multi_value, mut others) = (Vec::new(), Vec::new());
+            let mut fill = Fill::new(&mut row, &mut multi_value);
+            let mut sink = borrowed.start(SIZE.div_ceil(32) as usize, &mut others);
             for &at in &chosen {
                 let node = (at % 4 != 3).then_some(at as u32);
                 fill.part(&library, node, &parts[at], &[], &less);
-                showing.part(&library, node, &parts[at], &[], &less);
+                sink.part(&library, node, &parts[at], &[], &less);
             }
             fill.finish();
-            showing.finish();
+            sink.finish();
             if random.below(4) == 0 {
                 let (token, is_allowed) = (random.below(SIZE), random.below(2) == 0);
-                doubt::Row::set(&mut &mut *row, token, is_allowed);
-                shown.set(token, is_allowed);
+                row::Row::set(&mut &mut *row, token, is_allowed);
+                borrowed.set(token, is_allowed);
             }
             if random.below(50) == 0 {
                 row.fill(0x5555_5555);
-                shown.words_mut().fill(0x5555_5555);
+                borrowed.words_mut().fill(0x5555_5555);
             }
-            assert_eq!(shown.words(), row, "{chosen:?}, less {less:?}");
-            places[match shown.place {
+            assert_eq!(borrowed.words(), row, "{chosen:?}, less {less:?}");
+            places[match borrowed.place {
                 Place::Base(_) => 0,
                 Place::Tokens | Place::Nowhere => 1,
                 Place::Mixed => 2,

@@ -1,12 +1,12 @@
 //! What registers make of a mask.
 //!
-//! A mask is worked out as if every value were new to its scope ([`super::register`]). That is nearly always right, and where it is not,
+//! A mask is worked out as if every value were new to its scope ([`super::registers`]). That is nearly always right, and where it is not,
 //! a token completes a value that stood in the scope before. Those tokens are few, and there are only a few ways to
 //! come by them:
 //!
 //! * the text ends inside a string, and what is there of it is the beginning of a value that was seen: the tokens
 //!   that go on with the rest of that value and its quote;
-//! * the token contains the value as a whole ([`crate::library::Whole`]);
+//! * the token contains the value as a whole ([`crate::library::ValueTokens`]);
 //! * an array or object is a value, and the token closes it.
 //!
 //! Each such token is *tried*, on the stacks and with the registers that it would meet, and is taken out of the mask if no
@@ -17,7 +17,7 @@
 //!
 //! If values come from a finite set, a token may begin a value of which every continuation was seen. Then the mask would lead
 //! nowhere, though nothing is wrong yet. So where that can be, a token on the way to a seen value is kept only if a search
-//! finds a new value behind it. The search is bounded: what it does not find within [`SEARCH`] steps counts as there.
+//! finds a new value behind it. The search is bounded: what it does not find within [`MAX_SEARCH_BYTES`] steps counts as there.
 
 use core::cmp::Reverse;
 
@@ -26,75 +26,51 @@ use maskwright_vocab::{TokenId, Trie, number_spelling};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::mask::is_in_string;
-use super::register::{self, Registers, Remembering};
-use super::stack::{Arena, Frame, Mark, Register, Resume, Top};
-use super::step::{self, Buffers, NETWORK, Thread};
+use super::registers::{self, Registers, Remembering};
 use crate::library::{BoundProgram, ones};
+use crate::parser::mask::is_in_string;
+use crate::parser::row::Row;
+use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, Top};
+use crate::parser::step::{self, Buffers, NETWORK, Thread};
 use crate::program::network::Callee;
 use crate::program::network::Values;
 use crate::program::{self, Kind, NetState};
+use crate::tuning::tuning;
 use crate::value;
 
 /// How many bytes are tried in the search for a new value.
-const SEARCH: usize = 2_000;
+const MAX_SEARCH_BYTES: usize = 2_000;
 /// The same for all tokens of a mask together.
-pub(super) const SEARCHES: usize = 20_000;
+pub(crate) const MAX_MASK_SEARCH_BYTES: usize = 20_000;
 /// In how many ways a token is written with white space in front of it, at most, on average.
-const SPACED: u32 = 16;
+const SPACED_SPELLINGS: u32 = 16;
 /// Strings that go on in more ways than this are taken not to run out.
-const SEEN: usize = 1_000;
+const MAX_COUNTED_VALUES: usize = 1_000;
 /// The form of zero.
 const ZERO: &[u8] = b"0e0";
-/// Of scopes with more values, tokens are asked for the values that they end, and not values for the tokens that end them.
-const MANY_VALUES: usize = 256;
 /// How long a value is that the search looks for.
-const DEEP: usize = 64;
-
-/// A mask that can be corrected.
-pub(super) trait Row {
-    fn words(&self) -> &[u32];
-    /// All words, to be changed anywhere.
-    fn words_mut(&mut self) -> &mut [u32];
-    /// Says whether a token is allowed.
-    fn set(&mut self, token: u32, is_allowed: bool);
-}
-
-impl Row for &mut [u32] {
-    fn words(&self) -> &[u32] {
-        self
-    }
-
-    fn words_mut(&mut self) -> &mut [u32] {
-        self
-    }
-
-    fn set(&mut self, token: u32, is_allowed: bool) {
-        let (word, bit) = (&mut self[token as usize / 32], 1 << (token % 32));
-        *word = if is_allowed { *word | bit } else { *word & !bit };
-    }
-}
+const MAX_VALUE_BYTES: usize = 64;
 
 /// What a mask may have to be corrected by: the state of a matcher, and room to try tokens in.
-pub(super) struct Doubt<'m> {
-    pub(super) bound: &'m BoundProgram,
-    pub(super) arena: &'m mut Arena,
-    pub(super) registers: &'m mut Registers,
-    pub(super) buffers: &'m mut Buffers,
+pub(crate) struct DistinctFilter<'m> {
+    pub(crate) bound: &'m BoundProgram,
+    pub(crate) arena: &'m mut Arena,
+    pub(crate) registers: &'m mut Registers,
+    pub(crate) buffers: &'m mut Buffers,
     /// The text so far; longer only while a token is tried.
-    pub(super) text: &'m mut Vec<u8>,
-    pub(super) ways: &'m mut Ways,
-    pub(super) threads: &'m [Thread],
+    pub(crate) text: &'m mut Vec<u8>,
+    pub(crate) searches: &'m mut SearchCache,
+    pub(crate) threads: &'m [Thread],
     /// How many bytes may still be tried in searches.
-    pub(super) budget: usize,
-    pub(super) row: &'m mut dyn Row,
+    pub(crate) budget: usize,
+    pub(crate) row: &'m mut dyn Row,
     /// Tokens that were tried for this mask. PERF: where a scope holds a thousand numbers, the same few tokens lie on the way to many of them.
-    pub(super) tried: Tried,
+    pub(crate) tried: Tried,
 }
 
 /// Tokens that lead on, and tokens that some thread survives.
 #[derive(Debug, Default)]
-pub(super) struct Tried {
+pub(crate) struct Tried {
     leading: FxHashSet<u32>,
     living: FxHashSet<u32>,
 }
@@ -102,12 +78,12 @@ pub(super) struct Tried {
 /// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
 /// value. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
 /// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
-pub(super) type Ways = FxHashMap<Box<[u32]>, bool>;
+pub(crate) type SearchCache = FxHashMap<Box<[u32]>, bool>;
 
 /// No more of them are kept.
-const WAYS: usize = 256;
+const MAX_SEARCHES: usize = 256;
 /// What is written of a value, and perhaps what stands before it, is no longer than this.
-const WRITTEN: usize = 64;
+const MAX_WRITTEN_BYTES: usize = 64;
 
 /// Where the text ends.
 struct Place {
@@ -117,9 +93,9 @@ struct Place {
     in_value: bool,
 }
 
-impl Doubt<'_> {
+impl DistinctFilter<'_> {
     /// Corrects the mask. `several` are tokens of it that contain more than one value.
-    pub(super) fn settle(&mut self, several: &[u32]) {
+    pub(crate) fn apply(&mut self, several: &[u32]) {
         let program = self.bound.program();
         let mut open: SmallVec<[(u32, Register); 8]> = SmallVec::new();
         self.open_scopes(&mut open);
@@ -157,20 +133,20 @@ impl Doubt<'_> {
             let finite = self.may_run_out(program.scope(index).values, register, &place);
             if finite {
                 if !begun && self.may_repeat(register, &place) {
-                    self.keep_leading(self.bound.library().whole().commas.at(in_string));
+                    self.keep_leading(self.bound.library().value_tokens().commas.at(in_string));
                     begun = true;
                 }
-                self.settle_ends(register, &place);
+                self.filter_ends(register, &place);
             }
             if program.scope(index).values == Values::Integers
                 && !in_string
                 && self.registers.has(register, ZERO)
             {
                 // The only integer that cannot go on.
-                self.keep_leading(&self.bound.library().whole().zeros);
+                self.keep_leading(&self.bound.library().value_tokens().zeros);
             }
             if !register.is_empty() {
-                self.settle_scope(register, &place, finite);
+                self.filter_scope(register, &place, finite);
             }
         }
     }
@@ -204,7 +180,9 @@ impl Doubt<'_> {
     /// Whether the text may end inside a string: whether its last quote may be an opening one. Words of a list are not leaves, so threads
     /// do not tell.
     fn may_be_in_word(&self) -> bool {
-        let Some(quote) = value::opening_quote(self.text, WRITTEN) else { return self.text.len() > WRITTEN };
+        let Some(quote) = value::opening_quote(self.text, MAX_WRITTEN_BYTES) else {
+            return self.text.len() > MAX_WRITTEN_BYTES;
+        };
         let before = self.text[..quote].trim_ascii_end().last();
         before.is_none_or(|byte| matches!(byte, b'{' | b'[' | b',' | b':'))
     }
@@ -219,7 +197,7 @@ impl Doubt<'_> {
     fn few(&self, in_string: bool, is_nested: bool) -> Option<Vec<SmallVec<[u32; 2]>>> {
         let most = self.bound.program().limits().tried;
         let count: u32 = self.row.words().iter().map(|word| word.count_ones()).sum();
-        if count > if is_nested { most.saturating_mul(SPACED) } else { most } {
+        if count > if is_nested { most.saturating_mul(SPACED_SPELLINGS) } else { most } {
             return None;
         }
         let in_text = !is_nested || in_string || self.may_be_in_word();
@@ -244,7 +222,7 @@ impl Doubt<'_> {
     }
 
     /// The same for every token, for comparison. If only endless strings have to differ, nothing can happen before a quote.
-    pub(super) fn try_all(&mut self) {
+    pub(crate) fn try_all(&mut self) {
         let may_run_out = self.bound.program().may_run_out();
         let is_numbered = self.bound.vocabulary().is_numbered();
         for (token, bytes) in self.bound.vocabulary().spelled() {
@@ -290,11 +268,12 @@ impl Doubt<'_> {
     }
 
     /// Values that are not endless: no token may lead to where none is new.
-    fn settle_ends(&mut self, register: Register, place: &Place) {
+    fn filter_ends(&mut self, register: Register, place: &Place) {
         let bound = self.bound;
         let summary = self.registers.summary(register);
         // A string that goes on does so after escapes, too.
-        let goes_on = place.in_string && self.threads.iter().any(|thread| self.goes_on(thread, SEEN));
+        let goes_on =
+            place.in_string && self.threads.iter().any(|thread| self.goes_on(thread, MAX_COUNTED_VALUES));
         if place.in_value && summary.simple && !goes_on {
             // Values are followed as they are written plainly; other spellings have escapes.
             let mut escaped = tokens_with(self.row.words(), bound, b'\\');
@@ -311,12 +290,12 @@ impl Doubt<'_> {
             self.keep_leading(&escaped);
         }
         if !place.in_string && summary.simple {
-            self.settle_beginnings(register);
+            self.filter_beginnings(register);
         }
     }
 
-    fn settle_scope(&mut self, register: Register, place: &Place, finite: bool) {
-        let whole = self.bound.library().whole();
+    fn filter_scope(&mut self, register: Register, place: &Place, finite: bool) {
+        let whole = self.bound.library().value_tokens();
         let summary = self.registers.summary(register);
         if summary.in_token {
             let forms: Vec<Vec<u8>> = self.registers.forms_in_tokens(register).map(<[u8]>::to_vec).collect();
@@ -329,7 +308,7 @@ impl Doubt<'_> {
             self.keep_living(&whole.number_ends);
         }
         if place.in_value {
-            self.settle_string(register, summary.longest as usize, finite);
+            self.filter_string(register, summary.longest as usize, finite);
         }
         if summary.nested && self.may_be_nested(register, place.in_string) {
             self.keep_living(whole.closers.at(place.in_string));
@@ -373,11 +352,11 @@ impl Doubt<'_> {
     }
 
     /// The text may end inside a string that was seen.
-    fn settle_string(&mut self, register: Register, longest: usize, finite: bool) {
+    fn filter_string(&mut self, register: Register, longest: usize, finite: bool) {
         let Some(quote) = self.quote(longest) else { return };
         let (typed, is_whole) = value::prefix(&self.text[quote + 1..]);
-        if is_whole && !finite && self.registers.count(register) > MANY_VALUES {
-            return self.settle_rests(register, &typed);
+        if is_whole && !finite && self.registers.count(register) > tuning().scope_values {
+            return self.filter_suffixes(register, &typed);
         }
         let matching: Vec<Vec<u8>> = self
             .registers
@@ -390,7 +369,7 @@ impl Doubt<'_> {
         }
         let bound = self.bound;
         let trie = bound.vocabulary().trie();
-        let whole = bound.library().whole();
+        let whole = bound.library().value_tokens();
         if !is_whole {
             // The text ends inside an escape, or inside a character.
             let quoted = tokens_with(self.row.words(), bound, b'"');
@@ -403,21 +382,21 @@ impl Doubt<'_> {
             return;
         }
         for form in &matching {
-            self.settle_path(trie, 0, &form[typed.len()..], finite);
+            self.filter_path(trie, 0, &form[typed.len()..], finite);
             self.keep_living(whole.escaped(&form[typed.len()..]));
         }
     }
 
     /// The same for an endless string in a scope with many values, by what tokens write.
-    fn settle_rests(&mut self, register: Register, typed: &[u8]) {
+    fn filter_suffixes(&mut self, register: Register, typed: &[u8]) {
         let bound = self.bound;
-        let (trie, whole) = (bound.vocabulary().trie(), bound.library().whole());
+        let (trie, whole) = (bound.vocabulary().trie(), bound.library().value_tokens());
         let mut form = typed.to_vec();
         for rest in &whole.rests {
             form.truncate(typed.len());
             form.extend_from_slice(rest);
             if self.registers.has(register, &form) {
-                self.settle_path(trie, 0, rest, false);
+                self.filter_path(trie, 0, rest, false);
                 self.keep_living(whole.escaped(rest));
             }
         }
@@ -437,7 +416,7 @@ impl Doubt<'_> {
 
     /// Goes down the trie from a node along the rest of a value. Behind its end all tokens are out, if the value is
     /// not new to every thread.
-    fn settle_path(&mut self, trie: &Trie, from: u32, rest: &[u8], finite: bool) {
+    fn filter_path(&mut self, trie: &Trie, from: u32, rest: &[u8], finite: bool) {
         let mut node = from;
         for &byte in rest {
             let Some(child) = trie.child(node, byte) else { return };
@@ -478,7 +457,7 @@ impl Doubt<'_> {
 
     /// Values from a finite set that begin with the next token, or go on with it: every token on the way to one that was
     /// seen must lead on.
-    fn settle_beginnings(&mut self, register: Register) {
+    fn filter_beginnings(&mut self, register: Register) {
         let bound = self.bound;
         let trie = bound.vocabulary().trie();
         if ends_in_fraction(self.text) {
@@ -493,14 +472,14 @@ impl Doubt<'_> {
             for begun in
                 (1..=most).filter(|&begun| self.text.ends_with(&written[..begun])).collect::<Vec<_>>()
             {
-                self.settle_path(trie, 0, &written[begun..], true);
+                self.filter_path(trie, 0, &written[begun..], true);
             }
             let nodes = spaces.entry(first).or_insert_with(|| {
-                let nodes = bound.library().whole().spaces.iter().copied();
+                let nodes = bound.library().value_tokens().spaces.iter().copied();
                 nodes.filter(|&node| trie.child(node, first).is_some()).collect()
             });
             for &node in &*nodes {
-                self.settle_path(trie, node, &written, true);
+                self.filter_path(trie, node, &written, true);
             }
         }
     }
@@ -508,7 +487,7 @@ impl Doubt<'_> {
     /// Whether the array or object that is being written may become one that was seen. Equal values hold equal strings,
     /// so every string that is complete must occur there.
     fn may_be_nested(&self, register: Register, in_string: bool) -> bool {
-        if self.registers.count(register) > MANY_VALUES {
+        if self.registers.count(register) > tuning().scope_values {
             return true;
         }
         let quote = if in_string { value::opening_quote(self.text, usize::MAX) } else { None };
@@ -521,7 +500,7 @@ impl Doubt<'_> {
     fn add_key_closers(&mut self, in_string: bool) {
         let bound = self.bound;
         let live = self.attempt(|this, threads| this.live(threads));
-        for &token in bound.library().whole().key_closers.at(in_string) {
+        for &token in bound.library().value_tokens().key_closers.at(in_string) {
             let bytes = bound.vocabulary().spelling(TokenId(token));
             let may_come = bytes.first().is_some_and(|&byte| live.contains(byte)) && !self.allows(token);
             if may_come && self.is_alive_after(bytes) {
@@ -576,13 +555,13 @@ impl Doubt<'_> {
     }
 
     /// Whether everything that has to be new after these bytes can be.
-    pub(super) fn leads_on(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) fn leads_on(&mut self, bytes: &[u8]) -> bool {
         let before = (self.arena.mark(), self.registers.mark());
         self.attempt(|this, threads| this.steps(bytes, threads) && this.finds_new(threads, before))
     }
 
     /// The same for a step that was taken, to these threads. `stacks` and `registers` are those of before.
-    pub(super) fn leads_out(&mut self, threads: &[Thread], stacks: Mark, registers: register::Mark) -> bool {
+    pub(crate) fn leads_out(&mut self, threads: &[Thread], stacks: Mark, registers: registers::Mark) -> bool {
         self.attempt(|this, _| this.finds_new(threads, (stacks, registers)))
     }
 
@@ -617,16 +596,16 @@ impl Doubt<'_> {
     }
 
     /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
-    fn finds_new(&mut self, threads: &[Thread], before: (Mark, register::Mark)) -> bool {
+    fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
         let Some(key) = self.key(threads, before) else { return self.search(threads).unwrap_or(true) };
-        if let Some(&known) = self.ways.get(&*key) {
+        if let Some(&known) = self.searches.get(&*key) {
             return known;
         }
         let Some(found) = self.search(threads) else { return true };
-        if self.ways.len() >= WAYS {
-            self.ways.clear();
+        if self.searches.len() >= MAX_SEARCHES {
+            self.searches.clear();
         }
-        self.ways.insert(key.into_vec().into(), found);
+        self.searches.insert(key.into_vec().into(), found);
         found
     }
 
@@ -634,13 +613,13 @@ impl Doubt<'_> {
     fn key(
         &self,
         threads: &[Thread],
-        (stacks, registers): (Mark, register::Mark),
+        (stacks, registers): (Mark, registers::Mark),
     ) -> Option<SmallVec<[u32; 32]>> {
         if self.bound.program().has_nested_values() || !self.registers.is_at(registers) {
             return None;
         }
         // Either the value that is being written begins with this quote, or it begins behind it.
-        let quote = value::opening_quote(self.text, WRITTEN)?;
+        let quote = value::opening_quote(self.text, MAX_WRITTEN_BYTES)?;
         let mut key: SmallVec<[u32; 32]> = self.text[quote + 1..].iter().map(|&byte| byte.into()).collect();
         key.push(u32::MAX);
         for &Thread { leaf, state, count, mut stack } in threads {
@@ -660,7 +639,7 @@ impl Doubt<'_> {
         if threads.iter().any(|thread| self.is_out(thread)) {
             return Some(true);
         }
-        let mut left = SEARCH.min(self.budget);
+        let mut left = MAX_SEARCH_BYTES.min(self.budget);
         let mut path = vec![(threads.to_vec(), self.text.len(), self.order(threads))];
         while let Some((threads, length, bytes)) = path.last_mut() {
             let Some(byte) = bytes.pop() else {
@@ -677,7 +656,7 @@ impl Doubt<'_> {
             if !self.steps(&[byte], &mut next) {
                 continue;
             }
-            if path.len() > DEEP || next.iter().any(|thread| self.is_out(thread)) {
+            if path.len() > MAX_VALUE_BYTES || next.iter().any(|thread| self.is_out(thread)) {
                 return Some(true);
             }
             let order = self.order(&next);
@@ -689,7 +668,7 @@ impl Doubt<'_> {
     /// Whether a thread cannot come to a dead end.
     fn is_out(&self, thread: &Thread) -> bool {
         let is_endless = || thread.leaf != NETWORK && self.bound.is_endless(thread.leaf, thread.state);
-        is_endless() || self.goes_on(thread, SEEN) || self.is_free(thread)
+        is_endless() || self.goes_on(thread, MAX_COUNTED_VALUES) || self.is_free(thread)
     }
 
     /// The bytes to try, the last first: what may end something comes before everything else. White space between values, which is a
@@ -763,7 +742,7 @@ impl Doubt<'_> {
     fn leads_to_check(&self, state: u32) -> bool {
         let program = self.bound.program();
         let mut work = vec![NetState::from_raw(state)];
-        let mut left = DEEP;
+        let mut left = MAX_VALUE_BYTES;
         while let Some(state) = work.pop() {
             if state.raw() == 0 || left == 0 {
                 continue;

@@ -14,6 +14,7 @@ use crate::leaf::{Action, Automaton, Leaf, Step, TextNext};
 use crate::program::network::Callee;
 use crate::program::{Call, Cell, Kind, NetState, Place, Program};
 use crate::seen::Seen;
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// The `leaf` of a thread that stands in the network.
 pub(crate) const NETWORK: u32 = u32::MAX;
@@ -72,11 +73,6 @@ impl Buffers {
         self.after.clear();
     }
 }
-
-/// So many places take a byte one by one; from then on, equal ones are looked for.
-const UNMERGED: usize = 64;
-/// Up to so many threads, each that comes is compared with all others; more are merged when all are there.
-const CROWD: usize = 64;
 
 /// A place that has yet to take the byte.
 #[derive(Clone, Copy, Debug)]
@@ -415,7 +411,7 @@ fn finish_step<S: Stacks>(
     let mut taken = 0;
     while let Some(work) = buffers.work.pop() {
         // Rules that call each other in many ways have too many paths to follow each: `r0 ::= r1? r1? "a"`, `r1 ::= r2? r2? "a"`, …
-        if taken == UNMERGED {
+        if taken == tuning().unmerged_threads {
             buffers.work.push(work);
             return step_merged(program, stacks, buffers, byte, next);
         }
@@ -516,7 +512,14 @@ fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
 
 /// Takes the bytes that leave a thread inside the leaf or literal that it is in, where nothing is called and nothing can end, as
 /// [`step_all`] would one by one. Returns how many they are. PERF: so are most bytes, and the rest of a step costs ten times as much.
-pub(crate) fn glide(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usize {
+#[inline]
+pub(crate) fn run_inside_leaf(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usize {
+    let may_run = tuning().has(FastPath::RunInsideLeaf);
+    let taken = if may_run { run_inside(program, thread, bytes) } else { 0 };
+    if taken > 0 { taken * usize::from(may_take(FastPath::RunInsideLeaf)) } else { 0 }
+}
+
+fn run_inside(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usize {
     let mut taken = 0;
     if thread.leaf == NETWORK {
         let Some(mut node) = NetState::from_raw(thread.state).node() else { return 0 };
@@ -959,7 +962,7 @@ fn has_to_end(program: &Program, thread: &Thread, min: u32, max: u32) -> bool {
 /// Adds a thread to a generation, merging it with those that stand in the same place. In a crowd that is left to [`merge`].
 #[inline]
 fn add<S: Stacks>(program: &Program, stacks: &mut S, thread: Thread, next: &mut Vec<Thread>) {
-    if next.len() >= CROWD {
+    if next.len() >= tuning().compared_threads {
         next.push(thread);
         return;
     }
@@ -974,7 +977,7 @@ fn add<S: Stacks>(program: &Program, stacks: &mut S, thread: Thread, next: &mut 
 /// Merges the threads of a generation that stand in the same place, if there are so many that [`add`] did not.
 #[inline]
 fn merge<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
-    if next.len() > CROWD {
+    if next.len() > tuning().compared_threads {
         merge_crowd(program, stacks, next);
     }
 }

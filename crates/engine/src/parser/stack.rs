@@ -37,6 +37,7 @@ use super::log::Log;
 use crate::count::Count;
 use crate::program::network::Scope;
 use crate::program::{IS_LIMIT, IS_LOOP, IS_SCOPE, NetState, Program};
+use crate::tuning::tuning;
 
 /// The bottom of every stack. The only frame that stands directly on it is [`Frame::FINISH`].
 pub(crate) const BOTTOM: u32 = 0;
@@ -425,7 +426,7 @@ impl Stacks for Arena {
     }
 
     fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {
-        self.covers_below(program, outer, inner, &mut Effort::new(MERGE_EFFORT))
+        self.covers_below(program, outer, inner, &mut Effort::new(tuning().merge_stacks))
     }
 
     fn merges(&self) -> bool {
@@ -437,8 +438,6 @@ impl Stacks for Arena {
     }
 }
 
-/// So many stacks are looked at for one union, or for one comparison.
-const MERGE_EFFORT: u32 = 128;
 /// Of unions with more members, nobody asks whether one covers another.
 const MANY_MEMBERS: usize = 16;
 /// So many stacks of a fork are numbered like those of before.
@@ -519,7 +518,7 @@ impl Arena {
 
     /// All of these stacks, none of which is a union; they are what so many stacks flatten to.
     fn union_of(&mut self, program: &Program, members: Vec<u32>, united: u32) -> u32 {
-        let mut effort = Effort::new(MERGE_EFFORT.saturating_mul(united.saturating_sub(1)));
+        let mut effort = Effort::new(tuning().merge_stacks.saturating_mul(united.saturating_sub(1)));
         let union = self.unite(program, members, &mut effort);
         self.effort = self.effort.saturating_add(effort.looked);
         union

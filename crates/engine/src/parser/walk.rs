@@ -21,9 +21,10 @@ use super::sets::{Bits, Listed, Sets};
 use super::stack::Mark;
 use super::step::{NETWORK, Thread, is_last, leave, literal_byte, live, step_all, step_others};
 use crate::leaf::{Leaf, Text, TextNext, json_string};
-use crate::library::{Exits, NumberedTrie, Rest};
+use crate::library::{Boundaries, NumberedTrie, SuffixSource};
 use crate::program::network::Callee;
 use crate::program::{NetState, Place, Program};
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// The walk itself, with buffers that are used again.
 #[derive(Debug, Default)]
@@ -85,17 +86,8 @@ enum Shortcut<'w> {
     /// A thread came to a node inside a string.
     String { thread: Thread, node: u32 },
     /// A leaf ends below a node, and `behind` goes on with what is left of the tokens.
-    Rests { exits: &'w Exits, min: u32, max: u32, follow: ByteSet, behind: Thread },
+    Suffixes { boundaries: &'w Boundaries, min: u32, max: u32, follow: ByteSet, behind: Thread },
 }
-
-/// The children of a node with no more than this are simply tried.
-const FEW_CHILDREN: usize = 2;
-
-/// A node with this many children is worth a shortcut.
-const MANY_CHILDREN: usize = 8;
-
-/// A walk that opens more nodes than this goes on with [`Sets`].
-const LONG: usize = 64;
 
 impl Walker {
     /// To be called when a line is started.
@@ -131,10 +123,10 @@ impl Walker {
 
     /// Finds the tokens that go on with `byte` where they have left a leaf, in a trie with this number, and can be read from the threads.
     #[expect(clippy::too_many_arguments, reason = "what a suffix is, and the borrowed parts of a walk")]
-    pub(crate) fn walk_rests(
+    pub(crate) fn walk_suffixes(
         &mut self,
         walk: &mut Walk<'_, '_>,
-        exits: &Exits,
+        boundaries: &Boundaries,
         byte: u8,
         units: RangeInclusive<u32>,
         trie: &Trie,
@@ -143,10 +135,10 @@ impl Walker {
     ) {
         // The threads behind the byte, if they are asked for.
         let mut behind: Option<Vec<Thread>> = None;
-        for rests in exits.rests(byte, *units.start(), *units.end(), trie) {
-            match rests {
-                Rest::Trie(rests) => self.walk(walk, &rests.trie, rests.number, threads),
-                Rest::Below(node) => {
+        for suffixes in boundaries.suffixes(byte, *units.start(), *units.end(), trie) {
+            match suffixes {
+                SuffixSource::Trie(suffixes) => self.walk(walk, &suffixes.trie, suffixes.number, threads),
+                SuffixSource::Below(node) => {
                     let behind = behind.get_or_insert_with(|| {
                         let mut behind = Vec::new();
                         walk.stacks.next_byte();
@@ -238,16 +230,18 @@ impl Walker {
             return;
         };
         self.opened += 1;
-        if walk.sets && self.opened > LONG {
+        if walk.sets && self.opened > tuning().thread_nodes && may_take(FastPath::ThreadSets) {
             self.sets.walk(walk, trie, number, node, &self.threads[start..], true, &mut Listed);
             self.threads.truncate(start);
             return;
         }
         let children = trie.children(node);
-        if walk.shortcuts && children.len() >= MANY_CHILDREN {
+        if walk.shortcuts && children.len() >= tuning().table_children {
             let mut at = start;
             while at < self.threads.len() {
-                if is_in_plain_string(walk.bound.program(), &self.threads[at]) {
+                if is_in_plain_string(walk.bound.program(), &self.threads[at])
+                    && may_take(FastPath::StringTables)
+                {
                     shortcuts.push(Shortcut::String { thread: self.threads.swap_remove(at), node });
                 } else {
                     at += 1;
@@ -265,12 +259,12 @@ impl Walker {
                 self.threads.truncate(start);
                 return;
             }
-            (others, children.len() >= MANY_CHILDREN && others.len() * 4 <= children.len())
-        } else if children.len() <= FEW_CHILDREN {
+            (others, children.len() >= tuning().table_children && others.len() * 4 <= children.len())
+        } else if children.len() <= tuning().tried_children {
             (ByteSet::ALL, false)
         } else {
             let live = live(walk.bound.program(), walk.stacks, walk.buffers, &self.threads[start..]);
-            (live, children.len() >= MANY_CHILDREN && live.len() * 4 <= children.len())
+            (live, children.len() >= tuning().table_children && live.len() * 4 <= children.len())
         };
         let Range { start: child, end } = children;
         let (start, others) = (start as u32, others.is_some());
@@ -311,17 +305,18 @@ impl Walker {
                 Some((call, entry, min, max))
             })
             .collect();
-        for (call, entry, min, max) in entries? {
+        let entries = entries.filter(|_| may_take(FastPath::LeafTables))?;
+        for (call, entry, min, max) in entries {
             walk.found.extend_from_slice(entry.list(*max));
             walk.found.extend(entry.closing(*min, *max));
-            let exits = &entry.exits;
+            let boundaries = &entry.boundaries;
             let Some(returning) = program.unchecked(program.returning(call)) else { continue };
             let follow =
                 if cell.returns { Some(program.follow_last(returning)) } else { program.follow(returning) };
-            let follow = follow.unwrap_or(ByteSet::EMPTY).intersection(*exits.bytes());
+            let follow = follow.unwrap_or(ByteSet::EMPTY).intersection(*boundaries.bytes());
             if !follow.is_empty() {
                 let behind = Thread::network(returning, thread.stack);
-                shortcuts.push(Shortcut::Rests { exits, min: *min, max: *max, follow, behind });
+                shortcuts.push(Shortcut::Suffixes { boundaries, min: *min, max: *max, follow, behind });
             }
         }
         Some(apart.others)
@@ -338,7 +333,9 @@ impl Walker {
         start: usize,
     ) -> Option<u32> {
         let [thread] = &mut self.threads[start..] else { return Some(node) };
-        while let Some((byte, next)) = literal_byte(walk.bound.program(), thread) {
+        while let Some((byte, next)) = literal_byte(walk.bound.program(), thread)
+            && may_take(FastPath::Literals)
+        {
             node = trie.child(node, byte)?;
             walk.find(trie.tokens(node), &[next]);
             if trie.children(node).is_empty() {
@@ -353,9 +350,9 @@ impl Walker {
     fn take<'w>(&mut self, walk: &mut Walk<'w, '_>, trie: &Trie, number: u32, shortcut: Shortcut<'w>) {
         let (thread, node) = match shortcut {
             Shortcut::String { thread, node } => (thread, node),
-            Shortcut::Rests { exits, min, max, follow, behind } => {
+            Shortcut::Suffixes { boundaries, min, max, follow, behind } => {
                 for byte in follow.iter() {
-                    self.walk_rests(walk, exits, byte, min..=max, trie, number, &[behind]);
+                    self.walk_suffixes(walk, boundaries, byte, min..=max, trie, number, &[behind]);
                 }
                 return;
             }
@@ -368,17 +365,17 @@ impl Walker {
         };
         let state = text.map_or(thread.state, |text| text.spelling(thread.state));
         let entry = bound.entry_below(thread.leaf, state, trie, number, node);
-        let exits = &entry.exits;
+        let boundaries = &entry.boundaries;
         walk.found.extend_from_slice(entry.list(u32::MAX));
         let before = walk.found.len();
         walk.found.extend(entry.closing(0, u32::MAX));
-        if !exits.bytes().is_empty() {
+        if !boundaries.bytes().is_empty() {
             let mut behind = Vec::new();
             walk.buffers.begin();
             leave(program, walk.stacks, walk.buffers, thread.stack, &mut behind);
             let follow = live(program, walk.stacks, walk.buffers, &behind);
-            for byte in follow.intersection(*exits.bytes()).iter() {
-                self.walk_rests(walk, exits, byte, 0..=u32::MAX, trie, number, &behind);
+            for byte in follow.intersection(*boundaries.bytes()).iter() {
+                self.walk_suffixes(walk, boundaries, byte, 0..=u32::MAX, trie, number, &behind);
             }
         }
         if let Some(text) = text {

@@ -1,16 +1,17 @@
 //! Reading a vocabulary from a state with room for any token.
 //!
-//! The same as [`Entry::new`], and much quicker where most tokens stay in the leaf: tokens of characters that keep it alive, whatever
+//! The same as [`LeafTokens::new`], and much quicker where most tokens stay in the leaf: tokens of characters that keep it alive, whatever
 //! their order, come from sets that the vocabulary has by kinds of characters ([`super::bytes`]), and subtrees of
-//! such tokens are passed by ([`super::alive`]).
+//! such tokens are passed by ([`super::safe_chars`]).
 
 use maskwright_vocab::{TokenId, Trie, Vocabulary};
 
-use super::alive::{Alive, LONGEST};
 use super::bitset::ones;
 use super::bytes::{Bytes, Kinds};
-use super::entry::{self, Entry, Found, Known, Stays, WIDE};
+use super::leaf_tokens::{self, Found, Known, LeafTokens, Stays};
+use super::safe_chars::{LONGEST, SafeChars};
 use crate::leaf::Automaton;
+use crate::tuning::tuning;
 
 /// Tokens, and those of them that close a string.
 #[derive(Default)]
@@ -38,16 +39,16 @@ impl Found for Tokens {
 /// What the vocabulary does in a state.
 pub(crate) fn read(
     automaton: &Automaton,
-    alive: &mut Alive,
+    safe_chars: &mut SafeChars,
     state: u32,
     vocabulary: &Vocabulary,
     bytes: &Bytes,
-) -> Entry {
-    let is_wide = alive.kinds(automaton, state, 1).len() >= WIDE;
-    let endless = if is_wide { alive.endless(automaton, state) } else { None };
+) -> LeafTokens {
+    let is_wide = safe_chars.kinds(automaton, state, 1).len() >= tuning().loop_kinds;
+    let endless = if is_wide { safe_chars.endless(automaton, state) } else { None };
     let kinds = match endless {
         Some(endless) => endless.kinds,
-        None if is_wide => alive.kinds(automaton, state, LONGEST),
+        None if is_wide => safe_chars.kinds(automaton, state, LONGEST),
         None => Kinds::default(),
     };
     // Inside a string nothing can end, so tokens that die there leave nothing behind: those with control characters always do, and
@@ -58,7 +59,7 @@ pub(crate) fn read(
         None if in_string => Kinds::CONTROLS,
         _ => Kinds::default(),
     };
-    let kinds = if kinds.len() >= WIDE { kinds } else { Kinds::default() };
+    let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
     let limit = if endless.is_some() { usize::MAX } else { usize::from(LONGEST) };
     let longest = if in_string { usize::MAX } else { limit };
     let mut found = Tokens::default();
@@ -72,7 +73,8 @@ pub(crate) fn read(
         }
         short
     });
-    let known = Known { bytes, alive, kinds, longest, dead, below: Stays::Alive, before: 0 };
-    let exits = entry::read(automaton, state, vocabulary.trie(), Trie::ROOT, Some(known), &mut found);
-    Entry::free(run, found.inner, found.closing, exits, bytes)
+    let known = Known { bytes, safe_chars, kinds, longest, dead, below: Stays::Safe, before: 0 };
+    let boundaries =
+        leaf_tokens::read(automaton, state, vocabulary.trie(), Trie::ROOT, Some(known), &mut found);
+    LeafTokens::free(run, found.inner, found.closing, boundaries, bytes)
 }
