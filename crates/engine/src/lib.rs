@@ -19,6 +19,7 @@ mod library;
 mod limits;
 mod looked;
 mod matcher;
+mod paths;
 mod program;
 mod seen;
 mod store;
@@ -35,4 +36,9 @@ pub use matcher::{
     Budget, BudgetError, DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, MatchError,
     Matcher, Seam, StateInfo, ThreadInfo, Way, fill_masks,
 };
+#[doc(hidden)]
+pub use paths::Path;
+#[cfg(feature = "counters")]
+#[doc(hidden)]
+pub use paths::taken;
 pub use program::{Dot, Listing, Program};

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxBuildHasher;
 
 use super::bitset::{Words, ones};
+use crate::paths::{Path, took};
 use crate::store::Store;
 
 /// One part of a mask; a mask is the union of a few.
@@ -98,6 +99,9 @@ impl Bases {
         if let Some(near) = near
             && near.more.len() + near.less.len() <= most_more(words.len())
         {
+            if !near.more.is_empty() || !near.less.is_empty() {
+                took(Path::Difference);
+            }
             return near;
         }
         let base: Words = words.into();

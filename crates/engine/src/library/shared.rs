@@ -18,6 +18,7 @@ use super::tries::Tries;
 use super::twin::{Reading, Twins};
 use super::whole::Whole;
 use crate::leaf::{Automaton, JSON_BODY, json_string};
+use crate::paths::{Path, took};
 use crate::store::Store;
 
 /// A vocabulary and what has been found out about leaves read with it. Make one for each tokenizer of a process
@@ -447,7 +448,8 @@ impl BoundAutomaton {
         let known = |state: u32| entries[state as usize].get();
         let mut twins = self.twins.lock().unwrap_or_else(PoisonError::into_inner);
         let mut reading = Reading { automaton, alive, tails, trie, bytes };
-        twins.find(state, |state| known(state).is_some(), &mut reading).and_then(known).cloned()
+        let twin = twins.find(state, |state| known(state).is_some(), &mut reading).and_then(known).cloned();
+        twin.inspect(|_| took(Path::Twin))
     }
 
     /// The same where there is room for any token.
@@ -468,9 +470,11 @@ impl BoundAutomaton {
                 let is_near = distances.is_near(automaton, state);
                 let found = is_near.then(|| near::read(automaton, distances, state, trie, bytes, body));
                 if let Some(entry) = found.flatten() {
+                    took(Path::NearlyAnyString);
                     return entry.into();
                 }
             }
+            took(Path::Free);
             free::read(automaton, &mut self.alive(), state, &library.vocabulary, bytes).into()
         })
     }

@@ -13,6 +13,7 @@ use super::register::Remembering;
 use super::stack::{Arena, Resume};
 use super::step::{self, Thread};
 use super::{MatchError, Matcher, Moment};
+use crate::paths::{Path, took};
 use crate::seen::Seen;
 
 /// A step as far as nothing has happened.
@@ -216,6 +217,9 @@ impl Matcher {
                 && let [thread] = &mut **current
             {
                 let inside = step::glide(self.bound.program(), thread, &bytes[at..]);
+                if inside > 0 {
+                    took(Path::Glide);
+                }
                 if has_scopes {
                     self.text.extend_from_slice(&bytes[at..at + inside]);
                 }

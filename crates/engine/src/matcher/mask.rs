@@ -30,6 +30,7 @@ use crate::library::{
     Answer, BoundProgram, Key, Library, Look, MANY, Memo, Near, Part, Tokens, Words, most_more, ones,
     set_bits,
 };
+use crate::paths::{Path, took};
 use crate::program::network::Callee;
 use crate::program::{NetState, Place, Program};
 
@@ -119,12 +120,14 @@ impl Masker<'_> {
             && let Leaf::Text(text) = bound.program().leaf(thread.leaf)
             && text.is_except()
         {
+            took(Path::ForbiddenWords);
             let less = completions_of(bound, text, &thread);
             let plain =
                 Thread { leaf: bound.program().plain_string(), state: text.spelling(thread.state), ..thread };
             return self.look_up(plain, less, sink);
         }
         if let Some((free, characters)) = self.without_limit(&thread) {
+            took(Path::TooLong);
             if let Some(less) = self.too_long(thread, characters) {
                 self.look_up(free, &[less], sink);
             }
@@ -144,7 +147,10 @@ impl Masker<'_> {
     /// From the memo, or computed.
     fn look_up(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
         match self.find(&thread) {
-            Some(node) => hand_over(self.bound, node, less, sink),
+            Some(node) => {
+                took(Path::Memo);
+                hand_over(self.bound, node, less, sink);
+            }
             None => self.compute(thread, less, sink),
         }
     }
@@ -176,6 +182,7 @@ impl Masker<'_> {
             line.look_at(look.node, self.arena);
             node = bound.memo().find(&look_key(bound, node, line, line.looks() - 1, look.enough()))?;
         }
+        took(Path::MemoOfForks);
         Some(node)
     }
 
@@ -467,6 +474,7 @@ impl Masker<'_> {
         let bound = self.bound;
         let vocabulary = bound.vocabulary();
         let (need, room) = units.into_inner();
+        took(Path::Entry);
         let entry = bound.entry(leaf, state, room);
         let bytes = bound.library().bytes();
         if need == 0
@@ -495,6 +503,7 @@ impl Masker<'_> {
             sets: true,
             judge: None,
         };
+        took(Path::Rests);
         for byte in follow.intersection(*exits.bytes()).iter() {
             let trie = vocabulary.trie();
             self.scratch.walker.walk_rests(&mut walk, exits, byte, need..=room, trie, 0, behind);
@@ -537,6 +546,7 @@ impl Masker<'_> {
 
     /// The walk over the whole trie, for an item that takes few bytes. Sets of threads pay where many nodes share one.
     fn walk_narrow(&mut self, item: Thread, found: &mut Vec<u32>) {
+        took(Path::NarrowWalk);
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
         let mut walk = Walk {
             bound: self.bound,
@@ -552,6 +562,7 @@ impl Masker<'_> {
 
     /// The walk over the whole trie, by sets of threads.
     fn walk_item(&mut self, item: Thread) {
+        took(Path::LongWalk);
         let bound = self.bound;
         let mut words = core::mem::take(&mut self.scratch.words);
         if !self.scratch.has_walked {

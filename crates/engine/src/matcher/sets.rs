@@ -25,6 +25,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use super::line::Walk;
 use super::step::{Thread, Waiting, step_waiting, wait};
 use crate::library::{BoundProgram, Bytes, Kinds, Shape, utf8};
+use crate::paths::{Path, took};
 use crate::program::ByteClasses;
 
 /// The sets that a walk has come to, and where bytes lead from them.
@@ -150,6 +151,9 @@ impl Sets {
             _ => None,
         };
         let place = if known.is_some() { 0 } else { MIXED };
+        if known.is_some() {
+            took(Path::KnownCharacters);
+        }
         let known = known.unwrap_or_default();
         self.levels.clear();
         let mut level = Level { children: trie.children(node), set, place };

@@ -22,6 +22,7 @@ use super::stack::Mark;
 use super::step::{NETWORK, Thread, is_last, leave, literal_byte, live, step_all, step_others};
 use crate::leaf::{Leaf, Text, TextNext, json_string};
 use crate::library::{Exits, NumberedTrie, Rest};
+use crate::paths::{Path, took};
 use crate::program::network::Callee;
 use crate::program::{NetState, Place, Program};
 
@@ -239,6 +240,7 @@ impl Walker {
         };
         self.opened += 1;
         if walk.sets && self.opened > LONG {
+            took(Path::Sets);
             self.sets.walk(walk, trie, number, node, &self.threads[start..], true, &mut Listed);
             self.threads.truncate(start);
             return;
@@ -248,6 +250,7 @@ impl Walker {
             let mut at = start;
             while at < self.threads.len() {
                 if is_in_plain_string(walk.bound.program(), &self.threads[at]) {
+                    took(Path::StringBelow);
                     shortcuts.push(Shortcut::String { thread: self.threads.swap_remove(at), node });
                 } else {
                     at += 1;
@@ -312,6 +315,7 @@ impl Walker {
             })
             .collect();
         for (call, entry, min, max) in entries? {
+            took(Path::Apart);
             walk.found.extend_from_slice(entry.list(*max));
             walk.found.extend(entry.closing(*min, *max));
             let exits = &entry.exits;
