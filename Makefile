@@ -11,11 +11,13 @@ SAMPLE     ?= 300
 # How the C library is built, and where Cargo then puts it. Without optimisation: make capi CAPI_FLAGS= CAPI_BUILT=debug
 CAPI_FLAGS ?= --release
 CAPI_BUILT ?= release
+# The extension module of the Python package has its tests in Python.
+RUST_TESTS  = --workspace --exclude maskwright-python
 export ASSETS_DIR
 export LLAMA_SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test-sdk test-page test test-python test-engines wheel test-backends test-llama-cpp capi test-llama assets bench load soak lint map fmt-check clippy doc-check cargo-is-there
+.PHONY: help demo serve test-sdk test-page test test-python test-engines wheel test-backends test-llama-cpp capi test-llama assets bench load soak miri lint map fmt-check clippy doc-check cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
@@ -43,8 +45,10 @@ test-page: cargo-is-there ## run the page in headless Chromium against a live se
 	$(CARGO) build --release -p maskwright-cli
 	@scripts/page_test.sh "$${CARGO_TARGET_DIR:-target}/release/maskwright"
 
+# Examples are programs for people, and clippy reads them; to build them takes longer than to run most tests.
 test: cargo-is-there assets ## fetch the tokenizers and run every test, those of the Python package included
-	$(CARGO) test --workspace
+	$(CARGO) test $(RUST_TESTS) --lib --bins --tests
+	$(CARGO) test $(RUST_TESTS) --doc
 	@scripts/python.sh test
 
 test-python: cargo-is-there ## build the Python package, install it into target/python and run its tests (needs pip)
@@ -62,7 +66,7 @@ test-engines: wheel ## run the plug-ins in the real vLLM and SGLang, and serve a
 	@scripts/engines.sh test
 
 test-backends: cargo-is-there ## run the tests of the backends with llguidance among them
-	$(CARGO) test -p maskwright --features llguidance --test backends
+	$(CARGO) test -p maskwright --features llguidance --test maskwright backends::
 
 test-llama-cpp: cargo-is-there ## run the tests of the runtime with its model on top of llama.cpp (needs cmake, a C++ compiler and libclang)
 	@scripts/llama_cpp_needs.sh
@@ -94,7 +98,13 @@ load: ## put load on a server that runs (ARGS="speed", "answers --count 10000", 
 	python3 scripts/load_test.py $(ARGS)
 
 soak: cargo-is-there ## compare engine and oracle for longer, optimised, with the tests that 'make test' leaves out
-	$(CARGO) test --release -p maskwright-engine --test laws -- --include-ignored --nocapture
+	$(CARGO) test --release -p maskwright-engine --test engine laws:: -- --include-ignored --nocapture
+
+miri: cargo-is-there ## run the tests of the store and of the stacks under Miri (needs a nightly toolchain with miri)
+	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || { \
+		echo "Miri is part of nightly toolchains: rustup toolchain install nightly --component miri,rust-src" >&2; \
+		exit 1; }
+	$(CARGO) +nightly miri test -p maskwright-engine --lib -- store:: parser::stack:: parser::log::
 
 map: ## print which folders of each crate use which; fails if there is a circle
 	@python3 scripts/map.py $(ARGS)
@@ -105,12 +115,14 @@ fmt-check: cargo-is-there
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path bench/Cargo.toml --check
 
+# The harness of the benchmark alone: what it is compared with is built for measuring only.
 clippy: cargo-is-there
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	MWBENCH_PEERS= $(CARGO) clippy --manifest-path bench/Cargo.toml --target-dir target/bench --all-targets -- -D warnings
 
 # The command is left out: it is named like the library, and their pages would overwrite each other.
 doc-check: cargo-is-there
-	RUSTDOCFLAGS="-D rustdoc::broken_intra_doc_links" \
+	RUSTDOCFLAGS="-D warnings" \
 		$(CARGO) doc --workspace --exclude maskwright-cli --no-deps --document-private-items
 
 cargo-is-there:

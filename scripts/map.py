@@ -17,6 +17,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
+# Circles that are known and about to go. One that is not there any more is an error, so that this list stays true; it should be empty.
+EXPECTED = set()
+
 
 def source_without_tests(path):
     """The text of a file without comments, strings and test modules."""
@@ -158,6 +161,7 @@ def main():
         path.parent for path in [*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("bench/Cargo.toml")]
     )
     problems = 0
+    gone = {name for name in EXPECTED if not options.crate or name.split(":")[0] in {folder.name for folder in folders}}
     for folder in folders:
         crate = Crate(folder)
         lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in crate.files.values())
@@ -170,8 +174,13 @@ def main():
                     names = ", ".join(target[-1] for target in sorted(targets))
                     print(f"    {part[-1]:<14} {'-> ' + names if names else ''}")
             for circle in circles(arrows):
+                name = f"{crate.label(parent)}: {' <-> '.join(part[-1] for part in circle)}"
+                if f"{crate.name}: {name}" in EXPECTED:
+                    gone.discard(f"{crate.name}: {name}")
+                    print(f"  expected circle in {name}")
+                    continue
                 problems += 1
-                print(f"  circle in {crate.label(parent)}: {' <-> '.join(part[-1] for part in circle)}")
+                print(f"  circle in {name}")
                 for part in circle:
                     for target in sorted(set(arrows[part]) & set(circle)):
                         uses = sorted(arrows[part][target])
@@ -180,7 +189,9 @@ def main():
                         print(f"    {part[-1]} -> {target[-1]}: {shown}{more}")
     if problems:
         print(f"{problems} circles", file=sys.stderr)
-    return 1 if problems else 0
+    for name in sorted(gone):
+        print(f"the circle '{name}' is gone; take it out of EXPECTED in scripts/map.py", file=sys.stderr)
+    return 1 if problems or gone else 0
 
 
 if __name__ == "__main__":

@@ -60,8 +60,7 @@ case "${1:-}" in
 test)
     # shellcheck disable=SC2086 # several words
     environment "$TOOLS" $BESIDES
-    # The optimisation of `cargo test`, so that what that has built is used again.
-    CARGO_PROFILE_DEV_OPT_LEVEL=1 build target/wheels/test --profile dev
+    build target/wheels/test --profile dev
     "$ENVIRONMENT/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/test/*.whl
     say "running the tests"
     MASKWRIGHT_WHEEL=$(echo "$PWD"/target/wheels/test/*.whl) "$ENVIRONMENT/bin/python" -m unittest discover -s python/tests -t python/tests

@@ -27,8 +27,6 @@ pub enum FastPath {
     Literals,
     /// A long walk goes over sets of threads.
     ThreadSets,
-    /// A state that was not asked for often is walked through once, and no table is made.
-    ReadOnce,
     /// A leaf with a distant limit shares the mask of the leaf without one, less the tokens that are too long.
     WithoutLimit,
     /// A string that excludes some words shares the mask of any string, less the tokens that complete a word.
@@ -55,12 +53,11 @@ pub enum FastPath {
 
 impl FastPath {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 15] = [
         Self::StringTables,
         Self::LeafTables,
         Self::Literals,
         Self::ThreadSets,
-        Self::ReadOnce,
         Self::WithoutLimit,
         Self::ExcludedWords,
         Self::AlmostAnyString,
@@ -137,7 +134,7 @@ tuning! {
     equivalence_pairs: usize = 2_048;
     /// So many comparisons may be in vain.
     equivalence_failures: u32 = 2;
-    /// A state is read into a table when it is asked for the n-th time.
+    /// The tokens below a node are read into a table when they are asked for the n-th time.
     asked_before_reading: u8 = 4;
     /// Up to so many children are tried without asking which are live.
     tried_children: usize = 2;

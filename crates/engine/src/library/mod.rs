@@ -177,18 +177,6 @@ impl BoundProgram {
         self.automata[leaf as usize].is_narrow(state)
     }
 
-    /// Whether it is better to ask for what the vocabulary does in a state of a leaf than to read the vocabulary for this once.
-    pub(crate) fn is_worth_knowing(&self, leaf: u32, state: u32) -> bool {
-        match self.program.leaf(leaf) {
-            Leaf::Window { automaton, .. } => {
-                let bound = &self.automata[leaf as usize];
-                // The inside of strings is known to be shared.
-                automaton.is_string() || bound.is_narrow(state) || bound.is_worth_knowing(state)
-            }
-            Leaf::Text(_) => true,
-        }
-    }
-
     /// What the vocabulary does in a state of a leaf's automaton, if there is room for so many units.
     pub(crate) fn entry(&self, leaf: u32, state: u32, room: u32) -> &LeafTokens {
         let bound = &self.automata[leaf as usize];

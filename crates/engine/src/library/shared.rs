@@ -258,8 +258,6 @@ pub(crate) struct BoundAutomaton {
     entries: Box<[Slot]>,
     /// The same where there is room for any token.
     free: Box<[Slot]>,
-    /// How often somebody would have liked to know a state, see [`Self::is_worth_knowing`].
-    wanted: OnceLock<Box<[Wanted]>>,
     distances: OnceLock<DeathDistances>,
     safe_chars: Mutex<SafeChars>,
     equivalences: Mutex<Equivalences>,
@@ -331,7 +329,6 @@ impl BoundAutomaton {
             automaton,
             entries,
             free,
-            wanted: OnceLock::new(),
             distances: OnceLock::new(),
             safe_chars: Mutex::default(),
             equivalences: Mutex::default(),
@@ -418,13 +415,6 @@ impl BoundAutomaton {
         self.automaton.live(state).len() < tuning().loop_kinds as usize
     }
 
-    /// Whether a state is known already, or was wanted often enough.
-    pub(super) fn is_worth_knowing(&self, state: u32) -> bool {
-        let is_known = |slots: &[Slot]| slots[state as usize].get().is_some();
-        let wanted = || self.wanted.get_or_init(|| self.entries.iter().map(|_| Wanted::default()).collect());
-        is_known(&self.entries) || is_known(&self.free) || wanted()[state as usize].is_enough()
-    }
-
     /// Characters of which every text keeps the automaton alive, from a state between two of them; if they are not many, `None`.
     pub(super) fn endless(&self, state: u32) -> Option<Kinds> {
         self.safe_chars().endless(&self.automaton, state).map(|endless| endless.kinds)
@@ -494,7 +484,6 @@ impl BoundAutomaton {
         size_of::<Self>()
             + self.automaton.heap_bytes()
             + (self.entries.len() + self.free.len()) * size_of::<Slot>()
-            + self.wanted.get().map_or(0, |wanted| size_of_val(&**wanted))
             + entries.sum::<usize>()
             + self.safe_chars().heap_bytes()
             + self.equivalences.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()

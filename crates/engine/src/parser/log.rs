@@ -174,7 +174,8 @@ mod tests {
         };
         let mut pairs = vec![(Log::<u32, 4>::default(), Vec::<u32>::new())];
         let (mut frozen, mut thawed) = (0, 0);
-        for _ in 0..20_000 {
+        let rounds = if cfg!(miri) { 300 } else { 20_000 };
+        for _ in 0..rounds {
             let at = below(pairs.len());
             let (log, plain) = &mut pairs[at];
             let before = log.frozen;
@@ -218,6 +219,6 @@ mod tests {
             assert!((0..plain.len()).all(|at| log[at] == plain[at] && log.get(at) == Some(&plain[at])));
             assert_eq!(log.get(plain.len()), None);
         }
-        assert!(frozen > 300 && thawed > 300, "{frozen} frozen, {thawed} thawed");
+        assert!(frozen > rounds / 70 && thawed > rounds / 70, "{frozen} frozen, {thawed} thawed");
     }
 }

@@ -297,15 +297,12 @@ impl Masker<'_> {
         let mut bases = core::mem::take(&mut self.scratch.bases);
         let is_expanded = self.expand(thread);
         let items = core::mem::take(&mut self.scratch.items);
-        let bound = self.bound;
-        let is_read_once =
-            |item: &Thread| item.leaf != NETWORK && !bound.is_worth_knowing(item.leaf, item.state);
-        if !is_expanded || items.iter().any(is_read_once) && may_take(FastPath::ReadOnce) {
-            self.walk_item(thread);
-        } else {
+        if is_expanded {
             for &item in &items {
                 self.item(item, &mut bases, &mut found);
             }
+        } else {
+            self.walk_item(thread);
         }
         self.scratch.items = items;
         // Where there are no JSON strings, no bitset is shared with other grammars.

@@ -758,3 +758,114 @@ fn covers_frame(program: &Program, outer: Frame, inner: Frame) -> bool {
         _ => outer.count == inner.count,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use maskwright_grammar::GrammarBuilder;
+
+    use super::*;
+    use crate::{AutomatonCache, Limits, compile};
+
+    /// Any program will do: the frames here are deadlines, of which it knows nothing.
+    fn program() -> Program {
+        let mut g = GrammarBuilder::new();
+        let (root, a) = (g.declare("root"), g.bytes(b"a"));
+        g.define(root, a);
+        let grammar = g.finish(root).expect("the rule is defined");
+        compile(&grammar, &AutomatonCache::default(), &Limits::default()).expect("the grammar compiles")
+    }
+
+    fn frame(number: u32) -> Frame {
+        Frame::limit(number % 7, number)
+    }
+
+    /// Everything that can be done to an arena and its forks, against stacks that are written out: the set of the ways down to the bottom.
+    #[test]
+    fn an_arena_is_a_set_of_stacks() {
+        type Ways = Vec<Vec<Frame>>;
+        let ways = |arena: &Arena, stack: u32| -> Ways {
+            let (mut ways, mut open) = (Vec::new(), vec![(Vec::new(), stack)]);
+            while let Some((way, stack)) = open.pop() {
+                if stack == BOTTOM {
+                    ways.push(way);
+                    continue;
+                }
+                let mut tops = Vec::new();
+                arena.frames(stack, &mut tops);
+                assert!(!tops.is_empty(), "no stack hangs in the air");
+                open.extend(tops.into_iter().map(|(frame, below)| ([&way[..], &[frame]].concat(), below)));
+            }
+            ways.sort_unstable();
+            ways.dedup();
+            ways
+        };
+        let mut state = 5u64;
+        let mut below = |limit: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % limit
+        };
+        let program = program();
+        let (mut unions, mut forks, mut cuts) = (0, 0, 0);
+        for merging in [true, false] {
+            let mut arena = Arena::default();
+            arena.set_merging(merging);
+            // Each stack, with what it should be.
+            let mut stacks: Vec<(u32, Ways)> = vec![(BOTTOM, vec![Vec::new()])];
+            let mut marks = vec![(arena.mark(), 1)];
+            for round in 0..if cfg!(miri) { 60 } else { 2_000 } {
+                let (stack, expected) = stacks[stacks.len() - 1 - below(stacks.len().min(8))].clone();
+                match below(8) {
+                    0 => {
+                        marks.push((arena.mark(), stacks.len()));
+                        arena.next_byte();
+                        arena.freeze();
+                    }
+                    1 => {
+                        // Back to some point; what was there before stays.
+                        marks.truncate(1.max(marks.len() - below(3)));
+                        let (mark, len) = marks[marks.len() - 1];
+                        arena.truncate(mark);
+                        stacks.truncate(len);
+                        cuts += 1;
+                    }
+                    2 if round % 3 == 0 => {
+                        // The fork goes on with the same stacks, and does not see what the other adds.
+                        let fork = arena.fork(stacks.iter().map(|(stack, _)| *stack));
+                        arena.push(&program, frame(1_000_000), stack);
+                        assert!(arena.merges() == fork.merges() && fork.mark().nodes <= arena.mark().nodes);
+                        arena = fork;
+                        forks += 1;
+                    }
+                    2 | 3 => {
+                        let (other, more) = &stacks[stacks.len() - 1 - below(stacks.len().min(8))];
+                        // The bottom is no member of a union: nothing but the end stands on it.
+                        if stack != BOTTOM && *other != BOTTOM && expected.len() + more.len() < 40 {
+                            let union = arena.union(&program, stack, *other);
+                            let mut both = [&expected[..], &more[..]].concat();
+                            both.sort_unstable();
+                            both.dedup();
+                            unions += usize::from(arena.is_union(union));
+                            stacks.push((union, both));
+                        }
+                    }
+                    _ => {
+                        let frame = frame(below(5) as u32);
+                        let pushed = arena.push(&program, frame, stack);
+                        let mut deeper: Ways =
+                            expected.iter().map(|way| [&[frame], &way[..]].concat()).collect();
+                        deeper.sort_unstable();
+                        if deeper[0].len() < 30 {
+                            stacks.push((pushed, deeper));
+                        }
+                    }
+                }
+                let (stack, expected) = &stacks[stacks.len() - 1];
+                assert_eq!(ways(&arena, *stack), *expected, "round {round}, merging: {merging}");
+            }
+            for (stack, expected) in &stacks {
+                assert_eq!(ways(&arena, *stack), *expected);
+            }
+        }
+        assert!(unions > 5 && forks > 2 && cuts > 5, "{unions} unions, {forks} forks, {cuts} cuts");
+    }
+}

@@ -15,7 +15,7 @@
 //! 2. A flight that nobody waits for is abandoned for good: nobody can take a seat in it any more, and who comes later
 //!    begins a new one. So nobody waits for work that was told to stop.
 //!
-//! This file takes its lock from the module above, so that `tests/flight.rs` can run every interleaving of it with loom's.
+//! This file takes its lock from the module above, so that `tests/maskwright/flight.rs` can run every interleaving of it with loom's.
 
 use std::collections::HashMap;
 use std::task::Waker;

@@ -1,4 +1,4 @@
-//! The locks of the service. `tests/flight.rs` puts loom's in their place.
+//! The locks of the service. `tests/maskwright/flight.rs` puts loom's in their place.
 
 use std::sync::PoisonError;
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};

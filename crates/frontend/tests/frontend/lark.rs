@@ -1,0 +1,323 @@
+//! Runs the cases in `testdata/lark` and `testdata/gbnf`, with the oracle as the judge, and asks the hostile questions that are too large
+//! for a file.
+
+use std::fmt::Write as _;
+
+use maskwright_frontend::ebnf::{self, MAX_REMARKS};
+use maskwright_frontend::{gbnf, json_schema, lark};
+use maskwright_grammar::{Diagnostic, Grammar};
+use maskwright_oracle::Oracle;
+use maskwright_oracle::generate::Rng;
+
+use crate::frugal::{check_remarks, within_steps};
+use crate::grammar_cases::{Notation, Read, render};
+
+const LARK: Notation = Notation { name: "lark", read: read_lark, matches };
+const GBNF: Notation = Notation { name: "gbnf", read: read_gbnf, matches };
+
+fn read_lark(source: &str, start: Option<&str>) -> Read {
+    let mut options = lark::Options::default();
+    options.start = start.map_or(options.start, str::to_owned);
+    lark::grammar(source, &options, &json_schema::Options::default())
+}
+
+fn read_gbnf(source: &str, root: Option<&str>) -> Read {
+    let mut options = ebnf::Options::default();
+    options.root = root.map_or(options.root, str::to_owned);
+    gbnf::grammar(source, &options)
+}
+
+fn matches(grammar: &Grammar, text: &[u8]) -> bool {
+    Oracle::new(grammar).accepts(text)
+}
+
+#[test]
+fn lark_cases() {
+    LARK.cases(110);
+}
+
+#[test]
+fn gbnf_cases() {
+    GBNF.cases(20);
+}
+
+#[test]
+fn the_documentation_tells_the_truth() {
+    LARK.documentation(35);
+    GBNF.documentation(12);
+}
+
+fn lark_errors(source: &str) -> Vec<Diagnostic> {
+    read_lark(source, None).expect_err("this must be refused")
+}
+
+fn lark_grammar(source: &str) -> Grammar {
+    read_lark(source, None).unwrap_or_else(|errors| panic!("{}", render(&errors, source))).0
+}
+
+#[test]
+fn a_hundred_thousand_levels_are_an_error_with_a_place() {
+    for (open, message) in [
+        ("(", "this is nested more than 100 levels deep"),
+        ("[", "this is nested more than 100 levels deep"),
+        ("~", "this is nested more than 100 levels deep"),
+        ("%lark { start: ", "this is nested more than 100 levels deep"),
+        ("t{", "this is nested more than 100 levels deep"),
+    ] {
+        let errors = lark_errors(&format!("start: {}", open.repeat(100_000)));
+        assert_eq!(errors[0].message, message, "{open}");
+        assert_eq!(errors.len(), 1, "{errors:?}");
+    }
+    let condition = format!("start: x::0\nx::_ : \"a\" %if {}true", "not(".repeat(100_000));
+    assert_eq!(lark_errors(&condition)[0].message, "this is nested more than 100 levels deep");
+    let schema = format!("start: %json {}", "{\"not\":".repeat(100_000));
+    assert!(lark_errors(&schema)[0].message.contains("recursion limit"));
+}
+
+#[test]
+fn nesting_up_to_the_limit_is_fine() {
+    let source = format!("start: {}\"a\"{}", "(".repeat(99), ")*".repeat(99));
+    assert!(matches(&lark_grammar(&source), b"aaa"));
+    let source = format!("start: A\nA: {}\"a\"", "~".repeat(98));
+    let grammar = lark_grammar(&source);
+    assert!(!grammar.exprs().is_empty());
+}
+
+#[test]
+fn a_megabyte_is_read() {
+    let mut source = String::from("start: rule-0\n%ignore \" \"\n");
+    for i in 0..10_000 {
+        let next = (i + 1) % 10_000;
+        writeln!(source, "rule-{i}: \"literal {i}\" rule-{next} | TERM-{i}~2..3 | /[a-z]+{i}/i // eleven")
+            .expect("a string");
+        writeln!(source, "TERM-{i}: \"x\" (\"a\"..\"f\")+ \"y\"i").expect("a string");
+    }
+    assert!(source.len() > 1_000_000, "{}", source.len());
+    assert_eq!(lark_grammar(&source).rules().len(), 20_003);
+}
+
+/// Each needs the next, and only the last one ends, or none does.
+#[test]
+fn long_chains_take_no_longer() {
+    let chain = |name: &str, last: &str| {
+        let mut source = String::from("start: X & Y\nX: \"x\"\nY: /x/\nspare: spare \"s\"\n");
+        for i in 0..50_000 {
+            writeln!(source, "{name}{i}: {name}{}", i + 1).expect("a string");
+        }
+        writeln!(source, "{name}50000: {last}").expect("a string");
+        source
+    };
+    let rules = chain("r", "\"end\"").replace("X & Y", "X & Y | r0 | spare");
+    assert!(lark_grammar(&rules).rules().len() > 50_000);
+    let terminals = chain("T", "/[a-z]+/ \"end\"").replace("X & Y", "X & T0 | spare");
+    assert!(lark_grammar(&terminals).rules().len() > 50_000);
+    let errors = lark_errors(&chain("T", "T7"));
+    assert_eq!(errors[0].message, "terminal `T7` needs itself");
+    let errors = lark_errors(&chain("r", "r7").replace("X & Y", "r0"));
+    assert!(errors[0].message.contains("again, without end"), "{errors:?}");
+}
+
+/// A terminal is a rule of its own, so that this doubles nothing.
+#[test]
+fn doubling_terminals_stay_small() {
+    let mut source = String::from("start: T60\nT0: \"ab\"\n");
+    for i in 1..=60 {
+        writeln!(source, "T{i}: T{0} T{0}", i - 1).expect("a string");
+    }
+    assert!(lark_grammar(&source).exprs().len() < 1000);
+}
+
+/// A long body that is built for many values of a parameter counts with its length.
+#[test]
+fn expansion_is_bounded_by_work() {
+    let long = format!("\"{}\"", "x".repeat(100_000));
+    let source = format!("start: n::0\nn::_ : {long} n::incr([0:20]) | \"\"");
+    let errors = lark_errors(&source);
+    assert!(errors[0].message.starts_with("with its parameters written out"), "{errors:?}");
+}
+
+#[test]
+fn many_errors_are_cut_and_counted() {
+    let names = (0..1000).map(|i| format!(" gone{i}")).collect::<Vec<_>>().concat();
+    assert_eq!(lark_errors(&format!("start:{names}")).len(), MAX_REMARKS + 1);
+    assert_eq!(lark_errors(&"a: (\n%x\n".repeat(1000)).len(), MAX_REMARKS + 1);
+}
+
+/// None of these may take many steps or break anything, whatever the answer is.
+#[test]
+fn hostile_repetitions_are_answered() {
+    let long = 60_000;
+    for piece in [
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "\"",
+        "'",
+        "\\",
+        "|",
+        "*",
+        "+",
+        "?",
+        ".",
+        "-",
+        ":",
+        "::",
+        "::=",
+        "a:",
+        "A:",
+        "#",
+        "//",
+        "/",
+        "/a",
+        "\0",
+        "é",
+        "{1",
+        "~",
+        "~1",
+        "~a",
+        "&",
+        "->",
+        "..",
+        "%",
+        "%json",
+        "%json {",
+        "%lark {",
+        "%if",
+        "%ignore",
+        "%import",
+        "%import common.WS\n",
+        "%regex",
+        "%llguidance {}",
+        "<",
+        "<a",
+        "<a>",
+        "<[1]>",
+        "@",
+        "@a",
+        "a\n",
+        "\n|",
+        "a: b\n",
+        "\"\\u",
+        "a::_",
+        "a{",
+        "a{b",
+        "a[",
+        "a[lazy",
+        "a[stop=",
+        "!",
+        "?a",
+        "0x",
+        "1.",
+        "😀 ",
+        "\u{c}",
+        "\r",
+        "\"a\"..",
+        "a.1",
+        "-> a",
+        "%if not(",
+        "start: \"a\"\n",
+    ] {
+        let count = long / piece.len();
+        let readers: [(fn(&str, Option<&str>) -> Read, &str); 2] =
+            [(read_lark, "start: "), (read_gbnf, "root ::= ")];
+        for (read, rule) in readers {
+            for source in [piece.repeat(count), format!("{rule}{}", piece.repeat(count))] {
+                match within_steps(&source, |source| read(source, None)) {
+                    Ok((_, remarks)) | Err(remarks) => check_remarks(&source, &remarks),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn limits_are_named() {
+    let refused = |change: fn(&mut lark::Limits), source: &str| {
+        let mut options = lark::Options::default();
+        change(&mut options.limits);
+        let errors =
+            lark::grammar(source, &options, &json_schema::Options::default()).expect_err("over the limit");
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        (errors[0].message.clone(), errors[0].line_column(source))
+    };
+    assert_eq!(
+        refused(|limits| limits.source_bytes = 10, "start: \"1234\""),
+        ("the grammar has 13 bytes, more than the limit of 10".into(), (1, 11))
+    );
+    assert_eq!(
+        refused(|limits| limits.definitions = 2, "start: a\na: b\nb: c\nc: \"x\""),
+        ("the grammar has more than 2 definitions".into(), (3, 1))
+    );
+    assert_eq!(
+        refused(|limits| limits.chunks = 2, "start: %regex {\"substring_chars\": \"abc\"}"),
+        ("a substring of 3 chunks is asked for, and the limit is 2".into(), (1, 15))
+    );
+    assert_eq!(
+        refused(|limits| limits.repetition = 2, "start: \"a\"~3").0,
+        "a repetition counts to 2 at most"
+    );
+    let name = "n".repeat(1001);
+    assert_eq!(lark_errors(&format!("start: {name}"))[0].message, "a name has 1000 bytes at most");
+}
+
+#[test]
+fn spans_in_the_source_lead_back_to_the_text() {
+    let text = "start: \"a\" | (b /[x-z]/i~2..3) // done\nb[suffix=\"x\"]: \"c\"";
+    let source = lark::parse(text, &lark::Options::default()).expect("good");
+    let at = |span: maskwright_grammar::Span| &text[span.start..span.end];
+    let [document] = &*source.documents else { panic!("{source:?}") };
+    let body = &document.definitions[0].body;
+    assert_eq!(at(document.definitions[1].span), "b");
+    assert_eq!(at(body.span), "\"a\" | (b /[x-z]/i~2..3)");
+    let group = &body.alternatives[1].conjuncts[0][0];
+    assert_eq!(at(group.span), "(b /[x-z]/i~2..3)");
+    let lark::ast::Atom::Group(group) = &group.atom else { panic!("{body:?}") };
+    assert_eq!(at(group.alternatives[0].conjuncts[0][1].span), "/[x-z]/i");
+    let (_, ending) = document.definitions[1].attributes.ending.as_ref().expect("a suffix");
+    assert_eq!(at(*ending), "suffix=\"x\"");
+}
+
+/// Pieces of the cases are cut out and others put in. Whatever comes of it, there is an answer, and its places lie in the text.
+#[test]
+fn damaged_grammars_are_answered() {
+    let sources = LARK.sources().into_iter().map(|source| (source, LARK));
+    let sources: Vec<_> = sources.chain(GBNF.sources().into_iter().map(|source| (source, GBNF))).collect();
+    let pieces = [
+        "(", ")", "[", "]", "{", "}", "\"", "/", "\\", "*", "~", "~2..1", "{9}", "::", ":", "::=", "%if",
+        "%json", "%lark {", "%ignore", "<", "<[1]>", "&", "|", "->", "é", "\0", "\n", "#", "_", "..", "i",
+        "start", "A",
+    ];
+    let (mut rng, mut good) = (Rng::new(9), 0);
+    for round in 0..4_000 {
+        let (source, notation) = &sources[rng.below(sources.len())];
+        let mut chars: Vec<char> = source.chars().collect();
+        for _ in 0..=rng.below(3) {
+            let at = rng.below(chars.len() + 1);
+            let end = (at + rng.below(6)).min(chars.len());
+            let piece = pieces[rng.below(pieces.len())].chars();
+            chars.splice(at..end, piece.take(rng.below(2) * 9));
+        }
+        let damaged: String = chars.into_iter().collect();
+        let remarks = match (notation.read)(&damaged, None) {
+            Ok((_, warnings)) => {
+                good += 1;
+                warnings
+            }
+            Err(errors) => {
+                assert!(!errors.is_empty(), "{damaged}");
+                errors
+            }
+        };
+        for remark in remarks {
+            assert!(
+                remark.span.start <= remark.span.end && remark.span.end <= damaged.len(),
+                "{round}: {remark:?}\n{damaged}"
+            );
+            assert!(!remark.render("g", &damaged).is_empty());
+        }
+    }
+    assert!((150..3_700).contains(&good), "{good} of them are grammars");
+}
