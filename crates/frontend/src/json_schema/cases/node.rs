@@ -9,6 +9,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::error::Reason;
+use super::super::path::PathId;
 use super::super::schemas::SchemaId;
 use super::super::types::TypeSet;
 use super::Algebra;
@@ -77,6 +78,11 @@ impl Nodes {
         }
     }
 
+    /// The first schema of a set.
+    fn first(&self, node: NodeId) -> Option<SchemaId> {
+        self.sets[(node.0 >> 1) as usize].first().map(|member| member.id)
+    }
+
     fn intern(&mut self, members: &[Signed]) -> NodeId {
         match *members {
             [] => NodeId::ANY,
@@ -98,6 +104,12 @@ impl Algebra<'_> {
     /// The members of a node.
     pub(crate) fn members(&self, node: NodeId) -> Vec<Signed> {
         self.nodes.members(node)
+    }
+
+    /// The place of the first member of a node.
+    pub(crate) fn node_path(&self, node: NodeId) -> Option<PathId> {
+        let first = node.as_single().or_else(|| self.nodes.first(node));
+        first.map(|id| self.path(id))
     }
 
     /// The node of one schema.

@@ -220,7 +220,7 @@ impl<'s> Emitter<'s> {
         let rule = if let Some(&rule) = self.rules.get(&(node, self.level)) {
             rule
         } else {
-            let path = self.algebra.path_of(&self.algebra.members(node));
+            let path = self.algebra.node_path(node).unwrap_or(PathId::ROOT);
             let name = self.algebra.context.report.paths.last(path);
             let rule = self.algebra.grammar.declare(if name.is_empty() { "part" } else { name });
             self.count_rule(path);
@@ -241,7 +241,7 @@ impl<'s> Emitter<'s> {
             return self.algebra.grammar.never();
         }
         let around = self.algebra.context.here;
-        let here = self.algebra.members(node).first().map_or(around, |first| self.algebra.path(first.id));
+        let here = self.algebra.node_path(node).unwrap_or(around);
         self.set_origin(here);
         let expr = self.body_here(node);
         self.set_origin(around);
