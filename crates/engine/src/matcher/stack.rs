@@ -827,7 +827,7 @@ mod tests {
                     }
                     1 => {
                         // Back to some point; what was there before stays.
-                        marks.truncate(1.max(marks.len() - below(3)));
+                        marks.truncate(1.max(marks.len().saturating_sub(below(3))));
                         let (mark, len) = marks[marks.len() - 1];
                         arena.truncate(mark);
                         stacks.truncate(len);

@@ -30,36 +30,39 @@ fn until_refused(matcher: &mut Matcher, text: &[u8]) -> (MatchError, usize) {
     panic!("nothing was refused");
 }
 
-/// `root ::= root root | "a"`, of whose parses none is merged, has a new thread for nearly every letter.
+/// `root ::= r0 | r1 | …` and `r0 ::= "a" r0 "0" | "0"`, `r1 ::= "a" r1 "1" | "1"` and so on: which rule it is shows at the end, so all are followed.
 #[test]
 fn too_many_parses_are_an_error() {
+    const RULES: usize = 12;
     let mut g = GrammarBuilder::new();
-    let root = g.declare("root");
-    let (call, a) = (g.rule(root), g.bytes(b"a"));
-    let twice = g.seq([call, call]);
-    let either = g.alt([twice, a]);
-    g.define(root, either);
-    let grammar = g.finish(root).expect("the rule is defined");
-    let mut refused_after = Vec::new();
-    for threads in [4, 40] {
-        let mut limits = Limits::default();
-        limits.threads = threads;
-        let bound = bind(&grammar, &[b"a".to_vec(), b"aa".to_vec()], &limits);
-        let mut matcher = bound.matcher();
-        matcher.set_way(Way::Plain);
-        let (error, taken) = until_refused(&mut matcher, b"a");
-        assert_eq!(error, MatchError::TooAmbiguous);
-        assert!(error.is_limit() && error.is_undecided());
-        assert!(matcher.state_info().threads.len() <= threads);
-        // Merged they are one, and nothing is refused.
-        let mut merged = bound.matcher();
-        assert!((0..1_000).all(|_| merged.accept_bytes(b"a").is_ok()));
-        // What was taken can be taken back, and goes on from there.
-        matcher.rollback(1).expect("something was taken");
-        assert!(matcher.accept_bytes(b"a").is_ok());
-        refused_after.push(taken);
+    let a = g.bytes(b"a");
+    let mut rules = Vec::new();
+    for number in 0..RULES as u8 {
+        let rule = g.declare(&format!("r{number}"));
+        let (call, end) = (g.rule(rule), g.bytes(&[b'A' + number]));
+        let longer = g.seq([a, call, end]);
+        let either = g.alt([longer, end]);
+        g.define(rule, either);
+        rules.push(call);
     }
-    assert!(refused_after.is_sorted_by(|less, more| less < more), "{refused_after:?}");
+    let root = g.declare("root");
+    let any = g.alt(rules);
+    g.define(root, any);
+    let grammar = g.finish(root).expect("all rules are defined");
+    let tokens = [b"a".to_vec(), b"aa".to_vec(), b"A".to_vec(), b"aB".to_vec()];
+    let mut limits = Limits::default();
+    limits.threads = RULES;
+    let mut enough = bind(&grammar, &tokens, &limits).matcher();
+    assert!((0..100).all(|_| enough.accept_bytes(b"a").is_ok()));
+    assert_eq!(enough.state_info().threads.len(), RULES);
+    limits.threads = RULES - 1;
+    let mut matcher = bind(&grammar, &tokens, &limits).matcher();
+    let (error, taken) = until_refused(&mut matcher, b"a");
+    assert_eq!(error, MatchError::TooAmbiguous);
+    assert!(error.is_limit() && error.is_undecided());
+    assert!(taken < 3, "{taken}");
+    // What needs fewer parses still goes.
+    matcher.accept_bytes(b"B").expect("one rule is left");
 }
 
 #[test]
@@ -80,9 +83,10 @@ fn a_stack_that_is_too_deep_is_an_error() {
         let (error, taken) = until_refused(&mut matcher, b"(");
         assert_eq!(error, MatchError::TooAmbiguous);
         assert!((20..=50).contains(&taken), "{taken}");
-        // The text can still be ended.
-        matcher.accept_bytes(b"a").expect("a is no deeper");
-        for _ in 0..taken {
+        // With some of it taken back there is room again, and the text can be ended.
+        matcher.rollback(3).expect("that much was taken");
+        matcher.accept_bytes(b"a").expect("there is room");
+        for _ in 0..taken - 3 {
             matcher.accept_bytes(b")").expect("a parenthesis is open");
         }
         assert!(matcher.is_accepting());
