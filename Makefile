@@ -104,7 +104,7 @@ miri: cargo-is-there ## run the tests of the store and of the stacks under Miri 
 	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || { \
 		echo "Miri is part of nightly toolchains: rustup toolchain install nightly --component miri,rust-src" >&2; \
 		exit 1; }
-	$(CARGO) +nightly miri test -p maskwright-engine --lib -- store:: matcher::stack:: matcher::log::
+	$(CARGO) +nightly miri test -p maskwright-engine --lib -- store:: parser::stack:: parser::log::
 
 map: ## print which folders of each crate use which; fails if there is a circle
 	@python3 scripts/map.py $(ARGS)

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use maskwright::{Compiler, Constraint, Matcher, Seam, TokenId};
+use maskwright::{Compiler, Constraint, Matcher, TokenHealing, TokenId};
 use maskwright_tokenizers::Tokenizer;
 use serde_json::json;
 
@@ -156,7 +156,7 @@ fn walk(
     let mut at = 0;
     while at < tokens.len() {
         let begin = Instant::now();
-        let forced = matcher.forced_tokens(&tokens[..at], limit, Seam::Keep, &encode).tokens;
+        let forced = matcher.forced_tokens(&tokens[..at], limit, TokenHealing::Keep, &encode).tokens;
         counts.time += begin.elapsed();
         counts.asked += 1;
         if !tokens[at..].starts_with(&forced) {

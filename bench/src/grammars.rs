@@ -4,7 +4,7 @@
 //! much memory: a call cannot be interrupted inside a process. The engines take turns case by case. A part of the
 //! cases is held out: whoever tunes an engine should not look at them, see [`cases::is_held_out`].
 
-mod cases;
+pub mod cases;
 mod summary;
 mod texts;
 mod worker;

@@ -11,10 +11,13 @@
 //! mwbench forced      forced tokens, compared with those of the tokenizer
 //! mwbench budget      random walks within random budgets
 //! mwbench drafts      masks of draft trees, in one call and one by one
+//! mwbench ablate      what each fast path gains (feature `ablation`)
 //! mwbench instances   the texts of one schema file, as the engines read them
 //! ```
 //! See README.md for the method and its biases.
 
+#[cfg(feature = "ablation")]
+mod ablate;
 mod budget;
 mod clock;
 mod corpus;
@@ -79,6 +82,9 @@ enum Command {
     Budget(budget::Arguments),
     /// Masks of draft trees, in one call and one by one
     Drafts(drafts::Arguments),
+    /// What each fast path gains: every one switched off in turn
+    #[cfg(feature = "ablation")]
+    Ablate(ablate::Arguments),
     /// Print the instances of a schema file as the engines read them
     Instances { file: PathBuf },
 }
@@ -116,6 +122,8 @@ fn run(command: Command) -> Result<(), String> {
         Command::Forced(arguments) => forced::run(&arguments),
         Command::Budget(arguments) => budget::run(&arguments),
         Command::Drafts(arguments) => drafts::run(&arguments),
+        #[cfg(feature = "ablation")]
+        Command::Ablate(arguments) => ablate::run(&arguments),
         Command::Instances { file } => {
             let (_, instances) = corpus::read(&file)?;
             for (valid, text) in instances {

@@ -71,4 +71,4 @@ pub use limits::{LimitError, Limits, Resource};
 pub use membership::{Membership, Memberships, memberships};
 pub use minimize::minimize;
 pub use nfa::{Nfa, NfaState};
-pub use stop::{Stop, looks, must_stop, must_stop_now, obeying};
+pub use stop::{CancelToken, looks, must_stop, must_stop_now, with_cancel};

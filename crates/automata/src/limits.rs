@@ -34,7 +34,7 @@ pub enum Resource {
     Steps,
     /// [`Limits::bytes`].
     Bytes,
-    /// The construction was told to [stop](crate::Stop).
+    /// The construction was told to [stop](crate::CancelToken).
     Time,
 }
 

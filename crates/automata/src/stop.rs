@@ -3,24 +3,24 @@
 //! [`Limits`](crate::Limits) are counted, so that the same input has the same fate on every machine. Somebody who waits
 //! has another wish: to end *now*, because the time is over or because nobody waits any more. That wish is a [`Stop`]. It is
 //! shared between the one who may utter it and the thread that works, and it reaches the loops of the lowest layers
-//! without passing through the options of all others: the working thread carries it along while it is [`obeying`].
+//! without passing through the options of all others: the working thread carries it along while it is [`with_cancel`].
 //!
 //! ```
-//! use maskwright_automata::{Stop, must_stop, obeying};
+//! use maskwright_automata::{CancelToken, must_stop, with_cancel};
 //!
-//! let stop = Stop::new();
-//! let rounds = obeying(&stop, || {
+//! let stop = CancelToken::new();
+//! let rounds = with_cancel(&stop, || {
 //!     for round in 0.. {
 //!         if must_stop() {
 //!             return round;
 //!         }
 //!         if round == 5 {
-//!             stop.ask();          // normally another thread does this
+//!             stop.cancel();          // normally another thread does this
 //!         }
 //!     }
 //!     0
 //! });
-//! assert!(rounds > 5 && stop.is_asked());
+//! assert!(rounds > 5 && stop.is_cancelled());
 //! ```
 //! A construction that must stop fails in whatever way it fails at a limit, and the one who told it to knows why. What came
 //! out is to be thrown away: some of it was cut short.
@@ -35,19 +35,19 @@ const PATIENCE: u32 = 32;
 
 /// The wish that a piece of work ends early.
 #[derive(Debug, Default)]
-pub struct Stop {
+pub struct CancelToken {
     asked: AtomicBool,
     deadline: OnceLock<Instant>,
 }
 
-impl Stop {
+impl CancelToken {
     /// Nothing is wished for yet.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
     /// Asks for the work to end.
-    pub fn ask(&self) {
+    pub fn cancel(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
@@ -58,8 +58,8 @@ impl Stop {
         }
     }
 
-    /// Whether [`Self::ask`] was called.
-    pub fn is_asked(&self) -> bool {
+    /// Whether [`Self::cancel`] was called.
+    pub fn is_cancelled(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
@@ -70,20 +70,20 @@ impl Stop {
 }
 
 thread_local! {
-    static OBEYED: RefCell<Option<Arc<Stop>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Arc<CancelToken>>> = const { RefCell::new(None) };
     static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Does some work on this thread that ends early if it is asked to. Such work may hold other such work.
-pub fn obeying<T>(stop: &Arc<Stop>, work: impl FnOnce() -> T) -> T {
+pub fn with_cancel<T>(stop: &Arc<CancelToken>, work: impl FnOnce() -> T) -> T {
     /// Puts the one before back, also after a panic.
-    struct Before(Option<Arc<Stop>>);
+    struct Before(Option<Arc<CancelToken>>);
     impl Drop for Before {
         fn drop(&mut self) {
-            OBEYED.set(self.0.take());
+            CURRENT.set(self.0.take());
         }
     }
-    let _before = Before(OBEYED.replace(Some(stop.clone())));
+    let _before = Before(CURRENT.replace(Some(stop.clone())));
     work()
 }
 
@@ -102,7 +102,7 @@ pub fn looks() -> u32 {
 
 /// The same as [`must_stop`], for those who call it rarely.
 pub fn must_stop_now() -> bool {
-    OBEYED.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.is_asked() || stop.is_late()))
+    CURRENT.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.is_cancelled() || stop.is_late()))
 }
 
 #[cfg(test)]
@@ -122,25 +122,25 @@ mod tests {
 
     #[test]
     fn a_construction_ends_when_it_is_asked_to() {
-        let stop = Stop::new();
-        stop.ask();
-        let error = obeying(&stop, build_something_long).expect_err("it was stopped");
+        let stop = CancelToken::new();
+        stop.cancel();
+        let error = with_cancel(&stop, build_something_long).expect_err("it was stopped");
         assert_eq!(error.resource(), Resource::Time);
         assert!(!must_stop_now(), "nobody is obeyed any more");
     }
 
     #[test]
     fn a_construction_ends_when_its_time_is_over() {
-        let stop = Stop::new();
+        let stop = CancelToken::new();
         stop.after(Duration::ZERO);
-        assert!(obeying(&stop, build_something_long).is_err() && stop.is_late() && !stop.is_asked());
+        assert!(with_cancel(&stop, build_something_long).is_err() && stop.is_late() && !stop.is_cancelled());
     }
 
     #[test]
     fn nobody_is_obeyed_after_a_panic() {
-        let stop = Stop::new();
-        stop.ask();
-        let panicked = std::panic::catch_unwind(|| obeying(&stop, || panic!("as the test wants it")));
+        let stop = CancelToken::new();
+        stop.cancel();
+        let panicked = std::panic::catch_unwind(|| with_cancel(&stop, || panic!("as the test wants it")));
         assert!(panicked.is_err() && !must_stop_now());
     }
 }

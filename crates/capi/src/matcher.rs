@@ -3,7 +3,7 @@
 use core::ffi::c_char;
 
 use maskwright::backend::Status as Place;
-use maskwright::{Budget, Seam, TokenId, service};
+use maskwright::{Budget, TokenHealing, TokenId, service};
 
 use crate::compiler::Constraint;
 use crate::guard::{discard, guard, write_list};
@@ -298,7 +298,9 @@ impl Matcher {
         let vocabulary = self.vocabulary.clone();
         // Where the tokenizer does not say how a text is cut, nothing is certain.
         let encode = |text: &str| vocabulary.encode(text).ok();
-        self.engine(|engine| Ok(engine.forced_tokens(before, FORCED_BYTES, Seam::Keep, &encode).tokens))
+        self.engine(|engine| {
+            Ok(engine.forced_tokens(before, FORCED_BYTES, TokenHealing::Keep, &encode).tokens)
+        })
     }
 
     /// Does something that only our own engine can do.

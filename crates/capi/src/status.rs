@@ -145,7 +145,7 @@ impl From<MatchError> for Failure {
             MatchError::UnknownToken => Status::NoToken,
             MatchError::NothingToUndo { .. } => Status::Argument,
             MatchError::TooAmbiguous | MatchError::TooManySteps { .. } => Status::Limit,
-            MatchError::Stopped => Status::Timeout,
+            MatchError::Cancelled => Status::Timeout,
             MatchError::MaskTooShort { .. } => Status::TooShort,
             _ => Status::Internal,
         };

@@ -11,34 +11,37 @@
 //! which states exist is found out on the way. The mask of a state is put together from what the vocabulary
 //! does inside a leaf, which is known once and for all, and a short walk over what can follow.
 
+mod ahead;
+mod budget;
 mod compile;
 mod count;
+mod distinct;
+mod error;
 mod index;
 mod leaf;
 mod library;
 mod limits;
 mod looked;
 mod matcher;
-mod paths;
+mod parser;
 mod program;
 mod seen;
 mod store;
+mod tuning;
 mod value;
 
+pub use ahead::{DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, TokenHealing};
+pub use budget::{Budget, BudgetError};
 pub use compile::{CompileError, Place, Resolved, compile, resolve};
+pub use error::MatchError;
 pub use index::{
     Flaw, Index, IndexChecks, IndexError, IndexLimits, LoadError, MaskRef, NotAllowed, Resource, StateId,
 };
 pub use leaf::AutomatonCache;
 pub use library::{BoundProgram, Library, LibraryLoadError};
 pub use limits::Limits;
-pub use matcher::{
-    Budget, BudgetError, DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, MatchError,
-    Matcher, Seam, StateInfo, ThreadInfo, Way, fill_masks,
-};
-#[doc(hidden)]
-pub use paths::Path;
-#[cfg(feature = "counters")]
-#[doc(hidden)]
-pub use paths::taken;
+pub use matcher::{Matcher, StateInfo, ThreadInfo, fill_masks};
+pub use parser::mask::Strategy;
 pub use program::{Dot, Listing, Program};
+#[cfg(feature = "ablation")]
+pub use tuning::{FastPath, Tuning};

@@ -21,7 +21,7 @@ pub struct Limits {
     /// Bytes of all tables of a constraint together.
     pub table_bytes: usize,
     /// Partial parses that a matcher follows at the same time.
-    pub threads: usize,
+    pub parses: usize,
     /// Entries of a matcher's stack.
     pub stack: usize,
     /// Steps for one mask, or for taking one token. A step is about as long as looking at one node of the vocabulary's trie, some nanoseconds.
@@ -42,7 +42,7 @@ impl Default for Limits {
             leaf_steps: 8_000_000,
             leaf_bytes: 64 << 20,
             table_bytes: 128 << 20,
-            threads: 20_000,
+            parses: 20_000,
             stack: 50_000_000,
             mask_steps: 20_000_000,
             tried: 256,

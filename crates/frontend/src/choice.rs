@@ -55,7 +55,7 @@ pub enum ChoiceError {
         /// How many bytes there may be.
         limit: usize,
     },
-    /// The work was told to [stop](maskwright_automata::Stop).
+    /// The work was told to [stop](maskwright_automata::CancelToken).
     Stopped,
 }
 

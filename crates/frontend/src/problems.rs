@@ -1,4 +1,4 @@
-//! A list of problems as an error: all that is wrong with a document, so that a person can mend it at once.
+//! A list of problems as an error: all that is wrong with a document, so that a person can fix it at once.
 
 use core::fmt;
 

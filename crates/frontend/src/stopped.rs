@@ -1,4 +1,4 @@
-//! What is said about a constraint if the work on it was told to [stop](maskwright_automata::Stop).
+//! What is said about a constraint if the work on it was told to [stop](maskwright_automata::CancelToken).
 
 use maskwright_grammar::{Diagnostic, Span};
 

@@ -50,13 +50,15 @@ pub use compiler::{Compiler, Error, Options, TagOptions};
 pub use constraint::{Constraint, Kind};
 #[cfg(feature = "mmap")]
 pub use map::{MapError, map_index};
-pub use maskwright_automata::{Stop, must_stop, obeying};
+pub use maskwright_automata::{CancelToken, must_stop, with_cancel};
 pub use maskwright_engine::{
     BoundProgram, Budget, BudgetError, CompileError, DRAFT_ROOT, DraftError, DraftTree, Encode, Flaw,
     ForcedText, ForcedTokens, Index, IndexChecks, IndexError, IndexLimits, Library, LibraryLoadError, Limits,
-    LoadError, MaskRef, MatchError, Matcher, NotAllowed, Place, Program, Seam, StateId, StateInfo,
-    ThreadInfo, Way, fill_masks,
+    LoadError, MaskRef, MatchError, Matcher, NotAllowed, Place, Program, StateId, StateInfo, Strategy,
+    ThreadInfo, TokenHealing, fill_masks,
 };
+#[cfg(feature = "ablation")]
+pub use maskwright_engine::{FastPath, Tuning};
 pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex, regular, tag};
 pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
 pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder, apply};

@@ -1,7 +1,7 @@
 //! One text being written.
 
 use maskwright::backend::Status;
-use maskwright::{Budget, DraftTree, MatchError, Seam, service};
+use maskwright::{Budget, DraftTree, MatchError, TokenHealing, service};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -208,7 +208,7 @@ impl Matcher {
         encode: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(usize, Vec<u32>)> {
         let before = before.map_or_else(|| Ok(Vec::new()), tokens)?;
-        let seam = if retokenize { Seam::Retokenize } else { Seam::Keep };
+        let healing = if retokenize { TokenHealing::Retokenize } else { TokenHealing::Keep };
         let mut matcher = self.slot.lease()?;
         let engine = self.engine(&mut matcher)?;
         if let Some(unknown) = before.iter().find(|token| token.index() >= self.size()) {
@@ -221,15 +221,15 @@ impl Matcher {
                     let cut = encode.call1((text,)).and_then(|cut| tokens(&cut));
                     cut.map_err(|error| raised.borrow_mut().get_or_insert(error).to_string()).ok()
                 };
-                let forced = engine.forced_tokens(&before, limit, seam, &cut);
+                let forced = engine.forced_tokens(&before, limit, healing, &cut);
                 if let Some(error) = raised.into_inner() {
                     return Err(error);
                 }
                 forced
             }
-            (None, Some(tokenizer)) => {
-                py.detach(|| engine.forced_tokens(&before, limit, seam, &|text| tokenizer.encode(text).ok()))
-            }
+            (None, Some(tokenizer)) => py.detach(|| {
+                engine.forced_tokens(&before, limit, healing, &|text| tokenizer.encode(text).ok())
+            }),
             (None, None) => {
                 return Err(PyValueError::new_err(
                     "the vocabulary does not know how text is cut; give a function as `encode`",

@@ -7,14 +7,14 @@
 use std::{fmt, sync::Arc};
 
 use maskwright::{
-    Budget, MatchError, Seam,
+    Budget, MatchError, TokenHealing,
     backend::{Matching, Status},
 };
 use maskwright_tokenizers::Tokenizer;
 use maskwright_vocab::TokenId;
 
 /// Follows one answer under a constraint. Its calls may take a while: they are made on threads of their own, which obey a
-/// [stop token](maskwright::Stop).
+/// [cancel token](maskwright::CancelToken).
 pub trait Guide: Send {
     /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next.
     fn fill(&mut self, words: &mut [u32]) -> Result<(), GuideError>;
@@ -60,7 +60,7 @@ impl std::error::Error for GuideError {}
 impl From<MatchError> for GuideError {
     fn from(error: MatchError) -> Self {
         match error {
-            MatchError::Stopped => Self::Stopped,
+            MatchError::Cancelled => Self::Stopped,
             error if error.is_limit() => Self::Limit(error.to_string()),
             error => Self::Failed(error.to_string()),
         }
@@ -130,7 +130,7 @@ impl Guide for MatcherGuide {
         };
         // A text that the tokenizer cannot cut is left to the model, as all text is without jumps.
         let encode = |text: &str| tokenizer.encode(text).ok();
-        Ok(matcher.forced_tokens(before, MAX_FORCED, Seam::Cut, &encode).tokens)
+        Ok(matcher.forced_tokens(before, MAX_FORCED, TokenHealing::Cut, &encode).tokens)
     }
 
     fn fork(&self) -> Box<dyn Guide> {

@@ -234,7 +234,7 @@ async function generate() {
   if (!byId("settings").reportValidity()) return;
   answers.forEach((answer) => answer.stop());
   if (checked && !checked.ok) {
-    byId("answers").replaceChildren(element("p", { class: "error" }, "The constraint is refused: mend it first. An empty one constrains nothing."));
+    byId("answers").replaceChildren(element("p", { class: "error" }, "The constraint is refused: fix it first. An empty one constrains nothing."));
     return;
   }
   const state = currentState();

@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::{
     error::{ApiError, Result},
-    request::{Wish, plain_tools},
+    request::{Requested, plain_tools},
 };
 
 /// What an engine is made of.
@@ -200,11 +200,11 @@ impl Engine {
     }
 
     /// Asks for a constraint to be compiled. Tells also how long it waited until a worker took it up, if it was new.
-    pub(crate) async fn compile(&self, wish: &Wish) -> Result<(Arc<Handle>, Duration)> {
-        let client = self.grammars.with_options(wish.options.clone());
-        let ticket = client.request(&wish.constraint);
+    pub(crate) async fn compile(&self, requested: &Requested) -> Result<(Arc<Handle>, Duration)> {
+        let client = self.grammars.with_options(requested.options.clone());
+        let ticket = client.request(&requested.constraint);
         let is_new = ticket.lookup() == Lookup::Miss;
-        let handle = ticket.await.map_err(|error| refused(&error, wish))?;
+        let handle = ticket.await.map_err(|error| refused(&error, requested))?;
         let waited = if is_new { handle.report().waited } else { Duration::ZERO };
         Ok((handle, waited))
     }
@@ -243,10 +243,10 @@ fn guess_format(template: &str) -> &'static str {
 }
 
 /// Why a constraint was refused, with its place.
-fn refused(error: &maskwright::service::Error, wish: &Wish) -> ApiError {
+fn refused(error: &maskwright::service::Error, requested: &Requested) -> ApiError {
     use maskwright::service::Error;
-    let param = &wish.param;
-    let code = match wish.constraint {
+    let param = &requested.param;
+    let code = match requested.constraint {
         maskwright::Constraint::JsonSchema(_) => "invalid_json_schema",
         maskwright::Constraint::Regex(_) => "invalid_regex",
         maskwright::Constraint::Choice(_) => "invalid_choice",

@@ -8,7 +8,7 @@
 
 use std::io::Write;
 
-use maskwright::{Seam, TokenId};
+use maskwright::{TokenHealing, TokenId};
 use serde_json::json;
 
 use crate::args::{ConstraintArgs, TokenizerArgs};
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let bytes = matcher.forced_bytes(args.limit);
     let text = matcher.forced_text(args.limit);
     let encode = |text: &str| tokenizer.encode(text).ok();
-    let tokens = matcher.forced_tokens(&before, args.limit, Seam::Keep, &encode).tokens;
+    let tokens = matcher.forced_tokens(&before, args.limit, TokenHealing::Keep, &encode).tokens;
     let need = matcher.shortest_completion();
     if args.json {
         let ids: Vec<u32> = tokens.iter().map(|token| token.0).collect();

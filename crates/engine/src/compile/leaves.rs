@@ -574,7 +574,7 @@ fn write_class(set: &CharSet, key: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use maskwright_automata::{Exprs, Stop, obeying};
+    use maskwright_automata::{CancelToken, Exprs, with_cancel};
     use maskwright_grammar::GrammarBuilder;
 
     use super::*;
@@ -586,11 +586,11 @@ mod tests {
         let word = g.bytes(b"word");
         g.define(root, word);
         let grammar = g.finish(root).expect("it is defined");
-        let stop = Stop::new();
-        stop.ask();
+        let stop = CancelToken::new();
+        stop.cancel();
         let root = grammar.rule(grammar.root()).expr();
         for _ in 0..40 {
-            let result = obeying(&stop, || translate(&grammar, root, &mut Exprs::new()));
+            let result = with_cancel(&stop, || translate(&grammar, root, &mut Exprs::new()));
             assert_eq!(result, Err(CompileError::Stopped));
         }
     }

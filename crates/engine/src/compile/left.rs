@@ -211,7 +211,7 @@ fn components(edges: &[Vec<u32>]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use maskwright_automata::{Stop, obeying};
+    use maskwright_automata::{CancelToken, with_cancel};
     use maskwright_grammar::{Expr, GrammarBuilder};
 
     use super::*;
@@ -250,10 +250,10 @@ mod tests {
 
     #[test]
     fn a_single_machine_stops() {
-        let stop = Stop::new();
-        stop.ask();
+        let stop = CancelToken::new();
+        stop.cancel();
         for _ in 0..40 {
-            let result = obeying(&stop, || resolve_left_recursion(&mut circle(1), 1_000));
+            let result = with_cancel(&stop, || resolve_left_recursion(&mut circle(1), 1_000));
             assert_eq!(result, Err(CompileError::Stopped));
         }
     }

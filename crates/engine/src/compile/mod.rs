@@ -163,7 +163,7 @@ pub enum CompileError {
         /// Where.
         place: Place,
     },
-    /// The work was told to [stop](maskwright_automata::Stop).
+    /// The work was told to [stop](maskwright_automata::CancelToken).
     Stopped,
 }
 

@@ -8,7 +8,7 @@ use maskwright_vocab::TokenId;
 use super::file::{Section, packed_byte, packed_half};
 use super::masks::NO_BASE;
 use super::{FIRST, Index, NotAllowed, StateId};
-use crate::matcher::MatchError;
+use crate::error::MatchError;
 
 impl Index {
     /// Where a text begins.

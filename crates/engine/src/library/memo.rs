@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxBuildHasher;
 
 use super::bitset::{Words, ones};
-use crate::paths::{Path, took};
 use crate::store::Store;
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// One part of a mask; a mask is the union of a few.
 #[derive(Clone, Debug)]
@@ -29,19 +29,19 @@ pub(crate) enum Part {
     /// All tokens of a shared bitset, and these.
     Shared { base: Words, more: Box<[u32]> },
     /// A bitset that is nearly one of before.
-    Near(Near),
+    Difference(Difference),
 }
 
 /// The tokens of a bitset, less some, and some more. Masks of one grammar differ in a few tokens: of 295 bitsets of a grammar for Cypher, nine in ten differ in
 /// fewer than 250 tokens from one of before.
 #[derive(Clone, Debug)]
-pub(crate) struct Near {
+pub(crate) struct Difference {
     pub(crate) base: Words,
     pub(crate) more: Box<[u32]>,
     pub(crate) less: Box<[u32]>,
 }
 
-impl Near {
+impl Difference {
     fn new(words: &[u32], base: &Words) -> Self {
         let (mut more, mut less) = (Vec::new(), Vec::new());
         // PERF: equal chunks, which nearly all of them are, are compared by the processor's widest instructions.
@@ -72,8 +72,6 @@ impl Near {
 #[derive(Debug, Default)]
 struct Bases(Vec<Words>);
 
-/// No more bitsets are compared with.
-const BASES: usize = 64;
 /// Bitsets are compared by so many words at a time.
 const CHUNK: usize = 16;
 
@@ -84,7 +82,10 @@ pub(crate) fn most_more(words: usize) -> usize {
 
 impl Bases {
     /// The bitset by its difference from one of before, or as a new one.
-    fn near(&mut self, words: &[u32]) -> Near {
+    fn difference(&mut self, words: &[u32]) -> Difference {
+        if !tuning().has(FastPath::MaskDifferences) {
+            return Difference { base: words.into(), more: Box::default(), less: Box::default() };
+        }
         let mut most = most_more(words.len());
         let mut nearest = None;
         for base in &self.0 {
@@ -95,20 +96,18 @@ impl Bases {
                 }
             }
         }
-        let near = nearest.map(|base| Near::new(words, base));
-        if let Some(near) = near
-            && near.more.len() + near.less.len() <= most_more(words.len())
+        let difference = nearest.map(|base| Difference::new(words, base));
+        if let Some(difference) = difference
+            && difference.more.len() + difference.less.len() <= most_more(words.len())
+            && may_take(FastPath::MaskDifferences)
         {
-            if !near.more.is_empty() || !near.less.is_empty() {
-                took(Path::Difference);
-            }
-            return near;
+            return difference;
         }
         let base: Words = words.into();
-        if self.0.len() < BASES {
+        if self.0.len() < tuning().difference_bases {
             self.0.push(base.clone());
         }
-        Near { base, more: Box::default(), less: Box::default() }
+        Difference { base, more: Box::default(), less: Box::default() }
     }
 }
 
@@ -128,7 +127,7 @@ impl Part {
     /// The tokens of its bitset that it lacks.
     pub(crate) fn less(&self) -> &[u32] {
         match self {
-            Self::Near(near) => &near.less,
+            Self::Difference(difference) => &difference.less,
             Self::List(_) | Self::Shared { .. } => &[],
         }
     }
@@ -141,9 +140,9 @@ impl Part {
                 let owned = if Arc::strong_count(base) == 1 { base.len() } else { 0 };
                 (owned + more.len()) * 4
             }
-            Self::Near(near) => {
-                let owned = if Arc::strong_count(&near.base) == 1 { near.base.len() } else { 0 };
-                (owned + near.more.len() + near.less.len()) * 4
+            Self::Difference(difference) => {
+                let owned = if Arc::strong_count(&difference.base) == 1 { difference.base.len() } else { 0 };
+                (owned + difference.more.len() + difference.less.len()) * 4
             }
         }
     }
@@ -227,7 +226,7 @@ impl Memo {
     /// A bitset as a part of a mask.
     pub(crate) fn bitset(&self, words: &[u32]) -> Part {
         // Whoever panicked left the list as it was.
-        Part::Near(self.bases.lock().unwrap_or_else(PoisonError::into_inner).near(words))
+        Part::Difference(self.bases.lock().unwrap_or_else(PoisonError::into_inner).difference(words))
     }
 
     /// The number of a list of frames, the same for equal ones.

@@ -1,33 +1,33 @@
 //! A program together with a vocabulary: what matchers run on.
 
-mod ahead;
-mod alive;
+mod almost_any_string;
 mod bitset;
 mod bytes;
-mod entry;
-mod free;
-mod kept;
+mod clearing_map;
+mod distance;
+mod leaf_tokens;
 mod memo;
-mod near;
+mod safe_chars;
 mod save;
 mod shared;
+mod token_equivalence;
 pub(crate) mod tries;
-mod twin;
-mod whole;
+mod unbounded;
+mod value_tokens;
 
 use std::sync::{Arc, OnceLock};
 
 use maskwright_vocab::{Trie, Vocabulary};
 
-pub(crate) use self::ahead::{Ahead, NEVER};
 pub(crate) use self::bitset::{Words, ones, set_bits};
 pub(crate) use self::bytes::{Bytes, Kinds, Shape, utf8};
-pub(crate) use self::entry::{Entry, Exits, MANY, NumberedTrie, Rest, Tokens};
-pub(crate) use self::memo::{Answer, Key, Look, Memo, Near, Part, most_more};
+pub(crate) use self::distance::{Distances, NEVER};
+pub(crate) use self::leaf_tokens::{Boundaries, LeafTokens, NumberedTrie, SuffixSource, Tokens};
+pub(crate) use self::memo::{Answer, Difference, Key, Look, Memo, Part, most_more};
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::shared::BoundAutomaton;
 pub use self::shared::Library;
-pub(crate) use self::whole::Whole;
+pub(crate) use self::value_tokens::ValueTokens;
 use crate::count::{Bounds, Count, UNBOUNDED};
 use crate::leaf::{Leaf, json_string};
 use crate::program::Program;
@@ -42,7 +42,7 @@ pub struct BoundProgram {
     automata: Box<[Arc<BoundAutomaton>]>,
     memo: Memo,
     /// How far it is to the end; worked out when somebody asks.
-    ahead: OnceLock<Ahead>,
+    ahead: OnceLock<Distances>,
     /// By how much a token can move the end away, by the same keys as masks.
     growth: Memo,
     /// No token begins more units, or takes more bytes, than this.
@@ -80,7 +80,7 @@ impl BoundProgram {
     /// How much memory this constraint holds, what is shared with others not counted.
     pub fn heap_bytes(&self) -> usize {
         let own = size_of::<Self>() + size_of::<Program>();
-        let ahead = self.ahead.get().map_or(0, Ahead::heap_bytes) + self.growth.heap_bytes();
+        let ahead = self.ahead.get().map_or(0, Distances::heap_bytes) + self.growth.heap_bytes();
         own + self.program.heap_bytes() + self.memo.heap_bytes() + ahead + size_of_val(&*self.automata)
     }
 
@@ -97,8 +97,8 @@ impl BoundProgram {
         &self.growth
     }
 
-    pub(crate) fn ahead(&self) -> &Ahead {
-        self.ahead.get_or_init(|| Ahead::new(&self.program, self.vocabulary()))
+    pub(crate) fn distances(&self) -> &Distances {
+        self.ahead.get_or_init(|| Distances::new(&self.program, self.vocabulary()))
     }
 
     pub(crate) fn horizon(&self) -> u32 {
@@ -106,7 +106,14 @@ impl BoundProgram {
     }
 
     /// What the tokens below a node of a trie with this number do in a state of a leaf's automaton.
-    pub(crate) fn entry_below(&self, leaf: u32, state: u32, trie: &Trie, number: u32, node: u32) -> &Entry {
+    pub(crate) fn entry_below(
+        &self,
+        leaf: u32,
+        state: u32,
+        trie: &Trie,
+        number: u32,
+        node: u32,
+    ) -> &LeafTokens {
         self.automata[leaf as usize].entry_below(state, trie, number, node, self.library())
     }
 
@@ -118,7 +125,7 @@ impl BoundProgram {
         trie: &Trie,
         number: u32,
         node: u32,
-    ) -> Option<&Entry> {
+    ) -> Option<&LeafTokens> {
         let bound = &self.automata[leaf as usize];
         if bound.is_narrow(state) {
             return Some(bound.entry_below(state, trie, number, node, self.library()));
@@ -170,20 +177,8 @@ impl BoundProgram {
         self.automata[leaf as usize].is_narrow(state)
     }
 
-    /// Whether it is better to ask for what the vocabulary does in a state of a leaf than to read the vocabulary for this once.
-    pub(crate) fn is_worth_knowing(&self, leaf: u32, state: u32) -> bool {
-        match self.program.leaf(leaf) {
-            Leaf::Window { automaton, .. } => {
-                let bound = &self.automata[leaf as usize];
-                // The inside of strings is known to be shared.
-                automaton.is_string() || bound.is_narrow(state) || bound.is_worth_knowing(state)
-            }
-            Leaf::Text(_) => true,
-        }
-    }
-
     /// What the vocabulary does in a state of a leaf's automaton, if there is room for so many units.
-    pub(crate) fn entry(&self, leaf: u32, state: u32, room: u32) -> &Entry {
+    pub(crate) fn entry(&self, leaf: u32, state: u32, room: u32) -> &LeafTokens {
         let bound = &self.automata[leaf as usize];
         if self.has_room(leaf, room) {
             bound.free(state, &self.library)

@@ -11,7 +11,7 @@
 //! for each automaton: entries by state, then entries where there is room for any token;
 //!                   states that share one name the first of them
 //! ```
-//! A bitset stands where it is first used; later uses name it by its number. What can be read off quickly is left out: rests,
+//! A bitset stands where it is first used; later uses name it by its number. What can be read off quickly is left out: suffixes,
 //! and entries for parts of tries.
 
 use core::fmt;
@@ -24,7 +24,7 @@ use maskwright_vocab::pack::{self, OpenError, Read, Reader, Writer};
 use rustc_hash::FxHashMap;
 
 use super::bitset::Words;
-use super::entry::{Entry, Exits, Run};
+use super::leaf_tokens::{Boundaries, LeafTokens, Run};
 use super::shared::{BoundAutomaton, Library, Slot};
 use crate::leaf::AutomatonCache;
 use crate::leaf::{Automaton, json_string};
@@ -136,7 +136,7 @@ impl Out {
         }
     }
 
-    fn entry(&mut self, entry: &Entry) {
+    fn entry(&mut self, entry: &LeafTokens) {
         self.body.word(u32::from(entry.run.is_some()));
         if let Some(run) = &entry.run {
             self.bitset(Some(&run.words));
@@ -148,7 +148,7 @@ impl Out {
         entry.bitsets.iter().for_each(|words| self.bitset(words.get()));
         self.pairs(&entry.closing);
         self.bitset(entry.unbounded.get());
-        let (nodes, bytes) = entry.exits.parts();
+        let (nodes, bytes) = entry.boundaries.parts();
         self.pairs(nodes);
         self.body.bytes(&bytes.iter().collect::<Vec<u8>>());
     }
@@ -225,7 +225,7 @@ impl In<'_> {
         Ok(entries)
     }
 
-    fn entry(&mut self) -> Read<Entry> {
+    fn entry(&mut self) -> Read<LeafTokens> {
         let run = if self.body.word()? == 0 {
             None
         } else {
@@ -254,14 +254,14 @@ impl In<'_> {
         if !nodes.iter().all(|(node, _)| (*node as usize) < self.vocabulary.trie().len()) {
             return Err("an entry has a node that does not exist");
         }
-        Ok(Entry {
+        Ok(LeafTokens {
             run,
             inner: inner.into(),
             inner_ends: inner_ends.into(),
             bitsets,
             closing: closing.into(),
             unbounded,
-            exits: Exits::from_parts(nodes, bytes),
+            boundaries: Boundaries::from_parts(nodes, bytes),
         })
     }
 

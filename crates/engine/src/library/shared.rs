@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use maskwright_vocab::{TokenId, Trie, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::alive::Alive;
+use super::almost_any_string::{self, DeathDistances};
 use super::bitset::{Words, bitset, set_bits};
 use super::bytes::{self, Bytes, Kinds};
-use super::entry::{Entry, NumberedTrie, Tokens, WIDE};
-use super::free;
-use super::kept::Kept;
-use super::near::{self, Distances};
+use super::clearing_map::ClearingMap;
+use super::leaf_tokens::{LeafTokens, NumberedTrie, Tokens};
+use super::safe_chars::SafeChars;
+use super::token_equivalence::{Equivalences, Reading};
 use super::tries::Tries;
-use super::twin::{Reading, Twins};
-use super::whole::Whole;
+use super::unbounded;
+use super::value_tokens::ValueTokens;
 use crate::leaf::{Automaton, JSON_BODY, json_string};
-use crate::paths::{Path, took};
 use crate::store::Store;
+use crate::tuning::{FastPath, may_take, tuning};
 
 /// A vocabulary and what has been found out about leaves read with it. Make one for each tokenizer of a process
 /// and bind all programs to it: what one grammar paid for, the others get for nothing.
@@ -27,18 +27,18 @@ use crate::store::Store;
 pub struct Library {
     vocabulary: Arc<Vocabulary>,
     /// By the address of the automaton, which the entry keeps alive.
-    automata: Kept<usize, Arc<BoundAutomaton>>,
+    automata: ClearingMap<usize, Arc<BoundAutomaton>>,
     /// The tokens at and below nodes of the vocabulary's trie.
-    below: Kept<u32, Words>,
+    below: ClearingMap<u32, Words>,
     /// Unions of two bitsets, by their addresses.
-    unions: Kept<(usize, usize), Union>,
+    unions: ClearingMap<(usize, usize), Union>,
     /// Bitsets with more tokens, by a hash of what they were made of.
-    extended: Kept<u64, Extended>,
+    extended: ClearingMap<u64, Extended>,
     /// Bitsets by a hash of their content.
-    bitsets: Kept<u64, Words>,
+    bitsets: ClearingMap<u64, Words>,
     bytes: Bytes,
     string_body: OnceLock<Words>,
-    whole: Whole,
+    whole: ValueTokens,
     tries: Tries,
     /// The tokens with more than 2, 4, 8 … characters.
     long: [OnceLock<NumberedTrie>; 32],
@@ -61,11 +61,7 @@ struct Extended {
 
 /// How many automata are kept. Beyond it everything is forgotten; programs in use keep what they have.
 const KEPT: usize = 4_096;
-/// The same for unions of bitsets, and for bitsets with more tokens.
-const UNIONS: usize = 512;
 const EXTENDED: usize = 1_024;
-/// The same for other bitsets.
-const BITSETS: usize = 1_024;
 
 impl Library {
     /// An empty library, but for what every JSON document needs.
@@ -78,13 +74,13 @@ impl Library {
         let by_address = |bound: BoundAutomaton| (Arc::as_ptr(&bound.automaton).addr(), Arc::new(bound));
         let library = Self {
             bytes: Bytes::of(&vocabulary),
-            whole: Whole::of(&vocabulary),
+            whole: ValueTokens::of(&vocabulary),
             vocabulary,
-            automata: Kept::new(known.into_iter().map(by_address), KEPT),
-            below: Kept::new([], KEPT),
-            unions: Kept::new([], UNIONS),
-            extended: Kept::new([], EXTENDED),
-            bitsets: Kept::new([], BITSETS),
+            automata: ClearingMap::new(known.into_iter().map(by_address), KEPT),
+            below: ClearingMap::new([], KEPT),
+            unions: ClearingMap::new([], tuning().kept_unions),
+            extended: ClearingMap::new([], EXTENDED),
+            bitsets: ClearingMap::new([], tuning().kept_bitsets),
             string_body: OnceLock::new(),
             tries: Tries::default(),
             long: [const { OnceLock::new() }; 32],
@@ -161,7 +157,7 @@ impl Library {
     }
 
     /// The tokens that contain whole values.
-    pub(crate) fn whole(&self) -> &Whole {
+    pub(crate) fn value_tokens(&self) -> &ValueTokens {
         &self.whole
     }
 
@@ -251,9 +247,9 @@ impl Library {
     }
 }
 
-/// What is known of a state; states that no token tells apart share it ([`super::twin`]). PERF: tables of patterns have thousands of states,
+/// What is known of a state; states that no token tells apart share it ([`super::token_equivalence`]). PERF: tables of patterns have thousands of states,
 /// of which few are ever asked for; with the entries in place, making room for them took a tenth of compiling.
-pub(super) type Slot = OnceLock<Arc<Entry>>;
+pub(super) type Slot = OnceLock<Arc<LeafTokens>>;
 
 /// An automaton with what is known of each state that was asked for.
 #[derive(Debug)]
@@ -262,11 +258,9 @@ pub(crate) struct BoundAutomaton {
     entries: Box<[Slot]>,
     /// The same where there is room for any token.
     free: Box<[Slot]>,
-    /// How often somebody would have liked to know a state, see [`Self::is_worth_knowing`].
-    wanted: OnceLock<Box<[Wanted]>>,
-    distances: OnceLock<Distances>,
-    alive: Mutex<Alive>,
-    twins: Mutex<Twins>,
+    distances: OnceLock<DeathDistances>,
+    safe_chars: Mutex<SafeChars>,
+    equivalences: Mutex<Equivalences>,
     /// Entries for parts of tries.
     parts: Store<TriePart>,
     measured: Measured,
@@ -278,7 +272,7 @@ struct TriePart {
     /// The number of the trie, the node, and the state.
     key: (u32, u32, u32),
     /// Boxed, because most parts are asked for once or twice and never read.
-    entry: OnceLock<Box<Entry>>,
+    entry: OnceLock<Box<LeafTokens>>,
     wanted: Wanted,
 }
 
@@ -287,16 +281,13 @@ struct TriePart {
 #[derive(Debug, Default)]
 struct Wanted(AtomicU8);
 
-/// See [`Wanted`].
-const WORTH_KNOWING: u8 = 4;
-
 impl Wanted {
     fn is_enough(&self) -> bool {
         let before = self.0.load(Ordering::Relaxed);
-        if before + 1 < WORTH_KNOWING {
+        if before + 1 < tuning().asked_before_reading {
             self.0.store(before + 1, Ordering::Relaxed);
         }
-        before + 1 >= WORTH_KNOWING
+        before + 1 >= tuning().asked_before_reading
     }
 }
 
@@ -338,10 +329,9 @@ impl BoundAutomaton {
             automaton,
             entries,
             free,
-            wanted: OnceLock::new(),
             distances: OnceLock::new(),
-            alive: Mutex::default(),
-            twins: Mutex::default(),
+            safe_chars: Mutex::default(),
+            equivalences: Mutex::default(),
             parts: Store::new(),
             measured: Measured { bytes: AtomicUsize::new(0), is_old: AtomicBool::new(true) },
         }
@@ -367,7 +357,7 @@ impl BoundAutomaton {
         number: u32,
         node: u32,
         library: &Library,
-    ) -> &Entry {
+    ) -> &LeafTokens {
         self.part_entry(self.part((number, node, state)), trie, library)
     }
 
@@ -379,24 +369,24 @@ impl BoundAutomaton {
         number: u32,
         node: u32,
         library: &Library,
-    ) -> Option<&Entry> {
+    ) -> Option<&LeafTokens> {
         let part = self.part((number, node, state));
         let is_worth = part.entry.get().is_some() || part.wanted.is_enough();
         is_worth.then(|| self.part_entry(part, trie, library))
     }
 
-    fn part_entry<'p>(&self, part: &'p TriePart, trie: &Trie, library: &Library) -> &'p Entry {
+    fn part_entry<'p>(&self, part: &'p TriePart, trie: &Trie, library: &Library) -> &'p LeafTokens {
         let (number, node, state) = part.key;
         // PERF: of Llama 3.1's tokens nearly half begin with a space. Most of them are words, and stay in `\w+` or `[^\n]*`.
         let is_character = number == 0
             && (node == Trie::ROOT
                 || trie.children(Trie::ROOT).contains(&node) && trie.byte(node).is_ascii());
         part.entry.get_or_init(|| {
-            if is_character {
-                let (alive, at) = (&mut self.alive(), (node, u32::from(node != Trie::ROOT)));
-                Entry::below_known(&self.automaton, alive, state, trie, &library.bytes, at).into()
+            if is_character && may_take(FastPath::SafeSubtrees) {
+                let (safe_chars, at) = (&mut self.safe_chars(), (node, u32::from(node != Trie::ROOT)));
+                LeafTokens::below_known(&self.automaton, safe_chars, state, trie, &library.bytes, at).into()
             } else {
-                Entry::below(&self.automaton, state, trie, node).into()
+                LeafTokens::below(&self.automaton, state, trie, node).into()
             }
         })
     }
@@ -410,72 +400,74 @@ impl BoundAutomaton {
     }
 
     /// The whole vocabulary in a state.
-    pub(crate) fn entry(&self, state: u32, library: &Library) -> &Entry {
+    pub(crate) fn entry(&self, state: u32, library: &Library) -> &LeafTokens {
         self.measured.used();
         self.entries[state as usize].get_or_init(|| {
             let (automaton, trie) = (&*self.automaton, library.vocabulary.trie());
-            self.twin(&self.entries, true, state, library).unwrap_or_else(|| {
-                Entry::new(automaton, &mut self.alive(), state, trie, &library.bytes).into()
+            self.equivalent(&self.entries, true, state, library).unwrap_or_else(|| {
+                LeafTokens::new(automaton, &mut self.safe_chars(), state, trie, &library.bytes).into()
             })
         })
     }
 
     /// Whether little is read from a state.
     pub(super) fn is_narrow(&self, state: u32) -> bool {
-        self.automaton.live(state).len() < WIDE as usize
-    }
-
-    /// Whether a state is known already, or was wanted often enough.
-    pub(super) fn is_worth_knowing(&self, state: u32) -> bool {
-        let is_known = |slots: &[Slot]| slots[state as usize].get().is_some();
-        let wanted = || self.wanted.get_or_init(|| self.entries.iter().map(|_| Wanted::default()).collect());
-        is_known(&self.entries) || is_known(&self.free) || wanted()[state as usize].is_enough()
+        self.automaton.live(state).len() < tuning().loop_kinds as usize
     }
 
     /// Characters of which every text keeps the automaton alive, from a state between two of them; if they are not many, `None`.
     pub(super) fn endless(&self, state: u32) -> Option<Kinds> {
-        self.alive().endless(&self.automaton, state).map(|endless| endless.kinds)
+        self.safe_chars().endless(&self.automaton, state).map(|endless| endless.kinds)
     }
 
-    fn alive(&self) -> MutexGuard<'_, Alive> {
-        self.alive.lock().unwrap_or_else(PoisonError::into_inner)
+    fn safe_chars(&self) -> MutexGuard<'_, SafeChars> {
+        self.safe_chars.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is known, in these places, of a state that no token tells apart from this one.
-    fn twin(&self, entries: &[Slot], tails: bool, state: u32, library: &Library) -> Option<Arc<Entry>> {
-        let (automaton, alive) = (&*self.automaton, &mut *self.alive());
+    fn equivalent(
+        &self,
+        entries: &[Slot],
+        tails: bool,
+        state: u32,
+        library: &Library,
+    ) -> Option<Arc<LeafTokens>> {
+        if !tuning().has(FastPath::TokenEquivalence) {
+            return None;
+        }
+        let (automaton, safe_chars) = (&*self.automaton, &mut *self.safe_chars());
         let (trie, bytes) = (library.vocabulary.trie(), &library.bytes);
         let known = |state: u32| entries[state as usize].get();
-        let mut twins = self.twins.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut reading = Reading { automaton, alive, tails, trie, bytes };
-        let twin = twins.find(state, |state| known(state).is_some(), &mut reading).and_then(known).cloned();
-        twin.inspect(|_| took(Path::Twin))
+        let mut equivalences = self.equivalences.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reading = Reading { automaton, safe_chars, tails, trie, bytes };
+        let equivalent =
+            equivalences.find(state, |state| known(state).is_some(), &mut reading).and_then(known);
+        equivalent.filter(|_| may_take(FastPath::TokenEquivalence)).cloned()
     }
 
     /// The same where there is room for any token.
-    pub(crate) fn free(&self, state: u32, library: &Library) -> &Entry {
+    pub(crate) fn free(&self, state: u32, library: &Library) -> &LeafTokens {
         self.measured.used();
         let automaton = &*self.automaton;
-        if self.entries[state as usize].get().is_some() {
+        if self.entries[state as usize].get().is_some() || !may_take(FastPath::UnboundedLeaves) {
             return self.entry(state, library);
         }
         self.free[state as usize].get_or_init(|| {
-            if let Some(twin) = self.twin(&self.free, false, state, library) {
-                return twin;
+            if let Some(equivalent) = self.equivalent(&self.free, false, state, library) {
+                return equivalent;
             }
             let bytes = &library.bytes;
-            if near::may_be_near(automaton, state) {
-                let distances = self.distances.get_or_init(|| Distances::of(automaton));
+            if almost_any_string::may_be_near(automaton, state) && may_take(FastPath::AlmostAnyString) {
+                let distances = self.distances.get_or_init(|| DeathDistances::of(automaton));
                 let (trie, body) = (library.vocabulary.trie(), library.string_body());
                 let is_near = distances.is_near(automaton, state);
-                let found = is_near.then(|| near::read(automaton, distances, state, trie, bytes, body));
+                let found =
+                    is_near.then(|| almost_any_string::read(automaton, distances, state, trie, bytes, body));
                 if let Some(entry) = found.flatten() {
-                    took(Path::NearlyAnyString);
                     return entry.into();
                 }
             }
-            took(Path::Free);
-            free::read(automaton, &mut self.alive(), state, &library.vocabulary, bytes).into()
+            unbounded::read(automaton, &mut self.safe_chars(), state, &library.vocabulary, bytes).into()
         })
     }
 
@@ -488,20 +480,19 @@ impl BoundAutomaton {
         let mut seen = FxHashSet::default();
         let entries = known
             .filter(|entry| seen.insert(Arc::as_ptr(entry)))
-            .map(|entry| size_of::<Entry>() + entry.heap_bytes());
+            .map(|entry| size_of::<LeafTokens>() + entry.heap_bytes());
         size_of::<Self>()
             + self.automaton.heap_bytes()
             + (self.entries.len() + self.free.len()) * size_of::<Slot>()
-            + self.wanted.get().map_or(0, |wanted| size_of_val(&**wanted))
             + entries.sum::<usize>()
-            + self.alive().heap_bytes()
-            + self.twins.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()
+            + self.safe_chars().heap_bytes()
+            + self.equivalences.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()
             + self.parts.heap_bytes()
             + self
                 .parts
                 .iter()
                 .filter_map(|part| part.entry.get())
-                .map(|entry| size_of::<Entry>() + entry.heap_bytes())
+                .map(|entry| size_of::<LeafTokens>() + entry.heap_bytes())
                 .sum::<usize>()
     }
 }

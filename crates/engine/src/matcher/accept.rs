@@ -1,19 +1,17 @@
 //! Taking tokens, and taking them back.
 //!
 //! A token is taken byte by byte. As long as there is one thread and it stays inside a leaf or a literal, that is a short loop
-//! ([`step::glide`]), and two tokens of five need no more; any other byte is a step of all threads ([`step::step_all`]).
-//! Every token leaves a [`Moment`], and everything that is made on the way is only ever added to, so to take a token back is to cut
-//! off what came after the moment before.
+//! ([`step::run_inside_leaf`]), and two tokens of five need no more; any other byte is a step of all threads ([`step::step_all`]).
+//! Every token leaves a [`Checkpoint`], and everything that is made on the way is only ever added to, so to take a token back is to cut
+//! off what came after the checkpoint before.
 
 use maskwright_vocab::{MARK, TokenId, number_spelling};
 use smallvec::SmallVec;
 
-use super::budget::Count;
-use super::register::Remembering;
-use super::stack::{Arena, Resume};
-use super::step::{self, Thread};
-use super::{MatchError, Matcher, Moment};
-use crate::paths::{Path, took};
+use super::budget::Charge;
+use super::{Checkpoint, MatchError, Matcher};
+use crate::parser::stack::{Arena, Resume};
+use crate::parser::step::{self, Thread};
 use crate::seen::Seen;
 
 /// A step as far as nothing has happened.
@@ -63,18 +61,18 @@ impl Matcher {
             && !self.is_bounded()
             && !self.bound.program().may_run_out()
         {
-            if self.bound.program().has_scopes() {
-                self.text.extend_from_slice(spelling);
+            if let Some(distinct) = &mut self.distinct {
+                distinct.text.extend_from_slice(spelling);
             }
             let (now, length) = (self.now(), spelling.len());
-            self.arrive(&now, &[thread], length, Count::Token);
+            self.arrive(&now, &[thread], length, Charge::Token);
             return Ok(());
         }
         // PERF: a copy of a few bytes; holding on to the vocabulary would cost two atomic operations.
         let mut bytes = core::mem::take(&mut self.token);
         bytes.clear();
         bytes.extend_from_slice(spelling);
-        let mut result = self.advance_from(begun, &bytes, Count::Token);
+        let mut result = self.advance_from(begun, &bytes, Charge::Token);
         if result == Err(MatchError::OutOfTokens) {
             result = self.accept_late(token, &bytes);
         }
@@ -85,7 +83,7 @@ impl Matcher {
     /// Takes the bytes on which nothing happens, if there is one thread: all of them in two tokens of five.
     fn begin(&self, bytes: &[u8]) -> Begun {
         let &[mut thread] = self.threads() else { return Begun { thread: None, bytes: 0 } };
-        let bytes = step::glide(self.bound.program(), &mut thread, bytes);
+        let bytes = step::run_inside_leaf(self.bound.program(), &mut thread, bytes);
         Begun { thread: Some(thread), bytes }
     }
 
@@ -108,12 +106,14 @@ impl Matcher {
             core::mem::swap(&mut by_number, &mut next);
             !by_number.is_empty()
         });
-        self.text.truncate(now.bytes as usize);
+        if let Some(distinct) = &mut self.distinct {
+            distinct.text.truncate(now.bytes as usize);
+        }
         if !is_alive {
             self.restore(&now);
             return Ok(());
         }
-        if self.bound.program().has_scopes() {
+        if self.distinct.is_some() {
             // What is remembered belongs to one text, and these are two.
             self.undo(1);
             return Err(MatchError::TooAmbiguous);
@@ -123,10 +123,10 @@ impl Matcher {
             return Ok(());
         }
         self.arena.token = now.tokens;
-        self.trail.extend_from_slice(&by_number);
-        let (mark, registers) = (self.arena.mark(), self.registers.mark());
-        if let Some(moment) = self.moments.last_mut() {
-            (moment.mark, moment.registers) = (mark, registers);
+        self.history.extend_from_slice(&by_number);
+        let (mark, registers) = self.marks();
+        if let Some(checkpoint) = self.checkpoints.last_mut() {
+            (checkpoint.mark, checkpoint.registers) = (mark, registers);
         }
         Ok(())
     }
@@ -137,10 +137,15 @@ impl Matcher {
             return Err(MatchError::NotComplete);
         }
         let now = self.now();
-        let start = self.trail.len() as u32;
+        let start = self.history.len() as u32;
         let threads = self.threads().to_vec();
-        self.trail.extend_from_slice(&threads);
-        self.moments.push(Moment { start, terminated: true, tokens: now.tokens.saturating_add(1), ..now });
+        self.history.extend_from_slice(&threads);
+        self.checkpoints.push(Checkpoint {
+            start,
+            terminated: true,
+            tokens: now.tokens.saturating_add(1),
+            ..now
+        });
         Ok(())
     }
 
@@ -156,18 +161,18 @@ impl Matcher {
     }
 
     fn accept_spelling(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
-        self.advance(bytes, Count::Token)
+        self.advance(bytes, Charge::Token)
     }
 
-    pub(super) fn advance(&mut self, bytes: &[u8], count: Count) -> Result<(), MatchError> {
+    pub(crate) fn advance(&mut self, bytes: &[u8], charge: Charge) -> Result<(), MatchError> {
         if self.now().terminated {
             return Err(MatchError::Terminated);
         }
-        self.advance_from(self.begin(bytes), bytes, count)
+        self.advance_from(self.begin(bytes), bytes, charge)
     }
 
     /// Goes on from where a step has begun.
-    fn advance_from(&mut self, begun: Begun, bytes: &[u8], count: Count) -> Result<(), MatchError> {
+    fn advance_from(&mut self, begun: Begun, bytes: &[u8], charge: Charge) -> Result<(), MatchError> {
         let now = self.now();
         let steps = self.step_limit();
         self.buffers.meter.start_short(steps);
@@ -175,16 +180,16 @@ impl Matcher {
         current.clear();
         match begun.thread {
             Some(thread) => current.push(thread),
-            None => current.extend_from_slice(self.trail.since(now.start as usize)),
+            None => current.extend_from_slice(self.history.since(now.start as usize)),
         }
         let mut result = self.read(begun.bytes, bytes, &mut current);
         // PERF: most tokens are taken without a second look.
         if self.bound.program().may_run_out() || self.is_bounded() || self.buffers.meter.over().is_some() {
-            result = self.look_again(result, bytes, count, &mut current, &now);
+            result = self.look_again(result, bytes, charge, &mut current, &now);
         }
         self.buffers.meter.finish();
         match result {
-            Ok(()) => self.arrive(&now, &current, bytes.len(), count),
+            Ok(()) => self.arrive(&now, &current, bytes.len(), charge),
             Err(_) => self.restore(&now),
         }
         self.current = current;
@@ -194,9 +199,8 @@ impl Matcher {
     /// Steps threads by the bytes from `at` on.
     fn read(&mut self, mut at: usize, bytes: &[u8], current: &mut Vec<Thread>) -> Result<(), MatchError> {
         let mut next = core::mem::take(&mut self.next);
-        let has_scopes = self.bound.program().has_scopes();
-        if has_scopes {
-            self.text.extend_from_slice(&bytes[..at]);
+        if let Some(distinct) = &mut self.distinct {
+            distinct.text.extend_from_slice(&bytes[..at]);
         }
         let mut result = Ok(());
         while let Some(&byte) = bytes.get(at) {
@@ -208,7 +212,7 @@ impl Matcher {
                 break;
             }
             let limits = self.bound.program().limits();
-            if current.len() > limits.threads || self.arena.len() > limits.stack {
+            if current.len() > limits.parses || self.arena.len() > limits.stack {
                 result = Err(MatchError::TooAmbiguous);
                 break;
             }
@@ -216,12 +220,9 @@ impl Matcher {
             if at < bytes.len()
                 && let [thread] = &mut **current
             {
-                let inside = step::glide(self.bound.program(), thread, &bytes[at..]);
-                if inside > 0 {
-                    took(Path::Glide);
-                }
-                if has_scopes {
-                    self.text.extend_from_slice(&bytes[at..at + inside]);
+                let inside = step::run_inside_leaf(self.bound.program(), thread, &bytes[at..]);
+                if let Some(distinct) = &mut self.distinct {
+                    distinct.text.extend_from_slice(&bytes[at..at + inside]);
                 }
                 at += inside;
             }
@@ -236,18 +237,18 @@ impl Matcher {
         &mut self,
         mut result: Result<(), MatchError>,
         bytes: &[u8],
-        count: Count,
+        charge: Charge,
         current: &mut Vec<Thread>,
-        now: &Moment,
+        now: &Checkpoint,
     ) -> Result<(), MatchError> {
         self.within_limits_so_far()?;
         if self.bound.program().may_run_out() {
-            result = self.settle_step(result, bytes, current, now);
+            result = self.check_distinct(result, bytes, current, now);
         }
-        if result.is_ok() && count != Count::Nothing && self.is_bounded() {
-            let before = if count == Count::Late { current.clone() } else { Vec::new() };
+        if result.is_ok() && charge != Charge::Nothing && self.is_bounded() {
+            let before = if charge == Charge::Late { current.clone() } else { Vec::new() };
             if !self.enforce(current) {
-                if count == Count::Late {
+                if charge == Charge::Late {
                     *current = before;
                 } else {
                     result = Err(MatchError::OutOfTokens);
@@ -258,21 +259,23 @@ impl Matcher {
         result
     }
 
-    /// Another moment, so many bytes after the last. PERF: a call was a fiftieth of accepting a token.
+    /// Another checkpoint, so many bytes after the last. PERF: a call was a fiftieth of accepting a token.
     #[expect(clippy::inline_always, reason = "measured")]
     #[inline(always)]
-    fn arrive(&mut self, now: &Moment, threads: &[Thread], length: usize, count: Count) {
-        let start = self.trail.len() as u32;
-        self.trail.extend_from_slice(threads);
-        if !self.registers.is_at(now.registers) {
+    fn arrive(&mut self, now: &Checkpoint, threads: &[Thread], length: usize, charge: Charge) {
+        let start = self.history.len() as u32;
+        self.history.extend_from_slice(threads);
+        if let Some(distinct) = &self.distinct
+            && !distinct.registers.is_at(now.registers)
+        {
             self.forget_unfinished(threads, now);
         }
-        let (mark, registers) = (self.arena.mark(), self.registers.mark());
-        let tokens = now.tokens.saturating_add(u32::from(count != Count::Nothing));
+        let (mark, registers) = self.marks();
+        let tokens = now.tokens.saturating_add(u32::from(charge != Charge::Nothing));
         self.arena.token = tokens;
         let bytes = now.bytes + length as u64;
-        self.moments.push(Moment { start, mark, registers, bytes, tokens, terminated: false });
-        if self.moments.is_long() {
+        self.checkpoints.push(Checkpoint { start, mark, registers, bytes, tokens, terminated: false });
+        if self.checkpoints.is_long() {
             self.freeze();
         }
     }
@@ -280,23 +283,27 @@ impl Matcher {
     /// Lets forks share what has happened.
     #[cold]
     fn freeze(&mut self) {
-        self.trail.freeze(self.now().start as usize);
-        self.moments.freeze(self.moments.len());
+        self.history.freeze(self.now().start as usize);
+        self.checkpoints.freeze(self.checkpoints.len());
         self.arena.freeze();
-        self.registers.freeze();
+        if let Some(distinct) = &mut self.distinct {
+            distinct.registers.freeze();
+        }
     }
 
     /// A number may end after each digit, and what it would have been is no value if it goes on.
     #[inline(never)]
-    fn forget_unfinished(&mut self, threads: &[Thread], since: &Moment) {
-        if !self.remembers_more(threads, since) {
-            self.registers.truncate(since.registers);
-            self.ways.clear();
+    fn forget_unfinished(&mut self, threads: &[Thread], since: &Checkpoint) {
+        if !self.remembers_more(threads, since)
+            && let Some(distinct) = &mut self.distinct
+        {
+            distinct.registers.truncate(since.registers);
+            distinct.searches.clear();
         }
     }
 
-    /// Whether a thread stands in a scope that has got another value since a moment.
-    fn remembers_more(&self, threads: &[Thread], since: &Moment) -> bool {
+    /// Whether a thread stands in a scope that has got another value since a checkpoint.
+    fn remembers_more(&self, threads: &[Thread], since: &Checkpoint) -> bool {
         if self.arena.numbers_equally() {
             // Then a stack may be older than what it stands for.
             return true;
@@ -322,27 +329,26 @@ impl Matcher {
     }
 
     /// What becomes of a step where values that must be new may run out: it must lead on, as far as it is taken.
-    fn settle_step(
+    fn check_distinct(
         &mut self,
         result: Result<(), MatchError>,
         bytes: &[u8],
         threads: &[Thread],
-        now: &Moment,
+        now: &Checkpoint,
     ) -> Result<(), MatchError> {
+        let mut none = &mut [][..];
+        let Some(mut filter) = self.distinct_filter(&mut none) else { return result };
         let fitting = match result {
-            Ok(()) if self.doubt(&mut &mut [][..]).leads_out(threads, now.mark, now.registers) => {
-                return result;
-            }
+            Ok(()) if filter.leads_out(threads, now.mark, now.registers) => return result,
             Ok(()) => bytes.len().saturating_sub(1),
             Err(MatchError::NotAllowed { bytes }) => bytes,
             Err(_) => return result,
         };
         self.restore(now);
-        let mut none = &mut [][..];
-        let mut doubt = self.doubt(&mut none);
+        let Some(mut filter) = self.distinct_filter(&mut none) else { return result };
         // If a text leads on, so does its beginning.
         let lengths: Vec<usize> = (1..=fitting).collect();
-        let fitting = lengths.partition_point(|&length| doubt.leads_on(&bytes[..length]));
+        let fitting = lengths.partition_point(|&length| filter.leads_on(&bytes[..length]));
         Err(MatchError::NotAllowed { bytes: fitting })
     }
 
@@ -352,12 +358,11 @@ impl Matcher {
         next.clear();
         self.arena.next_byte();
         let program = self.bound.program();
-        if program.has_scopes() {
-            let before = self.text.len();
-            self.text.push(byte);
-            self.registers.next_byte();
-            let (arena, registers) = (&mut self.arena, &mut self.registers);
-            let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
+        if let Some(distinct) = &mut self.distinct {
+            let before = distinct.text.len();
+            distinct.text.push(byte);
+            distinct.registers.next_byte();
+            let mut stacks = distinct.stacks(&self.bound, &mut self.arena, before);
             step::step_all(program, &mut stacks, &mut self.buffers, current, byte, next);
         } else {
             step::step_all(program, &mut self.arena, &mut self.buffers, current, byte, next);
@@ -380,22 +385,22 @@ impl Matcher {
         Ok(())
     }
 
-    pub(super) fn undo(&mut self, steps: usize) {
+    pub(crate) fn undo(&mut self, steps: usize) {
         for _ in 0..steps {
-            let Some(moment) = self.moments.pop() else { break };
-            self.trail.truncate(moment.start as usize);
+            let Some(checkpoint) = self.checkpoints.pop() else { break };
+            self.history.truncate(checkpoint.start as usize);
         }
         let now = self.now();
-        self.trail.thaw(now.start as usize);
+        self.history.thaw(now.start as usize);
         self.restore(&now);
     }
 
-    /// Forgets what was made since a moment.
-    pub(super) fn restore(&mut self, moment: &Moment) {
-        self.arena.truncate(moment.mark);
-        self.arena.token = moment.tokens;
-        self.registers.truncate(moment.registers);
-        self.ways.clear();
-        self.text.truncate(moment.bytes as usize);
+    /// Forgets what was made since a checkpoint.
+    pub(super) fn restore(&mut self, checkpoint: &Checkpoint) {
+        self.arena.truncate(checkpoint.mark);
+        self.arena.token = checkpoint.tokens;
+        if let Some(distinct) = &mut self.distinct {
+            distinct.restore(checkpoint.registers, checkpoint.bytes as usize);
+        }
     }
 }

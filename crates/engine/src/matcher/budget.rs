@@ -1,86 +1,17 @@
-//! A guaranteed finish: with so many tokens left, only what can still be completed is allowed.
-//!
-//! A model that is cut off in the middle of a document has written nothing of use. With a budget the matcher leads it home: while
-//! there is time masks are as they always are, and when it runs short they lose the tokens after which the text could not be completed any more.
-//!
-//! ```text
-//!   {"name": "Ada", "tags": ["x", …      3 tokens left: no further item, but `"`, `]`, `}` or `"]}`
-//! ```
-//! The same holds for parts of a text that are limited by themselves ([`Expr::Limit`](maskwright_grammar::Expr::Limit)). How far it is to the end is
-//! known for every place ([`crate::library`]); what threads need and have is in [`super::gauge`], and which tokens are in time in [`super::judge`].
-//!
-//! Where keys must differ, a text may take a character more than expected: its key, as far as it is written, was there before. The
-//! distance allows for that, but then no token seems to lead closer to the end. If a mask were empty for that reason, the tokens of one byte that lead
-//! closest to the end are allowed.
-
-use core::fmt;
+//! A guaranteed finish: what [`crate::budget`] decides, applied to a matcher.
 
 use maskwright_vocab::TokenId;
+use rustc_hash::FxHashMap;
 
 use super::fill::Fill;
-use super::gauge::{ENDLESS, Gauge};
-use super::judge::Judge;
-use super::mask::{MaskBuffers, Masker};
-use super::stack::Top;
-use super::step::{self, Thread};
-use super::{MatchError, Matcher, Way};
+use super::{MatchError, Matcher, Strategy};
+use crate::budget::deadline::{DeadlineView, ENDLESS};
+use crate::budget::mask::BudgetMask;
+use crate::budget::{Budget, BudgetError, Deadlines};
 use crate::library::set_bits;
-
-/// How many tokens a text may still take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// The number of tokens.
-    pub tokens: u32,
-    /// Whether the end-of-text token is one of them.
-    pub with_end: bool,
-}
-
-impl Budget {
-    /// So many tokens, the end-of-text token not counted.
-    pub fn new(tokens: u32) -> Self {
-        Self { tokens, with_end: false }
-    }
-
-    /// So many tokens, the end-of-text token included.
-    pub fn with_end(tokens: u32) -> Self {
-        Self { tokens, with_end: true }
-    }
-}
-
-/// Why a budget cannot be kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BudgetError {
-    /// It takes more tokens to complete the text.
-    TooSmall {
-        /// The tokens of the budget.
-        tokens: u32,
-        /// How many are enough.
-        need: u32,
-    },
-    /// No way to complete the text with this vocabulary is known.
-    NoWay,
-    /// Some object requires keys in any order, or some array needs different values of which there are finitely many: how far it is to
-    /// the end of those is not known.
-    Values,
-}
-
-impl fmt::Display for BudgetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooSmall { tokens, need } => {
-                write!(f, "a budget of {tokens} tokens is too small: {need} are needed to complete the text")
-            }
-            Self::NoWay => f.write_str("with this vocabulary no way to complete the text is known"),
-            Self::Values => f.write_str(
-                "the constraint requires keys in any order, or different values out of finitely many, and cannot be kept within a budget; \
-                 fix the order of keys, or do without the budget",
-            ),
-        }
-    }
-}
-
-impl core::error::Error for BudgetError {}
+use crate::parser::mask::{MaskBuffers, Masker};
+use crate::parser::stack::Top;
+use crate::parser::step::{self, Thread};
 
 impl Matcher {
     /// In how many tokens the text can be completed, the end-of-text token not counted; `None` if no way is known. There may be a
@@ -89,15 +20,12 @@ impl Matcher {
         if self.is_terminated() || self.is_accepting() {
             return Some(0);
         }
-        let start = self.now().start as usize;
-        let mut gauge = Gauge {
-            bound: &self.bound,
-            arena: &self.arena,
-            finish: ENDLESS,
-            limits: false,
-            states: &mut self.distances,
-        };
-        let latest = self.trail.since(start).iter().map(|thread| gauge.latest(thread)).max();
+        let mut distances = FxHashMap::default();
+        let distances = self.budget.as_mut().map_or(&mut distances, |budget| &mut budget.distances);
+        let (bound, arena) = (&*self.bound, &self.arena);
+        let mut deadlines = DeadlineView { bound, arena, finish: ENDLESS, limits: false, states: distances };
+        let start = self.checkpoints.last().expect("the beginning is a checkpoint").start as usize;
+        let latest = self.history.since(start).iter().map(|thread| deadlines.latest(thread)).max();
         u32::try_from(ENDLESS - latest.unwrap_or(-ENDLESS)).ok()
     }
 
@@ -105,7 +33,11 @@ impl Matcher {
     /// so many tokens, nothing changes.
     pub fn set_budget(&mut self, budget: Option<Budget>) -> Result<(), BudgetError> {
         let Some(budget) = budget else {
-            self.finish = None;
+            if self.bound.program().has_limits() {
+                self.budget.get_or_insert_default().finish = None;
+            } else {
+                self.budget = None;
+            }
             return Ok(());
         };
         if !self.bound.program().has_plain_scopes() {
@@ -116,43 +48,38 @@ impl Matcher {
         if budget.tokens < need.saturating_add(end) {
             return Err(BudgetError::TooSmall { tokens: budget.tokens, need: need.saturating_add(end) });
         }
-        self.finish = Some(self.now().tokens.saturating_add(budget.tokens - end));
+        let finish = self.now().tokens.saturating_add(budget.tokens - end);
+        self.budget.get_or_insert_default().finish = Some(finish);
         Ok(())
     }
 
     /// How many tokens are left of the budget, the end-of-text token not counted.
     pub fn budget_left(&self) -> Option<u32> {
-        self.finish.map(|finish| finish.saturating_sub(self.now().tokens))
+        let finish = self.budget.as_ref()?.finish;
+        finish.map(|finish| finish.saturating_sub(self.now().tokens))
     }
 
     /// Whether tokens are counted at all.
     pub(super) fn is_bounded(&self) -> bool {
-        self.finish.is_some() || self.bound.program().has_limits()
-    }
-
-    /// The number of the first token beyond the budget.
-    fn finish(&self) -> i64 {
-        self.finish.map_or(ENDLESS, i64::from)
+        self.budget.is_some()
     }
 
     /// The latest token before which the text must go on, as it stands.
-    fn latest(&mut self, finish: i64) -> i64 {
+    fn latest(&mut self) -> Option<i64> {
         let start = self.now().start as usize;
-        let mut gauge = Gauge {
-            bound: &self.bound,
-            arena: &self.arena,
-            finish,
-            limits: true,
-            states: &mut self.distances,
-        };
-        self.trail.since(start).iter().map(|thread| gauge.latest(thread)).max().unwrap_or(-ENDLESS)
+        let Deadlines { finish, distances } = &mut **self.budget.as_mut()?;
+        let finish = finish.map_or(ENDLESS, i64::from);
+        let (bound, arena) = (&*self.bound, &self.arena);
+        let mut deadlines = DeadlineView { bound, arena, finish, limits: true, states: distances };
+        self.history.since(start).iter().map(|thread| deadlines.latest(thread)).max()
     }
 
     /// The tokens after which there is time for the rest, if that is not all of them. `threads` are those of the mask.
     pub(super) fn in_time(&mut self, threads: &[Thread]) -> Option<Vec<u32>> {
         let size = self.bound.vocabulary().size().div_ceil(32);
-        let finish = self.finish();
-        let mut states = core::mem::take(&mut self.distances);
+        let budget = self.budget.as_mut()?;
+        let finish = budget.finish();
+        let states = &mut budget.distances;
         let mut scratch = MaskBuffers::of_thread();
         let mut masker = Masker {
             bound: &self.bound,
@@ -163,11 +90,11 @@ impl Matcher {
         let (bound, arena) = (&*self.bound, &self.arena);
         let threads = || threads.iter().filter(|thread| !thread.is_done());
         let is_late = |thread: &&Thread| {
-            let mut gauge = Gauge { bound, arena, finish, limits: true, states: &mut states };
-            let latest = gauge.latest(thread);
-            let growth = match self.way {
-                Way::Fast => masker.growth(**thread, &mut Judge::new(gauge, None)),
-                Way::Plain => ENDLESS,
+            let mut deadlines = DeadlineView { bound, arena, finish, limits: true, states: &mut *states };
+            let latest = deadlines.latest(thread);
+            let growth = match self.strategy {
+                Strategy::Fast => masker.growth(**thread, &mut BudgetMask::new(deadlines, None)),
+                Strategy::Reference => ENDLESS,
             };
             latest - growth <= i64::from(arena.token)
         };
@@ -177,8 +104,8 @@ impl Matcher {
             let words = allowed.insert(vec![0u32; size]);
             for &thread in threads() {
                 if late.contains(&thread) {
-                    let gauge = Gauge { bound, arena, finish, limits: true, states: &mut states };
-                    masker.judge(thread, &mut Judge::new(gauge, Some(words)));
+                    let deadlines = DeadlineView { bound, arena, finish, limits: true, states: &mut *states };
+                    masker.judge(thread, &mut BudgetMask::new(deadlines, Some(words)));
                 } else {
                     // There is time for all that this thread allows.
                     masker.mask(thread, &mut Fill::onto(words, &mut Vec::new()));
@@ -186,13 +113,12 @@ impl Matcher {
             }
         }
         scratch.give_back();
-        self.distances = states;
         allowed
     }
 
     /// Takes all other tokens out of a mask. It does not become empty where values must differ.
     pub(super) fn keep_in_time(&mut self, in_time: &[u32], accepting: bool, words: &mut [u32]) {
-        let before = if self.bound.program().has_scopes() { words.to_vec() } else { Vec::new() };
+        let before = if self.distinct.is_some() { words.to_vec() } else { Vec::new() };
         words.iter_mut().zip(in_time).for_each(|(word, allowed)| *word &= allowed);
         if !accepting && !before.is_empty() && words.iter().all(|word| *word == 0) {
             self.keep_closest(&before, words);
@@ -208,10 +134,10 @@ impl Matcher {
             let Some(node) = vocabulary.trie().child(0, byte) else { continue };
             let allowed = |token: &u32| before[*token as usize / 32] >> (token % 32) & 1 == 1;
             let tokens: Vec<u32> = vocabulary.trie().tokens(node).iter().copied().filter(allowed).collect();
-            if tokens.is_empty() || self.advance(&[byte], Count::Nothing).is_err() {
+            if tokens.is_empty() || self.advance(&[byte], Charge::Nothing).is_err() {
                 continue;
             }
-            let latest = self.latest(self.finish());
+            let latest = self.latest().unwrap_or(-ENDLESS);
             self.undo(1);
             if latest > best {
                 best = latest;
@@ -231,15 +157,12 @@ impl Matcher {
         if self.bound.program().has_limits() {
             self.leave_limits(threads, next);
         }
-        let finish = self.finish();
-        let mut gauge = Gauge {
-            bound: &self.bound,
-            arena: &self.arena,
-            finish,
-            limits: true,
-            states: &mut self.distances,
-        };
-        threads.iter().any(|thread| gauge.latest(thread) >= i64::from(next))
+        let Some(budget) = &mut self.budget else { return true };
+        let finish = budget.finish();
+        let (bound, arena) = (&*self.bound, &self.arena);
+        let mut deadlines =
+            DeadlineView { bound, arena, finish, limits: true, states: &mut budget.distances };
+        threads.iter().any(|thread| deadlines.latest(thread) >= i64::from(next))
     }
 
     /// Leaves limited parts that have taken all their tokens, and forgets threads that are too late for one.
@@ -250,25 +173,15 @@ impl Matcher {
             let mut behind = over;
             let program = self.bound.program();
             // Behind the limit the text goes on with the next token; whatever is still inside is forgotten.
-            if program.has_scopes() {
-                let before = self.text.len();
-                let (arena, registers) = (&mut self.arena, &mut self.registers);
-                let mut stacks = super::Remembering::new(&self.bound, arena, registers, &self.text, before);
-                step::returns(program, &mut stacks, &mut self.buffers, &mut behind);
-            } else {
-                step::returns(program, &mut self.arena, &mut self.buffers, &mut behind);
-            }
+            with_stacks!(self, |stacks| step::returns(program, stacks, &mut self.buffers, &mut behind));
             behind.retain(|thread| thread.is_done() || !self.has_deadline(thread.stack, next));
             kept.extend(behind.into_iter().filter(|thread| !threads.contains(thread)));
         }
-        let mut gauge = Gauge {
-            bound: &self.bound,
-            arena: &self.arena,
-            finish: ENDLESS,
-            limits: true,
-            states: &mut self.distances,
-        };
-        kept.retain(|thread| gauge.latest(thread) >= i64::from(next));
+        let Some(budget) = &mut self.budget else { return };
+        let (bound, arena) = (&*self.bound, &self.arena);
+        let states = &mut budget.distances;
+        let mut deadlines = DeadlineView { bound, arena, finish: ENDLESS, limits: true, states };
+        kept.retain(|thread| deadlines.latest(thread) >= i64::from(next));
         *threads = kept;
     }
 
@@ -282,8 +195,8 @@ impl Matcher {
             }
             match self.arena.top(stack) {
                 Top::Frame(frame, below) => match frame.resume() {
-                    super::stack::Resume::Limit { deadline } if deadline <= token => {}
-                    super::stack::Resume::Finish => return false,
+                    crate::parser::stack::Resume::Limit { deadline } if deadline <= token => {}
+                    crate::parser::stack::Resume::Finish => return false,
                     _ => work.push(below),
                 },
                 Top::Union([]) => return false,
@@ -295,7 +208,7 @@ impl Matcher {
 
     /// Takes a token that is too late by what is known, if the mask allows it nevertheless.
     pub(super) fn accept_late(&mut self, token: TokenId, bytes: &[u8]) -> Result<(), MatchError> {
-        if !self.bound.program().has_scopes() {
+        if self.distinct.is_none() {
             return Err(MatchError::OutOfTokens);
         }
         let mut words = vec![0; self.bound.vocabulary().size().div_ceil(32)];
@@ -303,13 +216,13 @@ impl Matcher {
         if words[token.index() / 32] >> (token.index() % 32) & 1 == 0 {
             return Err(MatchError::OutOfTokens);
         }
-        self.advance(bytes, Count::Late)
+        self.advance(bytes, Charge::Late)
     }
 }
 
 /// What a step means for those who count tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Count {
+pub(crate) enum Charge {
     /// It is a token.
     Token,
     /// It is a token, and its being late is no reason to refuse it.

@@ -2,11 +2,12 @@
 
 use maskwright_vocab::TokenMask;
 
-use super::doubt::{self, Doubt, Row};
-use super::mask::{MaskBuffers, Masker, Sink};
-use super::meter::Over;
-use super::{MatchError, Matcher, Way, step};
-use crate::library::{Library, Near, Part, Words, set_bits};
+use super::{MatchError, Matcher, Strategy, step};
+use crate::distinct::filter::{self, DistinctFilter};
+use crate::library::{Difference, Library, Part, Words, set_bits};
+use crate::parser::mask::{MaskBuffers, Masker, Sink};
+use crate::parser::meter::Over;
+use crate::parser::row::Row;
 
 impl Matcher {
     /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. Words beyond the vocabulary are
@@ -20,13 +21,13 @@ impl Matcher {
             words.fill(0);
             return Ok(());
         }
-        let mut several = core::mem::take(&mut self.several);
-        several.clear();
-        let mut fill = Fill::new(words, &mut several);
+        let mut multi_value = core::mem::take(&mut self.multi_value);
+        multi_value.clear();
+        let mut fill = Fill::new(words, &mut multi_value);
         let (accepting, in_time) = self.parts(&mut fill);
         fill.finish();
-        self.correct(&several, accepting, in_time, &mut &mut *words);
-        self.several = several;
+        self.correct(&multi_value, accepting, in_time, &mut &mut *words);
+        self.multi_value = multi_value;
         self.within_limits().inspect_err(|_| words.fill(0))
     }
 
@@ -44,9 +45,11 @@ impl Matcher {
     #[cold]
     fn over(&mut self, over: Over) -> MatchError {
         // What a search has found may be incomplete as well.
-        self.ways.clear();
+        if let Some(distinct) = &mut self.distinct {
+            distinct.searches.clear();
+        }
         match over {
-            Over::Stopped => MatchError::Stopped,
+            Over::Stopped => MatchError::Cancelled,
             Over::Steps => MatchError::TooManySteps {
                 steps: self.bound.program().limits().mask_steps,
                 rule: self.rule().into(),
@@ -57,29 +60,29 @@ impl Matcher {
     /// The mask by reference: the same words as [`Self::fill_mask`] writes, and quicker, because they are not copied where they
     /// lie ready, and otherwise only changed where they differ from the mask before.
     pub fn mask_words(&mut self) -> Result<&[u32], MatchError> {
-        let mut shown = self.shown.take().unwrap_or_default();
-        let mut several = core::mem::take(&mut self.several);
-        several.clear();
-        let mut showing = shown.start(self.bound.vocabulary().size().div_ceil(32), &mut several);
+        let mut borrowed = self.borrowed.take().unwrap_or_default();
+        let mut multi_value = core::mem::take(&mut self.multi_value);
+        multi_value.clear();
+        let mut sink = borrowed.start(self.bound.vocabulary().size().div_ceil(32), &mut multi_value);
         if self.now().terminated {
-            showing.finish();
+            sink.finish();
         } else {
-            let (accepting, in_time) = self.parts(&mut showing);
-            showing.finish();
-            self.correct(&several, accepting, in_time, &mut *shown);
+            let (accepting, in_time) = self.parts(&mut sink);
+            sink.finish();
+            self.correct(&multi_value, accepting, in_time, &mut *borrowed);
         }
-        self.several = several;
+        self.multi_value = multi_value;
         if let Err(error) = self.within_limits() {
             // The row holds half a mask, which the next one must not be built on.
-            self.shown = None;
+            self.borrowed = None;
             return Err(error);
         }
-        Ok(self.shown.insert(shown).words())
+        Ok(self.borrowed.insert(borrowed).words())
     }
 
     /// Hands the parts of the mask to a sink. Returns whether the text may end, and what can be finished in time, if there is a budget.
     fn parts(&mut self, sink: &mut dyn Sink) -> (bool, Option<Vec<u32>>) {
-        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        let marks = self.marks();
         let steps = self.step_limit();
         self.buffers.meter.start(steps);
         let accepting = self.gather_threads();
@@ -95,25 +98,30 @@ impl Matcher {
         // united with one that is not.
         for in_network in [false, true] {
             for &thread in current.iter().filter(|thread| (thread.leaf == step::NETWORK) == in_network) {
-                match self.way {
+                match self.strategy {
                     _ if thread.is_done() => {}
-                    Way::Fast => masker.mask(thread, sink),
-                    Way::Plain => masker.plain(thread, sink),
+                    Strategy::Fast => masker.mask(thread, sink),
+                    Strategy::Reference => masker.plain(thread, sink),
                 }
             }
         }
         scratch.give_back();
         let in_time = if self.is_bounded() { self.in_time(&current) } else { None };
         self.current = current;
-        self.arena.truncate(mark);
-        self.registers.truncate(registers);
+        self.truncate(marks);
         (accepting, in_time)
     }
 
     /// What its parts do not know of a mask: which values must be new, what can be finished in time, and how the text ends.
-    fn correct(&mut self, several: &[u32], accepting: bool, in_time: Option<Vec<u32>>, row: &mut dyn Row) {
-        if self.is_in_doubt(several) {
-            self.settle(several, row);
+    fn correct(
+        &mut self,
+        multi_value: &[u32],
+        accepting: bool,
+        in_time: Option<Vec<u32>>,
+        row: &mut dyn Row,
+    ) {
+        if self.must_differ(multi_value) {
+            self.keep_distinct(multi_value, row);
         }
         if let Some(in_time) = in_time {
             self.keep_in_time(&in_time, accepting, row.words_mut());
@@ -127,39 +135,43 @@ impl Matcher {
         }
     }
 
-    /// Whether tokens of a mask have to be tried.
-    fn is_in_doubt(&self, several: &[u32]) -> bool {
-        let program = self.bound.program();
-        let is_settled = several.is_empty() && self.registers.is_empty() && program.has_plain_scopes();
-        !is_settled || self.way == Way::Plain && program.has_scopes()
+    /// Whether the mask may hold tokens that repeat a value.
+    fn must_differ(&self, multi_value: &[u32]) -> bool {
+        let Some(distinct) = &self.distinct else { return false };
+        let is_new = multi_value.is_empty()
+            && distinct.registers.is_empty()
+            && self.bound.program().has_plain_scopes();
+        !is_new || self.strategy == Strategy::Reference
     }
 
-    /// Corrects a mask by what the scopes remember.
-    fn settle(&mut self, several: &[u32], row: &mut dyn Row) {
-        let is_fast = self.way == Way::Fast && !self.bound.vocabulary().is_numbered();
-        let mut doubt = self.doubt(row);
-        if is_fast {
-            doubt.settle(several);
-        } else {
-            doubt.try_all();
+    /// Takes the tokens that repeat a value out of a mask.
+    fn keep_distinct(&mut self, multi_value: &[u32], row: &mut dyn Row) {
+        let is_fast = self.strategy == Strategy::Fast && !self.bound.vocabulary().is_numbered();
+        if let Some(mut filter) = self.distinct_filter(row) {
+            if is_fast {
+                filter.apply(multi_value);
+            } else {
+                filter.try_all();
+            }
         }
     }
 
-    /// Room to try tokens in, with the registers that they would meet.
-    pub(super) fn doubt<'m>(&'m mut self, row: &'m mut dyn Row) -> Doubt<'m> {
+    /// The filter for values that must differ, if there is one.
+    pub(super) fn distinct_filter<'m>(&'m mut self, row: &'m mut dyn Row) -> Option<DistinctFilter<'m>> {
         let start = self.now().start as usize;
-        Doubt {
+        let distinct = self.distinct.as_mut()?;
+        Some(DistinctFilter {
             bound: &self.bound,
             arena: &mut self.arena,
-            registers: &mut self.registers,
+            registers: &mut distinct.registers,
             buffers: &mut self.buffers,
-            text: &mut self.text,
-            ways: &mut self.ways,
-            threads: self.trail.since(start),
-            budget: if self.way == Way::Fast { doubt::SEARCHES } else { usize::MAX },
+            text: &mut distinct.text,
+            searches: &mut distinct.searches,
+            threads: self.history.since(start),
+            budget: if self.strategy == Strategy::Fast { filter::MAX_MASK_SEARCH_BYTES } else { usize::MAX },
             row,
-            tried: doubt::Tried::default(),
-        }
+            tried: filter::Tried::default(),
+        })
     }
 
     /// The mask, kept by the matcher until it changes.
@@ -172,7 +184,7 @@ impl Matcher {
     /// How many steps a mask or a token may take. What others are compared with may take as long as it needs.
     #[inline]
     pub(super) fn step_limit(&self) -> u64 {
-        if self.way == Way::Plain { u64::MAX } else { self.bound.program().limits().mask_steps }
+        if self.strategy == Strategy::Reference { u64::MAX } else { self.bound.program().limits().mask_steps }
     }
 }
 
@@ -180,17 +192,17 @@ impl Matcher {
 pub(super) struct Fill<'w> {
     words: &'w mut [u32],
     started: bool,
-    several: &'w mut Vec<u32>,
+    multi_value: &'w mut Vec<u32>,
 }
 
 impl<'w> Fill<'w> {
-    pub(super) fn new(words: &'w mut [u32], several: &'w mut Vec<u32>) -> Self {
-        Self { words, started: false, several }
+    pub(super) fn new(words: &'w mut [u32], multi_value: &'w mut Vec<u32>) -> Self {
+        Self { words, started: false, multi_value }
     }
 
     /// Adds to what the words hold already.
-    pub(super) fn onto(words: &'w mut [u32], several: &'w mut Vec<u32>) -> Self {
-        Self { words, started: true, several }
+    pub(super) fn onto(words: &'w mut [u32], multi_value: &'w mut Vec<u32>) -> Self {
+        Self { words, started: true, multi_value }
     }
 
     fn set(&mut self, tokens: &[u32]) {
@@ -213,8 +225,8 @@ impl<'w> Fill<'w> {
 
 impl Sink for Fill<'_> {
     #[inline]
-    fn part(&mut self, _: &Library, _: Option<u32>, part: &Part, several: &[u32], less: &[Words]) {
-        self.several.extend_from_slice(several);
+    fn part(&mut self, _: &Library, _: Option<u32>, part: &Part, multi_value: &[u32], less: &[Words]) {
+        self.multi_value.extend_from_slice(multi_value);
         let lists = || less.iter().map(|list| &**list).chain([part.less()]);
         // What another part allows stays allowed.
         let is_allowed = |words: &[u32], token: u32| words[token as usize / 32] >> (token % 32) & 1 == 1;
@@ -228,7 +240,7 @@ impl Sink for Fill<'_> {
                 self.finish();
                 self.set(list);
             }
-            Part::Shared { base, more } | Part::Near(Near { base, more, .. }) => {
+            Part::Shared { base, more } | Part::Difference(Difference { base, more, .. }) => {
                 if self.started {
                     self.words.iter_mut().zip(base.iter()).for_each(|(word, base)| *word |= base);
                 } else {

@@ -1,9 +1,10 @@
 //! A look inside a matcher, for people and for debugging.
 
-use super::stack::Top;
-use super::step::NETWORK;
-use super::{Matcher, stack, step};
+use super::Matcher;
 use crate::leaf::Leaf;
+use crate::parser::stack::Top;
+use crate::parser::step::NETWORK;
+use crate::parser::{stack, step};
 use crate::program::NetState;
 
 /// Where a matcher stands.

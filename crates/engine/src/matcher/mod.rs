@@ -6,171 +6,93 @@
 //! Three words are kept apart: *accepting* – the text so far is complete, though it may go on; *stopped* – nothing but the end can
 //! follow; *terminated* – the end was accepted.
 
-mod accept;
-mod budget;
-mod doubt;
-mod draft;
-mod fill;
-mod forced;
-mod gauge;
-mod info;
-mod judge;
-mod line;
-mod log;
-mod mask;
-mod meter;
-mod register;
-mod sets;
-mod shown;
-mod stack;
-mod step;
-mod walk;
+/// Runs an expression with the stacks of a matcher: with those that remember values, if values must differ.
+macro_rules! with_stacks {
+    ($matcher:ident, |$stacks:ident| $body:expr) => {
+        match &mut $matcher.distinct {
+            Some(distinct) => {
+                let before = distinct.text.len();
+                let $stacks = &mut distinct.stacks(&$matcher.bound, &mut $matcher.arena, before);
+                $body
+            }
+            None => {
+                let $stacks = &mut $matcher.arena;
+                $body
+            }
+        }
+    };
+}
 
-use core::fmt;
+mod accept;
+mod borrowed;
+mod budget;
+mod fill;
+mod info;
+
 use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, TokenMask};
-use rustc_hash::FxHashMap;
 
-pub use self::budget::{Budget, BudgetError};
-use self::doubt::Ways;
-pub use self::draft::{DRAFT_ROOT, DraftError, DraftTree};
+use self::borrowed::BorrowedMask;
+pub(crate) use self::budget::Charge;
 pub use self::fill::fill_masks;
-pub use self::forced::{Encode, ForcedText, ForcedTokens, Seam};
 pub use self::info::{StateInfo, ThreadInfo};
-use self::log::Log;
-pub use self::mask::Way;
-use self::register::{Registers, Remembering};
-use self::shown::Shown;
-use self::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
-use self::step::{Buffers, Thread};
+use crate::budget::Deadlines;
 use crate::compile::CompileError;
+use crate::distinct::{Distinct, registers};
+use crate::error::MatchError;
 use crate::library::BoundProgram;
+use crate::parser::log::Log;
+use crate::parser::mask::Strategy;
+use crate::parser::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
+use crate::parser::step::{self, Buffers, Thread};
 
 /// Matches one text against a constraint, token by token.
 #[derive(Debug)]
 pub struct Matcher {
     bound: Arc<BoundProgram>,
     arena: Arena,
-    /// The threads of every moment, one moment after the other.
-    trail: Log<Thread, HISTORY>,
-    moments: Log<Moment, HISTORY>,
+    /// The threads of every checkpoint, one checkpoint after the other.
+    history: Log<Thread, HISTORY>,
+    checkpoints: Log<Checkpoint, HISTORY>,
     eos_in_mask: bool,
     /// The tokens that end this text, if they are not those of the vocabulary.
     stops: Option<Arc<[TokenId]>>,
-    way: Way,
+    strategy: Strategy,
     buffers: Buffers,
     /// Tokens of a mask that contain more than one value.
-    several: Vec<u32>,
+    multi_value: Vec<u32>,
     current: Vec<Thread>,
     next: Vec<Thread>,
     /// The bytes of a token.
     token: Vec<u8>,
-    /// The whole text, if values have to be remembered, and what is remembered.
-    text: Vec<u8>,
-    registers: Registers,
-    /// Where searches for new values have led.
-    ways: Ways,
+    /// What was written, where values must differ.
+    distinct: Option<Box<Distinct>>,
+    /// When the text must end, if there is a budget or some part of it is limited.
+    budget: Option<Box<Deadlines>>,
     /// The mask by reference, if it was asked for.
-    shown: Option<Box<Shown>>,
+    borrowed: Option<Box<BorrowedMask>>,
     mask: Option<TokenMask>,
-    /// The number of the first token beyond the budget.
-    finish: Option<u32>,
-    /// How many tokens states need.
-    distances: FxHashMap<u32, u32>,
 }
 
 /// Forks share their history in pieces of so many tokens, and there is room for one piece from the beginning.
 /// PERF: growing in the middle of a short text was a twentieth of accepting it.
 const HISTORY: usize = 32;
 
-/// What must be known to return to a moment.
+/// What must be known to return to a checkpoint.
 #[derive(Clone, Copy, Debug)]
-struct Moment {
-    /// Where its threads begin on the trail.
+struct Checkpoint {
+    /// Where its threads begin in the history.
     start: u32,
     /// What the stacks held when it was reached.
     mark: Mark,
-    registers: register::Mark,
+    registers: registers::Mark,
     /// Bytes and tokens so far.
     bytes: u64,
     tokens: u32,
     terminated: bool,
 }
-
-/// Why a token, or some bytes, could not be accepted. The matcher is unchanged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MatchError {
-    /// The token cannot come next.
-    NotAllowed {
-        /// How many of its bytes could have been accepted.
-        bytes: usize,
-    },
-    /// The text is not complete, so it cannot end here.
-    NotComplete,
-    /// The end was accepted before.
-    Terminated,
-    /// The token is unused, or stands for no text.
-    NoText,
-    /// There is no such token in the vocabulary.
-    UnknownToken,
-    /// Fewer steps were taken than were to be undone.
-    NothingToUndo {
-        /// How many steps could be undone.
-        steps: usize,
-    },
-    /// The text is so ambiguous that following all its readings passes a limit.
-    TooAmbiguous,
-    /// The mask, or taking the token, needs more steps than [`Limits::mask_steps`](crate::Limits::mask_steps).
-    TooManySteps {
-        /// The limit.
-        steps: u64,
-        /// The rule of the grammar in which the text stands.
-        rule: Box<str>,
-    },
-    /// The work was told to stop, by the [stop token](maskwright_automata::Stop) of the thread.
-    Stopped,
-    /// The grammar allows it, but then the text, or a limited part of it, could not be completed in time.
-    OutOfTokens,
-    /// Another engine behind the same interface gave up, for this reason. It cannot go on.
-    GaveUp(Box<str>),
-    /// The buffer for the mask is too small.
-    MaskTooShort {
-        /// How many words it needs.
-        words: usize,
-    },
-}
-
-impl fmt::Display for MatchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAllowed { bytes } => write!(f, "not allowed here: it fails after {bytes} of its bytes"),
-            Self::NotComplete => f.write_str("the text is not complete, so it cannot end here"),
-            Self::Terminated => f.write_str("the end was accepted before; roll back or reset first"),
-            Self::NoText => f.write_str("the token is unused, or stands for no text"),
-            Self::UnknownToken => f.write_str("there is no such token in the vocabulary"),
-            Self::NothingToUndo { steps } => write!(f, "only {steps} steps can be undone"),
-            Self::TooAmbiguous => {
-                f.write_str("the text has too many readings under this grammar; make it less ambiguous")
-            }
-            Self::TooManySteps { steps, rule } => write!(
-                f,
-                "more than {steps} steps are needed here, in rule `{rule}`: the constraint has too many readings; \
-                 make repetitions and alternatives in it less ambiguous, or raise the limit `mask_steps`"
-            ),
-            Self::Stopped => f.write_str("the work was told to stop"),
-            Self::OutOfTokens => {
-                f.write_str("not allowed here: too few tokens would be left to complete the text")
-            }
-            Self::GaveUp(reason) => write!(f, "the engine gave up: {reason}"),
-            Self::MaskTooShort { words } => write!(f, "the mask needs {words} words of 32 bits"),
-        }
-    }
-}
-
-impl core::error::Error for MatchError {}
 
 impl BoundProgram {
     /// Says so if limits on tokens leave nothing that could be written with this vocabulary.
@@ -192,23 +114,20 @@ impl Matcher {
         let mut matcher = Self {
             bound,
             arena: Arena::default(),
-            trail: Log::default(),
-            moments: Log::default(),
+            history: Log::default(),
+            checkpoints: Log::default(),
             eos_in_mask: true,
             stops: None,
-            way: Way::Fast,
+            strategy: Strategy::Fast,
             buffers: Buffers::default(),
-            several: Vec::new(),
+            multi_value: Vec::new(),
             current: Vec::new(),
             next: Vec::new(),
             token: Vec::new(),
-            text: Vec::new(),
-            registers: Registers::default(),
-            ways: Ways::default(),
-            shown: None,
+            distinct: None,
+            budget: None,
+            borrowed: None,
             mask: None,
-            finish: None,
-            distances: FxHashMap::default(),
         };
         matcher.reset();
         matcher
@@ -239,9 +158,9 @@ impl Matcher {
     }
 
     /// How masks are computed; only tests and benchmarks want anything but the default.
-    pub fn set_way(&mut self, way: Way) {
-        self.way = way;
-        self.arena.set_merging(way == Way::Fast);
+    pub fn set_strategy(&mut self, strategy: Strategy) {
+        self.strategy = strategy;
+        self.arena.set_merging(strategy == Strategy::Fast);
     }
 
     /// The constraint that is matched.
@@ -253,43 +172,47 @@ impl Matcher {
     pub fn reset(&mut self) {
         self.arena.clear();
         self.arena.token = 0;
-        self.finish = None;
-        self.trail.clear();
-        self.trail.reserve();
-        self.moments.clear();
-        self.moments.reserve();
-        self.text.clear();
-        self.registers.truncate(register::Mark::default());
-        self.ways.clear();
+        self.history.clear();
+        self.history.reserve();
+        self.checkpoints.clear();
+        self.checkpoints.reserve();
         let program = self.bound.program();
+        self.distinct = program.has_scopes().then(Box::default);
+        self.budget = program.has_limits().then(Box::default);
         let stack = self.arena.push(program, Frame::FINISH, BOTTOM);
-        self.trail.push(Thread::network(program.start(0), stack));
+        self.history.push(Thread::network(program.start(0), stack));
         let mark = self.arena.mark();
-        let registers = self.registers.mark();
-        self.moments.push(Moment { start: 0, mark, registers, bytes: 0, tokens: 0, terminated: false });
+        let registers = registers::Mark::default();
+        self.checkpoints.push(Checkpoint {
+            start: 0,
+            mark,
+            registers,
+            bytes: 0,
+            tokens: 0,
+            terminated: false,
+        });
     }
 
     /// How many steps (tokens, and calls of [`Self::accept_bytes`]) were accepted.
     pub fn steps(&self) -> usize {
-        self.moments.len() - 1
+        self.checkpoints.len() - 1
     }
 
     #[inline]
-    fn now(&self) -> Moment {
-        *self.moments.last().expect("the beginning is a moment")
+    fn now(&self) -> Checkpoint {
+        *self.checkpoints.last().expect("the beginning is a checkpoint")
     }
 
     #[inline]
     fn threads(&self) -> &[Thread] {
-        self.trail.since(self.now().start as usize)
+        self.history.since(self.now().start as usize)
     }
 
     /// Whether the text so far is complete.
     pub fn is_accepting(&mut self) -> bool {
-        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        let marks = self.marks();
         let accepting = self.gather_threads();
-        self.arena.truncate(mark);
-        self.registers.truncate(registers);
+        self.truncate(marks);
         accepting
     }
 
@@ -317,40 +240,43 @@ impl Matcher {
     }
 
     /// The same, and those that would only repeat a value that must be new.
-    fn live_bytes(&mut self) -> ByteSet {
+    pub(crate) fn live_bytes(&mut self) -> ByteSet {
         self.current.clear();
         let start = self.now().start as usize;
-        self.current.extend_from_slice(self.trail.since(start));
-        let (mark, registers) = (self.arena.mark(), self.registers.mark());
+        self.current.extend_from_slice(self.history.since(start));
+        let marks = self.marks();
         let program = self.bound.program();
-        let live = if program.has_scopes() {
-            let before = self.text.len();
-            let (arena, registers) = (&mut self.arena, &mut self.registers);
-            let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
-            step::live(program, &mut stacks, &mut self.buffers, &self.current)
-        } else {
-            step::live(program, &mut self.arena, &mut self.buffers, &self.current)
-        };
-        self.arena.truncate(mark);
-        self.registers.truncate(registers);
+        let live = with_stacks!(self, |stacks| step::live(program, stacks, &mut self.buffers, &self.current));
+        self.truncate(marks);
         live
     }
 
-    /// Puts all threads that the next byte can concern into `current`: those of this moment, and those behind what may
+    /// What the stacks and the registers hold now.
+    #[inline]
+    fn marks(&self) -> (Mark, registers::Mark) {
+        let registers =
+            self.distinct.as_ref().map_or_else(Default::default, |distinct| distinct.registers.mark());
+        (self.arena.mark(), registers)
+    }
+
+    /// Forgets what was added to the stacks and the registers.
+    #[inline]
+    fn truncate(&mut self, (stacks, registers): (Mark, registers::Mark)) {
+        self.arena.truncate(stacks);
+        if let Some(distinct) = &mut self.distinct {
+            distinct.registers.truncate(registers);
+        }
+    }
+
+    /// Puts all threads that the next byte can concern into `current`: those of this checkpoint, and those behind what may
     /// end here. Returns whether the root may end.
     fn gather_threads(&mut self) -> bool {
         let start = self.now().start as usize;
         self.current.clear();
-        self.current.extend_from_slice(self.trail.since(start));
+        self.current.extend_from_slice(self.history.since(start));
         let program = self.bound.program();
-        let done = if program.has_scopes() {
-            let before = self.text.len();
-            let (arena, registers) = (&mut self.arena, &mut self.registers);
-            let mut stacks = Remembering::new(&self.bound, arena, registers, &self.text, before);
-            step::returns(program, &mut stacks, &mut self.buffers, &mut self.current)
-        } else {
-            step::returns(program, &mut self.arena, &mut self.buffers, &mut self.current)
-        };
+        let done =
+            with_stacks!(self, |stacks| step::returns(program, stacks, &mut self.buffers, &mut self.current));
         done || (self.now().bytes == 0 && program.is_nullable())
     }
 
@@ -361,23 +287,20 @@ impl Matcher {
         Self {
             bound: Arc::clone(&self.bound),
             arena: self.arena.fork(self.threads().iter().map(|thread| thread.stack)),
-            trail: self.trail.clone(),
-            moments: self.moments.clone(),
+            history: self.history.clone(),
+            checkpoints: self.checkpoints.clone(),
             eos_in_mask: self.eos_in_mask,
             stops: self.stops.clone(),
-            way: self.way,
+            strategy: self.strategy,
             buffers: Buffers::default(),
-            several: Vec::new(),
+            multi_value: Vec::new(),
             current: Vec::new(),
             next: Vec::new(),
             token: Vec::new(),
-            text: self.text.clone(),
-            registers: self.registers.clone(),
-            ways: Ways::default(),
-            shown: self.shown.clone(),
+            distinct: self.distinct.as_ref().map(|distinct| Box::new(distinct.fork())),
+            budget: self.budget.clone(),
+            borrowed: self.borrowed.clone(),
             mask: None,
-            finish: self.finish,
-            distances: FxHashMap::default(),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use maskwright_automata::{Stop, obeying};
+use maskwright_automata::{CancelToken, with_cancel};
 use maskwright_engine::{
-    AutomatonCache, BoundProgram, Library, Limits, MatchError, Matcher, Way, compile, fill_masks,
+    AutomatonCache, BoundProgram, Library, Limits, MatchError, Matcher, Strategy, compile, fill_masks,
 };
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::generate::{self, Rng};
@@ -23,7 +23,10 @@ impl Subject for Engine {
     fn accept(&mut self, token: u32) -> bool {
         let accepted = self.0.accept(TokenId(token));
         let is_limit = |error: &MatchError| {
-            matches!(error, MatchError::TooAmbiguous | MatchError::TooManySteps { .. } | MatchError::Stopped)
+            matches!(
+                error,
+                MatchError::TooAmbiguous | MatchError::TooManySteps { .. } | MatchError::Cancelled
+            )
         };
         assert!(!accepted.as_ref().is_err_and(is_limit), "{accepted:?}");
         accepted.is_ok()
@@ -176,7 +179,7 @@ fn bind(grammar: &Grammar, list: &[Vec<u8>], limits: &Limits) -> Arc<BoundProgra
     BoundProgram::new(Arc::new(program), Arc::new(Library::new(vocabulary(list))))
 }
 
-fn judge(way: Way, effort: &Effort) {
+fn judge(strategy: Strategy, effort: &Effort) {
     for (at, (name, letters, grammar)) in grammars().iter().enumerate() {
         let mut rng = Rng::new(at as u64);
         let mut list = generate::vocabulary(&mut rng, letters.as_bytes(), 60);
@@ -186,7 +189,7 @@ fn judge(way: Way, effort: &Effort) {
             .with_eos([list.len() as u32]);
         let fresh = || {
             let mut matcher = bound.matcher();
-            matcher.set_way(way);
+            matcher.set_strategy(strategy);
             Engine(matcher)
         };
         let oracle = Oracle::new(grammar);
@@ -198,12 +201,12 @@ fn judge(way: Way, effort: &Effort) {
 
 #[test]
 fn merged_parses_obey_the_laws() {
-    judge(Way::Fast, &Effort { length: 12, rounds: 2, accepts: 200 });
+    judge(Strategy::Fast, &Effort { length: 12, rounds: 2, accepts: 200 });
 }
 
 #[test]
 fn parses_that_are_not_merged_obey_the_laws() {
-    judge(Way::Plain, &Effort { length: 7, rounds: 1, accepts: 60 });
+    judge(Strategy::Reference, &Effort { length: 7, rounds: 1, accepts: 60 });
 }
 
 /// Masks with parses merged and remembered against those of parses that are not merged, along texts that the oracle would take too long for.
@@ -217,7 +220,7 @@ fn masks_are_the_same_without_merging() {
         let words = bound.vocabulary().size().div_ceil(32);
         for _ in 0..3 {
             let (mut merged, mut plain) = (bound.matcher(), bound.matcher());
-            plain.set_way(Way::Plain);
+            plain.set_strategy(Strategy::Reference);
             for _ in 0..9 {
                 let (mut ours, mut theirs) = (vec![0; words], vec![0; words]);
                 merged.fill_mask(&mut ours).expect("within limits");
@@ -299,11 +302,11 @@ fn a_stop_ends_a_mask_and_changes_nothing() {
     let bound = bind(&grammar, &list, &Limits::default());
     let mut matcher = bound.matcher();
     let mut row = vec![0; bound.vocabulary().size().div_ceil(32)];
-    let stop = Stop::new();
-    stop.ask();
+    let stop = CancelToken::new();
+    stop.cancel();
     let long = b"a+".repeat(1_000);
-    let stopped = obeying(&stop, || (matcher.fill_mask(&mut row), matcher.accept_bytes(&long)));
-    assert_eq!(stopped, (Err(MatchError::Stopped), Err(MatchError::Stopped)));
+    let stopped = with_cancel(&stop, || (matcher.fill_mask(&mut row), matcher.accept_bytes(&long)));
+    assert_eq!(stopped, (Err(MatchError::Cancelled), Err(MatchError::Cancelled)));
     matcher.fill_mask(&mut row).expect("nobody stops it any more");
     let mut fresh = vec![0; row.len()];
     bound.matcher().fill_mask(&mut fresh).expect("a mask");

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use maskwright_engine::{AutomatonCache, BoundProgram, Library, Limits, MatchError, Matcher, Way, compile};
+use maskwright_engine::{
+    AutomatonCache, BoundProgram, Library, Limits, MatchError, Matcher, Strategy, compile,
+};
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::generate::Rng;
 use maskwright_vocab::{TokenId, Vocabulary};
@@ -89,9 +91,9 @@ fn is_prefix(texts: &[Vec<u8>], prefix: &[u8]) -> bool {
     texts.get(at).is_some_and(|text| text.starts_with(prefix))
 }
 
-fn mask(matcher: &mut Matcher, way: Way) -> Vec<u32> {
+fn mask(matcher: &mut Matcher, strategy: Strategy) -> Vec<u32> {
     let mut words = vec![0; matcher.bound().vocabulary().size().div_ceil(32)];
-    matcher.set_way(way);
+    matcher.set_strategy(strategy);
     matcher.fill_mask(&mut words).expect("the buffer is large enough");
     assert_eq!(matcher.mask_words().expect("a mask"), words, "by reference");
     words
@@ -122,8 +124,8 @@ fn judge_with(name: &str, grammar: &Grammar, texts: &[Vec<u8>], seed: u64, limit
             let mut matcher = bound.matcher();
             let mut text: Vec<u8> = Vec::new();
             loop {
-                let words = mask(&mut matcher, Way::Fast);
-                let plain = mask(&mut matcher, Way::Plain);
+                let words = mask(&mut matcher, Strategy::Fast);
+                let plain = mask(&mut matcher, Strategy::Reference);
                 let mut allowed = Vec::new();
                 for (token, bytes) in vocabulary.ordinary() {
                     let right = is_prefix(texts, &[&*text, bytes].concat());
@@ -257,8 +259,8 @@ fn compare_ways(
     for _ in 0..60 {
         let (mut matcher, mut written) = (bound.matcher(), Vec::new());
         loop {
-            let words = mask(&mut matcher, Way::Fast);
-            assert_eq!(words, mask(&mut matcher, Way::Plain), "{name}");
+            let words = mask(&mut matcher, Strategy::Fast);
+            assert_eq!(words, mask(&mut matcher, Strategy::Reference), "{name}");
             let mut allowed: Vec<TokenId> = Vec::new();
             for (token, bytes) in vocabulary.ordinary() {
                 let is_allowed = is_set(&words, token.0);

@@ -2,12 +2,11 @@
 
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use maskwright_engine::{
-    AutomatonCache, BoundProgram, CompileError, Library, Limits, MatchError, Matcher, Path, Way, compile,
-    taken,
+    AutomatonCache, BoundProgram, CompileError, FastPath, Library, Limits, MatchError, Matcher, Strategy,
+    Tuning, compile,
 };
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::generate::{self, Rng, Shape};
@@ -51,14 +50,14 @@ impl Subject for Engine {
 }
 
 /// Judges one random grammar, by the fast way or by the plain one.
-fn judge(seed: u64, shape: &Shape, way: Way) -> Tally {
+fn judge(seed: u64, shape: &Shape, strategy: Strategy) -> Tally {
     let mut rng = Rng::new(seed);
     let grammar = generate::grammar(&mut rng, shape);
     let alphabet: Vec<u8> = shape.alphabet.iter().collect::<String>().into_bytes();
-    judge_grammar(seed, &grammar, &alphabet, rng, way)
+    judge_grammar(seed, &grammar, &alphabet, rng, strategy)
 }
 
-fn judge_grammar(seed: u64, grammar: &Grammar, alphabet: &[u8], mut rng: Rng, way: Way) -> Tally {
+fn judge_grammar(seed: u64, grammar: &Grammar, alphabet: &[u8], mut rng: Rng, strategy: Strategy) -> Tally {
     let mut list = generate::vocabulary(&mut rng, alphabet, 200);
     list.retain(|bytes| !bytes.is_empty());
     let tokens =
@@ -76,7 +75,7 @@ fn judge_grammar(seed: u64, grammar: &Grammar, alphabet: &[u8], mut rng: Rng, wa
     let bound = BoundProgram::new(Arc::new(program), Arc::new(Library::new(vocabulary(&list))));
     let fresh = || {
         let mut matcher = bound.matcher();
-        matcher.set_way(way);
+        matcher.set_strategy(strategy);
         Engine(matcher)
     };
     let oracle = Oracle::new(grammar);
@@ -87,39 +86,30 @@ fn judge_grammar(seed: u64, grammar: &Grammar, alphabet: &[u8], mut rng: Rng, wa
     }
 }
 
-/// On how many grammars each shortcut was taken.
-type Paths = BTreeMap<Path, u32>;
-
-fn run(seeds: core::ops::Range<u64>, shape: &Shape, way: Way) -> Paths {
+fn run(seeds: core::ops::Range<u64>, shape: &Shape, strategy: Strategy) {
     let mut tally = Tally::default();
-    let mut paths = Paths::new();
     for seed in seeds {
-        taken();
-        tally += judge(seed, shape, way);
-        for path in taken() {
-            *paths.entry(path).or_default() += 1;
-        }
+        tally += judge(seed, shape, strategy);
     }
     assert!(tally.bits > 0, "nothing was compared");
-    eprintln!("{tally:?}\n{paths:?}");
-    paths
+    eprintln!("{tally:?}");
 }
 
 /// The long run, for `make soak`.
 #[test]
 #[ignore = "takes minutes; run it with `make soak`"]
 fn many_random_grammars() {
-    run(10_000..14_000, &Shape::default(), Way::Fast);
+    run(10_000..14_000, &Shape::default(), Strategy::Fast);
 }
 
 #[test]
 fn random_grammars() {
-    run(0..120, &Shape::default(), Way::Fast);
+    run(0..120, &Shape::default(), Strategy::Fast);
 }
 
 #[test]
 fn random_grammars_by_the_plain_way() {
-    run(1000..1030, &Shape::default(), Way::Plain);
+    run(1000..1030, &Shape::default(), Strategy::Reference);
 }
 
 #[test]
@@ -134,7 +124,7 @@ fn context_free_grammars() {
         large_counts: false,
         ..Shape::default()
     };
-    run(2000..2100, &shape, Way::Fast);
+    run(2000..2100, &shape, Strategy::Fast);
 }
 
 /// Repetitions inside of repetitions, with bounds that are too large to be written out.
@@ -153,14 +143,14 @@ fn counted_repetitions() {
         counts: 7,
         ambiguity: 400,
     };
-    run(4000..4150, &shape, Way::Fast);
-    run(4100..4105, &shape, Way::Plain);
+    run(4000..4150, &shape, Strategy::Fast);
+    run(4100..4105, &shape, Strategy::Reference);
 }
 
 #[test]
 fn json_strings() {
     let shape = Shape { alphabet: vec!['a', '"', '\\', 'u', '0'], free_rules: 1, ..Shape::default() };
-    run(3000..3200, &shape, Way::Fast);
+    run(3000..3200, &shape, Strategy::Fast);
 }
 
 /// A choice of many words that begin alike, in one of the forms in which the engine makes a tree of it: a chain of rules each of which may
@@ -212,8 +202,50 @@ fn wide_choices() {
     for seed in 4000..4024 {
         let mut rng = Rng::new(seed);
         let grammar = wide_choice(&mut rng);
-        let way = if seed % 4 == 0 { Way::Plain } else { Way::Fast };
+        let way = if seed % 4 == 0 { Strategy::Reference } else { Strategy::Fast };
         tally += judge_grammar(seed, &grammar, b"ab,.()", rng, way);
     }
     eprintln!("{tally:?}");
+}
+
+/// Shapes of grammars that reach different fast paths.
+fn shapes() -> [Shape; 3] {
+    let counted =
+        Shape { alphabet: vec!['a', 'b'], depth: 4, counts: 7, json_strings: false, ..Shape::default() };
+    let strings = Shape { free_rules: 2, large_counts: true, ..Shape::default() };
+    [Shape::default(), counted, strings]
+}
+
+/// Thresholds choose between ways to the same mask, so they may have any value. And with all of them low, every fast path is taken.
+#[test]
+fn thresholds_change_no_mask() {
+    for value in [0, 1, 3, u64::MAX] {
+        for (shape, from) in shapes().iter().zip([20_000, 21_000, 22_000]) {
+            Tuning::all(value).run(|| run(from..from + 12, shape, Strategy::Fast));
+        }
+    }
+    // Strings with conditions, and budgets, need more than random grammars: `maskwright/tests/maskwright/ablation.rs` has them.
+    let elsewhere = [
+        FastPath::StringTables,
+        FastPath::ExcludedWords,
+        FastPath::AlmostAnyString,
+        FastPath::TokenEquivalence,
+        FastPath::WithoutLimit,
+        FastPath::BudgetGrowth,
+    ];
+    for path in FastPath::ALL.into_iter().filter(|path| !elsewhere.contains(path)) {
+        assert!(path.taken() > 0, "nothing is shown of {path:?}");
+    }
+}
+
+/// Each fast path has a reference, which gives the same masks.
+#[test]
+fn no_fast_path_changes_a_mask() {
+    for path in FastPath::ALL {
+        for tuning in [Tuning::DEFAULT, Tuning::all(1)] {
+            for (shape, from) in shapes().iter().zip([23_000, 24_000, 25_000]) {
+                tuning.without(path).run(|| run(from..from + 2, shape, Strategy::Fast));
+            }
+        }
+    }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use maskwright_engine::{
-    AutomatonCache, BoundProgram, CompileError, Library, Limits, MatchError, Matcher, Way, compile, resolve,
+    AutomatonCache, BoundProgram, CompileError, Library, Limits, MatchError, Matcher, Strategy, compile,
+    resolve,
 };
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder, TokenRef, TokenSet};
 use maskwright_vocab::{TokenId, Vocabulary, VocabularyBuilder};
@@ -51,8 +52,8 @@ fn matcher(grammar: &Grammar) -> Matcher {
 
 /// The tokens that are allowed, by both ways and by trying every token.
 fn allowed(matcher: &mut Matcher) -> Vec<u32> {
-    let mut rows = [Way::Plain, Way::Fast].map(|way| {
-        matcher.set_way(way);
+    let mut rows = [Strategy::Reference, Strategy::Fast].map(|way| {
+        matcher.set_strategy(way);
         matcher.mask().expect("a mask").iter().map(|token| token.0).collect::<Vec<_>>()
     });
     assert_eq!(rows[0], rows[1]);

@@ -1,12 +1,15 @@
-//! What all parts of the frontend share: the options, and what has been said about the schema so far.
+//! What all stages share: the options, the report, the errors so far, and whether the work goes on.
+
+use maskwright_automata::must_stop;
 
 use super::error::{Problem, Reason, SchemaError};
-use super::options::Options;
+use super::options::{Options, Strictness};
 use super::path::PathId;
 use super::report::{Coverage, Note, Report};
+use crate::stopped::{STOPPED, STOPPED_HELP};
 
-/// How many clashes are remembered for the error about a schema that nothing satisfies.
-const CLASHES: usize = 20;
+/// How many clashes are kept for the error about a schema that nothing satisfies.
+const MAX_CLASHES: usize = 20;
 
 /// The options, the report, and the problems met so far.
 #[derive(Debug)]
@@ -14,47 +17,20 @@ pub(crate) struct Context<'s> {
     pub(crate) options: &'s Options,
     pub(crate) report: Report,
     pub(crate) error: SchemaError,
-    /// Places where no value is left: an error only if they leave no document at all.
+    /// The schema that is being lowered.
+    pub(crate) here: PathId,
+    /// Places that no value satisfies. They are an error only if no document is left.
     clashes: Vec<Problem>,
+    is_halted: bool,
 }
 
 impl<'s> Context<'s> {
     pub(crate) fn new(options: &'s Options) -> Self {
-        Self { options, report: Report::new(), error: SchemaError::default(), clashes: Vec::new() }
+        let (report, error) = (Report::new(), SchemaError::default());
+        Self { options, report, error, here: PathId::ROOT, clashes: Vec::new(), is_halted: false }
     }
 
-    /// Says what became of a keyword of the schema at `path`.
-    pub(crate) fn cover(&mut self, path: PathId, keyword: &'static str, coverage: Coverage) {
-        self.report.keyword(path, keyword, coverage);
-    }
-
-    /// The same for a keyword that is not known.
-    pub(crate) fn cover_unknown(&mut self, path: PathId, keyword: &str) {
-        let path = self.report.paths.key(path, keyword);
-        self.report.push(path, Coverage::Annotation);
-    }
-
-    /// Tells the reader of the report something about a place.
-    pub(crate) fn note(&mut self, path: PathId, note: Note) {
-        self.report.push(path, Coverage::Note(note));
-    }
-
-    /// A keyword's value is not what the standard asks for.
-    pub(crate) fn malformed(&mut self, path: PathId, keyword: &'static str, expected: &str) {
-        let message = if keyword.is_empty() {
-            format!("a schema must be {expected}")
-        } else {
-            format!("`{keyword}` must be {expected}")
-        };
-        self.problem(Reason::Malformed, path, keyword, message, "mend the value or remove the keyword");
-    }
-
-    /// A limit is passed.
-    pub(crate) fn limit(&mut self, path: PathId, keyword: &'static str, message: String) {
-        self.problem(Reason::Limit, path, keyword, message, "use a smaller number");
-    }
-
-    /// Adds a problem at a keyword of the schema at `path`, or at the schema itself if it is about no keyword.
+    /// Adds a problem at a keyword of the schema at `path`, or at the schema itself if `keyword` is empty.
     pub(crate) fn problem(
         &mut self,
         reason: Reason,
@@ -67,32 +43,71 @@ impl<'s> Context<'s> {
         self.error.insert(problem);
     }
 
-    /// Remembers that no value is left at this place.
+    /// Notes that no value is possible at this place.
     pub(crate) fn clash(&mut self, path: PathId, keyword: &'static str, message: &str) {
-        self.note(path, Note::NeverWritten);
-        if self.clashes.len() < CLASHES {
+        self.report.line(path, "", Coverage::Note(Note::NeverWritten));
+        if self.clashes.len() < MAX_CLASHES {
             let help = "change one of the keywords that clash";
             let clash = self.spell_out(Reason::Unsatisfiable, path, keyword, message.to_owned(), help);
             self.clashes.push(clash);
         }
     }
 
-    /// No document satisfies the schema: the clashes become the error.
+    /// The error about a schema that no document satisfies: the clashes.
     pub(crate) fn unsatisfiable(mut self) -> SchemaError {
         for clash in core::mem::take(&mut self.clashes) {
             self.error.insert(clash);
         }
         if self.error.is_empty() {
-            let message = "every value would have to contain another one without end".to_owned();
-            self.problem(
-                Reason::Unsatisfiable,
-                PathId::ROOT,
-                "",
-                message,
-                "give the recursion a way to stop",
-            );
+            let message = "the recursion never ends: every value must contain another one".to_owned();
+            let help = "make one of the references optional";
+            self.problem(Reason::Unsatisfiable, PathId::ROOT, "", message, help);
         }
         self.error
+    }
+
+    /// Refuses a keyword that cannot be enforced. With [`Strictness::Lenient`] it is only reported, and the answer
+    /// is true: go on without it.
+    pub(crate) fn unenforceable(
+        &mut self,
+        path: PathId,
+        keyword: &'static str,
+        message: String,
+        help: &str,
+    ) -> bool {
+        if self.options.strictness == Strictness::Lenient {
+            self.report.line(path, keyword, Coverage::Unenforced);
+            return true;
+        }
+        self.problem(Reason::Unsupported, path, keyword, message, help);
+        false
+    }
+
+    /// Whether lowering is over: a limit was exceeded, or the work was cancelled.
+    pub(crate) fn is_halted(&mut self) -> bool {
+        if must_stop() {
+            self.halt(self.here, "", STOPPED.to_owned(), STOPPED_HELP);
+        }
+        self.is_halted
+    }
+
+    /// Stops lowering because one of the [limits](super::Limits) is exceeded.
+    pub(crate) fn exceed(
+        &mut self,
+        limit: &'static str,
+        path: PathId,
+        keyword: &'static str,
+        message: String,
+    ) {
+        let help = format!("make the schema smaller, or raise the limit `{limit}`");
+        self.halt(path, keyword, message, &help);
+    }
+
+    /// Stops lowering because of a fixed limit.
+    pub(crate) fn halt(&mut self, path: PathId, keyword: &'static str, message: String, help: &str) {
+        if !core::mem::replace(&mut self.is_halted, true) {
+            self.problem(Reason::Limit, path, keyword, message, help);
+        }
     }
 
     fn spell_out(
@@ -103,11 +118,7 @@ impl<'s> Context<'s> {
         message: String,
         help: &str,
     ) -> Problem {
-        let mut pointer = self.report.paths.pointer(path);
-        if !keyword.is_empty() {
-            pointer.push('/');
-            pointer.push_str(keyword);
-        }
+        let pointer = self.report.paths.pointer_to(path, keyword);
         Problem { reason, pointer, keyword: keyword.into(), message, help: help.into() }
     }
 }

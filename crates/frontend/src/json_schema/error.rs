@@ -1,10 +1,10 @@
 //! When a schema cannot be turned into a grammar.
 //!
-//! An error is a list of problems, each with the JSON pointer of the place, the keyword, what is wrong and a
-//! way out, so that a person can mend all of them at once:
+//! An error is a list of problems, so that all of them can be fixed at once. Each has the JSON pointer of the place, the
+//! keyword, what is wrong and what to do:
 //!
 //! ```text
-//! /properties/when/format: "date-time" is not enforced yet; remove the format or describe it with an enum
+//! /properties/a/multipleOf: `multipleOf` must be a number above 0; fix the value or remove the keyword
 //! ```
 
 use core::fmt;
@@ -38,7 +38,7 @@ pub enum Reason {
     NotJson,
     /// A keyword has a value that the standard does not allow.
     Malformed,
-    /// The keyword is right, but not enforced yet.
+    /// The keyword is valid, but cannot be enforced.
     Unsupported,
     /// A reference leads nowhere, or only back to itself.
     Reference,

@@ -6,12 +6,12 @@
 //! Object ─ [("type", String "string"), ("maxLength", Number "20")]      one allocation, four slices of the text
 //! ```
 //!
-//! A schema is read once, looked at in order and thrown away, so a value owns nothing but its lists: texts are slices of
-//! the schema unless they hold an escape, numbers keep their digits, and an object is a list of members. Only
-//! a large object has an index, since a short list is searched faster than a name is hashed.
+//! A value owns nothing but its lists: strings are slices of the schema unless they contain an escape, numbers keep their
+//! digits, and an object is a list of members. Only a large object has an index, since a short list is searched faster
+//! than a key is hashed.
 //!
-//! The reader takes what is right and answers `None` to anything else; `serde_json` is asked then, and what it says about
-//! line and column is the error. That keeps the words of errors in one place and this file short.
+//! The reader answers `None` to everything that is not JSON. Then `serde_json` reads the text again, and its error names
+//! line and column.
 
 use std::borrow::Cow;
 
@@ -35,23 +35,23 @@ pub(crate) struct Members<'t> {
     by_key: Box<[u32]>,
 }
 
-/// How many members are searched one by one.
-const SHORT: usize = 12;
+/// Up to this many members are searched one by one.
+const MAX_SEARCHED_MEMBERS: usize = 12;
 
-/// How deep the reader follows; deeper texts are left to `serde_json`, which has its own limit.
-const DEPTH: usize = 100;
+/// How many levels this reader descends. Deeper texts are left to `serde_json`, which has a limit of its own.
+const MAX_DEPTH: usize = 100;
 
 impl<'t> Value<'t> {
     /// Reads a text; `None` if it is not JSON or nested too deep for this reader.
     pub(crate) fn read(text: &'t str, depth: usize) -> Option<Self> {
         let mut reader =
             Reader { text, at: 0, items: Vec::with_capacity(16), members: Vec::with_capacity(64) };
-        let value = reader.value(depth.min(DEPTH))?;
+        let value = reader.value(depth.min(MAX_DEPTH))?;
         reader.blanks();
         (reader.at == text.len()).then_some(value)
     }
 
-    /// The same value. The caller has seen that it is not nested too deep.
+    /// The same value. The caller has checked that it is not nested too deep.
     pub(crate) fn of(value: &'t serde_json::Value) -> Self {
         match value {
             serde_json::Value::Null => Self::Null,
@@ -96,7 +96,7 @@ impl<'t> Members<'t> {
     /// Members whose keys differ.
     fn new(list: Box<[(Cow<'t, str>, Value<'t>)]>) -> Self {
         let mut by_key: Box<[u32]> = Box::default();
-        if list.len() > SHORT {
+        if list.len() > MAX_SEARCHED_MEMBERS {
             by_key = (0..list.len() as u32).collect();
             by_key.sort_unstable_by(|a, b| list[*a as usize].0.cmp(&list[*b as usize].0));
         }
@@ -137,18 +137,16 @@ impl<'t> Members<'t> {
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&Value<'t>> {
-        self.get_key_value(key).map(|(_, value)| value)
+        self.position(key).map(|at| &self.list[at].1)
     }
 
-    /// The member with a key, the key as the text has it.
-    pub(crate) fn get_key_value(&self, key: &str) -> Option<(&str, &Value<'t>)> {
-        let member = if self.by_key.is_empty() {
-            self.list.iter().find(|(one, _)| one == key)
-        } else {
-            let order = |at: &u32| self.list[*at as usize].0.as_ref().cmp(key);
-            self.by_key.binary_search_by(order).ok().map(|at| &self.list[self.by_key[at] as usize])
-        };
-        member.map(|(key, value)| (key.as_ref(), value))
+    /// The place of a key.
+    pub(crate) fn position(&self, key: &str) -> Option<usize> {
+        if self.by_key.is_empty() {
+            return self.list.iter().position(|(one, _)| one == key);
+        }
+        let order = |at: &u32| self.list[*at as usize].0.as_ref().cmp(key);
+        self.by_key.binary_search_by(order).ok().map(|at| self.by_key[at] as usize)
     }
 
     pub(crate) fn contains_key(&self, key: &str) -> bool {

@@ -26,17 +26,23 @@
 //! # The stages
 //!
 //! ```text
-//! text ─ json ─> Value ─ keywords ─> what one schema says ─ lower ─> expressions ─ prune ─> Grammar
-//!                        schemas: ids, places, references
+//! text ─ json ─> Value ─ schemas ─> store of schemas ─ cases ─> conjunctions ─ emit ─> Grammar
 //! ```
 //!
-//! [`lower`] has the heart of it: schemas are combined as sets of signed sub-schemas.
+//! | folder | what it is | uses |
+//! |---|---|---|
+//! | [`schemas`] | the store: every schema read, every reference resolved; frozen before lowering starts | – |
+//! | [`cases`] | the algebra: sets of signed schemas, split into cases; overlap; validation of single values | `schemas` |
+//! | [`emit`] | the emitter: cases to strings, numbers, arrays, objects and rules | `cases`, `schemas` |
+//! | [`formats`] | the regular expressions of `format` | – |
+//!
+//! [`lower`] runs the stages.
 //!
 //! # Decisions
 //!
 //! - **Order of keys**: `properties` in the schema's order, then `required` names that are not listed there, then
 //!   other keys in any order; for merged schemas from left to right. Optional keys may be left out. [`KeyOrder::Any`]
-//!   lifts the order for small objects.
+//!   lifts the order. No key is repeated.
 //! - **Spelling**: keys that the schema names, and the values of `enum` and `const`, have one spelling: strings escape
 //!   only quotes, backslashes and control characters; numbers keep the digits of the schema, and `1.0` may also
 //!   be written `1`. Everything else may be spelled in any way that JSON allows.
@@ -49,19 +55,17 @@
 //! - **Annotations**, unknown keywords and unknown formats constrain nothing, as the standard says, and are listed in
 //!   the [`Report`].
 //! - **`$$ANY$$`** in place of a schema stands for any JSON value.
-//! - **Not yet**: that keys which the schema does not name do not repeat. The report notes it for each such object.
 
+mod cases;
 mod context;
 mod decimal;
-mod dialect;
+mod emit;
 mod error;
+mod formats;
 mod json;
-mod keywords;
 mod lower;
-mod metaschemas;
 mod options;
 pub(crate) mod path;
-mod prune;
 mod report;
 mod schemas;
 mod to_regex;
@@ -70,6 +74,7 @@ mod types;
 use maskwright_grammar::Grammar;
 
 use json::Value;
+use lower::{is_deeper, lower};
 
 pub use error::{Problem, Reason, SchemaError};
 pub use options::{KeyOrder, Limits, Options, Resolver, Strictness, Whitespace};
@@ -78,6 +83,9 @@ pub use to_regex::to_regex;
 
 /// Stands for any JSON value, in place of a schema's text.
 const ANY: &str = "$$ANY$$";
+
+/// How deep the text of a schema may be nested: the recursion limit of `serde_json`.
+const MAX_TEXT_DEPTH: usize = 128;
 
 /// Lowers a schema, given as text.
 pub fn grammar(schema_text: &str, options: &Options) -> Result<(Grammar, Report), SchemaError> {
@@ -91,10 +99,10 @@ pub fn grammar(schema_text: &str, options: &Options) -> Result<(Grammar, Report)
         ));
     }
     if schema_text.trim() == ANY {
-        return lower::lower(&Value::Bool(true), options);
+        return lower(&Value::Bool(true), options);
     }
     if let Some(schema) = Value::read(schema_text, options.limits.depth) {
-        return lower::lower(&schema, options);
+        return lower(&schema, options);
     }
     let schema: serde_json::Value = serde_json::from_str(schema_text).map_err(|error| not_json(&error))?;
     grammar_of(&schema, options)
@@ -102,24 +110,22 @@ pub fn grammar(schema_text: &str, options: &Options) -> Result<(Grammar, Report)
 
 /// Lowers a schema that has been parsed already.
 pub fn grammar_of(schema: &serde_json::Value, options: &Options) -> Result<(Grammar, Report), SchemaError> {
-    match borrowed(schema, options.limits.depth) {
-        Some(schema) => lower::lower(&schema, options),
-        None => Err(too_deep(options.limits.depth)),
+    if is_deeper(schema, options.limits.depth) {
+        return Err(too_deep(options.limits.depth));
     }
-}
-
-/// The value as the frontend reads it; `None` if it is nested deeper than the limit.
-fn borrowed(value: &serde_json::Value, limit: usize) -> Option<Value<'_>> {
-    (!is_deeper(value, limit)).then(|| Value::of(value))
+    lower(&Value::of(schema), options)
 }
 
 fn not_json(error: &serde_json::Error) -> SchemaError {
     // serde_json tells this apart from other syntax errors only in words.
     if error.to_string().starts_with("recursion limit exceeded") {
-        let message = format!("line {}: the schema is nested too deep", error.line());
+        let message = format!(
+            "line {}: the schema is nested more than {MAX_TEXT_DEPTH} levels deep, the limit of the JSON reader",
+            error.line()
+        );
         return whole(Reason::Limit, message, "move inner schemas into `$defs` and refer to them");
     }
-    whole(Reason::NotJson, format!("this is not JSON: {error}"), "mend the text")
+    whole(Reason::NotJson, format!("this is not JSON: {error}"), "fix the text")
 }
 
 fn whole(reason: Reason, message: String, help: &str) -> SchemaError {
@@ -129,27 +135,6 @@ fn whole(reason: Reason, message: String, help: &str) -> SchemaError {
 
 fn too_deep(limit: usize) -> SchemaError {
     let message = format!("the schema is nested more than {limit} levels deep");
-    whole(Reason::Limit, message, "move inner schemas into `$defs` and refer to them")
-}
-
-/// Whether arrays and objects are nested deeper than the limit. This walk is what allows all others to recurse.
-fn is_deeper(value: &serde_json::Value, limit: usize) -> bool {
-    use serde_json::Value;
-    let mut work = vec![(value, 0)];
-    while let Some((value, depth)) = work.pop() {
-        if depth > limit {
-            return true;
-        }
-        let mut descend = |part| {
-            if matches!(part, &Value::Array(_) | &Value::Object(_)) {
-                work.push((part, depth + 1));
-            }
-        };
-        match value {
-            Value::Array(items) => items.iter().for_each(&mut descend),
-            Value::Object(map) => map.values().for_each(&mut descend),
-            _ => {}
-        }
-    }
-    false
+    let help = "move inner schemas into `$defs` and refer to them, or raise the limit `depth`";
+    whole(Reason::Limit, message, help)
 }

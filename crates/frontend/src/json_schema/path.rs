@@ -1,10 +1,10 @@
-//! Places in a schema, kept small until somebody wants to read them.
+//! Places in a schema, as ids.
 //!
-//! A place is a JSON pointer such as `/properties/name/maxLength`. Writing the text for every keyword
-//! would cost more than lowering it, so a place is an id of a node that knows its parent and one
-//! segment; the text is spelled out only for an error or for a reader of the report.
+//! A place is a JSON pointer such as `/properties/name/maxLength`. Writing the text for every keyword would cost more
+//! than lowering it. So a place is a node with its parent and one segment, and the text is spelled out only for an
+//! error or for a reader of the report.
 
-/// The name of a place.
+/// The id of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathId(u32);
 
@@ -105,6 +105,16 @@ impl Paths {
             }
         }
         out
+    }
+
+    /// The JSON pointer of a keyword of the schema at a place; of the schema itself, if `keyword` is empty.
+    pub(crate) fn pointer_to(&self, path: PathId, keyword: &str) -> String {
+        let mut pointer = self.pointer(path);
+        if !keyword.is_empty() {
+            pointer.push('/');
+            pointer.push_str(keyword);
+        }
+        pointer
     }
 
     fn push(&mut self, parent: PathId, segment: Segment) -> PathId {

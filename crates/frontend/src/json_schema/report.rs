@@ -10,18 +10,27 @@ use super::path::{PathId, Paths};
 
 /// The coverage report: each keyword that was met, by JSON pointer.
 ///
-/// A schema that is reached only through a definition that nobody refers to is not met, and neither is one
-/// below a keyword that cannot apply.
+/// Schemas that lowering does not visit are not listed: a definition without a reference to it, and what is below a
+/// keyword that cannot apply.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub(crate) paths: Paths,
-    entries: Vec<(PathId, &'static str, Coverage)>,
-    /// Where arrays or objects of any kind are allowed, and so recursion.
+    lines: Vec<Line>,
+    /// The schemas that allow arbitrary arrays or objects, and so recursion.
     pub(crate) free: Vec<PathId>,
-    /// The schemas that have rules of their own, which are named by the last part of their places.
+    /// The schemas with a rule of their own. The rule is named by the last segment of the place.
     pub(crate) called: Vec<PathId>,
-    /// From which expression on they were made for which schema, ascending.
+    /// The schemas that expressions were made for: each with the first of its expressions, ascending.
     origins: Vec<(u32, PathId)>,
+}
+
+/// An [`Entry`] before its pointer is spelled out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    pub(crate) path: PathId,
+    /// Empty if the line is about the place itself.
+    pub(crate) keyword: &'static str,
+    pub(crate) coverage: Coverage,
 }
 
 /// One line of the [`Report`].
@@ -39,7 +48,7 @@ pub struct Entry {
 pub enum Coverage {
     /// Every document that the grammar allows satisfies the keyword.
     Enforced,
-    /// The keyword constrains nothing: it is a remark, unknown to the standard, or ignored by its draft.
+    /// The keyword constrains nothing: it is an annotation, unknown to the standard, or ignored by its draft.
     Annotation,
     /// The keyword is not enforced. Only under [`Strictness::Lenient`](super::Strictness::Lenient).
     Unenforced,
@@ -61,20 +70,15 @@ impl Report {
     /// The lines, in the order in which the keywords were met, each place once.
     pub fn entries(&self) -> Vec<Entry> {
         let mut seen = HashSet::new();
-        let entries = self.entries.iter();
-        let entries = entries.map(|&(path, keyword, coverage)| {
-            let mut pointer = self.paths.pointer(path);
-            if !keyword.is_empty() {
-                pointer.push('/');
-                pointer.push_str(keyword);
-            }
-            Entry { pointer, coverage }
+        let entries = self.lines.iter().map(|line| Entry {
+            pointer: self.paths.pointer_to(line.path, line.keyword),
+            coverage: line.coverage,
         });
         entries.filter(|entry| seen.insert((entry.pointer.clone(), entry.coverage))).collect()
     }
 
-    /// The JSON pointer of the schema that an expression of the grammar was first made for, if that is known. For what is found out about the
-    /// grammar later.
+    /// The JSON pointer of the schema that an expression of the grammar was first made for, if it is known. Errors that
+    /// are found in the grammar later can name the place with it.
     pub fn origin(&self, expr: ExprId) -> Option<String> {
         let behind = self.origins.partition_point(|(first, _)| *first as usize <= expr.index());
         let (_, path) = self.origins.get(behind.checked_sub(1)?)?;
@@ -84,14 +88,14 @@ impl Report {
     pub(crate) fn new() -> Self {
         Self {
             paths: Paths::new(),
-            entries: Vec::with_capacity(128),
+            lines: Vec::with_capacity(128),
             free: Vec::new(),
             called: Vec::new(),
             origins: Vec::with_capacity(64),
         }
     }
 
-    /// Expressions from this number on are made for the schema at a place.
+    /// Records that the expressions from this number on are made for the schema at a place.
     pub(crate) fn begin(&mut self, expr: usize, path: PathId) {
         match self.origins.last_mut() {
             Some(last) if last.0 as usize == expr => last.1 = path,
@@ -99,19 +103,17 @@ impl Report {
         }
     }
 
-    /// The expressions have other numbers now.
+    /// Forgets the origins, because the expressions were renumbered.
     pub(crate) fn forget_origins(&mut self) {
         self.origins.clear();
     }
 
-    /// Says something about a place.
-    pub(crate) fn push(&mut self, path: PathId, coverage: Coverage) {
-        self.entries.push((path, "", coverage));
+    pub(crate) fn line(&mut self, path: PathId, keyword: &'static str, coverage: Coverage) {
+        self.lines.push(Line { path, keyword, coverage });
     }
 
-    /// Says something about a keyword of the schema at a place.
-    pub(crate) fn keyword(&mut self, path: PathId, keyword: &'static str, coverage: Coverage) {
-        self.entries.push((path, keyword, coverage));
+    pub(crate) fn extend(&mut self, lines: &[Line]) {
+        self.lines.extend_from_slice(lines);
     }
 }
 

@@ -10,10 +10,9 @@
 //! assert_eq!(regex, r#"\[(?:"a"|1)(?:,(?:"a"|1))*\]"#);
 //! ```
 //!
-//! It matches, as a whole, exactly the texts that the schema's grammar matches. A schema is regular if its documents nest only so
-//! deep: one that refers to itself is not, and neither is one that leaves some value open, because any JSON value nests
-//! without end. Nor is one whose objects have keys that it does not name: no key stands twice, and that takes a memory. All are
-//! errors by JSON pointer.
+//! It matches, as a whole, exactly the texts that the schema's grammar matches. A schema is regular only if the nesting of
+//! its documents is bounded. So these are errors, by JSON pointer: a schema that refers to itself, one that allows an
+//! arbitrary value, and one whose objects allow other keys, since those must not repeat.
 
 use super::super::regex::{WriteError, WriteErrorKind, WriteLimits, write};
 use super::{Options, Problem, Reason, Report, SchemaError, grammar};

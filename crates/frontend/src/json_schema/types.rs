@@ -38,8 +38,7 @@ impl TypeSet {
         })
     }
 
-    /// The kind of a value. Every number is a `NUMBER` here; whether it is an integer is a question of
-    /// its value, not of its kind.
+    /// The type of a value. Every number is a `NUMBER`: whether it is an integer depends on its value.
     pub(crate) fn of(value: &Value<'_>) -> Self {
         match value {
             Value::Null => Self::NULL,

@@ -41,7 +41,7 @@ fn moved(mut remark: Diagnostic, at: Option<usize>, prefix: usize, span: Span) -
     let place = |offset: usize| at.map_or(span.start, |at| at + offset.saturating_sub(prefix));
     remark.span = Span::new(place(remark.span.start), place(remark.span.end));
     if remark.help.is_none() {
-        remark = remark.with_help("mend the pattern; docs/regex.md describes what can stand in it");
+        remark = remark.with_help("fix the pattern; docs/regex.md describes what can stand in it");
     }
     remark
 }

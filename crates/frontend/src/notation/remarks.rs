@@ -50,7 +50,7 @@ impl Remarks {
             let word = if severity == Severity::Error { "error" } else { "warning" };
             let s = if self.dropped == 1 { "" } else { "s" };
             let message = format!("{} more {word}{s} not shown, the first of them here", self.dropped);
-            let help = Some(format!("the first {MAX_REMARKS} are shown; mend these and look again"));
+            let help = Some(format!("the first {MAX_REMARKS} are shown; fix these and look again"));
             self.kept.push(Diagnostic { severity, span: self.first_dropped, message, help });
         }
         self.kept

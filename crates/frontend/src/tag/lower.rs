@@ -496,7 +496,7 @@ impl<'o> Lower<'o> {
 
     fn regex(&self, pattern: &str, at: &str) -> Lowered<Grammar> {
         regex::grammar(pattern, &self.options.regex).map_err(|error| {
-            let help = error.help.clone().unwrap_or_else(|| "mend the pattern".into());
+            let help = error.help.clone().unwrap_or_else(|| "fix the pattern".into());
             TagError::of(Reason::Content, &format!("{at}/pattern"), error.to_string(), help)
         })
     }
@@ -511,7 +511,7 @@ impl<'o> Lower<'o> {
             let mut error = TagError::default();
             for remark in remarks {
                 let (line, column) = remark.line_column(source);
-                let help = remark.help.clone().unwrap_or_else(|| "mend the grammar".into());
+                let help = remark.help.clone().unwrap_or_else(|| "fix the grammar".into());
                 let message = format!("line {line}, column {column}: {}", remark.message);
                 error.push(Reason::Content, &format!("{at}/grammar"), message, help);
             }

@@ -130,7 +130,7 @@ pub fn parse(source: &str, options: &Options) -> Result<Format, TagError> {
         ));
     }
     let value = serde_json::from_str(source).map_err(|error| {
-        TagError::of(Reason::NotJson, "", format!("this is not JSON: {error}"), "mend the text")
+        TagError::of(Reason::NotJson, "", format!("this is not JSON: {error}"), "fix the text")
     })?;
     parse_value(&value)
 }

@@ -81,7 +81,7 @@ fn structure_of(value: &Value, at: &str) -> Read<Tag> {
             malformed(
                 &format!("{at}/schema"),
                 format!("this text is not JSON: {error}"),
-                "mend the text, or give the schema itself",
+                "fix the text, or give the schema itself",
             )
         })?,
         schema => schema.clone(),

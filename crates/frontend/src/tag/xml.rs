@@ -142,7 +142,7 @@ impl Writer<'_> {
         }
         if ways.is_empty() {
             let at = format!("{}{}", self.json.at, parameter.below);
-            let help = "mend the schema, or take the property away";
+            let help = "fix the schema, or take the property away";
             return Err(TagError::of(Reason::Content, &at, "no value satisfies this schema", help));
         }
         Ok(self.g.alt(ways))

@@ -238,7 +238,7 @@ fn limits_are_named() {
     assert!(kind == Reason::Limit && message.contains("more than 4 values"), "{message}");
     let list = json!({"enum": [[1, 2, 3]], "items": {"type": "integer"}});
     let (kind, message) = reason(list, &with(&|limits| limits.checks = 2));
-    assert!(kind == Reason::Limit && message.contains("too many steps"), "{message}");
+    assert!(kind == Reason::Limit && message.contains("more than 2 steps"), "{message}");
     let (kind, message) = reason(json!({"items": {"items": {}}}), &with(&|limits| limits.depth = 1));
     assert!(kind == Reason::Limit && message.contains("more than 1 levels"), "{message}");
 }

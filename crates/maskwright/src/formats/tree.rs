@@ -17,24 +17,24 @@ pub(super) fn tree(model: &ModelFormat, request: &Request) -> Result<Format, For
         check_name(&tool.name)?;
         calls.extend(model.calls.forms.iter().map(|form| call(tool, form, request)));
     }
-    let wish = Wish {
+    let wanted = Wanted {
         must_call: matches!(request.choice, Choice::Required | Choice::Named(_) | Choice::AllowedRequired(_)),
         one_call: request.one_call || matches!(request.choice, Choice::Named(_)),
         request,
     };
-    if wish.must_call && calls.is_empty() {
+    if wanted.must_call && calls.is_empty() {
         let message = "a call is required, but there is no tool; give one, or let the model choose".into();
         return Err(FormatError::Tool { name: String::new(), message });
     }
     Ok(match (&model.messages, &model.blocks) {
-        (Some(messages), _) => in_messages(model, messages, calls, &wish),
-        (None, Some(blocks)) => in_blocks(model, blocks, calls, &wish),
-        (None, None) => in_text(model, calls, &wish),
+        (Some(messages), _) => in_messages(model, messages, calls, &wanted),
+        (None, Some(blocks)) => in_blocks(model, blocks, calls, &wanted),
+        (None, None) => in_text(model, calls, &wanted),
     })
 }
 
 /// What is asked for, once the tools are chosen.
-struct Wish<'r> {
+struct Wanted<'r> {
     must_call: bool,
     one_call: bool,
     request: &'r Request,
@@ -111,25 +111,25 @@ fn markers(texts: &[String]) -> Vec<Marker> {
 }
 
 /// Free text with calls in it.
-fn in_text(model: &ModelFormat, calls: Vec<Tag>, wish: &Wish<'_>) -> Format {
+fn in_text(model: &ModelFormat, calls: Vec<Tag>, wanted: &Wanted<'_>) -> Format {
     let mut parts = Vec::new();
     if let Some(reasoning) = &model.reasoning {
-        parts.extend(thinking(reasoning, wish.request.thinking));
+        parts.extend(thinking(reasoning, wanted.request.thinking));
     }
     let mut excludes = model.text.excludes.clone();
     if let Some(reasoning) = &model.reasoning {
         excludes.push(reasoning.begin.clone());
         excludes.extend(reasoning.end.list().iter().cloned());
     }
-    parts.push(answer(model, calls, excludes, wish));
+    parts.push(answer(model, calls, excludes, wanted));
     one_or_sequence(parts)
 }
 
 /// What follows the reasoning.
-fn answer(model: &ModelFormat, calls: Vec<Tag>, mut excludes: Vec<String>, wish: &Wish<'_>) -> Format {
+fn answer(model: &ModelFormat, calls: Vec<Tag>, mut excludes: Vec<String>, wanted: &Wanted<'_>) -> Format {
     let at = "/answer";
     if calls.is_empty() {
-        if let Some(answer) = &wish.request.answer {
+        if let Some(answer) = &wanted.request.answer {
             return answer.clone();
         }
         // Without tools nothing may look like a call.
@@ -137,19 +137,19 @@ fn answer(model: &ModelFormat, calls: Vec<Tag>, mut excludes: Vec<String>, wish:
         return Format::new(at, Kind::AnyText(AnyText { excludes, ..AnyText::default() }));
     }
     let section = model.calls.section.as_ref();
-    let section = section.map(|section| (section, section_tag(model, section, calls.clone(), wish)));
+    let section = section.map(|section| (section, section_tag(model, section, calls.clone(), wanted)));
     let must_call = |section: Option<(&Section, Tag)>| match section {
         Some((section, tag)) => {
             let mut parts = silent(&section.before);
             parts.push(Format::new(at, Kind::Tag(tag)));
             one_or_sequence(parts)
         }
-        None => dispatch(model, calls.clone(), &excludes, true, wish.one_call),
+        None => dispatch(model, calls.clone(), &excludes, true, wanted.one_call),
     };
-    if wish.must_call {
+    if wanted.must_call {
         return must_call(section);
     }
-    if let Some(answer) = &wish.request.answer {
+    if let Some(answer) = &wanted.request.answer {
         let calls = must_call(section);
         return Format::new(at, Kind::Or(vec![calls, answer.clone()]));
     }
@@ -157,17 +157,17 @@ fn answer(model: &ModelFormat, calls: Vec<Tag>, mut excludes: Vec<String>, wish:
         Some((_, tag)) => vec![tag],
         None => calls,
     };
-    dispatch(model, tags, &excludes, false, wish.one_call)
+    dispatch(model, tags, &excludes, false, wanted.one_call)
 }
 
 /// All calls in their wrapper.
-fn section_tag(model: &ModelFormat, section: &Section, calls: Vec<Tag>, wish: &Wish<'_>) -> Tag {
+fn section_tag(model: &ModelFormat, section: &Section, calls: Vec<Tag>, wanted: &Wanted<'_>) -> Tag {
     let list = Kind::Separated(Separated {
         tags: calls,
         last: Vec::new(),
         separator: model.calls.separator.clone(),
         at_least_one: true,
-        stop_after_first: wish.one_call,
+        stop_after_first: wanted.one_call,
     });
     Tag {
         at: "/calls/section".into(),
@@ -254,16 +254,16 @@ fn text_tag(message: &Message, at: &str, content: Format) -> Tag {
 }
 
 /// Reasoning, a block of text, and the calls. Where there are calls, there need not be a text.
-fn in_blocks(model: &ModelFormat, blocks: &Blocks, calls: Vec<Tag>, wish: &Wish<'_>) -> Format {
+fn in_blocks(model: &ModelFormat, blocks: &Blocks, calls: Vec<Tag>, wanted: &Wanted<'_>) -> Format {
     let mut parts = Vec::new();
     if let Some(reasoning) = &model.reasoning {
-        parts.extend(thinking(reasoning, wish.request.thinking));
+        parts.extend(thinking(reasoning, wanted.request.thinking));
     }
     let excludes = model.text.excludes.clone();
     let any = || Format::new("/answer", Kind::AnyText(AnyText { excludes, ..AnyText::default() }));
-    let answer = wish.request.answer.clone().unwrap_or_else(any);
+    let answer = wanted.request.answer.clone().unwrap_or_else(any);
     let mut text = text_tag(&blocks.text, "/blocks/text", answer);
-    let is_begun = wish.request.thinking == Thinking::Off;
+    let is_begun = wanted.request.thinking == Thinking::Off;
     if is_begun {
         text.begin = Marker::Text(String::new());
     }
@@ -272,11 +272,11 @@ fn in_blocks(model: &ModelFormat, blocks: &Blocks, calls: Vec<Tag>, wish: &Wish<
         Format::new(part.at.clone(), Kind::Repeat { content: Box::new(part), min: 0, max: Some(1) })
     };
     let section = model.calls.section.as_ref().filter(|_| !calls.is_empty());
-    let section = section.map(|section| section_tag(model, section, calls, wish));
+    let section = section.map(|section| section_tag(model, section, calls, wanted));
     let section = section.map(|tag| Format::new("/calls", Kind::Tag(tag)));
     match section {
         None => parts.push(text),
-        Some(section) if wish.must_call => {
+        Some(section) if wanted.must_call => {
             parts.extend([if is_begun { text } else { optional(text) }, section]);
         }
         Some(section) if is_begun => parts.extend([text, optional(section)]),
@@ -290,14 +290,14 @@ fn in_blocks(model: &ModelFormat, blocks: &Blocks, calls: Vec<Tag>, wish: &Wish<
 }
 
 /// A list of messages: calls, texts and reasoning.
-fn in_messages(model: &ModelFormat, messages: &Messages, calls: Vec<Tag>, wish: &Wish<'_>) -> Format {
+fn in_messages(model: &ModelFormat, messages: &Messages, calls: Vec<Tag>, wanted: &Wanted<'_>) -> Format {
     let any = || Format::new("/answer", Kind::AnyText(AnyText::default()));
-    let answer = wish.request.answer.clone().unwrap_or_else(any);
+    let answer = wanted.request.answer.clone().unwrap_or_else(any);
     let text = text_tag(&messages.text, "/messages/text", answer);
     // Whoever asks for an answer of some shape wants no other text around it.
-    let preamble = messages.preamble.as_ref().filter(|_| wish.request.answer.is_none());
+    let preamble = messages.preamble.as_ref().filter(|_| wanted.request.answer.is_none());
     let preamble = preamble.map(|message| text_tag(message, "/messages/preamble", any()));
-    let reasoning = match (&model.reasoning, wish.request.thinking) {
+    let reasoning = match (&model.reasoning, wanted.request.thinking) {
         (None, _) | (_, Thinking::Off) => None,
         (Some(reasoning), _) => Some(reasoning_tag(reasoning, &reasoning.begin)),
     };
@@ -306,20 +306,20 @@ fn in_messages(model: &ModelFormat, messages: &Messages, calls: Vec<Tag>, wish: 
         Kind::Separated(Separated { tags, last, separator, at_least_one: true, stop_after_first })
     };
     let mut parts = Vec::new();
-    if wish.request.thinking == Thinking::Begun
+    if wanted.request.thinking == Thinking::Begun
         && let Some(reasoning) = &model.reasoning
     {
         parts.push(Format::new("/reasoning", Kind::Tag(reasoning_tag(reasoning, ""))));
         parts.extend(silent(&messages.separator));
     }
-    if wish.must_call {
+    if wanted.must_call {
         // Whatever is thought and said comes before the calls.
         let message = |tag: &Tag| {
             let mut message = vec![Format::new(tag.at.clone(), Kind::Tag(tag.clone()))];
             message.extend(silent(&messages.separator));
             one_or_sequence(message)
         };
-        if wish.request.thinking == Thinking::Required {
+        if wanted.request.thinking == Thinking::Required {
             parts.extend(reasoning.iter().map(message));
         }
         let before: Vec<Format> = reasoning.iter().chain(&preamble).map(message).collect();
@@ -327,13 +327,13 @@ fn in_messages(model: &ModelFormat, messages: &Messages, calls: Vec<Tag>, wish: 
             let content = Box::new(Format::new("/messages", Kind::Or(before)));
             parts.push(Format::new("/messages", Kind::Repeat { content, min: 0, max: None }));
         }
-        parts.push(Format::new("/calls", list(calls, Vec::new(), wish.one_call)));
+        parts.push(Format::new("/calls", list(calls, Vec::new(), wanted.one_call)));
         return one_or_sequence(parts);
     }
     // The final answer ends the list; what is thought does not.
     let mut last = vec![text];
     let mut tags: Vec<Tag> = reasoning.into_iter().chain(preamble).collect();
-    if wish.one_call {
+    if wanted.one_call {
         last.extend(calls);
     } else {
         tags.extend(calls);

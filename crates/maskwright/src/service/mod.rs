@@ -73,7 +73,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use hashbrown::DefaultHashBuilder;
-use maskwright_automata::Stop;
+use maskwright_automata::CancelToken;
 
 use self::cache::{Cache, Found};
 pub use self::error::Error;
@@ -102,8 +102,8 @@ fn bytes_for_text(kind: Kind) -> usize {
 /// What a request ends with.
 pub type Result<T = Arc<Handle>> = core::result::Result<T, Error>;
 
-type Flight = flight::Flight<Result, Arc<Stop>>;
-type Seat = flight::Seat<Result, Arc<Stop>>;
+type Flight = flight::Flight<Result, Arc<CancelToken>>;
+type Seat = flight::Seat<Result, Arc<CancelToken>>;
 
 /// How a service works.
 #[derive(Clone, Debug)]
@@ -365,7 +365,7 @@ struct Job {
 
 impl Waits for Job {
     type Outcome = Result;
-    type Cargo = Arc<Stop>;
+    type Cargo = Arc<CancelToken>;
 
     fn bytes(&self) -> usize {
         self.key.constraint.bytes()
@@ -417,7 +417,7 @@ impl Drop for Owner {
         let jobs = mem::take(&mut queue.jobs);
         let stand_ins = mem::take(&mut queue.stand_ins);
         for (flight, _) in &queue.running {
-            flight.cargo().ask();
+            flight.cargo().cancel();
         }
         drop(queue);
         self.shared.bell.notify_all();

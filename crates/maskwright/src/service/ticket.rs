@@ -127,7 +127,7 @@ impl Drop for Waiting {
         if let Some(seat) = self.seat.take()
             && seat.leave()
         {
-            seat.flight().cargo().ask();
+            seat.flight().cargo().cancel();
             if let Some(service) = self.service.upgrade() {
                 service.abandon(self.slot, seat.flight());
             }

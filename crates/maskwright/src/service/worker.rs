@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-use maskwright_automata::obeying;
+use maskwright_automata::with_cancel;
 
 use super::handle::{Handle, Report};
 use super::sync::{Arc, lock, wait_timeout};
@@ -122,10 +122,10 @@ impl Shared {
         let waited = start.saturating_duration_since(job.since);
         self.counters.waited(waited);
         stop.after(settings.timeout);
-        let work = || obeying(stop, || backend.compile(&job.key.constraint, &options));
+        let work = || with_cancel(stop, || backend.compile(&job.key.constraint, &options));
         let compiled = catch_unwind(AssertUnwindSafe(work));
         let time = start.elapsed();
-        let result = if stop.is_asked() {
+        let result = if stop.is_cancelled() {
             self.counters.compile(kind, Outcome::Cancelled, time);
             return None;
         } else if stop.is_late() {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use maskwright::json_schema::{self, KeyOrder};
-use maskwright::{Compiler, Constraint, MatchError, Options, TokenId, Vocabulary, VocabularyBuilder, Way};
+use maskwright::{
+    Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary, VocabularyBuilder,
+};
 
 /// Every byte, and a few tokens that write more than one value.
 fn vocabulary() -> Arc<Vocabulary> {
@@ -309,7 +311,7 @@ fn many_values() {
                 let mut fast = matcher.fork();
                 fast.accept_bytes(end.as_bytes()).expect("it may come");
                 let mut plain = fast.fork();
-                plain.set_way(Way::Plain);
+                plain.set_strategy(Strategy::Reference);
                 let (fast, plain) = (fast.mask().expect("a mask"), plain.mask().expect("a mask"));
                 let differ = |token: &TokenId| fast.contains(*token) != plain.contains(*token);
                 let wrong: Vec<_> =

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use maskwright::{Compiler, Constraint, Limits, Options, TokenId, Vocabulary, VocabularyBuilder, Way};
-use maskwright_automata::{Stop, looks, obeying};
+use maskwright::{Compiler, Constraint, Limits, Options, Strategy, TokenId, Vocabulary, VocabularyBuilder};
+use maskwright_automata::{CancelToken, looks, with_cancel};
 use serde_json::{Map, Value, json};
 
 /// Every byte, a few longer tokens, and an end.
@@ -41,7 +41,7 @@ fn check(constraint: &Constraint, right: &[&str], wrong: &[&str]) {
                 let mask = matcher.mask().expect("a mask").clone();
                 if at < 12 || at + 12 > text.len() {
                     let mut plain = matcher.clone();
-                    plain.set_way(Way::Plain);
+                    plain.set_strategy(Strategy::Reference);
                     assert_eq!(&mask, plain.mask().expect("a mask"), "{text}: at {at}");
                 }
                 fits = matcher.accept(token).is_ok();
@@ -336,7 +336,7 @@ fn limits_are_named() {
     assert!(error.contains("11 bytes") && error.contains("raise the limit `source_bytes`"), "{error}");
 }
 
-/// Reading long lists and chains looks at the wish to stop for every one of their members.
+/// Reading long lists and chains looks at the cancel token for every one of their members.
 #[test]
 fn everything_looks_often() {
     let looks = |constraint: &Constraint| {
@@ -358,7 +358,7 @@ fn everything_looks_often() {
     }
 }
 
-/// With a wish to stop that was uttered beforehand, every reader of every notation ends with an error, however small a part of the work is left.
+/// With a token that was cancelled beforehand, every reader of every notation ends with an error, however small a part of the work is left.
 #[test]
 fn everything_stops() {
     let words: Vec<String> = (0..500).map(|number| format!("word{number}")).collect();
@@ -384,9 +384,9 @@ fn everything_stops() {
     ];
     let compiler = Compiler::new(vocabulary());
     for constraint in constraints {
-        let stop = Stop::new();
-        stop.ask();
-        let result = obeying(&stop, || compiler.compile(&constraint));
+        let stop = CancelToken::new();
+        stop.cancel();
+        let result = with_cancel(&stop, || compiler.compile(&constraint));
         let error = result.expect_err(&format!("{:?} goes on", constraint.kind())).to_string();
         assert!(error.contains("told to stop"), "{:?}: {error}", constraint.kind());
         compiler.compile(&constraint).unwrap_or_else(|error| panic!("{:?}: {error}", constraint.kind()));

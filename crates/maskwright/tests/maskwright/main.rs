@@ -1,5 +1,6 @@
 //! What people depend on, on made-up and on real vocabularies. One binary, because linking fifteen took minutes.
 
+mod ablation;
 mod backends;
 mod different;
 mod documents;

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use maskwright::{Compiler, Constraint, TokenMask, Vocabulary, Way};
+use maskwright::{Compiler, Constraint, Strategy, TokenMask, Vocabulary};
 use maskwright_oracle::generate::Rng;
 use maskwright_oracle::{Oracle, Tokens};
 
@@ -104,9 +104,9 @@ fn the_fast_way_equals_the_plain_walk() {
         matcher.fill_mask(&mut row).expect("the row is large enough");
         let copied = TokenMask::from_words(&row, fast.size());
         assert!(*fast == copied, "by reference and copied: {}", complain(constraint, text, fast, &copied));
-        matcher.set_way(Way::Plain);
+        matcher.set_strategy(Strategy::Reference);
         let plain = matcher.mask().expect("a mask").clone();
-        matcher.set_way(Way::Fast);
+        matcher.set_strategy(Strategy::Fast);
         assert!(*fast == plain, "{}", complain(constraint, text, fast, &plain));
         bits += fast.size() as u64;
     });
@@ -150,7 +150,7 @@ fn ambiguous_constraints_have_the_masks_of_the_plain_walk() {
         loop {
             let fast = matcher.mask().expect("a mask").clone();
             let mut plain = matcher.fork();
-            plain.set_way(Way::Plain);
+            plain.set_strategy(Strategy::Reference);
             let plain = plain.mask().expect("a mask").clone();
             assert!(fast == plain, "{}", complain(constraint, &text.as_bytes()[..at], &fast, &plain));
             compared += 1;
@@ -272,9 +272,9 @@ fn strings_with_conditions_equal_the_plain_walk() {
             let mut text = prefix.as_bytes().to_vec();
             for _ in 0..4 {
                 let fast = matcher.mask().expect("a mask").clone();
-                matcher.set_way(Way::Plain);
+                matcher.set_strategy(Strategy::Reference);
                 let plain = matcher.mask().expect("a mask").clone();
-                matcher.set_way(Way::Fast);
+                matcher.set_strategy(Strategy::Fast);
                 assert!(fast == plain, "{}", complain(&constraint, &text, &fast, &plain));
                 bits += fast.size() as u64;
                 let Some(token) = pick(&mut rng, &fast) else { break };
@@ -322,9 +322,9 @@ fn chains_equal_the_plain_walk() {
             }
             read.push(character);
             let fast = matcher.mask().expect("a mask").clone();
-            matcher.set_way(Way::Plain);
+            matcher.set_strategy(Strategy::Reference);
             let plain = matcher.mask().expect("a mask").clone();
-            matcher.set_way(Way::Fast);
+            matcher.set_strategy(Strategy::Fast);
             assert!(fast == plain, "{}", complain(&constraint, read.as_bytes(), &fast, &plain));
             bits += fast.size() as u64;
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use maskwright::{Compiler, Constraint, Error, Way, tag};
+use maskwright::{Compiler, Constraint, Error, Strategy, tag};
 use serde::Deserialize;
 
 use crate::tag_support::{tokens, vocabulary};
@@ -49,8 +49,8 @@ fn check(case: &Case) -> Result<(), String> {
     let read = |text: &String| {
         let mut matcher = bound.matcher();
         for token in tokens(text, &vocabulary) {
-            let rows = [Way::Plain, Way::Fast].map(|way| {
-                matcher.set_way(way);
+            let rows = [Strategy::Reference, Strategy::Fast].map(|way| {
+                matcher.set_strategy(way);
                 matcher.mask().expect("a mask").clone()
             });
             assert_eq!(rows[0], rows[1], "{}: masks differ in {text:?}", case.name);

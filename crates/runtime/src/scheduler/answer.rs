@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use maskwright::{Stop, StopStream};
+use maskwright::{CancelToken, StopStream};
 use maskwright_vocab::{TokenId, Vocabulary};
 
 use super::{
@@ -91,11 +91,11 @@ pub(super) enum Place {
 
 /// Whoever drops it ends all work on an answer.
 #[derive(Debug, Default)]
-pub(super) struct Leash(Arc<Stop>);
+pub(super) struct Leash(Arc<CancelToken>);
 
 impl Drop for Leash {
     fn drop(&mut self) {
-        self.0.ask();
+        self.0.cancel();
     }
 }
 

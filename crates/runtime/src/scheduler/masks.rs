@@ -10,7 +10,7 @@
 //! lost to the others: while somebody waits in the line, another thread steps in. Orders that are known to be slow come last, and only
 //! few of them are worked on at a time, so that they do not take all processors from the model.
 //!
-//! Each order has a [stop token](Stop), which ends the work early. A guide that panics is not seen again.
+//! Each order has a [cancel token](CancelToken), which ends the work early. A guide that panics is not seen again.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use maskwright::{Stop, obeying};
+use maskwright::{CancelToken, with_cancel};
 use maskwright_vocab::TokenId;
 
 use super::Failure;
@@ -44,7 +44,7 @@ pub(super) struct Order {
     pub(super) ends: Arc<[TokenId]>,
     /// How many tokens the answer may still grow by.
     pub(super) left: usize,
-    pub(super) stop: Arc<Stop>,
+    pub(super) stop: Arc<CancelToken>,
     pub(super) pace: Pace,
 }
 
@@ -292,21 +292,21 @@ impl Drop for Masks {
 /// Does what comes next for an order. Returns what is left to be done.
 fn work(mut order: Order, news: &mpsc::Sender<News>) -> Option<Order> {
     let (answer, stop, begin) = (order.answer, order.stop.clone(), Instant::now());
-    if stop.is_asked() {
+    if stop.is_cancelled() {
         return None;
     }
     // If nobody listens any more, the scheduler has ended.
     let tell = |what: Work| drop(news.send(News { answer, time: begin.elapsed(), what }));
     if order.takes() {
         let mut taken = Taken { chosen: false, forced: Vec::new(), end: Ok(End::Open) };
-        taken.end = obeying(&stop, || caught(|| take(&mut order, &mut taken)));
+        taken.end = with_cancel(&stop, || caught(|| take(&mut order, &mut taken)));
         let goes_on = taken.end == Ok(End::Open);
         tell(Work::Taken(taken));
         (order.token, order.before) = (None, None);
         return goes_on.then_some(order);
     }
     let Order { mut guide, mut words, .. } = order;
-    let filled = obeying(&stop, || {
+    let filled = with_cancel(&stop, || {
         caught(|| {
             guide.fill(&mut words)?;
             obeyed(&stop)?;
@@ -358,8 +358,8 @@ fn take(order: &mut Order, taken: &mut Taken) -> Result<End, GuideError> {
 }
 
 /// What was done while it was told to stop counts for nothing.
-fn obeyed(stop: &Stop) -> Result<(), GuideError> {
-    if stop.is_asked() { Err(GuideError::Stopped) } else { Ok(()) }
+fn obeyed(stop: &CancelToken) -> Result<(), GuideError> {
+    if stop.is_cancelled() { Err(GuideError::Stopped) } else { Ok(()) }
 }
 
 fn caught<T>(work: impl FnOnce() -> Result<T, GuideError>) -> Result<T, Failure> {

@@ -18,7 +18,7 @@
 //!   most, and not at all if it was late the last time. Then they go on without it, and it joins them again when it is ready.
 //! * **Beginnings.** A prompt that begins like a text which the model has read – a running one, or one of the last that
 //!   ended – starts from a fork of it ([`prefix`]). Several answers to one prompt read it once.
-//! * **Leaving.** Whoever drops the receiving end has left by the next step, and what was being done with its constraint ends by its [stop token](maskwright::Stop). What goes
+//! * **Leaving.** Whoever drops the receiving end has left by the next step, and what was being done with its constraint ends by its [cancel token](maskwright::CancelToken). What goes
 //!   wrong in one request – a constraint that gives up or meets a limit, a panic in a guide – ends that request alone.
 //!
 //! ```no_run

@@ -16,7 +16,7 @@ use maskwright::{
 use super::gather::Reading;
 use crate::{
     error::{ApiError, Result},
-    request::{Wish, tools::Toolbox},
+    request::{Requested, tools::Toolbox},
     state::State,
 };
 
@@ -24,9 +24,9 @@ use crate::{
 pub(crate) fn plan(
     state: &State,
     toolbox: Option<&Toolbox>,
-    wish: Option<Wish>,
+    requested: Option<Requested>,
     by_text: bool,
-) -> Result<(Option<Wish>, Option<Reading>)> {
+) -> Result<(Option<Requested>, Option<Reading>)> {
     let engine = &state.engine;
     let reading = |tree: &tag::Format, toolbox: Option<&Toolbox>| -> Result<Reading> {
         let reader = Reader::new(tree);
@@ -34,17 +34,17 @@ pub(crate) fn plan(
         let custom = toolbox.map(|toolbox| toolbox.custom.clone()).unwrap_or_default();
         Ok(Reading { reader, vocabulary: engine.vocabulary().clone(), custom, by_text })
     };
-    match (toolbox.filter(|toolbox| !toolbox.is_closed()), wish) {
-        (Some(_), Some(wish)) => Err(ApiError::both("tools", &wish.param)),
+    match (toolbox.filter(|toolbox| !toolbox.is_closed()), requested) {
+        (Some(_), Some(requested)) => Err(ApiError::both("tools", &requested.param)),
         (Some(toolbox), None) => {
             let tree = toolbox.tree(engine.format())?;
             let mut options = state.settings.options.clone();
             options.json_schema.strictness = toolbox.strictness;
             let constraint = Constraint::structural_tag(tree.to_value().to_string());
-            let wish = Wish { constraint, options, param: "tools".into() };
-            Ok((Some(wish), Some(reading(&tree, Some(toolbox))?)))
+            let requested = Requested { constraint, options, param: "tools".into() };
+            Ok((Some(requested), Some(reading(&tree, Some(toolbox))?)))
         }
-        (None, Some(wish)) => Ok((Some(wish), None)),
+        (None, Some(requested)) => Ok((Some(requested), None)),
         (None, None) if engine.format().can_reason() => {
             let nothing = Request { choice: Choice::None, ..Request::default() };
             let tree = engine.format().tag(&nothing);

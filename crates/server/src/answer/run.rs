@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     error::{ApiError, Result},
-    request::{Wish, sampling::Choosing},
+    request::{Requested, sampling::Choosing},
     state::{State, Turn},
 };
 
@@ -25,7 +25,7 @@ pub(crate) struct Order {
     /// One or more prompts, each answered as often as was asked for.
     pub(crate) prompts: Vec<Vec<TokenId>>,
     pub(crate) choosing: Choosing,
-    pub(crate) wish: Option<Wish>,
+    pub(crate) requested: Option<Requested>,
     /// Whether a constrained answer must be complete when its tokens are used up.
     pub(crate) finishes: bool,
 }
@@ -60,9 +60,9 @@ impl Order {
         let timeout = state.settings.request_timeout;
         let deadline = tokio::time::Instant::now() + timeout;
         let begin = Instant::now();
-        let (handle, waited) = match &self.wish {
-            Some(wish) => {
-                let (handle, waited) = briefly(turn, state.engine.compile(wish)).await?;
+        let (handle, waited) = match &self.requested {
+            Some(requested) => {
+                let (handle, waited) = briefly(turn, state.engine.compile(requested)).await?;
                 (Some(handle), waited)
             }
             None => (None, Duration::ZERO),
@@ -74,14 +74,14 @@ impl Order {
         for (number, prompt) in self.prompts.into_iter().enumerate() {
             let Choosing { sampling, max_tokens, stop, stop_tokens, answers } = self.choosing.clone();
             let mut guide: Option<Box<dyn Guide>> = None;
-            if let (Some(handle), Some(wish)) = (&handle, &self.wish) {
+            if let (Some(handle), Some(requested)) = (&handle, &self.requested) {
                 let mut found =
                     MatcherGuide::new(handle.matcher()).with_jumps(state.engine.tokenizer().clone());
                 if self.finishes {
                     let room = state.engine.context().saturating_sub(prompt.len());
                     let budget = max_tokens.unwrap_or(room).min(room);
                     found = found.with_budget(budget).map_err(|error| {
-                        ApiError::invalid(&wish.param, "budget_too_small", error.to_string())
+                        ApiError::invalid(&requested.param, "budget_too_small", error.to_string())
                     })?;
                 }
                 guide = Some(Box::new(found));
@@ -90,7 +90,7 @@ impl Order {
             let sink = Channel { sender: sender.clone(), first: number * answers };
             state.engine.submit(request, Box::new(sink))?;
         }
-        let param = self.wish.map(|wish| wish.param);
+        let param = self.requested.map(|requested| requested.param);
         Ok(Answers { events, deadline, timeout, left: count, count, compile, param })
     }
 }

@@ -3,7 +3,7 @@
 //! | module | what it reads |
 //! |---|---|
 //! | [`fields`] | one JSON object, field by field, nothing ignored |
-//! | [`wish`] | the constraint, in the words of several servers |
+//! | [`requested`] | the constraint, in the words of several servers |
 //! | [`extras`] | what they have no words for |
 //! | [`sampling`] | temperature and the like |
 //! | [`messages`] | conversations |
@@ -14,9 +14,9 @@ pub(crate) mod extras;
 pub(crate) mod fields;
 pub(crate) mod messages;
 pub(crate) mod plain_tools;
+pub(crate) mod requested;
 pub(crate) mod sampling;
 pub(crate) mod tools;
-pub(crate) mod wish;
 
 pub(crate) use fields::Fields;
-pub(crate) use wish::Wish;
+pub(crate) use requested::Requested;

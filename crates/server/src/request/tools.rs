@@ -12,7 +12,7 @@ use maskwright::{
 };
 use serde_json::{Value, json};
 
-use super::{Fields, wish::check_name};
+use super::{Fields, requested::check_name};
 use crate::error::{ApiError, Result};
 
 /// The most tools of a request.

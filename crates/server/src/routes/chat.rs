@@ -22,10 +22,9 @@ use crate::{
     request::{
         Fields,
         extras::Extras,
-        messages,
+        messages, requested,
         sampling::{self, Choosing},
         tools::{self, Api, Toolbox},
-        wish,
     },
     state::{State, new_id, now},
 };
@@ -33,7 +32,7 @@ use crate::{
 /// What a request asks for, apart from its prompt.
 struct Asked {
     choosing: Choosing,
-    wish: Option<wish::Wish>,
+    requested: Option<requested::Requested>,
     toolbox: Option<Toolbox>,
     extras: Extras,
     is_streamed: bool,
@@ -46,14 +45,14 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let asked = read(&mut body, &state)?;
     body.finish()?;
     let by_text = !asked.choosing.stop.is_empty();
-    let (wish, reading) = plan(&state, asked.toolbox.as_ref(), asked.wish, by_text)?;
+    let (requested, reading) = plan(&state, asked.toolbox.as_ref(), asked.requested, by_text)?;
     let shared = state.clone();
     let described = asked.toolbox.map(|toolbox| toolbox.described);
     let work = move || shared.engine.chat(&messages::chat(list)?, described.as_ref(), "messages");
     let (prompt, turn) = in_turn(&state, work).await?;
     let wants_logprobs = asked.choosing.sampling.logprobs.is_some();
     let order =
-        Order { prompts: vec![prompt], choosing: asked.choosing, wish, finishes: asked.extras.finishes };
+        Order { prompts: vec![prompt], choosing: asked.choosing, requested, finishes: asked.extras.finishes };
     let mut answers = order.start(&state, turn).await?;
     let chat = Chat {
         id: new_id("chatcmpl-"),
@@ -76,7 +75,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
 }
 
 fn read(body: &mut Fields, state: &State) -> Result<Asked> {
-    let (wish, extras) = wish::take(body, &state.settings.options)?;
+    let (requested, extras) = requested::take(body, &state.settings.options)?;
     let mut choosing = sampling::take(body, &["max_completion_tokens", "max_tokens"])?;
     choosing.sampling.logprobs = logprobs_wanted(body)?;
     let (is_streamed, has_usage) = sampling::take_stream(body)?;
@@ -88,7 +87,7 @@ fn read(body: &mut Fields, state: &State) -> Result<Asked> {
     body.refuse("web_search_options", &[], "the server searches nothing")?;
     body.refuse("functions", &[], "functions have become tools; use 'tools'")?;
     body.refuse("function_call", &[json!("none")], "functions have become tools; use 'tool_choice'")?;
-    Ok(Asked { choosing, wish, toolbox, extras, is_streamed, has_usage })
+    Ok(Asked { choosing, requested, toolbox, extras, is_streamed, has_usage })
 }
 
 /// Fields of several APIs that change nothing, or would change what cannot be changed here.

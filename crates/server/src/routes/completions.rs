@@ -19,7 +19,7 @@ use crate::{
         sse::{self, Protocol, Told},
     },
     error::{ApiError, Json, Result},
-    request::{sampling, wish},
+    request::{requested, sampling},
     state::{State, new_id, now},
 };
 
@@ -31,7 +31,7 @@ const MAX_TOKENS: usize = 16;
 pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Response> {
     state.engine.check_name(body.text("model")?.as_deref())?;
     let prompt = body.take("prompt").ok_or_else(|| ApiError::missing("prompt"))?;
-    let (wish, extras) = wish::take(&mut body, &state.settings.options)?;
+    let (requested, extras) = requested::take(&mut body, &state.settings.options)?;
     let mut choosing = sampling::take(&mut body, &["max_tokens"])?;
     choosing.max_tokens.get_or_insert(MAX_TOKENS);
     let top = body.whole("logprobs", 0, 20)?;
@@ -47,7 +47,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let (count, per_prompt) = (prompts.len(), choosing.answers);
     let wants_logprobs = top.is_some();
     let mut answers =
-        Order { prompts, choosing, wish, finishes: extras.finishes }.start(&state, turn).await?;
+        Order { prompts, choosing, requested, finishes: extras.finishes }.start(&state, turn).await?;
     let mut completion = Completion {
         id: new_id("cmpl-"),
         created: now(),

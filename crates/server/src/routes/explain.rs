@@ -22,7 +22,7 @@ use super::{aside, body::Body, tokens};
 use crate::{
     answer::{gather::micros, logprobs},
     error::{ApiError, Json, Result},
-    request::{Fields, wish},
+    request::{Fields, requested},
     state::State,
 };
 
@@ -45,8 +45,8 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
     let text = body.text("text")?;
     let ids = body.list("tokens")?;
     let listing = listing(&mut body)?;
-    let wish = if body.has("constraint") {
-        Some(wish::take_constraint(&mut body, &state.settings.options)?)
+    let requested = if body.has("constraint") {
+        Some(requested::take_constraint(&mut body, &state.settings.options)?)
     } else {
         None
     };
@@ -55,8 +55,8 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
         let message = "cannot specify both 'text' and 'tokens'; give one of them";
         return Err(ApiError::invalid("tokens", "conflicting_parameters", message));
     }
-    let handle = match &wish {
-        Some(wish) => Some(state.engine.compile(wish).await?.0),
+    let handle = match &requested {
+        Some(requested) => Some(state.engine.compile(requested).await?.0),
         None => None,
     };
     let shared = state.clone();
@@ -169,7 +169,7 @@ fn failed(error: &MatchError) -> ApiError {
     match error {
         error if error.is_limit() => ApiError::constraint_limit("constraint", error),
         // Nobody waits for the answer, so nobody reads this.
-        MatchError::Stopped => ApiError::stopping(),
+        MatchError::Cancelled => ApiError::stopping(),
         error => ApiError::internal(error.to_string()),
     }
 }

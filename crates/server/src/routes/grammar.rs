@@ -15,7 +15,7 @@ use super::{aside, body::Body};
 use crate::{
     answer::gather::micros,
     error::{ApiError, Json, Result},
-    request::{Wish, wish},
+    request::{Requested, requested},
     state::State,
 };
 
@@ -29,8 +29,8 @@ const ENTRIES: usize = 2_000;
 
 pub(crate) async fn check(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Json> {
     state.engine.check_name(body.text("model")?.as_deref())?;
-    let wish = match wish::take_constraint(&mut body, &state.settings.options) {
-        Ok(wish) => wish,
+    let requested = match requested::take_constraint(&mut body, &state.settings.options) {
+        Ok(requested) => requested,
         // The text of a list is as much a part of the question as any other.
         Err(error) if error.code == Some("invalid_choice") => {
             let diagnostic = json!({"severity": "error", "message": error.message});
@@ -39,25 +39,25 @@ pub(crate) async fn check(Extract(state): Extract<Arc<State>>, Body(mut body): B
         Err(error) => return Err(error),
     };
     body.finish()?;
-    let client = state.engine.grammars().with_options(wish.options.clone());
-    match client.request(&wish.constraint).await {
+    let client = state.engine.grammars().with_options(requested.options.clone());
+    match client.request(&requested.constraint).await {
         Ok(handle) => {
             // What took so long to compile takes no longer to read again.
             let shared = state.clone();
-            aside(&shared, move || Ok(Json(good(&state, &wish, &handle)))).await
+            aside(&shared, move || Ok(Json(good(&state, &requested, &handle)))).await
         }
         Err(service::Error::Closed) => Err(ApiError::stopping()),
         Err(error @ service::Error::Busy { .. }) => Err(ApiError::busy(error.to_string())),
         Err(error) => Ok(Json(json!({
             "ok": false,
-            "kind": wish.constraint.kind().name(),
-            "diagnostics": problems(&error, source(&wish.constraint)),
+            "kind": requested.constraint.kind().name(),
+            "diagnostics": problems(&error, source(&requested.constraint)),
         }))),
     }
 }
 
 /// What there is to say about a constraint that is right.
-fn good(state: &State, wish: &Wish, handle: &Arc<service::Handle>) -> Value {
+fn good(state: &State, requested: &Requested, handle: &Arc<service::Handle>) -> Value {
     let report = handle.report();
     let begin = Instant::now();
     let mut words = vec![0; state.engine.vocabulary().size().div_ceil(32)];
@@ -83,8 +83,8 @@ fn good(state: &State, wish: &Wish, handle: &Arc<service::Handle>) -> Value {
         "vocabulary": state.engine.vocabulary().len(),
         "micros": {"compile": micros(report.time), "first_mask": first_mask.map_or(0.0, micros)},
     });
-    if let Some((grammar, warnings, coverage)) = read(&wish.constraint, &wish.options) {
-        let source = source(&wish.constraint);
+    if let Some((grammar, warnings, coverage)) = read(&requested.constraint, &requested.options) {
+        let source = source(&requested.constraint);
         let warnings = warnings.iter().map(|warning| diagnostic(warning, source));
         if let Some(list) = answer["diagnostics"].as_array_mut() {
             list.extend(warnings);

@@ -19,7 +19,7 @@ use axum::{
     routing::{get, post},
 };
 
-use maskwright::{Stop, obeying};
+use maskwright::{CancelToken, with_cancel};
 
 use crate::{
     error::{ApiError, Result},
@@ -77,19 +77,19 @@ pub(crate) async fn in_turn<T: Send + 'static>(
         |error: &dyn Display| ApiError::internal(format!("internal error, please report it: {error}"));
     let turn = state.turns.clone().acquire_owned().await.map_err(|error| broken(&error))?;
     // Whoever stops waiting asks the work to end. That may take a moment, so the turn goes along.
-    let leash = Leash(Stop::new());
+    let leash = Leash(CancelToken::new());
     let stop = leash.0.clone();
-    let work = move || obeying(&stop, work).map(|value| (value, turn));
+    let work = move || with_cancel(&stop, work).map(|value| (value, turn));
     let result = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(broken(&error)));
     drop(leash);
     result
 }
 
 /// Whoever drops it asks some work to end.
-struct Leash(Arc<Stop>);
+struct Leash(Arc<CancelToken>);
 
 impl Drop for Leash {
     fn drop(&mut self) {
-        self.0.ask();
+        self.0.cancel();
     }
 }

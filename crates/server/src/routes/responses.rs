@@ -23,10 +23,9 @@ use crate::{
     request::{
         Fields,
         extras::Extras,
-        messages,
+        messages, requested,
         sampling::{self, Choosing},
         tools::{self, Api},
-        wish,
     },
     state::{State, new_id, now},
 };
@@ -36,7 +35,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let input = body.take("input").ok_or_else(|| ApiError::missing("input"))?;
     let instructions = body.text("instructions")?;
     let (format, told_format) = format(&mut body)?;
-    let (wish, extras) = wish::take_format(&mut body, format, &state.settings.options)?;
+    let (requested, extras) = requested::take_format(&mut body, format, &state.settings.options)?;
     let mut choosing = sampling::take(&mut body, &["max_output_tokens"])?;
     if choosing.answers != 1 {
         return Err(ApiError::unsupported("n", "a response is one answer"));
@@ -49,7 +48,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     unsupported(&mut body)?;
     body.finish()?;
     let by_text = !choosing.stop.is_empty();
-    let (wish, reading) = plan(&state, toolbox.as_ref(), wish, by_text)?;
+    let (requested, reading) = plan(&state, toolbox.as_ref(), requested, by_text)?;
     let (tools, tool_choice) = match &toolbox {
         Some(toolbox) => (toolbox.told.clone(), toolbox.told_choice.clone()),
         None => (json!([]), json!("auto")),
@@ -72,7 +71,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         tool_choice,
     };
     let wants_logprobs = choosing.sampling.logprobs.is_some();
-    let mut answers = Order { prompts: vec![prompt], choosing, wish, finishes: extras.finishes }
+    let mut answers = Order { prompts: vec![prompt], choosing, requested, finishes: extras.finishes }
         .start(&state, turn)
         .await?;
     let mut responding = Responding {

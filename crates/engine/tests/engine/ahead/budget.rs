@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use maskwright_engine::{BoundProgram, Budget, BudgetError, CompileError, MatchError, Matcher, Way};
+use maskwright_engine::{BoundProgram, Budget, BudgetError, CompileError, MatchError, Matcher, Strategy};
 use maskwright_grammar::{CharSet, Grammar};
 use maskwright_oracle::generate::{self, Rng};
 use maskwright_oracle::{Oracle, State};
@@ -19,14 +19,14 @@ fn walk(rng: &mut Rng, matcher: &mut Matcher, tokens: u32, what: &dyn Fn() -> St
         let left = matcher.budget_left().expect("there is a budget");
         assert_eq!(left, tokens - step, "{}", what());
         let mask = matcher.mask().expect("a mask").clone();
-        matcher.set_way(Way::Plain);
+        matcher.set_strategy(Strategy::Reference);
         assert_eq!(
             *matcher.mask().expect("a mask"),
             mask,
             "fast and plain differ after {path:?}, {left} left; {}",
             what()
         );
-        matcher.set_way(Way::Fast);
+        matcher.set_strategy(Strategy::Fast);
         let accepting = matcher.is_accepting();
         for token in (0..matcher.bound().vocabulary().size() as u32).map(TokenId) {
             let is_taken = matcher.allows(token);

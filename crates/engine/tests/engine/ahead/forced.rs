@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use maskwright_engine::{ForcedText, ForcedTokens, Matcher, Seam, resolve};
+use maskwright_engine::{ForcedText, ForcedTokens, Matcher, TokenHealing, resolve};
 use maskwright_grammar::{CharSet, TokenRef, TokenSet};
 use maskwright_oracle::generate;
 use maskwright_oracle::{Oracle, State};
@@ -78,7 +78,8 @@ fn walk_along(seeds: core::ops::Range<u64>, cuts_words: bool) {
 fn follow(matcher: &mut Matcher, toy: &Toy, tokens: &[TokenId]) -> Result<usize, String> {
     let mut count = 0;
     for at in 0..tokens.len() {
-        let forced = matcher.forced_tokens(&tokens[..at], LIMIT, Seam::Keep, &|text| Some(toy.encode(text)));
+        let forced =
+            matcher.forced_tokens(&tokens[..at], LIMIT, TokenHealing::Keep, &|text| Some(toy.encode(text)));
         if forced.taken_back > 0 || !tokens[at..].starts_with(&forced.tokens) {
             return Err(format!("after {at} tokens of {tokens:?}: {forced:?}"));
         }
@@ -112,12 +113,12 @@ fn a_seam_is_cut_anew_if_that_is_wanted() {
         matcher.accept(token).expect("a literal");
     }
     let encode = |text: &str| Some(toy.encode(text));
-    // Whoever keeps the seam goes on without help until the cut is the tokenizer's again.
-    assert_eq!(matcher.forced_tokens(&written, LIMIT, Seam::Keep, &encode), ForcedTokens::default());
+    // Whoever keeps the healing goes on without help until the cut is the tokenizer's again.
+    assert_eq!(matcher.forced_tokens(&written, LIMIT, TokenHealing::Keep, &encode), ForcedTokens::default());
     // Whoever cuts there begins anew behind it.
-    let forced = matcher.forced_tokens(&written, LIMIT, Seam::Cut, &encode);
+    let forced = matcher.forced_tokens(&written, LIMIT, TokenHealing::Cut, &encode);
     assert_eq!(forced, ForcedTokens { taken_back: 0, tokens: toy.encode("bab;") });
-    let forced = matcher.forced_tokens(&written, LIMIT, Seam::Retokenize, &encode);
+    let forced = matcher.forced_tokens(&written, LIMIT, TokenHealing::Retokenize, &encode);
     assert_eq!(forced, ForcedTokens { taken_back: 1, tokens: whole[1..].to_vec() });
     assert_eq!(matcher.steps(), 2, "asking changes nothing");
     matcher.rollback(forced.taken_back).expect("it was taken");
@@ -149,11 +150,11 @@ fn a_token_that_could_go_on_is_not_forced() {
     };
     let mut matcher = bound.matcher();
     assert_eq!(matcher.forced_bytes(99), b"\"name\": ");
-    let forced = matcher.forced_tokens(&[], 99, Seam::Keep, &encode);
+    let forced = matcher.forced_tokens(&[], 99, TokenHealing::Keep, &encode);
     assert_eq!(forced, ForcedTokens { taken_back: 0, tokens: vec![TokenId(7), TokenId(5), TokenId(2)] });
     // A tokenizer that cannot say forces nothing, and neither does one that spells another text.
-    assert_eq!(matcher.forced_tokens(&[], 99, Seam::Keep, &|_| None), ForcedTokens::default());
-    let wrong = matcher.forced_tokens(&[], 99, Seam::Keep, &|_| Some(vec![TokenId(0)]));
+    assert_eq!(matcher.forced_tokens(&[], 99, TokenHealing::Keep, &|_| None), ForcedTokens::default());
+    let wrong = matcher.forced_tokens(&[], 99, TokenHealing::Keep, &|_| Some(vec![TokenId(0)]));
     assert_eq!(wrong, ForcedTokens::default());
 }
 
@@ -216,16 +217,16 @@ fn a_special_token_ends_the_text_before_it() {
     let encode = |text: &str| Some(text.chars().map(|c| TokenId(u32::from(c == 'b'))).collect());
     assert_eq!(matcher.forced_bytes(99), b"a");
     // `ab` is a token, but it cannot come here.
-    let forced = matcher.forced_tokens(&[], 99, Seam::Keep, &encode).tokens;
+    let forced = matcher.forced_tokens(&[], 99, TokenHealing::Keep, &encode).tokens;
     assert_eq!(forced, [TokenId(0), TokenId(7)]);
     assert_eq!(matcher.shortest_completion(), Some(3));
     matcher.accept(TokenId(0)).expect("it is forced");
     assert_eq!(matcher.forced_bytes(99), b"");
-    let forced = matcher.forced_tokens(&[TokenId(0)], 99, Seam::Keep, &encode).tokens;
+    let forced = matcher.forced_tokens(&[TokenId(0)], 99, TokenHealing::Keep, &encode).tokens;
     assert_eq!(forced, [TokenId(7)]);
     matcher.accept(TokenId(7)).expect("it is forced");
     assert_eq!(
-        matcher.forced_tokens(&[TokenId(0), TokenId(7)], 99, Seam::Keep, &encode),
+        matcher.forced_tokens(&[TokenId(0), TokenId(7)], 99, TokenHealing::Keep, &encode),
         ForcedTokens::default()
     );
 }

@@ -1,0 +1,344 @@
+//! Masks for tokens that were only guessed.
+//!
+//! Speculative decoding lets a small model write a few tokens ahead, as a chain or as a tree, and a large model judge all of them at once. The
+//! judge needs the mask behind each guess:
+//!
+//! ```text
+//!   now ──▶ {" ──▶ name ──▶ ":          row 0: the mask now
+//!            └───▶ nick                 row i + 1: the mask behind node i
+//! ```
+//! A guess that is not allowed has no mask: its row is empty, and so are the rows behind it. Nodes that share a prefix share the
+//! work for it. The matcher is left as it was.
+//!
+//! A tree is walked by one thread, because most take less time than another thread takes to wake up. Where the masks turn out to be slow – they are
+//! new, or have to be worked out on the stacks – the branches that are left are given to several.
+
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use maskwright_vocab::TokenId;
+
+use crate::error::MatchError;
+use crate::matcher::Matcher;
+
+/// The parent of a node that hangs on the text so far.
+pub const DRAFT_ROOT: u32 = u32::MAX;
+
+/// Below this, waking threads and copying matchers costs more than it gains.
+// PERF: `mwbench drafts`, 64 nodes, two processors with other work: 95 µs by one thread, 130 µs by two; new masks, 290 µs and 490 µs. A thread that
+// has to wait for a processor keeps everybody waiting, for milliseconds.
+const WORTH: Duration = Duration::from_millis(1);
+
+/// Nodes between two looks at the clock.
+const LOOK: usize = 4;
+
+/// A tree of guessed tokens: the links between its nodes, checked.
+#[derive(Clone, Debug)]
+pub struct DraftTree {
+    tokens: Vec<TokenId>,
+    /// The children of the text so far, and then of every node.
+    children: Vec<Vec<u32>>,
+    /// How much work must be left for several threads to be worth it.
+    worth: Duration,
+}
+
+/// What is wrong with a draft tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DraftError {
+    /// There are not as many links as tokens.
+    Length {
+        /// How many tokens there are.
+        tokens: usize,
+        /// How many links there are.
+        links: usize,
+    },
+    /// A node's parent does not come before it.
+    Order {
+        /// The node.
+        node: usize,
+    },
+    /// A link leads to no node, or to one that another link leads to.
+    Link {
+        /// The node that it starts from.
+        node: usize,
+    },
+}
+
+impl core::fmt::Display for DraftError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Length { tokens, links } => {
+                write!(f, "a draft of {tokens} tokens has {links} links; there must be one for each token")
+            }
+            Self::Order { node } => {
+                write!(f, "the parent of draft node {node} does not come before it; number parents first")
+            }
+            Self::Link { node } => {
+                write!(f, "a link of draft node {node} leads to no node, or to one that was reached before")
+            }
+        }
+    }
+}
+
+impl core::error::Error for DraftError {}
+
+impl DraftTree {
+    /// Every token behind the one before.
+    pub fn chain(tokens: &[TokenId]) -> Self {
+        let mut children: Vec<Vec<u32>> = (0..tokens.len() as u32).map(|node| vec![node]).collect();
+        children.push(Vec::new());
+        Self { tokens: tokens.to_vec(), children, worth: WORTH }
+    }
+
+    /// A tree by the parent of each node, [`DRAFT_ROOT`] for those that follow the text so far. Parents come before their
+    /// children.
+    pub fn from_parents(tokens: &[TokenId], parents: &[u32]) -> Result<Self, DraftError> {
+        if tokens.len() != parents.len() {
+            return Err(DraftError::Length { tokens: tokens.len(), links: parents.len() });
+        }
+        let mut children = vec![Vec::new(); tokens.len() + 1];
+        for (node, &parent) in parents.iter().enumerate() {
+            let place = match parent {
+                DRAFT_ROOT => 0,
+                parent if (parent as usize) < node => parent as usize + 1,
+                _ => return Err(DraftError::Order { node }),
+            };
+            children[place].push(node as u32);
+        }
+        Ok(Self { tokens: tokens.to_vec(), children, worth: WORTH })
+    }
+
+    /// A tree by the first child and the next sibling of each node, as servers keep it: node 0 is the token that was accepted last, so
+    /// row i is the mask behind node i. A negative number stands for none.
+    pub fn from_links(tokens: &[TokenId], child: &[i64], sibling: &[i64]) -> Result<Self, DraftError> {
+        for links in [child, sibling] {
+            if links.len() != tokens.len() {
+                return Err(DraftError::Length { tokens: tokens.len(), links: links.len() });
+            }
+        }
+        let mut children = vec![Vec::new(); tokens.len().max(1)];
+        let mut reached = vec![false; tokens.len()];
+        let mut work = vec![0usize];
+        while let Some(node) = work.pop().filter(|_| !tokens.is_empty()) {
+            let mut next = child[node];
+            while let Ok(to) = usize::try_from(next) {
+                if to == 0 || core::mem::replace(reached.get_mut(to).ok_or(DraftError::Link { node })?, true)
+                {
+                    return Err(DraftError::Link { node });
+                }
+                children[node].push(to as u32 - 1);
+                work.push(to);
+                next = sibling[to];
+            }
+        }
+        let tokens = tokens.get(1..).unwrap_or_default().to_vec();
+        Ok(Self { tokens, children, worth: WORTH })
+    }
+
+    /// How much work must be left, judged by the nodes so far, for its branches to be shared among threads; 1 ms unless told otherwise.
+    /// [`Duration::MAX`] leaves all of it to the caller's thread, for those who work on many requests at once.
+    #[must_use]
+    pub fn with_worth(mut self, worth: Duration) -> Self {
+        self.worth = worth;
+        self
+    }
+
+    /// How many rows its masks take: one more than it has nodes.
+    pub fn rows(&self) -> usize {
+        self.tokens.len() + 1
+    }
+}
+
+/// One row of masks, until it is written.
+type Row<'m> = Option<&'m mut [u32]>;
+
+impl Matcher {
+    /// Writes the masks for a chain of guessed tokens: row 0 is the mask now, row i that behind the first i tokens. Rows are `stride` words
+    /// apart. Returns how many of the tokens are allowed; the rows behind them are empty.
+    pub fn fill_masks_for_chain(
+        &mut self,
+        tokens: &[TokenId],
+        masks: &mut [u32],
+        stride: usize,
+    ) -> Result<usize, MatchError> {
+        let allowed = self.fill_masks_for_tree(&DraftTree::chain(tokens), masks, stride)?;
+        Ok(allowed.iter().take_while(|allowed| **allowed).count())
+    }
+
+    /// Writes the masks for a tree of guessed tokens: row 0 is the mask now, row i + 1 that behind node i. Rows are `stride`
+    /// words apart. Returns for each node whether it, and everything before it, is allowed; where not, its row is empty.
+    pub fn fill_masks_for_tree(
+        &mut self,
+        tree: &DraftTree,
+        masks: &mut [u32],
+        stride: usize,
+    ) -> Result<Vec<bool>, MatchError> {
+        let need = self.bound().vocabulary().size().div_ceil(32);
+        if stride < need || masks.len() < tree.rows() * stride {
+            return Err(MatchError::MaskTooShort { words: tree.rows() * stride.max(need) });
+        }
+        let mut rows: Vec<Row<'_>> = masks.chunks_exact_mut(stride).take(tree.rows()).map(Some).collect();
+        let mut allowed = vec![false; tree.tokens.len()];
+        self.fill_row(&mut rows[0])?;
+        self.fill_tree(tree, &mut rows, &mut allowed)?;
+        // Nobody comes behind what is not allowed.
+        rows.into_iter().flatten().for_each(|row| row.fill(0));
+        Ok(allowed)
+    }
+
+    /// Which of some tokens may come next, without a whole mask.
+    pub fn allowed_of(&mut self, candidates: &[TokenId]) -> Vec<bool> {
+        candidates.iter().map(|token| self.allows(*token)).collect()
+    }
+
+    fn fill_row(&mut self, row: &mut Row<'_>) -> Result<(), MatchError> {
+        row.take().map_or(Ok(()), |row| self.fill_mask(row))
+    }
+
+    /// The masks of all nodes: one after the other, as long as that is fast enough.
+    fn fill_tree(
+        &mut self,
+        tree: &DraftTree,
+        rows: &mut [Row<'_>],
+        allowed: &mut [bool],
+    ) -> Result<(), MatchError> {
+        let mut walk = Walk::of(&tree.children[0]);
+        // The last two spans of time: a thread that had to wait for a processor once is not slow.
+        let (mut spans, mut last) = ([Duration::ZERO; 2], Instant::now());
+        while self.walk(tree, &mut walk, LOOK, rows, allowed)? {
+            let now = Instant::now();
+            spans = [spans[1], now - last];
+            last = now;
+            let looks = (tree.tokens.len() - walk.visited).div_ceil(LOOK) as u32;
+            let left = spans[0].min(spans[1]).saturating_mul(looks);
+            if left >= tree.worth && walk.is_wide() && rayon::current_num_threads() > 1 {
+                return self.fill_branches(tree, walk, rows, allowed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits some nodes and writes their masks. Returns whether there are more; if not, or after an error, all steps are undone.
+    fn walk(
+        &mut self,
+        tree: &DraftTree,
+        walk: &mut Walk,
+        nodes: usize,
+        rows: &mut [Row<'_>],
+        allowed: &mut [bool],
+    ) -> Result<bool, MatchError> {
+        let end = walk.visited.saturating_add(nodes);
+        while walk.visited < end {
+            match walk.work.pop() {
+                None => return Ok(false),
+                Some(Step::Back) => self.leave(walk),
+                Some(Step::Visit(node)) => {
+                    walk.visited += 1;
+                    if self.accept(tree.tokens[node as usize]).is_err() {
+                        continue;
+                    }
+                    allowed[node as usize] = true;
+                    walk.enter(&tree.children[node as usize + 1]);
+                    if let Err(error) = self.fill_row(&mut rows[node as usize + 1]) {
+                        self.undo(walk.depth);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn leave(&mut self, walk: &mut Walk) {
+        self.undo(1);
+        walk.depth -= 1;
+    }
+
+    /// What is left of a walk, each branch by a matcher of its own, on several threads.
+    fn fill_branches(
+        &mut self,
+        tree: &DraftTree,
+        mut walk: Walk,
+        rows: &mut [Row<'_>],
+        allowed: &mut [bool],
+    ) -> Result<(), MatchError> {
+        let mut branches = Vec::new();
+        while let Some(step) = walk.work.pop() {
+            match step {
+                Step::Back => self.leave(&mut walk),
+                Step::Visit(top) => branches.push((self.fork(), Branch::take(tree, top, rows))),
+            }
+        }
+        let done: Result<Vec<Branch<'_>>, MatchError> = branches
+            .into_par_iter()
+            .map(|(mut matcher, mut branch)| {
+                let mut walk = Walk::of(&[branch.top]);
+                matcher.walk(tree, &mut walk, usize::MAX, &mut branch.rows, &mut branch.allowed)?;
+                Ok(branch)
+            })
+            .collect();
+        for branch in done? {
+            for (allowed, here) in allowed.iter_mut().zip(&branch.allowed) {
+                *allowed |= here;
+            }
+            for (row, left) in rows.iter_mut().zip(branch.rows) {
+                *row = row.take().or(left);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A walk through a tree, depth first: what is to be done, and how far the matcher is from where it began.
+struct Walk {
+    work: Vec<Step>,
+    depth: usize,
+    visited: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Visit(u32),
+    Back,
+}
+
+impl Walk {
+    fn of(nodes: &[u32]) -> Self {
+        let work = nodes.iter().rev().map(|node| Step::Visit(*node)).collect();
+        Self { work, depth: 0, visited: 0 }
+    }
+
+    /// The node that was visited was entered: its children come next, and then the way back.
+    fn enter(&mut self, children: &[u32]) {
+        self.depth += 1;
+        self.work.push(Step::Back);
+        self.work.extend(children.iter().rev().map(|node| Step::Visit(*node)));
+    }
+
+    /// Whether more than one branch is left.
+    fn is_wide(&self) -> bool {
+        self.work.iter().filter(|step| matches!(step, Step::Visit(_))).nth(1).is_some()
+    }
+}
+
+/// The rows of a node and of all below it.
+struct Branch<'m> {
+    top: u32,
+    rows: Vec<Row<'m>>,
+    allowed: Vec<bool>,
+}
+
+impl<'m> Branch<'m> {
+    fn take(tree: &DraftTree, top: u32, rows: &mut [Row<'m>]) -> Self {
+        let mut taken: Vec<Row<'m>> = rows.iter().map(|_| None).collect();
+        let mut work = vec![top];
+        while let Some(node) = work.pop() {
+            let row = node as usize + 1;
+            taken[row] = rows[row].take();
+            work.extend_from_slice(&tree.children[row]);
+        }
+        Self { top, rows: taken, allowed: vec![false; tree.tokens.len()] }
+    }
+}

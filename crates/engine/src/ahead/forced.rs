@@ -1,0 +1,324 @@
+//! Jump-forward: what must come next, whatever a model would choose.
+//!
+//! After `{` a schema may leave no choice but `"name": `. Asking a model for each of these tokens is a waste: the text is
+//! known. A byte is *forced* if the text is not complete and no other byte can come; the forced bytes are the longest
+//! run of such bytes.
+//!
+//! # From bytes to tokens
+//!
+//! A model expects a text to be cut as its tokenizer cuts it, and the cut depends on what follows. Take the forced text `"name": "`, with a free
+//! string behind: the tokenizer may know a token `"A`, so whether the last quote is a token depends on a letter that is not there
+//! yet. What can be handed over are the tokens with which the tokenizer's cut begins *for every continuation*.
+//!
+//! Let P be the known text, c a continuation, and look at the tokenizer's cut of P·c. Some token straddles the end of P, or one ends
+//! just there; say it begins at j. Then P from j on is the beginning of a token which goes on with a byte that the grammar allows behind P. That leaves
+//! a few places j, found in the vocabulary's trie. And what comes before j is cut as if the text ended there:
+//!
+//! > **cut property**: if a token of the cut of S ends at j, then the tokens up to j are the cut of S up to j.
+//!
+//! This holds for byte pair encoding (no merge crosses j, so the merges to the left are those of the left part alone), for
+//! unigram models (a best way's beginning is a best way) and for longest match. So the common prefix of the cuts of
+//! P up to j, for all such j, is right for every c.
+//!
+//! Tokenizers first cut text into words, by a regular expression in which one thing looks ahead: a run of white space leaves its last character
+//! to the word that follows. Hence tokens of white space at the end of a part do not count. For good measure the text is also cut with a few
+//! characters behind it that the grammar allows there. A special token ends the text before it, and may be forced itself. `mwbench forced` compares the result with real tokenizers on real texts.
+
+use maskwright_automata::ByteSet;
+use maskwright_vocab::{MARK, TokenId, Vocabulary, number_spelling};
+
+use crate::matcher::Charge;
+use crate::matcher::Matcher;
+
+/// How a text is cut into tokens by the tokenizer itself; `None` if it cannot say.
+pub type Encode<'e> = dyn Fn(&str) -> Option<Vec<TokenId>> + 'e;
+
+/// What is to become of tokens that the tokenizer would have cut otherwise, had it known the forced text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TokenHealing {
+    /// They stay. Then nothing is forced where that would not be the tokenizer's cut.
+    #[default]
+    Keep,
+    /// They stay, and what is forced is cut as if the text began behind the last of them. For servers: a model that has chosen such tokens
+    /// has left the tokenizer's cut already, and asking it for what must come would not lead it back.
+    Cut,
+    /// They may be taken back and be replaced.
+    Retokenize,
+}
+
+/// Forced text, as whole characters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForcedText {
+    /// Bytes that complete a character which the text so far has begun.
+    pub completes: Vec<u8>,
+    /// The characters that follow.
+    pub text: String,
+}
+
+/// Forced tokens: take back some, then go on with others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForcedTokens {
+    /// How many of the last tokens are to be taken back first. Always 0 with [`TokenHealing::Keep`].
+    pub taken_back: usize,
+    /// The tokens to go on with; none if none is certain.
+    pub tokens: Vec<TokenId>,
+}
+
+/// At most so many of the tokens before are cut anew.
+const LOOK_BACK: usize = 32;
+
+/// A run of forced bytes, and what may come behind it.
+struct Run {
+    bytes: Vec<u8>,
+    next: ByteSet,
+    /// Whether the text may end there.
+    ends: bool,
+    /// The special token that must come behind it.
+    special: Option<TokenId>,
+}
+
+impl Matcher {
+    /// The bytes that every complete text must go on with, at most `limit` of them. None where the text is complete, and none
+    /// beyond a special token.
+    /// The matcher is unchanged.
+    pub fn forced_bytes(&mut self, limit: usize) -> Vec<u8> {
+        self.run(limit, false).bytes
+    }
+
+    /// The same as whole characters: a character of which only the first bytes are certain is left out.
+    pub fn forced_text(&mut self, limit: usize) -> ForcedText {
+        let mut bytes = self.forced_bytes(limit);
+        let begun = bytes.iter().take_while(|byte| is_continuation(**byte)).count();
+        let rest = bytes.split_off(begun);
+        ForcedText { completes: bytes, text: leading_text(&rest).to_owned() }
+    }
+
+    /// The tokens that the tokenizer itself has next in every complete text, as far as `limit` forced bytes tell.
+    ///
+    /// `before` are the last tokens of the text so far, those of the prompt included; some thirty are enough, and fewer are if there are
+    /// no more. Text before a special token is of no account. `encode` must cut a text as the tokenizer does in the
+    /// middle of a text. The matcher is unchanged.
+    pub fn forced_tokens(
+        &mut self,
+        before: &[TokenId],
+        limit: usize,
+        healing: TokenHealing,
+        encode: &Encode<'_>,
+    ) -> ForcedTokens {
+        let run = self.run(limit, true);
+        if run.bytes.is_empty() {
+            return ForcedTokens { taken_back: 0, tokens: run.special.into_iter().collect() };
+        }
+        let vocabulary = self.bound().vocabulary().clone();
+        let before = &before[before.len().saturating_sub(LOOK_BACK)..];
+        let spoken = before.iter().rposition(|token| vocabulary.bytes(*token).is_empty());
+        let before = &before[spoken.map_or(0, |at| at + 1)..];
+        let cut = Cut { vocabulary: &vocabulary, encode };
+        let Some((mut forced, mut is_whole)) = cut.behind(before, &run) else {
+            return ForcedTokens::default();
+        };
+        let mut left = before;
+        while healing == TokenHealing::Cut && forced.taken_back > 0 {
+            // The text begins behind the first token that is not the tokenizer's.
+            left = &left[left.len() - forced.taken_back + 1..];
+            let Some(shorter) = cut.behind(left, &run) else { return ForcedTokens::default() };
+            (forced, is_whole) = shorter;
+        }
+        if forced.taken_back == 0 {
+            return self.accepted(forced);
+        }
+        match healing {
+            TokenHealing::Retokenize if is_whole && forced.taken_back <= self.steps() => {
+                self.accepted(forced)
+            }
+            _ => ForcedTokens::default(),
+        }
+    }
+
+    /// Leaves out tokens that the matcher would not take, such as those beyond a limit.
+    fn accepted(&mut self, mut forced: ForcedTokens) -> ForcedTokens {
+        if forced.taken_back == 0 {
+            let accepted = self.validate(&forced.tokens);
+            forced.tokens.truncate(accepted);
+            return forced;
+        }
+        let mut other = self.fork();
+        other.undo(forced.taken_back);
+        let is_taken = other.validate(&forced.tokens) == forced.tokens.len();
+        if is_taken { forced } else { ForcedTokens::default() }
+    }
+
+    /// Follows the forced bytes, and comes back. What may come behind them is only looked at if it is wanted.
+    fn run(&mut self, limit: usize, behind: bool) -> Run {
+        let bytes = self.follow(limit, |byte| byte != MARK);
+        let mut run = Run { bytes, next: ByteSet::EMPTY, ends: false, special: None };
+        let mut steps = run.bytes.len();
+        if behind {
+            (run.next, run.ends) = (self.live_bytes(), self.is_accepting());
+            if !run.ends && self.only_byte() == Some(MARK) {
+                // The text comes to an end before a special token.
+                (run.next, run.ends) = (ByteSet::EMPTY, true);
+                let spelling = self.follow(number_spelling(TokenId(0)).len(), |_| true);
+                steps += spelling.len();
+                let trie = self.bound().vocabulary().trie();
+                run.special =
+                    trie.find(&spelling).and_then(|node| trie.tokens(node).first()).copied().map(TokenId);
+            }
+        }
+        self.undo(steps);
+        run
+    }
+
+    /// Takes the bytes that must come, as long as they are wanted, without counting them as tokens.
+    fn follow(&mut self, limit: usize, is_wanted: impl Fn(u8) -> bool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while bytes.len() < limit {
+            let Some(byte) = self.only_byte().filter(|byte| is_wanted(*byte)) else { break };
+            if self.advance(&[byte], Charge::Nothing).is_err() {
+                break;
+            }
+            bytes.push(byte);
+        }
+        bytes
+    }
+
+    /// The byte that must come next, if there is only one and the text cannot end.
+    fn only_byte(&mut self) -> Option<u8> {
+        if self.is_terminated() {
+            return None;
+        }
+        let mut left = self.live_bytes();
+        let mut only = None;
+        while let Some(byte) = left.pop_first() {
+            if !self.takes(byte) {
+                continue;
+            }
+            if only.is_some() {
+                return None;
+            }
+            only = Some(byte);
+        }
+        only.filter(|_| !self.is_accepting())
+    }
+
+    /// Whether a byte may come next.
+    pub(crate) fn takes(&mut self, byte: u8) -> bool {
+        let taken = self.advance(&[byte], Charge::Nothing).is_ok();
+        if taken {
+            self.undo(1);
+        }
+        taken
+    }
+}
+
+/// Cuts text with a tokenizer.
+struct Cut<'c> {
+    vocabulary: &'c Vocabulary,
+    encode: &'c Encode<'c>,
+}
+
+impl Cut<'_> {
+    /// What is to be taken back of the tokens `before` and to be written instead, and whether that spells more than they did.
+    /// `None` if the tokenizer cannot say.
+    fn behind(&self, before: &[TokenId], run: &Run) -> Option<(ForcedTokens, bool)> {
+        let mut known = spell(self.vocabulary, before);
+        let length = known.len();
+        known.extend_from_slice(&run.bytes);
+        let mut stable = self.stable(&known, run.next, run.ends)?;
+        let spelled = spell(self.vocabulary, &stable).len();
+        stable.extend(run.special.filter(|_| spelled == known.len()));
+        let same = stable.iter().zip(before).take_while(|(a, b)| a == b).count();
+        let tokens = stable.split_off(same);
+        Some((ForcedTokens { taken_back: before.len() - same, tokens }, spelled > length))
+    }
+
+    /// The tokens with which the tokenizer's cut begins for `known` and every continuation of it: one that begins with a byte of
+    /// `next`, or none at all if the text `ends`. `None` if the tokenizer cannot say.
+    fn stable(&self, known: &[u8], mut next: ByteSet, mut ends: bool) -> Option<Vec<TokenId>> {
+        let mut text = leading_text(known);
+        if text.len() < known.len() {
+            (next, ends) = (ByteSet::byte(known[text.len()]), false);
+        }
+        loop {
+            let places = self.places(text, next);
+            // A token that begins inside a character: what is to the left of it is no text. Without that character it is.
+            let Some(inside) = places.iter().find(|place| !text.is_char_boundary(**place)) else {
+                return self.common(text, &places, next, ends);
+            };
+            let start = (0..*inside).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            (next, ends) = (ByteSet::byte(text.as_bytes()[start]), false);
+            text = &text[..start];
+        }
+    }
+
+    /// Where the token can begin that straddles the end of a text, the end itself first.
+    fn places(&self, text: &str, next: ByteSet) -> Vec<usize> {
+        let trie = self.vocabulary.trie();
+        let bytes = text.as_bytes();
+        let straddles = |place: &usize| {
+            let goes_on = |node| trie.child_bytes(node).iter().any(|byte| next.contains(*byte));
+            trie.find(&bytes[*place..]).is_some_and(goes_on)
+        };
+        let longest = self.vocabulary.max_token_bytes().min(bytes.len());
+        let begins = (bytes.len() - longest..bytes.len()).rev();
+        core::iter::once(bytes.len()).chain(begins.filter(straddles)).collect()
+    }
+
+    /// The common prefix of the cuts of a text up to each of these places.
+    fn common(&self, text: &str, places: &[usize], next: ByteSet, ends: bool) -> Option<Vec<TokenId>> {
+        let mut common: Option<Vec<TokenId>> = None;
+        let mut meet = |tokens: Vec<TokenId>| match &mut common {
+            None => common = Some(tokens),
+            Some(common) => {
+                let same = common.iter().zip(&tokens).take_while(|(a, b)| a == b).count();
+                common.truncate(same);
+            }
+        };
+        let is_last = ends && next.is_empty();
+        for &place in places {
+            let part = &text[..place];
+            let mut tokens = self.encode(part)?;
+            if !is_last {
+                self.drop_space(part, &mut tokens);
+            }
+            meet(tokens);
+        }
+        for probe in PROBES.iter().filter(|probe| next.contains(probe.as_bytes()[0])) {
+            meet(self.encode(&[text, probe].concat())?);
+        }
+        common
+    }
+
+    /// Leaves out the tokens that reach into the white space at the end of a text.
+    fn drop_space(&self, text: &str, tokens: &mut Vec<TokenId>) {
+        let end = text.trim_end().len();
+        let mut length = text.len();
+        while length > end
+            && let Some(token) = tokens.pop()
+        {
+            length -= self.vocabulary.bytes(token).len();
+        }
+    }
+
+    /// The tokens of a text, if they spell it.
+    fn encode(&self, text: &str) -> Option<Vec<TokenId>> {
+        let tokens = (self.encode)(text)?;
+        (spell(self.vocabulary, &tokens) == text.as_bytes()).then_some(tokens)
+    }
+}
+
+/// A letter, a digit and marks of each kind that tokenizers treat in their own way.
+const PROBES: [&str; 10] = ["a", "A", "0", " ", "\n", "\"", ",", "}", "'s", "\\"];
+
+fn spell(vocabulary: &Vocabulary, tokens: &[TokenId]) -> Vec<u8> {
+    tokens.iter().flat_map(|token| vocabulary.bytes(*token)).copied().collect()
+}
+
+fn is_continuation(byte: u8) -> bool {
+    byte & 0xC0 == 0x80
+}
+
+/// The longest beginning that is text.
+fn leading_text(bytes: &[u8]) -> &str {
+    bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+}

@@ -1,0 +1,357 @@
+//! Masks when time is short: which tokens lead to where everything can still be finished?
+//!
+//! Every token moves the end: closer, or further away, as one that opens an object with ten required members does. By how much it can
+//! move away at most, by any token of a thread's mask, is the thread's *growth*. It depends on what the mask depends on, so it is
+//! remembered in a tree like that of masks. While there is more time than that, the mask is taken as it is.
+//!
+//! Otherwise the mask is worked out again, by the same walks, and each token is judged by the threads that it leads to. Inside a
+//! leaf there are too many tokens for that; but they lead to states of the same leaf, and what the worst of
+//! them needs is known. Only when even that is too much are they read one by one.
+
+use maskwright_automata::ByteSet;
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+
+use super::deadline::{Below, Bound, DeadlineView, ENDLESS};
+use crate::count::{Bounds, Window};
+use crate::leaf::{Automaton, Leaf};
+use crate::library::{Answer, Tokens, set_bits};
+use crate::parser::line::{Line, LineStacks, Spot, Walk};
+use crate::parser::mask::{Masker, frame_key, remember_looks, state_key};
+use crate::parser::stack::{Frame, Top};
+use crate::parser::step::{NETWORK, Thread, count_step, settled};
+use crate::program::{NetState, Place};
+use crate::tuning::{FastPath, may_take, tuning};
+
+/// Judges tokens.
+pub(crate) struct BudgetMask<'j> {
+    pub(crate) deadlines: DeadlineView<'j>,
+    /// What the thread that is judged needs where it stands.
+    base: i64,
+    /// By how much the end has moved away, at most.
+    growth: i64,
+    /// What is known of the matcher's stacks.
+    latest: FxHashMap<u32, i64>,
+    /// What is allowed; nothing is written if only the growth is wanted.
+    words: Option<&'j mut [u32]>,
+}
+
+impl<'j> BudgetMask<'j> {
+    pub(crate) fn new(deadlines: DeadlineView<'j>, words: Option<&'j mut [u32]>) -> Self {
+        Self { deadlines, base: 0, growth: -ENDLESS, latest: FxHashMap::default(), words }
+    }
+
+    /// The number of the token that comes.
+    fn token(&self) -> i64 {
+        i64::from(self.deadlines.arena.token)
+    }
+
+    /// Some tokens lead to these threads.
+    fn found(&mut self, tokens: &[u32], threads: &[Thread], line: &Line) {
+        if tokens.is_empty() {
+            return;
+        }
+        let mut best = Verdict::WORST;
+        for thread in threads {
+            let needs = self.deadlines.needs(thread);
+            best = best.or(self.verdict(needs, thread.stack, line));
+        }
+        self.settle(best, |words| set_bits(words, tokens));
+    }
+
+    /// What is known of tokens after which so much is needed, and then what this stack returns to.
+    fn verdict(&mut self, needs: i64, stack: u32, line: &Line) -> Verdict {
+        let mut best = Verdict::WORST;
+        let mut work: SmallVec<[(u32, i64, i64); 4]> = smallvec![(stack, needs, ENDLESS)];
+        let mut left = 4_096;
+        while let Some((stack, needs, latest)) = work.pop().filter(|_| left > 0) {
+            left -= 1;
+            let (frame, below) = match line.spot(stack) {
+                Spot::Pushed(Top::Frame(frame, below)) => (frame, below),
+                Spot::Pushed(Top::Union([])) => {
+                    best = best.or(self.at_bottom(needs, latest));
+                    continue;
+                }
+                Spot::Pushed(Top::Union(members)) => {
+                    work.extend(members.iter().map(|member| (*member, needs, latest)));
+                    continue;
+                }
+                Spot::OnLine { level, below } => {
+                    // Where stacks fork there are several ways to a node.
+                    let passed = (!line.is_forked()).then(|| {
+                        line.frames_above(level).iter().map(|(frame, _)| self.needs_of(*frame)).sum()
+                    });
+                    let latest_below = self.latest_of(below);
+                    best = best.or(self.at(needs, latest, latest_below, passed));
+                    continue;
+                }
+            };
+            work.push(match self.deadlines.frame(frame) {
+                Bound::Needs(more) => (below, (needs + more).min(ENDLESS), latest),
+                Bound::Before(deadline, Below::Counts) => (below, needs, latest.min(deadline - needs)),
+                Bound::Before(..) => continue,
+            });
+        }
+        best
+    }
+
+    /// The latest token before which what is on one of the matcher's stacks must go on.
+    fn latest_of(&mut self, stack: u32) -> i64 {
+        if let Some(known) = self.latest.get(&stack) {
+            return *known;
+        }
+        let latest = self.deadlines.latest_of(stack);
+        self.latest.insert(stack, latest);
+        latest
+    }
+
+    fn needs_of(&mut self, frame: Frame) -> i64 {
+        match self.deadlines.frame(frame) {
+            Bound::Needs(needs) => needs,
+            Bound::Before(..) => 0,
+        }
+    }
+
+    /// The text is complete.
+    fn at_bottom(&self, needs: i64, latest: i64) -> Verdict {
+        Verdict { latest: latest.min(self.deadlines.finish - needs), growth: needs - self.base }
+    }
+
+    /// `latest` comes from limits that began with the token, and `passed` is what was needed by frames that are done.
+    fn at(&self, needs: i64, latest: i64, below: i64, passed: Option<i64>) -> Verdict {
+        let growth = match passed {
+            // What does not even fit into a fresh limit never does.
+            _ if latest <= self.token() => ENDLESS,
+            Some(passed) => (needs - passed - self.base).min(ENDLESS),
+            None => ENDLESS,
+        };
+        Verdict { latest: latest.min(below - needs), growth }
+    }
+
+    fn settle(&mut self, verdict: Verdict, allow: impl FnOnce(&mut [u32])) {
+        self.growth = self.growth.max(verdict.growth);
+        if self.is_in_time(verdict)
+            && let Some(words) = &mut self.words
+        {
+            allow(words);
+        }
+    }
+
+    /// Whether there is time for what is left after the token.
+    fn is_in_time(&self, verdict: Verdict) -> bool {
+        verdict.latest > self.token()
+    }
+}
+
+/// What becomes of a text after a token.
+#[derive(Clone, Copy)]
+struct Verdict {
+    /// The latest token before which it must go on.
+    latest: i64,
+    /// By how much more tokens the end is away than before the token.
+    growth: i64,
+}
+
+impl Verdict {
+    const WORST: Self = Self { latest: -ENDLESS, growth: ENDLESS };
+
+    /// The same if so many tokens come before.
+    fn after(self, needs: i64) -> Self {
+        Self { latest: self.latest - needs, growth: (self.growth + needs).min(ENDLESS) }
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self { latest: self.latest.max(other.latest), growth: self.growth.min(other.growth) }
+    }
+}
+
+impl Masker<'_> {
+    /// By how many tokens the end moves away from a thread by one token, at most.
+    pub(crate) fn growth(&mut self, thread: Thread, judge: &mut BudgetMask<'_>) -> i64 {
+        if !tuning().has(FastPath::BudgetGrowth) {
+            return ENDLESS;
+        }
+        let memo = self.bound.growth();
+        let mut stack = thread.stack;
+        let mut found = memo.find(&state_key(self.bound, &thread));
+        while let Some(node) = found {
+            let look = match memo.answer(node) {
+                Answer::Growth(growth) if may_take(FastPath::BudgetGrowth) => return *growth,
+                Answer::Look(look) => look,
+                Answer::Growth(_) | Answer::Mask(..) | Answer::Less(_) => return ENDLESS,
+            };
+            let Top::Frame(frame, below) = self.arena.top(stack) else { return ENDLESS };
+            stack = below;
+            found = memo.find(&frame_key(self.bound, node, frame, look.enough()));
+        }
+        self.judge(thread, judge);
+        let growth = judge.growth;
+        if self.scratch.line.is_forked() || self.buffers.meter.over().is_some() {
+            return ENDLESS;
+        }
+        let key = remember_looks(self.bound, memo, &thread, &self.scratch.line);
+        memo.insert(key, Answer::Growth(growth));
+        growth
+    }
+
+    /// Judges every token of a thread's mask.
+    pub(crate) fn judge(&mut self, thread: Thread, judge: &mut BudgetMask<'_>) {
+        self.start_line(thread.stack);
+        self.judge_items(Thread { stack: Line::TOP, ..thread }, judge);
+    }
+
+    fn judge_items(&mut self, thread: Thread, judge: &mut BudgetMask<'_>) {
+        judge.base = judge.deadlines.needs(&thread);
+        judge.growth = -ENDLESS;
+        if !self.expand(thread) {
+            return self.judge_walk(thread, judge);
+        }
+        let items = core::mem::take(&mut self.scratch.items);
+        for &item in &items {
+            self.judge_item(item, judge);
+        }
+        self.scratch.items = items;
+    }
+
+    fn judge_item(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
+        if item.leaf == NETWORK {
+            return self.judge_edges(item, judge);
+        }
+        let (leaf, state) = match self.bound.program().leaf(item.leaf) {
+            Leaf::Window { .. } => (item.leaf, item.state),
+            Leaf::Text(text) if text.is_except() => (item.leaf, text.spelling(item.state)),
+            Leaf::Text(_) => return self.judge_walk(item, judge),
+        };
+        let (follow, behind) = self.behind(item.stack);
+        let most = judge.deadlines.needs_at_most(leaf, item.count);
+        let verdict = judge.verdict(most, item.stack, &self.scratch.line);
+        let is_open = match self.bound.program().leaf(leaf) {
+            Leaf::Window { automaton, .. } => !follow.intersection(*automaton.open()).is_empty(),
+            Leaf::Text(_) => false,
+        };
+        let is_bulk = most < ENDLESS && (judge.words.is_none() || judge.is_in_time(verdict));
+        if is_open || !is_bulk && matches!(self.bound.program().leaf(leaf), Leaf::Text(_)) {
+            self.scratch.work = behind;
+            return self.judge_walk(item, judge);
+        }
+        let bounds = self.bound.program().leaf(leaf).bounds();
+        if !is_bulk && let Leaf::Window { automaton, .. } = self.bound.program().leaf(leaf) {
+            self.judge_inner(item, automaton, bounds, judge);
+        }
+        for Window { need, room } in self.bound.program().counts().windows(item.count, bounds) {
+            self.judge_window(leaf, state, (need, room), follow, &behind, is_bulk.then_some(verdict), judge);
+        }
+        self.scratch.work = behind;
+    }
+
+    /// Judges what tokens do in a leaf that may go on for so many units; those inside of it all at once, if there is a verdict for them.
+    #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
+    fn judge_window(
+        &mut self,
+        leaf: u32,
+        state: u32,
+        (need, room): (u32, u32),
+        follow: ByteSet,
+        behind: &[Thread],
+        inside: Option<Verdict>,
+        judge: &mut BudgetMask<'_>,
+    ) {
+        let entry = self.bound.entry(leaf, state, room);
+        if let Some(verdict) = inside {
+            let bytes = self.bound.library().bytes();
+            judge.settle(verdict, |words| {
+                match entry.inner(room, bytes) {
+                    Tokens::Many(inner) => {
+                        words.iter_mut().zip(inner.iter()).for_each(|(word, inner)| *word |= inner);
+                    }
+                    Tokens::Few(list) => set_bits(words, list),
+                }
+                entry.closing(need, room).for_each(|token| set_bits(words, &[token]));
+            });
+        }
+        let boundaries = &entry.boundaries;
+        let trie = self.bound.vocabulary().trie();
+        for byte in follow.intersection(*boundaries.bytes()).iter() {
+            self.with_walk(judge, |walker, walk| {
+                walker.walk_suffixes(walk, boundaries, byte, need..=room, trie, 0, behind);
+            });
+        }
+    }
+
+    /// Reads the tokens that stay inside a leaf, one by one.
+    fn judge_inner(
+        &mut self,
+        item: Thread,
+        automaton: &Automaton,
+        bounds: Bounds,
+        judge: &mut BudgetMask<'_>,
+    ) {
+        let trie = self.bound.vocabulary().trie();
+        // All of them have the same stack.
+        let behind = judge.verdict(0, item.stack, &self.scratch.line);
+        let mut work = vec![(0u32, item.state, item.count)];
+        while let Some((node, state, count)) = work.pop() {
+            for child in trie.children(node) {
+                let step = automaton.step(state, trie.byte(child));
+                let Some(count) = count_step(self.bound.program(), automaton, step, count, bounds) else {
+                    continue;
+                };
+                let thread = Thread { state: step.target(), count, ..item };
+                if !trie.tokens(child).is_empty() {
+                    let verdict = behind.after(judge.deadlines.needs(&thread));
+                    judge.settle(verdict, |words| set_bits(words, trie.tokens(child)));
+                }
+                work.push((child, thread.state, count));
+            }
+        }
+    }
+
+    fn judge_edges(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
+        if item.state == 0 {
+            return;
+        }
+        let bound = self.bound;
+        let (program, trie) = (bound.program(), bound.vocabulary().trie());
+        let Place::Cell(cell) = program.place(NetState::from_raw(item.state)) else {
+            return self.judge_walk(item, judge);
+        };
+        for (byte, state) in program.edges(cell) {
+            let Some(child) = trie.child(0, byte) else { continue };
+            let thread = Thread::network(state, item.stack);
+            self.with_walk(judge, |walker, walk| {
+                let threads = settled(program, walk.stacks, walk.buffers, thread);
+                if !threads.is_empty() {
+                    walker.walk_from(walk, trie, 0, child, &threads);
+                }
+            });
+        }
+    }
+
+    fn judge_walk(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
+        let trie = self.bound.vocabulary().trie();
+        self.with_walk(judge, |walker, walk| walker.walk(walk, trie, 0, &[item]));
+    }
+
+    /// Walks without shortcuts, and judges what is found.
+    fn with_walk(
+        &mut self,
+        judge: &mut BudgetMask<'_>,
+        walk_with: impl FnOnce(&mut crate::parser::walk::Walker, &mut Walk<'_, '_>),
+    ) {
+        let mut found = core::mem::take(&mut self.scratch.found);
+        found.clear();
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut judged = |tokens: &[u32], threads: &[Thread], line: &Line| judge.found(tokens, threads, line);
+        let mut walk = Walk {
+            bound: self.bound,
+            stacks: &mut stacks,
+            buffers: self.buffers,
+            found: &mut found,
+            shortcuts: false,
+            sets: true,
+            visitor: Some(&mut judged),
+        };
+        walk_with(&mut self.scratch.walker, &mut walk);
+        self.scratch.found = found;
+    }
+}

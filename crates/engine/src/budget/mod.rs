@@ -1,0 +1,95 @@
+//! A guaranteed finish: with so many tokens left, only what can still be completed is allowed.
+//!
+//! A model that is cut off in the middle of a document has written nothing of use. With a budget the matcher leads it home: while
+//! there is time masks are as they always are, and when it runs short they lose the tokens after which the text could not be completed any more.
+//!
+//! ```text
+//!   {"name": "Ada", "tags": ["x", …      3 tokens left: no further item, but `"`, `]`, `}` or `"]}`
+//! ```
+//! The same holds for parts of a text that are limited by themselves ([`Expr::Limit`](maskwright_grammar::Expr::Limit)). How far it is to the end is
+//! known for every place ([`crate::library`]); what threads need and have is in [`deadline`], and which tokens are in time in [`mask`].
+//!
+//! Where keys must differ, a text may take a character more than expected: its key, as far as it is written, was there before. The
+//! distance allows for that, but then no token seems to lead closer to the end. If a mask were empty for that reason, the tokens of one byte that lead
+//! closest to the end are allowed.
+
+pub(crate) mod deadline;
+pub(crate) mod mask;
+
+use core::fmt;
+
+use rustc_hash::FxHashMap;
+
+use self::deadline::ENDLESS;
+
+/// How many tokens a text may still take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// The number of tokens.
+    pub tokens: u32,
+    /// Whether the end-of-text token is one of them.
+    pub with_end: bool,
+}
+
+impl Budget {
+    /// So many tokens, the end-of-text token not counted.
+    pub fn new(tokens: u32) -> Self {
+        Self { tokens, with_end: false }
+    }
+
+    /// So many tokens, the end-of-text token included.
+    pub fn with_end(tokens: u32) -> Self {
+        Self { tokens, with_end: true }
+    }
+}
+
+/// Why a budget cannot be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BudgetError {
+    /// It takes more tokens to complete the text.
+    TooSmall {
+        /// The tokens of the budget.
+        tokens: u32,
+        /// How many are enough.
+        need: u32,
+    },
+    /// No way to complete the text with this vocabulary is known.
+    NoWay,
+    /// Some object requires keys in any order, or some array needs different values of which there are finitely many: how far it is to
+    /// the end of those is not known.
+    Values,
+}
+
+impl fmt::Display for BudgetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooSmall { tokens, need } => {
+                write!(f, "a budget of {tokens} tokens is too small: {need} are needed to complete the text")
+            }
+            Self::NoWay => f.write_str("with this vocabulary no way to complete the text is known"),
+            Self::Values => f.write_str(
+                "the constraint requires keys in any order, or different values out of finitely many, and cannot be kept within a budget; \
+                 fix the order of keys, or do without the budget",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for BudgetError {}
+
+/// What a matcher needs to finish in time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deadlines {
+    /// The number of the first token beyond the budget, if there is one. Without it, only limited parts of the text have a deadline.
+    pub(crate) finish: Option<u32>,
+    /// How many tokens states need.
+    pub(crate) distances: FxHashMap<u32, u32>,
+}
+
+impl Deadlines {
+    /// The number of the first token beyond the budget.
+    pub(crate) fn finish(&self) -> i64 {
+        self.finish.map_or(ENDLESS, i64::from)
+    }
+}

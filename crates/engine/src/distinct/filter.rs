@@ -1,0 +1,820 @@
+//! What registers make of a mask.
+//!
+//! A mask is worked out as if every value were new to its scope ([`super::registers`]). That is nearly always right, and where it is not,
+//! a token completes a value that stood in the scope before. Those tokens are few, and there are only a few ways to
+//! come by them:
+//!
+//! * the text ends inside a string, and what is there of it is the beginning of a value that was seen: the tokens
+//!   that go on with the rest of that value and its quote;
+//! * the token contains the value as a whole ([`crate::library::ValueTokens`]);
+//! * an array or object is a value, and the token closes it.
+//!
+//! Each such token is *tried*, on the stacks and with the registers that it would meet, and is taken out of the mask if no
+//! thread survives. The other way round, a scope that lacks a required key may not close, and a mask knows that; but a
+//! token that writes the last such key and closes at once must be put in.
+//!
+//! # Dead ends
+//!
+//! If values come from a finite set, a token may begin a value of which every continuation was seen. Then the mask would lead
+//! nowhere, though nothing is wrong yet. So where that can be, a token on the way to a seen value is kept only if a search
+//! finds a new value behind it. The search is bounded: what it does not find within [`MAX_SEARCH_BYTES`] steps counts as there.
+
+use core::cmp::Reverse;
+
+use maskwright_automata::ByteSet;
+use maskwright_vocab::{TokenId, Trie, number_spelling};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::registers::{self, Registers, Remembering};
+use crate::library::{BoundProgram, ones};
+use crate::parser::mask::is_in_string;
+use crate::parser::row::Row;
+use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, Top};
+use crate::parser::step::{self, Buffers, NETWORK, Thread};
+use crate::program::network::Callee;
+use crate::program::network::Values;
+use crate::program::{self, Kind, NetState};
+use crate::tuning::tuning;
+use crate::value;
+
+/// How many bytes are tried in the search for a new value.
+const MAX_SEARCH_BYTES: usize = 2_000;
+/// The same for all tokens of a mask together.
+pub(crate) const MAX_MASK_SEARCH_BYTES: usize = 20_000;
+/// In how many ways a token is written with white space in front of it, at most, on average.
+const SPACED_SPELLINGS: u32 = 16;
+/// Strings that go on in more ways than this are taken not to run out.
+const MAX_COUNTED_VALUES: usize = 1_000;
+/// The form of zero.
+const ZERO: &[u8] = b"0e0";
+/// How long a value is that the search looks for.
+const MAX_VALUE_BYTES: usize = 64;
+
+/// What a mask may have to be corrected by: the state of a matcher, and room to try tokens in.
+pub(crate) struct DistinctFilter<'m> {
+    pub(crate) bound: &'m BoundProgram,
+    pub(crate) arena: &'m mut Arena,
+    pub(crate) registers: &'m mut Registers,
+    pub(crate) buffers: &'m mut Buffers,
+    /// The text so far; longer only while a token is tried.
+    pub(crate) text: &'m mut Vec<u8>,
+    pub(crate) searches: &'m mut SearchCache,
+    pub(crate) threads: &'m [Thread],
+    /// How many bytes may still be tried in searches.
+    pub(crate) budget: usize,
+    pub(crate) row: &'m mut dyn Row,
+    /// Tokens that were tried for this mask. PERF: where a scope holds a thousand numbers, the same few tokens lie on the way to many of them.
+    pub(crate) tried: Tried,
+}
+
+/// Tokens that lead on, and tokens that some thread survives.
+#[derive(Debug, Default)]
+pub(crate) struct Tried {
+    leading: FxHashSet<u32>,
+    living: FxHashSet<u32>,
+}
+
+/// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
+/// value. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
+/// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
+pub(crate) type SearchCache = FxHashMap<Box<[u32]>, bool>;
+
+/// No more of them are kept.
+const MAX_SEARCHES: usize = 256;
+/// What is written of a value, and perhaps what stands before it, is no longer than this.
+const MAX_WRITTEN_BYTES: usize = 64;
+
+/// Where the text ends.
+struct Place {
+    /// Inside a string.
+    in_string: bool,
+    /// Perhaps inside a value that must be new.
+    in_value: bool,
+}
+
+impl DistinctFilter<'_> {
+    /// Corrects the mask. `several` are tokens of it that contain more than one value.
+    pub(crate) fn apply(&mut self, several: &[u32]) {
+        let program = self.bound.program();
+        let mut open: SmallVec<[(u32, Register); 8]> = SmallVec::new();
+        self.open_scopes(&mut open);
+        // Values are JSON, and in JSON it does not depend on the thread whether one is inside a string.
+        let in_string = self.threads.iter().any(|thread| is_in_string(program, thread));
+        if open.iter().any(|(_, register)| !register.may_close()) {
+            self.add_key_closers(in_string);
+        }
+        self.keep_living(several);
+        if open
+            .iter()
+            .all(|(index, register)| register.is_empty() && program.scope(*index).values == Values::Endless)
+        {
+            return;
+        }
+        let may_be_value = |thread: &Thread| thread.leaf == NETWORK || self.ends_in_check(thread);
+        let in_value = !in_string || self.threads.iter().any(may_be_value);
+        let place = Place { in_string, in_value };
+        let is_finite = |&(index, register): &(u32, Register)| {
+            let values = program.scope(index).values;
+            values == Values::Nested || self.may_run_out(values, register, &place)
+        };
+        if open.iter().any(is_finite)
+            && let Some(groups) = self.few(in_string, program.has_nested_values())
+        {
+            for group in groups {
+                if !self.leads_on(self.bound.vocabulary().spelling(TokenId(group[0]))) {
+                    group.iter().for_each(|token| self.forbid(*token));
+                }
+            }
+            return;
+        }
+        let mut begun = false;
+        for (index, register) in open {
+            let finite = self.may_run_out(program.scope(index).values, register, &place);
+            if finite {
+                if !begun && self.may_repeat(register, &place) {
+                    self.keep_leading(self.bound.library().value_tokens().commas.at(in_string));
+                    begun = true;
+                }
+                self.filter_ends(register, &place);
+            }
+            if program.scope(index).values == Values::Integers
+                && !in_string
+                && self.registers.has(register, ZERO)
+            {
+                // The only integer that cannot go on.
+                self.keep_leading(&self.bound.library().value_tokens().zeros);
+            }
+            if !register.is_empty() {
+                self.filter_scope(register, &place, finite);
+            }
+        }
+    }
+
+    /// Whether there may be no new value behind some token.
+    fn may_run_out(&self, values: Values, register: Register, place: &Place) -> bool {
+        let seen = self.registers.count(register);
+        // The value that the text ends in is the only one for a while, or a new one begins after it.
+        let in_long = place.in_string && place.in_value;
+        let goes_on = || self.threads.iter().all(|thread| self.goes_on(thread, seen));
+        match values {
+            Values::Endless | Values::Integers => false,
+            Values::Long(Reverse(room)) => {
+                (room as usize) <= seen + 1 + self.bound.horizon() as usize || in_long && !goes_on()
+            }
+            Values::Simple | Values::Nested => !(in_long && goes_on()),
+        }
+    }
+
+    /// Whether a value that comes behind a comma of the next token may be one of before, or the one that is being written.
+    fn may_repeat(&self, register: Register, place: &Place) -> bool {
+        let is_written = if place.in_string {
+            place.in_value
+        } else {
+            let is_scalar = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'"';
+            self.text.last().is_some_and(is_scalar) || self.may_be_in_word()
+        };
+        self.registers.summary(register).simple || is_written
+    }
+
+    /// Whether the text may end inside a string: whether its last quote may be an opening one. Words of a list are not leaves, so threads
+    /// do not tell.
+    fn may_be_in_word(&self) -> bool {
+        let Some(quote) = value::opening_quote(self.text, MAX_WRITTEN_BYTES) else {
+            return self.text.len() > MAX_WRITTEN_BYTES;
+        };
+        let before = self.text[..quote].trim_ascii_end().last();
+        before.is_none_or(|byte| matches!(byte, b'{' | b'[' | b',' | b':'))
+    }
+
+    /// Whether a thread is in a string that can go on in more than so many ways, whatever token comes next.
+    fn goes_on(&self, thread: &Thread, values: usize) -> bool {
+        thread.leaf != NETWORK && self.bound.goes_on(thread.leaf, thread.state, thread.count, values)
+    }
+
+    /// The tokens of the mask, if they are few. Where values are nested, those that differ only by white space in front of them count as
+    /// one, and there are hundreds of them; other values rarely run out between two of them in any other way than by their keys.
+    fn few(&self, in_string: bool, is_nested: bool) -> Option<Vec<SmallVec<[u32; 2]>>> {
+        let most = self.bound.program().limits().tried;
+        let count: u32 = self.row.words().iter().map(|word| word.count_ones()).sum();
+        if count > if is_nested { most.saturating_mul(SPACED_SPELLINGS) } else { most } {
+            return None;
+        }
+        let in_text = !is_nested || in_string || self.may_be_in_word();
+        let (mut places, mut groups) = (FxHashMap::default(), Vec::<SmallVec<[u32; 2]>>::new());
+        for token in ones(self.row.words().iter().copied()) {
+            let spelling = self.bound.vocabulary().spelling(TokenId(token));
+            let text = if in_text { spelling } else { spelling.trim_ascii_start() };
+            let place: usize = *places.entry(text).or_insert(groups.len());
+            if place == groups.len() {
+                if place >= most as usize {
+                    return None;
+                }
+                groups.push(SmallVec::new());
+            }
+            groups[place].push(token);
+        }
+        Some(groups)
+    }
+
+    fn allowed(&self) -> Vec<u32> {
+        ones(self.row.words().iter().copied()).collect()
+    }
+
+    /// The same for every token, for comparison. If only endless strings have to differ, nothing can happen before a quote.
+    pub(crate) fn try_all(&mut self) {
+        let may_run_out = self.bound.program().may_run_out();
+        let is_numbered = self.bound.vocabulary().is_numbered();
+        for (token, bytes) in self.bound.vocabulary().spelled() {
+            if !may_run_out && !bytes.contains(&b'"') {
+                continue;
+            }
+            let mut is_right =
+                |bytes: &[u8]| if may_run_out { self.leads_on(bytes) } else { self.is_alive_after(bytes) };
+            let is_right = is_right(bytes) || is_numbered && is_right(&number_spelling(token));
+            if is_right {
+                self.allow(token.0);
+            } else {
+                self.forbid(token.0);
+            }
+        }
+    }
+
+    /// All scopes that are open, the innermost first.
+    fn open_scopes(&self, open: &mut SmallVec<[(u32, Register); 8]>) {
+        let mut work: SmallVec<[u32; 8]> = self.threads.iter().map(|thread| thread.stack).collect();
+        let forks = self.threads.len() > 1;
+        let mut visited = crate::seen::Seen::default();
+        while let Some(mut stack) = work.pop() {
+            loop {
+                if forks && !visited.insert(stack) {
+                    break;
+                }
+                let (frame, below) = match self.arena.top(stack) {
+                    Top::Frame(frame, below) => (frame, below),
+                    Top::Union(members) => {
+                        work.extend_from_slice(members);
+                        break;
+                    }
+                };
+                if let Resume::Scope { index, register } = frame.resume()
+                    && !open.contains(&(index, register))
+                {
+                    open.push((index, register));
+                }
+                stack = below;
+            }
+        }
+    }
+
+    /// Values that are not endless: no token may lead to where none is new.
+    fn filter_ends(&mut self, register: Register, place: &Place) {
+        let bound = self.bound;
+        let summary = self.registers.summary(register);
+        // A string that goes on does so after escapes, too.
+        let goes_on =
+            place.in_string && self.threads.iter().any(|thread| self.goes_on(thread, MAX_COUNTED_VALUES));
+        if place.in_value && summary.simple && !goes_on {
+            // Values are followed as they are written plainly; other spellings have escapes.
+            let mut escaped = tokens_with(self.row.words(), bound, b'\\');
+            if place.in_string
+                && let Some((typed, true)) = self.typed(self.registers.summary(register).longest as usize)
+            {
+                let rests = self.registers.forms(register).filter_map(|form| form.strip_prefix(&*typed));
+                let rests: SmallVec<[&[u8]; 8]> = rests.collect();
+                escaped.retain(|&token| {
+                    let (written, _) = value::prefix(bound.vocabulary().spelling(TokenId(token)));
+                    rests.iter().any(|rest| rest.starts_with(&written[1..]))
+                });
+            }
+            self.keep_leading(&escaped);
+        }
+        if !place.in_string && summary.simple {
+            self.filter_beginnings(register);
+        }
+    }
+
+    fn filter_scope(&mut self, register: Register, place: &Place, finite: bool) {
+        let whole = self.bound.library().value_tokens();
+        let summary = self.registers.summary(register);
+        if summary.in_token {
+            let forms: Vec<Vec<u8>> = self.registers.forms_in_tokens(register).map(<[u8]>::to_vec).collect();
+            for form in forms {
+                self.keep_living(whole.tokens_with(&form).unwrap_or_default());
+            }
+        }
+        let in_number = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+        if !place.in_string && summary.unquoted && self.text.last().is_some_and(in_number) {
+            self.keep_living(&whole.number_ends);
+        }
+        if place.in_value {
+            self.filter_string(register, summary.longest as usize, finite);
+        }
+        if summary.nested && self.may_be_nested(register, place.in_string) {
+            self.keep_living(whole.closers.at(place.in_string));
+        }
+    }
+
+    fn forms(&self, register: Register) -> Vec<Vec<u8>> {
+        self.registers.forms(register).map(<[u8]>::to_vec).collect()
+    }
+
+    /// Whether the leaf that a thread is in is a value that must be new.
+    fn ends_in_check(&self, thread: &Thread) -> bool {
+        let mut stack = thread.stack;
+        loop {
+            let Top::Frame(frame, below) = self.arena.top(stack) else { return true };
+            match frame.resume() {
+                Resume::At(state) => return self.is_check(state),
+                Resume::Finish => return false,
+                // The value may end further below.
+                Resume::Loop { .. } | Resume::Scope { .. } | Resume::Limit { .. } => stack = below,
+            }
+        }
+    }
+
+    fn is_check(&self, state: NetState) -> bool {
+        match self.bound.program().place(state) {
+            program::Place::Cell(cell) => matches!(cell.kind, Kind::Check { .. }),
+            program::Place::Node { .. } => false,
+        }
+    }
+
+    /// Where the string begins that the text ends in, if it can be a value with a form of up to so many bytes.
+    fn quote(&self, longest: usize) -> Option<usize> {
+        // A character takes up to twelve bytes as an escape, where its form has one at least.
+        value::opening_quote(self.text, longest.saturating_mul(12) + 1)
+    }
+
+    /// The form of what there is of that string, and whether that is all.
+    fn typed(&self, longest: usize) -> Option<(Vec<u8>, bool)> {
+        self.quote(longest).map(|quote| value::prefix(&self.text[quote + 1..]))
+    }
+
+    /// The text may end inside a string that was seen.
+    fn filter_string(&mut self, register: Register, longest: usize, finite: bool) {
+        let Some(quote) = self.quote(longest) else { return };
+        let (typed, is_whole) = value::prefix(&self.text[quote + 1..]);
+        if is_whole && !finite && self.registers.count(register) > tuning().scope_values {
+            return self.filter_suffixes(register, &typed);
+        }
+        let matching: Vec<Vec<u8>> = self
+            .registers
+            .forms(register)
+            .filter(|form| form.starts_with(&typed))
+            .map(<[u8]>::to_vec)
+            .collect();
+        if matching.is_empty() {
+            return;
+        }
+        let bound = self.bound;
+        let trie = bound.vocabulary().trie();
+        let whole = bound.library().value_tokens();
+        if !is_whole {
+            // The text ends inside an escape, or inside a character.
+            let quoted = tokens_with(self.row.words(), bound, b'"');
+            for form in &matching {
+                self.keep_unless_equal(quote, form, &quoted);
+            }
+            if finite {
+                self.keep_leading(&self.allowed());
+            }
+            return;
+        }
+        for form in &matching {
+            self.filter_path(trie, 0, &form[typed.len()..], finite);
+            self.keep_living(whole.escaped(&form[typed.len()..]));
+        }
+    }
+
+    /// The same for an endless string in a scope with many values, by what tokens write.
+    fn filter_suffixes(&mut self, register: Register, typed: &[u8]) {
+        let bound = self.bound;
+        let (trie, whole) = (bound.vocabulary().trie(), bound.library().value_tokens());
+        let mut form = typed.to_vec();
+        for rest in &whole.rests {
+            form.truncate(typed.len());
+            form.extend_from_slice(rest);
+            if self.registers.has(register, &form) {
+                self.filter_path(trie, 0, rest, false);
+                self.keep_living(whole.escaped(rest));
+            }
+        }
+    }
+
+    /// Tries the tokens that would write exactly this value and its quote.
+    fn keep_unless_equal(&mut self, quote: usize, form: &[u8], tokens: &[u32]) {
+        for &token in tokens.iter().filter(|token| self.allows(**token)).collect::<Vec<_>>() {
+            let bytes = self.bound.vocabulary().spelling(TokenId(token));
+            let (mut written, _) = value::prefix(&[&self.text[quote + 1..], bytes].concat());
+            written.push(b'"');
+            if written == form {
+                self.keep_if_alive(token);
+            }
+        }
+    }
+
+    /// Goes down the trie from a node along the rest of a value. Behind its end all tokens are out, if the value is
+    /// not new to every thread.
+    fn filter_path(&mut self, trie: &Trie, from: u32, rest: &[u8], finite: bool) {
+        let mut node = from;
+        for &byte in rest {
+            let Some(child) = trie.child(node, byte) else { return };
+            node = child;
+            if finite {
+                self.keep_leading(trie.tokens(node));
+            }
+        }
+        if !rest.ends_with(b"\"") {
+            // A number may have another spelling, a literal cannot.
+            let spelled = b".eE".iter().filter_map(|&byte| trie.child(node, byte)).collect::<Vec<_>>();
+            for node in spelled {
+                let below = self.bound.library().tokens_below(node);
+                self.keep_leading(&below);
+            }
+            return;
+        }
+        if from != 0 {
+            // What comes before the value is part of the path.
+            return self.keep_living(trie.tokens_below(node));
+        }
+        let below = self.bound.library().tokens_below(node);
+        if !below.iter().any(|token| self.allows(*token)) {
+            return;
+        }
+        let refused = self.registers.refused();
+        if self.is_alive_after(rest) {
+            // The value may belong to another scope, like the key of an object in an object: then it is new to every thread.
+            if self.registers.refused() > refused {
+                self.keep_living(&below);
+            }
+        } else {
+            for &token in below.iter() {
+                self.forbid(token);
+            }
+        }
+    }
+
+    /// Values from a finite set that begin with the next token, or go on with it: every token on the way to one that was
+    /// seen must lead on.
+    fn filter_beginnings(&mut self, register: Register) {
+        let bound = self.bound;
+        let trie = bound.vocabulary().trie();
+        if ends_in_fraction(self.text) {
+            return self.keep_leading(&self.allowed());
+        }
+        // The nodes behind white space that go on with a byte.
+        let mut spaces: FxHashMap<u8, Vec<u32>> = FxHashMap::default();
+        for form in self.forms(register).into_iter().filter(|form| !value::is_nested(form)) {
+            let written = written(&form);
+            let Some(&first) = written.first() else { continue };
+            let most = written.len().min(self.text.len());
+            for begun in
+                (1..=most).filter(|&begun| self.text.ends_with(&written[..begun])).collect::<Vec<_>>()
+            {
+                self.filter_path(trie, 0, &written[begun..], true);
+            }
+            let nodes = spaces.entry(first).or_insert_with(|| {
+                let nodes = bound.library().value_tokens().spaces.iter().copied();
+                nodes.filter(|&node| trie.child(node, first).is_some()).collect()
+            });
+            for &node in &*nodes {
+                self.filter_path(trie, node, &written, true);
+            }
+        }
+    }
+
+    /// Whether the array or object that is being written may become one that was seen. Equal values hold equal strings,
+    /// so every string that is complete must occur there.
+    fn may_be_nested(&self, register: Register, in_string: bool) -> bool {
+        if self.registers.count(register) > tuning().scope_values {
+            return true;
+        }
+        let quote = if in_string { value::opening_quote(self.text, usize::MAX) } else { None };
+        let strings = open_strings(&self.text[..quote.unwrap_or(self.text.len())]);
+        let mut forms = self.registers.forms(register).filter(|form| value::is_nested(form));
+        forms.any(|form| strings.iter().all(|string| contains(form, string)))
+    }
+
+    /// Tokens that end a key and close the object at once.
+    fn add_key_closers(&mut self, in_string: bool) {
+        let bound = self.bound;
+        let live = self.attempt(|this, threads| this.live(threads));
+        for &token in bound.library().value_tokens().key_closers.at(in_string) {
+            let bytes = bound.vocabulary().spelling(TokenId(token));
+            let may_come = bytes.first().is_some_and(|&byte| live.contains(byte)) && !self.allows(token);
+            if may_come && self.is_alive_after(bytes) {
+                self.allow(token);
+            }
+        }
+    }
+
+    /// Takes out the tokens that no thread survives.
+    fn keep_living(&mut self, tokens: &[u32]) {
+        for &token in tokens {
+            self.keep_if_alive(token);
+        }
+    }
+
+    /// Takes out the tokens that lead to a dead end.
+    fn keep_leading(&mut self, tokens: &[u32]) {
+        for &token in tokens {
+            if self.allows(token)
+                && self.tried.leading.insert(token)
+                && !self.leads_on(self.bound.vocabulary().spelling(TokenId(token)))
+            {
+                self.forbid(token);
+            }
+        }
+    }
+
+    fn allows(&self, token: u32) -> bool {
+        self.row.words()[token as usize / 32] >> (token % 32) & 1 == 1
+    }
+
+    fn allow(&mut self, token: u32) {
+        self.row.set(token, true);
+    }
+
+    fn forbid(&mut self, token: u32) {
+        self.row.set(token, false);
+    }
+
+    /// Takes a token out of the mask if no thread survives it.
+    fn keep_if_alive(&mut self, token: u32) {
+        if self.allows(token)
+            && self.tried.living.insert(token)
+            && !self.is_alive_after(self.bound.vocabulary().spelling(TokenId(token)))
+        {
+            self.forbid(token);
+        }
+    }
+
+    fn is_alive_after(&mut self, bytes: &[u8]) -> bool {
+        self.attempt(|this, threads| this.steps(bytes, threads))
+    }
+
+    /// Whether everything that has to be new after these bytes can be.
+    pub(crate) fn leads_on(&mut self, bytes: &[u8]) -> bool {
+        let before = (self.arena.mark(), self.registers.mark());
+        self.attempt(|this, threads| this.steps(bytes, threads) && this.finds_new(threads, before))
+    }
+
+    /// The same for a step that was taken, to these threads. `stacks` and `registers` are those of before.
+    pub(crate) fn leads_out(&mut self, threads: &[Thread], stacks: Mark, registers: registers::Mark) -> bool {
+        self.attempt(|this, _| this.finds_new(threads, (stacks, registers)))
+    }
+
+    /// Does something with the threads, and leaves no trace of it.
+    fn attempt<T>(&mut self, what: impl FnOnce(&mut Self, &mut Vec<Thread>) -> T) -> T {
+        let (stacks, registers, length) = (self.arena.mark(), self.registers.mark(), self.text.len());
+        let mut threads = self.threads.to_vec();
+        let result = what(self, &mut threads);
+        self.arena.truncate(stacks);
+        self.registers.truncate(registers);
+        self.text.truncate(length);
+        result
+    }
+
+    /// Steps by some bytes. Returns whether a thread survives.
+    fn steps(&mut self, bytes: &[u8], threads: &mut Vec<Thread>) -> bool {
+        let mut next = Vec::new();
+        for &byte in bytes {
+            self.text.push(byte);
+            next.clear();
+            self.arena.next_byte();
+            self.registers.next_byte();
+            let before = self.text.len() - 1;
+            let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
+            step::step_all(self.bound.program(), &mut stacks, self.buffers, threads, byte, &mut next);
+            core::mem::swap(threads, &mut next);
+            if threads.is_empty() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
+    fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
+        let Some(key) = self.key(threads, before) else { return self.search(threads).unwrap_or(true) };
+        if let Some(&known) = self.searches.get(&*key) {
+            return known;
+        }
+        let Some(found) = self.search(threads) else { return true };
+        if self.searches.len() >= MAX_SEARCHES {
+            self.searches.clear();
+        }
+        self.searches.insert(key.into_vec().into(), found);
+        found
+    }
+
+    /// All that a search depends on, if that can be told: for values without others in them.
+    fn key(
+        &self,
+        threads: &[Thread],
+        (stacks, registers): (Mark, registers::Mark),
+    ) -> Option<SmallVec<[u32; 32]>> {
+        if self.bound.program().has_nested_values() || !self.registers.is_at(registers) {
+            return None;
+        }
+        // Either the value that is being written begins with this quote, or it begins behind it.
+        let quote = value::opening_quote(self.text, MAX_WRITTEN_BYTES)?;
+        let mut key: SmallVec<[u32; 32]> = self.text[quote + 1..].iter().map(|&byte| byte.into()).collect();
+        key.push(u32::MAX);
+        for &Thread { leaf, state, count, mut stack } in threads {
+            key.extend_from_slice(&[leaf, state, count.raw()]);
+            while Arena::is_newer(stack, stacks) {
+                let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
+                key.extend_from_slice(&[1, frame.raw, frame.count]);
+                stack = below;
+            }
+            key.extend_from_slice(&[0, stack]);
+        }
+        Some(key)
+    }
+
+    /// Looks for a way out; `None` if it takes too long.
+    fn search(&mut self, threads: &[Thread]) -> Option<bool> {
+        if threads.iter().any(|thread| self.is_out(thread)) {
+            return Some(true);
+        }
+        let mut left = MAX_SEARCH_BYTES.min(self.budget);
+        let mut path = vec![(threads.to_vec(), self.text.len(), self.order(threads))];
+        while let Some((threads, length, bytes)) = path.last_mut() {
+            let Some(byte) = bytes.pop() else {
+                path.pop();
+                continue;
+            };
+            if left == 0 {
+                return None;
+            }
+            left -= 1;
+            self.budget -= 1;
+            self.text.truncate(*length);
+            let mut next = threads.clone();
+            if !self.steps(&[byte], &mut next) {
+                continue;
+            }
+            if path.len() > MAX_VALUE_BYTES || next.iter().any(|thread| self.is_out(thread)) {
+                return Some(true);
+            }
+            let order = self.order(&next);
+            path.push((next, self.text.len(), order));
+        }
+        Some(false)
+    }
+
+    /// Whether a thread cannot come to a dead end.
+    fn is_out(&self, thread: &Thread) -> bool {
+        let is_endless = || thread.leaf != NETWORK && self.bound.is_endless(thread.leaf, thread.state);
+        is_endless() || self.goes_on(thread, MAX_COUNTED_VALUES) || self.is_free(thread)
+    }
+
+    /// The bytes to try, the last first: what may end something comes before everything else. White space between values, which is a
+    /// leaf, leads nowhere else than what can come without it.
+    fn order(&mut self, threads: &[Thread]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.live(threads).iter().collect();
+        let is_space = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+        if bytes.iter().any(is_space) && !bytes.iter().all(is_space) {
+            let is_text = |byte: u8| threads.iter().any(|thread| self.is_in_text(thread, byte));
+            bytes.retain(|byte| !is_space(byte) || is_text(*byte));
+        }
+        bytes.sort_by_key(|byte| matches!(byte, b'"' | b'}' | b']' | b','));
+        bytes
+    }
+
+    /// Whether a thread takes a byte inside of a string, or of a literal.
+    fn is_in_text(&self, thread: &Thread, byte: u8) -> bool {
+        let program = self.bound.program();
+        if thread.leaf != NETWORK || thread.state == 0 {
+            return is_in_string(program, thread);
+        }
+        match program.place(NetState::from_raw(thread.state)) {
+            program::Place::Node { low, high, .. } => low <= byte && byte <= high,
+            program::Place::Cell(cell) => program.step(cell, byte).is_some(),
+        }
+    }
+
+    /// The bytes that may come next.
+    fn live(&mut self, threads: &[Thread]) -> ByteSet {
+        let before = self.text.len();
+        let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
+        step::live(self.bound.program(), &mut stacks, self.buffers, threads)
+    }
+
+    /// Whether a thread is in no value that has to be new, and in front of none.
+    fn is_free(&self, thread: &Thread) -> bool {
+        if thread.leaf == NETWORK && self.leads_to_check(thread.state) {
+            return false;
+        }
+        let (mut work, mut frames) = (vec![thread.stack], Vec::new());
+        if thread.leaf != NETWORK {
+            // White space, or a number: what comes next counts.
+            self.arena.frames(thread.stack, &mut frames);
+            let leads_to_check = |(frame, _): &(Frame, u32)| match frame.resume() {
+                Resume::At(state) => self.leads_to_check(state.raw()),
+                Resume::Loop { .. } | Resume::Scope { .. } | Resume::Limit { .. } | Resume::Finish => false,
+            };
+            if frames.iter().any(leads_to_check) {
+                return false;
+            }
+            frames.clear();
+        }
+        let mut visited = crate::seen::Seen::default();
+        while let Some(stack) = work.pop() {
+            if !visited.insert(stack) {
+                continue;
+            }
+            self.arena.frames(stack, &mut frames);
+            for (frame, below) in frames.drain(..) {
+                match frame.resume() {
+                    Resume::Finish => return true,
+                    Resume::At(state) if self.is_check(state) => {}
+                    _ => work.push(below),
+                }
+            }
+        }
+        thread.is_done()
+    }
+
+    /// Whether a literal or list that a thread is in comes to a value that has to be new, as far as a short look can tell.
+    fn leads_to_check(&self, state: u32) -> bool {
+        let program = self.bound.program();
+        let mut work = vec![NetState::from_raw(state)];
+        let mut left = MAX_VALUE_BYTES;
+        while let Some(state) = work.pop() {
+            if state.raw() == 0 || left == 0 {
+                continue;
+            }
+            left -= 1;
+            match program.place(state) {
+                program::Place::Node { next, .. } => work.push(program.behind(next)),
+                program::Place::Cell(cell) => {
+                    if matches!(cell.kind, Kind::Check { .. }) {
+                        return true;
+                    }
+                    for call in &cell.calls {
+                        match call.callee {
+                            Callee::Check => return true,
+                            _ if !call.tail => work.push(program.returning(call)),
+                            _ => {}
+                        }
+                    }
+                    work.extend(program.edges(cell).map(|(_, state)| state).take(4));
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Whether a text ends in a number that has a fraction or an exponent.
+fn ends_in_fraction(text: &[u8]) -> bool {
+    let number = &text[value::start(text).unwrap_or(text.len())..];
+    matches!(number.first(), Some(b'-' | b'0'..=b'9'))
+        && number.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
+}
+
+/// How a value of a finite set is written: numbers as plain digits.
+fn written(form: &[u8]) -> Vec<u8> {
+    if !matches!(form.first(), Some(b'-' | b'0'..=b'9')) {
+        return form.to_vec();
+    }
+    let Some(e) = form.iter().position(|byte| *byte == b'e') else { return form.to_vec() };
+    let zeros = core::str::from_utf8(&form[e + 1..]).ok().and_then(|exponent| exponent.parse::<u8>().ok());
+    let mut written = form[..e].to_vec();
+    written.extend(core::iter::repeat_n(b'0', usize::from(zeros.unwrap_or(0))));
+    written
+}
+
+/// The tokens of a mask that contain a byte.
+fn tokens_with(words: &[u32], bound: &BoundProgram, byte: u8) -> Vec<u32> {
+    let with = bound.library().bytes().with(byte);
+    ones(words.iter().zip(with).map(|(word, with)| word & with)).collect()
+}
+
+/// The forms of the strings that are complete in the array or object that a text ends in. It does not end in a string.
+fn open_strings(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut strings = Vec::new();
+    let (mut at, mut open) = (text.len(), 0usize);
+    while at > 0 {
+        at -= 1;
+        match text[at] {
+            b'"' => {
+                let Some(start) = value::opening_quote(&text[..at], usize::MAX) else { return Vec::new() };
+                strings.extend(value::ending(&text[start..=at]));
+                at = start;
+            }
+            b'}' | b']' => open += 1,
+            b'{' | b'[' if open == 0 => return strings,
+            b'{' | b'[' => open -= 1,
+            _ => {}
+        }
+    }
+    strings
+}
+
+fn contains(form: &[u8], string: &[u8]) -> bool {
+    form.windows(string.len()).any(|window| window == string)
+}

@@ -1,0 +1,550 @@
+//! What scopes remember: the values that stood in them.
+//!
+//! A grammar cannot say that the keys of an object differ, so that part of the state is kept outside of it. The frame of a scope
+//! on the stack carries a *register*: a list of values, newest first, that shares its tail with older lists.
+//!
+//! ```text
+//!   {"a": 1, "b": {"a": …         stack:  scope ["a"] ─▶ (after the value) ─▶ scope ["b", "a"] ─▶ bottom
+//! ```
+//! Where a value ends, the network has a *check*. It looks down the stack for the scope, and either the value is new,
+//! and the scope's frame is replaced by one that knows it, or the thread ends there.
+//!
+//! A scope may hold many thousands of values, so whether a value is new is asked of an index by hash and list, and whether an entry belongs to a
+//! list is found by jumping back in steps that double.
+//!
+//! Masks are computed and remembered without any of this, as if every value were new; what registers make of a mask is
+//! settled afterwards ([`super::doubt`]). The one thing that a mask does see is whether a scope may close.
+
+use core::hash::BuildHasher;
+use std::sync::Arc;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::library::{BoundProgram, ValueTokens};
+use crate::parser::log::Log;
+use crate::parser::stack::{Arena, Frame, Register, Resume, Stacks, When};
+use crate::program::Program;
+use crate::program::network::Scope;
+use crate::value;
+
+const LACKS: u32 = 1 << 31;
+
+impl Register {
+    pub(crate) fn fresh(scope: &Scope) -> Self {
+        Self::new(0, !scope.required.is_empty())
+    }
+
+    fn new(entry: u32, lacks: bool) -> Self {
+        Self(if lacks { entry | LACKS } else { entry })
+    }
+
+    #[inline]
+    pub(crate) fn may_close(self) -> bool {
+        self.0 & LACKS == 0
+    }
+
+    /// The newest entry, if there is one.
+    fn newest(self) -> Option<usize> {
+        ((self.0 & !LACKS) as usize).checked_sub(1)
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.newest().is_none()
+    }
+
+    /// Whether its newest value was there at a mark.
+    pub(crate) fn is_before(self, mark: Mark) -> bool {
+        self.newest().is_none_or(|newest| newest < mark.entries as usize)
+    }
+}
+
+/// All lists of values that one matcher's frames refer to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Registers {
+    entries: Log<Entry, ENTRIES>,
+    /// The forms of all values, one after the other.
+    forms: Vec<u8>,
+    /// The last value that was looked at: where its text ends, and its form.
+    last: Option<(usize, Vec<u8>)>,
+    /// How many values were not new so far.
+    refused: u64,
+    /// The newest entry, by its hash and the oldest entry of its list.
+    index: Index,
+}
+
+/// Forks share entries in pieces of so many.
+const ENTRIES: usize = 32;
+
+/// Entries by hash and list: the last ones, and many more in parts that forks share until one of them changes.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    last: FxHashMap<(u64, u32), u32>,
+    parts: Option<Arc<[Option<Part>; PARTS]>>,
+}
+
+type Part = Arc<FxHashMap<(u64, u32), u32>>;
+
+const PARTS: usize = 64;
+
+impl Index {
+    fn part(hash: u64) -> usize {
+        (hash >> 40) as usize % PARTS
+    }
+
+    fn get(&self, hash: u64, oldest: u32) -> Option<u32> {
+        let key = (hash, oldest);
+        self.last.get(&key).or_else(|| self.parts.as_ref()?[Self::part(hash)].as_ref()?.get(&key)).copied()
+    }
+
+    fn insert(&mut self, hash: u64, oldest: u32, entry: u32) {
+        if self.last.len() >= ENTRIES {
+            let parts = Arc::make_mut(self.parts.get_or_insert_with(|| Arc::new([const { None }; PARTS])));
+            #[expect(clippy::iter_over_hash_type, reason = "each goes to a place of its own")]
+            for (key, entry) in self.last.drain() {
+                Arc::make_mut(parts[Self::part(key.0)].get_or_insert_default()).insert(key, entry);
+            }
+        }
+        self.last.insert((hash, oldest), entry);
+    }
+
+    fn remove(&mut self, hash: u64, oldest: u32) {
+        let key = (hash, oldest);
+        self.last.remove(&key);
+        if let Some(parts) = &mut self.parts
+            && parts[Self::part(hash)].as_ref().is_some_and(|part| part.contains_key(&key))
+            && let Some(part) = &mut Arc::make_mut(parts)[Self::part(hash)]
+        {
+            Arc::make_mut(part).remove(&key);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Whose list it is: another scope may require other values.
+    scope: u32,
+    /// The list that this value was added to.
+    older: Register,
+    hash: u64,
+    start: u32,
+    end: u32,
+    /// How many required values are still missing.
+    missing: u32,
+    summary: Summary,
+    /// How many entries the list has.
+    count: u32,
+    /// The oldest entry of the list.
+    oldest: u32,
+    /// An entry further back in the list.
+    jump: u32,
+    /// The entry before with this hash and this oldest entry, or `NONE`.
+    same: u32,
+    /// The newest entry of the list, from this one on, whose value some token contains as a whole, or `NONE`.
+    in_token: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// What is known of a whole list without looking through it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
+pub(crate) struct Summary {
+    /// The length of the longest form.
+    pub(crate) longest: u32,
+    /// Some token contains one of the values as a whole.
+    pub(crate) in_token: bool,
+    /// There are objects or arrays among them.
+    pub(crate) nested: bool,
+    /// There are others among them.
+    pub(crate) simple: bool,
+    /// There are numbers or literals among them.
+    pub(crate) unquoted: bool,
+}
+
+/// A point to go back to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mark {
+    entries: u32,
+    forms: u32,
+}
+
+/// So many entries are looked at for one that was just made by another thread.
+const RECENT: usize = 4;
+
+impl Registers {
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { entries: self.entries.len() as u32, forms: self.forms.len() as u32 }
+    }
+
+    #[inline]
+    pub(crate) fn truncate(&mut self, mark: Mark) {
+        // PERF: most masks look at no value.
+        if !self.is_at(mark) || self.last.is_some() || self.forms.len() > mark.forms as usize {
+            self.cut(mark);
+        }
+    }
+
+    fn cut(&mut self, mark: Mark) {
+        while self.entries.len() > mark.entries as usize
+            && let Some(entry) = self.entries.pop()
+        {
+            self.index.remove(entry.hash, entry.oldest);
+            if entry.same != NONE {
+                self.index.insert(entry.hash, entry.oldest, entry.same);
+            }
+        }
+        self.forms.truncate(mark.forms as usize);
+        self.last = None;
+    }
+
+    /// Lets forks share what is there.
+    pub(crate) fn freeze(&mut self) {
+        self.entries.freeze(self.entries.len());
+    }
+
+    /// Whether nothing was added after a mark.
+    #[inline]
+    pub(crate) fn is_at(&self, mark: Mark) -> bool {
+        self.entries.len() == mark.entries as usize
+    }
+
+    /// How many values were not new, ever since.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Whether nothing is remembered at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// A new byte begins.
+    pub(crate) fn next_byte(&mut self) {
+        self.last = None;
+    }
+
+    /// The forms of the values, newest first.
+    pub(crate) fn forms(&self, register: Register) -> impl Iterator<Item = &[u8]> {
+        let mut next = register.newest();
+        core::iter::from_fn(move || {
+            let entry = &self.entries[next?];
+            next = entry.older.newest();
+            Some(self.form(entry))
+        })
+    }
+
+    /// The forms of the values that some token contains as a whole, newest first.
+    pub(crate) fn forms_in_tokens(&self, register: Register) -> impl Iterator<Item = &[u8]> {
+        let in_token = |at: Option<usize>| Some(self.entries[at?].in_token).filter(|&next| next != NONE);
+        let mut next = in_token(register.newest());
+        core::iter::from_fn(move || {
+            let entry = &self.entries[next? as usize];
+            next = in_token(entry.older.newest());
+            Some(self.form(entry))
+        })
+    }
+
+    /// Whether a list has a value with this form.
+    pub(crate) fn has(&self, register: Register, form: &[u8]) -> bool {
+        self.contains(register, FxBuildHasher.hash_one(form), form)
+    }
+
+    pub(crate) fn summary(&self, register: Register) -> Summary {
+        register.newest().map_or(Summary::default(), |at| self.entries[at].summary)
+    }
+
+    fn form(&self, entry: &Entry) -> &[u8] {
+        &self.forms[entry.start as usize..entry.end as usize]
+    }
+
+    /// How many values there are.
+    pub(crate) fn count(&self, register: Register) -> usize {
+        register.newest().map_or(0, |at| self.entries[at].count as usize)
+    }
+
+    /// Whether a list has a value.
+    fn contains(&self, register: Register, hash: u64, form: &[u8]) -> bool {
+        let Some(newest) = register.newest() else { return false };
+        let oldest = self.entries[newest].oldest;
+        let mut next = self.index.get(hash, oldest).unwrap_or(NONE);
+        while next != NONE {
+            let entry = &self.entries[next as usize];
+            if self.form(entry) == form && self.is_in(next, newest as u32) {
+                return true;
+            }
+            next = entry.same;
+        }
+        false
+    }
+
+    /// Whether an entry is in the list that begins with another.
+    fn is_in(&self, entry: u32, newest: u32) -> bool {
+        let count = |at: u32| self.entries[at as usize].count;
+        let mut at = newest;
+        while count(at) > count(entry) {
+            let Entry { jump, older, .. } = self.entries[at as usize];
+            at = match older.newest() {
+                Some(older) if count(jump) < count(entry) => older as u32,
+                Some(_) => jump,
+                None => return false,
+            };
+        }
+        at == entry
+    }
+
+    /// The list with one more value; `None` if it is there already.
+    fn add(
+        &mut self,
+        scope: (u32, &Scope),
+        older: Register,
+        form: &[u8],
+        whole: &ValueTokens,
+    ) -> Option<Register> {
+        let (index, scope) = scope;
+        let hash = FxBuildHasher.hash_one(form);
+        if self.contains(older, hash, form) {
+            self.refused += 1;
+            return None;
+        }
+        // Threads that differ elsewhere find the same value; their lists should be the same as well.
+        let recent = self.entries.len().saturating_sub(RECENT);
+        for at in recent..self.entries.len() {
+            let entry = &self.entries[at];
+            if entry.scope == index && entry.older == older && entry.hash == hash && self.form(entry) == form
+            {
+                return Some(Register::new(at as u32 + 1, entry.missing > 0));
+            }
+        }
+        let missing = older.newest().map_or(scope.required.len() as u32, |at| self.entries[at].missing);
+        let is_required = scope.required.binary_search_by(|name| (**name).cmp(form)).is_ok();
+        let missing = missing - u32::from(is_required);
+        let before = self.summary(older);
+        let is_nested = value::is_nested(form);
+        let is_in_token = whole.tokens_with(form).is_some();
+        let summary = Summary {
+            longest: before.longest.max(form.len() as u32),
+            in_token: before.in_token || is_in_token,
+            nested: before.nested || is_nested,
+            simple: before.simple || !is_nested,
+            unquoted: before.unquoted || !is_nested && form.first() != Some(&b'"'),
+        };
+        let start = self.forms.len() as u32;
+        self.forms.extend_from_slice(form);
+        let end = self.forms.len() as u32;
+        let at = self.entries.len() as u32;
+        let (count, oldest, jump) = match older.newest() {
+            None => (1, at, at),
+            Some(before) => {
+                let before_it = &self.entries[before];
+                let far = &self.entries[before_it.jump as usize];
+                // Two jumps of one length become one of twice the length.
+                let is_twice =
+                    before_it.count - far.count == far.count - self.entries[far.jump as usize].count;
+                let jump = if is_twice { far.jump } else { before as u32 };
+                (before_it.count + 1, before_it.oldest, jump)
+            }
+        };
+        let same = self.index.get(hash, oldest).unwrap_or(NONE);
+        self.index.insert(hash, oldest, at);
+        let in_token = match older.newest() {
+            _ if is_in_token => at,
+            Some(before) => self.entries[before].in_token,
+            None => NONE,
+        };
+        let entry = Entry {
+            scope: index,
+            older,
+            hash,
+            start,
+            end,
+            missing,
+            summary,
+            count,
+            oldest,
+            jump,
+            same,
+            in_token,
+        };
+        self.entries.push(entry);
+        Some(Register::new(self.entries.len() as u32, missing > 0))
+    }
+}
+
+/// The stacks of a matcher, with everything that their scopes remember.
+pub(crate) struct Remembering<'m> {
+    program: &'m Program,
+    whole: &'m ValueTokens,
+    arena: &'m mut Arena,
+    registers: &'m mut Registers,
+    text: &'m [u8],
+    /// How much of the text lies before the byte that is being taken.
+    before: usize,
+}
+
+impl<'m> Remembering<'m> {
+    pub(crate) fn new(
+        bound: &'m BoundProgram,
+        arena: &'m mut Arena,
+        registers: &'m mut Registers,
+        text: &'m [u8],
+        before: usize,
+    ) -> Self {
+        let whole = bound.library().value_tokens();
+        Self { program: bound.program(), whole, arena, registers, text, before }
+    }
+}
+
+impl Stacks for Remembering<'_> {
+    #[inline]
+    fn push(&mut self, program: &Program, frame: Frame, below: u32) -> u32 {
+        self.arena.push(program, frame, below)
+    }
+
+    #[inline]
+    fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
+        self.arena.pop(stack, out);
+    }
+
+    fn token(&self) -> u32 {
+        self.arena.token
+    }
+
+    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = u32>) -> u32 {
+        self.arena.union_all(program, stacks)
+    }
+
+    fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {
+        self.arena.covers(program, outer, inner)
+    }
+
+    fn merges(&self) -> bool {
+        self.arena.merges()
+    }
+
+    fn effort(&mut self) -> u32 {
+        self.arena.effort()
+    }
+
+    fn check(&mut self, stack: u32, when: When, out: &mut Vec<u32>) {
+        let end = match when {
+            When::BeforeByte => self.before,
+            When::AfterByte => self.text.len(),
+        };
+        let last = self.registers.last.take().filter(|last| last.0 == end);
+        let Some(last) = last.or_else(|| Some((end, value::ending(&self.text[..end])?))) else {
+            // Not JSON: there is nothing to compare.
+            out.push(stack);
+            return;
+        };
+        self.add(stack, &last.1, out);
+        self.registers.last = Some(last);
+    }
+}
+
+impl Remembering<'_> {
+    /// Adds a value to the scopes that are nearest on a stack.
+    fn add(&mut self, stack: u32, form: &[u8], out: &mut Vec<u32>) {
+        // Where stacks fork, each way has a scope of its own.
+        let mut ways: Vec<(Vec<Frame>, u32)> = vec![(Vec::new(), stack)];
+        let mut frames = Vec::new();
+        while let Some((above, stack)) = ways.pop() {
+            frames.clear();
+            self.arena.frames(stack, &mut frames);
+            for &(frame, below) in &frames {
+                let renewed = match frame.resume() {
+                    Resume::Scope { index, register } => {
+                        let scope = self.program.scope(index);
+                        let register = self.registers.add((index, scope), register, form, self.whole);
+                        register.map(|register| Frame::scope(index, register))
+                    }
+                    Resume::Finish => Some(frame),
+                    Resume::At(_) | Resume::Loop { .. } | Resume::Limit { .. } => {
+                        let mut above = above.clone();
+                        above.push(frame);
+                        ways.push((above, below));
+                        continue;
+                    }
+                };
+                if let Some(frame) = renewed {
+                    let program = self.program;
+                    let bottom = self.arena.push(program, frame, below);
+                    let push = |stack, frame: &Frame| self.arena.push(program, *frame, stack);
+                    out.push(above.iter().rev().fold(bottom, push));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright_vocab::{TokenId, VocabularyBuilder};
+
+    use super::*;
+    use crate::program::network::Values;
+
+    impl Registers {
+        /// The list with one more value, by looking through it.
+        fn is_there(&self, register: Register, form: &[u8]) -> bool {
+            self.forms(register).any(|other| other == form)
+        }
+    }
+
+    /// Lists that branch and are taken back, against looking through them.
+    #[test]
+    fn a_value_is_new_if_it_is_not_in_the_list() {
+        let mut state = 7u64;
+        let mut below = |limit: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % limit
+        };
+        let scope = Scope { body: 0, required: Box::default(), values: Values::Endless };
+        let mut vocabulary = VocabularyBuilder::new();
+        for (id, form) in (0..).step_by(7).zip(0..8) {
+            vocabulary.token(TokenId(form), format!(",{id},").as_bytes()).expect("a new token");
+        }
+        let whole = ValueTokens::of(&vocabulary.finish().expect("a vocabulary"));
+        let mut registers = Registers::default();
+        let mut lists = vec![(Register(0), registers.mark())];
+        let (mut new, mut old) = (0, 0);
+        let mut fork = None;
+        for _ in 0..20_000 {
+            let (list, _) = lists[below(lists.len())];
+            let form = format!("{}e0", below(60));
+            let expected = registers.is_there(list, form.as_bytes());
+            let before = registers.count(list);
+            assert_eq!(before, registers.forms(list).count());
+            let in_tokens: Vec<&[u8]> =
+                registers.forms(list).filter(|form| whole.tokens_with(form).is_some()).collect();
+            assert!(registers.forms_in_tokens(list).eq(in_tokens));
+            match registers.add((0, &scope), list, form.as_bytes(), &whole) {
+                None => {
+                    assert!(expected);
+                    old += 1;
+                }
+                Some(longer) => {
+                    assert!(!expected && registers.count(longer) == before + 1);
+                    lists.push((longer, registers.mark()));
+                    new += 1;
+                }
+            }
+            registers.freeze();
+            match below(200) {
+                0 => fork = Some((registers.clone(), lists.clone())),
+                1 => {
+                    if let Some(fork) = &mut fork {
+                        let now = (core::mem::take(&mut registers), core::mem::take(&mut lists));
+                        (registers, lists) = core::mem::replace(fork, now);
+                    }
+                }
+                _ => {}
+            }
+            if below(40) == 0 {
+                let (_, mark) = lists[below(lists.len())];
+                registers.truncate(mark);
+                lists.retain(|(list, _)| list.newest().is_none_or(|at| at < registers.entries.len()));
+            }
+        }
+        assert!(new > 1_000 && old > 1_000, "{new} new, {old} not");
+    }
+}

@@ -1,0 +1,181 @@
+//! States of string tables that are nearly as good as any string.
+//!
+//! A key that matches `dev_` somewhere, a key that matches it nowhere, a text that begins with no slash: in most states of such
+//! strings nearly every token is allowed, as it is inside of any string. Reading a hundred thousand tokens to find that out is a
+//! waste. A token can be told apart from the plain string only if it closes the string, or if it is long enough for
+//! the table to die where the plain string does not. So the two are walked side by side, and a subtree is passed by if
+//! no token in it has a quote and none is as long as the shortest way to die, or has a byte on which that happens:
+//!
+//! ```text
+//!   no `dev_` anywhere, at the start:      4 bytes to die     ▶ pass by all subtrees of height 3, and what is higher is rare
+//! ```
+
+use maskwright_automata::{ByteSet, Grouped};
+use maskwright_vocab::Trie;
+
+use super::bitset::Words;
+use super::bytes::{self, Bytes};
+use super::leaf_tokens::{Boundaries, LeafTokens};
+use crate::leaf::{Action, Automaton, JSON_BODY, json_string};
+use crate::tuning::tuning;
+
+/// How far each state of a string table is from dying where a plain string would not.
+#[derive(Debug)]
+pub(crate) struct DeathDistances {
+    /// In bytes, up to [`FAR`]; for states that no plain state corresponds to, 0.
+    bytes: Box<[u8]>,
+    /// The state of the plain string automaton.
+    plain: Box<[u32]>,
+    /// The bytes on which any state dies where a plain string would not ([`bytes::class`]).
+    deadly: u128,
+}
+
+/// As far as any subtree is high, or farther.
+const FAR: u8 = u8::MAX;
+const NEAR: u8 = 4;
+
+/// Whether it is worth finding out how far a state is from dying: nothing that takes most characters is near otherwise.
+pub(crate) fn may_be_near(automaton: &Automaton, state: u32) -> bool {
+    let live = automaton.live(state);
+    automaton.is_string()
+        && automaton.len() <= tuning().almost_any_states
+        && (0x20..0x7F).filter(|&byte| live.contains(byte)).count() >= tuning().almost_any_bytes
+}
+
+impl DeathDistances {
+    pub(crate) fn of(automaton: &Automaton) -> Self {
+        let string = json_string();
+        let mut plain = vec![0u32; automaton.len()];
+        let mut edges: Vec<(u32, u32)> = Vec::new();
+        let mut distances = vec![FAR; automaton.len()];
+        let (mut level, mut dead, mut is_double) = (Vec::new(), ByteSet::EMPTY, false);
+        // One byte stands for all that neither automaton tells apart.
+        let mut kinds: Vec<(u8, u8)> = Vec::new();
+        let kind = |byte: u8| (automaton.class(byte), string.class(byte));
+        let mut bytes = ByteSet::EMPTY;
+        for byte in 0..=255 {
+            if byte == b'"' || !kinds.contains(&kind(byte)) {
+                kinds.push(kind(byte));
+                bytes.insert(byte);
+            }
+        }
+        let mut work = vec![(automaton.start(), string.start())];
+        plain[automaton.start() as usize] = string.start();
+        while let Some((state, at)) = work.pop() {
+            for byte in string.live(at).intersection(bytes).iter() {
+                if at == JSON_BODY && byte == b'"' {
+                    continue;
+                }
+                let (next, next_at) = (automaton.step(state, byte).target(), string.step(at, byte).target());
+                if next == 0 {
+                    dead.insert(byte);
+                    if distances[state as usize] == FAR {
+                        distances[state as usize] = 1;
+                        level.push(state);
+                    }
+                    continue;
+                }
+                edges.push((next, state));
+                match plain[next as usize] {
+                    0 => {
+                        plain[next as usize] = next_at;
+                        work.push((next, next_at));
+                    }
+                    known if known == next_at => {}
+                    // It stands for two places in a string; leave it alone.
+                    _ => {
+                        distances[next as usize] = 0;
+                        level.push(next);
+                        is_double = true;
+                    }
+                }
+            }
+        }
+        let deadly = (0..=255).filter(|&byte| dead.iter().any(|dead| kind(dead) == kind(byte)));
+        // What follows a state that stands for two places was looked at for one of them.
+        let deadly = deadly.fold(if is_double { !0 } else { 0 }, |all, byte| all | bytes::class(byte));
+        let before = Grouped::new(automaton.len(), edges.into_iter());
+        // Breadth first, backwards.
+        while !level.is_empty() {
+            let mut next = Vec::new();
+            for state in level {
+                let distance = distances[state as usize].saturating_add(1).min(FAR - 1);
+                for &from in before.of(state) {
+                    if distance < distances[from as usize] {
+                        distances[from as usize] = distance;
+                        next.push(from);
+                    }
+                }
+            }
+            level = next;
+        }
+        Self { bytes: distances.into(), plain: plain.into(), deadly }
+    }
+
+    /// Whether a state is nearly any string, so that [`read`] is worth while.
+    pub(crate) fn is_near(&self, automaton: &Automaton, state: u32) -> bool {
+        let near = |byte: &u8| {
+            let next = automaton.step(state, *byte).target();
+            next != 0 && self.plain[next as usize] == JSON_BODY && self.bytes[next as usize] >= NEAR
+        };
+        self.plain[state as usize] == JSON_BODY
+            && (0x20..0x7Fu8).filter(near).count() >= tuning().almost_any_bytes
+    }
+}
+
+/// What the vocabulary does in such a state, with room for any token; `None` if it takes too long to find out in this way.
+/// `inner` holds the inner tokens of the plain string.
+pub(crate) fn read(
+    automaton: &Automaton,
+    distances: &DeathDistances,
+    state: u32,
+    trie: &Trie,
+    bytes: &Bytes,
+    inner: &Words,
+) -> Option<LeafTokens> {
+    let string = json_string();
+    let mut boundaries = Boundaries::default();
+    let (mut closing, mut removed) = (Vec::new(), Vec::new());
+    let mut visits = 0;
+    let mut work = vec![(trie.children(Trie::ROOT), state, distances.plain[state as usize], 0)];
+    while let Some((children, state, at, units)) = work.last_mut() {
+        let Some(node) = children.next() else {
+            work.pop();
+            continue;
+        };
+        visits += 1;
+        if visits > tuning().almost_any_nodes {
+            return None;
+        }
+        let byte = trie.byte(node);
+        let (step, plain) = (automaton.step(*state, byte), string.step(*at, byte));
+        if plain.is_dead() {
+            continue;
+        }
+        if plain.action() == Action::Close {
+            if !step.is_dead() {
+                closing.extend(trie.tokens(node).iter().map(|&token| (*units, token)));
+                boundaries.add(node, *units, trie.child_bytes(node));
+            }
+            continue;
+        }
+        if step.is_dead() {
+            removed.extend_from_slice(trie.tokens(node));
+            removed.extend_from_slice(trie.tokens_below(node));
+            continue;
+        }
+        let next = step.target();
+        let below = bytes.below(node);
+        let is_far = bytes.height(node) < distances.bytes[next as usize] || below & distances.deadly == 0;
+        if is_far && below & bytes::class(b'"') == 0 {
+            continue;
+        }
+        let units = *units + u32::from(step.action() == Action::Unit);
+        work.push((trie.children(node), next, plain.target(), units));
+    }
+    let mut run = inner.to_vec();
+    for token in removed {
+        run[token as usize / 32] &= !(1 << (token % 32));
+    }
+    Some(LeafTokens::free(Some(run), Vec::new(), closing, boundaries, bytes))
+}

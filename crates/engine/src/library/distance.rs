@@ -1,0 +1,579 @@
+//! How far it is to the end: for each place of a program, a number of tokens in which it can be finished.
+//!
+//! ```text
+//!   "{" sp "\"name\"" sp ":" …          tokens  {"  name  ":  "  "}
+//!   ▲ 5 tokens from here                         └ 4 ┘└ 3 ┘ …
+//! ```
+//! The number is an upper bound with a promise: where it is n, some token leads to a place where it is n − 1 or less. So whoever
+//! has n tokens left and takes only such tokens will finish. It need not be the least number, because no token is
+//! counted here that runs from one part of a grammar into the next; within a literal the longest way is the vocabulary's.
+//!
+//! * A **node** of the network: to the end of its machine. A literal is spelled in the fewest tokens, a call costs what the callee does.
+//!   All nodes are settled by Knuth's generalisation of Dijkstra's algorithm: the nearest first, each once.
+//! * A **leaf**: byte by byte, counters included, so the bytes that are tokens by themselves are needed. Vocabularies that lack some of
+//!   them are small or strange; for those each leaf is searched token by token.
+//! * A **check** that a value is new is taken to cost [`NEW_VALUE`] tokens: so many characters make any string new.
+//!
+//! What is on a stack adds up, see [`crate::matcher`].
+
+use core::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use maskwright_automata::ByteSet;
+use maskwright_vocab::{Trie, Vocabulary};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::count::Bounds;
+use crate::leaf::{Action, Automaton, JSON_BODY, Leaf, Text, TextNext, json_string};
+use crate::program::network::{Callee, Network, Node};
+use crate::program::{NetState, Place, Program};
+
+/// There is no way to the end.
+pub(crate) const NEVER: u32 = u32::MAX;
+/// How many characters, at most, make a string differ from all that were seen.
+const NEW_VALUE: u32 = 2;
+/// In larger networks, literals are spelled byte by byte.
+const LARGE: usize = 400_000;
+/// How many nodes are looked at for the tokens that begin at one of them.
+const SPELLING: usize = 96;
+/// How many states of a leaf are searched.
+const SEARCH: usize = 20_000;
+/// How many distances a leaf's table may hold.
+const TABLE: usize = 1 << 20;
+/// A vocabulary up to this size is searched token by token.
+const SMALL: usize = 8_192;
+/// The bytes of UTF-8.
+const UTF8: [(u8, u8); 2] = [(0x00, 0xBF), (0xC2, 0xF4)];
+
+/// The distances of one program with one vocabulary.
+#[derive(Debug)]
+pub(crate) struct Distances {
+    /// From a node to the end of its machine.
+    nodes: Box<[u32]>,
+    /// Through a machine.
+    machines: Box<[u32]>,
+    /// By leaf; nothing for those that are searched.
+    leaves: Box<[Option<Table>]>,
+    /// What was found by searching, by leaf, state and count.
+    searched: Mutex<FxHashMap<(u32, u32, u32), u32>>,
+    singles: ByteSet,
+    /// For vocabularies without some bytes: all tokens.
+    tokens: Option<Box<[Box<[u8]>]>>,
+}
+
+impl Distances {
+    pub(crate) fn new(program: &Program, vocabulary: &Vocabulary) -> Self {
+        let trie = vocabulary.trie();
+        let is_token = |byte: &u8| trie.child(0, *byte).is_some_and(|node| !trie.tokens(node).is_empty());
+        let mut singles = ByteSet::EMPTY;
+        (0..=u8::MAX).filter(is_token).for_each(|byte| singles.insert(byte));
+        let lacks = !UTF8.iter().all(|(low, high)| ByteSet::range(*low, *high).is_subset(&singles));
+        let tokens = (lacks && vocabulary.len() <= SMALL)
+            .then(|| vocabulary.spelled().map(|(_, bytes)| bytes.into()).collect::<Box<[Box<[u8]>]>>());
+        let mut known: FxHashMap<*const Automaton, usize> = FxHashMap::default();
+        let mut leaves: Vec<Option<Table>> = Vec::new();
+        for leaf in program.leaves() {
+            let table = match leaf {
+                Leaf::Window { automaton, min, .. } if tokens.is_none() => {
+                    let at = *known.entry(std::sync::Arc::as_ptr(automaton)).or_insert(leaves.len());
+                    let before = leaves.get(at).and_then(Option::as_ref).filter(|table| table.reaches(*min));
+                    Some(before.cloned().unwrap_or_else(|| Table::new(automaton, singles, *min)))
+                }
+                _ => None,
+            };
+            leaves.push(table);
+        }
+        let mut ahead = Self {
+            nodes: Box::default(),
+            machines: Box::default(),
+            leaves: leaves.into(),
+            searched: Mutex::default(),
+            singles,
+            tokens,
+        };
+        let through: Vec<u32> =
+            (0..program.leaves().len() as u32).map(|leaf| ahead.through(program, leaf)).collect();
+        (ahead.nodes, ahead.machines) = Settling::new(program.network(), &through, trie).run();
+        ahead
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let rows = |table: &Table| table.rows.iter().map(|row| size_of_val(&**row)).sum::<usize>();
+        let tables: usize = self.leaves.iter().flatten().map(rows).sum();
+        size_of_val(&*self.nodes) + size_of_val(&*self.machines) + size_of_val(&*self.leaves) + tables
+    }
+
+    /// From a state to the end of its machine.
+    pub(crate) fn state(&self, program: &Program, state: NetState) -> u32 {
+        if let Some(node) = state.node() {
+            return self.nodes[node as usize];
+        }
+        match program.place(state) {
+            Place::Cell(cell) if cell.returns => 0,
+            Place::Cell(cell) => {
+                cell.nodes.iter().map(|node| self.nodes[*node as usize]).min().unwrap_or(NEVER)
+            }
+            Place::Node { .. } => NEVER,
+        }
+    }
+
+    /// For so many more rounds of a machine.
+    pub(crate) fn rounds(&self, machine: u32, rounds: u32) -> u32 {
+        match self.machines[machine as usize] {
+            NEVER if rounds > 0 => NEVER,
+            through => through.saturating_mul(rounds),
+        }
+    }
+
+    /// From a place in a leaf to its end.
+    pub(crate) fn leaf(&self, program: &Program, leaf: u32, state: u32, count: u32) -> u32 {
+        match (program.leaf(leaf), &self.leaves[leaf as usize]) {
+            (Leaf::Text(text), _) if text.is_except() && self.tokens.is_none() => {
+                self.except(program, text, state)
+            }
+            (Leaf::Window { min, max, .. }, Some(table)) if table.reaches(min.saturating_sub(count)) => {
+                let (tokens, units) = table.from(state, min.saturating_sub(count));
+                if units <= max.saturating_sub(count) {
+                    tokens
+                } else {
+                    self.search(program, leaf, state, count)
+                }
+            }
+            _ => self.search(program, leaf, state, count),
+        }
+    }
+
+    /// The greatest distance of a state of a leaf that has begun so many units; [`NEVER`] if that is not known.
+    pub(crate) fn farthest(&self, program: &Program, leaf: u32, count: u32) -> u32 {
+        match (program.leaf(leaf), &self.leaves[leaf as usize]) {
+            (Leaf::Text(text), _) if text.is_except() && self.tokens.is_none() => {
+                let plain = self.farthest(program, program.plain_string(), 0);
+                plain.saturating_add(1)
+            }
+            (Leaf::Window { min, max, .. }, Some(table)) if table.reaches(min.saturating_sub(count)) => {
+                let (tokens, units) = table.farthest(min.saturating_sub(count));
+                if units <= max.saturating_sub(count) { tokens } else { NEVER }
+            }
+            _ => NEVER,
+        }
+    }
+
+    /// Through a leaf, which takes a byte at least.
+    fn through(&self, program: &Program, leaf: u32) -> u32 {
+        let start = program.leaf(leaf).start();
+        if !program.leaf(leaf).is_nullable() {
+            return self.leaf(program, leaf, start, 0);
+        }
+        let moves = self.moves(program, leaf, start, 0).into_iter();
+        let behind = |(leaf, state, count)| self.leaf(program, leaf, state, count).saturating_add(1);
+        moves.map(behind).min().unwrap_or(NEVER)
+    }
+
+    /// In a string that must not be one of some words: if its quote would complete one, one more character is enough.
+    fn except(&self, program: &Program, text: &Text, state: u32) -> u32 {
+        let string = json_string();
+        let spelling = text.spelling(state);
+        if spelling == string.start() {
+            return match text.next(state, b'"') {
+                TextNext::Stay(state) => self.except(program, text, state).saturating_add(1),
+                TextNext::Plain(_) => 2,
+                TextNext::Dead => NEVER,
+            };
+        }
+        if spelling != JSON_BODY {
+            // What is left of the escape or character, the quote, and perhaps a character before it.
+            return self.leaf(program, program.plain_string(), spelling, 0).saturating_add(1);
+        }
+        if !matches!(text.next(state, b'"'), TextNext::Dead) {
+            return 1;
+        }
+        let marks = ByteSet::byte(b'"').union(ByteSet::byte(b'\\'));
+        let other = ByteSet::range(b' ', b'~').intersection(self.singles).difference(marks);
+        if other.difference(text.on_list(state)).is_empty() { NEVER } else { 2 }
+    }
+
+    /// Looks for the end of a leaf, breadth first.
+    fn search(&self, program: &Program, leaf: u32, state: u32, count: u32) -> u32 {
+        let key = (leaf, state, count);
+        if let Some(&found) = self.searched.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return found;
+        }
+        let found = self.breadth_first(program, key);
+        self.searched.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found);
+        found
+    }
+
+    fn breadth_first(&self, program: &Program, start: (u32, u32, u32)) -> u32 {
+        let mut seen = FxHashSet::from_iter([start]);
+        let mut work = VecDeque::from([(start, 0u32)]);
+        while let Some(((leaf, state, count), tokens)) = work.pop_front() {
+            if is_end(program, leaf, state, count) {
+                return tokens;
+            }
+            if seen.len() > SEARCH {
+                return NEVER;
+            }
+            for next in self.moves(program, leaf, state, count) {
+                if seen.insert(next) {
+                    work.push_back((next, tokens + 1));
+                }
+            }
+        }
+        NEVER
+    }
+
+    /// Where one token leads inside a leaf.
+    fn moves(&self, program: &Program, leaf: u32, state: u32, count: u32) -> Vec<(u32, u32, u32)> {
+        let mut found = FxHashSet::default();
+        let mut read = |bytes: &[u8]| {
+            let place =
+                bytes.iter().try_fold((leaf, state, count), |place, byte| after(program, place, *byte));
+            found.extend(place);
+        };
+        match &self.tokens {
+            Some(tokens) => tokens.iter().for_each(|bytes| read(bytes)),
+            None => self.singles.iter().for_each(|byte| read(&[byte])),
+        }
+        let mut found: Vec<_> = found.into_iter().collect();
+        found.sort_unstable();
+        found
+    }
+}
+
+/// Where a byte leads inside a leaf.
+fn after(program: &Program, (leaf, state, count): (u32, u32, u32), byte: u8) -> Option<(u32, u32, u32)> {
+    match program.leaf(leaf) {
+        Leaf::Window { automaton, min, max } => {
+            let step = automaton.step(state, byte);
+            let count = automaton.count_step(step, count, Bounds { min: *min, max: *max })?;
+            Some((leaf, step.target(), count))
+        }
+        Leaf::Text(text) => match text.next(state, byte) {
+            TextNext::Dead => None,
+            TextNext::Stay(state) => Some((leaf, state, count)),
+            TextNext::Plain(state) => Some((program.plain_string(), state, count)),
+        },
+    }
+}
+
+fn is_end(program: &Program, leaf: u32, state: u32, count: u32) -> bool {
+    match program.leaf(leaf) {
+        Leaf::Window { automaton, min, .. } => count >= *min && automaton.is_accepting(state),
+        Leaf::Text(_) => false,
+    }
+}
+
+/// The distances of an automaton's states, in bytes, by the number of units that must still begin.
+#[derive(Clone, Debug)]
+struct Table {
+    /// For 0, 1, … units: the distance of each state, and the units that begin on the way.
+    rows: Vec<Box<[(u32, u32)]>>,
+    /// If all further rows are the last one and a constant for each: that constant.
+    even: Option<u32>,
+}
+
+impl Table {
+    fn new(automaton: &Automaton, bytes: ByteSet, min: u32) -> Self {
+        let edges = Edges::of(automaton, bytes);
+        let mut table = Self { rows: vec![Self::first(automaton, &edges)], even: None };
+        while !table.reaches(min) && table.rows.len() * automaton.len() < TABLE {
+            table.add(&edges);
+        }
+        table
+    }
+
+    /// Whether the table knows the distances for so many units.
+    fn reaches(&self, units: u32) -> bool {
+        self.even.is_some() || (units as usize) < self.rows.len()
+    }
+
+    /// Nothing must begin any more.
+    fn first(automaton: &Automaton, edges: &Edges) -> Box<[(u32, u32)]> {
+        let ends = (0..automaton.len() as u32).filter(|state| automaton.is_accepting(*state));
+        edges.settle(ends.map(|state| ((0, 0), state)), |_| true)
+    }
+
+    /// One more unit must begin: pass on to a unit, and then as in the last row.
+    fn add(&mut self, edges: &Edges) {
+        let Some(last) = self.rows.last() else { return };
+        let begins = edges.list.iter().filter(|edge| edge.action == Action::Unit);
+        let starts = begins.filter_map(|edge| {
+            let (tokens, units) = last[edge.to as usize];
+            (tokens != NEVER).then(|| ((tokens + 1, units + 1), edge.from))
+        });
+        let row = edges.settle(starts, |action| action == Action::Pass);
+        // If a row is the one before and a constant, all that follow are: each is the same function of the one before.
+        let mut steps = row.iter().zip(last).map(|(new, old)| match (new.0, old.0) {
+            (NEVER, NEVER) => None,
+            (new_tokens, old_tokens) => {
+                Some((new_tokens.wrapping_sub(old_tokens), new.1.wrapping_sub(old.1)))
+            }
+        });
+        let first = steps.clone().flatten().next();
+        let same = steps.all(|step| step.is_none() || step == first);
+        self.even = first.filter(|step| same && step.1 == 1 && step.0 < NEVER / 2).map(|step| step.0);
+        self.rows.push(row);
+    }
+
+    /// The distance of a state if so many units must still begin, and how many begin on the way.
+    fn from(&self, state: u32, need: u32) -> (u32, u32) {
+        self.beyond(need, |row| row.get(state as usize).copied().unwrap_or((NEVER, 0)))
+    }
+
+    fn farthest(&self, need: u32) -> (u32, u32) {
+        let most = |row: &[(u32, u32)]| {
+            let reached = || row.iter().filter(|to| to.0 != NEVER);
+            (reached().map(|to| to.0).max().unwrap_or(NEVER), reached().map(|to| to.1).max().unwrap_or(NEVER))
+        };
+        self.beyond(need, most)
+    }
+
+    fn beyond(&self, need: u32, of: impl Fn(&[(u32, u32)]) -> (u32, u32)) -> (u32, u32) {
+        let at = (need as usize).min(self.rows.len() - 1);
+        let more = need - at as u32;
+        match (of(&self.rows[at]), self.even) {
+            ((NEVER, _), _) => (NEVER, 0),
+            (known, _) if more == 0 => known,
+            ((tokens, units), Some(step)) => {
+                (tokens.saturating_add(step.saturating_mul(more)), units.saturating_add(more))
+            }
+            (_, None) => (NEVER, 0),
+        }
+    }
+}
+
+/// The steps of an automaton, each once however many bytes it has.
+struct Edges {
+    states: usize,
+    /// By their targets.
+    list: Vec<Edge>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Edge {
+    from: u32,
+    to: u32,
+    action: Action,
+}
+
+impl Edges {
+    fn of(automaton: &Automaton, bytes: ByteSet) -> Self {
+        let mut edges: Vec<Edge> = Vec::new();
+        for from in 1..automaton.len() as u32 {
+            let start = edges.len();
+            for byte in automaton.live(from).intersection(bytes).iter() {
+                let step = automaton.step(from, byte);
+                let edge = Edge { from, to: step.target(), action: step.action() };
+                if !step.is_dead() && !edges[start..].contains(&edge) {
+                    edges.push(edge);
+                }
+            }
+        }
+        edges.sort_unstable_by_key(|edge| edge.to);
+        Self { states: automaton.len(), list: edges }
+    }
+
+    /// The least distances, given those of some states, along the steps with some actions.
+    fn settle(
+        &self,
+        known: impl Iterator<Item = ((u32, u32), u32)>,
+        is_taken: impl Fn(Action) -> bool,
+    ) -> Box<[(u32, u32)]> {
+        let mut work: BinaryHeap<Reverse<((u32, u32), u32)>> = known.map(Reverse).collect();
+        let mut found = vec![(NEVER, NEVER); self.states];
+        while let Some(Reverse((to, state))) = work.pop() {
+            if to >= found[state as usize] {
+                continue;
+            }
+            found[state as usize] = to;
+            let first = self.list.partition_point(|edge| edge.to < state);
+            for edge in self.list[first..].iter().take_while(|edge| edge.to == state) {
+                if is_taken(edge.action) {
+                    let units = u32::from(edge.action == Action::Unit);
+                    work.push(Reverse(((to.0 + 1, to.1 + units), edge.from)));
+                }
+            }
+        }
+        found.into()
+    }
+}
+
+/// Settles the nodes of a network, the nearest first.
+struct Settling<'n> {
+    network: &'n Network,
+    /// Through each leaf.
+    leaves: &'n [u32],
+    nodes: Vec<u32>,
+    machines: Vec<u32>,
+    /// Who comes to a node by one token, by a split or by a call; whose start it is.
+    before: Lists,
+    starts: Lists,
+    /// The calls of each machine.
+    calls: Lists,
+    work: BinaryHeap<Reverse<(u32, Item)>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Item {
+    Node(u32),
+    Machine(u32),
+}
+
+impl<'n> Settling<'n> {
+    fn new(network: &'n Network, leaves: &'n [u32], trie: &Trie) -> Self {
+        let mut before = Vec::new();
+        let mut calls = Vec::new();
+        for (at, node) in (0..).zip(&network.nodes) {
+            match *node {
+                Node::Byte { .. } => spellings(network, trie, at, |to| before.push((to, at))),
+                Node::Split { start, len } => {
+                    before.extend(network.targets(start, len).iter().map(|to| (*to, at)));
+                }
+                Node::Call { callee, next } => {
+                    before.push((next, at));
+                    calls.extend(machine_of(network, callee).map(|(machine, _)| (machine, at)));
+                }
+                Node::Final => {}
+            }
+        }
+        let starts = (0..)
+            .zip(&network.machines)
+            .flat_map(|(machine, m)| m.start.iter().map(move |node| (*node, machine)));
+        let ends = (0..).zip(&network.nodes).filter(|(_, node)| matches!(node, Node::Final));
+        Self {
+            network,
+            leaves,
+            nodes: vec![NEVER; network.nodes.len()],
+            machines: vec![NEVER; network.machines.len()],
+            before: Lists::new(before, network.nodes.len()),
+            starts: Lists::new(starts.collect(), network.nodes.len()),
+            calls: Lists::new(calls, network.machines.len()),
+            work: ends.map(|(node, _)| Reverse((0, Item::Node(node)))).collect(),
+        }
+    }
+
+    fn run(mut self) -> (Box<[u32]>, Box<[u32]>) {
+        while let Some(Reverse((tokens, item))) = self.work.pop() {
+            let known = match item {
+                Item::Node(node) => &mut self.nodes[node as usize],
+                Item::Machine(machine) => &mut self.machines[machine as usize],
+            };
+            if tokens >= *known {
+                continue;
+            }
+            *known = tokens;
+            match item {
+                Item::Node(node) => self.node_known(node, tokens),
+                Item::Machine(machine) => {
+                    for &call in self.calls.of(machine) {
+                        if let Node::Call { callee, next } = self.network.nodes[call as usize] {
+                            let total = self.call(callee).saturating_add(self.nodes[next as usize]);
+                            self.work.push(Reverse((total, Item::Node(call))));
+                        }
+                    }
+                }
+            }
+        }
+        (self.nodes.into(), self.machines.into())
+    }
+
+    fn node_known(&mut self, node: u32, tokens: u32) {
+        for &from in self.before.of(node) {
+            let more = match self.network.nodes[from as usize] {
+                Node::Byte { .. } => 1,
+                Node::Call { callee, .. } => self.call(callee),
+                Node::Split { .. } | Node::Final => 0,
+            };
+            self.work.push(Reverse((tokens.saturating_add(more), Item::Node(from))));
+        }
+        for &machine in self.starts.of(node) {
+            self.work.push(Reverse((tokens, Item::Machine(machine))));
+        }
+    }
+
+    /// Through a callee, as far as that is known.
+    fn call(&self, callee: Callee) -> u32 {
+        match callee {
+            Callee::Leaf(leaf) => self.leaves[leaf as usize],
+            Callee::Check => NEW_VALUE,
+            _ => machine_of(self.network, callee).map_or(NEVER, |(machine, rounds)| {
+                let through = self.machines[machine as usize].saturating_mul(rounds);
+                match callee {
+                    Callee::Limit(index) if through > self.network.limits[index as usize].tokens => NEVER,
+                    _ => through,
+                }
+            }),
+        }
+    }
+}
+
+/// The machine behind a callee, and how often it must be gone through.
+fn machine_of(network: &Network, callee: Callee) -> Option<(u32, u32)> {
+    match callee {
+        Callee::Machine(machine) => Some((machine, 1)),
+        Callee::Loop(index) => {
+            let counted = network.loops[index as usize];
+            Some((counted.body, counted.min.max(1)))
+        }
+        Callee::Scope(index) => Some((network.scopes[index as usize].body, 1)),
+        Callee::Limit(index) => Some((network.limits[index as usize].body, 1)),
+        Callee::Leaf(_) | Callee::Check => None,
+    }
+}
+
+/// The nodes that one token leads to from a byte node, along bytes and splits.
+fn spellings(network: &Network, trie: &Trie, from: u32, mut found: impl FnMut(u32)) {
+    let is_large = network.nodes.len() > LARGE;
+    let mut work = vec![(from, 0u32)];
+    let mut left = SPELLING;
+    while let Some((node, place)) = work.pop().filter(|_| left > 0) {
+        left -= 1;
+        match network.nodes[node as usize] {
+            Node::Byte { low, high, next } => {
+                let mut ends = false;
+                let children = (low..=high).filter_map(|byte| trie.child(place, byte));
+                for (count, child) in children.enumerate() {
+                    ends |= !trie.tokens(child).is_empty();
+                    // Of a class, a few members stand for all.
+                    if count < 4 && !is_large && !trie.children(child).is_empty() {
+                        work.push((next, child));
+                    }
+                }
+                if ends {
+                    found(next);
+                }
+            }
+            Node::Split { start, len } if place != 0 => {
+                work.extend(network.targets(start, len).iter().map(|to| (*to, place)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Lists of numbers by a number.
+#[derive(Debug)]
+struct Lists {
+    start: Vec<u32>,
+    members: Vec<u32>,
+}
+
+impl Lists {
+    fn new(mut pairs: Vec<(u32, u32)>, len: usize) -> Self {
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut start = vec![0u32; len + 1];
+        for pair in &pairs {
+            start[pair.0 as usize + 1] += 1;
+        }
+        for at in 0..len {
+            start[at + 1] += start[at];
+        }
+        Self { start, members: pairs.into_iter().map(|pair| pair.1).collect() }
+    }
+
+    fn of(&self, key: u32) -> &[u32] {
+        &self.members[self.start[key as usize] as usize..self.start[key as usize + 1] as usize]
+    }
+}

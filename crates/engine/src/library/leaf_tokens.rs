@@ -1,0 +1,712 @@
+//! What a vocabulary does in one state of a leaf, worked out once and shared by all grammars.
+//!
+//! Take a state of a leaf and read a token from it, byte by byte. Either the leaf is still alive at the token's end –
+//! then the token is *inner*, and allowed whatever follows the leaf – or there is one first byte on which the
+//! leaf dies. The token is then allowed only if the leaf could end right there and what is left of the token, its
+//! *rest*, can begin what follows:
+//!
+//! ```text
+//!   state: inside a JSON string        token  hello      inner
+//!                                      token  o", "      dies on the comma; the rest is  , "
+//! ```
+//! (The leaf might also end *before* it must. That matters only if what follows can begin with a byte by which the leaf
+//! could go on; [`crate::leaf::Automaton::open`] lists those bytes, and where the two overlap the plain walk is
+//! taken instead.)
+//!
+//! Most tokens are inner, and suffixes repeat: the 1,301 tokens of Llama 3.1 that hold a closing quote have 576
+//! distinct ones. So a mask is one shared bitset and a short walk over a small trie of suffixes.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::OnceLock;
+
+use maskwright_automata::ByteSet;
+use maskwright_vocab::Trie;
+use smallvec::SmallVec;
+
+use super::bitset::{Words, set_bits};
+use super::bytes::{Bytes, Kinds, begins_character, utf8};
+use super::safe_chars::{SafeChars, first};
+use crate::leaf::{Action, Automaton};
+use crate::tuning::{FastPath, may_take, tuning};
+
+/// Tokens read from one state of one leaf.
+#[derive(Debug)]
+pub(crate) struct LeafTokens {
+    /// The tokens that stay in the state's loop, if it is a wide one.
+    pub(super) run: Option<Run>,
+    /// The other inner tokens, ascending by the number of units that they begin and that must begin after them.
+    pub(super) inner: Box<[u32]>,
+    /// Where the tokens with at most `k` units end in `inner`.
+    pub(super) inner_ends: Box<[u32]>,
+    /// All inner tokens with at most `k` units, as a bitset; the last is all of them.
+    pub(super) bitsets: Box<[OnceLock<Words>]>,
+    /// The tokens that end exactly where a counted part is closed, with their units, ascending by units.
+    pub(super) closing: Box<[(u32, u32)]>,
+    /// All inner and all closing tokens: what is allowed whatever follows, if units do not matter.
+    pub(super) unbounded: OnceLock<Words>,
+    pub(crate) boundaries: Boundaries,
+}
+
+/// Tokens that consist of characters by which a state leads to itself.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) words: Words,
+    /// Whether each character is a unit.
+    pub(super) counts: bool,
+    /// The units that must begin after them.
+    pub(super) tail: u32,
+}
+
+/// Some tokens, in the form that suits their number.
+pub(crate) enum Tokens<'e> {
+    Many(&'e Words),
+    Few(&'e [u32]),
+}
+
+/// Where tokens leave the leaf.
+#[derive(Debug, Default)]
+pub(crate) struct Boundaries {
+    /// Nodes of the trie at which the leaf can end, with the units begun before.
+    nodes: Vec<(u32, u32)>,
+    /// The bytes by which tokens go on behind them.
+    bytes: ByteSet,
+    /// Suffixes by their first byte.
+    suffixes: OnceLock<Box<[OnceLock<Suffixes>]>>,
+}
+
+/// A trie with a number of its own, by which things can be remembered about it. The vocabulary's has number 0.
+#[derive(Debug)]
+pub(crate) struct NumberedTrie {
+    pub(crate) trie: Trie,
+    pub(crate) number: u32,
+}
+
+impl NumberedTrie {
+    pub(super) fn build<'r>(entries: impl Iterator<Item = (&'r [u8], u32)>) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Self { trie: Trie::build(entries), number: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+/// The suffixes that begin with one byte.
+#[derive(Debug)]
+enum Suffixes {
+    /// As tries of their own, in which equal suffixes of different tokens are one.
+    Tries(Box<SuffixTries>),
+    /// The nodes that the byte leads to in the trie that was read, with the units begun before, ascending: where there are a few large subtrees, as
+    /// behind a space, copying them costs more than it saves.
+    Nodes(Box<[(u32, u32)]>),
+}
+
+/// Some of the suffixes that begin with one byte.
+pub(crate) enum SuffixSource<'e> {
+    /// A trie in which the byte is the only child of the root.
+    Trie(&'e NumberedTrie),
+    /// The tokens at and below a node of the trie that was read, which the byte leads to.
+    Below(u32),
+}
+
+#[derive(Debug)]
+struct SuffixTries {
+    all: NumberedTrie,
+    /// The units begun before them, the fewest and the most.
+    units: (u32, u32),
+    /// By the units, ascending; worked out where some of them are too few or too many.
+    by_units: OnceLock<Box<[(u32, NumberedTrie)]>>,
+}
+
+/// A suffix while they are collected: a part of their common text, and its token.
+struct Suffix {
+    units: u32,
+    start: usize,
+    end: usize,
+    token: u32,
+}
+
+/// Suffixes, and the text that they are parts of.
+struct Gathered {
+    text: Vec<u8>,
+    suffixes: Vec<Suffix>,
+}
+
+impl Gathered {
+    fn build(&self, suffixes: &[Suffix]) -> NumberedTrie {
+        NumberedTrie::build(suffixes.iter().map(|rest| (&self.text[rest.start..rest.end], rest.token)))
+    }
+
+    fn all(self) -> SuffixTries {
+        let units = || self.suffixes.iter().map(|rest| rest.units);
+        let units = (units().min().unwrap_or(0), units().max().unwrap_or(0));
+        SuffixTries { all: self.build(&self.suffixes), units, by_units: OnceLock::new() }
+    }
+
+    fn by_units(mut self) -> Box<[(u32, NumberedTrie)]> {
+        self.suffixes.sort_by_key(|rest| rest.units);
+        let groups = self.suffixes.chunk_by(|a, b| a.units == b.units);
+        groups.map(|group| (group[0].units, self.build(group))).collect()
+    }
+}
+
+/// Nodes that have yet to be read, and how the leaf stands before them.
+struct Below {
+    children: Range<u32>,
+    state: u32,
+    units: u32,
+    /// A counted part has been closed.
+    closed: bool,
+    /// Only characters have been read that are known to be allowed.
+    looping: bool,
+    /// In UTF-8, if the token is text so far.
+    place: Option<u8>,
+    /// How many characters have begun.
+    characters: u32,
+}
+
+/// What is found while tokens are read.
+pub(super) trait Found {
+    /// The tokens of a node, with the state there, the units begun, and whether a counted part was closed.
+    fn at(&mut self, tokens: &[u32], state: u32, units: u32, closed: bool);
+    /// All tokens below a node of the vocabulary, before which so many characters begin: none of them leaves the leaf.
+    fn below(&mut self, tokens: &[u32], state: u32, units: u32, characters: u32);
+}
+
+/// What is known of a whole vocabulary, so that it need not be read.
+pub(super) struct Known<'b> {
+    pub(super) bytes: &'b Bytes,
+    pub(super) safe_chars: &'b mut SafeChars,
+    /// Tokens of these characters are inner, up to so many characters, and not to be found.
+    pub(super) kinds: Kinds,
+    pub(super) longest: usize,
+    /// Characters on which they die without leaving anything behind.
+    pub(super) dead: Kinds,
+    pub(super) below: Stays,
+    /// How many characters come before the node that is read from.
+    pub(super) before: u32,
+}
+
+/// Which subtrees are taken as a whole.
+pub(super) enum Stays {
+    /// Those that stay in one state. Its loops do this to the units.
+    Loop(Action),
+    /// Those that keep the leaf alive, where there is room for any token.
+    Safe,
+}
+
+impl Known<'_> {
+    /// Whether no token below a node leaves the leaf, if these are the kinds of characters there.
+    fn stays(&mut self, automaton: &Automaton, state: u32, node: u32, kinds: Kinds) -> bool {
+        match self.below {
+            Stays::Loop(unit) => kinds.without(self.safe_chars.loops(automaton, state, unit)).is_empty(),
+            Stays::Safe => {
+                self.bytes.tokens_below(node) >= tuning().subtree_tokens
+                    && self.safe_chars.takes(automaton, state, kinds, self.bytes.height(node))
+            }
+        }
+    }
+}
+
+/// Reads every token below a node of a trie, from `state`: one walk over the part where the leaf is alive. For the trie of
+/// the vocabulary, what is known is not walked through.
+pub(super) fn read(
+    automaton: &Automaton,
+    state: u32,
+    trie: &Trie,
+    from: u32,
+    mut known: Option<Known<'_>>,
+    found: &mut impl Found,
+) -> Boundaries {
+    let mut boundaries = Boundaries::default();
+    let (first, longest) = known.as_ref().map_or((Kinds::default(), 0), |known| (known.kinds, known.longest));
+    let place = known.is_some().then_some(0);
+    let children = trie.children(from);
+    let looping = !first.is_empty();
+    let characters = known.as_ref().map_or(0, |known| known.before);
+    let root = Below { children, state, units: 0, closed: false, looping, place, characters };
+    // PERF: the nodes of a subtree lie one behind the other, so this reads the trie forward.
+    let mut work = vec![root];
+    while let Some(below) = work.last_mut() {
+        let Some(node) = below.children.next() else {
+            work.pop();
+            continue;
+        };
+        let byte = trie.byte(node);
+        let step = automaton.step(below.state, byte);
+        if step.is_dead() {
+            continue;
+        }
+        let next = step.target();
+        let units = below.units + u32::from(step.action() == Action::Unit);
+        let closed = below.closed || step.action() == Action::Close;
+        let place = below.place.and_then(|place| utf8(place, byte));
+        let characters = below.characters + u32::from(begins_character(byte));
+        let is_kind = below.place != Some(0) || !Kinds::of(byte).and(first).is_empty();
+        let looping = below.looping && place.is_some() && is_kind && characters as usize <= longest;
+        if !looping {
+            found.at(trie.tokens(node), next, units, closed);
+        }
+        let children = trie.children(node);
+        if children.is_empty() {
+            continue;
+        }
+        if !closed
+            && let Some(known) = &mut known
+            && let Some(place) = place
+            && let Some(kinds) = known.bytes.kinds_below(node, place)
+        {
+            let fits = || characters as usize + usize::from(known.bytes.height(node)) <= longest;
+            if looping && kinds.without(first).without(known.dead).is_empty() && fits() {
+                continue;
+            }
+            if !looping && place == 0 && known.stays(automaton, next, node, kinds) {
+                found.below(trie.tokens_below(node), next, units, characters);
+                continue;
+            }
+        }
+        if automaton.is_accepting(next) {
+            let dead = trie.child_bytes(node).iter().filter(|&&byte| automaton.step(next, byte).is_dead());
+            boundaries.add(node, units, dead);
+        }
+        work.push(Below { children, state: next, units, closed, looping, place, characters });
+    }
+    boundaries
+}
+
+/// Notes tokens with their units; they are sorted by counting, at the end.
+struct Sorter<'b> {
+    automaton: &'b Automaton,
+    /// If the characters of loops are units.
+    bytes: Option<&'b Bytes>,
+    inner: Vec<(u32, u32)>,
+    closing: Vec<(u32, u32)>,
+}
+
+impl Found for Sorter<'_> {
+    #[inline]
+    fn at(&mut self, tokens: &[u32], state: u32, units: u32, closed: bool) {
+        if closed {
+            self.closing.extend(tokens.iter().map(|&token| (units, token)));
+        } else {
+            let units = units + self.automaton.tail(state);
+            self.inner.extend(tokens.iter().map(|&token| (units, token)));
+        }
+    }
+
+    fn below(&mut self, tokens: &[u32], state: u32, units: u32, characters: u32) {
+        let units = units + self.automaton.tail(state);
+        let more = |token| self.bytes.map_or(0, |bytes| bytes.length(token) - characters);
+        self.inner.extend(tokens.iter().map(|&token| (units + more(token), token)));
+    }
+}
+
+impl LeafTokens {
+    /// Reads a whole vocabulary. What stays in the state's loop is known without reading it.
+    pub(crate) fn new(
+        automaton: &Automaton,
+        safe_chars: &mut SafeChars,
+        state: u32,
+        trie: &Trie,
+        bytes: &Bytes,
+    ) -> Self {
+        let counts = automaton.counts();
+        let unit = automaton.unit();
+        let kinds = safe_chars.loops(automaton, state, unit);
+        let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
+        // Inside a string nothing can end, so tokens that die there leave nothing behind. What stays in the loop dies where the loop does.
+        let dead = if automaton.is_string() {
+            Kinds::ALL.without(first(automaton, state))
+        } else {
+            Kinds::default()
+        };
+        let below = Stays::Loop(unit);
+        let known = Known { bytes, safe_chars, kinds, longest: usize::MAX, dead, below, before: 0 };
+        let mut entry = Self::read(automaton, state, trie, 0, Some(known));
+        if kinds.is_empty() {
+            return entry;
+        }
+        let tail = automaton.tail(state);
+        entry.run = Some(Run { words: bytes.of_kinds(kinds).into(), counts, tail });
+        // A bitset for each number of units that tells tokens apart.
+        let most = tail as usize + if counts { bytes.longest() } else { 0 };
+        let last = entry.inner_ends[entry.inner_ends.len() - 1];
+        let mut ends = core::mem::take(&mut entry.inner_ends).into_vec();
+        ends.resize(ends.len().max(most + 1), last);
+        entry.bitsets = ends.iter().map(|_| OnceLock::new()).collect();
+        entry.inner_ends = ends.into();
+        entry
+    }
+
+    /// Reads the tokens below a node.
+    pub(crate) fn below(automaton: &Automaton, state: u32, trie: &Trie, from: u32) -> Self {
+        Self::read(automaton, state, trie, from, None)
+    }
+
+    /// The same for a node of the vocabulary's trie with so many whole characters before it. Subtrees that stay in a loop are not read.
+    pub(crate) fn below_known(
+        automaton: &Automaton,
+        safe_chars: &mut SafeChars,
+        state: u32,
+        trie: &Trie,
+        bytes: &Bytes,
+        (from, before): (u32, u32),
+    ) -> Self {
+        let (kinds, dead) = (Kinds::default(), Kinds::default());
+        let below = Stays::Loop(automaton.unit());
+        let known = Known { bytes, safe_chars, kinds, longest: 0, dead, below, before };
+        Self::read(automaton, state, trie, from, Some(known))
+    }
+
+    fn read(automaton: &Automaton, state: u32, trie: &Trie, from: u32, known: Option<Known<'_>>) -> Self {
+        let bytes = known.as_ref().map(|known| known.bytes).filter(|_| automaton.counts());
+        let mut found = Sorter { automaton, bytes, inner: Vec::new(), closing: Vec::new() };
+        let boundaries = read(automaton, state, trie, from, known, &mut found);
+        let Sorter { inner: found, mut closing, .. } = found;
+        closing.sort_unstable();
+        let buckets = found.iter().map(|&(units, _)| units as usize + 1).max().unwrap_or(1);
+        let mut ends = vec![0u32; buckets + 1];
+        for &(units, _) in &found {
+            ends[units as usize + 1] += 1;
+        }
+        for bucket in 0..buckets {
+            ends[bucket + 1] += ends[bucket];
+        }
+        let mut inner = vec![0; found.len()];
+        for (units, token) in found {
+            inner[ends[units as usize] as usize] = token;
+            ends[units as usize] += 1;
+        }
+        // Each bucket has moved to its own end; the last number counts everything.
+        ends.truncate(buckets);
+        Self {
+            run: None,
+            bitsets: ends.iter().map(|_| OnceLock::new()).collect(),
+            inner_ends: ends.into(),
+            inner: inner.into(),
+            closing: closing.into(),
+            unbounded: OnceLock::new(),
+            boundaries,
+        }
+    }
+
+    /// For a state with room for any token: inner tokens as a bitset, more of them, and those that close, with their units
+    /// ([`super::unbounded`]).
+    pub(crate) fn free(
+        run: Option<Vec<u32>>,
+        inner: Vec<u32>,
+        mut closing: Vec<(u32, u32)>,
+        boundaries: Boundaries,
+        bytes: &Bytes,
+    ) -> Self {
+        let is_wide = run.is_some() || inner.len() >= tuning().bitset_tokens;
+        closing.sort_unstable();
+        let unbounded = if is_wide {
+            let mut words = run.unwrap_or_else(|| vec![0; bytes.words()]);
+            set_bits(&mut words, &inner);
+            set_closing(&mut words, &closing);
+            OnceLock::from(Words::from(words))
+        } else {
+            OnceLock::new()
+        };
+        let inner = if is_wide { Vec::new() } else { inner };
+        Self {
+            run: None,
+            inner_ends: [inner.len() as u32].into(),
+            inner: inner.into(),
+            bitsets: [OnceLock::new()].into(),
+            closing: closing.into(),
+            unbounded,
+            boundaries,
+        }
+    }
+
+    /// The inner tokens for which there is room for `room` units.
+    pub(crate) fn inner(&self, room: u32, bytes: &Bytes) -> Tokens<'_> {
+        let at = (room as usize).min(self.inner_ends.len() - 1);
+        let few = &self.inner[..self.inner_ends[at] as usize];
+        if self.run.is_none() && few.len() < tuning().bitset_tokens && self.free_words().is_none() {
+            Tokens::Few(few)
+        } else {
+            Tokens::Many(self.bitset_at(at, bytes))
+        }
+    }
+
+    /// The same as a list, for an entry that was read below a node.
+    pub(crate) fn list(&self, room: u32) -> &[u32] {
+        let at = (room as usize).min(self.inner_ends.len() - 1);
+        &self.inner[..self.inner_ends[at] as usize]
+    }
+
+    /// The inner and the closing tokens as one bitset, if they are many.
+    pub(crate) fn unbounded(&self, bytes: &Bytes) -> Option<&Words> {
+        if let Some(words) = self.unbounded.get() {
+            return Some(words);
+        }
+        let many = self.run.is_some() || self.inner.len() >= tuning().bitset_tokens;
+        many.then(|| {
+            self.unbounded.get_or_init(|| {
+                let inner = self.bitset_at(self.bitsets.len() - 1, bytes);
+                if self.closing.is_empty() {
+                    return inner.clone();
+                }
+                let mut words = inner.to_vec();
+                set_closing(&mut words, &self.closing);
+                words.into()
+            })
+        })
+    }
+
+    /// All that there is of many tokens, in an entry for a state with room for any token.
+    fn free_words(&self) -> Option<&Words> {
+        if self.run.is_none() && self.inner.is_empty() { self.unbounded.get() } else { None }
+    }
+
+    fn bitset_at(&self, at: usize, bytes: &Bytes) -> &Words {
+        self.bitsets[at].get_or_init(|| {
+            if let Some(words) = self.free_words() {
+                if self.closing.is_empty() {
+                    return words.clone();
+                }
+                let mut words = words.to_vec();
+                for &(_, token) in &self.closing {
+                    words[token as usize / 32] &= !(1 << (token % 32));
+                }
+                return words.into();
+            }
+            let inside = &self.inner[..self.inner_ends[at] as usize];
+            let mut words = match &self.run {
+                Some(run) if run.tail as usize > at => vec![0; bytes.words()],
+                Some(run) if run.counts => bytes.no_longer(&run.words, at - run.tail as usize),
+                Some(run) if inside.is_empty() => return run.words.clone(),
+                Some(run) => run.words.to_vec(),
+                None => vec![0; bytes.words()],
+            };
+            set_bits(&mut words, inside);
+            words.into()
+        })
+    }
+
+    /// Builds the bitsets for few units now, because they are the ones that take long.
+    pub(crate) fn prepare(&self, bytes: &Bytes) {
+        for room in 0..self.bitsets.len().min(tuning().prepared_units) {
+            self.inner(room as u32, bytes);
+        }
+        self.unbounded(bytes);
+    }
+
+    /// The tokens that close the counted part with their last byte, having begun `need` to `room` units.
+    pub(crate) fn closing(&self, need: u32, room: u32) -> impl Iterator<Item = u32> {
+        let from = self.closing.partition_point(|&(units, _)| units < need);
+        self.closing[from..].iter().take_while(move |&&(units, _)| units <= room).map(|&(_, token)| token)
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let run = self.run.iter().map(|run| &run.words);
+        let bitsets = self.bitsets.iter().chain([&self.unbounded]).filter_map(OnceLock::get).chain(run);
+        // Some are the same.
+        let mut bitsets: SmallVec<[&Words; 8]> = bitsets.collect();
+        bitsets.sort_unstable_by_key(|words| words.as_ptr());
+        bitsets.dedup_by_key(|words| words.as_ptr());
+        let bitsets = bitsets.into_iter();
+        (self.inner.len() + self.inner_ends.len()) * 4
+            + size_of_val(&*self.bitsets)
+            + self.closing.len() * 8
+            + bitsets.map(|words| words.len() * 4).sum::<usize>()
+            + self.boundaries.heap_bytes()
+    }
+}
+
+impl Boundaries {
+    /// The nodes and the bytes behind them, from which everything else follows.
+    pub(super) fn parts(&self) -> (&[(u32, u32)], &ByteSet) {
+        (&self.nodes, &self.bytes)
+    }
+
+    pub(super) fn from_parts(nodes: Vec<(u32, u32)>, bytes: ByteSet) -> Self {
+        Self { nodes, bytes, suffixes: OnceLock::new() }
+    }
+
+    /// A node at which the leaf ends, and the bytes behind it, if there are any.
+    pub(crate) fn add<'b>(&mut self, node: u32, units: u32, bytes: impl IntoIterator<Item = &'b u8>) {
+        let mut bytes = bytes.into_iter().peekable();
+        if bytes.peek().is_some() {
+            self.nodes.push((node, units));
+            bytes.for_each(|&byte| self.bytes.insert(byte));
+        }
+    }
+
+    /// The bytes that suffixes can begin with.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &ByteSet {
+        &self.bytes
+    }
+
+    /// The suffixes that begin with `byte`, for boundaries after `need` to `room` units.
+    pub(crate) fn suffixes<'e>(
+        &'e self,
+        byte: u8,
+        need: u32,
+        room: u32,
+        trie: &Trie,
+    ) -> impl Iterator<Item = SuffixSource<'e>> {
+        let by_byte = self.suffixes.get_or_init(|| (0..256).map(|_| OnceLock::new()).collect());
+        let (tries, nodes) = match by_byte[byte as usize].get_or_init(|| self.find_suffixes(byte, trie)) {
+            Suffixes::Tries(tries) => (Some(tries), &[][..]),
+            Suffixes::Nodes(nodes) => (None, &**nodes),
+        };
+        let nodes = nodes.iter().filter(move |(_, units)| (need..=room).contains(units));
+        let tries =
+            tries.into_iter().flat_map(move |suffixes| self.some_suffixes(suffixes, byte, need, room, trie));
+        tries.map(SuffixSource::Trie).chain(nodes.map(|&(node, _)| SuffixSource::Below(node)))
+    }
+
+    fn find_suffixes(&self, byte: u8, trie: &Trie) -> Suffixes {
+        let nodes = || self.nodes.iter().filter_map(|&(exit, units)| Some((trie.child(exit, byte)?, units)));
+        let (mut count, mut tokens) = (0, 0);
+        for (node, _) in nodes() {
+            count += 1;
+            tokens += trie.positions_below(node).len();
+        }
+        let are_many = tokens >= tuning().suffixes_per_node.saturating_mul(count);
+        if tokens > 0 && (are_many || !may_take(FastPath::SuffixTries)) {
+            Suffixes::Nodes(nodes().collect())
+        } else {
+            Suffixes::Tries(Box::new(self.gather(byte, trie).all()))
+        }
+    }
+
+    fn some_suffixes<'e>(
+        &'e self,
+        suffixes: &'e SuffixTries,
+        byte: u8,
+        need: u32,
+        room: u32,
+        trie: &Trie,
+    ) -> impl Iterator<Item = &'e NumberedTrie> + use<'e> {
+        let (fewest, most) = suffixes.units;
+        let all = (need <= fewest && most <= room).then_some(&suffixes.all);
+        let some = if all.is_some() || most < need || room < fewest {
+            &[][..]
+        } else {
+            suffixes.by_units.get_or_init(|| self.gather(byte, trie).by_units())
+        };
+        let some = some.iter().filter(move |(units, _)| (need..=room).contains(units)).map(|(_, trie)| trie);
+        all.into_iter().filter(|suffixes| suffixes.trie.len() > 1).chain(some)
+    }
+
+    /// Collects the suffixes that begin with a byte, from the trie that was read.
+    fn gather(&self, byte: u8, trie: &Trie) -> Gathered {
+        // PERF: all suffixes in one buffer; there may be thousands.
+        let (mut text, mut path) = (Vec::new(), Vec::new());
+        let mut found: Vec<Suffix> = Vec::new();
+        let mut work = Vec::new();
+        for &(exit, units) in &self.nodes {
+            let Some(child) = trie.child(exit, byte) else { continue };
+            work.push((child, 1usize));
+            while let Some((node, depth)) = work.pop() {
+                path.truncate(depth - 1);
+                path.push(trie.byte(node));
+                let tokens = trie.tokens(node);
+                if !tokens.is_empty() {
+                    let start = text.len();
+                    text.extend_from_slice(&path);
+                    let rest = |&token: &u32| Suffix { units, start, end: start + depth, token };
+                    found.extend(tokens.iter().map(rest));
+                }
+                work.extend(trie.children(node).map(|child| (child, depth + 1)));
+            }
+        }
+        Gathered { text, suffixes: found }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let by_byte = self.suffixes.get().map_or(&[][..], |suffixes| suffixes);
+        let suffixes = by_byte.iter().filter_map(OnceLock::get).map(|suffixes| match suffixes {
+            Suffixes::Nodes(nodes) => size_of_val(&**nodes),
+            Suffixes::Tries(r) => {
+                r.all.trie.heap_bytes()
+                    + r.by_units
+                        .get()
+                        .iter()
+                        .flat_map(|tries| tries.iter())
+                        .map(|(_, r)| r.trie.heap_bytes() + size_of::<(u32, NumberedTrie)>())
+                        .sum::<usize>()
+            }
+        });
+        self.nodes.len() * 8 + suffixes.sum::<usize>() + size_of_val(by_byte)
+    }
+}
+
+/// The same for tokens with their units.
+fn set_closing(words: &mut [u32], closing: &[(u32, u32)]) {
+    for &(_, token) in closing {
+        words[token as usize / 32] |= 1 << (token % 32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright_automata::{Dfa, Exprs, Limits};
+    use maskwright_vocab::{TokenId, Vocabulary, VocabularyBuilder};
+
+    use super::*;
+
+    fn vocabulary() -> Vocabulary {
+        let texts = [
+            "a", "abc", "été", " ", " a", " ab", " abc", " abcd", " été", " é", " of the", " x,", " x,y",
+            "  a", ",", ", a", "-",
+        ];
+        let mut builder = VocabularyBuilder::new();
+        // More words than make it worth while to ask about a subtree.
+        let words = (0..200).map(|n| {
+            format!(" w{}", "abcdefgh".repeat(n / 26) + &char::from(b'a' + (n % 26) as u8).to_string())
+        });
+        for (id, text) in (0..).zip(texts.map(String::from).into_iter().chain(words)) {
+            builder.token(TokenId(id), text.as_bytes()).expect("it is new");
+        }
+        builder.token(TokenId(500), b" \xC3").expect("it is new");
+        builder.finish().expect("it is right")
+    }
+
+    /// `[a-zé]+`, and `[a-zé]*` in which letters are counted.
+    fn automata() -> [Automaton; 2] {
+        let mut e = Exprs::new();
+        let letter = e.chars([('a', 'z'), ('é', 'é')]);
+        let (some, any) = (e.repeat(letter, 1, None), e.repeat(letter, 0, None));
+        let mut build = |root| Dfa::build(&mut e, root, &Limits::default()).expect("it is small");
+        [Automaton::from_dfa(&build(some)), Automaton::units(&build(any))]
+    }
+
+    #[test]
+    fn what_is_known_of_a_subtree_is_what_is_read_in_it() {
+        let vocabulary = vocabulary();
+        let (trie, bytes) = (vocabulary.trie(), Bytes::of(&vocabulary));
+        let space = trie.child(Trie::ROOT, b' ').expect("there is a space");
+        for automaton in automata() {
+            for (node, before) in [(Trie::ROOT, 0), (space, 1)] {
+                let read = LeafTokens::below(&automaton, automaton.start(), trie, node);
+                let safe_chars = &mut SafeChars::default();
+                let known = LeafTokens::below_known(
+                    &automaton,
+                    safe_chars,
+                    automaton.start(),
+                    trie,
+                    &bytes,
+                    (node, before),
+                );
+                assert!(read.list(u32::MAX).len() > if node == space { 190 } else { 1 });
+                for units in 0..100 {
+                    let sorted = |entry: &LeafTokens| {
+                        let mut list = entry.list(units).to_vec();
+                        list.sort_unstable();
+                        list
+                    };
+                    assert_eq!(sorted(&read), sorted(&known), "below {node}, {units} units");
+                }
+                assert_eq!(
+                    (&read.closing, read.boundaries.parts()),
+                    (&known.closing, known.boundaries.parts())
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! How far a state of a leaf can be trusted not to die.
+//!
+//! Reading a hundred thousand tokens to find that nearly all of them are allowed is a waste. For a state and a number,
+//! [`SafeChars`] knows a set of characters such that *every* text of up to so many of them keeps the leaf alive:
+//!
+//! ```text
+//!   "[^"]*\.csv"        in the body: all characters but the quote and the backslash, for ever
+//!   [a-z]{1,64}@…       after 60 letters: the small letters for 4 characters, none for 5
+//!   no "dev_" anywhere  all characters but the underscore (or the v: one of them must go)
+//! ```
+//! So a subtree of the vocabulary is taken as a whole if its bytes are in the set and it is no higher than the number.
+//!
+//! A set for ever is looked for first: all states that its characters lead to must take all of its characters. If there is none
+//! worth having, sets are found from the shorter to the longer: a set for n characters must lie in those of all states that
+//! they lead to, for n − 1. Either way, a character that leads to a state that takes few is left out itself, if that
+//! saves more characters than it costs.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::bytes::{Kinds, utf8};
+use crate::leaf::{Action, Automaton};
+use crate::tuning::tuning;
+
+/// Texts of more characters are not asked about. Few tokens are longer.
+pub(crate) const LONGEST: u8 = 16;
+/// For so many, a set for ever takes longer to find.
+const SHORT: u8 = 3;
+/// A first byte whose characters lead to more states than this is left out.
+const ENDS: usize = 4;
+
+/// What is known of the states of one automaton.
+#[derive(Debug, Default)]
+pub(crate) struct SafeChars {
+    /// By state and number of characters.
+    known: FxHashMap<(u32, u8), Kinds>,
+    /// The sets for ever, where they are worth having.
+    endless: FxHashMap<u32, Option<Endless>>,
+    /// The characters that lead from a state to itself.
+    loops: FxHashMap<u32, Kinds>,
+    /// By state and place in a character: the states in which characters end, or nothing if some character dies.
+    ends: FxHashMap<(u32, u8), Option<Ends>>,
+}
+
+type Ends = SmallVec<[u32; ENDS]>;
+
+/// Characters that keep a state alive for ever, and those on which all the states die that they lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Endless {
+    pub(crate) kinds: Kinds,
+    pub(crate) dead: Kinds,
+}
+
+impl SafeChars {
+    /// Characters of which every text keeps the automaton alive, from a state between two of them; if they are not many, `None`.
+    pub(crate) fn endless(&mut self, automaton: &Automaton, state: u32) -> Option<Endless> {
+        if let Some(found) = self.endless.get(&state) {
+            return *found;
+        }
+        let mut kept = Kinds::ALL;
+        let mut found = None;
+        for _ in 0..tuning().safe_rounds {
+            let (less, states) = self.smaller(automaton, state, kept);
+            if less.len() < tuning().safe_kinds || states.len() > tuning().safe_states {
+                break;
+            }
+            if less == kept {
+                found = Some(self.share(automaton, &states, kept));
+                break;
+            }
+            kept = less;
+        }
+        self.endless.insert(state, found);
+        found
+    }
+
+    /// A set for ever is one for all states that it leads to, but some of them may have a better one.
+    fn share(&mut self, automaton: &Automaton, states: &[u32], kinds: Kinds) -> Endless {
+        let all: SmallVec<[Kinds; 32]> = states.iter().map(|&state| first(automaton, state)).collect();
+        let dead = Kinds::ALL.without(all.iter().fold(Kinds::default(), |all, taken| all.or(*taken)));
+        let found = Endless { kinds, dead };
+        for (&state, taken) in states.iter().zip(&all) {
+            if taken.without(kinds).len() <= tuning().safe_missing {
+                self.endless.entry(state).or_insert(Some(found));
+            }
+        }
+        found
+    }
+
+    /// The characters that lead from a state to itself. All of them begin a unit, or none does, as `unit` says.
+    pub(crate) fn loops(&mut self, automaton: &Automaton, state: u32, unit: Action) -> Kinds {
+        if let Some(found) = self.loops.get(&state) {
+            return *found;
+        }
+        let mut found = Kinds::default();
+        for byte in automaton.live(state).iter() {
+            let step = automaton.step(state, byte);
+            let is_loop = step.action() == unit
+                && match utf8(0, byte) {
+                    Some(0) => step.target() == state,
+                    Some(place) => {
+                        self.ends(automaton, step.target(), place).is_some_and(|ends| *ends == [state])
+                    }
+                    None => false,
+                };
+            if is_loop {
+                found = found.or(Kinds::of(byte));
+            }
+        }
+        self.loops.insert(state, found);
+        found
+    }
+
+    /// Goes through all states that characters lead to, until one of them does not take them all; then fewer are left.
+    fn smaller(&mut self, automaton: &Automaton, state: u32, kept: Kinds) -> (Kinds, SmallVec<[u32; 32]>) {
+        let mut states: SmallVec<[u32; 32]> = SmallVec::from_slice(&[state]);
+        let mut through: SmallVec<[Kinds; 32]> = SmallVec::from_slice(&[Kinds::default()]);
+        let mut at = 0;
+        while at < states.len() && at < tuning().safe_states {
+            let (targets, taken) = self.targets(automaton, states[at], kept);
+            if taken != kept {
+                let is_cheap = at == 0 || kept.without(taken).len() <= through[at].len();
+                return (if is_cheap { taken } else { kept.without(through[at]) }, states);
+            }
+            for (target, kinds) in targets {
+                if let Some(known) = states.iter().position(|known| *known == target) {
+                    through[known] = through[known].or(kinds);
+                } else {
+                    states.push(target);
+                    through.push(kinds);
+                }
+            }
+            at += 1;
+        }
+        (kept, states)
+    }
+
+    /// Whether every text of up to `count` of these characters keeps the automaton alive.
+    pub(crate) fn takes(&mut self, automaton: &Automaton, state: u32, kinds: Kinds, count: u8) -> bool {
+        let takes_all = |found: Kinds| kinds.without(found).is_empty();
+        if !takes_all(first(automaton, state)) {
+            return false;
+        }
+        count > SHORT && self.endless(automaton, state).is_some_and(|endless| takes_all(endless.kinds))
+            || count <= LONGEST && takes_all(self.kinds(automaton, state, count))
+    }
+
+    /// Characters of which every text of up to `count` keeps the automaton alive, from a state between two of them. At most
+    /// [`LONGEST`] can be asked about.
+    pub(crate) fn kinds(&mut self, automaton: &Automaton, state: u32, count: u8) -> Kinds {
+        if count == 0 {
+            return Kinds::ALL;
+        }
+        if let Some(found) = self.known.get(&(state, count)) {
+            return *found;
+        }
+        let shorter = self.kinds(automaton, state, count - 1);
+        let (mut targets, mut kept) = self.targets(automaton, state, shorter);
+        targets.sort_by_key(|(_, kinds)| core::cmp::Reverse(kinds.len()));
+        for (target, through) in targets {
+            if kept.and(through).is_empty() {
+                continue;
+            }
+            let behind = self.kinds(automaton, target, count - 1);
+            if kept.without(behind).len() <= kept.and(through).len() {
+                kept = kept.and(behind);
+            } else {
+                kept = kept.without(through);
+            }
+        }
+        self.known.insert((state, count), kept);
+        kept
+    }
+
+    /// The states that some characters lead to, each with the characters, and those that lead anywhere.
+    fn targets(
+        &mut self,
+        automaton: &Automaton,
+        state: u32,
+        among: Kinds,
+    ) -> (SmallVec<[(u32, Kinds); 8]>, Kinds) {
+        let mut targets: SmallVec<[(u32, Kinds); 8]> = SmallVec::new();
+        let mut all = Kinds::default();
+        let mut add = |target: u32, kind: Kinds| match targets.iter_mut().find(|(one, _)| *one == target) {
+            Some((_, kinds)) => *kinds = kinds.or(kind),
+            None => targets.push((target, kind)),
+        };
+        for byte in automaton.live(state).iter().filter(|&byte| !among.and(Kinds::of(byte)).is_empty()) {
+            let step = automaton.step(state, byte);
+            if step.action() == Action::Close {
+                continue;
+            }
+            if byte < 0x80 {
+                all = all.or(Kinds::of(byte));
+                add(step.target(), Kinds::of(byte));
+            } else if let Some(place) = utf8(0, byte)
+                && let Some(ends) = self.ends(automaton, step.target(), place)
+            {
+                all = all.or(Kinds::of(byte));
+                ends.iter().for_each(|&end| add(end, Kinds::of(byte)));
+            }
+        }
+        (targets, all)
+    }
+
+    /// The states in which characters end that have come to this place.
+    fn ends(&mut self, automaton: &Automaton, state: u32, place: u8) -> Option<Ends> {
+        if let Some(known) = self.ends.get(&(state, place)) {
+            return known.clone();
+        }
+        let found = self.find_ends(automaton, state, place);
+        self.ends.insert((state, place), found.clone());
+        found
+    }
+
+    fn find_ends(&mut self, automaton: &Automaton, state: u32, place: u8) -> Option<Ends> {
+        let mut ends = Ends::new();
+        // The bytes of a class lead to the same state, but not all of them may stand in this place.
+        let mut last = None;
+        for byte in 0x80..0xC0 {
+            let Some(next) = utf8(place, byte) else { continue };
+            let step = automaton.step(state, byte);
+            if step.is_dead() || step.action() == Action::Close {
+                return None;
+            }
+            if last.replace((step.target(), next)) == Some((step.target(), next)) {
+                continue;
+            }
+            let more = if next == 0 {
+                Ends::from_slice(&[step.target()])
+            } else {
+                self.ends(automaton, step.target(), next)?
+            };
+            for end in more {
+                if !ends.contains(&end) {
+                    ends.push(end);
+                }
+            }
+            if ends.len() > ENDS {
+                return None;
+            }
+        }
+        Some(ends)
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.known.capacity() * size_of::<((u32, u8), Kinds)>()
+            + self.endless.capacity() * size_of::<(u32, Option<Endless>)>()
+            + self.loops.capacity() * size_of::<(u32, Kinds)>()
+            + self.ends.capacity() * size_of::<((u32, u8), Option<Ends>)>()
+    }
+}
+
+/// The kinds of characters whose first bytes a state takes.
+pub(crate) fn first(automaton: &Automaton, state: u32) -> Kinds {
+    automaton.live(state).iter().fold(Kinds::default(), |all, byte| all.or(Kinds::of(byte)))
+}

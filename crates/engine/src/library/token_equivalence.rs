@@ -1,0 +1,259 @@
+//! States that no token tells apart.
+//!
+//! "At most a hundred words" is a chain of a hundred states and more that are all alike: after ninety words and after eighty-nine the same tokens are
+//! allowed, because no token has ten words in it. Reading a vocabulary for each of them is a waste; one entry serves them all.
+//!
+//! ```text
+//!   word 90 ─▶ space 90 ─▶ word 91 ─▶ word 92 ─▶ …  ─▶ word 100     no more words
+//!      ╎          ╎           ╎          ╎                ╎
+//!   word 89 ─▶ space 89 ─▶ word 90 ─▶ word 91 ─▶ …  ─▶ word 99 ─▶   one more: told apart here, and not earlier
+//!   └──────── the tokens lead as far as this ─────┘
+//! ```
+//! So the *footprint* of a state is found once: all states that tokens lead to from it. Another state is equivalent if the two can be walked side by side, by whatever
+//! bytes, and look the same everywhere in the footprint. That is a look at a few hundred pairs of states and at no token.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use maskwright_vocab::Trie;
+
+use super::bytes::{Bytes, Kinds, utf8};
+use super::safe_chars::SafeChars;
+use crate::leaf::{Automaton, Step};
+use crate::tuning::tuning;
+
+/// A footprint is worth while if two states look the same for so many bytes.
+const SHORT: usize = 6;
+/// No more nodes of the trie are looked at for a footprint.
+const NODES: usize = 32_768;
+
+/// The states of one automaton that may have equivalents.
+#[derive(Debug)]
+pub(super) struct Equivalences {
+    /// The states that were read last, the newest first.
+    recent: SmallVec<[u32; 4]>,
+    /// Nothing, if finding out would take too long.
+    footprints: FxHashMap<u32, Option<Footprint>>,
+    /// How many more footprints may be made in vain. Where states have no equivalents, looking for them should cost little.
+    patience: u32,
+}
+
+impl Default for Equivalences {
+    fn default() -> Self {
+        Self {
+            recent: SmallVec::new(),
+            footprints: FxHashMap::default(),
+            patience: tuning().equivalence_failures,
+        }
+    }
+}
+
+/// For each state of the automaton, whether tokens lead to it.
+type Footprint = Box<[bool]>;
+
+/// What states are compared in.
+pub(super) struct Reading<'a> {
+    pub(super) automaton: &'a Automaton,
+    pub(super) safe_chars: &'a mut SafeChars,
+    /// Whether it matters how much must follow, because there is not room for any token.
+    pub(super) tails: bool,
+    pub(super) trie: &'a Trie,
+    pub(super) bytes: &'a Bytes,
+}
+
+impl Equivalences {
+    /// A state for which something is known, and which no token tells apart from this one; otherwise this one will be read, and may be a
+    /// equivalent of others.
+    pub(super) fn find(
+        &mut self,
+        state: u32,
+        is_known: impl Fn(u32) -> bool,
+        reading: &mut Reading<'_>,
+    ) -> Option<u32> {
+        if self.patience == 0 || reading.automaton.live(state).len() < tuning().equivalence_bytes {
+            return None;
+        }
+        let known = self.recent.iter().copied().filter(|&other| is_known(other));
+        for other in known.collect::<SmallVec<[u32; 4]>>() {
+            let is_alike = || reading.compared().are_alike((other, state), SHORT, |_| true);
+            if !self.footprints.contains_key(&other) && !is_alike() {
+                continue;
+            }
+            let footprint = self.footprints.entry(other).or_insert_with(|| {
+                self.patience -= 1;
+                reading.footprint(other)
+            });
+            let is_alike = |footprint: &Footprint| {
+                reading.compared().are_alike((other, state), usize::MAX, |state| footprint[state as usize])
+            };
+            if footprint.as_ref().is_some_and(is_alike) {
+                self.patience = self.patience.max(tuning().equivalence_failures);
+                return Some(other);
+            }
+            if self.patience == 0 {
+                return None;
+            }
+        }
+        if !self.recent.contains(&state) {
+            self.recent.truncate(tuning().equivalence_candidates.saturating_sub(1));
+            self.recent.insert(0, state);
+        }
+        None
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let footprints = self.footprints.values().flatten().map(|footprint| footprint.len());
+        self.footprints.capacity() * size_of::<(u32, Option<Footprint>)>() + footprints.sum::<usize>()
+    }
+}
+
+impl Reading<'_> {
+    fn compared(&self) -> Compared<'_> {
+        Compared { automaton: self.automaton, tails: self.tails }
+    }
+
+    /// All states that tokens lead to, and perhaps more; nothing, if it takes too long.
+    fn footprint(&mut self, state: u32) -> Option<Footprint> {
+        let Self { automaton, safe_chars, trie, bytes, .. } = self;
+        let unit = automaton.unit();
+        let mut footprint: Footprint = vec![false; automaton.len()].into();
+        footprint[state as usize] = true;
+        let mut loops = Vec::new();
+        let mut nodes = 0;
+        let mut work = vec![(trie.children(Trie::ROOT), state, Some(0))];
+        while let Some((children, state, place)) = work.last_mut() {
+            let Some(node) = children.next() else {
+                work.pop();
+                continue;
+            };
+            nodes += 1;
+            if nodes > NODES {
+                return None;
+            }
+            let byte = trie.byte(node);
+            let next = automaton.step(*state, byte).target();
+            if next == 0 {
+                continue;
+            }
+            footprint[next as usize] = true;
+            let place = place.and_then(|place| utf8(place, byte));
+            let stays = |kinds: Kinds| kinds.without(safe_chars.loops(automaton, next, unit)).is_empty();
+            if place == Some(0) && bytes.kinds_below(node, 0).is_some_and(stays) {
+                loops.push(next);
+                continue;
+            }
+            work.push((trie.children(node), next, place));
+        }
+        // Longer characters that lead from a state to itself pass through others.
+        loops.sort_unstable();
+        loops.dedup();
+        for state in loops {
+            let longer = automaton.live(state).iter().filter(|&byte| byte >= 0xC0);
+            let mut work: Vec<u32> = longer.map(|byte| automaton.step(state, byte).target()).collect();
+            while let Some(inside) = work.pop() {
+                if inside != state && !core::mem::replace(&mut footprint[inside as usize], true) {
+                    let next = (0x80..0xC0).map(|byte| automaton.step(inside, byte).target());
+                    work.extend(next.filter(|&next| next != 0));
+                }
+            }
+        }
+        Some(footprint)
+    }
+}
+
+/// Comparing states of an automaton.
+#[derive(Clone, Copy)]
+struct Compared<'a> {
+    automaton: &'a Automaton,
+    tails: bool,
+}
+
+impl Compared<'_> {
+    /// Whether all texts of up to so many bytes do the same from both states, as far as the first one leads to states that matter.
+    fn are_alike(self, states: (u32, u32), length: usize, matters: impl Fn(u32) -> bool) -> bool {
+        let mut seen: FxHashSet<(u32, u32)> = FxHashSet::from_iter([states]);
+        let mut level = vec![states];
+        for _ in 0..length {
+            let mut next = Vec::new();
+            for pair in level {
+                if !self.are_alike_at_once(pair) {
+                    return false;
+                }
+                let mut last = pair;
+                for (a, b) in self.rows(pair) {
+                    let pair = (a.target(), b.target());
+                    // Neighbouring classes often lead to the same states.
+                    if pair.0 != pair.1 && pair != last && matters(pair.0) && seen.insert(pair) {
+                        next.push(pair);
+                    }
+                    last = pair;
+                }
+            }
+            if seen.len() > tuning().equivalence_pairs {
+                return false;
+            }
+            if next.is_empty() {
+                return true;
+            }
+            level = next;
+        }
+        level.into_iter().all(|pair| self.are_alike_at_once(pair))
+    }
+
+    /// Whether the same bytes lead on, in the same way, and a text can end here or not.
+    fn are_alike_at_once(self, pair: (u32, u32)) -> bool {
+        let Self { automaton, tails } = self;
+        automaton.is_accepting(pair.0) == automaton.is_accepting(pair.1)
+            && (!tails || automaton.tail(pair.0) == automaton.tail(pair.1))
+            && self.rows(pair).all(|(a, b)| a.is_dead() == b.is_dead() && a.action() == b.action())
+    }
+
+    fn rows(self, (a, b): (u32, u32)) -> impl Iterator<Item = (Step, Step)> {
+        self.automaton.row(a).iter().copied().zip(self.automaton.row(b).iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use maskwright_automata::{Dfa, Exprs, Limits};
+    use maskwright_vocab::{TokenId, Vocabulary, VocabularyBuilder};
+
+    use super::super::Library;
+    use super::*;
+
+    /// At most ten words.
+    fn words() -> Dfa {
+        let mut e = Exprs::new();
+        let letter = e.chars([('a', 'z'), ('é', 'é')]);
+        let space = e.bytes(b" ");
+        let word = e.repeat(letter, 1, None);
+        let spaced = e.concat([word, space]);
+        let before = e.repeat(spaced, 0, Some(9));
+        let all = e.concat([before, word]);
+        Dfa::build(&mut e, all, &Limits::default()).expect("it is small")
+    }
+
+    fn vocabulary() -> Arc<Vocabulary> {
+        let mut builder = VocabularyBuilder::new();
+        for (id, text) in (0..).zip(["a", "bc", " ", "é", "été", "x y", "of the", " a b c", "\n"]) {
+            builder.token(TokenId(id), text.as_bytes()).expect("it is new");
+        }
+        Arc::new(builder.finish().expect("it is right"))
+    }
+
+    /// Tokens have up to three spaces. Behind five, three more lead to a state that takes a space; behind six they do not.
+    #[test]
+    fn chains_share_an_entry_as_far_as_tokens_cannot_see_their_end() {
+        let (automaton, library) = (Arc::new(Automaton::from_dfa(&words())), Library::new(vocabulary()));
+        let bound = library.bind(&automaton);
+        let entry = |spaces: usize| {
+            let state = automaton.after(automaton.start(), format!("a{}", " é".repeat(spaces)).as_bytes());
+            core::ptr::from_ref(bound.free(state, &library))
+        };
+        for spaces in 0..9 {
+            assert_eq!(entry(spaces) == entry(spaces + 1), spaces < 5, "{spaces} spaces and one more");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Reading a vocabulary from a state with room for any token.
+//!
+//! The same as [`LeafTokens::new`], and much quicker where most tokens stay in the leaf: tokens of characters that keep it alive, whatever
+//! their order, come from sets that the vocabulary has by kinds of characters ([`super::bytes`]), and subtrees of
+//! such tokens are passed by ([`super::safe_chars`]).
+
+use maskwright_vocab::{TokenId, Trie, Vocabulary};
+
+use super::bitset::ones;
+use super::bytes::{Bytes, Kinds};
+use super::leaf_tokens::{self, Found, Known, LeafTokens, Stays};
+use super::safe_chars::{LONGEST, SafeChars};
+use crate::leaf::Automaton;
+use crate::tuning::tuning;
+
+/// Tokens, and those of them that close a string.
+#[derive(Default)]
+struct Tokens {
+    inner: Vec<u32>,
+    /// With their units.
+    closing: Vec<(u32, u32)>,
+}
+
+impl Found for Tokens {
+    #[inline]
+    fn at(&mut self, tokens: &[u32], _state: u32, units: u32, closed: bool) {
+        if closed {
+            self.closing.extend(tokens.iter().map(|&token| (units, token)));
+        } else {
+            self.inner.extend_from_slice(tokens);
+        }
+    }
+
+    fn below(&mut self, tokens: &[u32], _state: u32, _units: u32, _characters: u32) {
+        self.inner.extend_from_slice(tokens);
+    }
+}
+
+/// What the vocabulary does in a state.
+pub(crate) fn read(
+    automaton: &Automaton,
+    safe_chars: &mut SafeChars,
+    state: u32,
+    vocabulary: &Vocabulary,
+    bytes: &Bytes,
+) -> LeafTokens {
+    let is_wide = safe_chars.kinds(automaton, state, 1).len() >= tuning().loop_kinds;
+    let endless = if is_wide { safe_chars.endless(automaton, state) } else { None };
+    let kinds = match endless {
+        Some(endless) => endless.kinds,
+        None if is_wide => safe_chars.kinds(automaton, state, LONGEST),
+        None => Kinds::default(),
+    };
+    // Inside a string nothing can end, so tokens that die there leave nothing behind: those with control characters always do, and
+    // long ones can be read one by one.
+    let in_string = automaton.is_string();
+    let dead = match endless {
+        Some(endless) if in_string => endless.dead,
+        None if in_string => Kinds::CONTROLS,
+        _ => Kinds::default(),
+    };
+    let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
+    let limit = if endless.is_some() { usize::MAX } else { usize::from(LONGEST) };
+    let longest = if in_string { usize::MAX } else { limit };
+    let mut found = Tokens::default();
+    let run = (!kinds.is_empty()).then(|| {
+        let run = bytes.of_kinds(kinds);
+        let short = bytes.no_longer(&run, limit);
+        if in_string && limit < bytes.longest() {
+            let long = run.iter().zip(&short).map(|(run, short)| run & !short);
+            let is_alive = |token: &u32| automaton.after(state, vocabulary.spelling(TokenId(*token))) != 0;
+            found.inner.extend(ones(long).filter(is_alive));
+        }
+        short
+    });
+    let known = Known { bytes, safe_chars, kinds, longest, dead, below: Stays::Safe, before: 0 };
+    let boundaries =
+        leaf_tokens::read(automaton, state, vocabulary.trie(), Trie::ROOT, Some(known), &mut found);
+    LeafTokens::free(run, found.inner, found.closing, boundaries, bytes)
+}

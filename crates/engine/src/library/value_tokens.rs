@@ -1,0 +1,300 @@
+//! Tokens that contain whole JSON values, for the sake of values that must differ.
+//!
+//! A mask is computed as if every value were new to its object or array. The tokens for which that may be wrong are few, and
+//! most of them are known beforehand, because a value has to end inside the token:
+//!
+//! ```text
+//!   ""    "",    ","x":    true,    {},        the value "" or x or true or {} stands in the token
+//!   7,                                          a number that began before the token ends in it
+//! ```
+//! What is written here errs on the side of too many tokens: each is tried before it is taken out of a mask.
+
+use maskwright_vocab::Vocabulary;
+use rustc_hash::FxHashMap;
+
+use super::bitset::{Words, bitset};
+use crate::value;
+
+/// Tokens with whole values in them, for one vocabulary.
+#[derive(Debug)]
+pub(crate) struct ValueTokens {
+    /// For each simple value, the tokens that contain it.
+    by_form: FxHashMap<Box<[u8]>, Vec<u32>>,
+    /// Tokens in which a value may meet another one of the same token, or one that begins before the token.
+    pub(crate) several: Tokens,
+    /// The same as bitsets: outside of strings, and inside.
+    several_bits: [Words; 2],
+    /// Tokens with a comma, behind which another value has to come.
+    pub(crate) commas: Tokens,
+    /// Tokens that go on with a number and end it.
+    pub(crate) number_ends: Vec<u32>,
+    /// Tokens that end in a zero without a digit before it.
+    pub(crate) zeros: Vec<u32>,
+    /// Tokens that close an array or an object.
+    pub(crate) closers: Tokens,
+    /// Tokens that end a key and close an object.
+    pub(crate) key_closers: Tokens,
+    /// Tokens that end a string after an escape, by the form of what they write of it.
+    escaped: FxHashMap<Box<[u8]>, Vec<u32>>,
+    /// The nodes of the trie that white space leads to, the root among them.
+    pub(crate) spaces: Vec<u32>,
+    /// What tokens write of a string that they end, with its quote, as forms: each once.
+    pub(crate) rests: Vec<Box<[u8]>>,
+}
+
+/// Some tokens.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    /// Those that matter outside of strings, and inside an escape.
+    pub(crate) outside: Vec<u32>,
+    /// Those that matter inside a string, where nothing happens before its quote.
+    pub(crate) in_string: Vec<u32>,
+}
+
+impl Tokens {
+    /// Adds a token if what it writes is of interest, or what it writes behind the quote of a string that it ends.
+    fn push(&mut self, token: u32, bytes: &[u8], is_of_interest: impl Fn(&[u8]) -> bool) {
+        if is_of_interest(bytes) {
+            self.outside.push(token);
+        }
+        if behind_quote(bytes).is_some_and(is_of_interest) {
+            self.in_string.push(token);
+        }
+    }
+
+    pub(crate) fn at(&self, in_string: bool) -> &[u32] {
+        if in_string { &self.in_string } else { &self.outside }
+    }
+}
+
+/// What follows the first quote that is not escaped.
+fn behind_quote(bytes: &[u8]) -> Option<&[u8]> {
+    let mut at = 0;
+    while *bytes.get(at)? != b'"' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    Some(&bytes[at + 1..])
+}
+
+impl ValueTokens {
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let by_text = |map: &FxHashMap<Box<[u8]>, Vec<u32>>| {
+            let entry = size_of::<(Box<[u8]>, Vec<u32>)>();
+            map.capacity() * entry
+                + map.iter().map(|(form, tokens)| form.len() + tokens.len() * 4).sum::<usize>()
+        };
+        let lists = [&self.several, &self.commas, &self.closers, &self.key_closers];
+        let lists = lists.iter().map(|tokens| tokens.outside.len() + tokens.in_string.len()).sum::<usize>();
+        let bits = self.several_bits.iter().map(|words| words.len()).sum::<usize>();
+        by_text(&self.by_form)
+            + by_text(&self.escaped)
+            + 4 * (lists + bits + self.number_ends.len() + self.zeros.len() + self.spaces.len())
+            + self.rests.iter().map(|rest| size_of_val(rest) + rest.len()).sum::<usize>()
+    }
+
+    pub(crate) fn of(vocabulary: &Vocabulary) -> Self {
+        let mut whole = Self {
+            by_form: FxHashMap::default(),
+            several: Tokens::default(),
+            several_bits: [Words::default(), Words::default()],
+            commas: Tokens::default(),
+            number_ends: Vec::new(),
+            zeros: Vec::new(),
+            closers: Tokens::default(),
+            key_closers: Tokens::default(),
+            escaped: FxHashMap::default(),
+            spaces: spaces(vocabulary),
+            rests: Vec::new(),
+        };
+        for (token, bytes) in vocabulary.ordinary() {
+            whole.add(token.0, bytes);
+        }
+        whole.rests.sort_unstable();
+        whole.rests.dedup();
+        whole.several_bits = [&whole.several.outside, &whole.several.in_string]
+            .map(|tokens| bitset(tokens, vocabulary.size()));
+        whole
+    }
+
+    /// Whether a token contains several values.
+    #[inline]
+    pub(crate) fn has_several(&self, token: u32, in_string: bool) -> bool {
+        self.several_bits[usize::from(in_string)][token as usize / 32] >> (token % 32) & 1 == 1
+    }
+
+    /// The tokens that contain a value as a whole.
+    pub(crate) fn tokens_with(&self, form: &[u8]) -> Option<&[u32]> {
+        self.by_form.get(form).map(Vec::as_slice)
+    }
+
+    /// The tokens that write the rest of a string and its quote with an escape.
+    pub(crate) fn escaped(&self, rest: &[u8]) -> &[u32] {
+        self.escaped.get(rest).map_or(&[], Vec::as_slice)
+    }
+
+    fn add(&mut self, token: u32, bytes: &[u8]) {
+        let run = bytes.iter().take_while(|byte| is_scalar(**byte)).count();
+        if run > 0 && bytes.get(run).is_some_and(|byte| is_space(*byte) || matches!(byte, b',' | b']' | b'}'))
+        {
+            self.number_ends.push(token);
+        }
+        if let [.., b'0'] = bytes
+            && bytes.iter().rev().nth(1).is_none_or(|byte| !byte.is_ascii_digit())
+        {
+            self.zeros.push(token);
+        }
+        // PERF: nine tokens in ten are words, and of no interest.
+        let is_structure = |byte: &u8| matches!(byte, b'"' | b'\\' | b'[' | b']' | b'{' | b'}' | b',' | b':');
+        let has_structure = bytes.iter().any(is_structure);
+        if has_structure || bytes.iter().any(u8::is_ascii_digit) || has_word(bytes) {
+            for form in values(bytes) {
+                let tokens = self.by_form.entry(form).or_default();
+                if tokens.last() != Some(&token) {
+                    tokens.push(token);
+                }
+            }
+        }
+        if !has_structure {
+            return;
+        }
+        let meets = |bytes: &[u8]| holds_container(bytes) || has_value_behind_comma(bytes);
+        self.several.push(token, bytes, meets);
+        self.commas.push(token, bytes, |bytes| bytes.contains(&b','));
+        self.closers.push(token, bytes, |bytes| bytes.iter().any(|byte| matches!(byte, b'}' | b']')));
+        self.key_closers.push(token, bytes, |bytes| {
+            let colon = bytes.iter().position(|byte| *byte == b':');
+            colon.is_some_and(|colon| bytes[colon..].contains(&b'}'))
+        });
+        if let Some(rest) = value::rest(bytes) {
+            self.rests.push(rest.into());
+        }
+        let backslash = bytes.iter().position(|byte| *byte == b'\\');
+        if backslash.is_some_and(|at| bytes[at..].contains(&b'"'))
+            && let Some(rest) = value::rest(bytes)
+        {
+            self.escaped.entry(rest.into()).or_default().push(token);
+        }
+    }
+}
+
+fn has_word(bytes: &[u8]) -> bool {
+    let words: [&[u8]; 3] = [b"true", b"false", b"null"];
+    words.iter().any(|word| bytes.windows(word.len()).any(|window| window == *word))
+}
+
+/// Every simple value that some text may end, begin and all, inside the token; as forms.
+fn values(bytes: &[u8]) -> Vec<Box<[u8]>> {
+    let mut found = Vec::new();
+    let mut add = |start: usize, end: usize| {
+        // The form is that of the whole slice, or it is not a value.
+        if value::start(&bytes[..end]) == Some(start)
+            && let Some(form) = value::ending(&bytes[..end])
+        {
+            found.push(form.into());
+        }
+    };
+    for start in 0..bytes.len() {
+        let rest = &bytes[start..];
+        match rest[0] {
+            b'"' => {
+                let mut at = 1;
+                while at < rest.len() && rest[at] != b'"' {
+                    at += if rest[at] == b'\\' { 2 } else { 1 };
+                }
+                if at < rest.len() {
+                    add(start, start + at + 1);
+                }
+            }
+            b'[' | b'{' => {
+                let space = rest[1..].iter().take_while(|byte| is_space(**byte)).count();
+                if matches!((rest[0], rest.get(1 + space)), (b'[', Some(b']')) | (b'{', Some(b'}'))) {
+                    add(start, start + space + 2);
+                }
+            }
+            byte if is_scalar(byte) && (start == 0 || !is_scalar(bytes[start - 1])) => {
+                let run = rest.iter().take_while(|byte| is_scalar(**byte)).count();
+                let is_word = matches!(&rest[..run], b"true" | b"false" | b"null");
+                if is_word || run < rest.len() && matches!(byte, b'-' | b'0'..=b'9') {
+                    add(start, start + run);
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn has_value_behind_comma(bytes: &[u8]) -> bool {
+    let comma = bytes.iter().position(|byte| *byte == b',');
+    comma.is_some_and(|comma| !values(&bytes[comma..]).is_empty())
+}
+
+/// Whether an array or object that is not empty may begin and end in the token.
+fn holds_container(bytes: &[u8]) -> bool {
+    let pair = |open: u8, close: u8| {
+        let open = bytes.iter().position(|byte| *byte == open);
+        let close = bytes.iter().rposition(|byte| *byte == close);
+        matches!((open, close), (Some(open), Some(close)) if open + 1 < close)
+    };
+    pair(b'[', b']') || pair(b'{', b'}')
+}
+
+fn is_scalar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+fn spaces(vocabulary: &Vocabulary) -> Vec<u32> {
+    let trie = vocabulary.trie();
+    let mut nodes = vec![0];
+    let mut at = 0;
+    while let Some(&node) = nodes.get(at) {
+        at += 1;
+        nodes.extend(b" \t\n\r".iter().filter_map(|&byte| trie.child(node, byte)));
+    }
+    nodes.retain(|&node| trie.child_bytes(node).iter().any(|byte| !is_space(*byte)));
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_inside_tokens_are_found() {
+        let forms = |token: &str| {
+            let found = values(token.as_bytes());
+            found.into_iter().map(|form| String::from_utf8(form.into()).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(forms(r#"",""#), [r#"",""#]);
+        assert_eq!(forms(r#""a":"#), [r#""a""#]);
+        assert_eq!(forms(r#","\u0061", 1"#), [r#""a""#]);
+        assert_eq!(forms(" true"), ["true"]);
+        assert_eq!(forms("12, 3"), ["12e0"]);
+        assert_eq!(forms("[],{ }"), ["[]", "{}"]);
+        assert_eq!(forms("x\"\"]"), ["\"\""]);
+        assert_eq!(forms("\"a"), [""; 0]);
+    }
+
+    #[test]
+    fn what_follows_a_quote_matters_inside_strings() {
+        let mut tokens = Tokens::default();
+        let pieces: [&[u8]; 5] = [br#"a,"b","#, br#"",""#, br#"\","b","#, br#"","b","#, br#"",","#];
+        for (token, bytes) in (0..).zip(pieces) {
+            tokens.push(token, bytes, has_value_behind_comma);
+        }
+        assert_eq!(tokens.outside, [0, 2, 3]);
+        assert_eq!(tokens.in_string, [3]);
+    }
+
+    #[test]
+    fn containers_are_found() {
+        assert!(holds_container(b"[1]"));
+        assert!(holds_container(b" {\"a\":1}"));
+        assert!(!holds_container(b"[]"));
+        assert!(!holds_container(b"]["));
+    }
+}

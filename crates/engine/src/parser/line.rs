@@ -1,0 +1,292 @@
+//! Where a walk stands and what it reads: the stacks below its threads, taken from the matcher's one by one.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::stack::{Arena, Frame, Mark, Resume, Stacks, Top};
+use super::step::{Buffers, Thread};
+use crate::library::BoundProgram;
+use crate::program::Program;
+
+/// Stacks for a walk: what lies below the thread, and whatever the walk itself pushes on top.
+///
+/// What lies below is taken from the matcher's stacks node by node, and only when a token reaches it. Nodes are numbered in the order in which
+/// they are found, so equal surroundings have equal numbers, and what was looked at is all that the walk depends on.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
+    nodes: Vec<LineNode>,
+    /// The numbers of the nodes by their stacks, from [`NUMBERED`] on.
+    numbers: FxHashMap<u32, u32>,
+    /// The frames of all nodes that were looked at, each with the node below it.
+    frames: Vec<(Frame, u32)>,
+    /// The nodes that were looked at, in this order.
+    looks: Vec<u32>,
+    /// Where stacks have forked, the nodes are no line.
+    forked: bool,
+    pushed: Arena,
+    /// What was pushed is not forgotten.
+    keeps: bool,
+    /// For each frame, if it is a loop, the least room that was left of it, and whether there was too little.
+    rooms: Vec<(u32, bool)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LineNode {
+    /// The matcher's stack.
+    stack: u32,
+    /// Its frames in `Line::frames`; `NOT_LOOKED` while nobody has looked.
+    start: u32,
+    len: u32,
+}
+
+const NOT_LOOKED: u32 = u32::MAX;
+
+/// Up to so many nodes, looking through them all beats hashing.
+const NUMBERED: usize = 64;
+
+/// Stacks with this bit are nodes of the line.
+const ON_LINE: u32 = 1 << 31;
+
+impl Line {
+    /// Starts a line on a stack of the matcher's.
+    pub(crate) fn start(&mut self, stack: u32, merging: bool) {
+        self.nodes.clear();
+        self.nodes.push(LineNode { stack, start: NOT_LOOKED, len: 0 });
+        if !self.numbers.is_empty() {
+            self.numbers.clear();
+        }
+        self.frames.clear();
+        self.rooms.clear();
+        self.looks.clear();
+        self.forked = false;
+        self.keeps = false;
+        self.pushed.clear();
+        self.pushed.set_merging(merging);
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.nodes.capacity() * size_of::<LineNode>()
+            + self.frames.capacity() * size_of::<(Frame, u32)>()
+            + self.rooms.capacity() * size_of::<(u32, bool)>()
+            + self.pushed.heap_bytes()
+    }
+
+    /// The stack that the thread at the top of the line has.
+    pub(crate) const TOP: u32 = ON_LINE;
+
+    /// How many nodes were looked at.
+    pub(crate) fn looks(&self) -> usize {
+        self.looks.len()
+    }
+
+    /// Which node was looked at, and what was seen: frames, with the nodes below them.
+    pub(crate) fn look(&self, at: usize) -> (u32, &[(Frame, u32)]) {
+        let node = self.looks[at];
+        let LineNode { start, len, .. } = self.nodes[node as usize];
+        (node, &self.frames[start as usize..(start + len) as usize])
+    }
+
+    /// Whether stacks have forked on the way.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.forked
+    }
+
+    /// Looks at a node.
+    pub(crate) fn look_at(&mut self, node: u32, arena: &Arena) -> &[(Frame, u32)] {
+        if self.nodes[node as usize].start == NOT_LOOKED {
+            let start = self.frames.len();
+            arena.frames(self.nodes[node as usize].stack, &mut self.frames);
+            self.forked |= self.frames.len() > start + 1;
+            for at in start..self.frames.len() {
+                let stack = self.frames[at].1;
+                self.frames[at].1 = self.number(stack);
+            }
+            self.looks.push(node);
+            let looked = &mut self.nodes[node as usize];
+            (looked.start, looked.len) = (start as u32, (self.frames.len() - start) as u32);
+        }
+        let LineNode { start, len, .. } = self.nodes[node as usize];
+        &self.frames[start as usize..(start + len) as usize]
+    }
+
+    /// The number of the node of a stack, which may be new.
+    fn number(&mut self, stack: u32) -> u32 {
+        let few = self.nodes.len().min(NUMBERED);
+        if let Some(known) = self.nodes[..few].iter().position(|node| node.stack == stack) {
+            return known as u32;
+        }
+        let new = self.nodes.len() as u32;
+        if few == NUMBERED {
+            let number = *self.numbers.entry(stack).or_insert(new);
+            if number < new {
+                return number;
+            }
+        }
+        self.nodes.push(LineNode { stack, start: NOT_LOOKED, len: 0 });
+        new
+    }
+
+    /// How much room a loop that was looked at must have for the walk to be the same with any more: as much as was used up. If there was too
+    /// little, no other room is the same.
+    pub(crate) fn room_needed(&self, program: &Program, at: usize) -> u32 {
+        let (node, frames) = self.look(at);
+        let [(frame, _)] = frames else { return u32::MAX };
+        let Resume::Loop { index, rounds } = frame.resume() else { return 0 };
+        let room = program.counts().room(rounds, program.counted(index).bounds());
+        match self.rooms.get(self.nodes[node as usize].start as usize) {
+            Some((_, true)) => room.saturating_add(1),
+            Some((least, false)) => room.saturating_sub(*least),
+            None => 0,
+        }
+    }
+
+    /// Where a stack of a walk leads to.
+    pub(crate) fn spot(&self, stack: u32) -> Spot<'_> {
+        if stack & ON_LINE != 0 {
+            let node = stack & !ON_LINE;
+            return Spot::OnLine { level: node as usize, below: self.nodes[node as usize].stack };
+        }
+        Spot::Pushed(self.pushed.top(stack))
+    }
+
+    /// The frames above a node, if stacks have not forked: nodes are numbered from the top down then.
+    pub(crate) fn frames_above(&self, level: usize) -> &[(Frame, u32)] {
+        &self.frames[..level]
+    }
+}
+
+/// What a stack of a walk is.
+pub(crate) enum Spot<'l> {
+    /// A node of the line, and the matcher's stack there.
+    OnLine { level: usize, below: u32 },
+    /// Pushed by the walk.
+    Pushed(Top<'l>),
+}
+
+/// A line together with the stacks that it is taken from.
+pub(crate) struct LineStacks<'a> {
+    pub(crate) line: &'a mut Line,
+    pub(crate) arena: &'a Arena,
+}
+
+impl LineStacks<'_> {
+    pub(crate) fn mark(&self) -> Mark {
+        self.line.pushed.mark()
+    }
+
+    /// Forgets what was pushed since, unless it is kept.
+    pub(crate) fn truncate(&mut self, mark: Mark) {
+        if !self.line.keeps {
+            self.line.pushed.truncate(mark);
+        }
+    }
+
+    /// From now on, equal stacks have equal numbers, and are kept until the next line starts.
+    pub(crate) fn keep(&mut self) {
+        self.line.keeps = true;
+        self.line.pushed.number_equally();
+    }
+
+    /// From now on, equal stacks have equal numbers.
+    pub(crate) fn number_equally(&mut self) {
+        self.line.pushed.number_equally();
+    }
+
+    /// A new byte begins.
+    pub(crate) fn next_byte(&mut self) {
+        self.line.pushed.next_byte();
+    }
+}
+
+impl Stacks for LineStacks<'_> {
+    #[inline]
+    fn push(&mut self, program: &Program, frame: Frame, below: u32) -> u32 {
+        self.line.pushed.push(program, frame, below)
+    }
+
+    #[inline]
+    fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
+        if stack & ON_LINE != 0 {
+            let frames = self.line.look_at(stack & !ON_LINE, self.arena);
+            out.extend(frames.iter().map(|&(frame, below)| (frame, below | ON_LINE)));
+            return;
+        }
+        match self.line.pushed.top(stack) {
+            Top::Frame(frame, below) => out.push((frame, below)),
+            Top::Union(members) => {
+                let members: SmallVec<[u32; 8]> = SmallVec::from_slice(members);
+                for member in members {
+                    self.pop(member, out);
+                }
+            }
+        }
+    }
+
+    fn token(&self) -> u32 {
+        self.arena.token
+    }
+
+    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = u32>) -> u32 {
+        self.line.pushed.union_all(program, stacks)
+    }
+
+    fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {
+        self.line.pushed.covers(program, outer, inner)
+    }
+
+    fn merges(&self) -> bool {
+        self.line.pushed.merges()
+    }
+
+    fn effort(&mut self) -> u32 {
+        self.line.pushed.effort()
+    }
+
+    fn counts(&mut self, index: u32, below: u32, room: Option<u32>) {
+        if below & ON_LINE == 0 {
+            return;
+        }
+        let line = &mut *self.line;
+        // A loop that the walk itself has begun there counts as well; it does no harm.
+        let is_it = |(frame, node): &(Frame, u32)| {
+            *node == below & !ON_LINE
+                && matches!(frame.resume(), Resume::Loop { index: other, .. } if other == index)
+        };
+        if let Some(at) = line.frames.iter().position(is_it) {
+            line.rooms.resize(line.rooms.len().max(at + 1), (u32::MAX, false));
+            let (least, too_little) = &mut line.rooms[at];
+            match room {
+                Some(room) => *least = (*least).min(room),
+                None => *too_little = true,
+            }
+        }
+    }
+}
+
+/// What a walk reads, and where it writes.
+pub(crate) struct Walk<'w, 'a> {
+    pub(crate) bound: &'w BoundProgram,
+    pub(crate) stacks: &'w mut LineStacks<'a>,
+    pub(crate) buffers: &'w mut Buffers,
+    /// Every token that can be read is added here.
+    pub(crate) found: &'w mut Vec<u32>,
+    /// Whether parts of tries may be read from what is remembered of them.
+    pub(crate) shortcuts: bool,
+    /// Whether a long walk may go on with `Sets`.
+    pub(crate) sets: bool,
+    /// Is told of all tokens that are found, with the threads that they lead to. Only for walks without shortcuts.
+    pub(crate) visitor: Option<&'w mut Visitor<'w>>,
+}
+
+/// See [`Walk::visitor`].
+pub(crate) type Visitor<'j> = dyn FnMut(&[u32], &[Thread], &Line) + 'j;
+
+impl Walk<'_, '_> {
+    #[inline]
+    pub(crate) fn find(&mut self, tokens: &[u32], threads: &[Thread]) {
+        self.found.extend_from_slice(tokens);
+        if let Some(visit) = &mut self.visitor {
+            visit(tokens, threads, self.stacks.line);
+        }
+    }
+}

@@ -1,0 +1,747 @@
+//! The mask of a thread: from the memo, or computed by the cheapest way that is exact.
+//!
+//! | the thread stands | way |
+//! |---|---|
+//! | in a leaf, and what follows cannot be mistaken for more of it | shared bitset or list of inner tokens, and a walk over the suffixes |
+//! | in a JSON string that must not be one of some words | the mask of the plain string, less the tokens that would complete such a word |
+//! | in a leaf that has room for most tokens | the mask of the leaf without a limit, less the tokens that are too long |
+//! | elsewhere: a literal, a choice of keys, punctuation | walk over the vocabulary's trie, pruned at once |
+//!
+//! The last is the definition; the others must equal it bit by bit, and [`Strategy::Reference`] lets tests ask for it.
+//!
+//! A thread that may end where it stands is allowed, besides, whatever the threads behind it are allowed; those are masks
+//! of their own, looked up by themselves ([`super::step::returns`]).
+
+use core::cell::Cell;
+use core::ops::RangeInclusive;
+use std::sync::Arc;
+
+use maskwright_automata::ByteSet;
+use smallvec::SmallVec;
+
+use super::line::{Line, LineStacks, Walk};
+use super::meter::THREAD_STEPS;
+use super::stack::{Arena, Frame, Resume, Stacks, Top};
+use super::step::{Buffers, NETWORK, Thread, leave, live, settled};
+use super::walk::{Walker, completion_nodes};
+use crate::count::{Bounds, Count, UNBOUNDED, Window};
+use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
+use crate::library::{
+    Answer, BoundProgram, Difference, Key, Library, Look, Memo, Part, Tokens, Words, most_more, ones,
+    set_bits,
+};
+use crate::program::network::Callee;
+use crate::program::{NetState, Place, Program};
+use crate::tuning::{FastPath, may_take, tuning};
+
+/// How masks are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// By the cheapest way, remembering the result.
+    #[default]
+    Fast,
+    /// By walking the vocabulary's trie thread by thread, remembering nothing, and without merging parses that have the same future. Slow; it is what
+    /// `Fast` is compared with.
+    Reference,
+}
+
+/// So many places that may take the first byte are looked at one by one.
+const MANY_ITEMS: usize = 1 << 15;
+/// From so many on, a stack is looked for by its content, not among all that were pushed.
+const NUMBERED_ITEMS: usize = 64;
+
+/// Buffers for computing masks. A thread has one, which all matchers share, so that a row of a batch finds it in the processor's cache, and a
+/// matcher that waits holds none.
+#[derive(Debug, Default)]
+pub(crate) struct MaskBuffers {
+    pub(crate) line: Line,
+    pub(crate) walker: Walker,
+    pub(crate) found: Vec<u32>,
+    bases: Vec<Words>,
+    /// The tokens of long walks, if there were any.
+    words: Vec<u32>,
+    has_walked: bool,
+    /// Whether they may have grown since a thread took them.
+    is_used: bool,
+    pub(crate) items: Vec<Thread>,
+    /// What has yet to be expanded, and later what stands behind a leaf.
+    pub(crate) work: Vec<Thread>,
+}
+
+thread_local! {
+    static BUFFERS: Cell<Option<Box<MaskBuffers>>> = const { Cell::new(None) };
+}
+
+/// A thread keeps no more bytes than this between two masks; only hostile constraints need more.
+const MOST_KEPT: usize = 4 << 20;
+
+impl MaskBuffers {
+    /// Those of this thread, or new ones if somebody has them.
+    pub(crate) fn of_thread() -> Box<Self> {
+        // A thread that ends has none any more.
+        BUFFERS.try_with(Cell::take).ok().flatten().unwrap_or_default()
+    }
+
+    pub(crate) fn give_back(mut self: Box<Self>) {
+        // PERF: a mask from the memo uses nothing, and takes a quarter of a microsecond.
+        let is_small = !core::mem::take(&mut self.is_used) || self.heap_bytes() <= MOST_KEPT;
+        if is_small {
+            let _ = BUFFERS.try_with(|buffers| buffers.set(Some(self)));
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        (self.found.capacity() + self.words.capacity()) * 4
+            + self.walker.heap_bytes()
+            + self.line.heap_bytes()
+    }
+}
+
+/// Everything that computing a mask needs, borrowed from the matcher.
+pub(crate) struct Masker<'m> {
+    pub(crate) bound: &'m BoundProgram,
+    pub(crate) arena: &'m Arena,
+    pub(crate) buffers: &'m mut Buffers,
+    pub(crate) scratch: &'m mut MaskBuffers,
+}
+
+/// What takes the parts of a mask one by one.
+pub(crate) trait Sink {
+    /// Adds a part, but for the tokens of `less`. Those of `several` are in doubt.
+    /// `node` is its number in the memo, if it is there.
+    fn part(&mut self, library: &Library, node: Option<u32>, part: &Part, several: &[u32], less: &[Words]);
+}
+
+impl Masker<'_> {
+    /// Hands the parts of a thread's mask to `sink`.
+    pub(crate) fn mask(&mut self, thread: Thread, sink: &mut dyn Sink) {
+        let bound = self.bound;
+        if thread.leaf != NETWORK
+            && let Leaf::Text(text) = bound.program().leaf(thread.leaf)
+            && text.is_except()
+            && may_take(FastPath::ExcludedWords)
+        {
+            let less = completions_of(bound, text, &thread);
+            let plain =
+                Thread { leaf: bound.program().plain_string(), state: text.spelling(thread.state), ..thread };
+            return self.look_up(plain, less, sink);
+        }
+        if let Some((free, characters)) = self.without_limit(&thread)
+            && may_take(FastPath::WithoutLimit)
+        {
+            if let Some(less) = self.too_long(thread, characters) {
+                self.look_up(free, &[less], sink);
+            }
+            return;
+        }
+        self.look_up(thread, &[], sink);
+    }
+
+    /// Starts a line on a stack.
+    pub(crate) fn start_line(&mut self, stack: u32) {
+        self.scratch.line.start(stack, self.arena.merges());
+        self.scratch.walker.start();
+        self.scratch.has_walked = false;
+        self.scratch.is_used = true;
+    }
+
+    /// From the memo, or computed.
+    fn look_up(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
+        match self.find(&thread) {
+            Some(node) => hand_over(self.bound, node, less, sink),
+            None => self.compute(thread, less, sink),
+        }
+    }
+
+    /// What the memo has for a thread.
+    #[inline]
+    fn find(&mut self, thread: &Thread) -> Option<u32> {
+        let bound = self.bound;
+        let mut node = bound.memo().find(&state_key(bound, thread))?;
+        // PERF: without forks, frames are looked at one after the other, and no line is needed to number them.
+        let mut stack = thread.stack;
+        while let Answer::Look(look) = bound.memo().answer(node) {
+            let Top::Frame(frame, below) = self.arena.top(stack) else {
+                return self.find_forked(thread);
+            };
+            stack = below;
+            node = bound.memo().find(&frame_key(bound, node, frame, look.enough()))?;
+        }
+        Some(node)
+    }
+
+    /// The same where stacks fork.
+    fn find_forked(&mut self, thread: &Thread) -> Option<u32> {
+        let bound = self.bound;
+        let line = &mut self.scratch.line;
+        line.start(thread.stack, self.arena.merges());
+        let mut node = bound.memo().find(&state_key(bound, thread))?;
+        while let Answer::Look(look) = bound.memo().answer(node) {
+            line.look_at(look.node, self.arena);
+            node = bound.memo().find(&look_key(bound, node, line, line.looks() - 1, look.enough()))?;
+        }
+        Some(node)
+    }
+
+    /// If a leaf has room for most tokens, but not for all: the thread as if there were no limit, and the characters for which there is room.
+    ///
+    /// `.{0,80}` has another mask after each character, because tokens of 80, 79, 78 spaces drop out one after the other. So the mask is
+    /// that of `.{0,}`, less the tokens that are too long; to find these, only long tokens are read.
+    fn without_limit(&self, thread: &Thread) -> Option<(Thread, u32)> {
+        let program = self.bound.program();
+        if thread.leaf == NETWORK {
+            return None;
+        }
+        let Leaf::Window { automaton, min, max } = program.leaf(thread.leaf) else { return None };
+        // PERF: narrow leaves, such as white space in front of a number, have few tokens; to read the long ones first took ten times as long.
+        if *max == UNBOUNDED
+            || automaton.is_string()
+            || Arc::ptr_eq(automaton, json_string())
+            || self.bound.is_narrow(thread.leaf, thread.state)
+        {
+            return None;
+        }
+        let &[Window { need, room }] =
+            &*program.counts().windows(thread.count, Bounds { min: *min, max: *max })
+        else {
+            return None;
+        };
+        let characters = room.saturating_sub(automaton.longest_tail());
+        if characters < tuning().distant_limit || self.bound.has_room(thread.leaf, room) {
+            return None;
+        }
+        Some((Thread { count: program.counts().unlimited(need), ..*thread }, characters))
+    }
+
+    /// The tokens with more than so many characters that cannot be read, from the memo or computed.
+    fn too_long(&mut self, thread: Thread, characters: u32) -> Option<Words> {
+        let bound = self.bound;
+        let node = match self.find(&thread) {
+            Some(node) => node,
+            None => self.find_too_long(thread, characters)?,
+        };
+        match bound.memo().answer(node) {
+            Answer::Less(less) => less.first().cloned(),
+            Answer::Mask(..) | Answer::Growth(_) | Answer::Look(_) => None,
+        }
+    }
+
+    fn find_too_long(&mut self, thread: Thread, characters: u32) -> Option<u32> {
+        let bound = self.bound;
+        let long = bound.library().long_tokens(characters);
+        self.start_line(thread.stack);
+        let mut found = core::mem::take(&mut self.scratch.found);
+        found.clear();
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut walk = Walk {
+            bound,
+            stacks: &mut stacks,
+            buffers: self.buffers,
+            found: &mut found,
+            shortcuts: true,
+            sets: true,
+            visitor: None,
+        };
+        self.scratch.walker.walk_part(&mut walk, long, &[Thread { stack: Line::TOP, ..thread }]);
+        found.sort_unstable();
+        let bytes = bound.library().bytes();
+        let is_too_long =
+            |token: &u32| bytes.length(*token) > characters && found.binary_search(token).is_err();
+        let mut less: Vec<u32> = long.trie.all_tokens().iter().copied().filter(is_too_long).collect();
+        less.sort_unstable();
+        self.scratch.found = found;
+        if self.buffers.meter.over().is_some() {
+            return None;
+        }
+        let key = remember_looks(bound, bound.memo(), &thread, &self.scratch.line);
+        Some(bound.memo().insert(key, Answer::Less([less.into()].into())))
+    }
+
+    /// The same by the plain walk over the whole trie, for comparison.
+    pub(crate) fn plain(&mut self, thread: Thread, sink: &mut dyn Sink) {
+        let mut found = Vec::new();
+        self.start_line(thread.stack);
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut walk = Walk {
+            bound: self.bound,
+            stacks: &mut stacks,
+            buffers: self.buffers,
+            found: &mut found,
+            shortcuts: false,
+            sets: false,
+            visitor: None,
+        };
+        let trie = self.bound.vocabulary().trie();
+        self.scratch.walker.walk(&mut walk, trie, 0, &[Thread { stack: Line::TOP, ..thread }]);
+        sink.part(self.bound.library(), None, &Part::List(found.into()), &[], &[]);
+    }
+
+    /// Computes a mask, remembers it, and hands it over.
+    fn compute(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
+        self.start_line(thread.stack);
+        let part = self.part(Thread { stack: Line::TOP, ..thread });
+        if self.buffers.meter.over().is_some() {
+            return;
+        }
+        let bound = self.bound;
+        let several = several(bound, &thread, &part);
+        let key = remember_looks(bound, bound.memo(), &thread, &self.scratch.line);
+        let node = bound.memo().insert(key, Answer::Mask(part, several));
+        hand_over(bound, node, less, sink);
+    }
+
+    /// The mask of a thread on the line, without what it may return to before the next byte.
+    fn part(&mut self, thread: Thread) -> Part {
+        let mut found = core::mem::take(&mut self.scratch.found);
+        found.clear();
+        let mut bases = core::mem::take(&mut self.scratch.bases);
+        let is_expanded = self.expand(thread);
+        let items = core::mem::take(&mut self.scratch.items);
+        if is_expanded {
+            for &item in &items {
+                self.item(item, &mut bases, &mut found);
+            }
+        } else {
+            self.walk_item(thread);
+        }
+        self.scratch.items = items;
+        // Where there are no JSON strings, no bitset is shared with other grammars.
+        let is_own = !self.bound.program().has_strings() && needs_bitset(&bases, &found);
+        let part = if self.scratch.has_walked {
+            self.gather(&mut bases, &found)
+        } else if !is_own {
+            finish(&mut bases, &found, self.bound.library())
+        } else if let [base] = &*bases
+            && found.len() <= most_more(base.len())
+        {
+            Part::Difference(Difference::with_more(bases.remove(0), &found))
+        } else {
+            self.gather(&mut bases, &found)
+        };
+        (self.scratch.found, self.scratch.bases) = (found, bases);
+        part
+    }
+
+    /// Makes a part of the tokens of long walks and everything else.
+    fn gather(&mut self, bases: &mut Vec<Words>, found: &[u32]) -> Part {
+        let words = &mut self.scratch.words;
+        if !core::mem::take(&mut self.scratch.has_walked) {
+            words.clear();
+            words.resize(self.bound.vocabulary().size().div_ceil(32), 0);
+        }
+        for base in bases.drain(..) {
+            words.iter_mut().zip(base.iter()).for_each(|(word, base)| *word |= base);
+        }
+        set_bits(words, found);
+        if has_fewer(words, tuning().bitset_tokens) {
+            Part::List(ones(words.iter().copied()).collect())
+        } else {
+            self.bound.memo().bitset(words)
+        }
+    }
+
+    /// Follows calls: the leaves and states that may take the first byte. Returns false if there are too many ways to get there: in
+    /// `r0 ::= r1? r1? "a"`, `r1 ::= r2? r2? "a"` and so on, their number doubles with every rule. A walk merges them.
+    pub(crate) fn expand(&mut self, thread: Thread) -> bool {
+        let program = &**self.bound.program();
+        let mut items = core::mem::take(&mut self.scratch.items);
+        items.clear();
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut is_complete = true;
+        let work = &mut self.scratch.work;
+        work.clear();
+        work.push(thread);
+        while let Some(thread) = work.pop() {
+            items.push(thread);
+            if items.len() > MANY_ITEMS || !self.buffers.meter.spend(THREAD_STEPS) {
+                is_complete = false;
+                break;
+            }
+            if items.len() == NUMBERED_ITEMS {
+                stacks.number_equally();
+            }
+            if thread.leaf != NETWORK || thread.state == 0 {
+                continue;
+            }
+            if let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) {
+                for call in &cell.calls {
+                    let stack = if call.tail {
+                        thread.stack
+                    } else {
+                        stacks.push(program, Frame::at(program.returning(call)), thread.stack)
+                    };
+                    work.push(match call.callee {
+                        Callee::Leaf(leaf) => {
+                            Thread { leaf, state: program.leaf(leaf).start(), count: Count::ZERO, stack }
+                        }
+                        Callee::Machine(machine) => Thread::network(program.start(machine), stack),
+                        Callee::Loop(index) => {
+                            let counted = program.counted(index);
+                            let frame = Frame::counted(index, Count::first(counted.bounds()));
+                            Thread::network(program.start(counted.body), stacks.push(program, frame, stack))
+                        }
+                        Callee::Scope(index) => {
+                            let scope = program.scope(index);
+                            let register = stacks.fresh(scope);
+                            let stack = stacks.push(program, Frame::scope(index, register), stack);
+                            Thread::network(program.start(scope.body), stack)
+                        }
+                        Callee::Limit(index) => {
+                            let limit = program.limit(index);
+                            let deadline = stacks.token().saturating_add(limit.tokens);
+                            let stack = stacks.push(program, Frame::limit(index, deadline), stack);
+                            Thread::network(program.start(limit.body), stack)
+                        }
+                        Callee::Check => continue,
+                    });
+                }
+            }
+        }
+        self.scratch.items = items;
+        is_complete
+    }
+
+    fn item(&mut self, item: Thread, bases: &mut Vec<Words>, found: &mut Vec<u32>) {
+        let program = &**self.bound.program();
+        if item.leaf == NETWORK {
+            return self.walk_edges(item, found);
+        }
+        match program.leaf(item.leaf) {
+            Leaf::Window { automaton, min, max } => {
+                let (follow, behind) = self.behind(item.stack);
+                if !follow.intersection(*automaton.open()).is_empty() {
+                    self.scratch.work = behind;
+                    return self.walk_item(item);
+                }
+                let bounds = Bounds { min: *min, max: *max };
+                for Window { need, room } in program.counts().windows(item.count, bounds) {
+                    self.leaf_item(item.leaf, item.state, need..=room, follow, &behind, bases, found);
+                }
+                self.scratch.work = behind;
+            }
+            Leaf::Text(text) if text.is_except() => {
+                let (follow, behind) = self.behind(item.stack);
+                let before = found.len();
+                let state = text.spelling(item.state);
+                self.leaf_item(item.leaf, state, 0..=u32::MAX, follow, &behind, bases, found);
+                self.scratch.work = behind;
+                let less = completions(self.bound, text, item.state);
+                if !less.is_empty() {
+                    let mut at = 0;
+                    found.retain(|token| {
+                        at += 1;
+                        at <= before || !less.iter().any(|list| list.binary_search(token).is_ok())
+                    });
+                }
+            }
+            Leaf::Text(_) => self.walk_text(item, found),
+        }
+    }
+
+    /// The threads behind a leaf that has ended, and the bytes that they take. The list is the scratch one.
+    pub(crate) fn behind(&mut self, stack: u32) -> (ByteSet, Vec<Thread>) {
+        let program = &**self.bound.program();
+        let mut behind = core::mem::take(&mut self.scratch.work);
+        behind.clear();
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        self.buffers.begin();
+        leave(program, &mut stacks, self.buffers, stack, &mut behind);
+        (live(program, &mut stacks, self.buffers, &behind), behind)
+    }
+
+    /// Inner tokens and suffixes.
+    #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
+    fn leaf_item(
+        &mut self,
+        leaf: u32,
+        state: u32,
+        units: RangeInclusive<u32>,
+        follow: ByteSet,
+        behind: &[Thread],
+        bases: &mut Vec<Words>,
+        found: &mut Vec<u32>,
+    ) {
+        let bound = self.bound;
+        let vocabulary = bound.vocabulary();
+        let (need, room) = units.into_inner();
+        let entry = bound.entry(leaf, state, room);
+        let bytes = bound.library().bytes();
+        if need == 0
+            && bound.has_room(leaf, room)
+            && let Some(words) = entry.unbounded(bytes)
+        {
+            bases.push(words.clone());
+        } else {
+            match entry.inner(room, bytes) {
+                Tokens::Many(words) => bases.push(words.clone()),
+                Tokens::Few(list) => found.extend_from_slice(list),
+            }
+            found.extend(entry.closing(need, room));
+        }
+        let boundaries = &entry.boundaries;
+        if follow.intersection(*boundaries.bytes()).is_empty() {
+            return;
+        }
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut walk = Walk {
+            bound,
+            stacks: &mut stacks,
+            buffers: self.buffers,
+            found,
+            shortcuts: true,
+            sets: true,
+            visitor: None,
+        };
+        for byte in follow.intersection(*boundaries.bytes()).iter() {
+            let trie = vocabulary.trie();
+            self.scratch.walker.walk_suffixes(&mut walk, boundaries, byte, need..=room, trie, 0, behind);
+        }
+    }
+
+    /// The plain walk, for one state and what it can call – but calls are items of their own here.
+    fn walk_edges(&mut self, item: Thread, found: &mut Vec<u32>) {
+        if item.state == 0 {
+            return;
+        }
+        let bound = self.bound;
+        let program = &**bound.program();
+        let trie = bound.vocabulary().trie();
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut walk = Walk {
+            bound,
+            stacks: &mut stacks,
+            buffers: self.buffers,
+            found,
+            shortcuts: true,
+            sets: true,
+            visitor: None,
+        };
+        match program.place(NetState::from_raw(item.state)) {
+            Place::Node { .. } => self.scratch.walker.walk(&mut walk, trie, 0, &[item]),
+            Place::Cell(cell) => {
+                for (byte, state) in program.edges(cell) {
+                    if let Some(child) = trie.child(0, byte) {
+                        let thread = Thread::network(state, item.stack);
+                        let threads = settled(program, walk.stacks, walk.buffers, thread);
+                        if !threads.is_empty() {
+                            self.scratch.walker.walk_from(&mut walk, trie, 0, child, &threads);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The walk over the whole trie, for one of some words: few tokens can be read.
+    fn walk_text(&mut self, item: Thread, found: &mut Vec<u32>) {
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut walk = Walk {
+            bound: self.bound,
+            stacks: &mut stacks,
+            buffers: self.buffers,
+            found,
+            shortcuts: true,
+            sets: true,
+            visitor: None,
+        };
+        self.scratch.walker.walk(&mut walk, self.bound.vocabulary().trie(), 0, &[item]);
+    }
+
+    /// The walk over the whole trie, by sets of threads.
+    fn walk_item(&mut self, item: Thread) {
+        let bound = self.bound;
+        let mut words = core::mem::take(&mut self.scratch.words);
+        if !self.scratch.has_walked {
+            words.clear();
+            words.resize(bound.vocabulary().size().div_ceil(32), 0);
+        }
+        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
+        let mut walk = Walk {
+            bound,
+            stacks: &mut stacks,
+            buffers: self.buffers,
+            found: &mut Vec::new(),
+            shortcuts: true,
+            sets: true,
+            visitor: None,
+        };
+        self.scratch.walker.walk_long(&mut walk, &[item], &mut words);
+        self.scratch.has_walked = true;
+        self.scratch.words = words;
+    }
+}
+
+/// The tokens that would complete a forbidden word. They do not depend on the stack.
+fn completions_of<'b>(bound: &'b BoundProgram, text: &Text, thread: &Thread) -> &'b [Words] {
+    let memo = bound.memo();
+    let key = state_key(bound, thread);
+    let node = memo.find(&key).unwrap_or_else(|| {
+        let less = completions(bound, text, thread.state);
+        memo.insert(key, Answer::Less(less.into()))
+    });
+    match memo.answer(node) {
+        Answer::Less(less) => less,
+        Answer::Mask(..) | Answer::Growth(_) | Answer::Look(_) => &[],
+    }
+}
+
+/// The tokens that would complete a forbidden word: those on which the text never leaves the list of words before it
+/// closes the string. Each list holds the tokens below one node of the vocabulary's trie, ascending.
+fn completions(bound: &BoundProgram, text: &Text, state: u32) -> Vec<Words> {
+    let mut lists = Vec::new();
+    let (trie, library) = (bound.vocabulary().trie(), bound.library());
+    let is_worth = |node| library.is_before_quote(node);
+    completion_nodes(text, state, trie, 0, is_worth, |node| lists.push(library.tokens_below(node)));
+    lists
+}
+
+/// The tokens of a part that contain more than one value.
+fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
+    if !bound.program().has_scopes() {
+        return Box::default();
+    }
+    let whole = bound.library().value_tokens();
+    let in_string = is_in_string(bound.program(), thread);
+    let listed = |list: &[u32]| -> Box<[u32]> {
+        list.iter().copied().filter(|&token| whole.has_several(token, in_string)).collect()
+    };
+    match part {
+        Part::List(list) => listed(list),
+        Part::Shared { base, more } => {
+            let mut found: Vec<u32> = listed(more).into_vec();
+            let in_base = |token: &u32| base[*token as usize / 32] >> (token % 32) & 1 == 1;
+            found.extend(whole.several.at(in_string).iter().copied().filter(in_base));
+            found.into()
+        }
+        Part::Difference(difference) => {
+            let several = whole.several.at(in_string).iter().copied();
+            several.filter(|&token| difference.contains(token)).collect()
+        }
+    }
+}
+
+/// Whether a thread is inside a string and not inside an escape, so that nothing changes before a quote.
+pub(crate) fn is_in_string(program: &Program, thread: &Thread) -> bool {
+    if thread.leaf == NETWORK {
+        return false;
+    }
+    match program.leaf(thread.leaf) {
+        Leaf::Text(text) => text.is_except() && text.spelling(thread.state) == JSON_BODY,
+        Leaf::Window { automaton, .. } => {
+            (automaton.is_string() || Arc::ptr_eq(automaton, json_string()))
+                && automaton.is_between_units(thread.state)
+        }
+    }
+}
+
+/// From so many tokens on, a mask is a bitset.
+fn listed_tokens() -> usize {
+    tuning().bitset_tokens.saturating_mul(4)
+}
+
+/// Whether bitsets and tokens together are a bitset of their own.
+fn needs_bitset(bases: &[Words], found: &[u32]) -> bool {
+    match bases.len() {
+        0 => found.len() >= listed_tokens(),
+        1 => found.len() >= tuning().folded_tokens,
+        _ => true,
+    }
+}
+
+/// Makes a part of bitsets and tokens.
+fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
+    // PERF: the same few bitsets meet in every schema (white space and the beginning of a string), and writing
+    // 16 KB for each such mask cost more than the walk.
+    match bases.drain(..).reduce(|a, b| library.union(&a, &b)) {
+        Some(base) if found.len() < tuning().folded_tokens => Part::Shared { base, more: found.into() },
+        Some(base) => Part::Shared { base: library.with_more(&base, found), more: Box::default() },
+        None if found.len() >= listed_tokens() => {
+            Part::Shared { base: library.bitset(found), more: Box::default() }
+        }
+        None => Part::List(found.into()),
+    }
+}
+
+/// Whether fewer bits are set.
+fn has_fewer(words: &[u32], bits: usize) -> bool {
+    let mut count = 0;
+    // PERF: most bitsets have so many bits in their first words.
+    !words.iter().any(|word| {
+        count += word.count_ones() as usize;
+        count >= bits
+    })
+}
+
+/// Hands a remembered mask over.
+fn hand_over(bound: &BoundProgram, node: u32, less: &[Words], sink: &mut dyn Sink) {
+    if let Answer::Mask(part, several) = bound.memo().answer(node) {
+        sink.part(bound.library(), Some(node), part, several, less);
+    }
+}
+
+/// What a mask depends on, first of all: the state, and its counters as far as a token can see.
+pub(crate) fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
+    let what = u64::from(thread.leaf) << 32 | u64::from(thread.state);
+    let program = bound.program();
+    let counters = match thread.leaf {
+        NETWORK => 0,
+        leaf => match program.leaf(leaf) {
+            Leaf::Window { automaton, min, max } => {
+                let far = bound.horizon() + automaton.longest_tail() + 1;
+                program.counts().view(thread.count, Bounds { min: *min, max: *max }, far)
+            }
+            Leaf::Text(_) => 0,
+        },
+    };
+    Key { above: 0, what, counters }
+}
+
+/// Remembers what was looked at on the way to an answer. Returns the key of the answer.
+pub(crate) fn remember_looks(bound: &BoundProgram, memo: &Memo, thread: &Thread, line: &Line) -> Key {
+    let mut key = state_key(bound, thread);
+    for at in 0..line.looks() {
+        let node = memo.insert(key, Answer::Look(Look::at(line.look(at).0)));
+        let enough = match memo.answer(node) {
+            Answer::Look(look) => look.needs(line.room_needed(bound.program(), at)),
+            _ => 0,
+        };
+        key = look_key(bound, node, line, at, enough);
+    }
+    key
+}
+
+/// What a mask depends on next: the frames of a node that was looked at. If it is a counted repetition, any room from `enough` on is the same.
+fn look_key(bound: &BoundProgram, above: u32, line: &Line, at: usize, enough: u32) -> Key {
+    let (node, frames) = line.look(at);
+    match *frames {
+        // Without forks, nodes are numbered from the top down.
+        [(frame, below)] if below == node + 1 && node as usize == at => {
+            frame_key(bound, above, frame, enough)
+        }
+        _ => {
+            let words = |&(frame, below): &(Frame, u32)| {
+                [u64::from(frame.raw) << 32 | u64::from(below), frame_counters(bound, frame, u32::MAX)]
+            };
+            let frames: SmallVec<[u64; 8]> = frames.iter().flat_map(words).collect();
+            Key { above, what: 1 << 63 | u64::from(bound.memo().forks(&frames)), counters: 0 }
+        }
+    }
+}
+
+pub(crate) fn frame_key(bound: &BoundProgram, above: u32, frame: Frame, enough: u32) -> Key {
+    Key { above, what: u64::from(frame.raw), counters: frame_counters(bound, frame, enough) }
+}
+
+/// What a frame counts, as far as a token can see; any room from `enough` on is the same.
+fn frame_counters(bound: &BoundProgram, frame: Frame, enough: u32) -> u64 {
+    match frame.resume() {
+        Resume::Loop { index, rounds } => {
+            let program = bound.program();
+            let bounds = program.counted(index).bounds();
+            program.counts().view_of_room(rounds, bounds, bound.horizon() + 1, enough)
+        }
+        // What was seen is not for a remembered mask to know; whether the scope may close is.
+        Resume::Scope { register, .. } => u64::from(register.may_close()),
+        _ => 0,
+    }
+}

@@ -1,0 +1,471 @@
+//! A lazy DFA over sets of threads, for walks that are long.
+//!
+//! Inside an identifier, a word or a line, tens of thousands of tokens can be read, and after nearly every byte the same few threads stand in
+//! the same places. So each set of threads that a walk comes to gets a number, and where a byte leads from a set is worked out once: the rest
+//! of the walk is a table lookup for each node of the trie.
+//!
+//! ```text
+//!   {name, after one letter} ── letter ──▶ {name, after more letters} ── letter ──▶ the same
+//!                                                        └── space ──▶ {after name}
+//! ```
+//! Bytes that do the same everywhere in a program share a column of the table ([`Program::byte_classes`]). Sets belong to one line: they are
+//! forgotten when the next one starts.
+//!
+//! Most nodes need not be visited at all. Below a node of the vocabulary's trie there are characters of known kinds ([`Kinds`]). If all of these
+//! lead from a set to one and the same set, and so on from there as far as the tokens go, then all tokens below the node can be read.
+
+use core::hash::BuildHasher;
+use core::ops::Range;
+
+use hashbrown::HashTable;
+use maskwright_automata::ByteSet;
+use maskwright_vocab::{Trie, Visit, VisitTokens};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::line::Walk;
+use super::step::{Thread, Waiting, step_waiting, wait};
+use crate::library::{BoundProgram, Bytes, Kinds, Shape, utf8};
+use crate::program::ByteClasses;
+
+/// The sets that a walk has come to, and where bytes lead from them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sets {
+    table: Table,
+    levels: Vec<Level>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Table {
+    sets: Vec<Set>,
+    /// The threads of all sets, one set after the other.
+    threads: Vec<Thread>,
+    /// What may take a byte from the sets that were asked, one set after the other.
+    waiting: Vec<Waiting>,
+    /// For each set and each class of bytes the next set, or `UNKNOWN`.
+    next: Vec<u32>,
+    index: HashTable<u32>,
+    /// Where all characters end that have come to a place of their spelling, if that was asked.
+    ends: FxHashMap<(SetId, u8), Option<SetId>>,
+    stepped: Vec<Thread>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Set {
+    /// Its threads, in `Table::threads`.
+    start: u32,
+    end: u32,
+    /// In `Table::waiting`; `UNKNOWN` while nobody has asked.
+    waiting_start: u32,
+    waiting_end: u32,
+    /// Kinds of characters that lead to `main`, and those that do not.
+    to_main: Kinds,
+    to_others: Kinds,
+    main: SetId,
+    /// Kinds of which every text of up to `safe_length` characters can be read, because a thread stays in its leaf.
+    safe: Kinds,
+    /// `UNKNOWN` while nobody has asked.
+    safe_length: u32,
+}
+
+/// The number of a set of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SetId(u32);
+
+impl SetId {
+    /// The empty set.
+    const DEAD: Self = Self(0);
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+/// A node of the trie whose children are being read.
+#[derive(Clone, Debug)]
+struct Level {
+    children: Range<u32>,
+    set: SetId,
+    /// Where in a character the text stands, if it is one of characters that are known to be allowed; otherwise `MIXED`.
+    place: u8,
+}
+
+const MIXED: u8 = u8::MAX;
+
+impl Sets {
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let table = &self.table;
+        table.sets.capacity() * size_of::<Set>()
+            + (table.threads.capacity() + table.stepped.capacity()) * size_of::<Thread>()
+            + table.waiting.capacity() * size_of::<Waiting>()
+            + (table.next.capacity() + table.index.capacity()) * 4
+            + table.ends.capacity() * size_of::<((SetId, u8), Option<SetId>)>()
+            + self.levels.capacity() * size_of::<Level>()
+    }
+
+    /// Forgets all sets.
+    pub(crate) fn clear(&mut self) {
+        self.table.sets.clear();
+        self.table.threads.clear();
+        self.table.waiting.clear();
+        self.table.next.clear();
+        self.table.index.clear();
+        self.table.ends.clear();
+    }
+
+    /// Finds every token below a node of a trie that can be read from some threads, which have taken the bytes up to the node. Tries are
+    /// numbered; that of the vocabulary has number 0. Unless they are `returning`, the threads return to nothing before the first byte.
+    #[expect(clippy::too_many_arguments, reason = "what a walk begins with, and where it puts what it finds")]
+    pub(crate) fn walk<O: Out>(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        trie: &Trie,
+        number: u32,
+        node: u32,
+        threads: &[Thread],
+        returning: bool,
+        out: &mut O,
+    ) {
+        let bound = walk.bound;
+        let classes = bound.program().byte_classes();
+        // Only of the vocabulary's trie it is known what comes below, and whoever judges wants to see every token.
+        let bytes = (number == 0 && walk.visitor.is_none()).then(|| bound.library().bytes());
+        let table = &mut self.table;
+        if table.sets.is_empty() {
+            walk.stacks.keep();
+            table.add(&[], classes);
+        }
+        let set = if returning {
+            table.stepped.clear();
+            table.stepped.extend_from_slice(threads);
+            table.intern(classes)
+        } else {
+            let set = SetId(table.add(threads, classes));
+            table.wait(walk, classes, set, false);
+            set
+        };
+        // PERF: from a wide leaf, most tokens consist of characters that stay in it. These come from a bitset, and only the others are looked for.
+        let known = match bytes {
+            Some(bytes) if node == Trie::ROOT => {
+                let known = table.known(bound, bytes, set);
+                known.filter(|&kinds| out.known(|| bytes.of_kinds(kinds)))
+            }
+            _ => None,
+        };
+        let place = if known.is_some() { 0 } else { MIXED };
+        let known = known.unwrap_or_default();
+        self.levels.clear();
+        let mut level = Level { children: trie.children(node), set, place };
+        loop {
+            let Some(child) = level.children.next() else {
+                let Some(above) = self.levels.pop() else { return };
+                level = above;
+                continue;
+            };
+            let Visit { byte, token, children } = trie.visit(child);
+            let next = table.next(walk, classes, level.set, byte);
+            if next == SetId::DEAD {
+                continue;
+            }
+            match token {
+                _ if walk.visitor.is_some() => walk.find(trie.tokens(child), table.threads(next)),
+                VisitTokens::None => {}
+                VisitTokens::One(token) => out.one(walk, token),
+                VisitTokens::Many => out.all(walk, trie.tokens(child)),
+            }
+            if children.is_empty() {
+                continue;
+            }
+            let place = match level.place {
+                MIXED => MIXED,
+                0 if Kinds::of(byte).and(known).is_empty() => MIXED,
+                place => utf8(place, byte).unwrap_or(MIXED),
+            };
+            // Wherever in a character the text stands: if what follows is characters, it is these that are asked for.
+            if let Some(bytes) = bytes
+                && let Some(&Shape { kinds, height }) = bytes.shape(child)
+            {
+                if place == 0 && kinds.without(known).is_empty() {
+                    continue;
+                }
+                if table.stays(walk, classes, next, kinds, height) {
+                    let start = trie.positions(children.start).start as usize;
+                    out.all(walk, &trie.all_tokens()[start..start + bytes.tokens_below(child) as usize]);
+                    continue;
+                }
+            }
+            if !walk.buffers.meter.spend(children.len() as u32) {
+                return;
+            }
+            self.levels.push(core::mem::replace(&mut level, Level { children, set: next, place }));
+        }
+    }
+}
+
+/// Where a walk puts the tokens that it finds.
+pub(crate) trait Out {
+    fn one(&mut self, walk: &mut Walk<'_, '_>, token: u32);
+    fn all(&mut self, walk: &mut Walk<'_, '_>, tokens: &[u32]);
+    /// Takes a bitset, unless it has no use for one.
+    fn known(&mut self, _words: impl FnOnce() -> Vec<u32>) -> bool {
+        false
+    }
+}
+
+/// To those that the walk has found already.
+pub(crate) struct Listed;
+
+impl Out for Listed {
+    #[inline]
+    fn one(&mut self, walk: &mut Walk<'_, '_>, token: u32) {
+        walk.found.push(token);
+    }
+
+    #[inline]
+    fn all(&mut self, walk: &mut Walk<'_, '_>, tokens: &[u32]) {
+        walk.found.extend_from_slice(tokens);
+    }
+}
+
+/// Into a bitset. PERF: a walk may find a hundred thousand tokens, and a list would have to become a bitset afterwards.
+pub(crate) struct Bits<'w>(pub(crate) &'w mut [u32]);
+
+impl Out for Bits<'_> {
+    #[inline]
+    fn one(&mut self, _walk: &mut Walk<'_, '_>, token: u32) {
+        self.0[token as usize / 32] |= 1 << (token % 32);
+    }
+
+    #[inline]
+    fn all(&mut self, _walk: &mut Walk<'_, '_>, tokens: &[u32]) {
+        for &token in tokens {
+            self.0[token as usize / 32] |= 1 << (token % 32);
+        }
+    }
+
+    fn known(&mut self, words: impl FnOnce() -> Vec<u32>) -> bool {
+        self.0.iter_mut().zip(words()).for_each(|(word, known)| *word |= known);
+        true
+    }
+}
+
+impl Table {
+    fn threads(&self, set: SetId) -> &[Thread] {
+        let Set { start, end, .. } = self.sets[set.0 as usize];
+        &self.threads[start as usize..end as usize]
+    }
+
+    /// Where a byte leads from a set.
+    #[inline]
+    fn next(&mut self, walk: &mut Walk<'_, '_>, classes: &ByteClasses, set: SetId, byte: u8) -> SetId {
+        let at = set.0 as usize * classes.len + usize::from(classes.of[usize::from(byte)]);
+        match self.next[at] {
+            UNKNOWN => self.step(walk, classes, set, byte, at),
+            known => SetId(known),
+        }
+    }
+
+    #[cold]
+    fn step(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        classes: &ByteClasses,
+        set: SetId,
+        byte: u8,
+        at: usize,
+    ) -> SetId {
+        if self.sets[set.0 as usize].waiting_start == UNKNOWN {
+            self.wait(walk, classes, set, true);
+            if self.next[at] == SetId::DEAD.0 {
+                return SetId::DEAD;
+            }
+        }
+        let Set { waiting_start, waiting_end, .. } = self.sets[set.0 as usize];
+        let waiting = &self.waiting[waiting_start as usize..waiting_end as usize];
+        self.stepped.clear();
+        walk.stacks.next_byte();
+        step_waiting(walk.bound.program(), walk.stacks, walk.buffers, waiting, byte, &mut self.stepped);
+        let next = self.intern(classes);
+        self.next[at] = next.0;
+        next
+    }
+
+    /// Finds out what may take a byte from a set. Other bytes lead nowhere.
+    fn wait(&mut self, walk: &mut Walk<'_, '_>, classes: &ByteClasses, set: SetId, returning: bool) {
+        let Set { start, end, .. } = self.sets[set.0 as usize];
+        let before = self.waiting.len();
+        walk.stacks.next_byte();
+        let threads = &self.threads[start as usize..end as usize];
+        wait(walk.bound.program(), walk.stacks, walk.buffers, threads, returning, &mut self.waiting);
+        let known = &mut self.sets[set.0 as usize];
+        (known.waiting_start, known.waiting_end) = (before as u32, self.waiting.len() as u32);
+        let first = self.waiting[before..].iter().fold(ByteSet::EMPTY, |all, one| all.union(one.first));
+        let next = &mut self.next[set.0 as usize * classes.len..][..classes.len];
+        next.fill(SetId::DEAD.0);
+        first.iter().for_each(|byte| next[usize::from(classes.of[usize::from(byte)])] = UNKNOWN);
+    }
+
+    /// The number of the set in `stepped`.
+    fn intern(&mut self, classes: &ByteClasses) -> SetId {
+        if self.stepped.is_empty() {
+            return SetId::DEAD;
+        }
+        let mut stepped = core::mem::take(&mut self.stepped);
+        stepped.sort_unstable_by_key(|thread| (thread.leaf, thread.state, thread.count, thread.stack));
+        let key = FxBuildHasher.hash_one(&*stepped);
+        let known = self.index.find(key, |&set| *self.threads(SetId(set)) == *stepped).copied();
+        let set = known.unwrap_or_else(|| {
+            let set = self.add(&stepped, classes);
+            let (sets, threads) = (&self.sets, &self.threads);
+            let hash = |&set: &u32| {
+                let Set { start, end, .. } = sets[set as usize];
+                FxBuildHasher.hash_one(&threads[start as usize..end as usize])
+            };
+            *self.index.insert_unique(key, set, hash).get()
+        });
+        self.stepped = stepped;
+        SetId(set)
+    }
+
+    fn add(&mut self, threads: &[Thread], classes: &ByteClasses) -> u32 {
+        let start = self.threads.len() as u32;
+        self.threads.extend_from_slice(threads);
+        let end = self.threads.len() as u32;
+        let (to_main, to_others, main) = (Kinds::default(), Kinds::default(), SetId::DEAD);
+        let (safe, safe_length) = (Kinds::default(), UNKNOWN);
+        let (waiting_start, waiting_end) = (UNKNOWN, UNKNOWN);
+        self.sets.push(Set {
+            start,
+            end,
+            waiting_start,
+            waiting_end,
+            to_main,
+            to_others,
+            main,
+            safe,
+            safe_length,
+        });
+        let is_dead = threads.is_empty();
+        self.next.resize(self.sets.len() * classes.len, if is_dead { SetId::DEAD.0 } else { UNKNOWN });
+        self.sets.len() as u32 - 1
+    }
+
+    /// Characters of which every text can be read by what waits in a set, however long it is, if they are many.
+    fn known(&self, bound: &BoundProgram, bytes: &Bytes, set: SetId) -> Option<Kinds> {
+        let Set { waiting_start, waiting_end, .. } = self.sets[set.0 as usize];
+        let waiting = self.waiting.get(waiting_start as usize..waiting_end as usize)?;
+        let (kinds, length) = widest(bound, waiting.iter().map(|waiting| &waiting.thread));
+        (!kinds.is_empty() && length as usize >= bytes.longest()).then_some(kinds)
+    }
+
+    /// Whether every text of up to `length` characters of some kinds can be read from a set, as far as that is easily seen.
+    fn stays(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        classes: &ByteClasses,
+        mut set: SetId,
+        kinds: Kinds,
+        length: u8,
+    ) -> bool {
+        if self.sets[set.0 as usize].safe_length == UNKNOWN {
+            self.find_safe(walk.bound, set);
+        }
+        let Set { safe, safe_length, .. } = self.sets[set.0 as usize];
+        if !safe.is_empty() {
+            return u32::from(length) <= safe_length && kinds.without(safe).is_empty();
+        }
+        for _ in 0..length {
+            let known = &self.sets[set.0 as usize];
+            let unknown = kinds.without(known.to_main).without(known.to_others);
+            if !unknown.is_empty() {
+                self.follow(walk, classes, set, unknown);
+            }
+            let Set { to_others, main, .. } = self.sets[set.0 as usize];
+            if !kinds.and(to_others).is_empty() {
+                return false;
+            }
+            if main == set {
+                return true;
+            }
+            set = main;
+        }
+        true
+    }
+
+    /// Finds out which characters keep some thread of a set inside its leaf. That is known once for all grammars.
+    #[cold]
+    fn find_safe(&mut self, bound: &BoundProgram, set: SetId) {
+        let safe = widest(bound, self.threads(set));
+        let known = &mut self.sets[set.0 as usize];
+        (known.safe, known.safe_length) = safe;
+    }
+
+    /// Finds out where some kinds of characters lead from a set.
+    #[cold]
+    fn follow(&mut self, walk: &mut Walk<'_, '_>, classes: &ByteClasses, set: SetId, kinds: Kinds) {
+        for lead in kinds.leads() {
+            let place = utf8(0, lead).unwrap_or(0);
+            let target = match self.next(walk, classes, set, lead) {
+                SetId::DEAD => None,
+                next => self.end(walk, classes, next, place),
+            };
+            let known = &mut self.sets[set.0 as usize];
+            match target {
+                Some(target) if known.to_main.is_empty() || known.main == target => {
+                    known.main = target;
+                    known.to_main = known.to_main.or(Kinds::of(lead));
+                }
+                _ => known.to_others = known.to_others.or(Kinds::of(lead)),
+            }
+        }
+    }
+
+    /// The set in which all characters end that have come to this place, if it is the same for all of them and is not dead.
+    fn end(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        classes: &ByteClasses,
+        set: SetId,
+        place: u8,
+    ) -> Option<SetId> {
+        if place == 0 {
+            return Some(set);
+        }
+        if let Some(&known) = self.ends.get(&(set, place)) {
+            return known;
+        }
+        let end = self.find_end(walk, classes, set, place);
+        self.ends.insert((set, place), end);
+        end
+    }
+
+    fn find_end(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        classes: &ByteClasses,
+        set: SetId,
+        place: u8,
+    ) -> Option<SetId> {
+        let (mut end, mut last) = (None, None);
+        for byte in 0x80..0xC0 {
+            let Some(place) = utf8(place, byte) else { continue };
+            let class = classes.of[usize::from(byte)];
+            if last.replace((class, place)) == Some((class, place)) {
+                continue;
+            }
+            let next = self.next(walk, classes, set, byte);
+            if next == SetId::DEAD {
+                return None;
+            }
+            let found = self.end(walk, classes, next, place)?;
+            if end.replace(found).is_some_and(|end| end != found) {
+                return None;
+            }
+        }
+        end
+    }
+}
+
+/// Kinds of characters of which every text, up to a number of them, keeps one of the threads inside its leaf; of all threads the one with most.
+fn widest<'t>(bound: &BoundProgram, threads: impl IntoIterator<Item = &'t Thread>) -> (Kinds, u32) {
+    let safe = |thread: &Thread| bound.safe_kinds(thread.leaf, thread.state, thread.count);
+    let widest = threads.into_iter().filter_map(safe).max_by_key(|(kinds, _)| kinds.len());
+    widest.map_or((Kinds::default(), 0), |(kinds, length)| (kinds, length.min(UNKNOWN - 1)))
+}

@@ -1,0 +1,871 @@
+//! Where to go on when a rule is done: stacks that share their tails and can be many at once.
+//!
+//! A stack is a number: 0 is the bottom, every other number a node with a frame and the stack below. Stacks are never
+//! changed, so threads, history and forks share them. When two threads come to the same state with different
+//! stacks, they become one thread on the *union* of the two – this is the graph-structured stack of generalised
+//! parsers.
+//!
+//! ```text
+//!   union ─┬─▶ (after x) ─▶ (after list) ─▶ bottom
+//!          └─▶ (after y) ──────▲
+//! ```
+//!
+//! # Merging by future
+//! A matcher recognises; it builds no tree. So stacks behind which the same texts follow are the same stack, whatever led to them.
+//! Four rules keep stacks small, each of them exact:
+//!
+//! | rule | |
+//! |---|---|
+//! | equal frames share what is below, if that is one stack | `A·X ∪ A·Y = A·(X ∪ Y)` |
+//! | counts are sets ([`crate::count`]) | `loop(1)·X ∪ loop(2)·X = loop({1, 2})·X` |
+//! | a frame that may end at once covers what is below it | `A·X ∪ X = A·X` |
+//! | a frame that repeats itself is there once ([`Program::repeats_itself`]) | `A·A·X = A·X` |
+//!
+//! By the last, `e ::= e "+" e | num` has one stack however long the sum is: after an operand, `("+" e)*` twice is `("+" e)*`.
+//! [`Arena::set_merging`] switches the rules off, for comparison.
+//!
+//! The first rule is not applied where `X ∪ Y` would be a new union: that would make sets of stacks deterministic, and there are grammars with
+//! exponentially many of them. Then members are only listed, as in any graph-structured stack. All merging has a bound ([`MERGE_EFFORT`]).
+
+use core::hash::BuildHasher;
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+use smallvec::{SmallVec, smallvec};
+
+use super::log::Log;
+use crate::count::Count;
+use crate::program::network::Scope;
+use crate::program::{IS_LIMIT, IS_LOOP, IS_SCOPE, NetState, Program};
+use crate::tuning::tuning;
+
+/// The bottom of every stack. The only frame that stands directly on it is [`Frame::FINISH`].
+pub(crate) const BOTTOM: u32 = 0;
+
+/// The values of a scope: an entry of `Registers`, and whether the scope still lacks a value that it requires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Register(pub(crate) u32);
+
+/// Where to go on: a state of the network, another round of a counted repetition, or the end of a scope or of something limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Frame {
+    /// A [`NetState`], or the number of a loop, scope or limit with [`IS_LOOP`], [`IS_SCOPE`] or [`IS_LIMIT`] set.
+    pub(crate) raw: u32,
+    /// The [`Count`] of rounds that were begun, for a loop; a [`Register`], for a scope; for a limit the number of the first token that may
+    /// not belong to it any more.
+    pub(crate) count: u32,
+}
+
+pub(crate) enum Resume {
+    At(NetState),
+    /// The root is done.
+    Finish,
+    Loop {
+        index: u32,
+        rounds: Count,
+    },
+    Scope {
+        index: u32,
+        register: Register,
+    },
+    Limit {
+        deadline: u32,
+    },
+}
+
+impl Frame {
+    /// What stands at the bottom of every stack.
+    pub(crate) const FINISH: Self = Self { raw: u32::MAX - 1, count: 0 };
+
+    pub(crate) fn at(state: NetState) -> Self {
+        Self { raw: state.raw(), count: 0 }
+    }
+
+    pub(crate) fn counted(index: u32, rounds: Count) -> Self {
+        Self { raw: index | IS_LOOP, count: rounds.raw() }
+    }
+
+    pub(crate) fn scope(index: u32, register: Register) -> Self {
+        Self { raw: index | IS_SCOPE, count: register.0 }
+    }
+
+    pub(crate) fn limit(index: u32, deadline: u32) -> Self {
+        Self { raw: index | IS_LIMIT, count: deadline }
+    }
+
+    #[inline]
+    pub(crate) fn resume(self) -> Resume {
+        match self.raw >> 30 {
+            0 | 2 => Resume::At(NetState::from_raw(self.raw)),
+            1 if self.raw & IS_LIMIT == IS_LIMIT => Resume::Limit { deadline: self.count },
+            1 if self.raw & IS_SCOPE == IS_SCOPE => {
+                Resume::Scope { index: self.raw & !IS_SCOPE, register: Register(self.count) }
+            }
+            1 => Resume::Loop { index: self.raw & !IS_LOOP, rounds: Count::from_raw(self.count) },
+            _ => Resume::Finish,
+        }
+    }
+}
+
+/// What stepping needs of stacks.
+pub(crate) trait Stacks {
+    /// A stack with one more frame.
+    fn push(&mut self, program: &Program, frame: Frame, below: u32) -> u32;
+    /// Appends the top frames of a stack, each with what is below; nothing for the bottom.
+    fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>);
+    /// Both stacks.
+    fn union(&mut self, program: &Program, a: u32, b: u32) -> u32 {
+        if a == b { a } else { self.union_all(program, &mut [a, b].into_iter()) }
+    }
+    /// All of these stacks, at least one. To unite them one after the other would look at the first as often as there are others.
+    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = u32>) -> u32;
+    /// Whether every text that may follow `inner` may follow `outer`, as far as that is easily seen.
+    fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool;
+    /// Whether threads and stacks with the same future are merged.
+    fn merges(&self) -> bool;
+
+    /// What unions have cost since the last call, in stacks that were looked at.
+    fn effort(&mut self) -> u32;
+
+    /// Another round of a loop on a stack begins, and leaves this room for more; or it would, if there were room for it.
+    fn counts(&mut self, _index: u32, _below: u32, _room: Option<u32>) {}
+
+    /// The number of the token that is being read.
+    fn token(&self) -> u32;
+
+    /// What a scope remembers when it begins.
+    fn fresh(&mut self, scope: &Scope) -> Register {
+        Register::fresh(scope)
+    }
+
+    /// A value has ended on this stack, before or after the current byte. Appends the stacks to go on with: none if the
+    /// value is not new to its scope. Unless somebody remembers values, all are new.
+    fn check(&mut self, stack: u32, _when: When, out: &mut Vec<u32>) {
+        out.push(stack);
+    }
+}
+
+/// A place in the text, as seen by a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    BeforeByte,
+    AfterByte,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    frame: Frame,
+    below: u32,
+}
+
+/// A `Node` with this frame is a union: `below` is where its members begin, `frame.count` how many there are.
+const UNION: u32 = u32::MAX;
+
+/// Forks share nodes in pieces of so many.
+const NODES: usize = 64;
+
+/// The stacks of one matcher.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    nodes: Log<Node, NODES>,
+    members: Vec<u32>,
+    /// Nodes from here on were made by the current byte; equal ones among them are shared.
+    recent: usize,
+    /// The number of the token that is being read.
+    pub(crate) token: u32,
+    /// All nodes by their content, from the first union on. Unions multiply unless equal stacks have equal numbers;
+    /// without unions nothing can multiply, and looking at the recent nodes is enough.
+    index: Option<HashTable<u32>>,
+    merging: bool,
+    /// What unions have cost since somebody asked.
+    effort: u32,
+}
+
+impl Default for Arena {
+    fn default() -> Self {
+        Self {
+            nodes: Log::default(),
+            members: Vec::new(),
+            recent: 0,
+            token: 0,
+            index: None,
+            merging: true,
+            effort: 0,
+        }
+    }
+}
+
+/// A point to go back to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    nodes: u32,
+    members: u32,
+}
+
+impl Arena {
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { nodes: self.nodes.len() as u32, members: self.members.len() as u32 }
+    }
+
+    /// Whether a stack was made after a mark.
+    pub(crate) fn is_newer(stack: u32, mark: Mark) -> bool {
+        stack > mark.nodes
+    }
+
+    /// Forgets what was made since.
+    pub(crate) fn truncate(&mut self, mark: Mark) {
+        if mark.members == 0 {
+            self.index = None;
+        }
+        self.retract(mark);
+    }
+
+    /// The same; equal stacks go on to have equal numbers.
+    fn retract(&mut self, mark: Mark) {
+        if let Some(mut index) = self.index.take() {
+            for at in mark.nodes as usize..self.nodes.len() {
+                let number = at as u32 + 1;
+                if let Ok(entry) = index.find_entry(self.hash(&self.nodes[at]), |&other| other == number) {
+                    entry.remove();
+                }
+            }
+            self.index = Some(index);
+        }
+        self.nodes.truncate(mark.nodes as usize);
+        self.members.truncate(mark.members as usize);
+        self.recent = self.recent.min(self.nodes.len());
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.index = None;
+        self.nodes.clear();
+        self.members.clear();
+        (self.recent, self.effort) = (0, 0);
+    }
+
+    /// How much room there is for stacks.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.nodes.heap_bytes() + self.members.capacity() * 4
+    }
+
+    /// Lets forks share what is there. A token ends here.
+    pub(crate) fn freeze(&mut self) {
+        self.nodes.freeze(self.recent);
+    }
+
+    /// The same stacks, for another matcher that stands on some of them.
+    pub(crate) fn fork(&self, stacks: impl Iterator<Item = u32>) -> Self {
+        let mut fork = Self {
+            nodes: self.nodes.clone(),
+            members: self.members.clone(),
+            recent: self.recent,
+            token: self.token,
+            index: None,
+            merging: self.merging,
+            effort: 0,
+        };
+        if self.index.is_some() {
+            fork.index_near(stacks.collect());
+        }
+        fork
+    }
+
+    /// Begins to number equal stacks equally, as far as they are near the top of one of these: others may be there twice.
+    fn index_near(&mut self, mut near: Vec<u32>) {
+        near.sort_unstable();
+        near.dedup();
+        let mut index = HashTable::new();
+        let mut at = 0;
+        while let Some(&stack) = near.get(at) {
+            at += 1;
+            let Some(&node) = self.node(stack) else { continue };
+            let hash = self.hash(&node);
+            if index.find(hash, |&other: &u32| self.same(&self.nodes[other as usize - 1], &node)).is_some() {
+                continue;
+            }
+            index.insert_unique(hash, stack, |&other| self.hash(&self.nodes[other as usize - 1]));
+            if near.len() < NEAR {
+                match self.top(stack) {
+                    Top::Frame(_, below) => near.push(below),
+                    Top::Union(members) => near.extend_from_slice(members),
+                }
+            }
+        }
+        self.index = Some(index);
+    }
+
+    /// A new byte begins.
+    pub(crate) fn next_byte(&mut self) {
+        self.recent = self.nodes.len();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len() + self.members.len()
+    }
+
+    /// The top frame of a stack, or the stacks that it is a union of. The bottom has neither.
+    pub(crate) fn top(&self, stack: u32) -> Top<'_> {
+        let Some(node) = self.node(stack) else { return Top::Union(&[]) };
+        if node.frame.raw == UNION {
+            Top::Union(self.members(node))
+        } else {
+            Top::Frame(node.frame, node.below)
+        }
+    }
+
+    /// Appends the top frames of a stack, each with what is below.
+    #[inline]
+    pub(crate) fn frames(&self, stack: u32, out: &mut Vec<(Frame, u32)>) {
+        match self.top(stack) {
+            Top::Frame(frame, below) => out.push((frame, below)),
+            // Unions are flat: their members are plain.
+            Top::Union(members) => {
+                out.extend(members.iter().filter_map(|&m| self.node(m)).map(|n| (n.frame, n.below)));
+            }
+        }
+    }
+
+    /// The node of a stack; the bottom, and stacks that are kept elsewhere, have none.
+    fn node(&self, stack: u32) -> Option<&Node> {
+        self.nodes.get((stack as usize).wrapping_sub(1))
+    }
+
+    fn members(&self, node: &Node) -> &[u32] {
+        let start = node.below as usize;
+        &self.members[start..start + node.frame.count as usize]
+    }
+
+    fn hash(&self, node: &Node) -> u64 {
+        if node.frame.raw == UNION {
+            FxBuildHasher.hash_one(self.members(node))
+        } else {
+            FxBuildHasher.hash_one((node.frame, node.below))
+        }
+    }
+
+    fn same(&self, a: &Node, b: &Node) -> bool {
+        match (a.frame.raw == UNION, b.frame.raw == UNION) {
+            (true, true) => self.members(a) == self.members(b),
+            (false, false) => (a.frame, a.below) == (b.frame, b.below),
+            _ => false,
+        }
+    }
+
+    /// Adds a node, or finds its equal.
+    fn add(&mut self, node: Node) -> u32 {
+        let number = self.nodes.len() as u32 + 1;
+        if let Some(mut index) = self.index.take() {
+            let hash = self.hash(&node);
+            let found = index.find(hash, |&other| self.same(&self.nodes[other as usize - 1], &node)).copied();
+            if found.is_none() {
+                index.insert_unique(hash, number, |&other| self.hash(&self.nodes[other as usize - 1]));
+            }
+            self.index = Some(index);
+            if let Some(found) = found {
+                return found;
+            }
+        }
+        self.nodes.push(node);
+        number
+    }
+
+    /// Begins to number equal stacks equally.
+    fn start_index(&mut self) {
+        let mut index = HashTable::with_capacity(self.nodes.len() * 2);
+        for (at, node) in self.nodes.iter().enumerate() {
+            let hash = self.hash(node);
+            if index.find(hash, |&other: &u32| self.same(&self.nodes[other as usize - 1], node)).is_none() {
+                index.insert_unique(hash, at as u32 + 1, |&other| self.hash(&self.nodes[other as usize - 1]));
+            }
+        }
+        self.index = Some(index);
+    }
+}
+
+pub(crate) enum Top<'a> {
+    Frame(Frame, u32),
+    Union(&'a [u32]),
+}
+
+impl Stacks for Arena {
+    #[inline]
+    fn push(&mut self, program: &Program, frame: Frame, below: u32) -> u32 {
+        if let Some(node) = self.node(below)
+            && (node.frame == frame || node.frame.raw == UNION)
+            && let Some(below) = self.absorb(program, frame, below)
+        {
+            return below;
+        }
+        self.push_plain(frame, below)
+    }
+
+    #[inline]
+    fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
+        self.frames(stack, out);
+    }
+
+    fn token(&self) -> u32 {
+        self.token
+    }
+
+    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = u32>) -> u32 {
+        let (mut members, mut first, mut last): (Vec<u32>, _, _) = (Vec::new(), None, None);
+        let mut united = 0;
+        for stack in stacks {
+            if last != Some(stack) {
+                self.flatten(stack, &mut members);
+                united += 1;
+            }
+            first = first.or(Some(stack));
+            last = Some(stack);
+        }
+        match first {
+            Some(only) if first == last => only,
+            _ => self.union_of(program, members, united),
+        }
+    }
+
+    fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {
+        self.covers_below(program, outer, inner, &mut Effort::new(tuning().merge_stacks))
+    }
+
+    fn merges(&self) -> bool {
+        self.merging
+    }
+
+    fn effort(&mut self) -> u32 {
+        core::mem::take(&mut self.effort)
+    }
+}
+
+/// Of unions with more members, nobody asks whether one covers another.
+const MANY_MEMBERS: usize = 16;
+/// So many stacks of a fork are numbered like those of before.
+const NEAR: usize = 256;
+/// So many stacks are looked at below a frame that may end at once.
+const COVERED: usize = 16;
+/// The same with the members of unions.
+const COVERED_MEMBERS: usize = 256;
+/// So many pairs of members are compared to find out whether a union covers another.
+const PAIRS: usize = 4_096;
+
+/// How many more stacks may be looked at, and how much has been looked at in all.
+struct Effort {
+    left: u32,
+    looked: u32,
+}
+
+impl Effort {
+    fn new(left: u32) -> Self {
+        Self { left, looked: 0 }
+    }
+
+    fn spend(&mut self) -> bool {
+        let is_left = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        self.looked = self.looked.saturating_add(1);
+        is_left
+    }
+
+    /// Counts what is looked at in any case.
+    fn look(&mut self, stacks: usize) {
+        self.looked = self.looked.saturating_add(stacks as u32);
+    }
+}
+
+impl Arena {
+    /// Adds a frame as it is.
+    #[inline]
+    fn push_plain(&mut self, frame: Frame, below: u32) -> u32 {
+        if self.index.is_some() {
+            return self.add(Node { frame, below });
+        }
+        let recent = self.nodes.since(self.recent);
+        if let Some(at) = recent.iter().position(|node| node.below == below && node.frame == frame) {
+            return (self.recent + at) as u32 + 1;
+        }
+        self.add(Node { frame, below })
+    }
+
+    /// `A·A·X = A·X`, if the frame is one that repeats itself.
+    #[cold]
+    fn absorb(&mut self, program: &Program, frame: Frame, below: u32) -> Option<u32> {
+        let Resume::At(state) = frame.resume() else { return None };
+        if !self.merging || !program.repeats_itself(state) {
+            return None;
+        }
+        let node = self.node(below)?;
+        if node.frame == frame {
+            return Some(below);
+        }
+        // A·(A·X ∪ Y) = A·(X ∪ Y)
+        let members = self.members(node).to_vec();
+        let same = members.iter().position(|&member| self.node(member).is_some_and(|n| n.frame == frame))?;
+        let inner = self.node(members[same])?.below;
+        let mut rest: Vec<u32> = members.iter().copied().filter(|&member| member != members[same]).collect();
+        self.flatten(inner, &mut rest);
+        let below = self.union_of(program, rest, 2);
+        Some(self.push_plain(frame, below))
+    }
+
+    /// Appends a stack, or the members of a union.
+    pub(crate) fn flatten(&self, stack: u32, members: &mut Vec<u32>) {
+        match self.node(stack) {
+            Some(node) if node.frame.raw == UNION => members.extend_from_slice(self.members(node)),
+            _ => members.push(stack),
+        }
+    }
+
+    /// All of these stacks, none of which is a union; they are what so many stacks flatten to.
+    fn union_of(&mut self, program: &Program, members: Vec<u32>, united: u32) -> u32 {
+        let mut effort = Effort::new(tuning().merge_stacks.saturating_mul(united.saturating_sub(1)));
+        let union = self.unite(program, members, &mut effort);
+        self.effort = self.effort.saturating_add(effort.looked);
+        union
+    }
+
+    fn unite(&mut self, program: &Program, mut members: Vec<u32>, effort: &mut Effort) -> u32 {
+        // PERF: sorting them takes about as long as so many steps.
+        effort.look(members.len() * 4);
+        self.sort(&mut members);
+        if members.len() > 1 && self.merging && effort.spend() {
+            self.merge(program, &mut members, effort);
+        }
+        if let [only] = *members {
+            return only;
+        }
+        if self.index.is_none() {
+            self.start_index();
+        }
+        let below = self.members.len() as u32;
+        let count = members.len() as u32;
+        self.members.extend_from_slice(&members);
+        let number = self.add(Node { frame: Frame { raw: UNION, count }, below });
+        if (number as usize) < self.nodes.len() {
+            // It was there before; its members need not be kept twice.
+            self.members.truncate(below as usize);
+        }
+        number
+    }
+
+    fn is_union(&self, stack: u32) -> bool {
+        self.node(stack).is_some_and(|node| node.frame.raw == UNION)
+    }
+
+    /// Sorts stacks by their frames, each once.
+    fn sort(&self, members: &mut Vec<u32>) {
+        // Equal frames on equal stacks are one; stacks of elsewhere are told apart by their number.
+        let key = |&stack: &u32| match self.node(stack) {
+            Some(node) => (node.frame, node.below),
+            None => (Frame { raw: u32::MAX, count: stack }, stack),
+        };
+        members.sort_unstable_by_key(key);
+        members.dedup_by_key(|stack| key(stack));
+    }
+
+    /// Merges sorted stacks by the rules of the [module](self).
+    fn merge(&mut self, program: &Program, members: &mut Vec<u32>, effort: &mut Effort) {
+        let raw = |arena: &Self, stack: u32| arena.node(stack).map(|node| node.frame.raw);
+        let mut merged: Vec<u32> = Vec::with_capacity(members.len());
+        let mut at = 0;
+        while at < members.len() {
+            let first = raw(self, members[at]);
+            let len = 1 + members[at + 1..]
+                .iter()
+                .take_while(|&&other| first.is_some() && raw(self, other) == first)
+                .count();
+            let group = &members[at..at + len];
+            at += len;
+            match group {
+                [only] => merged.push(*only),
+                _ => self.merge_group(program, group, effort, &mut merged),
+            }
+        }
+        if merged.len() > 1 && merged.len() <= MANY_MEMBERS {
+            self.drop_covered(program, &mut merged, effort);
+        }
+        self.sort(&mut merged);
+        *members = merged;
+    }
+
+    /// Merges stacks whose top frames are of the same place.
+    fn merge_group(&mut self, program: &Program, group: &[u32], effort: &mut Effort, merged: &mut Vec<u32>) {
+        let mut parts: Vec<(Frame, u32)> =
+            group.iter().filter_map(|&stack| self.node(stack).map(|node| (node.frame, node.below))).collect();
+        if let Some((Resume::Loop { index, .. }, _)) =
+            parts.first().map(|(frame, below)| (frame.resume(), below))
+        {
+            let bounds = program.counted(index).bounds();
+            // Counts over the same stack are one set.
+            parts.sort_unstable_by_key(|&(frame, below)| (below, frame.count));
+            parts.dedup_by(|next, kept| {
+                let is_same = next.1 == kept.1;
+                if is_same {
+                    let counts = (Count::from_raw(kept.0.count), Count::from_raw(next.0.count));
+                    kept.0.count = program.counts().union(counts.0, counts.1, bounds).raw();
+                }
+                is_same
+            });
+            parts.sort_unstable();
+        }
+        for same in parts.chunk_by(|a, b| a.0 == b.0) {
+            let frame = same[0].0;
+            if effort.left == 0 {
+                merged.extend(same.iter().map(|&(frame, below)| self.push_plain(frame, below)));
+                continue;
+            }
+            if let &[(_, below)] = same {
+                merged.push(self.push_plain(frame, below));
+                continue;
+            }
+            let mark = self.mark();
+            let mut belows = Vec::new();
+            for &(_, below) in same {
+                self.flatten(below, &mut belows);
+            }
+            let below = self.unite(program, belows, effort);
+            if self.is_union(below) && self.mark() != mark {
+                // A union that nobody has yet is worth nothing: there would be one for every set of stacks.
+                self.retract(mark);
+                merged.extend(same.iter().map(|&(frame, below)| self.push_plain(frame, below)));
+            } else {
+                merged.push(self.push_plain(frame, below));
+            }
+        }
+    }
+
+    /// Drops stacks that others cover.
+    fn drop_covered(&self, program: &Program, stacks: &mut Vec<u32>, effort: &mut Effort) {
+        let mut at = 0;
+        while at < stacks.len() {
+            let inner = stacks[at];
+            let is_covered = |&outer: &u32| {
+                let (Some(o), Some(i)) = (self.node(outer), self.node(inner)) else {
+                    return outer != inner && self.may_shrink_to(program, outer, inner, effort);
+                };
+                // PERF: nearly all frames differ and cannot end at once, and then there is nothing to look for.
+                let is_worth = o.frame.raw == i.frame.raw || may_end_at_once(program, o.frame);
+                outer != inner
+                    && is_worth
+                    && (self.covers_below(program, outer, inner, effort)
+                        || self.may_shrink_to(program, outer, inner, effort))
+            };
+            if stacks.iter().any(is_covered) {
+                stacks.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Whether frames that may end at once lead from one stack to the other.
+    fn may_shrink_to(&self, program: &Program, stack: u32, target: u32, effort: &mut Effort) -> bool {
+        let mut work: SmallVec<[u32; COVERED]> = smallvec![stack];
+        let mut at = 0;
+        while let Some(&stack) = work.get(at) {
+            at += 1;
+            effort.look(1);
+            if stack == target {
+                return true;
+            }
+            let below = match self.node(stack) {
+                Some(node) if node.frame.raw == UNION => {
+                    let members = self.members(node);
+                    if work.len() + members.len() > COVERED_MEMBERS {
+                        return false;
+                    }
+                    work.extend_from_slice(members);
+                    continue;
+                }
+                Some(node) if may_end_at_once(program, node.frame) => node.below,
+                Some(_) | None => continue,
+            };
+            if work.len() >= COVERED {
+                return false;
+            }
+            work.push(below);
+        }
+        false
+    }
+
+    fn covers_below(&self, program: &Program, outer: u32, inner: u32, effort: &mut Effort) -> bool {
+        if outer == inner {
+            return true;
+        }
+        let (Some(_), Some(_)) = (self.node(outer), self.node(inner)) else { return false };
+        if !effort.spend() {
+            return false;
+        }
+        let (mut outers, mut inners) = (SmallVec::<[u32; 4]>::new(), SmallVec::<[u32; 4]>::new());
+        for (stack, list) in [(outer, &mut outers), (inner, &mut inners)] {
+            match self.top(stack) {
+                Top::Frame(..) => list.push(stack),
+                Top::Union(members) => list.extend_from_slice(members),
+            }
+        }
+        if outers.len() * inners.len() > PAIRS {
+            return false;
+        }
+        effort.look(outers.len() * inners.len());
+        inners.iter().all(|&inner| {
+            outers.iter().any(|&outer| {
+                if outer == inner {
+                    return true;
+                }
+                let (Some(o), Some(i)) = (self.node(outer), self.node(inner)) else { return false };
+                o.frame.raw == i.frame.raw
+                    && covers_frame(program, o.frame, i.frame)
+                    && self.covers_below(program, o.below, i.below, effort)
+                    || may_end_at_once(program, o.frame) && self.covers_below(program, o.below, inner, effort)
+            })
+        })
+    }
+
+    /// Whether merging is on; see the [module](self).
+    pub(crate) fn set_merging(&mut self, merging: bool) {
+        self.merging = merging;
+    }
+
+    /// Whether equal stacks have equal numbers.
+    pub(crate) fn numbers_equally(&self) -> bool {
+        self.index.is_some()
+    }
+
+    /// From now on, equal stacks have equal numbers, those of before included.
+    pub(crate) fn number_equally(&mut self) {
+        if self.index.is_none() {
+            self.start_index();
+        }
+    }
+}
+
+/// Whether a frame may be passed without taking a byte.
+fn may_end_at_once(program: &Program, frame: Frame) -> bool {
+    match frame.resume() {
+        Resume::At(state) => program.may_return(state),
+        Resume::Loop { index, rounds } => program.counts().may_stop(rounds, program.counted(index).bounds()),
+        Resume::Finish | Resume::Scope { .. } | Resume::Limit { .. } => false,
+    }
+}
+
+/// Whether one of two frames of the same place may do whatever the other may.
+fn covers_frame(program: &Program, outer: Frame, inner: Frame) -> bool {
+    match outer.resume() {
+        Resume::Loop { index, rounds } => {
+            let bounds = program.counted(index).bounds();
+            program.counts().contains(rounds, Count::from_raw(inner.count), bounds)
+        }
+        _ => outer.count == inner.count,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright_grammar::GrammarBuilder;
+
+    use super::*;
+    use crate::{AutomatonCache, Limits, compile};
+
+    /// Any program will do: the frames here are deadlines, of which it knows nothing.
+    fn program() -> Program {
+        let mut g = GrammarBuilder::new();
+        let (root, a) = (g.declare("root"), g.bytes(b"a"));
+        g.define(root, a);
+        let grammar = g.finish(root).expect("the rule is defined");
+        compile(&grammar, &AutomatonCache::default(), &Limits::default()).expect("the grammar compiles")
+    }
+
+    fn frame(number: u32) -> Frame {
+        Frame::limit(number % 7, number)
+    }
+
+    /// Everything that can be done to an arena and its forks, against stacks that are written out: the set of the ways down to the bottom.
+    #[test]
+    fn an_arena_is_a_set_of_stacks() {
+        type Ways = Vec<Vec<Frame>>;
+        let ways = |arena: &Arena, stack: u32| -> Ways {
+            let (mut ways, mut open) = (Vec::new(), vec![(Vec::new(), stack)]);
+            while let Some((way, stack)) = open.pop() {
+                if stack == BOTTOM {
+                    ways.push(way);
+                    continue;
+                }
+                let mut tops = Vec::new();
+                arena.frames(stack, &mut tops);
+                assert!(!tops.is_empty(), "no stack hangs in the air");
+                open.extend(tops.into_iter().map(|(frame, below)| ([&way[..], &[frame]].concat(), below)));
+            }
+            ways.sort_unstable();
+            ways.dedup();
+            ways
+        };
+        let mut state = 5u64;
+        let mut below = |limit: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % limit
+        };
+        let program = program();
+        let (mut unions, mut forks, mut cuts) = (0, 0, 0);
+        for merging in [true, false] {
+            let mut arena = Arena::default();
+            arena.set_merging(merging);
+            // Each stack, with what it should be.
+            let mut stacks: Vec<(u32, Ways)> = vec![(BOTTOM, vec![Vec::new()])];
+            let mut marks = vec![(arena.mark(), 1)];
+            for round in 0..if cfg!(miri) { 60 } else { 2_000 } {
+                let (stack, expected) = stacks[stacks.len() - 1 - below(stacks.len().min(8))].clone();
+                match below(8) {
+                    0 => {
+                        marks.push((arena.mark(), stacks.len()));
+                        arena.next_byte();
+                        arena.freeze();
+                    }
+                    1 => {
+                        // Back to some point; what was there before stays.
+                        marks.truncate(1.max(marks.len().saturating_sub(below(3))));
+                        let (mark, len) = marks[marks.len() - 1];
+                        arena.truncate(mark);
+                        stacks.truncate(len);
+                        cuts += 1;
+                    }
+                    2 if round % 3 == 0 => {
+                        // The fork goes on with the same stacks, and does not see what the other adds.
+                        let fork = arena.fork(stacks.iter().map(|(stack, _)| *stack));
+                        arena.push(&program, frame(1_000_000), stack);
+                        assert!(arena.merges() == fork.merges() && fork.mark().nodes <= arena.mark().nodes);
+                        arena = fork;
+                        forks += 1;
+                    }
+                    2 | 3 => {
+                        let (other, more) = &stacks[stacks.len() - 1 - below(stacks.len().min(8))];
+                        // The bottom is no member of a union: nothing but the end stands on it.
+                        if stack != BOTTOM && *other != BOTTOM && expected.len() + more.len() < 40 {
+                            let union = arena.union(&program, stack, *other);
+                            let mut both = [&expected[..], &more[..]].concat();
+                            both.sort_unstable();
+                            both.dedup();
+                            unions += usize::from(arena.is_union(union));
+                            stacks.push((union, both));
+                        }
+                    }
+                    _ => {
+                        let frame = frame(below(5) as u32);
+                        let pushed = arena.push(&program, frame, stack);
+                        let mut deeper: Ways =
+                            expected.iter().map(|way| [&[frame], &way[..]].concat()).collect();
+                        deeper.sort_unstable();
+                        if deeper[0].len() < 30 {
+                            stacks.push((pushed, deeper));
+                        }
+                    }
+                }
+                let (stack, expected) = &stacks[stacks.len() - 1];
+                assert_eq!(ways(&arena, *stack), *expected, "round {round}, merging: {merging}");
+            }
+            for (stack, expected) in &stacks {
+                assert_eq!(ways(&arena, *stack), *expected);
+            }
+        }
+        assert!(unions > 5 && forks > 2 && cuts > 5, "{unions} unions, {forks} forks, {cuts} cuts");
+    }
+}

@@ -1,0 +1,1158 @@
+//! One byte further: the heart of matching, used for accepting tokens and for walking tries alike.
+//!
+//! A thread is a place in the text's structure: a state and a stack of what comes after. Stepping a thread by a byte asks the
+//! state itself, whatever the state can call, and – if the state may end – whatever its stack returns to.
+//! Everything that takes the byte becomes a thread of the next generation.
+
+use maskwright_automata::ByteSet;
+use smallvec::SmallVec;
+
+use super::meter::{Meter, THREAD_STEPS};
+use super::stack::{BOTTOM, Frame, Resume, Stacks, When};
+use crate::count::{Bounds, Count};
+use crate::leaf::{Action, Automaton, Leaf, Step, TextNext};
+use crate::program::network::Callee;
+use crate::program::{Call, Cell, Kind, NetState, Place, Program};
+use crate::seen::Seen;
+use crate::tuning::{FastPath, may_take, tuning};
+
+/// The `leaf` of a thread that stands in the network.
+pub(crate) const NETWORK: u32 = u32::MAX;
+
+/// One partial parse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Thread {
+    /// A leaf, or [`NETWORK`].
+    pub(crate) leaf: u32,
+    /// A state of the leaf, or the raw form of a [`NetState`]; 0 when the root is done.
+    pub(crate) state: u32,
+    /// Units that the leaf has begun. It stops at the minimum if there is no maximum.
+    pub(crate) count: Count,
+    pub(crate) stack: u32,
+}
+
+impl Thread {
+    pub(crate) fn network(state: NetState, stack: u32) -> Self {
+        Self { leaf: NETWORK, state: state.raw(), count: Count::ZERO, stack }
+    }
+
+    const DONE: Self = Self { leaf: NETWORK, state: 0, count: Count::ZERO, stack: BOTTOM };
+
+    /// Whether the text is complete and nothing can follow.
+    pub(crate) fn is_done(&self) -> bool {
+        self.leaf == NETWORK && self.state == 0
+    }
+}
+
+/// Buffers that stepping reuses.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    work: Vec<Work>,
+    frames: Vec<(Frame, u32)>,
+    arrived: Vec<Thread>,
+    ended: Vec<u32>,
+    checked: Vec<u32>,
+    /// Stacks that were returned to before the byte, and after it. Without this, ambiguous grammars would visit
+    /// every path through a graph of stacks, and not every stack.
+    before: Seen,
+    after: Seen,
+    /// What waits to take the byte, and what that calls.
+    level: Vec<(Callee, NetState, u32)>,
+    calls: Vec<(Callee, NetState, u32)>,
+    /// Threads that have not been merged yet.
+    gathered: Vec<Thread>,
+    /// What stepping may still cost.
+    pub(crate) meter: Meter,
+}
+
+impl Buffers {
+    /// A new generation of threads begins.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        self.before.clear();
+        self.after.clear();
+    }
+}
+
+/// A place that has yet to take the byte.
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    /// A state in the network.
+    At(NetState, u32),
+    /// A leaf at its start. It cannot end there: the way around it is part of the network.
+    Enter(u32, u32),
+    /// The stack of something that has ended.
+    Return(u32),
+    /// Nothing.
+    Done,
+}
+
+/// Steps a whole generation by a byte. Whatever stands in the same state, or calls the same thing, goes on as one, on the
+/// union of its stacks: without that the number of stacks would double with every byte of an ambiguous text.
+#[inline]
+pub(crate) fn step_all<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    threads: &[Thread],
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    if !buffers.meter.spend(THREAD_STEPS * threads.len() as u32) {
+        return;
+    }
+    if threads.len() > 1 && step_inside(program, stacks, threads, byte, next) {
+        return merge(program, stacks, next);
+    }
+    buffers.begin();
+    if let [thread] = threads
+        && step_one(program, stacks, buffers, *thread, byte, next)
+    {
+        return merge(program, stacks, next);
+    }
+    for &thread in threads {
+        if thread.leaf != NETWORK {
+            step_leaf(program, stacks, buffers, thread, byte, next);
+            if leaf_may_end(program, &thread) {
+                buffers.work.push(Work::Return(thread.stack));
+            }
+        } else if thread.state != 0 {
+            buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack));
+        }
+    }
+    step_merged(program, stacks, buffers, byte, next);
+    merge(program, stacks, next);
+}
+
+/// Lets everything that waits take the byte. What stands in the same state, or calls the same thing, goes on as one.
+fn step_merged<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    let mut level = core::mem::take(&mut buffers.level);
+    let mut calls = core::mem::take(&mut buffers.calls);
+    // 1. What may end returns, and what is returned to waits.
+    while let Some(work) = buffers.work.pop() {
+        match work {
+            Work::Return(stack) => resume(program, stacks, buffers, stack),
+            Work::At(state, stack) => {
+                if let Place::Cell(cell) = program.place(state)
+                    && cell.returns
+                {
+                    buffers.work.push(Work::Return(stack));
+                }
+                level.push((Callee::Machine(0), state, stack));
+            }
+            // The state is of no account, but equal calls must look equal.
+            Work::Enter(leaf, stack) => level.push((Callee::Leaf(leaf), NetState::from_raw(0), stack)),
+            Work::Done => {}
+        }
+    }
+    // 2. What waits steps, and calls; what is called steps, and calls.
+    while !level.is_empty() {
+        let steps = (THREAD_STEPS * level.len() as u32).saturating_add(stacks.effort());
+        if !buffers.meter.spend(steps) {
+            level.clear();
+            break;
+        }
+        if level.len() > 1 {
+            level.sort_unstable();
+        }
+        for group in level.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (callee, state, stack) = match group {
+                [only] => *only,
+                _ => (group[0].0, group[0].1, stacks.union_all(program, &mut group.iter().map(|one| one.2))),
+            };
+            if let Callee::Leaf(leaf) = callee {
+                let thread = Thread { leaf, state: program.leaf(leaf).start(), count: Count::ZERO, stack };
+                step_leaf(program, stacks, buffers, thread, byte, next);
+                continue;
+            }
+            match program.place(state) {
+                Place::Node { low, high, next: node } => {
+                    if low <= byte && byte <= high {
+                        arrive(program, stacks, buffers, Thread::network(program.behind(node), stack), next);
+                    }
+                }
+                Place::Cell(cell) if cell.first.contains(byte) => {
+                    if let Some(state) = program.step(cell, byte) {
+                        arrive(program, stacks, buffers, Thread::network(state, stack), next);
+                    }
+                    for call in cell.calls.iter().filter(|call| call.first.contains(byte)) {
+                        calls.extend(call_from(program, stacks, call, stack));
+                    }
+                }
+                Place::Cell(_) => {}
+            }
+        }
+        level.clear();
+        core::mem::swap(&mut level, &mut calls);
+    }
+    (buffers.level, buffers.calls) = (level, calls);
+}
+
+/// A place that may take the next byte: a leaf, or a state of the network without its calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    /// The bytes that it may take.
+    pub(crate) first: ByteSet,
+    pub(crate) thread: Thread,
+}
+
+/// Finds everything that may take the next byte: what some threads stand in, what they return to, and what that calls. With
+/// [`step_waiting`] it does what [`step_all`] does, for those who try many bytes on the same threads. Unless they are `returning`, nothing
+/// returns before the byte.
+pub(crate) fn wait<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    threads: &[Thread],
+    returning: bool,
+    out: &mut Vec<Waiting>,
+) {
+    buffers.begin();
+    let mut level = core::mem::take(&mut buffers.level);
+    let mut calls = core::mem::take(&mut buffers.calls);
+    let leaf_waits = |thread: Thread| {
+        let first = match program.leaf(thread.leaf) {
+            Leaf::Window { automaton, .. } => *automaton.live(thread.state),
+            Leaf::Text(text) => text.live(thread.state),
+        };
+        Waiting { first, thread }
+    };
+    buffers.meter.spend(2 * threads.len() as u32);
+    for &thread in threads {
+        if thread.leaf != NETWORK {
+            out.push(leaf_waits(thread));
+            if returning && leaf_may_end(program, &thread) {
+                buffers.work.push(Work::Return(thread.stack));
+            }
+        } else if thread.state != 0 {
+            buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack));
+        }
+    }
+    while let Some(work) = buffers.work.pop() {
+        match work {
+            Work::Return(stack) => resume(program, stacks, buffers, stack),
+            Work::At(state, stack) => {
+                if returning && program.may_return(state) {
+                    buffers.work.push(Work::Return(stack));
+                }
+                level.push((Callee::Machine(0), state, stack));
+            }
+            Work::Enter(..) | Work::Done => {}
+        }
+    }
+    while !level.is_empty() {
+        let steps = (THREAD_STEPS * level.len() as u32).saturating_add(stacks.effort());
+        if !buffers.meter.spend(steps) {
+            level.clear();
+            break;
+        }
+        level.sort_unstable();
+        for group in level.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (callee, state, stack) = match group {
+                [only] => *only,
+                _ => (group[0].0, group[0].1, stacks.union_all(program, &mut group.iter().map(|one| one.2))),
+            };
+            if let Callee::Leaf(leaf) = callee {
+                let state = program.leaf(leaf).start();
+                out.push(leaf_waits(Thread { leaf, state, count: Count::ZERO, stack }));
+                continue;
+            }
+            let thread = Thread::network(state, stack);
+            match program.place(state) {
+                Place::Node { low, high, .. } => {
+                    out.push(Waiting { first: ByteSet::range(low, high), thread });
+                }
+                Place::Cell(cell) => {
+                    let first = cell.bytes();
+                    if !first.is_empty() {
+                        out.push(Waiting { first, thread });
+                    }
+                    for call in &cell.calls {
+                        calls.extend(call_from(program, stacks, call, stack));
+                    }
+                }
+            }
+        }
+        level.clear();
+        core::mem::swap(&mut level, &mut calls);
+    }
+    (buffers.level, buffers.calls) = (level, calls);
+}
+
+/// Steps everything that waits by a byte.
+pub(crate) fn step_waiting<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    waiting: &[Waiting],
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    buffers.begin();
+    // To pass one by is quick, but there may be tens of thousands.
+    let mut taken = 1 + waiting.len() as u32 / 8;
+    for Waiting { thread, .. } in waiting.iter().filter(|waiting| waiting.first.contains(byte)) {
+        taken += THREAD_STEPS;
+        if thread.leaf != NETWORK {
+            step_leaf(program, stacks, buffers, *thread, byte, next);
+            continue;
+        }
+        let state = match program.place(NetState::from_raw(thread.state)) {
+            Place::Node { next: node, .. } => Some(program.behind(node)),
+            Place::Cell(cell) => program.step(cell, byte),
+        };
+        if let Some(state) = state {
+            arrive(program, stacks, buffers, Thread::network(state, thread.stack), next);
+        }
+    }
+    merge(program, stacks, next);
+    taken = taken.saturating_add(stacks.effort());
+    buffers.meter.spend(taken);
+}
+
+/// A call from a state on a stack, as something that waits.
+#[inline]
+fn call_from<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    call: &Call,
+    stack: u32,
+) -> Option<(Callee, NetState, u32)> {
+    let stack =
+        if call.tail { stack } else { stacks.push(program, Frame::at(program.returning(call)), stack) };
+    match enter(program, stacks, call.callee, stack) {
+        // The state is of no account, but equal calls must look equal.
+        Work::Enter(leaf, stack) => Some((Callee::Leaf(leaf), NetState::from_raw(0), stack)),
+        Work::At(state, stack) => Some((Callee::Machine(0), state, stack)),
+        Work::Return(_) | Work::Done => None,
+    }
+}
+
+/// Steps a single thread and adds what comes of it to `next`. Returns false, and does nothing, if the thread may end where it stands.
+#[inline]
+fn step_one<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    thread: Thread,
+    byte: u8,
+    next: &mut Vec<Thread>,
+) -> bool {
+    if thread.leaf != NETWORK {
+        if leaf_may_end(program, &thread) {
+            return false;
+        }
+        step_leaf(program, stacks, buffers, thread, byte, next);
+        return true;
+    }
+    if thread.state == 0 {
+        return true;
+    }
+    match program.place(NetState::from_raw(thread.state)) {
+        Place::Node { low, high, next: node } => {
+            if low <= byte && byte <= high {
+                let state = program.behind(node);
+                arrive(program, stacks, buffers, Thread::network(state, thread.stack), next);
+            }
+        }
+        Place::Cell(cell) if cell.returns => return false,
+        Place::Cell(cell) => {
+            step_cell(program, stacks, buffers, cell, |_| true, thread.stack, byte, next);
+            finish_step(program, stacks, buffers, byte, next);
+        }
+    }
+    true
+}
+
+/// Steps a thread that stands in a cell, without the calls that are [`Apart`].
+pub(crate) fn step_others<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    thread: Thread,
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    buffers.begin();
+    if let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) {
+        let apart = if cell.returns { program.apart_last(cell) } else { program.apart(cell) };
+        step_cell(program, stacks, buffers, cell, |call| !apart.contains(call), thread.stack, byte, next);
+    }
+    finish_step(program, stacks, buffers, byte, next);
+    merge(program, stacks, next);
+}
+
+/// Whether nothing but the end of the text is below a stack.
+pub(crate) fn is_last<S: Stacks>(stacks: &mut S, buffers: &mut Buffers, stack: u32) -> bool {
+    let mut frames = core::mem::take(&mut buffers.frames);
+    frames.clear();
+    stacks.pop(stack, &mut frames);
+    let is_end = |(frame, _): &(Frame, u32)| matches!(frame.resume(), Resume::Finish);
+    let is_last = !frames.is_empty() && frames.iter().all(is_end);
+    frames.clear();
+    buffers.frames = frames;
+    is_last
+}
+
+/// Lets everything that waits take the byte. There is little of it as a rule, so nothing is merged at first.
+fn finish_step<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    let mut taken = 0;
+    while let Some(work) = buffers.work.pop() {
+        // Rules that call each other in many ways have too many paths to follow each: `r0 ::= r1? r1? "a"`, `r1 ::= r2? r2? "a"`, …
+        if taken == tuning().unmerged_threads {
+            buffers.work.push(work);
+            return step_merged(program, stacks, buffers, byte, next);
+        }
+        taken += 1;
+        match work {
+            Work::Done => {}
+            Work::Return(stack) => resume(program, stacks, buffers, stack),
+            Work::Enter(leaf, stack) => {
+                let thread = Thread { leaf, state: program.leaf(leaf).start(), count: Count::ZERO, stack };
+                step_leaf(program, stacks, buffers, thread, byte, next);
+            }
+            Work::At(state, stack) => match program.place(state) {
+                Place::Node { low, high, next: node } => {
+                    if low <= byte && byte <= high {
+                        arrive(program, stacks, buffers, Thread::network(program.behind(node), stack), next);
+                    }
+                }
+                Place::Cell(cell) => {
+                    step_cell(program, stacks, buffers, cell, |_| true, stack, byte, next);
+                }
+            },
+        }
+    }
+}
+
+/// Steps threads all of which stand inside a leaf or a literal and stay there, or die: no call, no return. Returns false, and
+/// leaves nothing behind, if it is otherwise.
+#[inline]
+fn step_inside<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    threads: &[Thread],
+    byte: u8,
+    next: &mut Vec<Thread>,
+) -> bool {
+    let before = next.len();
+    for thread in threads {
+        match inside(program, thread, byte) {
+            Inside::Stays(thread) => add(program, stacks, thread, next),
+            Inside::Dies => {}
+            Inside::Leaves => {
+                next.truncate(before);
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// What a byte does to a thread.
+enum Inside {
+    /// It stays in the leaf or literal that it is in, which cannot end there.
+    Stays(Thread),
+    Dies,
+    /// It calls or returns, or perhaps it does.
+    Leaves,
+}
+
+#[inline]
+fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
+    let Thread { leaf, state, count, stack } = *thread;
+    if leaf == NETWORK {
+        if state == 0 {
+            return Inside::Dies;
+        }
+        return match program.place(NetState::from_raw(state)) {
+            Place::Node { low, high, .. } if byte < low || high < byte => Inside::Dies,
+            Place::Node { next, .. } => match program.byte_behind(next) {
+                Some(state) => Inside::Stays(Thread::network(state, stack)),
+                None => Inside::Leaves,
+            },
+            Place::Cell(_) => Inside::Leaves,
+        };
+    }
+    match program.leaf(leaf) {
+        Leaf::Window { automaton, min, max } => {
+            let bounds = Bounds { min: *min, max: *max };
+            if automaton.is_accepting(state) && program.counts().may_stop(count, bounds) {
+                return Inside::Leaves;
+            }
+            let step = automaton.step(state, byte);
+            let Some(count) = count_step(program, automaton, step, count, bounds) else {
+                return Inside::Dies;
+            };
+            let thread = Thread { leaf, state: step.target(), count, stack };
+            if standing(program, &thread) == Kind::Stay { Inside::Stays(thread) } else { Inside::Leaves }
+        }
+        Leaf::Text(text) => match text.next(state, byte) {
+            TextNext::Dead => Inside::Dies,
+            TextNext::Stay(state) => Inside::Stays(Thread { state, ..*thread }),
+            TextNext::Plain(state) => {
+                let thread = Thread { leaf: program.plain_string(), state, count, stack };
+                if standing(program, &thread) == Kind::Stay { Inside::Stays(thread) } else { Inside::Leaves }
+            }
+        },
+    }
+}
+
+/// Takes the bytes that leave a thread inside the leaf or literal that it is in, where nothing is called and nothing can end, as
+/// [`step_all`] would one by one. Returns how many they are. PERF: so are most bytes, and the rest of a step costs ten times as much.
+#[inline]
+pub(crate) fn run_inside_leaf(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usize {
+    let may_run = tuning().has(FastPath::RunInsideLeaf);
+    let taken = if may_run { run_inside(program, thread, bytes) } else { 0 };
+    if taken > 0 { taken * usize::from(may_take(FastPath::RunInsideLeaf)) } else { 0 }
+}
+
+fn run_inside(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usize {
+    let mut taken = 0;
+    if thread.leaf == NETWORK {
+        let Some(mut node) = NetState::from_raw(thread.state).node() else { return 0 };
+        for &byte in bytes {
+            let Some(next) = program.literal(node, byte) else { break };
+            node = next;
+            taken += 1;
+        }
+        if taken > 0 {
+            thread.state = NetState::of_node(node).raw();
+        }
+        return taken;
+    }
+    match program.leaf(thread.leaf) {
+        Leaf::Window { automaton, min, max } => {
+            let Some(mut count) = thread.count.single() else { return 0 };
+            let mut state = thread.state;
+            if count >= *min && automaton.is_accepting(state) {
+                return 0;
+            }
+            for &byte in bytes {
+                let step = automaton.step(state, byte);
+                let Some(next) = automaton.count_step(step, count, Bounds { min: *min, max: *max }) else {
+                    break;
+                };
+                if next >= *min && automaton.is_accepting(step.target()) {
+                    break;
+                }
+                (state, count) = (step.target(), next);
+                taken += 1;
+            }
+            (thread.state, thread.count) = (state, Count::of(count));
+        }
+        Leaf::Text(text) => {
+            for &byte in bytes {
+                let TextNext::Stay(state) = text.next(thread.state, byte) else { break };
+                thread.state = state;
+                taken += 1;
+            }
+        }
+    }
+    taken
+}
+
+/// The units that a leaf has begun after a step; `None` if the step cannot be made.
+#[inline]
+pub(crate) fn count_step(
+    program: &Program,
+    automaton: &Automaton,
+    step: Step,
+    count: Count,
+    bounds: Bounds,
+) -> Option<Count> {
+    match count.single() {
+        Some(one) => automaton.count_step(step, one, bounds).map(Count::of),
+        None => count_set(program, automaton, step, count, bounds),
+    }
+}
+
+/// The same for a count that is a set.
+#[cold]
+fn count_set(
+    program: &Program,
+    automaton: &Automaton,
+    step: Step,
+    count: Count,
+    bounds: Bounds,
+) -> Option<Count> {
+    if step.is_dead() {
+        return None;
+    }
+    let counts = program.counts();
+    let count = match step.action() {
+        Action::Pass => count,
+        Action::Unit => counts.advance(count, bounds)?,
+        Action::Close => return counts.may_stop(count, bounds).then_some(count),
+    };
+    (automaton.tail(step.target()) <= counts.room(count, bounds)).then_some(count)
+}
+
+/// The only byte that a thread inside a literal takes, and the thread behind it; `None` elsewhere, and for the last byte.
+#[inline]
+pub(crate) fn literal_byte(program: &Program, thread: &Thread) -> Option<(u8, Thread)> {
+    if thread.leaf != NETWORK || thread.state == 0 {
+        return None;
+    }
+    match program.place(NetState::from_raw(thread.state)) {
+        Place::Node { low, high, next } if low == high => {
+            Some((low, Thread::network(program.byte_behind(next)?, thread.stack)))
+        }
+        _ => None,
+    }
+}
+
+#[inline]
+#[expect(clippy::too_many_arguments, reason = "the borrowed parts of one step")]
+fn step_cell<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    cell: &Cell,
+    calls: impl Fn(usize) -> bool,
+    stack: u32,
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    if cell.first.contains(byte) {
+        if let Some(state) = program.step(cell, byte) {
+            arrive(program, stacks, buffers, Thread::network(state, stack), next);
+        }
+        for (at, call) in cell.calls.iter().enumerate() {
+            if !call.first.contains(byte) || !calls(at) {
+                continue;
+            }
+            let stack = if call.tail {
+                stack
+            } else {
+                stacks.push(program, Frame::at(program.returning(call)), stack)
+            };
+            buffers.work.push(enter(program, stacks, call.callee, stack));
+        }
+    }
+    if cell.returns {
+        buffers.work.push(Work::Return(stack));
+    }
+}
+
+/// Goes into a callee; the place to return to is on the stack already.
+fn enter<S: Stacks>(program: &Program, stacks: &mut S, callee: Callee, stack: u32) -> Work {
+    match callee {
+        Callee::Leaf(leaf) => Work::Enter(leaf, stack),
+        Callee::Machine(machine) => Work::At(program.start(machine), stack),
+        Callee::Loop(index) => {
+            let counted = program.counted(index);
+            let frame = Frame::counted(index, Count::first(counted.bounds()));
+            Work::At(program.start(counted.body), stacks.push(program, frame, stack))
+        }
+        Callee::Scope(index) => {
+            let scope = program.scope(index);
+            let register = stacks.fresh(scope);
+            Work::At(program.start(scope.body), stacks.push(program, Frame::scope(index, register), stack))
+        }
+        Callee::Limit(index) => {
+            let limit = program.limit(index);
+            let deadline = stacks.token().saturating_add(limit.tokens);
+            Work::At(program.start(limit.body), stacks.push(program, Frame::limit(index, deadline), stack))
+        }
+        // Whoever comes to a check passes it at once; nobody waits there.
+        Callee::Check => Work::Done,
+    }
+}
+
+/// Goes on behind something that ended before the byte.
+fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, stack: u32) {
+    if !buffers.before.insert(stack) || !buffers.meter.spend(THREAD_STEPS) {
+        return;
+    }
+    let mut frames = core::mem::take(&mut buffers.frames);
+    stacks.pop(stack, &mut frames);
+    buffers.meter.spend(frames.len() as u32);
+    for (frame, below) in frames.drain(..) {
+        match frame.resume() {
+            Resume::At(state) => resume_at(program, stacks, buffers, state, below),
+            Resume::Finish => {}
+            Resume::Loop { index, rounds } => {
+                let (again, leave) = next_round(program, stacks, index, rounds, below);
+                if let Some(rounds) = again {
+                    let stack = stacks.push(program, Frame::counted(index, rounds), below);
+                    buffers.work.push(Work::At(program.start(program.counted(index).body), stack));
+                }
+                if leave {
+                    buffers.work.push(Work::Return(below));
+                }
+            }
+            Resume::Scope { register, .. } => {
+                if register.may_close() {
+                    buffers.work.push(Work::Return(below));
+                }
+            }
+            Resume::Limit { deadline } => {
+                if stacks.token() < deadline {
+                    buffers.work.push(Work::Return(below));
+                }
+            }
+        }
+    }
+    buffers.frames = frames;
+}
+
+/// Goes on at a state, past its checks.
+#[inline]
+fn resume_at<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    state: NetState,
+    stack: u32,
+) {
+    let thread = Thread::network(state, stack);
+    let Kind::Check { stay } = standing(program, &thread) else {
+        return buffers.work.push(Work::At(state, stack));
+    };
+    if stay {
+        buffers.work.push(Work::At(state, stack));
+    }
+    // What follows a check may be another one, of a value that ends with this.
+    let mut left = vec![thread];
+    while let Some(thread) = left.pop() {
+        check(program, stacks, buffers, &thread, When::BeforeByte, |buffers, thread| {
+            match standing(program, &thread) {
+                Kind::Check { .. } => left.push(thread),
+                _ => buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack)),
+            }
+        });
+    }
+}
+
+/// After a round of a counted repetition: the count to go on with, if it may go on, and whether it may end.
+fn next_round<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    index: u32,
+    rounds: Count,
+    below: u32,
+) -> (Option<Count>, bool) {
+    let bounds = program.counted(index).bounds();
+    let next = program.counts().advance(rounds, bounds);
+    stacks.counts(index, below, next.map(|next| program.counts().room(next, bounds)));
+    (next, program.counts().may_stop(rounds, bounds))
+}
+
+/// Whether a leaf may end where a thread stands in it.
+#[inline]
+pub(crate) fn leaf_may_end(program: &Program, thread: &Thread) -> bool {
+    match program.leaf(thread.leaf) {
+        Leaf::Window { automaton, min, max } => {
+            automaton.is_accepting(thread.state)
+                && program.counts().may_stop(thread.count, Bounds { min: *min, max: *max })
+        }
+        Leaf::Text(_) => false,
+    }
+}
+
+#[inline]
+fn step_leaf<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    thread: Thread,
+    byte: u8,
+    next: &mut Vec<Thread>,
+) {
+    let Thread { leaf, state, count, stack } = thread;
+    match program.leaf(leaf) {
+        Leaf::Window { automaton, min, max } => {
+            let step = automaton.step(state, byte);
+            let bounds = Bounds { min: *min, max: *max };
+            if let Some(count) = count_step(program, automaton, step, count, bounds) {
+                arrive(program, stacks, buffers, Thread { leaf, state: step.target(), count, stack }, next);
+            }
+        }
+        Leaf::Text(text) => match text.next(state, byte) {
+            TextNext::Dead => {}
+            TextNext::Stay(state) => add(program, stacks, Thread { leaf, state, count, stack }, next),
+            TextNext::Plain(state) => {
+                let thread = Thread { leaf: program.plain_string(), state, count, stack };
+                arrive(program, stacks, buffers, thread, next);
+            }
+        },
+    }
+}
+
+/// Adds a thread; but one that can only return, or has to be checked, goes on at once, so that equal places look equal.
+#[inline]
+fn arrive<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    thread: Thread,
+    next: &mut Vec<Thread>,
+) {
+    if standing(program, &thread) == Kind::Stay {
+        add(program, stacks, thread, next);
+        return;
+    }
+    buffers.arrived.push(thread);
+    settle(program, stacks, buffers, &mut |stacks, thread| add(program, stacks, thread, next));
+}
+
+/// Adds the threads behind something that has ended. Call [`Buffers::begin`] before the first of a generation.
+pub(crate) fn leave<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    stack: u32,
+    next: &mut Vec<Thread>,
+) {
+    buffers.ended.push(stack);
+    settle(program, stacks, buffers, &mut |stacks, thread| add(program, stacks, thread, next));
+    merge(program, stacks, next);
+}
+
+/// Lets what has arrived, and what has ended, go on to where the next byte is taken.
+fn settle<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    add: &mut impl FnMut(&mut S, Thread),
+) {
+    loop {
+        while let Some(thread) = buffers.arrived.pop() {
+            match standing(program, &thread) {
+                Kind::Stay => add(stacks, thread),
+                Kind::End => buffers.ended.push(thread.stack),
+                Kind::Check { stay } => {
+                    if stay {
+                        add(stacks, thread);
+                    }
+                    check(program, stacks, buffers, &thread, When::AfterByte, |buffers, thread| {
+                        buffers.arrived.push(thread);
+                    });
+                }
+            }
+        }
+        let Some(stack) = buffers.ended.pop() else { return };
+        if !buffers.after.insert(stack) {
+            continue;
+        }
+        if !buffers.meter.spend(THREAD_STEPS) {
+            buffers.ended.clear();
+            return;
+        }
+        let mut frames = core::mem::take(&mut buffers.frames);
+        stacks.pop(stack, &mut frames);
+        // Where there are thousands, they cost more than the stack itself.
+        buffers.meter.spend(frames.len() as u32);
+        for (frame, below) in frames.drain(..) {
+            match frame.resume() {
+                Resume::Finish => add(stacks, Thread::DONE),
+                Resume::At(state) => buffers.arrived.push(Thread::network(state, below)),
+                Resume::Loop { index, rounds } => {
+                    let (again, leave) = next_round(program, stacks, index, rounds, below);
+                    if let Some(rounds) = again {
+                        let stack = stacks.push(program, Frame::counted(index, rounds), below);
+                        add(stacks, Thread::network(program.start(program.counted(index).body), stack));
+                    }
+                    if leave {
+                        buffers.ended.push(below);
+                    }
+                }
+                Resume::Scope { register, .. } => {
+                    if register.may_close() {
+                        buffers.ended.push(below);
+                    }
+                }
+                Resume::Limit { deadline } => {
+                    if stacks.token() < deadline {
+                        buffers.ended.push(below);
+                    }
+                }
+            }
+        }
+        buffers.frames = frames;
+    }
+}
+
+/// Lets a thread that has just arrived go on to where it can stay. It may turn out that it cannot.
+pub(crate) fn settled<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    thread: Thread,
+) -> SmallVec<[Thread; 2]> {
+    let mut threads = SmallVec::new();
+    if program.has_scopes() && standing(program, &thread) != Kind::Stay {
+        buffers.begin();
+        buffers.arrived.push(thread);
+        settle(program, stacks, buffers, &mut |_, thread| threads.push(thread));
+    } else {
+        threads.push(thread);
+    }
+    threads
+}
+
+/// Passes the checks of a cell that a thread stands in, if the value that has just ended is new.
+#[cold]
+fn check<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    thread: &Thread,
+    when: When,
+    mut passed: impl FnMut(&mut Buffers, Thread),
+) {
+    let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) else { return };
+    let mut checked = core::mem::take(&mut buffers.checked);
+    checked.clear();
+    stacks.check(thread.stack, when, &mut checked);
+    for call in cell.calls.iter().filter(|call| call.callee == Callee::Check) {
+        let state = program.returning(call);
+        for &stack in &checked {
+            passed(buffers, Thread::network(state, stack));
+        }
+    }
+    buffers.checked = checked;
+}
+
+/// What a thread has to do at once.
+#[inline]
+fn standing(program: &Program, thread: &Thread) -> Kind {
+    if thread.leaf == NETWORK {
+        if thread.state == 0 {
+            return Kind::Stay;
+        }
+        return match program.place(NetState::from_raw(thread.state)) {
+            Place::Node { .. } => Kind::Stay,
+            Place::Cell(cell) => cell.kind,
+        };
+    }
+    match program.leaf(thread.leaf) {
+        Leaf::Window { automaton, min, max } => {
+            if automaton.may_have_to_end(thread.state) && has_to_end(program, thread, *min, *max) {
+                Kind::End
+            } else {
+                Kind::Stay
+            }
+        }
+        Leaf::Text(_) => Kind::Stay,
+    }
+}
+
+/// Whether a leaf that may have to end where a thread stands has to.
+fn has_to_end(program: &Program, thread: &Thread, min: u32, max: u32) -> bool {
+    let Leaf::Window { automaton, .. } = program.leaf(thread.leaf) else { return false };
+    let (counts, bounds) = (program.counts(), Bounds { min, max });
+    counts.may_stop(thread.count, bounds)
+        && (automaton.live(thread.state).is_empty() || counts.room(thread.count, bounds) == 0)
+}
+
+/// Adds a thread to a generation, merging it with those that stand in the same place. In a crowd that is left to [`merge`].
+#[inline]
+fn add<S: Stacks>(program: &Program, stacks: &mut S, thread: Thread, next: &mut Vec<Thread>) {
+    if next.len() >= tuning().compared_threads {
+        next.push(thread);
+        return;
+    }
+    for at in 0..next.len() {
+        if (next[at].leaf, next[at].state) == (thread.leaf, thread.state) {
+            return add_similar(program, stacks, thread, next, at);
+        }
+    }
+    next.push(thread);
+}
+
+/// Merges the threads of a generation that stand in the same place, if there are so many that [`add`] did not.
+#[inline]
+fn merge<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
+    if next.len() > tuning().compared_threads {
+        merge_crowd(program, stacks, next);
+    }
+}
+
+#[cold]
+fn merge_crowd<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
+    let mut crowd = core::mem::take(next);
+    crowd.sort_unstable_by_key(|thread| (thread.leaf, thread.state, thread.count, thread.stack));
+    for place in crowd.chunk_by(|a, b| (a.leaf, a.state) == (b.leaf, b.state)) {
+        let from = next.len();
+        for same in place.chunk_by(|a, b| a.count == b.count) {
+            let stack = stacks.union_all(program, &mut same.iter().map(|thread| thread.stack));
+            add_similar(program, stacks, Thread { stack, ..same[0] }, next, from);
+        }
+    }
+}
+
+/// The same where others stand in the same place, the first of them at `from`. Threads with equal counts share the union of their stacks,
+/// and threads with equal stacks the union of their counts; of the others, those are dropped that can do nothing that another cannot.
+fn add_similar<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    mut thread: Thread,
+    next: &mut Vec<Thread>,
+    from: usize,
+) {
+    let bounds = match thread.leaf {
+        NETWORK => Bounds { min: 0, max: 0 },
+        leaf => program.leaf(leaf).bounds(),
+    };
+    let mut at = from;
+    while at < next.len() {
+        let other = next[at];
+        if (other.leaf, other.state) != (thread.leaf, thread.state) {
+            at += 1;
+            continue;
+        }
+        let counts = program.counts();
+        if other.count == thread.count {
+            thread.stack = stacks.union(program, other.stack, thread.stack);
+        } else if !stacks.merges() {
+            at += 1;
+            continue;
+        } else if other.stack == thread.stack {
+            thread.count = counts.union(other.count, thread.count, bounds);
+        } else if counts.contains(other.count, thread.count, bounds)
+            && stacks.covers(program, other.stack, thread.stack)
+        {
+            return;
+        } else if !counts.contains(thread.count, other.count, bounds)
+            || !stacks.covers(program, thread.stack, other.stack)
+        {
+            at += 1;
+            continue;
+        }
+        if thread == other {
+            return;
+        }
+        // The other is part of this one now, which may be merged with those that came before.
+        next.swap_remove(at);
+        at = from;
+    }
+    next.push(thread);
+}
+
+/// The bytes by which at least one of the threads may go on, and perhaps a few more.
+pub(crate) fn live<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    threads: &[Thread],
+) -> ByteSet {
+    if let [thread] = threads
+        && let Some(live) = live_inside(program, thread)
+    {
+        return live;
+    }
+    let mut live = ByteSet::EMPTY;
+    buffers.begin();
+    for thread in threads {
+        if thread.leaf == NETWORK {
+            if thread.state != 0 {
+                buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack));
+            }
+            continue;
+        }
+        live = live.union(match program.leaf(thread.leaf) {
+            Leaf::Window { automaton, .. } => *automaton.live(thread.state),
+            Leaf::Text(text) => text.live(thread.state),
+        });
+        if leaf_may_end(program, thread) {
+            buffers.work.push(Work::Return(thread.stack));
+        }
+    }
+    while let Some(work) = buffers.work.pop() {
+        match work {
+            Work::Done => {}
+            Work::Return(stack) => resume(program, stacks, buffers, stack),
+            Work::Enter(leaf, _) => live = live.union(program.leaf(leaf).first()),
+            Work::At(state, stack) => match program.place(state) {
+                Place::Node { low, high, .. } => live.insert_range(low, high),
+                Place::Cell(cell) => {
+                    live = live.union(cell.first);
+                    if cell.returns {
+                        buffers.work.push(Work::Return(stack));
+                    }
+                }
+            },
+        }
+    }
+    live
+}
+
+/// The same for a thread that can neither call nor return.
+#[inline]
+fn live_inside(program: &Program, thread: &Thread) -> Option<ByteSet> {
+    if thread.leaf == NETWORK {
+        if thread.state == 0 {
+            return Some(ByteSet::EMPTY);
+        }
+        return match program.place(NetState::from_raw(thread.state)) {
+            Place::Node { low, high, .. } => Some(ByteSet::range(low, high)),
+            Place::Cell(cell) => (!cell.returns).then_some(cell.first),
+        };
+    }
+    match program.leaf(thread.leaf) {
+        Leaf::Window { automaton, .. } => {
+            (!automaton.is_accepting(thread.state)).then(|| *automaton.live(thread.state))
+        }
+        Leaf::Text(text) => Some(text.live(thread.state)),
+    }
+}
+
+/// Everything that threads may return to before the next byte: the threads behind what may end here, and whether
+/// the root itself may end.
+pub(crate) fn returns<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    threads: &mut Vec<Thread>,
+) -> bool {
+    let mut done = false;
+    let mut at = 0;
+    let before = threads.len();
+    buffers.begin();
+    while at < threads.len() {
+        let thread = threads[at];
+        at += 1;
+        if thread.is_done() {
+            done = true;
+        } else if may_end(program, &thread) {
+            // Not merged yet: what is merged into a thread that was looked at would not be looked at.
+            buffers.ended.push(thread.stack);
+            settle(program, stacks, buffers, &mut |_, thread| threads.push(thread));
+        }
+    }
+    if threads.len() > before {
+        buffers.gathered.clear();
+        buffers.gathered.append(threads);
+        for thread in &buffers.gathered {
+            add(program, stacks, *thread, threads);
+        }
+        merge(program, stacks, threads);
+    }
+    done
+}
+
+/// Whether what a thread stands in may end there.
+pub(crate) fn may_end(program: &Program, thread: &Thread) -> bool {
+    if thread.leaf != NETWORK {
+        return leaf_may_end(program, thread);
+    }
+    thread.state != 0
+        && match program.place(NetState::from_raw(thread.state)) {
+            Place::Node { .. } => false,
+            Place::Cell(cell) => cell.returns,
+        }
+}

@@ -1,0 +1,447 @@
+//! Walking a trie of tokens with a set of threads: which tokens can be read from here?
+//!
+//! This is the definition of a mask, made fast only by not looking where nothing can be: a node of the trie is visited if some
+//! thread survived its byte, and of its children only those are tried whose byte some thread may take.
+//!
+//! One shortcut is taken: a thread that comes to the inside of a plain JSON string at a node with many children. What the tokens
+//! below do inside the string is the same wherever the string stands, so it is worked out once for all grammars.
+//!
+//! The walk runs on a [`Line`](super::line::Line): the frames below the thread, taken from the matcher's stacks one by one and only when a token
+//! reaches them. What was looked at is what the result depends on ([`crate::library::memo`]).
+
+use core::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+use maskwright_automata::ByteSet;
+use maskwright_vocab::Trie;
+use smallvec::SmallVec;
+
+use super::line::Walk;
+use super::sets::{Bits, Listed, Sets};
+use super::stack::Mark;
+use super::step::{NETWORK, Thread, is_last, leave, literal_byte, live, step_all, step_others};
+use crate::leaf::{Leaf, Text, TextNext, json_string};
+use crate::library::{Boundaries, NumberedTrie, SuffixSource};
+use crate::program::network::Callee;
+use crate::program::{NetState, Place, Program};
+use crate::tuning::{FastPath, may_take, tuning};
+
+/// The walk itself, with buffers that are used again.
+#[derive(Debug, Default)]
+pub(crate) struct Walker {
+    /// The threads of all open nodes, one node after the other.
+    threads: Vec<Thread>,
+    levels: Vec<Level>,
+    next: Vec<Thread>,
+    /// How many nodes were opened since the line was started.
+    opened: usize,
+    sets: Sets,
+}
+
+/// A node that is being worked through.
+#[derive(Clone, Debug)]
+struct Level {
+    node: u32,
+    /// The children that are left.
+    child: u32,
+    end: u32,
+    /// The bytes that are worth trying; those that are left, if they are few.
+    live: ByteSet,
+    few: bool,
+    /// The calls that are [`Apart`](crate::program::Apart) are taken care of.
+    others: bool,
+    /// Its threads, in `Walker::threads`.
+    start: u32,
+    mark: Mark,
+}
+
+impl Level {
+    /// The next child that is worth trying.
+    #[inline]
+    fn next(&mut self, trie: &Trie) -> Option<u32> {
+        if self.few {
+            // PERF: the root has 256 children and most states two or three live bytes; looking through all children
+            // was two fifths of the walk's own instructions.
+            while let Some(byte) = self.live.pop_first() {
+                if let Some(child) = trie.child(self.node, byte) {
+                    return Some(child);
+                }
+            }
+            return None;
+        }
+        while self.child < self.end {
+            let child = self.child;
+            self.child += 1;
+            if self.live.contains(trie.byte(child)) {
+                return Some(child);
+            }
+        }
+        None
+    }
+}
+
+/// Something that is left to do when the walk is over, because it is a walk over another trie.
+#[derive(Clone, Copy, Debug)]
+enum Shortcut<'w> {
+    /// A thread came to a node inside a string.
+    String { thread: Thread, node: u32 },
+    /// A leaf ends below a node, and `behind` goes on with what is left of the tokens.
+    Suffixes { boundaries: &'w Boundaries, min: u32, max: u32, follow: ByteSet, behind: Thread },
+}
+
+impl Walker {
+    /// To be called when a line is started.
+    pub(crate) fn start(&mut self) {
+        self.opened = 0;
+        self.sets.clear();
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        (self.threads.capacity() + self.next.capacity()) * size_of::<Thread>()
+            + self.levels.capacity() * size_of::<Level>()
+            + self.sets.heap_bytes()
+    }
+
+    /// The same as [`Self::walk`], for a walk over the whole vocabulary that is known to be long, and without what the threads return to before
+    /// the first byte. The tokens become a bitset.
+    pub(crate) fn walk_long(&mut self, walk: &mut Walk<'_, '_>, threads: &[Thread], words: &mut [u32]) {
+        let trie = walk.bound.vocabulary().trie();
+        self.sets.walk(walk, trie, 0, Trie::ROOT, threads, false, &mut Bits(words));
+    }
+
+    /// The same for another trie. The tokens are added to what is found.
+    pub(crate) fn walk_part(&mut self, walk: &mut Walk<'_, '_>, part: &NumberedTrie, threads: &[Thread]) {
+        self.sets.walk(walk, &part.trie, part.number, Trie::ROOT, threads, false, &mut Listed);
+    }
+
+    /// Finds every token of the trie that can be read from the threads.
+    pub(crate) fn walk(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, number: u32, threads: &[Thread]) {
+        self.threads.clear();
+        self.threads.extend_from_slice(threads);
+        self.walk_below(walk, trie, number, 0);
+    }
+
+    /// Finds the tokens that go on with `byte` where they have left a leaf, in a trie with this number, and can be read from the threads.
+    #[expect(clippy::too_many_arguments, reason = "what a suffix is, and the borrowed parts of a walk")]
+    pub(crate) fn walk_suffixes(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        boundaries: &Boundaries,
+        byte: u8,
+        units: RangeInclusive<u32>,
+        trie: &Trie,
+        number: u32,
+        threads: &[Thread],
+    ) {
+        // The threads behind the byte, if they are asked for.
+        let mut behind: Option<Vec<Thread>> = None;
+        for suffixes in boundaries.suffixes(byte, *units.start(), *units.end(), trie) {
+            match suffixes {
+                SuffixSource::Trie(suffixes) => self.walk(walk, &suffixes.trie, suffixes.number, threads),
+                SuffixSource::Below(node) => {
+                    let behind = behind.get_or_insert_with(|| {
+                        let mut behind = Vec::new();
+                        walk.stacks.next_byte();
+                        let program = walk.bound.program();
+                        step_all(program, walk.stacks, walk.buffers, threads, byte, &mut behind);
+                        behind
+                    });
+                    if !behind.is_empty() {
+                        self.walk_from(walk, trie, number, node, behind);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The same for the tokens at and below a node, for threads that have taken the bytes up to it.
+    pub(crate) fn walk_from(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        trie: &Trie,
+        number: u32,
+        node: u32,
+        threads: &[Thread],
+    ) {
+        walk.find(trie.tokens(node), threads);
+        if !trie.children(node).is_empty() {
+            self.threads.clear();
+            self.threads.extend_from_slice(threads);
+            self.walk_below(walk, trie, number, node);
+        }
+    }
+
+    fn walk_below(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, number: u32, node: u32) {
+        self.levels.clear();
+        let mut shortcuts = Vec::new();
+        self.open(walk, trie, number, node, 0, &mut shortcuts);
+        while let Some(level) = self.levels.last_mut() {
+            let (start, others) = (level.start as usize, level.others);
+            if let Some(child) = level.next(trie) {
+                if self.step(walk, trie, child, start, others) {
+                    let start = self.threads.len();
+                    self.threads.append(&mut self.next);
+                    self.open(walk, trie, number, child, start, &mut shortcuts);
+                }
+            } else {
+                self.threads.truncate(start);
+                if shortcuts.is_empty() {
+                    walk.stacks.truncate(level.mark);
+                }
+                self.levels.pop();
+            }
+        }
+        for shortcut in shortcuts {
+            self.take(walk, trie, number, shortcut);
+        }
+    }
+
+    /// Steps the threads from `start` on by a child's byte. Returns whether the child is worth opening.
+    fn step(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, child: u32, start: usize, others: bool) -> bool {
+        let byte = trie.byte(child);
+        let program = walk.bound.program();
+        self.next.clear();
+        walk.stacks.next_byte();
+        if others {
+            let thread = self.threads[start];
+            step_others(program, walk.stacks, walk.buffers, thread, byte, &mut self.next);
+        } else {
+            step_all(program, walk.stacks, walk.buffers, &self.threads[start..], byte, &mut self.next);
+        }
+        if self.next.is_empty() {
+            return false;
+        }
+        walk.find(trie.tokens(child), &self.next);
+        !trie.children(child).is_empty()
+    }
+
+    /// Opens a node: works out which of its children are worth trying.
+    fn open<'w>(
+        &mut self,
+        walk: &mut Walk<'w, '_>,
+        trie: &Trie,
+        number: u32,
+        node: u32,
+        start: usize,
+        shortcuts: &mut Vec<Shortcut<'w>>,
+    ) {
+        let Some(node) = self.follow_literal(walk, trie, node, start) else {
+            self.threads.truncate(start);
+            return;
+        };
+        self.opened += 1;
+        if walk.sets && self.opened > tuning().thread_nodes && may_take(FastPath::ThreadSets) {
+            self.sets.walk(walk, trie, number, node, &self.threads[start..], true, &mut Listed);
+            self.threads.truncate(start);
+            return;
+        }
+        let children = trie.children(node);
+        if walk.shortcuts && children.len() >= tuning().table_children {
+            let mut at = start;
+            while at < self.threads.len() {
+                if is_in_plain_string(walk.bound.program(), &self.threads[at])
+                    && may_take(FastPath::StringTables)
+                {
+                    shortcuts.push(Shortcut::String { thread: self.threads.swap_remove(at), node });
+                } else {
+                    at += 1;
+                }
+            }
+            if self.threads.len() == start {
+                return;
+            }
+        }
+        let mark = walk.stacks.mark();
+        // With so few children it is cheaper to try them than to ask which are worth trying.
+        let others = self.enter_apart(walk, trie, number, node, start, shortcuts);
+        let (live, few) = if let Some(others) = others {
+            if others.is_empty() {
+                self.threads.truncate(start);
+                return;
+            }
+            (others, children.len() >= tuning().table_children && others.len() * 4 <= children.len())
+        } else if children.len() <= tuning().tried_children {
+            (ByteSet::ALL, false)
+        } else {
+            let live = live(walk.bound.program(), walk.stacks, walk.buffers, &self.threads[start..]);
+            (live, children.len() >= tuning().table_children && live.len() * 4 <= children.len())
+        };
+        let Range { start: child, end } = children;
+        let (start, others) = (start as u32, others.is_some());
+        self.levels.push(Level { node, child, end, live, few, others, start, mark });
+    }
+
+    /// If a single thread stands in a cell that calls leaves which end where they die: adds the tokens that go through them, from
+    /// what is known of the leaf and the trie. Returns the bytes by which the thread can go on otherwise.
+    fn enter_apart<'w>(
+        &mut self,
+        walk: &mut Walk<'w, '_>,
+        trie: &Trie,
+        number: u32,
+        node: u32,
+        start: usize,
+        shortcuts: &mut Vec<Shortcut<'w>>,
+    ) -> Option<ByteSet> {
+        let bound = walk.bound;
+        let program = &**bound.program();
+        let [thread] = self.threads[start..] else { return None };
+        if !walk.shortcuts || thread.leaf != NETWORK || thread.state == 0 {
+            return None;
+        }
+        let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) else { return None };
+        // A cell that may return does so to somewhere, or, as free text does, only to the end of the text.
+        let apart = if cell.returns { program.apart_last(cell) } else { program.apart(cell) };
+        if apart.is_empty() || cell.returns && !is_last(walk.stacks, walk.buffers, thread.stack) {
+            return None;
+        }
+        let calls = apart.iter().map(|at| &cell.calls[at]).filter_map(|call| {
+            let Callee::Leaf(leaf) = call.callee else { return None };
+            let Leaf::Window { automaton, min, max } = program.leaf(leaf) else { return None };
+            Some((call, leaf, automaton, min, max))
+        });
+        let entries: Option<SmallVec<[_; 4]>> = calls
+            .map(|(call, leaf, automaton, min, max)| {
+                let entry = bound.entry_below_if_worth(leaf, automaton.start(), trie, number, node)?;
+                Some((call, entry, min, max))
+            })
+            .collect();
+        let entries = entries.filter(|_| may_take(FastPath::LeafTables))?;
+        for (call, entry, min, max) in entries {
+            walk.found.extend_from_slice(entry.list(*max));
+            walk.found.extend(entry.closing(*min, *max));
+            let boundaries = &entry.boundaries;
+            let Some(returning) = program.unchecked(program.returning(call)) else { continue };
+            let follow =
+                if cell.returns { Some(program.follow_last(returning)) } else { program.follow(returning) };
+            let follow = follow.unwrap_or(ByteSet::EMPTY).intersection(*boundaries.bytes());
+            if !follow.is_empty() {
+                let behind = Thread::network(returning, thread.stack);
+                shortcuts.push(Shortcut::Suffixes { boundaries, min: *min, max: *max, follow, behind });
+            }
+        }
+        Some(apart.others)
+    }
+
+    /// Follows a single thread through the inside of a literal, where there is one child to look for and nothing to come
+    /// back to. Returns the node at which there is a choice again, if the trie goes that far.
+    #[inline]
+    fn follow_literal(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        trie: &Trie,
+        mut node: u32,
+        start: usize,
+    ) -> Option<u32> {
+        let [thread] = &mut self.threads[start..] else { return Some(node) };
+        while let Some((byte, next)) = literal_byte(walk.bound.program(), thread)
+            && may_take(FastPath::Literals)
+        {
+            node = trie.child(node, byte)?;
+            walk.find(trie.tokens(node), &[next]);
+            if trie.children(node).is_empty() {
+                return None;
+            }
+            *thread = next;
+        }
+        Some(node)
+    }
+
+    /// Reads the tokens below a node from what is remembered of the leaf and the trie.
+    fn take<'w>(&mut self, walk: &mut Walk<'w, '_>, trie: &Trie, number: u32, shortcut: Shortcut<'w>) {
+        let (thread, node) = match shortcut {
+            Shortcut::String { thread, node } => (thread, node),
+            Shortcut::Suffixes { boundaries, min, max, follow, behind } => {
+                for byte in follow.iter() {
+                    self.walk_suffixes(walk, boundaries, byte, min..=max, trie, number, &[behind]);
+                }
+                return;
+            }
+        };
+        let bound = walk.bound;
+        let program = bound.program();
+        let text = match program.leaf(thread.leaf) {
+            Leaf::Text(text) => Some(text),
+            Leaf::Window { .. } => None,
+        };
+        let state = text.map_or(thread.state, |text| text.spelling(thread.state));
+        let entry = bound.entry_below(thread.leaf, state, trie, number, node);
+        let boundaries = &entry.boundaries;
+        walk.found.extend_from_slice(entry.list(u32::MAX));
+        let before = walk.found.len();
+        walk.found.extend(entry.closing(0, u32::MAX));
+        if !boundaries.bytes().is_empty() {
+            let mut behind = Vec::new();
+            walk.buffers.begin();
+            leave(program, walk.stacks, walk.buffers, thread.stack, &mut behind);
+            let follow = live(program, walk.stacks, walk.buffers, &behind);
+            for byte in follow.intersection(*boundaries.bytes()).iter() {
+                self.walk_suffixes(walk, boundaries, byte, 0..=u32::MAX, trie, number, &behind);
+            }
+        }
+        if let Some(text) = text {
+            let less = completions(text, thread.state, trie, node);
+            if !less.is_empty() {
+                let mut at = 0;
+                walk.found.retain(|token| {
+                    at += 1;
+                    at <= before || !less.contains(token)
+                });
+            }
+        }
+    }
+}
+
+/// Whether a thread stands in a plain string, or in one that must only not be one of some words: then the tokens that
+/// stay inside are the same wherever the string stands.
+fn is_in_plain_string(program: &Program, thread: &Thread) -> bool {
+    if thread.leaf == NETWORK {
+        return false;
+    }
+    match program.leaf(thread.leaf) {
+        Leaf::Window { automaton, min: 0, max: u32::MAX } => Arc::ptr_eq(automaton, json_string()),
+        Leaf::Window { .. } => false,
+        Leaf::Text(text) => text.is_except(),
+    }
+}
+
+/// The tokens below a node on which a text would be one of the forbidden words: it never leaves the list of words before
+/// it closes the string.
+fn completions(text: &Text, state: u32, trie: &Trie, from: u32) -> Vec<u32> {
+    let mut tokens = Vec::new();
+    completion_nodes(
+        text,
+        state,
+        trie,
+        from,
+        |_| true,
+        |node| {
+            tokens.extend_from_slice(trie.tokens(node));
+            tokens.extend_from_slice(trie.tokens_below(node));
+        },
+    );
+    tokens
+}
+
+/// The nodes at which such a text closes the string. `is_worth` may tell nodes below which there is no quote.
+pub(crate) fn completion_nodes(
+    text: &Text,
+    state: u32,
+    trie: &Trie,
+    from: u32,
+    is_worth: impl Fn(u32) -> bool,
+    mut add: impl FnMut(u32),
+) {
+    let mut work = vec![(from, state)];
+    while let Some((node, state)) = work.pop() {
+        for byte in text.on_list(state).iter() {
+            let Some(child) = trie.child(node, byte) else { continue };
+            match text.next(state, byte) {
+                TextNext::Stay(next) if is_worth(child) => work.push((child, next)),
+                TextNext::Stay(_) | TextNext::Plain(_) => {}
+                // A quote that the plain string would take, but this one does not.
+                TextNext::Dead if text.live(state).contains(byte) => add(child),
+                TextNext::Dead => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,543 @@
+//! Combinators turned into cases.
+//!
+//! A node is expanded for one JSON type. The members wait in a list. Each is taken from it: its local keywords join the
+//! case, and the schemas of its combinators join the list. A choice (`anyOf`, a negated `allOf`, …) makes copies of the
+//! case, one for each alternative:
+//!
+//! ```text
+//! +{"required": ["a"], "oneOf": [x, y]}        for objects
+//!
+//! todo: +schema                   case: –
+//! todo: oneOf                     case: +{"required": ["a"]}
+//! todo: +x −y   |   todo: +y −x   case: the same, twice
+//! ```
+//!
+//! A negative sign costs cases. So `−y` joins `+x` only if x and y can hold together, and a case that is clearly empty
+//! ([`super::overlap`]) is dropped at once. That keeps a chain of `if`s about one tag linear.
+//!
+//! # Unevaluated properties and items
+//!
+//! `unevaluatedProperties` applies to the keys that no other schema of the same value evaluated, and a finished case
+//! says which schemas hold. Each such keyword opens a *tracker*. Every schema that joins the case below it is a
+//! contributor, and at the end the keyword acts like an `additionalProperties` beside all contributors. An `anyOf` below
+//! a tracker is split into sets of branches and not into single ones, since a second branch that holds evaluates more.
+
+use rustc_hash::FxHashSet;
+
+use super::super::path::PathId;
+use super::super::schemas::{Keywords, SchemaId};
+use super::super::types::TypeSet;
+use super::Algebra;
+use super::node::{NodeId, Signed};
+
+/// A conjunction: the local keywords of some schemas, for values of one type.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Case {
+    /// Schemas, without their combinators.
+    pub(crate) locals: Vec<Signed>,
+    pub(crate) unevaluated: Vec<Unevaluated>,
+}
+
+/// The meaning of `unevaluatedProperties` or `unevaluatedItems` in one case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Unevaluated {
+    /// The schema with the keyword.
+    pub(crate) owner: SchemaId,
+    /// The schemas that evaluate keys or items, the owner among them.
+    pub(crate) contributors: Vec<SchemaId>,
+}
+
+impl Case {
+    pub(crate) fn of(local: Signed) -> Self {
+        Self { locals: vec![local], unevaluated: Vec::new() }
+    }
+
+    /// The schemas that must hold.
+    pub(crate) fn positive(&self) -> impl Iterator<Item = SchemaId> {
+        self.locals.iter().filter(|local| !local.negative).map(|local| local.id)
+    }
+
+    /// Adds a schema; false if the case contains its opposite.
+    fn add(&mut self, local: Signed) -> bool {
+        if self.locals.contains(&local.flipped()) {
+            return false;
+        }
+        if !self.locals.contains(&local) {
+            self.locals.push(local);
+        }
+        true
+    }
+}
+
+/// Below `unevaluatedProperties`, an `anyOf` of up to this many branches is split into sets of branches.
+const MAX_BRANCHES_IN_SETS: usize = 10;
+
+/// How deep combinators are searched for the types of a branch.
+pub(super) const BRANCH_TYPES_DEPTH: usize = 4;
+
+/// A case in the making.
+#[derive(Clone)]
+struct Draft {
+    case: Case,
+    /// The last one is taken first.
+    todo: Vec<Todo>,
+    /// What was taken from the list, with its trackers. Adding it again changes nothing. Without this, `allOf` of two
+    /// references to `allOf` of two references, and so on, would be added once for each path.
+    done: FxHashSet<(Signed, Vec<usize>)>,
+}
+
+#[derive(Clone)]
+struct Todo {
+    part: Signed,
+    /// The trackers that the schema contributes to: places in [`Case::unevaluated`].
+    trackers: Vec<usize>,
+    /// The schemas that led here without a step into the value.
+    trail: Vec<SchemaId>,
+    /// Whether only the local keywords are still to be added.
+    is_local: bool,
+}
+
+impl Todo {
+    fn new(part: Signed, trackers: &[usize], trail: &[SchemaId]) -> Self {
+        Self { part, trackers: trackers.to_vec(), trail: trail.to_vec(), is_local: false }
+    }
+}
+
+/// Alternatives, each a list of signed schemas.
+pub(super) type Choice = Vec<Vec<Signed>>;
+
+/// What became of a draft.
+enum Progress {
+    Done,
+    Dead,
+    Fork(Vec<Draft>),
+}
+
+impl Progress {
+    /// Continues with these drafts instead of `draft`.
+    fn of(mut drafts: Vec<Draft>, draft: &mut Draft) -> Self {
+        match drafts.len() {
+            0 => Self::Dead,
+            1 => {
+                *draft = drafts.swap_remove(0);
+                Self::Done
+            }
+            _ => Self::Fork(drafts),
+        }
+    }
+}
+
+impl<'s> Algebra<'s> {
+    /// The cases of a conjunction for values of one type; `None`, and an error, if there are too many.
+    pub(crate) fn cases(&mut self, members: &[Signed], kind: TypeSet) -> Option<Vec<Case>> {
+        let todo = members.iter().rev().map(|&part| Todo::new(part, &[], &[])).collect();
+        let mut work = vec![Draft { case: Case::default(), todo, done: FxHashSet::default() }];
+        let (mut done, mut steps): (Vec<Case>, usize) = (Vec::new(), 0);
+        let mut seen = FxHashSet::default();
+        let limit = self.context.options.limits.cases;
+        while let Some(mut draft) = work.pop() {
+            steps += 1;
+            if done.len() > limit || steps > limit.saturating_mul(20) {
+                self.exceed_cases(self.path_of(members));
+                return None;
+            }
+            match self.advance(&mut draft, kind) {
+                Progress::Done => {
+                    if !is_known(&mut seen, done.iter(), &draft.case)
+                        && !self.is_clearly_empty_case(&draft.case, kind)
+                    {
+                        done.push(draft.case);
+                    }
+                }
+                Progress::Dead => {}
+                Progress::Fork(drafts) => work.extend(drafts.into_iter().rev()),
+            }
+            if !self.context.error.is_empty() {
+                return None;
+            }
+        }
+        Some(done)
+    }
+
+    fn exceed_cases(&mut self, path: PathId) {
+        let limit = self.context.options.limits.cases;
+        let message = format!("the combinations of this schema's branches make more than {limit} cases");
+        self.context.exceed("cases", path, "", message);
+    }
+
+    /// Works on a draft until it is finished, dead, or has to fork.
+    fn advance(&mut self, draft: &mut Draft, kind: TypeSet) -> Progress {
+        while let Some(todo) = draft.todo.pop() {
+            if self.context.is_halted() {
+                return Progress::Dead;
+            }
+            if !todo.is_local && todo.trail.contains(&todo.part.id) {
+                self.refuse_circle(todo.part.id);
+                return Progress::Dead;
+            }
+            let keywords = self.keywords(todo.part.id);
+            if !todo.is_local
+                && !keywords.is_plain()
+                && !draft.done.insert((todo.part, todo.trackers.clone()))
+            {
+                continue;
+            }
+            let progress = if todo.part.negative {
+                self.add_negative(&keywords, todo, draft, kind)
+            } else {
+                self.add_positive(&keywords, todo, draft, kind)
+            };
+            match progress {
+                Progress::Done => {}
+                other => return other,
+            }
+        }
+        Progress::Done
+    }
+
+    /// Adds that a schema holds.
+    fn add_positive(
+        &mut self,
+        keywords: &Keywords<'s>,
+        todo: Todo,
+        draft: &mut Draft,
+        kind: TypeSet,
+    ) -> Progress {
+        let local = todo.part;
+        if !keywords.types.meets(kind) || !keywords.may_list(kind) {
+            return Progress::Dead;
+        }
+        if todo.is_local {
+            return if draft.case.add(local) { Progress::Done } else { Progress::Dead };
+        }
+        let Todo { mut trackers, mut trail, .. } = todo;
+        if keywords.unevaluated(kind).is_some() {
+            trackers.push(draft.case.unevaluated.len());
+            draft.case.unevaluated.push(Unevaluated { owner: local.id, contributors: Vec::new() });
+        }
+        for &tracker in &trackers {
+            let contributors = &mut draft.case.unevaluated[tracker].contributors;
+            if !contributors.contains(&local.id) {
+                contributors.push(local.id);
+            }
+        }
+        trail.push(local.id);
+        let constrains = keywords.constrains(kind);
+        if constrains && (keywords.local_first || keywords.is_plain()) {
+            if !draft.case.add(local) {
+                return Progress::Dead;
+            }
+        } else if constrains {
+            // The keys of the combinators come first, as in the text.
+            draft.todo.push(Todo { is_local: true, ..Todo::new(local, &[], &trail) });
+        }
+        if keywords.is_plain() {
+            return Progress::Done;
+        }
+        let mut beside: Vec<Signed> = draft.case.positive().map(Signed::plus).collect();
+        beside.retain(|other| other.id != local.id);
+        if constrains {
+            beside.push(local);
+        }
+        let Some(needed) = self.needed(local.id, keywords) else { return Progress::Dead };
+        let choices = self.choices(local.id, keywords, kind, !trackers.is_empty(), &beside);
+        let base = draft.todo.len();
+        draft.todo.extend(needed.into_iter().rev().map(|part| Todo::new(part, &trackers, &trail)));
+        self.fork(draft, &choices, base, (&trackers, &trail), kind)
+    }
+
+    /// The schemas that must hold, or must not, if a schema holds.
+    fn needed(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<Vec<Signed>> {
+        let targets = self.targets(id, keywords)?;
+        let positive = targets.iter().chain(&keywords.all_of).copied().map(Signed::plus);
+        Some(positive.chain(keywords.not.map(Signed::minus)).collect())
+    }
+
+    /// The choices that a schema leaves.
+    fn choices(
+        &mut self,
+        id: SchemaId,
+        keywords: &Keywords<'s>,
+        kind: TypeSet,
+        is_tracked: bool,
+        beside: &[Signed],
+    ) -> Vec<Choice> {
+        let mut choices: Vec<Choice> = Vec::new();
+        if !keywords.any_of.is_empty() {
+            choices.push(self.any_of(&keywords.any_of, kind, is_tracked));
+        }
+        if !keywords.one_of.is_empty() {
+            choices.push(self.one_of(&keywords.one_of, kind, beside));
+        }
+        if let Some(conditional) = keywords.conditional {
+            let ways = conditional.outcomes().map(|(negative, branch)| {
+                let condition = Signed { id: conditional.condition, negative };
+                [Some(condition), branch.map(Signed::plus)].into_iter().flatten().collect::<Vec<_>>()
+            });
+            if is_tracked || ways.iter().any(|way| way.len() > 1) {
+                choices.push(ways.into());
+            }
+        }
+        if kind == TypeSet::OBJECT {
+            for &(name, schema) in &keywords.dependent_schemas {
+                let present = self.presence(id, name);
+                choices.push(vec![
+                    vec![Signed::minus(present)],
+                    vec![Signed::plus(present), Signed::plus(schema)],
+                ]);
+            }
+        }
+        choices
+    }
+
+    /// The branches that may hold for values of a type.
+    pub(super) fn possible_branches(&mut self, branches: &[SchemaId], kind: TypeSet) -> Vec<SchemaId> {
+        let is_possible = |branch: &SchemaId| {
+            let node = self.node(*branch);
+            self.is_possible(*branch, node, kind)
+        };
+        branches.iter().copied().filter(is_possible).collect()
+    }
+
+    fn is_possible(&mut self, branch: SchemaId, node: NodeId, kind: TypeSet) -> bool {
+        node != NodeId::NEVER && self.types_of(Signed::plus(branch), BRANCH_TYPES_DEPTH).meets(kind)
+    }
+
+    /// At least one of some branches holds.
+    fn any_of(&mut self, branches: &[SchemaId], kind: TypeSet, is_tracked: bool) -> Choice {
+        let mut possible: Vec<Signed> = Vec::new();
+        for &branch in branches {
+            let node = self.node(branch);
+            if self.is_possible(branch, node, kind) {
+                if node == NodeId::ANY && !is_tracked {
+                    return vec![Vec::new()];
+                }
+                possible.push(Signed::plus(branch));
+            }
+        }
+        if !is_tracked || possible.len() > MAX_BRANCHES_IN_SETS {
+            return possible.into_iter().map(|branch| vec![branch]).collect();
+        }
+        // Every set of branches that may hold together.
+        let mut sets: Choice = Vec::new();
+        for branch in possible {
+            let mut more: Choice = vec![vec![branch]];
+            for set in &sets {
+                if !set.iter().any(|other| self.is_disjoint(other.id, branch.id, kind)) {
+                    more.push([&**set, &[branch]].concat());
+                }
+            }
+            sets.extend(more);
+        }
+        sets
+    }
+
+    /// Adds that a schema does not hold.
+    fn add_negative(
+        &mut self,
+        keywords: &Keywords<'s>,
+        todo: Todo,
+        draft: &mut Draft,
+        kind: TypeSet,
+    ) -> Progress {
+        let local = todo.part;
+        if !keywords.types.meets(kind) {
+            return Progress::Done;
+        }
+        let mut ways = Choice::new();
+        let is_structured = kind == TypeSet::ARRAY || kind == TypeSet::OBJECT;
+        if let Some(values) = keywords.listed().filter(|_| is_structured && !keywords.is_structure) {
+            // The value differs from each of them, as a structure.
+            let listed = values.iter().filter(|value| TypeSet::of(value).meets(kind));
+            ways.push(listed.map(|value| Signed::minus(self.constant(local.id, value))).collect());
+        }
+        let constrains =
+            if is_structured { keywords.asserted.meets(kind) } else { keywords.constrains(kind) };
+        if constrains {
+            if draft.case.locals.contains(&local.flipped()) && keywords.is_plain() && ways.is_empty() {
+                return Progress::Dead;
+            }
+            ways.push(vec![local]);
+        }
+        let local_way = constrains.then(|| ways.len() - 1);
+        if !keywords.is_plain() && !self.denials(local.id, keywords, kind, &mut ways) {
+            return Progress::Dead;
+        }
+        let mut trail = todo.trail;
+        trail.push(local.id);
+        let mut drafts = Vec::with_capacity(ways.len());
+        for (place, way) in ways.iter().enumerate() {
+            let mut copy = draft.clone();
+            if Some(place) == local_way {
+                if !copy.case.locals.contains(&local) {
+                    copy.case.locals.push(local);
+                }
+            } else {
+                if self.always_holds(way, kind) {
+                    return Progress::Done;
+                }
+                copy.todo.extend(way.iter().rev().map(|&part| Todo::new(part, &[], &trail)));
+            }
+            drafts.push(copy);
+        }
+        Progress::of(drafts, draft)
+    }
+
+    /// Whether every value of this type satisfies these, because only schemas of other types are negated.
+    fn always_holds(&mut self, way: &[Signed], kind: TypeSet) -> bool {
+        way.iter().all(|part| part.negative && !self.types_of(part.flipped(), BRANCH_TYPES_DEPTH).meets(kind))
+    }
+
+    /// Adds the ways in which a combinator of a schema fails; false after an error.
+    fn denials(&mut self, id: SchemaId, keywords: &Keywords<'s>, kind: TypeSet, ways: &mut Choice) -> bool {
+        let Some(targets) = self.targets(id, keywords) else { return false };
+        ways.extend(targets.iter().chain(&keywords.all_of).map(|&schema| vec![Signed::minus(schema)]));
+        for branches in [&keywords.any_of, &keywords.one_of] {
+            if !branches.is_empty() {
+                ways.push(branches.iter().copied().map(Signed::minus).collect());
+            }
+        }
+        // Two branches of a `oneOf` hold.
+        for (i, &a) in keywords.one_of.iter().enumerate() {
+            for &b in &keywords.one_of[..i] {
+                if !self.is_disjoint(a, b, kind) {
+                    ways.push(vec![Signed::plus(b), Signed::plus(a)]);
+                }
+            }
+        }
+        ways.extend(keywords.not.map(|not| vec![Signed::plus(not)]));
+        if let Some(conditional) = keywords.conditional {
+            for (negative, branch) in conditional.outcomes() {
+                let condition = Signed { id: conditional.condition, negative };
+                ways.extend(branch.map(|branch| vec![condition, Signed::minus(branch)]));
+            }
+        }
+        if kind == TypeSet::OBJECT {
+            for &(name, schema) in &keywords.dependent_schemas {
+                let present = self.presence(id, name);
+                ways.push(vec![Signed::plus(present), Signed::minus(schema)]);
+            }
+        }
+        if keywords.unevaluated(kind).is_some() {
+            let keyword = if kind == TypeSet::OBJECT { "unevaluatedProperties" } else { "unevaluatedItems" };
+            let message = format!("`{keyword}` cannot be negated (by `not`, `oneOf` or `if`)");
+            let help = "use `additionalProperties` or `items` instead, or write the negation out";
+            return self.context.unenforceable(self.path(id), keyword, message, help);
+        }
+        true
+    }
+
+    /// Continues with one draft for each combination of alternatives; clearly empty ones are left out.
+    fn fork(
+        &mut self,
+        draft: &mut Draft,
+        choices: &[Choice],
+        base: usize,
+        (trackers, trail): (&[usize], &[SchemaId]),
+        kind: TypeSet,
+    ) -> Progress {
+        if choices.is_empty() {
+            return Progress::Done;
+        }
+        if self.is_clearly_empty_case(&draft.case, kind) {
+            return Progress::Dead;
+        }
+        let limit = self.context.options.limits.cases;
+        let mut drafts = vec![draft.clone()];
+        for ways in choices {
+            let mut next = Vec::with_capacity(drafts.len() * ways.len());
+            for draft in &drafts {
+                for way in ways {
+                    let mut copy = draft.clone();
+                    // After what the schema needs in any case, so that the order of the text is kept.
+                    let base = base.min(copy.todo.len());
+                    let later = way.iter().rev().map(|&part| Todo::new(part, trackers, trail));
+                    copy.todo.splice(base..base, later);
+                    next.push(copy);
+                }
+            }
+            drafts = next;
+            if drafts.len() > 1 && choices.len() > 1 {
+                drafts = self.finish_drafts(drafts, kind);
+            }
+            if drafts.len() > limit.saturating_mul(4) {
+                let id = trail.last().copied();
+                self.exceed_cases(id.map_or(PathId::ROOT, |id| self.path(id)));
+                return Progress::Dead;
+            }
+        }
+        Progress::of(drafts, draft)
+    }
+
+    /// Works on drafts until each is finished, so that clearly empty ones do not multiply.
+    fn finish_drafts(&mut self, drafts: Vec<Draft>, kind: TypeSet) -> Vec<Draft> {
+        let limit = self.context.options.limits.cases.saturating_mul(4);
+        let (mut done, mut work, mut steps): (Vec<Draft>, Vec<Draft>, usize) = (Vec::new(), drafts, 0);
+        let mut seen = FxHashSet::default();
+        work.reverse();
+        while let Some(mut draft) = work.pop() {
+            steps += 1;
+            if steps > limit || self.context.is_halted() {
+                done.push(draft);
+                done.append(&mut work);
+                break;
+            }
+            match self.advance(&mut draft, kind) {
+                Progress::Done => {
+                    if !is_known(&mut seen, done.iter().map(|other| &other.case), &draft.case)
+                        && !self.is_clearly_empty_case(&draft.case, kind)
+                    {
+                        done.push(draft);
+                    }
+                }
+                Progress::Dead => {}
+                Progress::Fork(drafts) => work.extend(drafts.into_iter().rev()),
+            }
+        }
+        done
+    }
+
+    /// The nodes whose union is the schema, if it consists of a single `anyOf`, `oneOf` or `allOf` of one schema.
+    pub(crate) fn union(&mut self, keywords: &Keywords<'s>) -> Option<Vec<NodeId>> {
+        let is_lone = keywords.is_silent()
+            && keywords.reference.is_none()
+            && keywords.dynamic_reference.is_none()
+            && keywords.not.is_none()
+            && keywords.conditional.is_none()
+            && keywords.dependent_schemas.is_empty()
+            && keywords.unevaluated_properties.is_none()
+            && keywords.unevaluated_items.is_none();
+        if !is_lone {
+            return None;
+        }
+        match (&*keywords.all_of, &*keywords.any_of, &*keywords.one_of) {
+            ([only], [], []) => Some(vec![self.node(*only)]),
+            ([], branches @ [_, ..], []) => Some(branches.iter().map(|&branch| self.node(branch)).collect()),
+            ([], [], branches @ [_, ..]) => {
+                let ways = self.one_of(branches, TypeSet::ALL, &[]);
+                Some(ways.into_iter().map(|way| self.node_of(&way)).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// The first schema of a case that lists its values.
+    pub(crate) fn listing(&mut self, case: &Case) -> Option<SchemaId> {
+        case.positive().find(|&id| self.keywords(id).listed().is_some())
+    }
+}
+
+/// Whether a case was met before. It is remembered. A short list is searched, a long one hashed.
+fn is_known<'c>(
+    seen: &mut FxHashSet<Case>,
+    mut done: impl ExactSizeIterator<Item = &'c Case>,
+    case: &Case,
+) -> bool {
+    if done.len() < 32 {
+        return done.any(|one| one == case);
+    }
+    if seen.is_empty() {
+        seen.extend(done.cloned());
+    }
+    !seen.insert(case.clone())
+}

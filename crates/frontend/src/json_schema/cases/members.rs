@@ -1,0 +1,159 @@
+//! Which schemas apply to a key of an object.
+
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+
+use super::super::json::Value;
+use super::super::schemas::{Keywords, SchemaId};
+use super::Algebra;
+use super::expand::{Case, Unevaluated};
+use super::language::LIMITS;
+use super::node::Signed;
+
+/// With more schemas than this, an index finds those that name a key.
+const MAX_SCHEMAS_WITHOUT_INDEX: usize = 16;
+
+/// A case of objects, its schemas sorted by sign.
+#[derive(Clone, Debug)]
+pub(crate) struct ObjectCase<'s> {
+    pub(crate) positive: Vec<SchemaId>,
+    pub(crate) negative: Vec<SchemaId>,
+    pub(crate) unevaluated: Vec<Unevaluated>,
+    index: Option<Index<'s>>,
+}
+
+/// Which positive schemas may apply to a key, by their places.
+#[derive(Clone, Debug, Default)]
+struct Index<'s> {
+    /// Schemas that apply only to the keys that they name.
+    by_name: FxHashMap<&'s str, Vec<usize>>,
+    /// All others.
+    general: Vec<usize>,
+}
+
+impl ObjectCase<'_> {
+    pub(super) fn new(case: &Case) -> Self {
+        let of = |negative: bool| {
+            let locals = case.locals.iter().filter(move |local| local.negative == negative);
+            locals.map(|local| local.id).collect()
+        };
+        Self { positive: of(false), negative: of(true), unevaluated: case.unevaluated.clone(), index: None }
+    }
+
+    /// The positive schemas that may apply to a key, in their order.
+    fn applying(&self, name: &str) -> Cow<'_, [SchemaId]> {
+        let Some(index) = &self.index else { return Cow::Borrowed(&self.positive) };
+        let naming = index.by_name.get(name).map_or(&[][..], |places| places);
+        let mut places = [naming, &index.general].concat();
+        places.sort_unstable();
+        Cow::Owned(places.into_iter().map(|place| self.positive[place]).collect())
+    }
+}
+
+impl<'s> Algebra<'s> {
+    /// A case of objects that is asked about many keys.
+    pub(crate) fn object_case(&mut self, case: &Case) -> ObjectCase<'s> {
+        let mut object = ObjectCase::new(case);
+        if object.positive.len() <= MAX_SCHEMAS_WITHOUT_INDEX {
+            return object;
+        }
+        let mut index = Index::default();
+        for (place, &id) in object.positive.iter().enumerate() {
+            let keywords = self.keywords(id);
+            let names_all = keywords.pattern_properties.is_empty()
+                && keywords.additional.is_none()
+                && keywords.property_names.is_none();
+            if names_all {
+                keywords
+                    .properties
+                    .keys()
+                    .for_each(|name| index.by_name.entry(name).or_default().push(place));
+            } else {
+                index.general.push(place);
+            }
+        }
+        object.index = Some(index);
+        object
+    }
+
+    /// The schemas that the value of a key must satisfy; `None` if the key is forbidden.
+    pub(crate) fn member_parts(&mut self, object: &ObjectCase<'s>, name: &str) -> Option<Vec<Signed>> {
+        let applying = object.applying(name);
+        let mut parts = Vec::with_capacity(applying.len());
+        for &id in &*applying {
+            let keywords = self.keywords(id);
+            if let Some(names) = keywords.property_names
+                && !self.satisfies(&Value::String(name.into()), &[Signed::plus(names)])
+            {
+                return None;
+            }
+            parts.extend(self.member_schemas(id, &keywords, name).into_iter().map(Signed::plus));
+        }
+        for unevaluated in &object.unevaluated {
+            let schema = self.unevaluated_property(unevaluated, |this, id, keywords| {
+                keywords.properties.contains_key(name)
+                    || !this.matching_patterns(id, keywords, name).is_empty()
+            });
+            parts.extend(schema.map(Signed::plus));
+        }
+        let is_forbidden = parts.iter().any(|part| self.keywords(part.id).types.is_empty());
+        (!is_forbidden).then_some(parts)
+    }
+
+    /// The schemas that one schema has for the value of a key.
+    pub(crate) fn member_schemas(
+        &mut self,
+        id: SchemaId,
+        keywords: &Keywords<'s>,
+        name: &str,
+    ) -> Vec<SchemaId> {
+        let mut found = Vec::with_capacity(1);
+        found.extend(keywords.properties.get(name));
+        found.append(&mut self.matching_patterns(id, keywords, name));
+        if found.is_empty() {
+            found.extend(keywords.additional);
+        }
+        found
+    }
+
+    /// The schemas of the patterns that match a key.
+    fn matching_patterns(&mut self, id: SchemaId, keywords: &Keywords<'s>, name: &str) -> Vec<SchemaId> {
+        let patterns = keywords.pattern_properties.iter();
+        patterns
+            .filter(|(pattern, _)| self.key_matches(id, pattern, name))
+            .map(|(_, schema)| schema)
+            .collect()
+    }
+
+    fn key_matches(&mut self, id: SchemaId, pattern: &'s str, name: &str) -> bool {
+        let Some(language) = self.pattern(id, "patternProperties", pattern) else { return false };
+        self.languages.contains(&self.grammar, language, name).unwrap_or_else(|| {
+            self.exceed_language(id, "patternProperties", &format!("matching the pattern `{pattern}`"));
+            false
+        })
+    }
+
+    /// Stops because a question about a regular language is too expensive.
+    pub(crate) fn exceed_language(&mut self, id: SchemaId, keyword: &'static str, what: &str) {
+        let message = format!("{what} takes more than {} states or {} steps", LIMITS.states, LIMITS.steps);
+        let help = "use simpler patterns, or smaller counts in them";
+        self.context.halt(self.path(id), keyword, message, help);
+    }
+
+    /// The schema that `unevaluatedProperties` applies to a key, unless a schema of the case evaluates the key.
+    pub(crate) fn unevaluated_property(
+        &mut self,
+        unevaluated: &Unevaluated,
+        mut evaluates: impl FnMut(&mut Self, SchemaId, &Keywords<'s>) -> bool,
+    ) -> Option<SchemaId> {
+        for &id in &unevaluated.contributors {
+            let keywords = self.keywords(id);
+            let is_inner = id != unevaluated.owner && keywords.unevaluated_properties.is_some();
+            if keywords.additional.is_some() || is_inner || evaluates(self, id, &keywords) {
+                return None;
+            }
+        }
+        self.keywords(unevaluated.owner).unevaluated_properties
+    }
+}

@@ -1,0 +1,319 @@
+//! Which conjunctions are clearly empty.
+//!
+//! "Clearly" means without emitting anything. A yes is a proof; a no means only that no proof was found. The questions
+//! come from [`super::expand`], where a yes saves a sign or a case. So they must be cheap: the depth and the number of
+//! questions are bounded, and answers are remembered.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::super::json::Value;
+use super::super::schemas::{Bound, SchemaId, Window};
+use super::super::types::TypeSet;
+use super::expand::{BRANCH_TYPES_DEPTH, Case};
+use super::members::ObjectCase;
+use super::node::Signed;
+use super::{Algebra, KINDS, SCALARS};
+
+/// How many steps into the value are examined.
+const MAX_DEPTH: usize = 4;
+
+/// How many questions are answered in all. After that, every answer is no.
+const MAX_QUESTIONS: usize = 200_000;
+
+/// What a question about a conjunction of patterns counts for.
+const QUESTIONS_PER_LANGUAGE: usize = 100;
+
+/// How many listed values are tried one by one.
+const MAX_TRIED_VALUES: usize = 64;
+
+/// How many of the first items are examined.
+const MAX_TRIED_ITEMS: u32 = 4;
+
+/// Choices of more branches are not examined.
+const MAX_TRIED_BRANCHES: usize = 16;
+
+/// How deep combinators are followed to collect what holds without a choice.
+pub(super) const FLATTEN_DEPTH: usize = 8;
+
+/// The answers so far.
+#[derive(Debug, Default)]
+pub(super) struct Memo {
+    answers: FxHashMap<(Vec<Signed>, TypeSet), bool>,
+    questions: usize,
+}
+
+/// What holds without a choice, and the choices.
+#[derive(Default)]
+pub(super) struct Flat {
+    locals: Vec<Signed>,
+    choices: Vec<Vec<SchemaId>>,
+}
+
+impl Flat {
+    /// The schemas that must hold.
+    pub(super) fn positive(&self) -> impl Iterator<Item = SchemaId> {
+        self.locals.iter().filter(|local| !local.negative).map(|local| local.id)
+    }
+}
+
+impl<'s> Algebra<'s> {
+    /// Whether two schemas clearly have no value of these types in common.
+    pub(super) fn is_disjoint(&mut self, a: SchemaId, b: SchemaId, types: TypeSet) -> bool {
+        self.is_clearly_empty(&[Signed::plus(a), Signed::plus(b)], types, MAX_DEPTH)
+    }
+
+    /// The same for values that satisfy the local keywords of some other schemas.
+    pub(super) fn is_disjoint_beside(
+        &mut self,
+        a: SchemaId,
+        b: SchemaId,
+        types: TypeSet,
+        beside: &[Signed],
+    ) -> bool {
+        if self.is_disjoint(a, b, types) {
+            return true;
+        }
+        if beside.is_empty() || types != TypeSet::OBJECT || self.overlaps.questions > MAX_QUESTIONS {
+            return false;
+        }
+        self.overlaps.questions += 1;
+        let mut flat = Flat { locals: beside.to_vec(), choices: Vec::new() };
+        self.flatten(Signed::plus(a), &mut flat, FLATTEN_DEPTH);
+        self.flatten(Signed::plus(b), &mut flat, FLATTEN_DEPTH);
+        self.is_empty_for(&flat, types, MAX_DEPTH)
+    }
+
+    /// Whether clearly no value of these types satisfies all of these.
+    pub(super) fn is_clearly_empty(&mut self, parts: &[Signed], types: TypeSet, depth: usize) -> bool {
+        if depth == 0 || self.overlaps.questions > MAX_QUESTIONS {
+            return false;
+        }
+        let mut parts: Vec<Signed> = parts.to_vec();
+        parts.sort_unstable();
+        parts.dedup();
+        if parts.windows(2).any(|pair| pair[0].id == pair[1].id) {
+            return true;
+        }
+        let key = (parts, types);
+        if let Some(&known) = self.overlaps.answers.get(&key) {
+            return known;
+        }
+        self.overlaps.questions += 1;
+        // While the answer is searched, it is no: a circle proves nothing.
+        self.overlaps.answers.insert(key.clone(), false);
+        let answer = self.prove_empty(&key.0, types, depth);
+        if answer {
+            self.overlaps.answers.insert(key, true);
+        }
+        answer
+    }
+
+    fn prove_empty(&mut self, parts: &[Signed], types: TypeSet, depth: usize) -> bool {
+        let types = types & self.types_of_all(parts, depth);
+        if types.is_empty() {
+            return true;
+        }
+        let mut flat = Flat::default();
+        for &part in parts {
+            self.flatten(part, &mut flat, FLATTEN_DEPTH);
+        }
+        if let Some(values) = self.listed_values(&flat) {
+            return values.len() <= MAX_TRIED_VALUES
+                && !values.iter().any(|value| self.allows(value, types, parts));
+        }
+        if SCALARS.iter().any(|value| self.allows(value, types, parts)) {
+            return false;
+        }
+        !KINDS.iter().any(|&kind| types.meets(kind) && !self.is_empty_for(&flat, kind, depth))
+    }
+
+    /// Whether clearly no value of one type is possible.
+    fn is_empty_for(&mut self, flat: &Flat, kind: TypeSet, depth: usize) -> bool {
+        let case = Case { locals: self.relevant_locals(&flat.locals, kind), ..Case::default() };
+        if self.is_empty_case(&case, kind, depth) {
+            return true;
+        }
+        // A choice with no possible branch.
+        flat.choices.iter().any(|choice| {
+            choice.iter().all(|&branch| {
+                let branch = Signed::plus(branch);
+                let mut inner = Flat::default();
+                self.flatten(branch, &mut inner, FLATTEN_DEPTH);
+                if !self.types_of(branch, BRANCH_TYPES_DEPTH).meets(kind) {
+                    return true;
+                }
+                let mut joined = case.clone();
+                joined.locals.extend(self.relevant_locals(&inner.locals, kind));
+                depth > 1 && self.is_empty_case(&joined, kind, depth - 1)
+            })
+        })
+    }
+
+    /// The local keywords that constrain values of a type.
+    fn relevant_locals(&mut self, locals: &[Signed], kind: TypeSet) -> Vec<Signed> {
+        let mut relevant = Vec::with_capacity(locals.len());
+        for &local in locals {
+            let keywords = self.keywords(local.id);
+            // A schema that no value of this type satisfies is trivially negated.
+            let is_trivial = local.negative && !(keywords.types.meets(kind) && keywords.may_list(kind));
+            if !is_trivial && keywords.constrains(kind) && !relevant.contains(&local) {
+                relevant.push(local);
+            }
+        }
+        relevant
+    }
+
+    /// Collects what holds without a choice, and the choices.
+    pub(super) fn flatten(&mut self, part: Signed, flat: &mut Flat, depth: usize) {
+        let keywords = self.keywords(part.id);
+        if part.negative {
+            if keywords.is_plain() {
+                flat.locals.push(part);
+            }
+            return;
+        }
+        if flat.locals.contains(&part) {
+            return;
+        }
+        flat.locals.push(part);
+        if keywords.is_plain() || depth == 0 {
+            return;
+        }
+        let target = keywords.reference.as_ref().and_then(|reference| self.target(reference));
+        for &id in target.iter().chain(&keywords.all_of) {
+            self.flatten(Signed::plus(id), flat, depth - 1);
+        }
+        if let Some(not) = keywords.not {
+            self.flatten(Signed::minus(not), flat, depth - 1);
+        }
+        for branches in [&keywords.any_of, &keywords.one_of] {
+            if !branches.is_empty() && branches.len() <= MAX_TRIED_BRANCHES {
+                flat.choices.push(branches.clone());
+            }
+        }
+    }
+
+    pub(super) fn listed_values(&mut self, flat: &Flat) -> Option<&'s [Value<'s>]> {
+        flat.positive().find_map(|id| self.keywords(id).listed())
+    }
+
+    /// Whether a case is clearly empty.
+    pub(super) fn is_clearly_empty_case(&mut self, case: &Case, kind: TypeSet) -> bool {
+        if case.locals.len() < 2 || self.overlaps.questions > MAX_QUESTIONS {
+            return false;
+        }
+        self.overlaps.questions += 1;
+        if let Some(id) = self.listing(case) {
+            let values = self.keywords(id).listed().unwrap_or_default();
+            let mut is_possible = |value: &Value<'_>| {
+                TypeSet::of(value).meets(kind)
+                    && case.locals.iter().all(|&local| self.satisfies_local(value, local))
+            };
+            return values.len() <= MAX_TRIED_VALUES && !values.iter().any(&mut is_possible);
+        }
+        self.is_empty_case(case, kind, MAX_DEPTH)
+    }
+
+    fn is_empty_case(&mut self, case: &Case, kind: TypeSet, depth: usize) -> bool {
+        match kind {
+            TypeSet::STRING => self.has_no_string(case),
+            TypeSet::NUMBER => self.has_no_number(case),
+            TypeSet::ARRAY => self.has_no_array(case, depth),
+            _ => self.has_no_object(case, depth),
+        }
+    }
+
+    fn has_no_string(&mut self, case: &Case) -> bool {
+        let (mut window, mut languages) = (Window::default(), 0);
+        for local in &case.locals {
+            let keywords = self.keywords(local.id);
+            if local.negative {
+                languages += 1;
+            } else {
+                window = window.and(keywords.length);
+                languages += usize::from(keywords.pattern.is_some());
+                languages += usize::from(keywords.format.is_some());
+            }
+        }
+        if window.is_empty() || languages < 2 {
+            return window.is_empty();
+        }
+        self.overlaps.questions += QUESTIONS_PER_LANGUAGE;
+        let text = self.text(case);
+        text.is_some_and(|text| self.languages.is_clearly_empty(&self.grammar, text))
+    }
+
+    fn has_no_number(&mut self, case: &Case) -> bool {
+        let (mut low, mut high): (Option<Bound>, Option<Bound>) = (None, None);
+        for id in case.positive() {
+            let keywords = self.keywords(id);
+            if let Some(bound) = &keywords.minimum
+                && low
+                    .as_ref()
+                    .is_none_or(|low| (&bound.value, bound.exclusive) > (&low.value, low.exclusive))
+            {
+                low = Some(bound.clone());
+            }
+            if let Some(bound) = &keywords.maximum
+                && high.as_ref().is_none_or(|high| {
+                    bound.value < high.value || bound.value == high.value && bound.exclusive
+                })
+            {
+                high = Some(bound.clone());
+            }
+        }
+        low.zip(high).is_some_and(|(low, high)| {
+            low.value > high.value || low.value == high.value && (low.exclusive || high.exclusive)
+        })
+    }
+
+    fn has_no_array(&mut self, case: &Case, depth: usize) -> bool {
+        let mut window = Window::default();
+        for id in case.positive() {
+            window = window.and(self.keywords(id).item_count);
+        }
+        window.is_empty()
+            || (0..window.min.min(MAX_TRIED_ITEMS) as usize).any(|place| {
+                let parts = self.item_parts(case, place);
+                parts.len() > 1 && self.is_clearly_empty(&parts, TypeSet::ALL, depth - 1)
+            })
+    }
+
+    fn has_no_object(&mut self, case: &Case, depth: usize) -> bool {
+        let object = ObjectCase::new(case);
+        let mut required: FxHashSet<&'s str> = FxHashSet::default();
+        let mut names: Vec<&'s str> = Vec::new();
+        for &id in &object.positive {
+            names.extend(self.keywords(id).required.iter().filter(|name| required.insert(name)));
+        }
+        names.into_iter().any(|name| {
+            let parts = self.member_parts(&object, name);
+            parts
+                .is_none_or(|parts| parts.len() > 1 && self.is_clearly_empty(&parts, TypeSet::ALL, depth - 1))
+        }) || object.negative.iter().any(|&id| self.always_satisfies(&object, id, &required, depth))
+    }
+
+    /// Whether every object of this case clearly satisfies the local keywords of a schema.
+    fn always_satisfies(
+        &mut self,
+        object: &ObjectCase<'s>,
+        id: SchemaId,
+        required: &FxHashSet<&'s str>,
+        depth: usize,
+    ) -> bool {
+        let keywords = self.keywords(id);
+        let has_only_properties = (keywords.listed().is_none() || keywords.is_structure)
+            && keywords.pattern_properties.is_empty()
+            && keywords.additional.is_none()
+            && keywords.property_names.is_none()
+            && keywords.dependent_required.is_empty()
+            && keywords.property_count.is_open();
+        has_only_properties
+            && keywords.required.iter().all(|name| required.contains(name))
+            && keywords.properties.iter().all(|(name, property)| {
+                let Some(mut parts) = self.member_parts(object, name) else { return true };
+                parts.push(Signed::minus(property));
+                self.is_clearly_empty(&parts, TypeSet::ALL, depth - 1)
+            })
+    }
+}

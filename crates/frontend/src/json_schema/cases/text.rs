@@ -1,0 +1,234 @@
+//! The strings of a case, as a regular language over the decoded text: length, `pattern` and `format`.
+//!
+//! The length alone is a counted repetition of any character, for which the engine needs no table. Otherwise the
+//! conditions are intersected, and a negated schema is a complement:
+//!
+//! ```text
+//! {"pattern": "^a", "maxLength": 9, "not": {"format": "date"}}  =  a.* ∧ .{0,9} ∧ ¬date
+//! ```
+
+use maskwright_grammar::{Expr, ExprId};
+
+use super::super::formats;
+use super::super::json::Value;
+use super::super::schemas::{Keywords, SchemaId, Window};
+use super::super::types::TypeSet;
+use super::Algebra;
+use super::expand::Case;
+use super::node::NodeId;
+use crate::regex;
+
+/// How deep an expression is searched for the lengths of its texts.
+const MAX_LENGTH_DEPTH: usize = 64;
+
+impl<'s> Algebra<'s> {
+    /// Whether a language is empty; `None` if finding out takes too many steps.
+    pub(crate) fn is_empty_text(&mut self, text: ExprId) -> Option<bool> {
+        match self.split_window(text) {
+            Some((language, window)) => self.languages.is_empty_within(&self.grammar, language, window, text),
+            None => self.languages.is_empty(&self.grammar, text),
+        }
+    }
+
+    /// An intersection with a window of lengths, as the other parts and the window.
+    fn split_window(&mut self, text: ExprId) -> Option<(ExprId, Window)> {
+        let Expr::And(parts) = self.grammar.expr(text) else { return None };
+        let window = |id: ExprId| match *self.grammar.expr(id) {
+            Expr::Repeat { body, min, max } if body == self.character => Some(Window { min, max }),
+            _ => None,
+        };
+        let (length, window) = parts.iter().find_map(|&part| Some((part, window(part)?)))?;
+        let others: Vec<ExprId> = parts.iter().copied().filter(|part| *part != length).collect();
+        Some((self.grammar.and(others), window))
+    }
+
+    /// The decoded strings of a case; `None` after an error.
+    pub(crate) fn text(&mut self, case: &Case) -> Option<ExprId> {
+        let mut window = Window::default();
+        let mut parts: Vec<ExprId> = Vec::new();
+        for local in &case.locals {
+            let keywords = self.keywords(local.id);
+            if local.negative {
+                let text = self.local_text(local.id, &keywords)?;
+                parts.push(self.complement(text));
+            } else {
+                window = window.and(keywords.length);
+                self.add_languages(local.id, &keywords, &mut parts)?;
+            }
+        }
+        if window.is_empty() {
+            return Some(self.grammar.never());
+        }
+        parts.sort_unstable();
+        parts.dedup();
+        match *parts {
+            [] => return Some(self.any_text_within(window)),
+            [only] => return Some(self.within(only, window)),
+            _ => {}
+        }
+        if !window.is_open() {
+            parts.push(self.any_text_within(window));
+        }
+        Some(self.grammar.and(parts))
+    }
+
+    /// Adds the languages of `pattern` and `format`; `None` after an error.
+    fn add_languages(
+        &mut self,
+        id: SchemaId,
+        keywords: &Keywords<'s>,
+        parts: &mut Vec<ExprId>,
+    ) -> Option<()> {
+        if let Some(pattern) = keywords.pattern {
+            parts.push(self.pattern(id, "pattern", pattern)?);
+        }
+        if let Some(format) = keywords.format {
+            parts.push(self.format(format));
+        }
+        Some(())
+    }
+
+    fn any_text_within(&mut self, window: Window) -> ExprId {
+        self.grammar.repeat(self.character, window.min, window.max)
+    }
+
+    /// The texts of a language that have a length in the window.
+    fn within(&mut self, language: ExprId, window: Window) -> ExprId {
+        if window.is_open() {
+            return language;
+        }
+        let (shortest, longest) = self.lengths(language, MAX_LENGTH_DEPTH);
+        if shortest >= window.min
+            && window.max.is_none_or(|max| longest.is_some_and(|longest| longest <= max))
+        {
+            return language;
+        }
+        if let Expr::Repeat { body, min, max } = *self.grammar.expr(language)
+            && matches!(self.grammar.expr(body), Expr::Class(_))
+        {
+            // A run of one class of characters: the windows are intersected.
+            let both = window.and(Window { min, max });
+            return self.grammar.repeat(body, both.min, both.max);
+        }
+        let length = self.any_text_within(window);
+        self.grammar.and([language, length])
+    }
+
+    /// Bounds on the number of characters of the texts of a language. They may be too wide.
+    fn lengths(&self, language: ExprId, depth: usize) -> (u32, Option<u32>) {
+        if depth == 0 {
+            return (0, None);
+        }
+        match self.grammar.expr(language) {
+            Expr::Never | Expr::Empty => (0, Some(0)),
+            Expr::Bytes(bytes) => {
+                let count = String::from_utf8_lossy(bytes).chars().count() as u32;
+                (count, Some(count))
+            }
+            Expr::Class(_) => (1, Some(1)),
+            Expr::Seq(parts) => parts.iter().fold((0, Some(0)), |(low, high), part| {
+                let (a, b) = self.lengths(*part, depth - 1);
+                (low.saturating_add(a), high.zip(b).and_then(|(high, b)| high.checked_add(b)))
+            }),
+            Expr::Alt(parts) => parts.iter().fold((u32::MAX, Some(0)), |(low, high), part| {
+                let (a, b) = self.lengths(*part, depth - 1);
+                (low.min(a), high.zip(b).map(|(high, b)| high.max(b)))
+            }),
+            Expr::Repeat { body, min, max } => {
+                let (a, b) = self.lengths(*body, depth - 1);
+                (a.saturating_mul(*min), max.zip(b).and_then(|(max, b)| b.checked_mul(max)))
+            }
+            _ => (0, None),
+        }
+    }
+
+    /// The strings that satisfy the local keywords of a schema; `None` after an error.
+    pub(super) fn local_text(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<ExprId> {
+        let mut parts = Vec::with_capacity(4);
+        if !keywords.length.is_open() {
+            parts.push(self.any_text_within(keywords.length));
+        }
+        self.add_languages(id, keywords, &mut parts)?;
+        if let Some(values) = keywords.listed() {
+            let texts = values.iter().filter_map(Value::as_str);
+            let texts: Vec<ExprId> = texts.map(|text| self.grammar.bytes(text.as_bytes())).collect();
+            parts.push(self.grammar.alt(texts));
+        }
+        Some(self.grammar.and(parts))
+    }
+
+    /// Every text that is not in a language, without [`Expr::Not`] where that is simple.
+    pub(crate) fn complement(&mut self, language: ExprId) -> ExprId {
+        let is_any = |id: ExprId| matches!(self.grammar.expr(id), Expr::Class(set) if set.is_all());
+        match *self.grammar.expr(language) {
+            Expr::Not(inner) => inner,
+            Expr::Never => self.grammar.any_text(),
+            Expr::Repeat { body, min: 0, max: None } if is_any(body) => self.grammar.never(),
+            Expr::Repeat { body, min, max: None } if is_any(body) => {
+                self.grammar.repeat(body, 0, Some(min - 1))
+            }
+            Expr::Repeat { body, min: 0, max: Some(max) } if max < u32::MAX && is_any(body) => {
+                self.grammar.repeat(body, max + 1, None)
+            }
+            _ => self.grammar.not(language),
+        }
+    }
+
+    /// The texts that a pattern matches somewhere; `None`, and an error, if it cannot be used.
+    pub(crate) fn pattern(
+        &mut self,
+        id: SchemaId,
+        keyword: &'static str,
+        pattern: &'s str,
+    ) -> Option<ExprId> {
+        if let Some(&known) = self.patterns.get(pattern) {
+            return known;
+        }
+        let lowered = regex::lower(pattern, &regex::Options::json_schema(), &mut self.grammar);
+        let lowered = match lowered {
+            Ok(expr) => Some(expr),
+            Err(error) => {
+                let message = format!("the pattern `{pattern}` cannot be used: {error}");
+                let help = error.help.as_deref().unwrap_or("fix the pattern or remove it");
+                let goes_on = self.context.unenforceable(self.path(id), keyword, message, help);
+                goes_on.then(|| self.grammar.any_text())
+            }
+        };
+        self.patterns.insert(pattern, lowered);
+        lowered
+    }
+
+    /// The texts that have a format. An unknown name allows every text.
+    pub(crate) fn format(&mut self, name: &'s str) -> ExprId {
+        if let Some(&known) = self.formats.get(name) {
+            return known;
+        }
+        let expr = formats::lower(name, &mut self.grammar);
+        self.languages.assume_inhabited(expr);
+        self.formats.insert(name, expr);
+        expr
+    }
+
+    /// The decoded strings of a node, for `propertyNames`; `None` after an error.
+    pub(crate) fn texts_of(&mut self, node: NodeId) -> Option<ExprId> {
+        if node == NodeId::NEVER {
+            return Some(self.grammar.never());
+        }
+        let members = self.members(node);
+        let mut texts = Vec::new();
+        for case in &self.cases(&members, TypeSet::STRING)? {
+            let Some(id) = self.listing(case) else {
+                texts.push(self.text(case)?);
+                continue;
+            };
+            for value in self.keywords(id).listed().unwrap_or_default() {
+                if let Value::String(text) = value
+                    && self.satisfies(value, &members)
+                {
+                    texts.push(self.grammar.bytes(text.as_bytes()));
+                }
+            }
+        }
+        Some(self.grammar.alt(texts))
+    }
+}

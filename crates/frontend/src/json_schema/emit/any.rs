@@ -1,0 +1,165 @@
+//! All values of some types, and the expressions that all schemas share.
+//!
+//! The expressions of numbers and strings are made once and used everywhere, so that the engine compiles each of them
+//! once. Arbitrary JSON is three rules that call one another; where white space depends on the level, three for each
+//! level.
+
+use maskwright_grammar::ExprId;
+use rustc_hash::FxHashMap;
+
+use super::super::cases::Algebra;
+use super::super::json::Value;
+use super::super::types::TypeSet;
+use super::Emitter;
+use super::layout::Layout;
+use super::number::spelling;
+
+/// The expressions that all schemas share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Any JSON string.
+    string: ExprId,
+    number: Option<ExprId>,
+    integer: Option<ExprId>,
+    /// Arbitrary JSON, by level.
+    free: FxHashMap<u32, Free>,
+}
+
+/// Arbitrary JSON: calls of the rules for any value, any array and any object.
+#[derive(Clone, Copy, Debug)]
+struct Free {
+    value: ExprId,
+    array: ExprId,
+    object: ExprId,
+}
+
+impl Shared {
+    pub(super) fn new(algebra: &mut Algebra<'_>) -> Self {
+        let text = algebra.grammar.star(algebra.character);
+        let string = algebra.grammar.json_string(text);
+        Self { string, number: None, integer: None, free: FxHashMap::default() }
+    }
+
+    /// Forgets what depends on the white space.
+    pub(super) fn forget_free(&mut self) {
+        self.free.clear();
+    }
+}
+
+impl Emitter<'_> {
+    /// All values of these types.
+    pub(super) fn any(&mut self, types: TypeSet) -> ExprId {
+        if types.meets(TypeSet::OBJECT | TypeSet::ARRAY) {
+            self.algebra.context.report.free.push(self.algebra.context.here);
+        }
+        match types {
+            TypeSet::ALL => return self.free().value,
+            TypeSet::STRING => return self.shared.string,
+            _ => {}
+        }
+        let mut parts = self.scalars(types);
+        if types.meets(TypeSet::ARRAY) {
+            parts.push(self.free().array);
+        }
+        if types.meets(TypeSet::OBJECT) {
+            parts.push(self.free().object);
+        }
+        self.algebra.grammar.alt(parts)
+    }
+
+    /// `null`, `true` or `false`.
+    pub(super) fn scalar(&mut self, value: &Value<'_>) -> ExprId {
+        match value {
+            Value::Bool(true) => self.algebra.grammar.bytes(b"true"),
+            Value::Bool(false) => self.algebra.grammar.bytes(b"false"),
+            _ => self.algebra.grammar.bytes(b"null"),
+        }
+    }
+
+    fn scalars(&mut self, types: TypeSet) -> Vec<ExprId> {
+        let mut parts = Vec::with_capacity(6);
+        if types.meets(TypeSet::STRING) {
+            parts.push(self.shared.string);
+        }
+        if types.covers(TypeSet::NUMBER) {
+            parts
+                .push(*self.shared.number.get_or_insert_with(|| spelling::number(&mut self.algebra.grammar)));
+        } else if types.meets(TypeSet::INTEGER) {
+            parts.push(
+                *self.shared.integer.get_or_insert_with(|| spelling::integer(&mut self.algebra.grammar)),
+            );
+        }
+        if types.meets(TypeSet::BOOLEAN) {
+            parts.extend([self.algebra.grammar.bytes(b"true"), self.algebra.grammar.bytes(b"false")]);
+        }
+        if types.meets(TypeSet::NULL) {
+            parts.push(self.algebra.grammar.bytes(b"null"));
+        }
+        parts
+    }
+
+    /// The rules for arbitrary JSON, made on first use.
+    fn free(&mut self) -> Free {
+        if let Some(free) = self.shared.free.get(&self.level) {
+            return *free;
+        }
+        // An outer level calls the next one, so the innermost comes first.
+        let last =
+            if self.layout.is_layered() { self.algebra.context.options.limits.nesting } else { self.level };
+        let depth = self.level;
+        let mut inner: Option<Free> = None;
+        for level in (depth..=last).rev() {
+            if let Some(known) = self.shared.free.get(&level) {
+                inner = Some(*known);
+                continue;
+            }
+            self.level = level;
+            let free = self.free_level(inner);
+            self.shared.free.insert(level, free);
+            inner = Some(free);
+        }
+        self.level = depth;
+        self.shared.free[&depth]
+    }
+
+    /// Arbitrary JSON. Its parts are those of the next level, or its own if white space is the same on all levels.
+    fn free_level(&mut self, inner: Option<Free>) -> Free {
+        let rules = ["value", "array", "object"].map(|name| self.algebra.grammar.declare(name));
+        let [value, array, object] = rules.map(|rule| self.algebra.grammar.rule(rule));
+        let free = Free { value, array, object };
+        let part = if self.layout.is_layered() {
+            inner.map_or_else(|| self.algebra.grammar.never(), |inner| inner.value)
+        } else {
+            value
+        };
+        let mut values = self.scalars(TypeSet::ALL);
+        values.extend([array, object]);
+        let value_expr = self.algebra.grammar.alt(values);
+        let Layout { array_start, array_end, array_empty_end, colon, .. } = self.layout();
+        let Layout { object_start, object_end, object_empty_end, .. } = self.layout();
+        let key = self.algebra.grammar.distinct(self.shared.string);
+        let member = self.algebra.grammar.seq([key, colon, part]);
+        let array_expr = self.separated(array_start, part, array_end, array_empty_end);
+        let object_expr = self.separated(object_start, member, object_end, object_empty_end);
+        let object_expr = self.algebra.grammar.scope(object_expr, []);
+        for (rule, expr) in rules.into_iter().zip([value_expr, array_expr, object_expr]) {
+            self.algebra.grammar.define(rule, expr);
+        }
+        free
+    }
+
+    /// `start`, any number of parts with commas between them, `end`.
+    fn separated(&mut self, start: ExprId, part: ExprId, end: ExprId, empty_end: ExprId) -> ExprId {
+        let Layout { enter, after, comma, .. } = self.layout();
+        let next = self.algebra.grammar.seq([comma, part, after]);
+        let more = self.algebra.grammar.star(next);
+        if end == empty_end {
+            let parts = self.algebra.grammar.seq([enter, part, after, more]);
+            let parts = self.algebra.grammar.optional(parts);
+            return self.algebra.grammar.seq([start, parts, end]);
+        }
+        let parts = self.algebra.grammar.seq([enter, part, after, more, end]);
+        let parts = self.algebra.grammar.alt([parts, empty_end]);
+        self.algebra.grammar.seq([start, parts])
+    }
+}

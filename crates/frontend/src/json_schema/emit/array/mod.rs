@@ -1,0 +1,147 @@
+//! Arrays: a prefix of single items, then any number of others, within a window of counts.
+//!
+//! ```text
+//! prefix a, b   rest r   at least 1 item
+//!
+//! "["  a  after1
+//! after1 = "," b after2  |  "]"
+//! after2 = ("," r){0,} "]"
+//! ```
+//!
+//! Bounds are left to the repetition: `maxItems: 10000` adds no expressions. What needs more than this shape –
+//! `contains`, a negated schema, `uniqueItems` over few values – is written state by state: see [`counted`] and
+//! [`unique`].
+
+mod counted;
+mod unique;
+
+use maskwright_grammar::ExprId;
+
+use super::super::cases::Case;
+use super::super::path::PathId;
+use super::super::schemas::Window;
+use super::Emitter;
+use super::layout::Layout;
+
+/// What is common to all ways to write an array.
+#[derive(Clone, Copy, Debug)]
+struct Shape<'c> {
+    case: &'c Case,
+    /// How many of the first items have a schema of their own.
+    prefix: usize,
+    count: Window,
+    is_unique: bool,
+    path: PathId,
+}
+
+impl Emitter<'_> {
+    /// The arrays of a case.
+    pub(super) fn array(&mut self, case: &Case) -> ExprId {
+        let path = self.algebra.path_of(&case.locals);
+        let mut shape = Shape { case, prefix: 0, count: Window::default(), is_unique: false, path };
+        let mut is_plain = true;
+        for local in &case.locals {
+            let keywords = self.algebra.keywords(local.id);
+            shape.prefix = shape.prefix.max(keywords.prefix.len());
+            if local.negative {
+                is_plain = false;
+                continue;
+            }
+            shape.count = shape.count.and(keywords.item_count);
+            is_plain &= keywords.contains.is_none();
+            shape.is_unique |= keywords.unique;
+        }
+        for &id in case.unevaluated.iter().flat_map(|unevaluated| &unevaluated.contributors) {
+            shape.prefix = shape.prefix.max(self.algebra.keywords(id).prefix.len());
+        }
+        if shape.count.is_empty() {
+            return self.nothing(path, "minItems", "`minItems` exceeds `maxItems`, so no array is possible");
+        }
+        shape.is_unique &= shape.count.max.is_none_or(|max| max > 1);
+        if shape.is_unique
+            && is_plain
+            && let Some(array) = self.subset_array(shape)
+        {
+            return array;
+        }
+        let array = if is_plain { self.plain_array(shape) } else { self.counted_array(shape) };
+        if shape.is_unique { self.algebra.grammar.scope(array, []) } else { array }
+    }
+
+    /// An item, which must differ from others if the items are unique.
+    fn told_apart(&mut self, item: ExprId, is_unique: bool) -> ExprId {
+        if is_unique { self.algebra.grammar.distinct(item) } else { item }
+    }
+
+    /// An array with conditions on single items only.
+    fn plain_array(&mut self, Shape { case, prefix, mut count, is_unique, path }: Shape<'_>) -> ExprId {
+        let reachable = count.max.map_or(prefix, |max| prefix.min(max as usize));
+        let mut first = Vec::with_capacity(reachable);
+        for place in 0..reachable {
+            let item = self.item(case, place);
+            if self.is_never(item) {
+                break;
+            }
+            first.push(self.told_apart(item, is_unique));
+        }
+        let has_rest = first.len() == prefix && count.max.is_none_or(|max| max as usize > first.len());
+        let rest = if has_rest {
+            let item = self.item(case, prefix);
+            self.told_apart(item, is_unique)
+        } else {
+            self.algebra.grammar.never()
+        };
+        if self.is_never(rest) {
+            // There are no items after the prefix, or after the first impossible item of it.
+            let possible = first.len() as u32;
+            count.max = Some(count.max.map_or(possible, |max| max.min(possible)));
+            if count.is_empty() {
+                return self.nothing(path, "minItems", "fewer items than `minItems` are possible");
+            }
+        }
+        self.items(&first, rest, count, path)
+    }
+
+    /// The item at a place.
+    fn item(&mut self, case: &Case, place: usize) -> ExprId {
+        let parts = self.algebra.item_parts(case, place);
+        let node = self.algebra.node_of(&parts);
+        self.part(node)
+    }
+
+    fn items(&mut self, prefix: &[ExprId], rest: ExprId, count: Window, path: PathId) -> ExprId {
+        let Layout {
+            array_start: start, enter, after: space, comma, array_end: end, array_empty_end, ..
+        } = self.layout();
+        let next = self.algebra.grammar.seq([comma, rest, space]);
+        // What follows after `written` items, with the closing bracket.
+        let after = |this: &mut Self, written: u32| {
+            let Window { min, max } = count.after(written);
+            let more = this.algebra.grammar.repeat(next, min, max);
+            this.algebra.grammar.seq([more, end])
+        };
+        let Some((&first, others)) = prefix.split_first() else {
+            let more = after(self, 1);
+            let some = self.algebra.grammar.seq([enter, rest, space, more]);
+            let some = if count.max == Some(0) { self.algebra.grammar.never() } else { some };
+            let body = if count.min == 0 { self.algebra.grammar.alt([some, array_empty_end]) } else { some };
+            return self.algebra.grammar.seq([start, body]);
+        };
+        // From the last item to the first. A run of items that must all be there is one flat sequence.
+        let mut parts = vec![after(self, prefix.len() as u32)];
+        for (i, &item) in others.iter().enumerate().rev() {
+            parts.extend([space, item, comma]);
+            if i + 1 >= count.min as usize {
+                let tail = self.algebra.grammar.seq(parts.drain(..).rev());
+                let tail = self.algebra.grammar.alt([tail, end]);
+                parts.push(self.defined_rule("items", tail, path));
+            }
+        }
+        parts.extend([space, first, enter]);
+        let mut body = self.algebra.grammar.seq(parts.into_iter().rev());
+        if count.min == 0 {
+            body = self.algebra.grammar.alt([body, array_empty_end]);
+        }
+        self.algebra.grammar.seq([start, body])
+    }
+}

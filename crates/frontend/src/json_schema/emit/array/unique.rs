@@ -1,0 +1,116 @@
+//! `uniqueItems` over few values.
+//!
+//! If the items come from a small set, the set of used values is the state: an array of different values out of `a`, `b`,
+//! `c` is a walk through their subsets. For a large or infinite set, the engine remembers what was written
+//! ([`maskwright_grammar::Expr::Scope`]).
+
+use maskwright_grammar::ExprId;
+
+use super::super::super::cases::{KINDS, NodeId, SCALARS, Signed, same};
+use super::super::super::json::Value;
+use super::super::layout::Layout;
+use super::super::states::States;
+use super::super::{Emitter, NODE_TYPES_DEPTH};
+use super::Shape;
+
+/// How many different items subsets are made of.
+const MAX_VALUES: usize = 12;
+
+impl<'s> Emitter<'s> {
+    /// An array of different values out of few; `None` if there are too many.
+    pub(super) fn subset_array(&mut self, shape: Shape<'_>) -> Option<ExprId> {
+        let (places, values) = self.place_values(shape)?;
+        Some(self.subsets(shape, &places, &values))
+    }
+
+    /// A list of values, and for each place the set of those that are possible there, as bits. The last entry is for
+    /// all further places. `None` if there are too many.
+    fn place_values(&mut self, shape: Shape<'_>) -> Option<(Vec<u64>, Vec<&'s Value<'s>>)> {
+        let Shape { case, prefix, count, .. } = shape;
+        let mut values: Vec<&'s Value<'s>> = Vec::new();
+        let reachable = count.max.map_or(prefix, |max| prefix.min(max as usize));
+        let mut places = Vec::with_capacity(reachable + 1);
+        for place in 0..=reachable {
+            let parts = self.algebra.item_parts(case, place);
+            let possible = match self.finite_values(&parts) {
+                Some(possible) => possible,
+                // A place beyond the greatest count does not matter.
+                None if count.max.is_some_and(|max| place >= max as usize) => Vec::new(),
+                None => return None,
+            };
+            let mut set = 0u64;
+            for value in possible {
+                let known = values.iter().position(|one| same(one, value));
+                let at = known.unwrap_or(values.len());
+                if known.is_none() {
+                    values.push(value);
+                }
+                if values.len() > MAX_VALUES {
+                    return None;
+                }
+                set |= 1 << at;
+            }
+            places.push(set);
+        }
+        Some((places, values))
+    }
+
+    /// All values of a conjunction, if they are few.
+    fn finite_values(&mut self, parts: &[Signed]) -> Option<Vec<&'s Value<'s>>> {
+        let node = self.algebra.node_of(parts);
+        if node == NodeId::NEVER {
+            return Some(Vec::new());
+        }
+        let members = self.algebra.members(node);
+        let types = self.algebra.types_of_all(&members, NODE_TYPES_DEPTH);
+        let mut found: Vec<&'s Value<'s>> = Vec::new();
+        found.extend(SCALARS.iter().filter(|value| self.algebra.allows(value, types, &members)));
+        for kind in KINDS.into_iter().filter(|&kind| types.meets(kind)) {
+            for case in self.algebra.cases(&members, kind)? {
+                let id = self.algebra.listing(&case)?;
+                for value in self.algebra.keywords(id).listed().unwrap_or_default() {
+                    if self.algebra.allows(value, kind, &members) {
+                        found.push(value);
+                    }
+                    if found.len() > 4 * MAX_VALUES {
+                        return None;
+                    }
+                }
+            }
+        }
+        Some(found)
+    }
+
+    /// The states are sets of used values, as bits; their size is the number of items.
+    fn subsets(&mut self, shape: Shape<'_>, places: &[u64], values: &[&'s Value<'s>]) -> ExprId {
+        let Layout { array_start, array_empty_end, array_end, enter, comma, after, .. } = self.layout();
+        let Shape { count, path, .. } = shape;
+        let literal = |value: &&Value<'_>| self.nested(|this| this.literal(value, path, "enum"));
+        let literals: Vec<ExprId> = values.iter().map(literal).collect();
+        let mut states: States<u64> = States::new("items", path);
+        let body = |this: &mut Self, states: &mut States<u64>, used: u64, before: ExprId, end: ExprId| {
+            let written = used.count_ones();
+            let mut ways = Vec::new();
+            if count.contains(written as usize) {
+                ways.push(end);
+            }
+            if count.max.is_none_or(|max| written < max) {
+                let place = places.get(written as usize).or(places.last()).copied().unwrap_or(0);
+                for (at, &literal) in literals.iter().enumerate() {
+                    let bit = 1 << at;
+                    if place & bit != 0 && used & bit == 0 {
+                        let then = this.state(states, used | bit);
+                        ways.push(this.algebra.grammar.seq([before, literal, after, then]));
+                    }
+                }
+            }
+            this.algebra.grammar.alt(ways)
+        };
+        let first = body(self, &mut states, 0, enter, array_empty_end);
+        while let Some((used, rule)) = states.pop() {
+            let expr = body(self, &mut states, used, comma, array_end);
+            self.algebra.grammar.define(rule, expr);
+        }
+        self.algebra.grammar.seq([array_start, first])
+    }
+}

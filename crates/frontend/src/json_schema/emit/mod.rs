@@ -1,0 +1,457 @@
+//! The emitter: cases turned into expressions of the grammar.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | [`layout`] | white space, commas, colons and brackets in each style |
+//! | [`any`] | all values of some types, and the expressions that all schemas share |
+//! | [`literal`] | the values of `enum` and `const` |
+//! | [`string`] | strings, and the spelling of one string |
+//! | [`number`] | numbers, as automata over their digits |
+//! | [`array`], [`object`] | items and members |
+//! | [`states`] | rules for the states of an array or object that is counted |
+//! | [`prune`] | removes what can never be finished |
+//!
+//! # Rules
+//!
+//! A schema that is the target of a reference is a rule, and so is every node that is not a single schema. Rules wait in
+//! a queue, so that the recursion is as deep as the JSON text, and not as deep as a chain of references. What no finite
+//! text matches is removed at the end ([`prune`]).
+
+mod any;
+mod array;
+mod layout;
+mod literal;
+mod number;
+mod object;
+mod prune;
+mod states;
+mod string;
+#[cfg(test)]
+mod tests;
+
+use maskwright_grammar::{Expr, ExprId, Grammar, RuleId};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::cases::{Algebra, Case, KINDS, NodeId, SCALARS, Signed};
+use super::context::Context;
+use super::error::{Reason, SchemaError};
+use super::path::PathId;
+use super::report::Report;
+use super::schemas::{Keywords, SchemaId};
+use super::types::TypeSet;
+use any::Shared;
+use layout::{Layouts, Style};
+use prune::prune;
+
+/// How many schemas are nested in place. Deeper ones become rules.
+const MAX_INLINE_DEPTH: usize = 48;
+
+/// How deep combinators are searched for the types of a node.
+const NODE_TYPES_DEPTH: usize = 8;
+
+/// The grammar under construction, and the rules that wait.
+#[derive(Debug)]
+pub(crate) struct Emitter<'s> {
+    pub(crate) algebra: Algebra<'s>,
+    shared: Shared,
+    layout: Layouts,
+    /// The nesting level of the value that is being written; 0 unless white space depends on it.
+    level: u32,
+    /// The rules of nodes, by level.
+    rules: FxHashMap<(NodeId, u32), RuleId>,
+    queue: Vec<(RuleId, NodeId, u32)>,
+    /// The expressions of schemas that were written in place.
+    inlined: FxHashMap<(SchemaId, u32), ExprId>,
+    /// The schemas that are being written in place.
+    nesting: Vec<SchemaId>,
+    numbers: FxHashMap<number::Conditions, ExprId>,
+    /// The rule that is being written, as long as nothing of the value has been written.
+    at_start_of: Option<RuleId>,
+    /// Calls from rule to rule before anything is written, each with the node that is called.
+    empty_calls: Vec<(RuleId, RuleId, NodeId)>,
+    rule_count: usize,
+    literal_count: usize,
+    /// States of all counted arrays and objects.
+    state_count: usize,
+}
+
+impl<'s> Emitter<'s> {
+    pub(crate) fn new(mut algebra: Algebra<'s>) -> Self {
+        let shared = Shared::new(&mut algebra);
+        Self {
+            algebra,
+            shared,
+            layout: Layouts::default(),
+            level: 0,
+            rules: FxHashMap::default(),
+            queue: Vec::new(),
+            inlined: FxHashMap::with_capacity_and_hasher(56, FxBuildHasher),
+            nesting: Vec::new(),
+            numbers: FxHashMap::default(),
+            at_start_of: None,
+            empty_calls: Vec::new(),
+            rule_count: 0,
+            literal_count: 0,
+            state_count: 0,
+        }
+    }
+
+    /// Writes everything that the root reaches, once for each style of white space.
+    pub(crate) fn emit(&mut self) -> RuleId {
+        let start = self.algebra.grammar.declare("root");
+        let node = self.algebra.root();
+        let styles = Style::of(&self.algebra.context.options.whitespace);
+        let mut roots = Vec::with_capacity(styles.len());
+        let is_only = styles.len() == 1;
+        for style in styles {
+            self.layout = Layouts::new(style);
+            self.shared.forget_free();
+            self.rules.clear();
+            self.inlined.clear();
+            let rule = if is_only { start } else { self.algebra.grammar.declare("styled") };
+            // A reference to the root calls this rule.
+            self.rules.insert((node, 0), rule);
+            self.queue.push((rule, node, 0));
+            while let Some((rule, node, level)) = self.queue.pop() {
+                self.at_start_of = Some(rule);
+                self.level = level;
+                let expr = self.body(node);
+                self.algebra.grammar.define(rule, expr);
+            }
+            roots.push(self.algebra.grammar.rule(rule));
+        }
+        if !is_only {
+            let any = self.algebra.grammar.alt(roots);
+            self.algebra.grammar.define(start, any);
+        }
+        self.refuse_empty_circles();
+        start
+    }
+
+    /// The finished grammar.
+    pub(crate) fn finish(self, start: RuleId) -> Result<(Grammar, Report), SchemaError> {
+        let Algebra { mut context, grammar, .. } = self.algebra;
+        if !context.error.is_empty() {
+            return Err(context.error);
+        }
+        match grammar.finish(start).and_then(prune) {
+            Ok(Some((grammar, is_new))) => {
+                if is_new {
+                    context.report.forget_origins();
+                }
+                Ok((grammar, context.report))
+            }
+            Ok(None) => Err(context.unsatisfiable()),
+            Err(error) => Err(broken(context, &error.to_string())),
+        }
+    }
+
+    /// The values of a node for a part of the value that is being written.
+    fn part(&mut self, node: NodeId) -> ExprId {
+        let start = self.at_start_of.take();
+        let expr = if self.layout.is_layered() && self.level >= self.algebra.context.options.limits.nesting {
+            self.algebra.grammar.never()
+        } else {
+            self.nested(|this| this.call(node))
+        };
+        self.at_start_of = start;
+        expr
+    }
+
+    /// Writes something one level deeper.
+    fn nested<T>(&mut self, write: impl FnOnce(&mut Self) -> T) -> T {
+        let level = self.level;
+        self.level += u32::from(self.layout.is_layered());
+        let written = write(self);
+        self.level = level;
+        written
+    }
+
+    /// The values that satisfy some schemas and some more, for a part of the value that is being written.
+    fn part_with(&mut self, parts: &[Signed], more: &[Signed]) -> ExprId {
+        match self.algebra.possible_node_of(&[parts, more].concat()) {
+            NodeId::NEVER => self.algebra.grammar.never(),
+            node => self.part(node),
+        }
+    }
+
+    /// The values of a node: in place, or as a call of its rule.
+    fn call(&mut self, node: NodeId) -> ExprId {
+        if node == NodeId::NEVER || self.is_halted() {
+            return self.algebra.grammar.never();
+        }
+        match node.as_single() {
+            Some(id) if !self.algebra.is_referenced(id) && !self.rules.contains_key(&(node, self.level)) => {
+                self.inline(id, node)
+            }
+            _ if node == NodeId::ANY => self.any(TypeSet::ALL),
+            _ => self.call_rule(node),
+        }
+    }
+
+    /// A schema in place. A second use, in another case, makes it a rule.
+    fn inline(&mut self, id: SchemaId, node: NodeId) -> ExprId {
+        if let Some(&known) = self.inlined.get(&(id, self.level)) {
+            if self.is_small(known) {
+                return known;
+            }
+            let path = self.algebra.path(id);
+            let name = self.algebra.context.report.paths.last(path).to_owned();
+            let rule = self.defined_rule(&name, known, path);
+            self.inlined.insert((id, self.level), rule);
+            return rule;
+        }
+        if self.nesting.contains(&id) || self.nesting.len() >= MAX_INLINE_DEPTH {
+            // Cases may lead from a schema to itself, or far down without a step into the text of the schema.
+            return self.call_rule(node);
+        }
+        self.nesting.push(id);
+        let expr = self.body(node);
+        self.nesting.pop();
+        self.inlined.insert((id, self.level), expr);
+        expr
+    }
+
+    fn is_small(&self, expr: ExprId) -> bool {
+        !matches!(self.algebra.grammar.expr(expr), Expr::Seq(_) | Expr::Alt(_) | Expr::Repeat { .. })
+    }
+
+    fn call_rule(&mut self, node: NodeId) -> ExprId {
+        let rule = if let Some(&rule) = self.rules.get(&(node, self.level)) {
+            rule
+        } else {
+            let path = self.algebra.path_of(&self.algebra.members(node));
+            let name = self.algebra.context.report.paths.last(path);
+            let rule = self.algebra.grammar.declare(if name.is_empty() { "part" } else { name });
+            self.count_rule(path);
+            self.algebra.context.report.called.push(path);
+            self.rules.insert((node, self.level), rule);
+            self.queue.push((rule, node, self.level));
+            rule
+        };
+        if let Some(from) = self.at_start_of {
+            self.empty_calls.push((from, rule, node));
+        }
+        self.algebra.grammar.rule(rule)
+    }
+
+    /// The values of a node, written out.
+    fn body(&mut self, node: NodeId) -> ExprId {
+        if node == NodeId::NEVER || self.is_halted() {
+            return self.algebra.grammar.never();
+        }
+        let around = self.algebra.context.here;
+        let here = self.algebra.members(node).first().map_or(around, |first| self.algebra.path(first.id));
+        self.set_origin(here);
+        let expr = self.body_here(node);
+        self.set_origin(around);
+        expr
+    }
+
+    /// Records that the next expressions are made for the schema at a place.
+    fn set_origin(&mut self, path: PathId) {
+        let first = self.algebra.grammar.expr_count();
+        self.algebra.context.here = path;
+        self.algebra.context.report.begin(first, path);
+    }
+
+    fn body_here(&mut self, node: NodeId) -> ExprId {
+        let Some(id) = node.as_single() else {
+            return if node == NodeId::ANY { self.any(TypeSet::ALL) } else { self.split(node) };
+        };
+        let keywords = self.algebra.keywords(id);
+        if keywords.is_plain() {
+            return self.plain(id, &keywords);
+        }
+        let Some(nodes) = self.algebra.union(&keywords) else { return self.split(node) };
+        let parts: Vec<ExprId> = nodes.into_iter().map(|node| self.call(node)).collect();
+        let expr = self.algebra.grammar.alt(parts);
+        if self.is_never(expr) {
+            return self.nothing(self.algebra.path(id), "", "no branch allows a value");
+        }
+        expr
+    }
+
+    /// A schema without combinators.
+    fn plain(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> ExprId {
+        let (local, types) = (Signed::plus(id), keywords.types);
+        if keywords.listed().is_some() {
+            return self.literals(&[local], id, types);
+        }
+        if types.is_empty() {
+            return self.nothing(self.algebra.path(id), "type", "none of these types is possible here");
+        }
+        let free = types.without(keywords.asserted);
+        if free == types {
+            return self.any(types);
+        }
+        let case = Case::of(local);
+        let mut parts = Vec::with_capacity(4);
+        if !free.is_empty() {
+            parts.push(self.any(free));
+        }
+        for kind in KINDS {
+            if (types & keywords.asserted).meets(kind) {
+                parts.push(self.values(&case, kind));
+            }
+        }
+        match *parts {
+            [only] => only,
+            _ => self.algebra.grammar.alt(parts),
+        }
+    }
+
+    /// A node with combinators or several members: its cases, type by type.
+    fn split(&mut self, node: NodeId) -> ExprId {
+        let members = self.algebra.members(node);
+        let types = self.algebra.types_of_all(&members, NODE_TYPES_DEPTH);
+        let mut parts = Vec::new();
+        for value in &SCALARS {
+            if self.algebra.allows(value, types, &members) {
+                parts.push(self.scalar(value));
+            }
+        }
+        for kind in KINDS {
+            if !types.meets(kind) {
+                continue;
+            }
+            if kind == TypeSet::STRING
+                && let Some(strings) = self.combined_string(&members)
+            {
+                parts.push(strings);
+                continue;
+            }
+            let Some(cases) = self.algebra.cases(&members, kind) else {
+                return self.algebra.grammar.never();
+            };
+            for case in &cases {
+                parts.push(self.case(case, kind, &members));
+            }
+        }
+        let expr = self.algebra.grammar.alt(parts);
+        if self.is_never(expr) {
+            self.clash_of(&members);
+        }
+        expr
+    }
+
+    /// The values of one type in one case of a conjunction.
+    fn case(&mut self, case: &Case, kind: TypeSet, members: &[Signed]) -> ExprId {
+        if let Some(id) = self.algebra.listing(case) {
+            return self.literals(members, id, kind);
+        }
+        if let ([Signed { id, negative: false }], []) = (&*case.locals, &*case.unevaluated) {
+            let keywords = self.algebra.keywords(*id);
+            if keywords.is_plain() && kind.covers(keywords.types) {
+                // The same as the schema by itself, which other places may share.
+                let node = self.algebra.node(*id);
+                return self.call(node);
+            }
+        }
+        if case.locals.is_empty() && case.unevaluated.is_empty() {
+            return self.any(kind);
+        }
+        self.values(case, kind)
+    }
+
+    /// The values of one type that satisfy the local keywords of a case.
+    fn values(&mut self, case: &Case, kind: TypeSet) -> ExprId {
+        match kind {
+            TypeSet::STRING => self.string(case),
+            TypeSet::NUMBER => self.number(case),
+            TypeSet::ARRAY => self.array(case),
+            _ => self.object(case),
+        }
+    }
+
+    /// Reports which schemas cannot hold together.
+    fn clash_of(&mut self, members: &[Signed]) {
+        let place = |member: &Signed| {
+            let pointer = self.algebra.context.report.paths.pointer(self.algebra.path(member.id));
+            let not = if member.negative { "not " } else { "" };
+            format!("{not}{}", if pointer.is_empty() { "(root)" } else { &pointer })
+        };
+        let message = if members.len() == 1 {
+            "its keywords allow no value together".to_owned()
+        } else {
+            let places: Vec<String> = members.iter().take(4).map(place).collect();
+            format!("no value satisfies all of: {}", places.join(", "))
+        };
+        self.algebra.context.clash(self.algebra.path_of(members), "", &message);
+    }
+
+    /// Reports that no value is possible at this place.
+    fn nothing(&mut self, path: PathId, keyword: &'static str, why: &str) -> ExprId {
+        self.algebra.context.clash(path, keyword, why);
+        self.algebra.grammar.never()
+    }
+
+    fn is_never(&self, expr: ExprId) -> bool {
+        matches!(self.algebra.grammar.expr(expr), Expr::Never)
+    }
+
+    fn is_halted(&mut self) -> bool {
+        self.algebra.context.is_halted()
+    }
+
+    /// A call of a new rule with this body. An empty body needs no rule.
+    fn defined_rule(&mut self, name: &str, expr: ExprId, path: PathId) -> ExprId {
+        if self.is_never(expr) {
+            return expr;
+        }
+        let rule = self.algebra.grammar.declare(name);
+        self.count_rule(path);
+        self.algebra.grammar.define(rule, expr);
+        self.algebra.grammar.rule(rule)
+    }
+
+    fn count_rule(&mut self, path: PathId) {
+        self.rule_count += 1;
+        let limit = self.algebra.context.options.limits.rules;
+        if self.rule_count > limit {
+            let message = format!("the schema needs more than {limit} rules");
+            self.algebra.context.exceed("rules", path, "", message);
+        }
+    }
+
+    /// Refuses references that form a circle before anything is written, such as `{"anyOf": [{"$ref": "#"}]}`.
+    fn refuse_empty_circles(&mut self) {
+        if self.empty_calls.is_empty() {
+            return;
+        }
+        // Rules without further calls are removed until none is left. What remains contains a circle.
+        let mut calls: FxHashMap<RuleId, usize> = FxHashMap::default();
+        let mut callers: FxHashMap<RuleId, Vec<RuleId>> = FxHashMap::default();
+        for &(from, to, _) in &self.empty_calls {
+            *calls.entry(from).or_default() += 1;
+            callers.entry(to).or_default().push(from);
+        }
+        let mut done: Vec<RuleId> =
+            self.empty_calls.iter().map(|&(_, to, _)| to).filter(|rule| !calls.contains_key(rule)).collect();
+        while let Some(rule) = done.pop() {
+            for from in callers.remove(&rule).unwrap_or_default() {
+                if let Some(count) = calls.get_mut(&from) {
+                    *count -= 1;
+                    if *count == 0 {
+                        calls.remove(&from);
+                        done.push(from);
+                    }
+                }
+            }
+        }
+        let in_circle =
+            self.empty_calls.iter().find(|(from, to, _)| calls.contains_key(from) && calls.contains_key(to));
+        if let Some(&(_, _, node)) = in_circle
+            && let Some(first) = self.algebra.members(node).first()
+        {
+            self.algebra.refuse_circle(first.id);
+        }
+    }
+}
+
+/// The grammar is not well-formed. That is a defect of this frontend.
+fn broken(mut context: Context<'_>, error: &str) -> SchemaError {
+    let message = format!("the grammar of this schema is not well-formed: {error}");
+    context.problem(Reason::Unsupported, PathId::ROOT, "", message, "please report this schema as a defect");
+    context.error
+}

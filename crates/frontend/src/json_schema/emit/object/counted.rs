@@ -1,0 +1,292 @@
+//! Objects in the schema's order, state by state.
+//!
+//! A state has the next member, the number of members so far (as far as it matters), the later members that are *owed*
+//! because one that was written needs them, those that are *banned* because they need one that was left out, and the
+//! negated schemas that are broken. Most of that is empty most of the time, so there are few states.
+
+use maskwright_grammar::ExprId;
+
+use super::super::super::cases::{NodeId, Signed};
+use super::super::super::json::Value;
+use super::super::super::path::PathId;
+use super::super::super::schemas::Window;
+use super::super::Emitter;
+use super::super::layout::Layout;
+use super::super::states::States;
+use super::{Member, Plan};
+
+/// How many negated schemas of one object may have to be broken.
+pub(super) const MAX_BROKEN_SCHEMAS: usize = 60;
+
+/// How many ways there may be to write one member.
+const MAX_MEMBER_WAYS: usize = 512;
+
+/// A set of members that come later.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Later(Vec<u64>);
+
+impl Later {
+    fn contains(&self, place: usize) -> bool {
+        self.0.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+    }
+
+    fn insert(&mut self, place: usize) {
+        if self.0.len() <= place / 64 {
+            self.0.resize(place / 64 + 1, 0);
+        }
+        self.0[place / 64] |= 1 << (place % 64);
+    }
+
+    fn remove(&mut self, place: usize) {
+        if let Some(word) = self.0.get_mut(place / 64) {
+            *word &= !(1 << (place % 64));
+            while self.0.last() == Some(&0) {
+                self.0.pop();
+            }
+        }
+    }
+}
+
+/// A state between two members.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct State {
+    place: usize,
+    count: u32,
+    owed: Later,
+    banned: Later,
+    /// The schemas that are broken, as bits.
+    broken: u64,
+    /// Whether a member was written.
+    begun: bool,
+}
+
+/// For each member, the later ones that it needs, and the later ones that need it.
+struct Links {
+    needs: Vec<Vec<usize>>,
+    needed_by: Vec<Vec<usize>>,
+}
+
+impl Links {
+    fn of(members: usize, needs: &[(usize, usize)]) -> Self {
+        let mut links = Self { needs: vec![Vec::new(); members], needed_by: vec![Vec::new(); members] };
+        for &(a, b) in needs {
+            if a < b {
+                links.needs[a].push(b);
+            } else {
+                links.needed_by[b].push(a);
+            }
+        }
+        links
+    }
+}
+
+/// How a member breaks a schema.
+pub(super) struct Breaks {
+    /// Whether it does by being absent.
+    pub(super) absent: bool,
+    /// What its value must satisfy to break it. `None` stands for the name alone.
+    pub(super) by: Vec<Option<Signed>>,
+}
+
+impl<'s> Emitter<'s> {
+    /// An object whose members are counted, or depend on one another.
+    pub(super) fn counted_object(&mut self, plan: &Plan<'_, 's>) -> ExprId {
+        let what = "counting the members of this object, or following their dependencies,";
+        if plan.demands.broken.len() > MAX_BROKEN_SCHEMAS {
+            let message = format!("more than {MAX_BROKEN_SCHEMAS} schemas of one object are negated");
+            self.algebra.context.halt(plan.path, "", message, "negate fewer schemas of this object");
+            return self.algebra.grammar.never();
+        }
+        let limit = self.algebra.context.options.limits.states;
+        // There is at least one state in front of each member.
+        if plan.members.len() > limit {
+            let message = format!("{what} takes more than {limit} states");
+            self.algebra.context.exceed("states", plan.path, "", message);
+            return self.algebra.grammar.never();
+        }
+        let Layout { object_start, .. } = self.layout();
+        let breaks = self.member_breaks(plan);
+        let links = Links::of(plan.members.len(), &plan.needs);
+        let mut states = States::new("members", plan.path);
+        let first = self.state(&mut states, State::default());
+        let is_done = self.write_states(&mut states, limit, what, |this, states, state| {
+            if state.place < plan.members.len() {
+                this.member_state(plan, states, &breaks[state.place], &links, state)
+            } else {
+                this.others_state(plan, states, state)
+            }
+        });
+        if !is_done {
+            return self.algebra.grammar.never();
+        }
+        self.algebra.grammar.seq([object_start, first])
+    }
+
+    /// For each member and each schema that must be broken, how the member breaks it.
+    pub(super) fn member_breaks(&mut self, plan: &Plan<'_, 's>) -> Vec<Vec<Breaks>> {
+        let mut all = Vec::with_capacity(plan.members.len());
+        for member in &plan.members {
+            let mut row = Vec::with_capacity(plan.demands.broken.len());
+            for &id in &plan.demands.broken {
+                let keywords = self.algebra.keywords(id);
+                let absent = keywords.required.contains(&&*member.name);
+                let schemas = self.algebra.member_schemas(id, &keywords, &member.name);
+                let mut by: Vec<Option<Signed>> =
+                    schemas.into_iter().map(|schema| Some(Signed::minus(schema))).collect();
+                if let Some(names) = keywords.property_names
+                    && self.algebra.satisfies(&Value::String(member.name.clone()), &[Signed::minus(names)])
+                {
+                    by.push(None);
+                }
+                row.push(Breaks { absent, by });
+            }
+            all.push(row);
+        }
+        all
+    }
+
+    fn member_state(
+        &mut self,
+        plan: &Plan<'_, 's>,
+        states: &mut States<State>,
+        breaks: &[Breaks],
+        links: &Links,
+        state: &State,
+    ) -> ExprId {
+        let (place, member) = (state.place, &plan.members[state.place]);
+        let mut next = State { place: place + 1, ..state.clone() };
+        next.owed.remove(place);
+        next.banned.remove(place);
+        let mut ways = Vec::new();
+        if !member.required && !state.owed.contains(place) {
+            let mut left_out = next.clone();
+            links.needed_by[place].iter().for_each(|&at| left_out.banned.insert(at));
+            for (i, breaks) in breaks.iter().enumerate() {
+                left_out.broken |= u64::from(breaks.absent) << i;
+            }
+            ways.push(self.state(states, left_out));
+        }
+        let is_full = plan.window.max.is_some_and(|max| state.count >= max);
+        if !state.banned.contains(place) && !is_full && !self.is_never(member.value) {
+            next.count = (state.count + 1).min(plan.window.cap());
+            next.begun = true;
+            links.needs[place].iter().for_each(|&at| next.owed.insert(at));
+            let Layout { enter, comma, colon, after, .. } = self.layout();
+            let key = self.string_literal(&member.name);
+            let before = if state.begun { comma } else { enter };
+            self.each_value(member, breaks, state.broken, plan.path, |this, value, broken| {
+                let then = this.state(states, State { broken, ..next.clone() });
+                ways.push(this.algebra.grammar.seq([before, key, colon, value, after, then]));
+            });
+        }
+        self.algebra.grammar.alt(ways)
+    }
+
+    /// The state after the last member: other keys, and the end.
+    fn others_state(&mut self, plan: &Plan<'_, 's>, states: &mut States<State>, state: &State) -> ExprId {
+        let Layout { enter, comma, object_end, object_empty_end, .. } = self.layout();
+        let Window { min, max } = plan.window.after(state.count);
+        if plan.is_broken(state.broken) {
+            let other = self.other_members(&plan.others);
+            let other = other.unwrap_or_else(|| self.algebra.grammar.never());
+            let next = self.algebra.grammar.seq([comma, other]);
+            if state.begun {
+                let more = self.algebra.grammar.repeat(next, min, max);
+                return self.algebra.grammar.seq([more, object_end]);
+            }
+            let Window { min: least, max: most } = Window { min, max }.after(1);
+            let more = self.algebra.grammar.repeat(next, least, most);
+            let mut some = self.algebra.grammar.seq([enter, other, more, object_end]);
+            if max == Some(0) {
+                some = self.algebra.grammar.never();
+            }
+            return if min == 0 { self.algebra.grammar.alt([some, object_empty_end]) } else { some };
+        }
+        let mut ways = Vec::new();
+        if max != Some(0) {
+            let before = if state.begun { comma } else { enter };
+            let count = (state.count + 1).min(plan.window.cap());
+            for other in &plan.others {
+                let by = other.breaks.iter().map(|by| &**by);
+                for (more, broken) in self.breaking_ways(&other.parts, by, state.broken, plan.path) {
+                    let member = self.other_member(other, &more);
+                    if !self.is_never(member) {
+                        let next = State { count, broken, begun: true, ..state.clone() };
+                        let then = self.state(states, next);
+                        ways.push(self.algebra.grammar.seq([before, member, then]));
+                    }
+                }
+            }
+        }
+        self.algebra.grammar.alt(ways)
+    }
+
+    /// Writes each kind of value of a member, with the schemas that are broken then.
+    pub(super) fn each_value(
+        &mut self,
+        member: &Member<'s>,
+        breaks: &[Breaks],
+        broken: u64,
+        path: PathId,
+        mut write: impl FnMut(&mut Self, ExprId, u64),
+    ) {
+        let by = breaks.iter().map(|breaks| &*breaks.by);
+        for (more, broken) in self.breaking_ways(&member.parts, by, broken, path) {
+            let value = if more.is_empty() { member.value } else { self.part_with(&member.parts, &more) };
+            if !self.is_never(value) {
+                write(self, value, broken);
+            }
+        }
+    }
+
+    /// The ways to write one member: what its value must satisfy beside its own schemas, and what is broken then.
+    ///
+    /// A value that does not break a schema satisfies it, so that the ways exclude one another and every text is parsed
+    /// in one way only. Clearly empty ways are dropped, so there are few.
+    pub(super) fn breaking_ways<'b>(
+        &mut self,
+        parts: &[Signed],
+        breaks: impl Iterator<Item = &'b [Option<Signed>]>,
+        broken: u64,
+        path: PathId,
+    ) -> Vec<(Vec<Signed>, u64)> {
+        let mut ways: Vec<(Vec<Signed>, u64)> = vec![(Vec::new(), broken)];
+        for (i, by) in breaks.enumerate() {
+            let bit = 1 << i;
+            if broken & bit != 0 || by.is_empty() {
+                continue;
+            }
+            if by.contains(&None) {
+                for way in &mut ways {
+                    way.1 |= bit;
+                }
+                continue;
+            }
+            let mut next = Vec::with_capacity(ways.len() + 1);
+            for (mut satisfied, broken) in ways {
+                for part in by.iter().flatten() {
+                    let breaking = [&*satisfied, &[*part]].concat();
+                    if self.is_possible(parts, &breaking) {
+                        next.push((breaking, broken | bit));
+                    }
+                    satisfied.push(part.flipped());
+                }
+                if self.is_possible(parts, &satisfied) {
+                    next.push((satisfied, broken));
+                }
+            }
+            ways = next;
+            if ways.len() > MAX_MEMBER_WAYS {
+                let message =
+                    format!("the negated schemas split one key into more than {MAX_MEMBER_WAYS} ways");
+                self.algebra.context.halt(path, "", message, "negate fewer schemas of this object");
+                return Vec::new();
+            }
+        }
+        ways
+    }
+
+    fn is_possible(&mut self, parts: &[Signed], more: &[Signed]) -> bool {
+        self.algebra.possible_node_of(&[parts, more].concat()) != NodeId::NEVER
+    }
+}

@@ -1,0 +1,473 @@
+//! Objects: members in the schema's order, each optional one present or not, then other keys.
+//!
+//! ```text
+//! {"properties": {"a": …, "b": …}, "required": ["b"]}
+//!
+//! object = "{" from_a
+//! from_a = "a" : … "," from_b        a is present: b must follow
+//!        | from_b                    a is left out
+//! from_b = "b" : … others            the rest may be empty
+//! others = ("," key : value)* "}"
+//! ```
+//!
+//! `from_i` means "a member must follow, the i-th or a later one". It is a rule if it is used twice, so the size is
+//! linear in the number of properties. A run of required members is one flat sequence.
+//!
+//! Keys that the schema names have one spelling. Other keys may be spelled in any way, but their decoded text is none of
+//! the names, so that no escape sequence evades the schema of a property. [`keys`] sorts the other keys by the schemas
+//! that apply to them. What needs more than this shape – counts, dependencies, negated schemas, any order – is written
+//! state by state in [`counted`] and [`unordered`].
+
+mod counted;
+mod demands;
+mod keys;
+mod unordered;
+
+use std::borrow::Cow;
+
+use maskwright_grammar::ExprId;
+use rustc_hash::FxHashMap;
+
+use super::super::cases::{Case, Languages, NodeId, ObjectCase, Signed};
+use super::super::options::KeyOrder;
+use super::super::path::PathId;
+use super::super::schemas::{SchemaId, Window};
+use super::Emitter;
+use super::layout::Layout;
+use demands::Demands;
+use keys::OtherKeys;
+
+/// Up to this many other keys are named one by one where they are counted.
+const MAX_NAMED_KEYS: usize = 64;
+
+/// Up to this many names are searched one by one. More are hashed.
+const MAX_SEARCHED_NAMES: usize = 64;
+
+/// A key that the schema names.
+#[derive(Clone, Debug)]
+struct Member<'s> {
+    name: Cow<'s, str>,
+    /// What its value must satisfy.
+    parts: Vec<Signed>,
+    value: ExprId,
+    required: bool,
+}
+
+/// What an object is built from.
+struct Plan<'p, 's> {
+    demands: &'p Demands<'s>,
+    window: Window,
+    members: Vec<Member<'s>>,
+    others: Vec<OtherKeys>,
+    /// Pairs of members: the first needs the second.
+    needs: Vec<(usize, usize)>,
+    path: PathId,
+}
+
+impl Plan<'_, '_> {
+    /// Whether only single members have conditions, apart from a least number of them.
+    fn is_independent(&self) -> bool {
+        self.needs.is_empty() && self.demands.broken.is_empty() && self.window.max.is_none()
+    }
+
+    /// Whether all schemas that must be broken are, given as bits.
+    fn is_broken(&self, broken: u64) -> bool {
+        broken.count_ones() as usize == self.demands.broken.len()
+    }
+}
+
+impl<'s> Emitter<'s> {
+    /// The objects of a case.
+    pub(super) fn object(&mut self, case: &Case) -> ExprId {
+        let object = self.algebra.object_case(case);
+        let path = self.algebra.path_of(&case.locals);
+        let Some(demands) = self.object_demands(&object) else { return self.algebra.grammar.never() };
+        if let [only] = &*demands {
+            return self.demanded_object(&object, only, path);
+        }
+        let ways: Vec<ExprId> =
+            demands.iter().map(|demands| self.demanded_object(&object, demands, path)).collect();
+        self.algebra.grammar.alt(ways)
+    }
+
+    fn demanded_object(&mut self, object: &ObjectCase<'s>, demands: &Demands<'s>, path: PathId) -> ExprId {
+        let mut window = demands.window;
+        if window.is_empty() {
+            return self.nothing(path, "minProperties", "`minProperties` exceeds `maxProperties`");
+        }
+        let Some((mut members, needs)) = self.members(object, demands, path) else {
+            return self.algebra.grammar.never();
+        };
+        let required = members.iter().filter(|member| member.required).count();
+        if window.max.is_some_and(|max| (max as usize) < required) {
+            let why = "more keys are required than `maxProperties` allows";
+            return self.nothing(path, "maxProperties", why);
+        }
+        if window.max == Some(0) && demands.broken.is_empty() {
+            let Layout { object_start, object_empty_end, .. } = self.layout();
+            return self.algebra.grammar.seq([object_start, object_empty_end]);
+        }
+        let Some(mut others) = self.other_keys(object, &members, demands) else {
+            return self.algebra.grammar.never();
+        };
+        if window.min as usize <= required {
+            window.min = 0;
+        } else {
+            let texts =
+                |other: &OtherKeys| Languages::texts(&self.algebra.grammar, other.key, MAX_NAMED_KEYS);
+            let names: Vec<Option<Vec<String>>> = others.iter().map(texts).collect();
+            if self.are_too_few(&members, &names, window.min) {
+                return self.nothing(path, "minProperties", "fewer keys than `minProperties` are possible");
+            }
+            // Without dependencies, the engine finds out when no key is left.
+            if !demands.broken.is_empty() || !needs.is_empty() {
+                self.name_others(&mut members, &mut others, names);
+            }
+        }
+        // Other keys may come in any order, also after they were named.
+        let has_named_others = members.iter().any(|member| matches!(member.name, Cow::Owned(_)));
+        if others.is_empty() && window.max.is_some_and(|max| members.len() <= max as usize) {
+            window.max = None;
+        }
+        let mut plan = Plan { demands, window, members, others, needs, path };
+        let is_any_order = has_named_others || self.algebra.context.options.key_order == KeyOrder::Any;
+        if is_any_order && plan.members.len() + plan.others.len() > 1 {
+            return self.unordered_object(&plan);
+        }
+        let object = if plan.is_independent() && window.min <= 1 {
+            plan.members.retain(|member| !self.is_never(member.value));
+            let other = self.other_members(&plan.others);
+            self.plain_object(&plan.members, other, window.min == 1, path)
+        } else {
+            self.counted_object(&plan)
+        };
+        self.with_different_keys(object, &plan.others)
+    }
+
+    /// Whether there are fewer keys than an object must have.
+    fn are_too_few(&self, members: &[Member<'s>], others: &[Option<Vec<String>>], least: u32) -> bool {
+        let members = members.iter().filter(|member| !self.is_never(member.value)).count();
+        let others = others.iter().map(|names| names.as_ref().map(Vec::len)).sum::<Option<usize>>();
+        others.is_some_and(|others| members + others < least as usize)
+    }
+
+    /// Turns other keys into members if there are only a few of them, because a count must not wait for more.
+    fn name_others(
+        &mut self,
+        members: &mut Vec<Member<'s>>,
+        others: &mut Vec<OtherKeys>,
+        names: Vec<Option<Vec<String>>>,
+    ) {
+        let mut names = names.into_iter();
+        others.retain(|other| {
+            let Some(names) = names.next().flatten() else { return true };
+            let value = self.part_with(&other.parts, &[]);
+            let parts = &other.parts;
+            members.extend(names.into_iter().map(|name| Member {
+                name: name.into(),
+                parts: parts.clone(),
+                value,
+                required: false,
+            }));
+            false
+        });
+    }
+
+    /// An object in which the other keys do not repeat.
+    fn with_different_keys(&mut self, object: ExprId, others: &[OtherKeys]) -> ExprId {
+        if others.is_empty() { object } else { self.algebra.grammar.scope(object, []) }
+    }
+
+    /// The keys that the schemas name, in order, and which of them need which others; `None` if a required one is
+    /// impossible.
+    #[expect(clippy::type_complexity, reason = "the pair is taken apart at once")]
+    fn members(
+        &mut self,
+        object: &ObjectCase<'s>,
+        demands: &Demands<'s>,
+        path: PathId,
+    ) -> Option<(Vec<Member<'s>>, Vec<(usize, usize)>)> {
+        let names = self.names(object, demands);
+        let mut members = Vec::with_capacity(names.len());
+        let mut place: FxHashMap<&'s str, usize> = FxHashMap::default();
+        let has_needs =
+            object.positive.iter().any(|&id| !self.algebra.keywords(id).dependent_required.is_empty());
+        let only = match (&*object.positive, &*object.unevaluated, &*object.negative) {
+            ([id], [], []) if demands.is_plain() => Some(*id),
+            _ => None,
+        };
+        for (name, required) in names {
+            if self.is_halted() {
+                return None;
+            }
+            let listed = only.and_then(|id| self.listed_property(id, name));
+            let parts = match listed {
+                Some(_) => Some(Vec::new()),
+                None if demands.forbidden.contains(&name) => None,
+                None => self.algebra.member_parts(object, name),
+            };
+            let node = match (listed, &parts) {
+                (Some(id), _) => self.algebra.node(id),
+                (None, Some(parts)) => self.algebra.node_of(parts),
+                (None, None) => NodeId::NEVER,
+            };
+            let value = self.part(node);
+            if self.is_never(value) {
+                if required {
+                    let message = if parts.is_some() {
+                        format!("property `{name}` is required, but no value for it is possible")
+                    } else {
+                        format!("`{name}` is required, but {} forbids it", self.forbidding(object, name))
+                    };
+                    if self.algebra.context.error.is_empty() {
+                        self.algebra.context.clash(path, "required", &message);
+                    }
+                    return None;
+                }
+                if !has_needs && demands.broken.is_empty() {
+                    continue;
+                }
+            }
+            if has_needs {
+                place.insert(name, members.len());
+            }
+            members.push(Member { name: name.into(), parts: parts.unwrap_or_default(), value, required });
+        }
+        let needs = if has_needs { self.needs(object, &mut members, &place, path)? } else { Vec::new() };
+        Some((members, needs))
+    }
+
+    /// The keyword that forbids a key, for an error message.
+    fn forbidding(&mut self, object: &ObjectCase<'s>, name: &str) -> &'static str {
+        for &id in &object.positive {
+            let keywords = self.algebra.keywords(id);
+            let is_closed = keywords.additional.is_some_and(|id| self.algebra.is_false(id));
+            if is_closed && !keywords.properties.contains_key(name) {
+                return "`additionalProperties`";
+            }
+            if keywords.property_names.is_some() {
+                return "`propertyNames`";
+            }
+        }
+        "another keyword"
+    }
+
+    /// The schema of a key that a single schema lists, if no other keyword applies to the key.
+    fn listed_property(&mut self, id: SchemaId, name: &str) -> Option<SchemaId> {
+        let keywords = self.algebra.keywords(id);
+        let is_simple = keywords.pattern_properties.is_empty() && keywords.property_names.is_none();
+        keywords.properties.get(name).filter(|_| is_simple)
+    }
+
+    /// The names in the order in which they are written, and whether they are required.
+    fn names(&mut self, object: &ObjectCase<'s>, demands: &Demands<'s>) -> Vec<(&'s str, bool)> {
+        if let ([id], []) = (&*object.positive, &*object.negative)
+            && demands.is_plain()
+        {
+            return self.names_of_one(*id);
+        }
+        let mut names: Vec<(&'s str, bool)> = Vec::new();
+        let mut place: FxHashMap<&'s str, usize> = FxHashMap::default();
+        let mut add = |name: &'s str, required: bool| {
+            let at = *place.entry(name).or_insert_with(|| {
+                names.push((name, false));
+                names.len() - 1
+            });
+            names[at].1 |= required;
+        };
+        let all = || object.positive.iter().chain(&object.negative);
+        for &id in all() {
+            self.algebra.keywords(id).properties.keys().for_each(|name| add(name, false));
+        }
+        for &id in &object.positive {
+            self.algebra.keywords(id).required.iter().for_each(|name| add(name, true));
+        }
+        demands.required.iter().for_each(|name| add(name, true));
+        demands.forbidden.iter().for_each(|name| add(name, false));
+        for &id in all() {
+            let keywords = self.algebra.keywords(id);
+            keywords.required.iter().for_each(|name| add(name, false));
+            for (name, needed) in &keywords.dependent_required {
+                add(name, false);
+                for name in needed {
+                    add(name, false);
+                }
+            }
+        }
+        names
+    }
+
+    /// The same for a single schema. PERF: few names are searched and not hashed.
+    fn names_of_one(&mut self, id: SchemaId) -> Vec<(&'s str, bool)> {
+        let keywords = self.algebra.keywords(id);
+        let listed = keywords.properties.len();
+        let mut names: Vec<(&'s str, bool)> = Vec::with_capacity(listed + keywords.required.len());
+        names.extend(keywords.properties.keys().map(|name| (name, false)));
+        let needed =
+            keywords.dependent_required.iter().flat_map(|(name, needed)| [name].into_iter().chain(needed));
+        let more = || {
+            keywords
+                .required
+                .iter()
+                .map(|name| (*name, true))
+                .chain(needed.clone().map(|name| (*name, false)))
+        };
+        if listed + more().count() <= MAX_SEARCHED_NAMES {
+            for (name, required) in more() {
+                match names.iter_mut().find(|(one, _)| *one == name) {
+                    Some(known) => known.1 |= required,
+                    None => names.push((name, required)),
+                }
+            }
+            return names;
+        }
+        let mut place: FxHashMap<&'s str, usize> =
+            names.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+        for (name, required) in more() {
+            let at = *place.entry(name).or_insert(names.len());
+            if at == names.len() {
+                names.push((name, false));
+            }
+            names[at].1 |= required;
+        }
+        names
+    }
+
+    /// Which keys need which others. What follows from required and impossible keys is applied to the members and left
+    /// out.
+    fn needs(
+        &mut self,
+        object: &ObjectCase<'s>,
+        members: &mut [Member<'s>],
+        place: &FxHashMap<&'s str, usize>,
+        path: PathId,
+    ) -> Option<Vec<(usize, usize)>> {
+        let mut needs: Vec<(usize, usize)> = Vec::new();
+        for &id in &object.positive {
+            for (name, needed) in &self.algebra.keywords(id).dependent_required {
+                let Some(&at) = place.get(name) else { continue };
+                needs.extend(needed.iter().filter_map(|name| Some((at, *place.get(name)?))));
+            }
+        }
+        needs.retain(|(a, b)| a != b);
+        needs.sort_unstable();
+        needs.dedup();
+        let never = members.iter().find(|member| self.is_never(member.value)).map(|member| member.value);
+        // What a required key needs is required, and what needs an impossible key is impossible.
+        let required = members.iter().map(|member| member.required).collect();
+        for (member, required) in members.iter_mut().zip(reached(required, needs.iter().copied())) {
+            member.required = required;
+        }
+        if let Some(never) = never {
+            let impossible = members.iter().map(|member| self.is_never(member.value)).collect();
+            let needed_by = needs.iter().map(|&(a, b)| (b, a));
+            for (member, is_impossible) in members.iter_mut().zip(reached(impossible, needed_by)) {
+                if is_impossible {
+                    member.value = never;
+                }
+            }
+        }
+        if let Some(member) = members.iter().find(|member| member.required && self.is_never(member.value)) {
+            let message = format!(
+                "property `{}` is required by another one, but no value for it is possible",
+                member.name
+            );
+            self.algebra.context.clash(path, "dependentRequired", &message);
+            return None;
+        }
+        needs.retain(|&(a, b)| !members[b].required && !self.is_never(members[a].value));
+        Some(needs)
+    }
+
+    /// An object with conditions on single members only.
+    fn plain_object(
+        &mut self,
+        members: &[Member<'s>],
+        other: Option<ExprId>,
+        at_least_one: bool,
+        path: PathId,
+    ) -> ExprId {
+        let layout = self.layout();
+        let Layout { object_start, enter, after: space, comma, colon, object_end: end, .. } = layout;
+        let others = match other {
+            Some(other) => {
+                let next = self.algebra.grammar.seq([comma, other]);
+                self.algebra.grammar.star(next)
+            }
+            None => self.algebra.grammar.empty(),
+        };
+        // What follows a member, in reverse, and what stands where a member must follow.
+        let mut after = vec![end, others];
+        let mut from = match other {
+            Some(other) => self.algebra.grammar.seq([other, others, end]),
+            None => self.algebra.grammar.never(),
+        };
+        let mut must_follow = false;
+        for (i, member) in members.iter().enumerate().rev() {
+            if self.is_halted() {
+                break;
+            }
+            let key = self.string_literal(&member.name);
+            after.extend([space, member.value, colon, key]);
+            let shared = i > 0 && !members[i - 1].required;
+            if member.required && !shared && i > 0 {
+                // The member before cannot be left out, so only one way leads here.
+                after.push(comma);
+                must_follow = true;
+                continue;
+            }
+            let written = self.algebra.grammar.seq(after.drain(..).rev());
+            let choice = if member.required { written } else { self.algebra.grammar.alt([written, from]) };
+            must_follow |= member.required;
+            if i == 0 {
+                from = choice;
+                break;
+            }
+            from = self.defined_rule(&member.name, choice, path);
+            if must_follow {
+                after.extend([from, comma]);
+            } else {
+                let more = self.algebra.grammar.seq([comma, from]);
+                after.push(self.algebra.grammar.alt([more, end]));
+            }
+        }
+        let some = self.algebra.grammar.seq([enter, from]);
+        let body = if must_follow || at_least_one {
+            some
+        } else {
+            self.algebra.grammar.alt([some, layout.object_empty_end])
+        };
+        self.algebra.grammar.seq([object_start, body])
+    }
+
+    /// All members whose key the schema does not name.
+    fn other_members(&mut self, others: &[OtherKeys]) -> Option<ExprId> {
+        let ways: Vec<ExprId> = others.iter().map(|other| self.other_member(other, &[])).collect();
+        let expr = self.algebra.grammar.alt(ways);
+        (!self.is_never(expr)).then_some(expr)
+    }
+
+    fn other_member(&mut self, other: &OtherKeys, more: &[Signed]) -> ExprId {
+        let value = self.part_with(&other.parts, more);
+        if self.is_never(value) {
+            return value;
+        }
+        let Layout { colon, after, .. } = self.layout();
+        let key = self.algebra.grammar.json_string(other.key);
+        let key = self.algebra.grammar.distinct(key);
+        self.algebra.grammar.seq([key, colon, value, after])
+    }
+}
+
+/// The places that are marked or reached from a marked one by these steps.
+fn reached(mut marked: Vec<bool>, steps: impl Iterator<Item = (usize, usize)> + Clone) -> Vec<bool> {
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); marked.len()];
+    for (from, to) in steps {
+        next[from].push(to);
+    }
+    let mut work: Vec<usize> = (0..marked.len()).filter(|&at| marked[at]).collect();
+    while let Some(at) = work.pop() {
+        work.extend(next[at].drain(..).filter(|&to| !core::mem::replace(&mut marked[to], true)));
+    }
+    marked
+}

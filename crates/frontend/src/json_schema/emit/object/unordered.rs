@@ -1,0 +1,195 @@
+//! Objects whose keys may come in any order.
+//!
+//! The set of members that were written is the state, so n optional members make 2ⁿ states. That is fine for small
+//! objects. In large ones the engine remembers the keys ([`maskwright_grammar::Expr::Scope`]), and only the members that
+//! others depend on are part of the state.
+
+use maskwright_grammar::ExprId;
+
+use super::super::Emitter;
+use super::super::layout::Layout;
+use super::super::states::States;
+use super::counted::{Breaks, MAX_BROKEN_SCHEMAS};
+use super::{Member, Plan};
+
+/// Up to this many members, the subsets are states.
+const MAX_SUBSET_MEMBERS: usize = 6;
+
+/// Which members were written, of those that are part of the state; how many other keys, as far as it matters; and
+/// which schemas are broken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct State {
+    used: u64,
+    others: u32,
+    broken: u64,
+}
+
+impl<'s> Emitter<'s> {
+    /// An object in any order.
+    pub(super) fn unordered_object(&mut self, plan: &Plan<'_, 's>) -> ExprId {
+        if plan.members.len() > MAX_SUBSET_MEMBERS && plan.is_independent() {
+            return self.remembered_object(plan);
+        }
+        let breaks = self.member_breaks(plan);
+        let bits = state_bits(plan, &breaks).filter(|_| plan.demands.broken.len() <= MAX_BROKEN_SCHEMAS);
+        let Some(bits) = bits else { return self.too_many_states(plan) };
+        let limit = self.algebra.context.options.limits.states;
+        let layout = self.layout();
+        let other = self.other_members(&plan.others);
+        let mut states: States<State> = States::new("members", plan.path);
+        let (mut state, mut rule) = (State::default(), None);
+        let mut first = self.algebra.grammar.never();
+        loop {
+            if states.len() > limit {
+                return self.too_many_states(plan);
+            }
+            let body = self.unordered_state(plan, &mut states, (&bits, &breaks), other, state);
+            match rule {
+                Some(rule) => self.algebra.grammar.define(rule, body),
+                None => first = body,
+            }
+            if self.is_halted() {
+                return self.algebra.grammar.never();
+            }
+            let Some(next) = states.pop() else { break };
+            (state, rule) = (next.0, Some(next.1));
+        }
+        let object = self.algebra.grammar.seq([layout.object_start, first]);
+        if bits.iter().all(|bit| *bit != 0) {
+            return self.with_different_keys(object, &plan.others);
+        }
+        let required = plan.members.iter().zip(&bits).filter(|(member, bit)| member.required && **bit == 0);
+        let required: Vec<Box<str>> = required.map(|(member, _)| (*member.name).into()).collect();
+        self.algebra.grammar.scope(object, required)
+    }
+
+    /// What may follow in a state: a member, another key, or the end.
+    fn unordered_state(
+        &mut self,
+        plan: &Plan<'_, 's>,
+        states: &mut States<State>,
+        (bits, breaks): (&[u64], &[Vec<Breaks>]),
+        other: Option<ExprId>,
+        state: State,
+    ) -> ExprId {
+        let Layout { enter, comma, colon, after, object_end, object_empty_end, .. } = self.layout();
+        let cap = plan.window.cap().max(1);
+        let written = state.used.count_ones() + state.others;
+        let (before, end) = if written == 0 { (enter, object_empty_end) } else { (comma, object_end) };
+        let counted = State { others: (state.others + 1).min(cap), ..state };
+        let mut ways = Vec::new();
+        let mut go = |this: &mut Self, text: ExprId, next: State, ways: &mut Vec<ExprId>| {
+            let then = this.state(states, next);
+            ways.push(this.algebra.grammar.seq([before, text, then]));
+        };
+        if plan.window.max.is_none_or(|max| written < max) {
+            for (at, member) in plan.members.iter().enumerate() {
+                let bit = bits[at];
+                if state.used & bit != 0 || self.is_never(member.value) {
+                    continue;
+                }
+                let mut key = self.string_literal(&member.name);
+                if bit == 0 {
+                    key = self.algebra.grammar.distinct(key);
+                }
+                let next = if bit == 0 { counted } else { State { used: state.used | bit, ..state } };
+                self.each_value(member, &breaks[at], state.broken, plan.path, |this, value, broken| {
+                    let text = this.algebra.grammar.seq([key, colon, value, after]);
+                    go(this, text, State { broken, ..next }, &mut ways);
+                });
+            }
+            if plan.demands.broken.is_empty() {
+                if let Some(other) = other {
+                    go(self, other, counted, &mut ways);
+                }
+            } else {
+                for one in &plan.others {
+                    let by = one.breaks.iter().map(|by| &**by);
+                    for (more, broken) in self.breaking_ways(&one.parts, by, state.broken, plan.path) {
+                        let text = self.other_member(one, &more);
+                        if !self.is_never(text) {
+                            go(self, text, State { broken, ..counted }, &mut ways);
+                        }
+                    }
+                }
+            }
+        }
+        if is_complete(plan, bits, breaks, state, written.min(cap)) {
+            ways.push(end);
+        }
+        self.algebra.grammar.alt(ways)
+    }
+
+    fn too_many_states(&mut self, plan: &Plan<'_, 's>) -> ExprId {
+        let limit = self.algebra.context.options.limits.states;
+        let message = format!("keys in any order that depend on one another need more than {limit} states");
+        let help = "use the key order of the schema, or raise the limit `states`";
+        if !self.algebra.context.unenforceable(plan.path, "properties", message, help) {
+            return self.algebra.grammar.never();
+        }
+        self.counted_object(plan)
+    }
+
+    /// Members in any order, each key at most once.
+    fn remembered_object(&mut self, plan: &Plan<'_, 's>) -> ExprId {
+        let Layout { object_start, object_end, object_empty_end, enter, comma, colon, after, .. } =
+            self.layout();
+        let mut ways = Vec::with_capacity(plan.members.len() + 1);
+        for member in &plan.members {
+            if !self.is_never(member.value) {
+                let key = self.string_literal(&member.name);
+                let key = self.algebra.grammar.distinct(key);
+                ways.push(self.algebra.grammar.seq([key, colon, member.value, after]));
+            }
+        }
+        ways.extend(self.other_members(&plan.others));
+        let member = self.algebra.grammar.alt(ways);
+        let next = self.algebra.grammar.seq([comma, member]);
+        let least = plan.window.min;
+        let more = self.algebra.grammar.repeat(next, least.saturating_sub(1), None);
+        let mut body = self.algebra.grammar.seq([enter, member, more, object_end]);
+        let required = plan.members.iter().filter(|member| member.required);
+        let required: Vec<Box<str>> = required.map(|member| (*member.name).into()).collect();
+        if least == 0 && required.is_empty() {
+            body = self.algebra.grammar.alt([body, object_empty_end]);
+        }
+        let body = self.algebra.grammar.seq([object_start, body]);
+        self.algebra.grammar.scope(body, required)
+    }
+}
+
+/// The bit of each member that is part of the state, and 0 for all others. `None` if there are too many.
+fn state_bits(plan: &Plan<'_, '_>, breaks: &[Vec<Breaks>]) -> Option<Vec<u64>> {
+    let is_needed = |at: usize| plan.needs.iter().any(|&(a, b)| a == at || b == at);
+    // Where the number of keys is bounded, the required ones must still fit.
+    let is_awaited = |at: usize| plan.window.max.is_some() && plan.members[at].required;
+    let is_kept = |at: usize| {
+        let breaks_something = || breaks[at].iter().any(|breaks| breaks.absent);
+        plan.members.len() <= MAX_SUBSET_MEMBERS || is_needed(at) || is_awaited(at) || breaks_something()
+    };
+    let mut next = 0u32;
+    let mut bit = |at: usize| {
+        if !is_kept(at) {
+            return Some(0);
+        }
+        next += 1;
+        1u64.checked_shl(next - 1)
+    };
+    (0..plan.members.len()).map(&mut bit).collect()
+}
+
+/// Whether an object may end in this state.
+fn is_complete(plan: &Plan<'_, '_>, bits: &[u64], breaks: &[Vec<Breaks>], state: State, count: u32) -> bool {
+    let used = |at: usize| state.used & bits[at] != 0;
+    let mut broken = state.broken;
+    for (at, row) in breaks.iter().enumerate() {
+        for (i, breaks) in row.iter().enumerate() {
+            broken |= u64::from(breaks.absent && !used(at)) << i;
+        }
+    }
+    let is_there = |(at, member): (usize, &Member<'_>)| !member.required || bits[at] == 0 || used(at);
+    plan.members.iter().enumerate().all(is_there)
+        && plan.needs.iter().all(|&(a, b)| !used(a) || used(b))
+        && plan.is_broken(broken)
+        && count >= plan.window.min
+}

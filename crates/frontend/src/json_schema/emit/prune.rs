@@ -1,0 +1,121 @@
+//! Removing what can never be finished.
+//!
+//! A rule is *productive* if some finite text matches it. `node = "{" … node … "}"` without an end is not, and a mask that
+//! leads into it would never let the document end. Productivity is a least fixpoint: bytes are productive, a sequence is
+//! if all its parts are, a choice if one is. The work is linear in the size of the grammar: each expression waits for its
+//! operands, and is visited again only when one of them is found productive.
+
+use maskwright_grammar::{Expr, ExprId, Grammar, GrammarError};
+
+/// The grammar without calls of rules that match nothing, and whether anything was removed. `None` if the root matches
+/// nothing.
+pub(super) fn prune(grammar: Grammar) -> Result<Option<(Grammar, bool)>, GrammarError> {
+    let root = grammar.rule(grammar.root()).expr();
+    if matches!(grammar.expr(root), Expr::Never) {
+        return Ok(None);
+    }
+    if is_clearly_productive(&grammar) {
+        return Ok(Some((grammar, false)));
+    }
+    let productive = productive_exprs(&grammar);
+    let idle: Vec<bool> = grammar.rules().iter().map(|rule| !productive[rule.expr().index()]).collect();
+    if idle[grammar.root().index()] {
+        return Ok(None);
+    }
+    if !idle.contains(&true) {
+        return Ok(Some((grammar, false)));
+    }
+    let is_idle = |expr: &Expr| matches!(expr, Expr::Rule(rule) if idle[rule.index()]);
+    grammar.replacing(|g, expr| is_idle(expr).then(|| g.never())).map(|grammar| Some((grammar, true)))
+}
+
+/// Whether a few plain passes find every rule productive; "no" means "perhaps not".
+///
+// PERF: nearly every schema ends here, and the lists below cost five times as much as the passes.
+fn is_clearly_productive(grammar: &Grammar) -> bool {
+    let mut productive = vec![false; grammar.exprs().len()];
+    for _ in 0..3 {
+        for (i, expr) in grammar.exprs().iter().enumerate() {
+            let known = |id: &ExprId| productive[id.index()];
+            productive[i] = match expr {
+                Expr::Never => false,
+                Expr::Seq(parts) => parts.iter().all(known),
+                Expr::Alt(parts) => parts.iter().any(known),
+                Expr::Repeat { body, min: 1.., .. } => known(body),
+                Expr::Scope { body, .. } | Expr::Distinct(body) | Expr::Limit { body, .. } => known(body),
+                Expr::Rule(rule) => known(&grammar.rule(*rule).expr()),
+                _ => true,
+            };
+        }
+        if grammar.rules().iter().all(|rule| productive[rule.expr().index()]) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Which expressions match some text.
+fn productive_exprs(grammar: &Grammar) -> Vec<bool> {
+    let exprs = grammar.exprs();
+    let mut waiting = Waiting::new(exprs.len());
+    // How many operands are still missing.
+    let mut missing = vec![0u32; exprs.len()];
+    let mut ready: Vec<u32> = Vec::new();
+    for (i, expr) in exprs.iter().enumerate() {
+        let needs: &[ExprId] = match expr {
+            Expr::Never => {
+                missing[i] = u32::MAX;
+                continue;
+            }
+            Expr::Seq(parts) | Expr::Alt(parts) => parts,
+            Expr::Repeat { body, min: 1.., .. }
+            | Expr::Scope { body, .. }
+            | Expr::Distinct(body)
+            | Expr::Limit { body, .. } => core::slice::from_ref(body),
+            Expr::Rule(rule) => &[grammar.rule(*rule).expr()],
+            // The operands of the others are regular and hold no call that could be empty.
+            _ => &[],
+        };
+        for need in needs {
+            waiting.push(need.index(), i as u32);
+        }
+        missing[i] = if matches!(expr, Expr::Alt(_)) { 1 } else { needs.len() as u32 };
+        if missing[i] == 0 {
+            ready.push(i as u32);
+        }
+    }
+    let mut productive = vec![false; exprs.len()];
+    while let Some(i) = ready.pop() {
+        if core::mem::replace(&mut productive[i as usize], true) {
+            continue;
+        }
+        let mut edge = waiting.first[i as usize];
+        while let Some(&(user, next)) = waiting.edges.get(edge as usize) {
+            let count = &mut missing[user as usize];
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                ready.push(user);
+            }
+            edge = next;
+        }
+    }
+    productive
+}
+
+/// For each expression, a linked list of the expressions that wait for it.
+struct Waiting {
+    first: Vec<u32>,
+    /// The expression that waits, and the next edge of the same list.
+    edges: Vec<(u32, u32)>,
+}
+
+impl Waiting {
+    fn new(count: usize) -> Self {
+        Self { first: vec![u32::MAX; count], edges: Vec::new() }
+    }
+
+    fn push(&mut self, awaited: usize, user: u32) {
+        self.edges.push((user, self.first[awaited]));
+        self.first[awaited] = self.edges.len() as u32 - 1;
+    }
+}

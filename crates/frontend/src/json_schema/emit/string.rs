@@ -1,0 +1,80 @@
+//! Strings, and the spelling of one string.
+
+use maskwright_grammar::ExprId;
+
+use super::super::cases::{Case, Signed};
+use super::Emitter;
+
+impl Emitter<'_> {
+    /// The strings of a case.
+    pub(super) fn string(&mut self, case: &Case) -> ExprId {
+        let Some(text) = self.algebra.text(case) else { return self.algebra.grammar.never() };
+        let Some(first) = case.locals.first() else { return self.algebra.grammar.json_string(text) };
+        match self.algebra.is_empty_text(text) {
+            Some(false) => self.algebra.grammar.json_string(text),
+            Some(true) => {
+                let keywords = self.algebra.keywords(first.id);
+                let (keyword, why) = if keywords.length.is_empty() {
+                    ("minLength", "`minLength` exceeds `maxLength`, so no string is possible")
+                } else if keywords.pattern.is_some() {
+                    ("pattern", "no string matches `pattern` and the other keywords about strings")
+                } else {
+                    ("", "no string satisfies these keywords together")
+                };
+                self.nothing(self.algebra.path(first.id), keyword, why)
+            }
+            None => {
+                self.algebra.exceed_language(first.id, "pattern", "finding out whether a string is possible");
+                self.algebra.grammar.never()
+            }
+        }
+    }
+
+    /// The strings of a conjunction as one language, if that is better than cases.
+    pub(super) fn combined_string(&mut self, members: &[Signed]) -> Option<ExprId> {
+        let text = self.algebra.combined_text(members)?;
+        // Where one large automaton takes too long, many small ones may not.
+        let is_empty = self.algebra.is_empty_text(text)?;
+        let grammar = &mut self.algebra.grammar;
+        Some(if is_empty { grammar.never() } else { grammar.json_string(text) })
+    }
+
+    /// One string, in its one spelling.
+    pub(super) fn string_literal(&mut self, text: &str) -> ExprId {
+        let mut out = Vec::with_capacity(text.len() + 2);
+        push_quoted(&mut out, text);
+        self.algebra.grammar.bytes(&out)
+    }
+}
+
+/// Appends a text as a JSON string. Only quotes, backslashes and control characters are escaped, with the short escape
+/// if there is one.
+fn push_quoted(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    for &byte in text.as_bytes() {
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x00..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spelling() {
+        let mut out = Vec::new();
+        push_quoted(&mut out, "a\"b\\c/\n\u{8}\u{1f}\u{7f}é😀");
+        assert_eq!(String::from_utf8_lossy(&out), "\"a\\\"b\\\\c/\\n\\b\\u001f\u{7f}é😀\"");
+    }
+}

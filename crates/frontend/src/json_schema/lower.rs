@@ -1,0 +1,85 @@
+//! The driver: a schema in, a grammar and a report out.
+
+use maskwright_grammar::Grammar;
+
+use super::cases::Algebra;
+use super::context::Context;
+use super::emit::Emitter;
+use super::error::SchemaError;
+use super::json::Value;
+use super::options::Options;
+use super::report::Report;
+use super::schemas::{Source, load, metaschemas};
+
+/// Lowers a whole document.
+///
+/// Two things become known only on the way: which other documents are referred to, and whether the dynamic scope
+/// matters. Then the work is done again with what was missing.
+pub(super) fn lower(root: &Value<'_>, options: &Options) -> Result<(Grammar, Report), SchemaError> {
+    let mut fetched: Vec<(String, serde_json::Value)> = Vec::new();
+    let mut tracks_scopes = false;
+    loop {
+        let documents: Vec<(String, Value<'_>)> =
+            fetched.iter().map(|(address, document)| (address.clone(), Value::of(document))).collect();
+        let source = Source { root, documents: &documents, strictness: options.strictness, tracks_scopes };
+        let mut context = Context::new(options);
+        let schemas = load(source, &mut context.report.paths);
+        let mut emitter = Emitter::new(Algebra::new(context, schemas));
+        let start = emitter.emit();
+        if emitter.algebra.needs_scopes && !tracks_scopes {
+            tracks_scopes = true;
+            continue;
+        }
+        let found = fetch(&emitter.algebra.missing, &fetched, options);
+        if found.is_empty() {
+            return emitter.finish(start);
+        }
+        drop(emitter);
+        drop(documents);
+        fetched.extend(found);
+    }
+}
+
+/// The missing documents that the caller's resolver finds, or that are well known.
+fn fetch(
+    missing: &[String],
+    known: &[(String, serde_json::Value)],
+    options: &Options,
+) -> Vec<(String, serde_json::Value)> {
+    let mut found: Vec<(String, serde_json::Value)> = Vec::new();
+    for address in missing {
+        let is_known = known.iter().chain(&found).any(|(one, _)| one == address);
+        if is_known || known.len() + found.len() >= options.limits.documents {
+            continue;
+        }
+        let given = options.resolver.as_ref().and_then(|resolver| resolver.find(address));
+        if let Some(document) = given.or_else(|| metaschemas::find(address))
+            && !is_deeper(&document, options.limits.depth)
+        {
+            found.push((address.clone(), document));
+        }
+    }
+    found
+}
+
+/// Whether arrays and objects are nested deeper than the limit. All other walks may recurse after this one.
+pub(super) fn is_deeper(value: &serde_json::Value, limit: usize) -> bool {
+    use serde_json::Value;
+    let mut work = vec![(value, 0)];
+    while let Some((value, depth)) = work.pop() {
+        if depth > limit {
+            return true;
+        }
+        let mut descend = |part| {
+            if matches!(part, &Value::Array(_) | &Value::Object(_)) {
+                work.push((part, depth + 1));
+            }
+        };
+        match value {
+            Value::Array(items) => items.iter().for_each(&mut descend),
+            Value::Object(map) => map.values().for_each(&mut descend),
+            _ => {}
+        }
+    }
+    false
+}

@@ -1,0 +1,457 @@
+//! The constraint of a request, in the words of several servers.
+//!
+//! | where | from |
+//! |---|---|
+//! | `response_format`, or `text.format` of responses | `OpenAI`, with the types `regex`, `ebnf`, `gbnf`, `lark`, `grammar`, `choice` and `structural_tag` besides |
+//! | `structured_outputs` and the older `guided_…` | vLLM |
+//! | `regex`, `ebnf`, `json_schema` | `SGLang` |
+//! | `grammar`, `json_schema` | llama.cpp |
+//! | `maskwright` | here: how a schema is read |
+//!
+//! An answer has one constraint. Two of them are refused by name, whatever dialects they come from, before anything runs.
+
+use maskwright::{
+    Constraint, Options,
+    json_schema::{Strictness, Whitespace},
+};
+use serde_json::Value;
+
+use super::{Fields, extras::Extras, fields::not_among};
+use crate::error::{ApiError, Result};
+
+/// A constraint, and how it is to be read.
+#[derive(Debug, Clone)]
+pub(crate) struct Requested {
+    pub(crate) constraint: Constraint,
+    pub(crate) options: Options,
+    /// The field that it came from, for errors.
+    pub(crate) param: String,
+}
+
+/// Constraints that were found, and what else was said about them.
+#[derive(Debug, Default)]
+struct Found {
+    constraints: Vec<(String, Constraint)>,
+    extras: Extras,
+}
+
+/// Takes everything about constraints out of the body of a request. `defaults` are the server's.
+pub(crate) fn take(body: &mut Fields, defaults: &Options) -> Result<(Option<Requested>, Extras)> {
+    let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
+    if let Some(format) = body.object("response_format")? {
+        found.format(format)?;
+    }
+    if let Some(outputs) = body.object("structured_outputs")? {
+        found.vllm(outputs)?;
+    }
+    found.guided(body)?;
+    found.top_level(body)?;
+    found.finish(defaults)
+}
+
+/// The same for `text.format` of the responses API.
+pub(crate) fn take_format(
+    body: &mut Fields,
+    format: Option<Fields>,
+    defaults: &Options,
+) -> Result<(Option<Requested>, Extras)> {
+    let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
+    if let Some(format) = format {
+        found.format(format)?;
+    }
+    found.finish(defaults)
+}
+
+/// A constraint on its own, as `/v1/grammar/check` has it: an object like `response_format`, or a kind and a text.
+pub(crate) fn take_constraint(body: &mut Fields, defaults: &Options) -> Result<Requested> {
+    let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
+    let mut format = body.object("constraint")?.ok_or_else(|| ApiError::missing("constraint"))?;
+    if format.has("kind") {
+        let constraint = by_kind(&mut format)?;
+        format.finish()?;
+        found.add("constraint", constraint);
+    } else {
+        found.format(format)?;
+    }
+    let (requested, _) = found.finish(defaults)?;
+    requested.ok_or_else(|| ApiError::value("constraint.type", "'text' is no constraint"))
+}
+
+impl Found {
+    fn add(&mut self, param: impl Into<String>, constraint: Constraint) {
+        self.constraints.push((param.into(), constraint));
+    }
+
+    fn finish(self, defaults: &Options) -> Result<(Option<Requested>, Extras)> {
+        let mut constraints = self.constraints.into_iter();
+        let (first, second) = (constraints.next(), constraints.next());
+        if let (Some((first, _)), Some((second, _))) = (&first, &second) {
+            return Err(ApiError::both(first, second));
+        }
+        let requested = first.map(|(param, constraint)| {
+            let mut options = defaults.clone();
+            self.extras.say(&mut options.json_schema);
+            Requested { constraint, options, param }
+        });
+        Ok((requested, self.extras))
+    }
+
+    /// An object with a `type`, as `response_format` is one.
+    fn format(&mut self, mut format: Fields) -> Result<()> {
+        let kind = format.needed_text("type")?;
+        // The path of the object itself, without the dot.
+        let path = format.at("").trim_end_matches('.').to_owned();
+        match kind.as_str() {
+            "text" => {}
+            "json_object" => {
+                let schema = format.take("schema").unwrap_or_else(|| serde_json::json!({"type": "object"}));
+                self.add(path, schema_of(schema));
+            }
+            "json_schema" => self.json_schema(&mut format, path)?,
+            "regex" => {
+                let pattern = one_of(&mut format, &["pattern", "regex"])?;
+                self.add(path, Constraint::Regex(pattern));
+            }
+            "ebnf" => self.add(path, Constraint::Ebnf(one_of(&mut format, &["ebnf", "grammar"])?)),
+            "gbnf" => self.add(path, Constraint::Gbnf(one_of(&mut format, &["gbnf", "grammar"])?)),
+            "lark" => self.add(path, Constraint::Lark(one_of(&mut format, &["lark", "grammar"])?)),
+            "grammar" => {
+                let source = one_of(&mut format, &["grammar", "definition"])?;
+                let syntax = format.text("syntax")?;
+                let constraint = grammar(source, syntax.as_deref(), &format.at("syntax"), &path)?;
+                self.add(path, constraint);
+            }
+            "choice" => {
+                let choices = match format.texts("choice")? {
+                    Some(choices) => Some(choices),
+                    None => format.texts("choices")?,
+                };
+                let choices = choices.ok_or_else(|| ApiError::missing(format.at("choice")))?;
+                self.add(path, Constraint::Choice(choices));
+            }
+            "structural_tag" => {
+                let mut tag = format.all();
+                tag["type"] = "structural_tag".into();
+                self.add(path, Constraint::structural_tag(tag.to_string()));
+                return Ok(());
+            }
+            other => {
+                let known = "text, json_object, json_schema, regex, ebnf, gbnf, lark, grammar, choice, structural_tag";
+                let message = format!("'{}' is '{other}', but must be one of {known}", format.at("type"));
+                return Err(ApiError::value(format.at("type"), message));
+            }
+        }
+        format.finish()
+    }
+
+    /// `{"type": "json_schema", "json_schema": {"name", "strict", "schema"}}`, or all of it in one object.
+    fn json_schema(&mut self, format: &mut Fields, path: String) -> Result<()> {
+        let nested = format.object("json_schema")?;
+        let is_nested = nested.is_some();
+        let mut inner = nested.unwrap_or_else(|| format.clone());
+        if let Some(name) = inner.text("name")? {
+            check_name(&name, &inner.at("name"))?;
+        }
+        inner.text("description")?;
+        let strict = inner.flag("strict")?;
+        let schema = inner.take("schema");
+        if is_nested {
+            inner.finish()?;
+        } else {
+            inner.ignore(&["type"]);
+            *format = inner;
+        }
+        if strict == Some(true) && self.extras.strictness.is_none() {
+            self.extras.strictness = Some(Strictness::Strict);
+        }
+        // A schema that is not there allows everything, as in the OpenAI API.
+        self.add(path, schema_of(schema.unwrap_or_else(|| serde_json::json!({}))));
+        Ok(())
+    }
+
+    /// vLLM's `structured_outputs`.
+    fn vllm(&mut self, mut outputs: Fields) -> Result<()> {
+        self.take_vllm(&mut outputs, ["json", "regex", "choice", "grammar", "structural_tag"])?;
+        if outputs.flag("json_object")? == Some(true) {
+            self.add(outputs.at("json_object"), Constraint::json_schema(r#"{"type": "object"}"#));
+        }
+        if outputs.flag("disable_any_whitespace")? == Some(true) {
+            self.extras.whitespace.get_or_insert(Whitespace::Compact);
+        }
+        if outputs.flag("disable_additional_properties")? == Some(true) {
+            self.extras.strictness.get_or_insert(Strictness::Closed);
+        }
+        if let Some(pattern) = outputs.text("whitespace_pattern")? {
+            self.extras.whitespace.get_or_insert(Whitespace::Pattern(pattern));
+        }
+        // There is one backend and nothing to fall back to.
+        outputs.flag("disable_fallback")?;
+        outputs.finish()
+    }
+
+    /// The fields before `structured_outputs`.
+    fn guided(&mut self, body: &mut Fields) -> Result<()> {
+        let names =
+            ["guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_structural_tag"];
+        self.take_vllm(body, names)?;
+        if let Some(pattern) = body.text("guided_whitespace_pattern")? {
+            self.extras.whitespace.get_or_insert(Whitespace::Pattern(pattern));
+        }
+        let why = "the backend is chosen when the server starts, with --grammar-backend";
+        body.refuse("guided_decoding_backend", &[Value::from("auto")], why)
+    }
+
+    fn take_vllm(&mut self, body: &mut Fields, names: [&str; 5]) -> Result<()> {
+        let [json, regex, choice, source, tag_name] = names;
+        if let Some(schema) = body.take(json) {
+            self.add(body.at(json), schema_of(schema));
+        }
+        if let Some(pattern) = body.text(regex)? {
+            self.add(body.at(regex), Constraint::Regex(pattern));
+        }
+        if let Some(choices) = body.texts(choice)? {
+            self.add(body.at(choice), Constraint::Choice(choices));
+        }
+        if let Some(text) = body.text(source)? {
+            let path = body.at(source);
+            let constraint = grammar(text, None, &path, &path)?;
+            self.add(path, constraint);
+        }
+        if let Some(tag) = body.take(tag_name) {
+            let text = if let Value::String(text) = tag { text } else { tag.to_string() };
+            self.add(body.at(tag_name), Constraint::structural_tag(text));
+        }
+        Ok(())
+    }
+
+    /// `SGLang` and llama.cpp.
+    fn top_level(&mut self, body: &mut Fields) -> Result<()> {
+        if let Some(pattern) = body.text("regex")? {
+            self.add("regex", Constraint::Regex(pattern));
+        }
+        if let Some(source) = body.text("ebnf")? {
+            self.add("ebnf", Constraint::Ebnf(source));
+        }
+        if let Some(schema) = body.take("json_schema") {
+            self.add("json_schema", schema_of(schema));
+        }
+        match body.take("grammar") {
+            None => {}
+            // Empty means none in llama.cpp.
+            Some(Value::String(source)) if source.is_empty() => {}
+            Some(Value::String(source)) => self.add("grammar", Constraint::Gbnf(source)),
+            Some(other) => return Err(ApiError::wrong_type("grammar", "a GBNF grammar as a string", &other)),
+        }
+        Ok(())
+    }
+}
+
+/// `{"kind": "regex", "source": "[0-9]+"}`: the text as somebody wrote it, so that errors have a place in it.
+fn by_kind(format: &mut Fields) -> Result<Constraint> {
+    let kind = format.needed_text("kind")?;
+    let source = format.needed_text("source")?;
+    Ok(match kind.as_str() {
+        "json_schema" => Constraint::JsonSchema(source),
+        "regex" => Constraint::Regex(source),
+        "ebnf" => Constraint::Ebnf(source),
+        "gbnf" => Constraint::Gbnf(source),
+        "lark" => Constraint::Lark(source),
+        "choice" => Constraint::Choice(serde_json::from_str(&source).map_err(|error| {
+            let path = format.at("source");
+            ApiError::invalid(
+                &path,
+                "invalid_choice",
+                format!("'{path}' is no JSON array of strings: {error}"),
+            )
+        })?),
+        "structural_tag" => Constraint::structural_tag(source),
+        other => {
+            let known = "json_schema, regex, choice, ebnf, gbnf, lark, structural_tag";
+            return Err(not_among(format, "kind", other, known));
+        }
+    })
+}
+
+/// A schema as JSON, or as a string that holds JSON or `$$ANY$$`.
+fn schema_of(schema: Value) -> Constraint {
+    match schema {
+        Value::String(text) => Constraint::JsonSchema(text),
+        other => Constraint::JsonSchema(other.to_string()),
+    }
+}
+
+/// A grammar in the notation that was named, or else in the one that it seems to be written in.
+fn grammar(source: String, syntax: Option<&str>, syntax_path: &str, path: &str) -> Result<Constraint> {
+    match syntax {
+        Some("lark") => Ok(Constraint::Lark(source)),
+        Some("ebnf") => Ok(Constraint::Ebnf(source)),
+        Some("gbnf") => Ok(Constraint::Gbnf(source)),
+        Some("regex") => Ok(Constraint::Regex(source)),
+        Some(other) => {
+            let message =
+                format!("'{syntax_path}' is '{other}', but must be one of lark, ebnf, gbnf, regex");
+            Err(ApiError::value(syntax_path, message))
+        }
+        None => Constraint::guess_grammar(source).ok_or_else(|| {
+            let message = format!(
+                "'{path}' looks like no grammar: expected rules such as `root ::= …` (EBNF) or `start: …` (Lark)"
+            );
+            ApiError::invalid(path, "invalid_grammar", message)
+        }),
+    }
+}
+
+/// The string in exactly one of several fields.
+fn one_of(fields: &mut Fields, names: &[&str]) -> Result<String> {
+    let mut found: Option<(&str, String)> = None;
+    for name in names {
+        if let Some(text) = fields.text(name)? {
+            if let Some((first, _)) = found {
+                return Err(ApiError::both(&fields.at(first), &fields.at(name)));
+            }
+            found = Some((name, text));
+        }
+    }
+    found.map(|(_, text)| text).ok_or_else(|| ApiError::missing(fields.at(names.first().unwrap_or(&""))))
+}
+
+/// Names of schemas and tools.
+pub(crate) fn check_name(name: &str, path: &str) -> Result<()> {
+    let is_good =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if name.is_empty() || name.len() > 64 || !is_good(name) {
+        let message = format!(
+            "'{path}' must have 1 to 64 letters, digits, underscores and dashes, but is {}",
+            Value::from(name.chars().take(80).collect::<String>())
+        );
+        return Err(ApiError::value(path, message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright::json_schema::KeyOrder;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(body: Value) -> Result<Option<Requested>> {
+        let mut body = Fields::new(body, "").unwrap();
+        let (requested, _) = take(&mut body, &Options::default())?;
+        body.finish()?;
+        Ok(requested)
+    }
+
+    fn constraint(body: Value) -> Constraint {
+        read(body).unwrap().unwrap().constraint
+    }
+
+    #[test]
+    fn all_dialects_say_the_same() {
+        let regex = Constraint::regex("a+");
+        for body in [
+            json!({"response_format": {"type": "regex", "pattern": "a+"}}),
+            json!({"response_format": {"type": "regex", "regex": "a+"}}),
+            json!({"response_format": {"type": "grammar", "syntax": "regex", "definition": "a+"}}),
+            json!({"structured_outputs": {"regex": "a+"}}),
+            json!({"guided_regex": "a+", "guided_decoding_backend": "auto"}),
+            json!({"regex": "a+", "grammar": ""}),
+        ] {
+            assert_eq!(constraint(body.clone()), regex, "{body}");
+        }
+        let schema = Constraint::json_schema(r#"{"type":"integer"}"#);
+        for body in [
+            json!({"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "integer"}}}}),
+            json!({"response_format": {"type": "json_schema", "schema": {"type": "integer"}, "name": "n"}}),
+            json!({"response_format": {"type": "json_object", "schema": {"type": "integer"}}}),
+            json!({"structured_outputs": {"json": {"type": "integer"}}}),
+            json!({"guided_json": "{\"type\":\"integer\"}"}),
+            json!({"json_schema": {"type": "integer"}}),
+        ] {
+            assert_eq!(constraint(body.clone()), schema, "{body}");
+        }
+        let ebnf = Constraint::ebnf("root ::= \"a\"");
+        for body in [
+            json!({"response_format": {"type": "ebnf", "ebnf": "root ::= \"a\""}}),
+            json!({"response_format": {"type": "grammar", "grammar": "root ::= \"a\""}}),
+            json!({"structured_outputs": {"grammar": "root ::= \"a\""}}),
+            json!({"ebnf": "root ::= \"a\""}),
+        ] {
+            assert_eq!(constraint(body.clone()), ebnf, "{body}");
+        }
+        assert_eq!(constraint(json!({"grammar": "root ::= [a]"})), Constraint::gbnf("root ::= [a]"));
+        assert_eq!(
+            constraint(json!({"structured_outputs": {"choice": ["a", "b"]}})),
+            Constraint::choice(["a", "b"])
+        );
+        assert_eq!(
+            constraint(json!({"response_format": {"type": "lark", "lark": "start: \"a\""}})),
+            Constraint::lark("start: \"a\"")
+        );
+        assert_eq!(constraint(json!({"json_schema": "$$ANY$$"})), Constraint::json_schema("$$ANY$$"));
+        assert!(read(json!({"response_format": {"type": "text"}, "regex": null})).unwrap().is_none());
+    }
+
+    #[test]
+    fn one_constraint_and_nothing_unknown() {
+        let error = |body: Value| {
+            let error = read(body).unwrap_err();
+            (error.param.unwrap_or_default(), error.code.unwrap_or_default())
+        };
+        let twice = "conflicting_parameters";
+        let text = json!({"type": "regex", "pattern": "a"});
+        assert_eq!(error(json!({"regex": "a", "json_schema": {}})), ("json_schema".into(), twice));
+        assert_eq!(error(json!({"regex": "a", "response_format": text})), ("regex".into(), twice));
+        assert_eq!(
+            error(json!({"structured_outputs": {"regex": "a", "json": {}}})),
+            ("structured_outputs.regex".into(), twice)
+        );
+        let both = json!({"type": "regex", "pattern": "a", "regex": "b"});
+        assert_eq!(error(json!({"response_format": both})), ("response_format.regex".into(), twice));
+        let unknown = json!({"type": "json_schema", "json_schema": {"name": "x", "schemas": {}}});
+        assert_eq!(
+            error(json!({"response_format": unknown})),
+            ("response_format.json_schema.schemas".into(), "unknown_parameter")
+        );
+        let flat = json!({"type": "json_schema", "schema": {}, "extra": 1});
+        assert_eq!(
+            error(json!({"response_format": flat})),
+            ("response_format.extra".into(), "unknown_parameter")
+        );
+        assert_eq!(
+            error(json!({"response_format": {"type": "yaml"}})),
+            ("response_format.type".into(), "invalid_value")
+        );
+        assert_eq!(
+            error(json!({"response_format": {"type": "choice"}})),
+            ("response_format.choice".into(), "missing_required_parameter")
+        );
+        let named = json!({"type": "json_schema", "json_schema": {"name": "a b", "schema": {}}});
+        assert_eq!(
+            error(json!({"response_format": named})),
+            ("response_format.json_schema.name".into(), "invalid_value")
+        );
+        assert_eq!(
+            error(json!({"guided_regex": "a", "guided_decoding_backend": "outlines"})).1,
+            "unsupported_parameter"
+        );
+        assert_eq!(error(json!({"maskwright": {"key_order": "random"}})).0, "maskwright.key_order");
+        assert_eq!(error(json!({"maskwright": {"whitespace": "wide"}})).0, "maskwright.whitespace");
+    }
+
+    #[test]
+    fn options_of_schemas() {
+        let options = |body: Value| read(body).unwrap().unwrap().options.json_schema;
+        let strict =
+            json!({"type": "json_schema", "json_schema": {"name": "a", "strict": true, "schema": {}}});
+        assert_eq!(options(json!({"response_format": strict})).strictness, Strictness::Strict);
+        let own =
+            options(json!({"json_schema": {}, "maskwright": {"whitespace": "indent:2", "key_order": "any"}}));
+        assert_eq!((own.whitespace, own.key_order), (Whitespace::Indent(2), KeyOrder::Any));
+        let vllm = options(json!({"structured_outputs": {"json": {}, "disable_any_whitespace": true}}));
+        assert_eq!(vllm.whitespace, Whitespace::Compact);
+        let pattern = options(json!({"json_schema": {}, "maskwright": {"whitespace": {"pattern": " ?"}}}));
+        assert_eq!(pattern.whitespace, Whitespace::Pattern(" ?".into()));
+    }
+}
