@@ -2,7 +2,6 @@
 
 mod ahead;
 mod ambiguous;
-mod bounded;
 mod distinct;
 mod index;
 mod laws;
