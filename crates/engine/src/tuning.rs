@@ -5,7 +5,7 @@
 //! compiles to nothing.
 //!
 //! ```text
-//!   tests/laws.rs          random grammars, with thresholds at 0, 1, 3 and huge, and with each path off
+//!   tests/engine/laws.rs   random grammars, with thresholds at 0, 1, 3 and huge, and with each path off
 //!   mwbench ablate         what each path gains on real schemas (the table is in bench/README.md)
 //! ```
 //! A library keeps what it has read, so a comparison needs a library of its own for each tuning.
