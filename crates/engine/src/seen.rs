@@ -1,4 +1,6 @@
-//! A set of numbers that is nearly always tiny.
+//! A set that is nearly always tiny.
+
+use core::hash::Hash;
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -6,25 +8,31 @@ use smallvec::SmallVec;
 /// Up to this many, looking through a list beats hashing.
 const FEW: usize = 24;
 
-/// A set of `u32` that starts as a list.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
-    few: SmallVec<[u32; FEW]>,
-    many: FxHashSet<u32>,
+/// A set that starts as a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen<T> {
+    few: SmallVec<[T; FEW]>,
+    many: FxHashSet<T>,
 }
 
-impl Seen {
-    /// Adds a number; whether it is new.
+impl<T> Default for Seen<T> {
+    fn default() -> Self {
+        Self { few: SmallVec::new(), many: FxHashSet::default() }
+    }
+}
+
+impl<T: Copy + Eq + Hash> Seen<T> {
+    /// Adds an item; whether it is new.
     #[inline]
-    pub(crate) fn insert(&mut self, number: u32) -> bool {
-        if self.few.contains(&number) {
+    pub(crate) fn insert(&mut self, item: T) -> bool {
+        if self.few.contains(&item) {
             return false;
         }
         if self.few.len() < FEW {
-            self.few.push(number);
+            self.few.push(item);
             return true;
         }
-        self.many.insert(number)
+        self.many.insert(item)
     }
 
     #[inline]

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use crate::count::{Count, UNBOUNDED, Window, Windows};
 use crate::library::{BoundProgram, NEVER};
-use crate::parser::stack::{Arena, BOTTOM, Frame, Resume, Top};
+use crate::parser::stack::{Arena, Frame, Resume, StackId, Top};
 use crate::parser::step::{NETWORK, Thread};
 use crate::program::{NetState, Program};
 
@@ -97,7 +97,7 @@ impl DeadlineView<'_> {
     }
 
     /// The same for what comes when something on this stack is done.
-    pub(crate) fn latest_of(&mut self, stack: u32) -> i64 {
+    pub(crate) fn latest_of(&mut self, stack: StackId) -> i64 {
         let (mut stack, mut needs, mut latest) = (stack, 0, ENDLESS);
         loop {
             let (frame, below) = match self.arena.top(stack) {
@@ -119,8 +119,8 @@ impl DeadlineView<'_> {
     }
 
     /// Where stacks fork, the best way counts. Every stack is looked at once.
-    fn latest_of_union(&mut self, stack: u32) -> i64 {
-        let mut known: FxHashMap<u32, i64> = FxHashMap::from_iter([(BOTTOM, self.finish)]);
+    fn latest_of_union(&mut self, stack: StackId) -> i64 {
+        let mut known: FxHashMap<StackId, i64> = FxHashMap::from_iter([(StackId::BOTTOM, self.finish)]);
         let mut work = vec![stack];
         while let Some(&stack) = work.last() {
             if known.contains_key(&stack) {

@@ -18,7 +18,7 @@ use crate::leaf::{Automaton, Leaf};
 use crate::library::{Answer, Tokens, set_bits};
 use crate::parser::line::{Line, LineStacks, Spot, Walk};
 use crate::parser::mask::{Masker, frame_key, remember_looks, state_key};
-use crate::parser::stack::{Frame, Top};
+use crate::parser::stack::{Frame, StackId, Top};
 use crate::parser::step::{NETWORK, Thread, count_step, settled};
 use crate::program::{NetState, Place};
 use crate::tuning::{FastPath, may_take, tuning};
@@ -31,7 +31,7 @@ pub(crate) struct BudgetMask<'j> {
     /// By how much the end has moved away, at most.
     growth: i64,
     /// What is known of the matcher's stacks.
-    latest: FxHashMap<u32, i64>,
+    latest: FxHashMap<StackId, i64>,
     /// What is allowed; nothing is written if only the growth is wanted.
     words: Option<&'j mut [u32]>,
 }
@@ -60,9 +60,9 @@ impl<'j> BudgetMask<'j> {
     }
 
     /// What is known of tokens after which so much is needed, and then what this stack returns to.
-    fn verdict(&mut self, needs: i64, stack: u32, line: &Line) -> Verdict {
+    fn verdict(&mut self, needs: i64, stack: StackId, line: &Line) -> Verdict {
         let mut best = Verdict::WORST;
-        let mut work: SmallVec<[(u32, i64, i64); 4]> = smallvec![(stack, needs, ENDLESS)];
+        let mut work: SmallVec<[(StackId, i64, i64); 4]> = smallvec![(stack, needs, ENDLESS)];
         let mut left = 4_096;
         while let Some((stack, needs, latest)) = work.pop().filter(|_| left > 0) {
             left -= 1;
@@ -96,7 +96,7 @@ impl<'j> BudgetMask<'j> {
     }
 
     /// The latest token before which what is on one of the matcher's stacks must go on.
-    fn latest_of(&mut self, stack: u32) -> i64 {
+    fn latest_of(&mut self, stack: StackId) -> i64 {
         if let Some(known) = self.latest.get(&stack) {
             return *known;
         }

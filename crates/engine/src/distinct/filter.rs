@@ -30,7 +30,7 @@ use super::registers::{self, Registers, Remembering};
 use crate::library::{BoundProgram, ones};
 use crate::parser::mask::is_in_string;
 use crate::parser::row::Row;
-use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, Top};
+use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Top};
 use crate::parser::step::{self, Buffers, NETWORK, Thread};
 use crate::program::network::Callee;
 use crate::program::network::Values;
@@ -242,7 +242,7 @@ impl DistinctFilter<'_> {
 
     /// All scopes that are open, the innermost first.
     fn open_scopes(&self, open: &mut SmallVec<[(u32, Register); 8]>) {
-        let mut work: SmallVec<[u32; 8]> = self.threads.iter().map(|thread| thread.stack).collect();
+        let mut work: SmallVec<[StackId; 8]> = self.threads.iter().map(|thread| thread.stack).collect();
         let forks = self.threads.len() > 1;
         let mut visited = crate::seen::Seen::default();
         while let Some(mut stack) = work.pop() {
@@ -629,7 +629,7 @@ impl DistinctFilter<'_> {
                 key.extend_from_slice(&[1, frame.raw, frame.count]);
                 stack = below;
             }
-            key.extend_from_slice(&[0, stack]);
+            key.extend_from_slice(&[0, stack.raw()]);
         }
         Some(key)
     }
@@ -712,7 +712,7 @@ impl DistinctFilter<'_> {
         if thread.leaf != NETWORK {
             // White space, or a number: what comes next counts.
             self.arena.frames(thread.stack, &mut frames);
-            let leads_to_check = |(frame, _): &(Frame, u32)| match frame.resume() {
+            let leads_to_check = |(frame, _): &(Frame, StackId)| match frame.resume() {
                 Resume::At(state) => self.leads_to_check(state.raw()),
                 Resume::Loop { .. } | Resume::Scope { .. } | Resume::Limit { .. } | Resume::Finish => false,
             };

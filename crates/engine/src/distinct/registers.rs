@@ -22,7 +22,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::library::{BoundProgram, ValueTokens};
 use crate::parser::log::Log;
-use crate::parser::stack::{Arena, Frame, Register, Resume, Stacks, When};
+use crate::parser::stack::{Arena, Frame, Register, Resume, StackId, Stacks, When};
 use crate::program::Program;
 use crate::program::network::Scope;
 use crate::value;
@@ -396,12 +396,12 @@ impl<'m> Remembering<'m> {
 
 impl Stacks for Remembering<'_> {
     #[inline]
-    fn push(&mut self, program: &Program, frame: Frame, below: u32) -> u32 {
+    fn push(&mut self, program: &Program, frame: Frame, below: StackId) -> StackId {
         self.arena.push(program, frame, below)
     }
 
     #[inline]
-    fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
+    fn pop(&mut self, stack: StackId, out: &mut Vec<(Frame, StackId)>) {
         self.arena.pop(stack, out);
     }
 
@@ -409,11 +409,11 @@ impl Stacks for Remembering<'_> {
         self.arena.token
     }
 
-    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = u32>) -> u32 {
+    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = StackId>) -> StackId {
         self.arena.union_all(program, stacks)
     }
 
-    fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {
+    fn covers(&self, program: &Program, outer: StackId, inner: StackId) -> bool {
         self.arena.covers(program, outer, inner)
     }
 
@@ -425,7 +425,7 @@ impl Stacks for Remembering<'_> {
         self.arena.effort()
     }
 
-    fn check(&mut self, stack: u32, when: When, out: &mut Vec<u32>) {
+    fn check(&mut self, stack: StackId, when: When, out: &mut Vec<StackId>) {
         let end = match when {
             When::BeforeByte => self.before,
             When::AfterByte => self.text.len(),
@@ -443,9 +443,9 @@ impl Stacks for Remembering<'_> {
 
 impl Remembering<'_> {
     /// Adds a value to the scopes that are nearest on a stack.
-    fn add(&mut self, stack: u32, form: &[u8], out: &mut Vec<u32>) {
+    fn add(&mut self, stack: StackId, form: &[u8], out: &mut Vec<StackId>) {
         // Where stacks fork, each way has a scope of its own.
-        let mut ways: Vec<(Vec<Frame>, u32)> = vec![(Vec::new(), stack)];
+        let mut ways: Vec<(Vec<Frame>, StackId)> = vec![(Vec::new(), stack)];
         let mut frames = Vec::new();
         while let Some((above, stack)) = ways.pop() {
             frames.clear();

@@ -151,8 +151,8 @@ impl Part {
 /// What is asked: a state, or a frame below something that was looked at before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    /// The node above; 0 for a state.
-    pub(crate) above: u32,
+    /// The answer that said to look here; [`AnswerId::START`] for a state.
+    pub(crate) above: AnswerId,
     pub(crate) what: u64,
     pub(crate) counters: u64,
 }
@@ -170,16 +170,51 @@ pub(crate) enum Answer {
     Look(Look),
 }
 
+/// An answer of a memo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AnswerId(u32);
+
+impl AnswerId {
+    /// Where looking begins. It is no entry.
+    pub(crate) const START: Self = Self(0);
+
+    #[cfg(test)]
+    pub(crate) fn new(entry: u32) -> Self {
+        Self(entry)
+    }
+}
+
+/// A node of the stack below a thread. Nodes are numbered in the order in which an answer looks at them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LineNodeId(u32);
+
+impl LineNodeId {
+    /// The stack of the thread itself.
+    pub(crate) const TOP: Self = Self(0);
+
+    pub(crate) fn new(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(crate) const fn raw(self) -> u32 {
+        self.0
+    }
+}
+
 /// Where to look next.
 #[derive(Debug)]
 pub(crate) struct Look {
-    pub(crate) node: u32,
+    pub(crate) node: LineNodeId,
     /// If the node is a counted repetition: from so much room on, more room made no difference to any answer. Grows with what is found out.
     enough: AtomicU32,
 }
 
 impl Look {
-    pub(crate) fn at(node: u32) -> Self {
+    pub(crate) fn at(node: LineNodeId) -> Self {
         Self { node, enough: AtomicU32::new(0) }
     }
 
@@ -209,18 +244,18 @@ impl Memo {
     }
 
     #[inline]
-    pub(crate) fn find(&self, key: &Key) -> Option<u32> {
-        self.nodes.find(hash(key), |(k, _)| k == key)
+    pub(crate) fn find(&self, key: &Key) -> Option<AnswerId> {
+        self.nodes.find(hash(key), |(k, _)| k == key).map(AnswerId)
     }
 
     #[inline]
-    pub(crate) fn answer(&self, node: u32) -> &Answer {
-        &self.nodes.get(node).1
+    pub(crate) fn answer(&self, id: AnswerId) -> &Answer {
+        &self.nodes.get(id.0).1
     }
 
     /// Adds an answer. If another thread was faster, its answer – the same – stays.
-    pub(crate) fn insert(&self, key: Key, answer: Answer) -> u32 {
-        self.nodes.intern(hash(&key), |(k, _)| *k == key, |(k, _)| hash(k), || (key, answer))
+    pub(crate) fn insert(&self, key: Key, answer: Answer) -> AnswerId {
+        AnswerId(self.nodes.intern(hash(&key), |(k, _)| *k == key, |(k, _)| hash(k), || (key, answer)))
     }
 
     /// A bitset as a part of a mask.

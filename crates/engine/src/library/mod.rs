@@ -23,7 +23,7 @@ pub(crate) use self::bitset::{Words, ones, set_bits};
 pub(crate) use self::bytes::{Bytes, Kinds, Shape, utf8};
 pub(crate) use self::distance::{Distances, NEVER};
 pub(crate) use self::leaf_tokens::{Boundaries, LeafTokens, NumberedTrie, SuffixSource, Tokens};
-pub(crate) use self::memo::{Answer, Difference, Key, Look, Memo, Part, most_more};
+pub(crate) use self::memo::{Answer, AnswerId, Difference, Key, LineNodeId, Look, Memo, Part, most_more};
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::shared::BoundAutomaton;
 pub use self::shared::Library;

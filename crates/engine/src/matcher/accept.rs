@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::budget::Charge;
 use super::{Checkpoint, MatchError, Matcher};
-use crate::parser::stack::{Arena, Resume};
+use crate::parser::stack::{Arena, Resume, StackId};
 use crate::parser::step::{self, Thread};
 use crate::seen::Seen;
 
@@ -308,7 +308,7 @@ impl Matcher {
             // Then a stack may be older than what it stands for.
             return true;
         }
-        let mut work: SmallVec<[u32; 8]> = threads.iter().map(|thread| thread.stack).collect();
+        let mut work: SmallVec<[StackId; 8]> = threads.iter().map(|thread| thread.stack).collect();
         let (mut seen, mut frames) = (Seen::default(), Vec::new());
         while let Some(stack) = work.pop() {
             if !Arena::is_newer(stack, since.mark) || !seen.insert(stack) {

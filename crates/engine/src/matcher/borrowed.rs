@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use crate::library::{Difference, Library, Part, Words};
+use crate::library::{AnswerId, Difference, Library, Part, Words};
 use crate::parser::mask::Sink;
 use crate::parser::row::{self, Row as _};
 use crate::tuning::{FastPath, may_take, tuning};
@@ -103,7 +103,7 @@ enum Place {
 pub(super) struct BorrowedMask {
     place: Place,
     /// What it is, if it is one part of the memo and no more.
-    part: Option<u32>,
+    part: Option<AnswerId>,
     tokens: Row,
     mixed: Row,
 }
@@ -233,7 +233,7 @@ impl Sink for BorrowedSink<'_> {
     fn part(
         &mut self,
         library: &Library,
-        node: Option<u32>,
+        answer: Option<AnswerId>,
         part: &Part,
         multi_value: &[u32],
         less: &[Words],
@@ -242,10 +242,10 @@ impl Sink for BorrowedSink<'_> {
         self.parts += 1;
         if self.parts == 1 {
             // PERF: inside a string it is the same mask, token by token.
-            if node.is_some() && node == self.borrowed.part && less.is_empty() {
+            if answer.is_some() && answer == self.borrowed.part && less.is_empty() {
                 return;
             }
-            self.borrowed.part = node.filter(|_| less.is_empty());
+            self.borrowed.part = answer.filter(|_| less.is_empty());
             self.borrowed.place = Place::Nowhere;
         } else {
             self.borrowed.part = None;
@@ -345,7 +345,7 @@ mod tests {
             let mut fill = Fill::new(&mut row, &mut multi_value);
             let mut sink = borrowed.start(SIZE.div_ceil(32) as usize, &mut others);
             for &at in &chosen {
-                let node = (at % 4 != 3).then_some(at as u32);
+                let node = (at % 4 != 3).then(|| AnswerId::new(at as u32 + 1));
                 fill.part(&library, node, &parts[at], &[], &less);
                 sink.part(&library, node, &parts[at], &[], &less);
             }

@@ -10,7 +10,7 @@ use crate::budget::mask::BudgetMask;
 use crate::budget::{Budget, BudgetError, Deadlines};
 use crate::library::set_bits;
 use crate::parser::mask::{MaskBuffers, Masker};
-use crate::parser::stack::Top;
+use crate::parser::stack::{StackId, Top};
 use crate::parser::step::{self, Thread};
 
 impl Matcher {
@@ -186,7 +186,7 @@ impl Matcher {
     }
 
     /// Whether a limited part on a stack must be over before this token, on every way.
-    fn has_deadline(&self, stack: u32, token: u32) -> bool {
+    fn has_deadline(&self, stack: StackId, token: u32) -> bool {
         let mut work = vec![stack];
         let mut seen = crate::seen::Seen::default();
         while let Some(stack) = work.pop() {

@@ -4,7 +4,7 @@ use maskwright_vocab::TokenMask;
 
 use super::{MatchError, Matcher, Strategy, step};
 use crate::distinct::filter::{self, DistinctFilter};
-use crate::library::{Difference, Library, Part, Words, set_bits};
+use crate::library::{AnswerId, Difference, Library, Part, Words, set_bits};
 use crate::parser::mask::{MaskBuffers, Masker, Sink};
 use crate::parser::meter::Over;
 use crate::parser::row::Row;
@@ -225,7 +225,7 @@ impl<'w> Fill<'w> {
 
 impl Sink for Fill<'_> {
     #[inline]
-    fn part(&mut self, _: &Library, _: Option<u32>, part: &Part, multi_value: &[u32], less: &[Words]) {
+    fn part(&mut self, _: &Library, _: Option<AnswerId>, part: &Part, multi_value: &[u32], less: &[Words]) {
         self.multi_value.extend_from_slice(multi_value);
         let lists = || less.iter().map(|list| &**list).chain([part.less()]);
         // What another part allows stays allowed.

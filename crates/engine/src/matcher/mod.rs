@@ -45,7 +45,7 @@ use crate::error::MatchError;
 use crate::library::BoundProgram;
 use crate::parser::log::Log;
 use crate::parser::mask::Strategy;
-use crate::parser::stack::{Arena, BOTTOM, Frame, Mark, Stacks};
+use crate::parser::stack::{Arena, Frame, Mark, StackId, Stacks};
 use crate::parser::step::{self, Buffers, Thread};
 
 /// Matches one text against a constraint, token by token.
@@ -179,7 +179,7 @@ impl Matcher {
         let program = self.bound.program();
         self.distinct = program.has_scopes().then(Box::default);
         self.budget = program.has_limits().then(Box::default);
-        let stack = self.arena.push(program, Frame::FINISH, BOTTOM);
+        let stack = self.arena.push(program, Frame::FINISH, StackId::BOTTOM);
         self.history.push(Thread::network(program.start(0), stack));
         let mark = self.arena.mark();
         let registers = registers::Mark::default();

@@ -3,9 +3,9 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::stack::{Arena, Frame, Mark, Resume, Stacks, Top};
+use super::stack::{Arena, Frame, Mark, Resume, StackId, Stacks, Top};
 use super::step::{Buffers, Thread};
-use crate::library::BoundProgram;
+use crate::library::{BoundProgram, LineNodeId};
 use crate::program::Program;
 
 /// Stacks for a walk: what lies below the thread, and whatever the walk itself pushes on top.
@@ -16,11 +16,11 @@ use crate::program::Program;
 pub(crate) struct Line {
     nodes: Vec<LineNode>,
     /// The numbers of the nodes by their stacks, from [`NUMBERED`] on.
-    numbers: FxHashMap<u32, u32>,
+    numbers: FxHashMap<StackId, LineNodeId>,
     /// The frames of all nodes that were looked at, each with the node below it.
-    frames: Vec<(Frame, u32)>,
+    frames: Vec<(Frame, LineNodeId)>,
     /// The nodes that were looked at, in this order.
-    looks: Vec<u32>,
+    looks: Vec<LineNodeId>,
     /// Where stacks have forked, the nodes are no line.
     forked: bool,
     pushed: Arena,
@@ -30,10 +30,11 @@ pub(crate) struct Line {
     rooms: Vec<(u32, bool)>,
 }
 
+
 #[derive(Clone, Copy, Debug)]
 struct LineNode {
     /// The matcher's stack.
-    stack: u32,
+    stack: StackId,
     /// Its frames in `Line::frames`; `NOT_LOOKED` while nobody has looked.
     start: u32,
     len: u32,
@@ -44,12 +45,9 @@ const NOT_LOOKED: u32 = u32::MAX;
 /// Up to so many nodes, looking through them all beats hashing.
 const NUMBERED: usize = 64;
 
-/// Stacks with this bit are nodes of the line.
-const ON_LINE: u32 = 1 << 31;
-
 impl Line {
     /// Starts a line on a stack of the matcher's.
-    pub(crate) fn start(&mut self, stack: u32, merging: bool) {
+    pub(crate) fn start(&mut self, stack: StackId, merging: bool) {
         self.nodes.clear();
         self.nodes.push(LineNode { stack, start: NOT_LOOKED, len: 0 });
         if !self.numbers.is_empty() {
@@ -66,13 +64,13 @@ impl Line {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<LineNode>()
-            + self.frames.capacity() * size_of::<(Frame, u32)>()
+            + self.frames.capacity() * size_of::<(Frame, LineNodeId)>()
             + self.rooms.capacity() * size_of::<(u32, bool)>()
             + self.pushed.heap_bytes()
     }
 
     /// The stack that the thread at the top of the line has.
-    pub(crate) const TOP: u32 = ON_LINE;
+    pub(crate) const TOP: StackId = StackId::on_line(LineNodeId::TOP);
 
     /// How many nodes were looked at.
     pub(crate) fn looks(&self) -> usize {
@@ -80,9 +78,9 @@ impl Line {
     }
 
     /// Which node was looked at, and what was seen: frames, with the nodes below them.
-    pub(crate) fn look(&self, at: usize) -> (u32, &[(Frame, u32)]) {
+    pub(crate) fn look(&self, at: usize) -> (LineNodeId, &[(Frame, LineNodeId)]) {
         let node = self.looks[at];
-        let LineNode { start, len, .. } = self.nodes[node as usize];
+        let LineNode { start, len, .. } = self.nodes[node.index()];
         (node, &self.frames[start as usize..(start + len) as usize])
     }
 
@@ -92,33 +90,44 @@ impl Line {
     }
 
     /// Looks at a node.
-    pub(crate) fn look_at(&mut self, node: u32, arena: &Arena) -> &[(Frame, u32)] {
-        if self.nodes[node as usize].start == NOT_LOOKED {
+    pub(crate) fn look_at(&mut self, node: LineNodeId, arena: &Arena) -> &[(Frame, LineNodeId)] {
+        if self.nodes[node.index()].start == NOT_LOOKED {
             let start = self.frames.len();
-            arena.frames(self.nodes[node as usize].stack, &mut self.frames);
-            self.forked |= self.frames.len() > start + 1;
-            for at in start..self.frames.len() {
-                let stack = self.frames[at].1;
-                self.frames[at].1 = self.number(stack);
+            match arena.top(self.nodes[node.index()].stack) {
+                Top::Frame(frame, below) => self.add_frame(frame, below),
+                Top::Union(members) => {
+                    for &member in members {
+                        // Unions are flat: their members are plain.
+                        let Top::Frame(frame, below) = arena.top(member) else { continue };
+                        self.add_frame(frame, below);
+                    }
+                }
             }
+            self.forked |= self.frames.len() > start + 1;
             self.looks.push(node);
-            let looked = &mut self.nodes[node as usize];
+            let looked = &mut self.nodes[node.index()];
             (looked.start, looked.len) = (start as u32, (self.frames.len() - start) as u32);
         }
-        let LineNode { start, len, .. } = self.nodes[node as usize];
+        let LineNode { start, len, .. } = self.nodes[node.index()];
         &self.frames[start as usize..(start + len) as usize]
     }
 
-    /// The number of the node of a stack, which may be new.
-    fn number(&mut self, stack: u32) -> u32 {
+    #[inline]
+    fn add_frame(&mut self, frame: Frame, below: StackId) {
+        let below = self.number(below);
+        self.frames.push((frame, below));
+    }
+
+    /// The node of a stack, which may be new.
+    fn number(&mut self, stack: StackId) -> LineNodeId {
         let few = self.nodes.len().min(NUMBERED);
         if let Some(known) = self.nodes[..few].iter().position(|node| node.stack == stack) {
-            return known as u32;
+            return LineNodeId::new(known);
         }
-        let new = self.nodes.len() as u32;
+        let new = LineNodeId::new(self.nodes.len());
         if few == NUMBERED {
             let number = *self.numbers.entry(stack).or_insert(new);
-            if number < new {
+            if number != new {
                 return number;
             }
         }
@@ -133,7 +142,7 @@ impl Line {
         let [(frame, _)] = frames else { return u32::MAX };
         let Resume::Loop { index, rounds } = frame.resume() else { return 0 };
         let room = program.counts().room(rounds, program.counted(index).bounds());
-        match self.rooms.get(self.nodes[node as usize].start as usize) {
+        match self.rooms.get(self.nodes[node.index()].start as usize) {
             Some((_, true)) => room.saturating_add(1),
             Some((least, false)) => room.saturating_sub(*least),
             None => 0,
@@ -141,16 +150,15 @@ impl Line {
     }
 
     /// Where a stack of a walk leads to.
-    pub(crate) fn spot(&self, stack: u32) -> Spot<'_> {
-        if stack & ON_LINE != 0 {
-            let node = stack & !ON_LINE;
-            return Spot::OnLine { level: node as usize, below: self.nodes[node as usize].stack };
+    pub(crate) fn spot(&self, stack: StackId) -> Spot<'_> {
+        if let Some(node) = stack.line_node() {
+            return Spot::OnLine { level: node.index(), below: self.nodes[node.index()].stack };
         }
         Spot::Pushed(self.pushed.top(stack))
     }
 
     /// The frames above a node, if stacks have not forked: nodes are numbered from the top down then.
-    pub(crate) fn frames_above(&self, level: usize) -> &[(Frame, u32)] {
+    pub(crate) fn frames_above(&self, level: usize) -> &[(Frame, LineNodeId)] {
         &self.frames[..level]
     }
 }
@@ -158,7 +166,7 @@ impl Line {
 /// What a stack of a walk is.
 pub(crate) enum Spot<'l> {
     /// A node of the line, and the matcher's stack there.
-    OnLine { level: usize, below: u32 },
+    OnLine { level: usize, below: StackId },
     /// Pushed by the walk.
     Pushed(Top<'l>),
 }
@@ -200,21 +208,21 @@ impl LineStacks<'_> {
 
 impl Stacks for LineStacks<'_> {
     #[inline]
-    fn push(&mut self, program: &Program, frame: Frame, below: u32) -> u32 {
+    fn push(&mut self, program: &Program, frame: Frame, below: StackId) -> StackId {
         self.line.pushed.push(program, frame, below)
     }
 
     #[inline]
-    fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
-        if stack & ON_LINE != 0 {
-            let frames = self.line.look_at(stack & !ON_LINE, self.arena);
-            out.extend(frames.iter().map(|&(frame, below)| (frame, below | ON_LINE)));
+    fn pop(&mut self, stack: StackId, out: &mut Vec<(Frame, StackId)>) {
+        if let Some(node) = stack.line_node() {
+            let frames = self.line.look_at(node, self.arena);
+            out.extend(frames.iter().map(|&(frame, below)| (frame, StackId::on_line(below))));
             return;
         }
         match self.line.pushed.top(stack) {
             Top::Frame(frame, below) => out.push((frame, below)),
             Top::Union(members) => {
-                let members: SmallVec<[u32; 8]> = SmallVec::from_slice(members);
+                let members: SmallVec<[StackId; 8]> = SmallVec::from_slice(members);
                 for member in members {
                     self.pop(member, out);
                 }
@@ -226,11 +234,11 @@ impl Stacks for LineStacks<'_> {
         self.arena.token
     }
 
-    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = u32>) -> u32 {
+    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = StackId>) -> StackId {
         self.line.pushed.union_all(program, stacks)
     }
 
-    fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {
+    fn covers(&self, program: &Program, outer: StackId, inner: StackId) -> bool {
         self.line.pushed.covers(program, outer, inner)
     }
 
@@ -242,14 +250,12 @@ impl Stacks for LineStacks<'_> {
         self.line.pushed.effort()
     }
 
-    fn counts(&mut self, index: u32, below: u32, room: Option<u32>) {
-        if below & ON_LINE == 0 {
-            return;
-        }
+    fn counts(&mut self, index: u32, below: StackId, room: Option<u32>) {
+        let Some(below) = below.line_node() else { return };
         let line = &mut *self.line;
         // A loop that the walk itself has begun there counts as well; it does no harm.
-        let is_it = |(frame, node): &(Frame, u32)| {
-            *node == below & !ON_LINE
+        let is_it = |(frame, node): &(Frame, LineNodeId)| {
+            *node == below
                 && matches!(frame.resume(), Resume::Loop { index: other, .. } if other == index)
         };
         if let Some(at) = line.frames.iter().position(is_it) {

@@ -21,15 +21,12 @@ use smallvec::SmallVec;
 
 use super::line::{Line, LineStacks, Walk};
 use super::meter::THREAD_STEPS;
-use super::stack::{Arena, Frame, Resume, Stacks, Top};
+use super::stack::{Arena, Frame, Resume, StackId, Stacks, Top};
 use super::step::{Buffers, NETWORK, Thread, leave, live, settled};
 use super::walk::{Walker, completion_nodes};
 use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
-use crate::library::{
-    Answer, BoundProgram, Difference, Key, Library, Look, Memo, Part, Tokens, Words, most_more, ones,
-    set_bits,
-};
+use crate::library::{Answer, AnswerId, BoundProgram, Difference, Key, Library, LineNodeId, Look, Memo, Part, Tokens, Words, most_more, ones, set_bits};
 use crate::program::network::Callee;
 use crate::program::{NetState, Place, Program};
 use crate::tuning::{FastPath, may_take, tuning};
@@ -108,8 +105,8 @@ pub(crate) struct Masker<'m> {
 /// What takes the parts of a mask one by one.
 pub(crate) trait Sink {
     /// Adds a part, but for the tokens of `less`. Those of `several` are in doubt.
-    /// `node` is its number in the memo, if it is there.
-    fn part(&mut self, library: &Library, node: Option<u32>, part: &Part, several: &[u32], less: &[Words]);
+    /// `answer` says where it is in the memo, if it is there.
+    fn part(&mut self, library: &Library, answer: Option<AnswerId>, part: &Part, several: &[u32], less: &[Words]);
 }
 
 impl Masker<'_> {
@@ -138,7 +135,7 @@ impl Masker<'_> {
     }
 
     /// Starts a line on a stack.
-    pub(crate) fn start_line(&mut self, stack: u32) {
+    pub(crate) fn start_line(&mut self, stack: StackId) {
         self.scratch.line.start(stack, self.arena.merges());
         self.scratch.walker.start();
         self.scratch.has_walked = false;
@@ -155,7 +152,7 @@ impl Masker<'_> {
 
     /// What the memo has for a thread.
     #[inline]
-    fn find(&mut self, thread: &Thread) -> Option<u32> {
+    fn find(&mut self, thread: &Thread) -> Option<AnswerId> {
         let bound = self.bound;
         let mut node = bound.memo().find(&state_key(bound, thread))?;
         // PERF: without forks, frames are looked at one after the other, and no line is needed to number them.
@@ -171,7 +168,7 @@ impl Masker<'_> {
     }
 
     /// The same where stacks fork.
-    fn find_forked(&mut self, thread: &Thread) -> Option<u32> {
+    fn find_forked(&mut self, thread: &Thread) -> Option<AnswerId> {
         let bound = self.bound;
         let line = &mut self.scratch.line;
         line.start(thread.stack, self.arena.merges());
@@ -226,7 +223,7 @@ impl Masker<'_> {
         }
     }
 
-    fn find_too_long(&mut self, thread: Thread, characters: u32) -> Option<u32> {
+    fn find_too_long(&mut self, thread: Thread, characters: u32) -> Option<AnswerId> {
         let bound = self.bound;
         let long = bound.library().long_tokens(characters);
         self.start_line(thread.stack);
@@ -439,7 +436,7 @@ impl Masker<'_> {
     }
 
     /// The threads behind a leaf that has ended, and the bytes that they take. The list is the scratch one.
-    pub(crate) fn behind(&mut self, stack: u32) -> (ByteSet, Vec<Thread>) {
+    pub(crate) fn behind(&mut self, stack: StackId) -> (ByteSet, Vec<Thread>) {
         let program = &**self.bound.program();
         let mut behind = core::mem::take(&mut self.scratch.work);
         behind.clear();
@@ -673,9 +670,9 @@ fn has_fewer(words: &[u32], bits: usize) -> bool {
 }
 
 /// Hands a remembered mask over.
-fn hand_over(bound: &BoundProgram, node: u32, less: &[Words], sink: &mut dyn Sink) {
-    if let Answer::Mask(part, several) = bound.memo().answer(node) {
-        sink.part(bound.library(), Some(node), part, several, less);
+fn hand_over(bound: &BoundProgram, answer: AnswerId, less: &[Words], sink: &mut dyn Sink) {
+    if let Answer::Mask(part, several) = bound.memo().answer(answer) {
+        sink.part(bound.library(), Some(answer), part, several, less);
     }
 }
 
@@ -693,7 +690,7 @@ pub(crate) fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
             Leaf::Text(_) => 0,
         },
     };
-    Key { above: 0, what, counters }
+    Key { above: AnswerId::START, what, counters }
 }
 
 /// Remembers what was looked at on the way to an answer. Returns the key of the answer.
@@ -711,16 +708,16 @@ pub(crate) fn remember_looks(bound: &BoundProgram, memo: &Memo, thread: &Thread,
 }
 
 /// What a mask depends on next: the frames of a node that was looked at. If it is a counted repetition, any room from `enough` on is the same.
-fn look_key(bound: &BoundProgram, above: u32, line: &Line, at: usize, enough: u32) -> Key {
+fn look_key(bound: &BoundProgram, above: AnswerId, line: &Line, at: usize, enough: u32) -> Key {
     let (node, frames) = line.look(at);
     match *frames {
         // Without forks, nodes are numbered from the top down.
-        [(frame, below)] if below == node + 1 && node as usize == at => {
+        [(frame, below)] if below.index() == node.index() + 1 && node.index() == at => {
             frame_key(bound, above, frame, enough)
         }
         _ => {
-            let words = |&(frame, below): &(Frame, u32)| {
-                [u64::from(frame.raw) << 32 | u64::from(below), frame_counters(bound, frame, u32::MAX)]
+            let words = |&(frame, below): &(Frame, LineNodeId)| {
+                [u64::from(frame.raw) << 32 | u64::from(below.raw()), frame_counters(bound, frame, u32::MAX)]
             };
             let frames: SmallVec<[u64; 8]> = frames.iter().flat_map(words).collect();
             Key { above, what: 1 << 63 | u64::from(bound.memo().forks(&frames)), counters: 0 }
@@ -728,7 +725,7 @@ fn look_key(bound: &BoundProgram, above: u32, line: &Line, at: usize, enough: u3
     }
 }
 
-pub(crate) fn frame_key(bound: &BoundProgram, above: u32, frame: Frame, enough: u32) -> Key {
+pub(crate) fn frame_key(bound: &BoundProgram, above: AnswerId, frame: Frame, enough: u32) -> Key {
     Key { above, what: u64::from(frame.raw), counters: frame_counters(bound, frame, enough) }
 }
 

@@ -34,13 +34,51 @@ use rustc_hash::FxBuildHasher;
 use smallvec::{SmallVec, smallvec};
 
 use super::log::Log;
+use crate::library::LineNodeId;
 use crate::count::Count;
 use crate::program::network::Scope;
 use crate::program::{IS_LIMIT, IS_LOOP, IS_SCOPE, NetState, Program};
 use crate::tuning::tuning;
 
-/// The bottom of every stack. The only frame that stands directly on it is [`Frame::FINISH`].
-pub(crate) const BOTTOM: u32 = 0;
+/// A stack: the bottom, or a node of an [`Arena`] or of a `Line`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct StackId(u32);
+
+/// The numbers of stacks with this bit are nodes of a line.
+const ON_LINE: u32 = 1 << 31;
+
+impl StackId {
+    /// The bottom of every stack. The only frame that stands directly on it is [`Frame::FINISH`].
+    pub(crate) const BOTTOM: Self = Self(0);
+
+    /// The stack of a node of an arena.
+    #[inline]
+    fn of_node(at: usize) -> Self {
+        Self(at as u32 + 1)
+    }
+
+    /// The place of the node in an arena; of the bottom, and of the nodes of a line, none is there.
+    #[inline]
+    fn node(self) -> usize {
+        (self.0 as usize).wrapping_sub(1)
+    }
+
+    /// The stack of a node of a line.
+    #[inline]
+    pub(super) const fn on_line(node: LineNodeId) -> Self {
+        Self(node.raw() | ON_LINE)
+    }
+
+    /// The node of a line, if it is one.
+    #[inline]
+    pub(super) fn line_node(self) -> Option<LineNodeId> {
+        (self.0 & ON_LINE != 0).then_some(LineNodeId::new((self.0 & !ON_LINE) as usize))
+    }
+
+    pub(crate) fn raw(self) -> u32 {
+        self.0
+    }
+}
 
 /// The values of a scope: an entry of `Registers`, and whether the scope still lacks a value that it requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,17 +148,17 @@ impl Frame {
 /// What stepping needs of stacks.
 pub(crate) trait Stacks {
     /// A stack with one more frame.
-    fn push(&mut self, program: &Program, frame: Frame, below: u32) -> u32;
+    fn push(&mut self, program: &Program, frame: Frame, below: StackId) -> StackId;
     /// Appends the top frames of a stack, each with what is below; nothing for the bottom.
-    fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>);
+    fn pop(&mut self, stack: StackId, out: &mut Vec<(Frame, StackId)>);
     /// Both stacks.
-    fn union(&mut self, program: &Program, a: u32, b: u32) -> u32 {
+    fn union(&mut self, program: &Program, a: StackId, b: StackId) -> StackId {
         if a == b { a } else { self.union_all(program, &mut [a, b].into_iter()) }
     }
     /// All of these stacks, at least one. To unite them one after the other would look at the first as often as there are others.
-    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = u32>) -> u32;
+    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = StackId>) -> StackId;
     /// Whether every text that may follow `inner` may follow `outer`, as far as that is easily seen.
-    fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool;
+    fn covers(&self, program: &Program, outer: StackId, inner: StackId) -> bool;
     /// Whether threads and stacks with the same future are merged.
     fn merges(&self) -> bool;
 
@@ -128,7 +166,7 @@ pub(crate) trait Stacks {
     fn effort(&mut self) -> u32;
 
     /// Another round of a loop on a stack begins, and leaves this room for more; or it would, if there were room for it.
-    fn counts(&mut self, _index: u32, _below: u32, _room: Option<u32>) {}
+    fn counts(&mut self, _index: u32, _below: StackId, _room: Option<u32>) {}
 
     /// The number of the token that is being read.
     fn token(&self) -> u32;
@@ -140,7 +178,7 @@ pub(crate) trait Stacks {
 
     /// A value has ended on this stack, before or after the current byte. Appends the stacks to go on with: none if the
     /// value is not new to its scope. Unless somebody remembers values, all are new.
-    fn check(&mut self, stack: u32, _when: When, out: &mut Vec<u32>) {
+    fn check(&mut self, stack: StackId, _when: When, out: &mut Vec<StackId>) {
         out.push(stack);
     }
 }
@@ -155,7 +193,7 @@ pub(crate) enum When {
 #[derive(Clone, Copy, Debug)]
 struct Node {
     frame: Frame,
-    below: u32,
+    below: StackId,
 }
 
 /// A `Node` with this frame is a union: `below` is where its members begin, `frame.count` how many there are.
@@ -168,14 +206,14 @@ const NODES: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Arena {
     nodes: Log<Node, NODES>,
-    members: Vec<u32>,
+    members: Vec<StackId>,
     /// Nodes from here on were made by the current byte; equal ones among them are shared.
     recent: usize,
     /// The number of the token that is being read.
     pub(crate) token: u32,
     /// All nodes by their content, from the first union on. Unions multiply unless equal stacks have equal numbers;
     /// without unions nothing can multiply, and looking at the recent nodes is enough.
-    index: Option<HashTable<u32>>,
+    index: Option<HashTable<StackId>>,
     merging: bool,
     /// What unions have cost since somebody asked.
     effort: u32,
@@ -208,8 +246,8 @@ impl Arena {
     }
 
     /// Whether a stack was made after a mark.
-    pub(crate) fn is_newer(stack: u32, mark: Mark) -> bool {
-        stack > mark.nodes
+    pub(crate) fn is_newer(stack: StackId, mark: Mark) -> bool {
+        stack.0 > mark.nodes
     }
 
     /// Forgets what was made since.
@@ -224,7 +262,7 @@ impl Arena {
     fn retract(&mut self, mark: Mark) {
         if let Some(mut index) = self.index.take() {
             for at in mark.nodes as usize..self.nodes.len() {
-                let number = at as u32 + 1;
+                let number = StackId::of_node(at);
                 if let Ok(entry) = index.find_entry(self.hash(&self.nodes[at]), |&other| other == number) {
                     entry.remove();
                 }
@@ -254,7 +292,7 @@ impl Arena {
     }
 
     /// The same stacks, for another matcher that stands on some of them.
-    pub(crate) fn fork(&self, stacks: impl Iterator<Item = u32>) -> Self {
+    pub(crate) fn fork(&self, stacks: impl Iterator<Item = StackId>) -> Self {
         let mut fork = Self {
             nodes: self.nodes.clone(),
             members: self.members.clone(),
@@ -271,7 +309,7 @@ impl Arena {
     }
 
     /// Begins to number equal stacks equally, as far as they are near the top of one of these: others may be there twice.
-    fn index_near(&mut self, mut near: Vec<u32>) {
+    fn index_near(&mut self, mut near: Vec<StackId>) {
         near.sort_unstable();
         near.dedup();
         let mut index = HashTable::new();
@@ -280,10 +318,10 @@ impl Arena {
             at += 1;
             let Some(&node) = self.node(stack) else { continue };
             let hash = self.hash(&node);
-            if index.find(hash, |&other: &u32| self.same(&self.nodes[other as usize - 1], &node)).is_some() {
+            if index.find(hash, |&other: &StackId| self.same(&self.nodes[other.node()], &node)).is_some() {
                 continue;
             }
-            index.insert_unique(hash, stack, |&other| self.hash(&self.nodes[other as usize - 1]));
+            index.insert_unique(hash, stack, |&other| self.hash(&self.nodes[other.node()]));
             if near.len() < NEAR {
                 match self.top(stack) {
                     Top::Frame(_, below) => near.push(below),
@@ -304,7 +342,7 @@ impl Arena {
     }
 
     /// The top frame of a stack, or the stacks that it is a union of. The bottom has neither.
-    pub(crate) fn top(&self, stack: u32) -> Top<'_> {
+    pub(crate) fn top(&self, stack: StackId) -> Top<'_> {
         let Some(node) = self.node(stack) else { return Top::Union(&[]) };
         if node.frame.raw == UNION {
             Top::Union(self.members(node))
@@ -315,7 +353,7 @@ impl Arena {
 
     /// Appends the top frames of a stack, each with what is below.
     #[inline]
-    pub(crate) fn frames(&self, stack: u32, out: &mut Vec<(Frame, u32)>) {
+    pub(crate) fn frames(&self, stack: StackId, out: &mut Vec<(Frame, StackId)>) {
         match self.top(stack) {
             Top::Frame(frame, below) => out.push((frame, below)),
             // Unions are flat: their members are plain.
@@ -326,12 +364,12 @@ impl Arena {
     }
 
     /// The node of a stack; the bottom, and stacks that are kept elsewhere, have none.
-    fn node(&self, stack: u32) -> Option<&Node> {
-        self.nodes.get((stack as usize).wrapping_sub(1))
+    fn node(&self, stack: StackId) -> Option<&Node> {
+        self.nodes.get(stack.node())
     }
 
-    fn members(&self, node: &Node) -> &[u32] {
-        let start = node.below as usize;
+    fn members(&self, node: &Node) -> &[StackId] {
+        let start = node.below.0 as usize;
         &self.members[start..start + node.frame.count as usize]
     }
 
@@ -352,13 +390,13 @@ impl Arena {
     }
 
     /// Adds a node, or finds its equal.
-    fn add(&mut self, node: Node) -> u32 {
-        let number = self.nodes.len() as u32 + 1;
+    fn add(&mut self, node: Node) -> StackId {
+        let number = StackId::of_node(self.nodes.len());
         if let Some(mut index) = self.index.take() {
             let hash = self.hash(&node);
-            let found = index.find(hash, |&other| self.same(&self.nodes[other as usize - 1], &node)).copied();
+            let found = index.find(hash, |&other| self.same(&self.nodes[other.node()], &node)).copied();
             if found.is_none() {
-                index.insert_unique(hash, number, |&other| self.hash(&self.nodes[other as usize - 1]));
+                index.insert_unique(hash, number, |&other| self.hash(&self.nodes[other.node()]));
             }
             self.index = Some(index);
             if let Some(found) = found {
@@ -374,8 +412,8 @@ impl Arena {
         let mut index = HashTable::with_capacity(self.nodes.len() * 2);
         for (at, node) in self.nodes.iter().enumerate() {
             let hash = self.hash(node);
-            if index.find(hash, |&other: &u32| self.same(&self.nodes[other as usize - 1], node)).is_none() {
-                index.insert_unique(hash, at as u32 + 1, |&other| self.hash(&self.nodes[other as usize - 1]));
+            if index.find(hash, |&other: &StackId| self.same(&self.nodes[other.node()], node)).is_none() {
+                index.insert_unique(hash, StackId::of_node(at), |&other| self.hash(&self.nodes[other.node()]));
             }
         }
         self.index = Some(index);
@@ -383,13 +421,13 @@ impl Arena {
 }
 
 pub(crate) enum Top<'a> {
-    Frame(Frame, u32),
-    Union(&'a [u32]),
+    Frame(Frame, StackId),
+    Union(&'a [StackId]),
 }
 
 impl Stacks for Arena {
     #[inline]
-    fn push(&mut self, program: &Program, frame: Frame, below: u32) -> u32 {
+    fn push(&mut self, program: &Program, frame: Frame, below: StackId) -> StackId {
         if let Some(node) = self.node(below)
             && (node.frame == frame || node.frame.raw == UNION)
             && let Some(below) = self.absorb(program, frame, below)
@@ -400,7 +438,7 @@ impl Stacks for Arena {
     }
 
     #[inline]
-    fn pop(&mut self, stack: u32, out: &mut Vec<(Frame, u32)>) {
+    fn pop(&mut self, stack: StackId, out: &mut Vec<(Frame, StackId)>) {
         self.frames(stack, out);
     }
 
@@ -408,8 +446,8 @@ impl Stacks for Arena {
         self.token
     }
 
-    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = u32>) -> u32 {
-        let (mut members, mut first, mut last): (Vec<u32>, _, _) = (Vec::new(), None, None);
+    fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = StackId>) -> StackId {
+        let (mut members, mut first, mut last): (Vec<StackId>, _, _) = (Vec::new(), None, None);
         let mut united = 0;
         for stack in stacks {
             if last != Some(stack) {
@@ -425,7 +463,7 @@ impl Stacks for Arena {
         }
     }
 
-    fn covers(&self, program: &Program, outer: u32, inner: u32) -> bool {
+    fn covers(&self, program: &Program, outer: StackId, inner: StackId) -> bool {
         self.covers_below(program, outer, inner, &mut Effort::new(tuning().merge_stacks))
     }
 
@@ -476,20 +514,20 @@ impl Effort {
 impl Arena {
     /// Adds a frame as it is.
     #[inline]
-    fn push_plain(&mut self, frame: Frame, below: u32) -> u32 {
+    fn push_plain(&mut self, frame: Frame, below: StackId) -> StackId {
         if self.index.is_some() {
             return self.add(Node { frame, below });
         }
         let recent = self.nodes.since(self.recent);
         if let Some(at) = recent.iter().position(|node| node.below == below && node.frame == frame) {
-            return (self.recent + at) as u32 + 1;
+            return StackId::of_node(self.recent + at);
         }
         self.add(Node { frame, below })
     }
 
     /// `A·A·X = A·X`, if the frame is one that repeats itself.
     #[cold]
-    fn absorb(&mut self, program: &Program, frame: Frame, below: u32) -> Option<u32> {
+    fn absorb(&mut self, program: &Program, frame: Frame, below: StackId) -> Option<StackId> {
         let Resume::At(state) = frame.resume() else { return None };
         if !self.merging || !program.repeats_itself(state) {
             return None;
@@ -502,14 +540,14 @@ impl Arena {
         let members = self.members(node).to_vec();
         let same = members.iter().position(|&member| self.node(member).is_some_and(|n| n.frame == frame))?;
         let inner = self.node(members[same])?.below;
-        let mut rest: Vec<u32> = members.iter().copied().filter(|&member| member != members[same]).collect();
+        let mut rest: Vec<StackId> = members.iter().copied().filter(|&member| member != members[same]).collect();
         self.flatten(inner, &mut rest);
         let below = self.union_of(program, rest, 2);
         Some(self.push_plain(frame, below))
     }
 
     /// Appends a stack, or the members of a union.
-    pub(crate) fn flatten(&self, stack: u32, members: &mut Vec<u32>) {
+    pub(crate) fn flatten(&self, stack: StackId, members: &mut Vec<StackId>) {
         match self.node(stack) {
             Some(node) if node.frame.raw == UNION => members.extend_from_slice(self.members(node)),
             _ => members.push(stack),
@@ -517,14 +555,14 @@ impl Arena {
     }
 
     /// All of these stacks, none of which is a union; they are what so many stacks flatten to.
-    fn union_of(&mut self, program: &Program, members: Vec<u32>, united: u32) -> u32 {
+    fn union_of(&mut self, program: &Program, members: Vec<StackId>, united: u32) -> StackId {
         let mut effort = Effort::new(tuning().merge_stacks.saturating_mul(united.saturating_sub(1)));
         let union = self.unite(program, members, &mut effort);
         self.effort = self.effort.saturating_add(effort.looked);
         union
     }
 
-    fn unite(&mut self, program: &Program, mut members: Vec<u32>, effort: &mut Effort) -> u32 {
+    fn unite(&mut self, program: &Program, mut members: Vec<StackId>, effort: &mut Effort) -> StackId {
         // PERF: sorting them takes about as long as so many steps.
         effort.look(members.len() * 4);
         self.sort(&mut members);
@@ -537,36 +575,36 @@ impl Arena {
         if self.index.is_none() {
             self.start_index();
         }
-        let below = self.members.len() as u32;
+        let start = self.members.len();
         let count = members.len() as u32;
         self.members.extend_from_slice(&members);
-        let number = self.add(Node { frame: Frame { raw: UNION, count }, below });
-        if (number as usize) < self.nodes.len() {
+        let number = self.add(Node { frame: Frame { raw: UNION, count }, below: StackId(start as u32) });
+        if number.node() + 1 < self.nodes.len() {
             // It was there before; its members need not be kept twice.
-            self.members.truncate(below as usize);
+            self.members.truncate(start);
         }
         number
     }
 
-    fn is_union(&self, stack: u32) -> bool {
+    fn is_union(&self, stack: StackId) -> bool {
         self.node(stack).is_some_and(|node| node.frame.raw == UNION)
     }
 
     /// Sorts stacks by their frames, each once.
-    fn sort(&self, members: &mut Vec<u32>) {
+    fn sort(&self, members: &mut Vec<StackId>) {
         // Equal frames on equal stacks are one; stacks of elsewhere are told apart by their number.
-        let key = |&stack: &u32| match self.node(stack) {
+        let key = |&stack: &StackId| match self.node(stack) {
             Some(node) => (node.frame, node.below),
-            None => (Frame { raw: u32::MAX, count: stack }, stack),
+            None => (Frame { raw: u32::MAX, count: stack.0 }, stack),
         };
         members.sort_unstable_by_key(key);
         members.dedup_by_key(|stack| key(stack));
     }
 
     /// Merges sorted stacks by the rules of the [module](self).
-    fn merge(&mut self, program: &Program, members: &mut Vec<u32>, effort: &mut Effort) {
-        let raw = |arena: &Self, stack: u32| arena.node(stack).map(|node| node.frame.raw);
-        let mut merged: Vec<u32> = Vec::with_capacity(members.len());
+    fn merge(&mut self, program: &Program, members: &mut Vec<StackId>, effort: &mut Effort) {
+        let raw = |arena: &Self, stack: StackId| arena.node(stack).map(|node| node.frame.raw);
+        let mut merged: Vec<StackId> = Vec::with_capacity(members.len());
         let mut at = 0;
         while at < members.len() {
             let first = raw(self, members[at]);
@@ -589,8 +627,8 @@ impl Arena {
     }
 
     /// Merges stacks whose top frames are of the same place.
-    fn merge_group(&mut self, program: &Program, group: &[u32], effort: &mut Effort, merged: &mut Vec<u32>) {
-        let mut parts: Vec<(Frame, u32)> =
+    fn merge_group(&mut self, program: &Program, group: &[StackId], effort: &mut Effort, merged: &mut Vec<StackId>) {
+        let mut parts: Vec<(Frame, StackId)> =
             group.iter().filter_map(|&stack| self.node(stack).map(|node| (node.frame, node.below))).collect();
         if let Some((Resume::Loop { index, .. }, _)) =
             parts.first().map(|(frame, below)| (frame.resume(), below))
@@ -635,11 +673,11 @@ impl Arena {
     }
 
     /// Drops stacks that others cover.
-    fn drop_covered(&self, program: &Program, stacks: &mut Vec<u32>, effort: &mut Effort) {
+    fn drop_covered(&self, program: &Program, stacks: &mut Vec<StackId>, effort: &mut Effort) {
         let mut at = 0;
         while at < stacks.len() {
             let inner = stacks[at];
-            let is_covered = |&outer: &u32| {
+            let is_covered = |&outer: &StackId| {
                 let (Some(o), Some(i)) = (self.node(outer), self.node(inner)) else {
                     return outer != inner && self.may_shrink_to(program, outer, inner, effort);
                 };
@@ -659,8 +697,8 @@ impl Arena {
     }
 
     /// Whether frames that may end at once lead from one stack to the other.
-    fn may_shrink_to(&self, program: &Program, stack: u32, target: u32, effort: &mut Effort) -> bool {
-        let mut work: SmallVec<[u32; COVERED]> = smallvec![stack];
+    fn may_shrink_to(&self, program: &Program, stack: StackId, target: StackId, effort: &mut Effort) -> bool {
+        let mut work: SmallVec<[StackId; COVERED]> = smallvec![stack];
         let mut at = 0;
         while let Some(&stack) = work.get(at) {
             at += 1;
@@ -688,7 +726,7 @@ impl Arena {
         false
     }
 
-    fn covers_below(&self, program: &Program, outer: u32, inner: u32, effort: &mut Effort) -> bool {
+    fn covers_below(&self, program: &Program, outer: StackId, inner: StackId, effort: &mut Effort) -> bool {
         if outer == inner {
             return true;
         }
@@ -696,7 +734,7 @@ impl Arena {
         if !effort.spend() {
             return false;
         }
-        let (mut outers, mut inners) = (SmallVec::<[u32; 4]>::new(), SmallVec::<[u32; 4]>::new());
+        let (mut outers, mut inners) = (SmallVec::<[StackId; 4]>::new(), SmallVec::<[StackId; 4]>::new());
         for (stack, list) in [(outer, &mut outers), (inner, &mut inners)] {
             match self.top(stack) {
                 Top::Frame(..) => list.push(stack),

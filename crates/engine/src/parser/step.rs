@@ -8,7 +8,7 @@ use maskwright_automata::ByteSet;
 use smallvec::SmallVec;
 
 use super::meter::{Meter, THREAD_STEPS};
-use super::stack::{BOTTOM, Frame, Resume, Stacks, When};
+use super::stack::{Frame, Resume, StackId, Stacks, When};
 use crate::count::{Bounds, Count};
 use crate::leaf::{Action, Automaton, Leaf, Step, TextNext};
 use crate::program::network::Callee;
@@ -28,15 +28,15 @@ pub(crate) struct Thread {
     pub(crate) state: u32,
     /// Units that the leaf has begun. It stops at the minimum if there is no maximum.
     pub(crate) count: Count,
-    pub(crate) stack: u32,
+    pub(crate) stack: StackId,
 }
 
 impl Thread {
-    pub(crate) fn network(state: NetState, stack: u32) -> Self {
+    pub(crate) fn network(state: NetState, stack: StackId) -> Self {
         Self { leaf: NETWORK, state: state.raw(), count: Count::ZERO, stack }
     }
 
-    const DONE: Self = Self { leaf: NETWORK, state: 0, count: Count::ZERO, stack: BOTTOM };
+    const DONE: Self = Self { leaf: NETWORK, state: 0, count: Count::ZERO, stack: StackId::BOTTOM };
 
     /// Whether the text is complete and nothing can follow.
     pub(crate) fn is_done(&self) -> bool {
@@ -48,17 +48,17 @@ impl Thread {
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     work: Vec<Work>,
-    frames: Vec<(Frame, u32)>,
+    frames: Vec<(Frame, StackId)>,
     arrived: Vec<Thread>,
-    ended: Vec<u32>,
-    checked: Vec<u32>,
+    ended: Vec<StackId>,
+    checked: Vec<StackId>,
     /// Stacks that were returned to before the byte, and after it. Without this, ambiguous grammars would visit
     /// every path through a graph of stacks, and not every stack.
-    before: Seen,
-    after: Seen,
+    before: Seen<StackId>,
+    after: Seen<StackId>,
     /// What waits to take the byte, and what that calls.
-    level: Vec<(Callee, NetState, u32)>,
-    calls: Vec<(Callee, NetState, u32)>,
+    level: Vec<(Callee, NetState, StackId)>,
+    calls: Vec<(Callee, NetState, StackId)>,
     /// Threads that have not been merged yet.
     gathered: Vec<Thread>,
     /// What stepping may still cost.
@@ -78,11 +78,11 @@ impl Buffers {
 #[derive(Clone, Copy, Debug)]
 enum Work {
     /// A state in the network.
-    At(NetState, u32),
+    At(NetState, StackId),
     /// A leaf at its start. It cannot end there: the way around it is part of the network.
-    Enter(u32, u32),
+    Enter(u32, StackId),
     /// The stack of something that has ended.
-    Return(u32),
+    Return(StackId),
     /// Nothing.
     Done,
 }
@@ -322,8 +322,8 @@ fn call_from<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     call: &Call,
-    stack: u32,
-) -> Option<(Callee, NetState, u32)> {
+    stack: StackId,
+) -> Option<(Callee, NetState, StackId)> {
     let stack =
         if call.tail { stack } else { stacks.push(program, Frame::at(program.returning(call)), stack) };
     match enter(program, stacks, call.callee, stack) {
@@ -389,11 +389,11 @@ pub(crate) fn step_others<S: Stacks>(
 }
 
 /// Whether nothing but the end of the text is below a stack.
-pub(crate) fn is_last<S: Stacks>(stacks: &mut S, buffers: &mut Buffers, stack: u32) -> bool {
+pub(crate) fn is_last<S: Stacks>(stacks: &mut S, buffers: &mut Buffers, stack: StackId) -> bool {
     let mut frames = core::mem::take(&mut buffers.frames);
     frames.clear();
     stacks.pop(stack, &mut frames);
-    let is_end = |(frame, _): &(Frame, u32)| matches!(frame.resume(), Resume::Finish);
+    let is_end = |(frame, _): &(Frame, StackId)| matches!(frame.resume(), Resume::Finish);
     let is_last = !frames.is_empty() && frames.iter().all(is_end);
     frames.clear();
     buffers.frames = frames;
@@ -622,7 +622,7 @@ fn step_cell<S: Stacks>(
     buffers: &mut Buffers,
     cell: &Cell,
     calls: impl Fn(usize) -> bool,
-    stack: u32,
+    stack: StackId,
     byte: u8,
     next: &mut Vec<Thread>,
 ) {
@@ -648,7 +648,7 @@ fn step_cell<S: Stacks>(
 }
 
 /// Goes into a callee; the place to return to is on the stack already.
-fn enter<S: Stacks>(program: &Program, stacks: &mut S, callee: Callee, stack: u32) -> Work {
+fn enter<S: Stacks>(program: &Program, stacks: &mut S, callee: Callee, stack: StackId) -> Work {
     match callee {
         Callee::Leaf(leaf) => Work::Enter(leaf, stack),
         Callee::Machine(machine) => Work::At(program.start(machine), stack),
@@ -673,7 +673,7 @@ fn enter<S: Stacks>(program: &Program, stacks: &mut S, callee: Callee, stack: u3
 }
 
 /// Goes on behind something that ended before the byte.
-fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, stack: u32) {
+fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, stack: StackId) {
     if !buffers.before.insert(stack) || !buffers.meter.spend(THREAD_STEPS) {
         return;
     }
@@ -716,7 +716,7 @@ fn resume_at<S: Stacks>(
     stacks: &mut S,
     buffers: &mut Buffers,
     state: NetState,
-    stack: u32,
+    stack: StackId,
 ) {
     let thread = Thread::network(state, stack);
     let Kind::Check { stay } = standing(program, &thread) else {
@@ -743,7 +743,7 @@ fn next_round<S: Stacks>(
     stacks: &mut S,
     index: u32,
     rounds: Count,
-    below: u32,
+    below: StackId,
 ) -> (Option<Count>, bool) {
     let bounds = program.counted(index).bounds();
     let next = program.counts().advance(rounds, bounds);
@@ -814,7 +814,7 @@ pub(crate) fn leave<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,
-    stack: u32,
+    stack: StackId,
     next: &mut Vec<Thread>,
 ) {
     buffers.ended.push(stack);
