@@ -16,8 +16,8 @@ use rustc_hash::FxHashMap;
 use crate::count::{Count, UNBOUNDED, Window, Windows};
 use crate::library::{BoundProgram, NEVER};
 use crate::parser::stack::{Arena, Frame, Resume, StackId, Top};
-use crate::parser::step::{NETWORK, Thread};
-use crate::program::{NetState, Program};
+use crate::parser::step::Thread;
+use crate::program::{At, LeafId, NetState, Program};
 
 /// Later than every token.
 pub(crate) const ENDLESS: i64 = 1 << 48;
@@ -55,18 +55,18 @@ impl DeadlineView<'_> {
 
     /// The tokens that a thread needs where it stands.
     pub(crate) fn needs(&mut self, thread: &Thread) -> i64 {
-        if thread.leaf != NETWORK {
-            let needs = |count| self.bound.distances().leaf(self.program(), thread.leaf, thread.state, count);
-            return counts(self.program(), thread.leaf, thread.count)
-                .map(|count| tokens(needs(count)))
-                .min()
-                .unwrap_or(ENDLESS);
-        }
-        if thread.state == 0 { 0 } else { self.state(NetState::from_raw(thread.state)) }
+        let (leaf, state) = match thread.at {
+            At::DONE => return 0,
+            At::Network(state) => return self.state(state),
+            At::Leaf(leaf, state) => (leaf, state),
+        };
+        let needs = |count| self.bound.distances().leaf(self.program(), leaf, state, count);
+        let counts = counts(self.program(), leaf, thread.count);
+        counts.map(|count| tokens(needs(count))).min().unwrap_or(ENDLESS)
     }
 
     /// The same for every place in a leaf that has come so far; [`ENDLESS`] if that is not known.
-    pub(crate) fn needs_at_most(&self, leaf: u32, count: Count) -> i64 {
+    pub(crate) fn needs_at_most(&self, leaf: LeafId, count: Count) -> i64 {
         let most = |count| self.bound.distances().farthest(self.program(), leaf, count);
         counts(self.program(), leaf, count).map(|count| tokens(most(count))).min().unwrap_or(ENDLESS)
     }
@@ -152,7 +152,7 @@ impl DeadlineView<'_> {
 }
 
 /// Numbers of units, each with a part of the windows that a count leaves, so that something is known of all of them.
-fn counts(program: &Program, leaf: u32, count: Count) -> impl Iterator<Item = u32> {
+fn counts(program: &Program, leaf: LeafId, count: Count) -> impl Iterator<Item = u32> {
     let bounds = program.leaf(leaf).bounds();
     let windows = match count.single() {
         Some(_) => Windows::new(),

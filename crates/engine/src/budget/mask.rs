@@ -14,13 +14,13 @@ use smallvec::{SmallVec, smallvec};
 
 use super::deadline::{Below, Bound, DeadlineView, ENDLESS};
 use crate::count::{Bounds, Window};
-use crate::leaf::{Automaton, Leaf};
+use crate::leaf::{Automaton, Leaf, LeafState};
 use crate::library::{Answer, Tokens, set_bits};
 use crate::parser::line::{Line, LineStacks, Spot, Walk};
 use crate::parser::mask::{Masker, frame_key, remember_looks, state_key};
 use crate::parser::stack::{Frame, StackId, Top};
-use crate::parser::step::{NETWORK, Thread, count_step, settled};
-use crate::program::{NetState, Place};
+use crate::parser::step::{Thread, settled};
+use crate::program::{At, LeafId, NetState, Place};
 use crate::tuning::{FastPath, may_take, tuning};
 
 /// Judges tokens.
@@ -214,12 +214,13 @@ impl Masker<'_> {
     }
 
     fn judge_item(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
-        if item.leaf == NETWORK {
-            return self.judge_edges(item, judge);
-        }
-        let (leaf, state) = match self.bound.program().leaf(item.leaf) {
-            Leaf::Window { .. } => (item.leaf, item.state),
-            Leaf::Text(text) if text.is_except() => (item.leaf, text.spelling(item.state)),
+        let (leaf, start) = match item.at {
+            At::Network(state) => return self.judge_edges(state, item, judge),
+            At::Leaf(leaf, state) => (leaf, state),
+        };
+        let state = match self.bound.program().leaf(leaf) {
+            Leaf::Window { .. } => start,
+            Leaf::Text(text) if text.is_except() => text.spelling(start),
             Leaf::Text(_) => return self.judge_walk(item, judge),
         };
         let (follow, behind) = self.behind(item.stack);
@@ -236,7 +237,7 @@ impl Masker<'_> {
         }
         let bounds = self.bound.program().leaf(leaf).bounds();
         if !is_bulk && let Leaf::Window { automaton, .. } = self.bound.program().leaf(leaf) {
-            self.judge_inner(item, automaton, bounds, judge);
+            self.judge_inner((leaf, start), item, automaton, bounds, judge);
         }
         for Window { need, room } in self.bound.program().counts().windows(item.count, bounds) {
             self.judge_window(leaf, state, (need, room), follow, &behind, is_bulk.then_some(verdict), judge);
@@ -248,8 +249,8 @@ impl Masker<'_> {
     #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
     fn judge_window(
         &mut self,
-        leaf: u32,
-        state: u32,
+        leaf: LeafId,
+        state: LeafState,
         (need, room): (u32, u32),
         follow: ByteSet,
         behind: &[Thread],
@@ -281,6 +282,7 @@ impl Masker<'_> {
     /// Reads the tokens that stay inside a leaf, one by one.
     fn judge_inner(
         &mut self,
+        (leaf, start): (LeafId, LeafState),
         item: Thread,
         automaton: &Automaton,
         bounds: Bounds,
@@ -289,31 +291,30 @@ impl Masker<'_> {
         let trie = self.bound.vocabulary().trie();
         // All of them have the same stack.
         let behind = judge.verdict(0, item.stack, &self.scratch.line);
-        let mut work = vec![(0u32, item.state, item.count)];
+        let mut work = vec![(0u32, start, item.count)];
         while let Some((node, state, count)) = work.pop() {
             for child in trie.children(node) {
                 let step = automaton.step(state, trie.byte(child));
-                let Some(count) = count_step(self.bound.program(), automaton, step, count, bounds) else {
+                let Some(count) = self.bound.program().count_step(automaton, step, count, bounds) else {
                     continue;
                 };
-                let thread = Thread { state: step.target(), count, ..item };
+                let thread = Thread { at: At::Leaf(leaf, step.target()), count, ..item };
                 if !trie.tokens(child).is_empty() {
                     let verdict = behind.after(judge.deadlines.needs(&thread));
                     judge.settle(verdict, |words| set_bits(words, trie.tokens(child)));
                 }
-                work.push((child, thread.state, count));
+                work.push((child, step.target(), count));
             }
         }
     }
 
-    fn judge_edges(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
-        if item.state == 0 {
-            return;
-        }
+    fn judge_edges(&mut self, state: NetState, item: Thread, judge: &mut BudgetMask<'_>) {
         let bound = self.bound;
         let (program, trie) = (bound.program(), bound.vocabulary().trie());
-        let Place::Cell(cell) = program.place(NetState::from_raw(item.state)) else {
-            return self.judge_walk(item, judge);
+        let cell = match program.place(state) {
+            Place::Done => return,
+            Place::Node { .. } => return self.judge_walk(item, judge),
+            Place::Cell(cell) => cell,
         };
         for (byte, state) in program.edges(cell) {
             let Some(child) = trie.child(0, byte) else { continue };

@@ -18,6 +18,7 @@ use super::facts::Known;
 use super::{CompileError, Place};
 use crate::leaf::{Automaton, AutomatonCache, Leaf, Text, Words, any_number_of, json_string, spell};
 use crate::limits::Limits;
+use crate::program::LeafId;
 use crate::seen::Seen;
 
 /// A limit on the number of characters up to this one is part of the table.
@@ -41,9 +42,9 @@ pub(crate) struct Leaves<'g> {
     bytes: usize,
     most_bytes: usize,
     pub(crate) list: Vec<Leaf>,
-    by_expr: FxHashMap<ExprId, u32>,
+    by_expr: FxHashMap<ExprId, LeafId>,
     /// Windows over shared automata that are the same but for the place they are used in.
-    windows: HashTable<u32>,
+    windows: HashTable<LeafId>,
     /// How many optional tables were too large.
     failures: u32,
     /// Leaves whose language is empty.
@@ -53,7 +54,7 @@ pub(crate) struct Leaves<'g> {
 impl Known for Leaves<'_> {
     fn leaf(&self, id: ExprId) -> (bool, bool) {
         match self.by_expr.get(&id) {
-            Some(&leaf) if !self.empty[leaf as usize] => (true, self.list[leaf as usize].is_nullable()),
+            Some(&leaf) if !self.empty[leaf.index()] => (true, self.list[leaf.index()].is_nullable()),
             _ => (false, false),
         }
     }
@@ -120,23 +121,23 @@ impl<'g> Leaves<'g> {
     }
 
     /// The leaf that stands for `And`, `Not` and `JsonString`.
-    pub(crate) fn of(&self, id: ExprId) -> Option<u32> {
+    pub(crate) fn of(&self, id: ExprId) -> Option<LeafId> {
         self.by_expr.get(&id).copied()
     }
 
     /// Whether a leaf is a string that can always go on.
-    pub(crate) fn is_endless(&self, leaf: u32) -> bool {
-        self.list[leaf as usize].is_endless()
+    pub(crate) fn is_endless(&self, leaf: LeafId) -> bool {
+        self.list[leaf.index()].is_endless()
     }
 
     /// See [`Leaf::is_integers`].
-    pub(crate) fn is_integers(&self, leaf: u32) -> bool {
-        self.list[leaf as usize].is_integers()
+    pub(crate) fn is_integers(&self, leaf: LeafId) -> bool {
+        self.list[leaf.index()].is_integers()
     }
 
     /// See [`Leaf::room`].
-    pub(crate) fn room(&self, leaf: u32) -> Option<u32> {
-        self.list[leaf as usize].room()
+    pub(crate) fn room(&self, leaf: LeafId) -> Option<u32> {
+        self.list[leaf.index()].room()
     }
 
     /// Whether so many rules turned out to be too large for a table that only small ones are worth a try.
@@ -145,7 +146,7 @@ impl<'g> Leaves<'g> {
     }
 
     /// A leaf for a regular expression, if its table stays within the limits.
-    pub(crate) fn regular(&mut self, id: ExprId) -> Option<u32> {
+    pub(crate) fn regular(&mut self, id: ExprId) -> Option<LeafId> {
         if let Some(&leaf) = self.by_expr.get(&id) {
             return Some(leaf);
         }
@@ -168,7 +169,7 @@ impl<'g> Leaves<'g> {
     }
 
     /// A leaf for `min` to `max` characters of a set.
-    pub(crate) fn characters(&mut self, set: &CharSet, min: u32, max: u32) -> u32 {
+    pub(crate) fn characters(&mut self, set: &CharSet, min: u32, max: u32) -> LeafId {
         let mut key = b"units".to_vec();
         write_class(set, &mut key);
         let automaton = if let Some(found) = self.cache.get(&key) {
@@ -182,7 +183,7 @@ impl<'g> Leaves<'g> {
     }
 
     /// A leaf for texts of a set with at most so many characters, counted outside the table, if the set allows it.
-    fn short_text(&mut self, id: ExprId) -> Result<Option<u32>, CompileError> {
+    fn short_text(&mut self, id: ExprId) -> Result<Option<LeafId>, CompileError> {
         let Expr::And(parts) = self.grammar.expr(id) else { return Ok(None) };
         let [a, b] = **parts else { return Ok(None) };
         let limit = |part: ExprId| self.any_text(part).filter(|(min, max)| *min == 0 && *max > TABULATED);
@@ -211,7 +212,7 @@ impl<'g> Leaves<'g> {
     }
 
     /// A leaf for the JSON strings whose text lies in a set.
-    pub(crate) fn json_leaf(&mut self, text: ExprId) -> Result<u32, CompileError> {
+    pub(crate) fn json_leaf(&mut self, text: ExprId) -> Result<LeafId, CompileError> {
         if let Some((min, max)) = self.any_text(text) {
             return Ok(self.window(json_string().clone(), min, max));
         }
@@ -356,13 +357,13 @@ impl<'g> Leaves<'g> {
         Ok(automaton)
     }
 
-    fn window(&mut self, automaton: Arc<Automaton>, min: u32, max: u32) -> u32 {
+    fn window(&mut self, automaton: Arc<Automaton>, min: u32, max: u32) -> LeafId {
         let address = Arc::as_ptr(&automaton).addr() as u64;
         let hash = |address: u64, min: u32, max: u32| {
             core::hash::BuildHasher::hash_one(&rustc_hash::FxBuildHasher, (address, min, max))
         };
         let leaves = &self.list;
-        let same = |&i: &u32| match &leaves[i as usize] {
+        let same = |&i: &LeafId| match &leaves[i.index()] {
             Leaf::Window { automaton: a, min: m, max: x } => {
                 Arc::ptr_eq(a, &automaton) && (*m, *x) == (min, max)
             }
@@ -376,21 +377,21 @@ impl<'g> Leaves<'g> {
             self.bytes += automaton.heap_bytes();
         }
         let start = automaton.start();
-        let empty = start == 0 || automaton.live(start).is_empty() && !automaton.is_accepting(start);
+        let empty = start.is_dead() || automaton.live(start).is_empty() && !automaton.is_accepting(start);
         let leaf = self.push(Leaf::Window { automaton, min, max }, empty);
         let leaves = &self.list;
-        self.windows.insert_unique(key, leaf, |&i| match &leaves[i as usize] {
+        self.windows.insert_unique(key, leaf, |&i| match &leaves[i.index()] {
             Leaf::Window { automaton, min, max } => hash(Arc::as_ptr(automaton).addr() as u64, *min, *max),
             Leaf::Text(_) => 0,
         });
         leaf
     }
 
-    fn push(&mut self, leaf: Leaf, empty: bool) -> u32 {
+    fn push(&mut self, leaf: Leaf, empty: bool) -> LeafId {
         self.bytes += leaf.heap_bytes();
         self.list.push(leaf);
         self.empty.push(empty);
-        self.list.len() as u32 - 1
+        LeafId::new(self.list.len() - 1)
     }
 }
 

@@ -14,6 +14,7 @@ use super::leaves::Leaves;
 use super::values::{body, classify};
 use super::{CompileError, Place};
 use crate::limits::Limits;
+use crate::program::LeafId;
 use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, Scope, Values};
 use crate::value;
 
@@ -91,9 +92,9 @@ struct Builder<'g, 'l> {
     /// What the values in each expression are like, if there are scopes.
     values: Vec<Values>,
     /// Repetitions that were looked at, and their leaves.
-    repeated: Vec<((ExprId, u32, u32), Option<u32>)>,
+    repeated: Vec<((ExprId, u32, u32), Option<LeafId>)>,
     /// The leaves of classes with many ranges.
-    wide: FxHashMap<ExprId, u32>,
+    wide: FxHashMap<ExprId, LeafId>,
 }
 
 impl Builder<'_, '_> {
@@ -353,7 +354,7 @@ impl Builder<'_, '_> {
     }
 
     /// The leaf for a repeated character, if the body is one.
-    fn repeated_class(&mut self, body: ExprId, min: u32, max: u32) -> Option<u32> {
+    fn repeated_class(&mut self, body: ExprId, min: u32, max: u32) -> Option<LeafId> {
         if max <= 1 {
             return None;
         }

@@ -31,10 +31,10 @@ use crate::library::{BoundProgram, ones};
 use crate::parser::mask::is_in_string;
 use crate::parser::row::Row;
 use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Top};
-use crate::parser::step::{self, Buffers, NETWORK, Thread};
+use crate::parser::step::{self, Buffers, Thread};
 use crate::program::network::Callee;
 use crate::program::network::Values;
-use crate::program::{self, Kind, NetState};
+use crate::program::{self, At, Kind, NetState};
 use crate::tuning::tuning;
 use crate::value;
 
@@ -111,7 +111,7 @@ impl DistinctFilter<'_> {
         {
             return;
         }
-        let may_be_value = |thread: &Thread| thread.leaf == NETWORK || self.ends_in_check(thread);
+        let may_be_value = |thread: &Thread| thread.is_in_network() || self.ends_in_check(thread);
         let in_value = !in_string || self.threads.iter().any(may_be_value);
         let place = Place { in_string, in_value };
         let is_finite = |&(index, register): &(u32, Register)| {
@@ -189,7 +189,7 @@ impl DistinctFilter<'_> {
 
     /// Whether a thread is in a string that can go on in more than so many ways, whatever token comes next.
     fn goes_on(&self, thread: &Thread, values: usize) -> bool {
-        thread.leaf != NETWORK && self.bound.goes_on(thread.leaf, thread.state, thread.count, values)
+        thread.leaf().is_some_and(|(leaf, state)| self.bound.goes_on(leaf, state, thread.count, values))
     }
 
     /// The tokens of the mask, if they are few. Where values are nested, those that differ only by white space in front of them count as
@@ -336,7 +336,7 @@ impl DistinctFilter<'_> {
     fn is_check(&self, state: NetState) -> bool {
         match self.bound.program().place(state) {
             program::Place::Cell(cell) => matches!(cell.kind, Kind::Check { .. }),
-            program::Place::Node { .. } => false,
+            program::Place::Done | program::Place::Node { .. } => false,
         }
     }
 
@@ -622,8 +622,8 @@ impl DistinctFilter<'_> {
         let quote = value::opening_quote(self.text, MAX_WRITTEN_BYTES)?;
         let mut key: SmallVec<[u32; 32]> = self.text[quote + 1..].iter().map(|&byte| byte.into()).collect();
         key.push(u32::MAX);
-        for &Thread { leaf, state, count, mut stack } in threads {
-            key.extend_from_slice(&[leaf, state, count.raw()]);
+        for &Thread { at, count, mut stack } in threads {
+            key.extend_from_slice(&[(at.key() >> 32) as u32, at.key() as u32, count.raw()]);
             while Arena::is_newer(stack, stacks) {
                 let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
                 key.extend_from_slice(&[1, frame.raw, frame.count]);
@@ -667,7 +667,7 @@ impl DistinctFilter<'_> {
 
     /// Whether a thread cannot come to a dead end.
     fn is_out(&self, thread: &Thread) -> bool {
-        let is_endless = || thread.leaf != NETWORK && self.bound.is_endless(thread.leaf, thread.state);
+        let is_endless = || thread.leaf().is_some_and(|(leaf, state)| self.bound.is_endless(leaf, state));
         is_endless() || self.goes_on(thread, MAX_COUNTED_VALUES) || self.is_free(thread)
     }
 
@@ -687,10 +687,9 @@ impl DistinctFilter<'_> {
     /// Whether a thread takes a byte inside of a string, or of a literal.
     fn is_in_text(&self, thread: &Thread, byte: u8) -> bool {
         let program = self.bound.program();
-        if thread.leaf != NETWORK || thread.state == 0 {
-            return is_in_string(program, thread);
-        }
-        match program.place(NetState::from_raw(thread.state)) {
+        let At::Network(state) = thread.at else { return is_in_string(program, thread) };
+        match program.place(state) {
+            program::Place::Done => false,
             program::Place::Node { low, high, .. } => low <= byte && byte <= high,
             program::Place::Cell(cell) => program.step(cell, byte).is_some(),
         }
@@ -705,15 +704,17 @@ impl DistinctFilter<'_> {
 
     /// Whether a thread is in no value that has to be new, and in front of none.
     fn is_free(&self, thread: &Thread) -> bool {
-        if thread.leaf == NETWORK && self.leads_to_check(thread.state) {
+        if let At::Network(state) = thread.at
+            && self.leads_to_check(state)
+        {
             return false;
         }
         let (mut work, mut frames) = (vec![thread.stack], Vec::new());
-        if thread.leaf != NETWORK {
+        if !thread.is_in_network() {
             // White space, or a number: what comes next counts.
             self.arena.frames(thread.stack, &mut frames);
             let leads_to_check = |(frame, _): &(Frame, StackId)| match frame.resume() {
-                Resume::At(state) => self.leads_to_check(state.raw()),
+                Resume::At(state) => self.leads_to_check(state),
                 Resume::Loop { .. } | Resume::Scope { .. } | Resume::Limit { .. } | Resume::Finish => false,
             };
             if frames.iter().any(leads_to_check) {
@@ -739,16 +740,17 @@ impl DistinctFilter<'_> {
     }
 
     /// Whether a literal or list that a thread is in comes to a value that has to be new, as far as a short look can tell.
-    fn leads_to_check(&self, state: u32) -> bool {
+    fn leads_to_check(&self, state: NetState) -> bool {
         let program = self.bound.program();
-        let mut work = vec![NetState::from_raw(state)];
+        let mut work = vec![state];
         let mut left = MAX_VALUE_BYTES;
         while let Some(state) = work.pop() {
-            if state.raw() == 0 || left == 0 {
+            if left == 0 {
                 continue;
             }
             left -= 1;
             match program.place(state) {
+                program::Place::Done => {}
                 program::Place::Node { next, .. } => work.push(program.behind(next)),
                 program::Place::Cell(cell) => {
                     if matches!(cell.kind, Kind::Check { .. }) {

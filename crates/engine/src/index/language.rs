@@ -13,7 +13,7 @@ use maskwright_grammar::{Expr, ExprId, Grammar, RuleId};
 use super::{IndexError, IndexLimits};
 use crate::compile::{CompileError, Leaves, check, translate_with};
 use crate::leaf::AutomatonCache;
-use crate::leaf::{Action, Automaton, Leaf};
+use crate::leaf::{Action, Automaton, Leaf, LeafState};
 use crate::limits::Limits;
 
 /// The minimal automaton of everything that the root matches.
@@ -42,7 +42,7 @@ pub(super) fn automaton(
 /// The JSON strings with a text, lengths included.
 fn string_table(leaves: &mut Leaves<'_>, text: ExprId, limits: &automata::Limits) -> Result<Dfa, IndexError> {
     let leaf = leaves.json_leaf(text)?;
-    if let Leaf::Window { automaton, min, max } = &leaves.list[leaf as usize] {
+    if let Leaf::Window { automaton, min, max } = &leaves.list[leaf.index()] {
         return counted(automaton, *min, *max, limits);
     }
     // The matcher builds such a string state by state; here all states are needed.
@@ -61,7 +61,7 @@ fn counted(automaton: &Automaton, min: u32, max: u32, limits: &automata::Limits)
     let classes = ByteClasses::new(sets.into_iter().filter(|set| !set.is_empty()));
     // Without an upper bound, all counts from the minimum on are alike.
     let most = if max == u32::MAX { min } else { max };
-    let step = |&(state, count): &(u32, u32), byte: u8| {
+    let step = |&(state, count): &(LeafState, u32), byte: u8| {
         let step = automaton.step(state, byte);
         match step.action() {
             _ if step.is_dead() => None,
@@ -71,7 +71,7 @@ fn counted(automaton: &Automaton, min: u32, max: u32, limits: &automata::Limits)
             Action::Unit | Action::Close => None,
         }
     };
-    let accepting = |&(state, count): &(u32, u32)| automaton.is_accepting(state) && count >= min;
+    let accepting = |&(state, count): &(LeafState, u32)| automaton.is_accepting(state) && count >= min;
     Dfa::explore(classes, (automaton.start(), 0), accepting, step, limits).map_err(IndexError::Automaton)
 }
 

@@ -24,6 +24,24 @@ pub(crate) enum Action {
     Close,
 }
 
+/// A state of a leaf: of an [`Automaton`], or of a [`super::Text`]. 0 is dead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct LeafState(pub(crate) u32);
+
+impl LeafState {
+    pub(crate) const DEAD: Self = Self(0);
+
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    #[inline]
+    pub(crate) fn is_dead(self) -> bool {
+        self.0 == 0
+    }
+}
+
 /// A target state and an action in one word. The dead state is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Step(u32);
@@ -31,13 +49,13 @@ pub(crate) struct Step(u32);
 impl Step {
     pub(crate) const DEAD: Self = Self(0);
 
-    pub(crate) fn new(target: u32, action: Action) -> Self {
-        Self(target << 2 | action as u32)
+    pub(crate) fn new(target: LeafState, action: Action) -> Self {
+        Self(target.0 << 2 | action as u32)
     }
 
     #[inline]
-    pub(crate) fn target(self) -> u32 {
-        self.0 >> 2
+    pub(crate) fn target(self) -> LeafState {
+        LeafState(self.0 >> 2)
     }
 
     #[inline]
@@ -62,7 +80,7 @@ pub(crate) struct Automaton {
     stride: usize,
     steps: Box<[Step]>,
     states: Box<[State]>,
-    start: u32,
+    start: LeafState,
     /// The bytes by which some accepting state goes on. If what follows the leaf begins with none of
     /// them, then the leaf ends exactly where its automaton dies.
     open: ByteSet,
@@ -115,15 +133,15 @@ impl Rows {
         self.places.len()
     }
 
-    pub(super) fn set(&mut self, state: u32, row: &[(u8, u8, Step)]) {
-        self.places[state as usize] = self.append(row);
+    pub(super) fn set(&mut self, state: LeafState, row: &[(u8, u8, Step)]) {
+        self.places[state.index()] = self.append(row);
     }
 
     /// One more state.
-    pub(super) fn push(&mut self, row: &[(u8, u8, Step)]) -> u32 {
+    pub(super) fn push(&mut self, row: &[(u8, u8, Step)]) -> LeafState {
         let place = self.append(row);
         self.places.push(place);
-        self.places.len() as u32 - 1
+        LeafState(self.places.len() as u32 - 1)
     }
 
     fn append(&mut self, row: &[(u8, u8, Step)]) -> (u32, u32) {
@@ -138,21 +156,21 @@ impl Rows {
 }
 
 /// For each state, the least number of units on a way to the one that accepts.
-fn tails(rows: &Rows, end: u32) -> Vec<u32> {
-    let live = (0u32..).zip(rows.iter()).flat_map(|(state, row)| {
+fn tails(rows: &Rows, end: LeafState) -> Vec<u32> {
+    let live = (0u32..).map(LeafState).zip(rows.iter()).flat_map(|(state, row)| {
         let steps = row.iter().filter(|(_, _, step)| !step.is_dead());
-        steps.map(move |&(_, _, step)| (step.target(), (state, u32::from(step.action() == Action::Unit))))
+        steps.map(move |&(_, _, step)| (step.target().0, (state, u32::from(step.action() == Action::Unit))))
     });
     let before = Grouped::new(rows.len(), live);
     let mut tails = vec![NEVER; rows.len()];
-    tails[end as usize] = 0;
+    tails[end.index()] = 0;
     // Breadth first by units: what costs none goes to the front.
     let mut work = std::collections::VecDeque::from([end]);
     while let Some(state) = work.pop_front() {
-        for &(from, units) in before.of(state) {
-            let tail = tails[state as usize] + units;
-            if tail < tails[from as usize] {
-                tails[from as usize] = tail;
+        for &(from, units) in before.of(state.0) {
+            let tail = tails[state.index()] + units;
+            if tail < tails[from.index()] {
+                tails[from.index()] = tail;
                 if units == 0 {
                     work.push_front(from);
                 } else {
@@ -169,9 +187,9 @@ impl Automaton {
     pub(crate) fn from_dfa(dfa: &Dfa) -> Self {
         Self::new(
             dfa.len(),
-            dfa.start(),
-            |s| dfa.is_accepting(s),
-            |s, b| Step::new(dfa.next(s, b), Action::Pass),
+            LeafState(dfa.start()),
+            |s| dfa.is_accepting(s.0),
+            |s, b| Step::new(LeafState(dfa.next(s.0, b)), Action::Pass),
         )
     }
 
@@ -179,14 +197,14 @@ impl Automaton {
     /// other, is "between two units".
     #[cfg(test)]
     pub(crate) fn units(star: &Dfa) -> Self {
-        let start = star.start();
+        let start = LeafState(star.start());
         Self::new(
             star.len(),
             start,
-            |s| star.is_accepting(s),
+            |s| star.is_accepting(s.0),
             |s, b| {
                 let action = if s == start { Action::Unit } else { Action::Pass };
-                Step::new(star.next(s, b), action)
+                Step::new(LeafState(star.next(s.0, b)), action)
             },
         )
     }
@@ -206,29 +224,30 @@ impl Automaton {
         let action = |byte: u8| if byte & 0xC0 == 0x80 { Action::Pass } else { Action::Unit };
         Some(Self::new(
             texts.len(),
-            texts.start(),
-            |s| texts.is_accepting(s),
-            |s, b| Step::new(texts.next(s, b), action(b)),
+            LeafState(texts.start()),
+            |s| texts.is_accepting(s.0),
+            |s, b| Step::new(LeafState(texts.next(s.0, b)), action(b)),
         ))
     }
 
     /// Tabulates a transition function over states `0..len`, of which 0 is the dead one.
     pub(crate) fn new(
         len: usize,
-        start: u32,
-        accepting: impl Fn(u32) -> bool,
-        step: impl Fn(u32, u8) -> Step,
+        start: LeafState,
+        accepting: impl Fn(LeafState) -> bool,
+        step: impl Fn(LeafState, u8) -> Step,
     ) -> Self {
+        let numbers = || (0..len as u32).map(LeafState);
         let mut classes = Box::new([0u8; 256]);
         let mut representatives: Vec<u8> = Vec::new();
         // PERF: columns are compared by a hash first; to compare each with all others took a fifth of compiling a class of characters.
         let mut hashes: Vec<u64> = Vec::new();
         for byte in 0..=255u8 {
             let mut hasher = FxHasher::default();
-            (0..len as u32).for_each(|s| hasher.write_u32(step(s, byte).0));
+            numbers().for_each(|s| hasher.write_u32(step(s, byte).0));
             let hash = hasher.finish();
             let same = |&at: &usize| {
-                hashes[at] == hash && (0..len as u32).all(|s| step(s, byte) == step(s, representatives[at]))
+                hashes[at] == hash && numbers().all(|s| step(s, byte) == step(s, representatives[at]))
             };
             let class = (0..hashes.len()).find(same).unwrap_or_else(|| {
                 representatives.push(byte);
@@ -241,11 +260,11 @@ impl Automaton {
         let mut steps = Vec::with_capacity(len * stride);
         let mut states = Vec::with_capacity(len);
         let mut open = ByteSet::EMPTY;
-        for s in 0..len as u32 {
+        for s in numbers() {
             let row: Vec<Step> = representatives
                 .iter()
                 .map(|&b| step(s, b))
-                .map(|step| if s == 0 || step.target() == 0 { Step::DEAD } else { step })
+                .map(|step| if s.is_dead() || step.target().is_dead() { Step::DEAD } else { step })
                 .collect();
             let mut live = ByteSet::EMPTY;
             for byte in 0..=255u8 {
@@ -253,7 +272,7 @@ impl Automaton {
                     live.insert(byte);
                 }
             }
-            let accepting = s != 0 && accepting(s);
+            let accepting = !s.is_dead() && accepting(s);
             if accepting {
                 open = open.union(live);
             }
@@ -279,7 +298,7 @@ impl Automaton {
 
     /// A table of JSON strings. One state accepts. Steps into states from which it cannot be reached are left out.
     /// `grows` says whether every text that ends can be made longer by one character.
-    pub(super) fn of_strings(rows: &Rows, start: u32, end: u32, grows: bool) -> Self {
+    pub(super) fn of_strings(rows: &Rows, start: LeafState, end: LeafState, grows: bool) -> Self {
         let tails = tails(rows, end);
         let mut cuts = [false; 257];
         for &(low, high, _) in &rows.steps {
@@ -297,7 +316,7 @@ impl Automaton {
         for (number, (row, &tail)) in rows.iter().zip(&tails).enumerate() {
             let (mut live, mut counts_only) = (ByteSet::EMPTY, true);
             for &(low, high, step) in row {
-                if step.is_dead() || tails[step.target() as usize] == NEVER {
+                if step.is_dead() || tails[step.target().index()] == NEVER {
                     continue;
                 }
                 live.insert_range(low, high);
@@ -306,7 +325,7 @@ impl Automaton {
                     (usize::from(classes[usize::from(low)]), usize::from(classes[usize::from(high)]));
                 steps[number * stride + from..=number * stride + to].fill(step);
             }
-            let accepting = number == end as usize;
+            let accepting = number == end.index();
             if accepting {
                 open = open.union(live);
             }
@@ -330,18 +349,18 @@ impl Automaton {
     }
 
     /// Whether a state is where a unit may begin or the last one has ended.
-    pub(crate) fn is_between_units(&self, state: u32) -> bool {
+    pub(crate) fn is_between_units(&self, state: LeafState) -> bool {
         self.row(state).iter().any(|step| !step.is_dead() && step.action() != Action::Pass)
     }
 
     /// For each state, whether infinitely many texts lead on from it: whether it comes to a loop.
-    pub(crate) fn is_endless(&self, state: u32) -> bool {
-        self.endless.get_or_init(|| self.find_endless()).at_once[state as usize]
+    pub(crate) fn is_endless(&self, state: LeafState) -> bool {
+        self.endless.get_or_init(|| self.find_endless()).at_once[state.index()]
     }
 
     /// The same whatever comes next: nothing but the end leads out of the loops.
-    pub(crate) fn stays_endless(&self, state: u32) -> bool {
-        self.endless.get_or_init(|| self.find_endless()).always[state as usize]
+    pub(crate) fn stays_endless(&self, state: LeafState) -> bool {
+        self.endless.get_or_init(|| self.find_endless()).always[state.index()]
     }
 
     /// Whether all texts are integers as JSON writes them, and every one of them but zero can always go on.
@@ -349,7 +368,7 @@ impl Automaton {
         let start = self.start;
         let minus = self.step(start, b'-').target();
         // Where a text ends for good, it must be a zero, which can be told by where it comes from.
-        let is_right = |state: u32, byte: u8| {
+        let is_right = |state: LeafState, byte: u8| {
             let next = self.step(state, byte).target();
             let is_first = state == start || state == minus;
             match byte {
@@ -359,91 +378,91 @@ impl Automaton {
                 _ => false,
             }
         };
-        start != 0
+        !start.is_dead()
             && self.is_endless(start)
-            && (1..self.len() as u32).all(|state| self.live(state).iter().all(|byte| is_right(state, byte)))
+            && self.live_states().all(|state| self.live(state).iter().all(|byte| is_right(state, byte)))
     }
 
     fn find_endless(&self) -> Endless {
         // Neighbouring classes often lead to the same state, and how often one leads there does not matter.
-        let targets = |state: u32| {
+        let targets = |state: LeafState| {
             let row = self.row(state);
             let is_first = move |at: usize| !row[at].is_dead() && (at == 0 || row[at - 1] != row[at]);
-            (0..row.len()).filter(move |&at| is_first(at)).map(move |at| (row[at].target(), state))
+            (0..row.len()).filter(move |&at| is_first(at)).map(move |at| (row[at].target().0, state))
         };
-        let states = 0..self.len() as u32;
+        let states = (0..self.len() as u32).map(LeafState);
         let mut left: Vec<usize> = states.clone().map(|state| targets(state).count()).collect();
         let before = Grouped::new(self.len(), states.clone().flat_map(targets));
         // States without a way on are taken away until every one that is left has one.
         let mut at_once: Box<[bool]> = vec![true; self.len()].into();
-        let mut work: Vec<u32> = states.clone().filter(|&state| left[state as usize] == 0).collect();
+        let mut work: Vec<LeafState> = states.clone().filter(|&state| left[state.index()] == 0).collect();
         while let Some(state) = work.pop() {
-            at_once[state as usize] = false;
-            for &state in before.of(state) {
-                left[state as usize] -= 1;
-                if left[state as usize] == 0 {
+            at_once[state.index()] = false;
+            for &state in before.of(state.0) {
+                left[state.index()] -= 1;
+                if left[state.index()] == 0 {
                     work.push(state);
                 }
             }
         }
         // Those that lead to one that was taken away, and is not the end, are not endless for ever.
-        let runs_out = |state: &u32| !at_once[*state as usize] && !self.live(*state).is_empty();
+        let runs_out = |state: &LeafState| !at_once[state.index()] && !self.live(*state).is_empty();
         let mut always: Box<[bool]> = states.clone().map(|state| !runs_out(&state)).collect();
-        let mut work: Vec<u32> = states.filter(runs_out).collect();
+        let mut work: Vec<LeafState> = states.filter(runs_out).collect();
         while let Some(state) = work.pop() {
-            let before = before.of(state).iter().copied();
-            work.extend(before.filter(|&before| core::mem::take(&mut always[before as usize])));
+            let before = before.of(state.0).iter().copied();
+            work.extend(before.filter(|&before| core::mem::take(&mut always[before.index()])));
         }
         Endless { at_once, always }
     }
 
-    pub(crate) fn start(&self) -> u32 {
+    pub(crate) fn start(&self) -> LeafState {
         self.start
     }
 
     #[inline]
-    pub(crate) fn step(&self, state: u32, byte: u8) -> Step {
-        self.steps[state as usize * self.stride + self.classes[byte as usize] as usize]
+    pub(crate) fn step(&self, state: LeafState, byte: u8) -> Step {
+        self.steps[state.index() * self.stride + self.classes[byte as usize] as usize]
     }
 
     /// The steps from a state, one for each class of bytes.
-    pub(crate) fn row(&self, state: u32) -> &[Step] {
-        &self.steps[state as usize * self.stride..(state as usize + 1) * self.stride]
+    pub(crate) fn row(&self, state: LeafState) -> &[Step] {
+        &self.steps[state.index() * self.stride..(state.index() + 1) * self.stride]
     }
 
     /// The state after some bytes; 0 if they lead nowhere.
-    pub(crate) fn after(&self, state: u32, bytes: &[u8]) -> u32 {
+    pub(crate) fn after(&self, state: LeafState, bytes: &[u8]) -> LeafState {
         bytes.iter().fold(state, |state, &byte| self.step(state, byte).target())
     }
 
     #[inline]
-    pub(crate) fn is_accepting(&self, state: u32) -> bool {
-        self.states[state as usize].accepting
+    pub(crate) fn is_accepting(&self, state: LeafState) -> bool {
+        self.states[state.index()].accepting
     }
 
     /// The bytes that keep the automaton alive, whatever the counter says.
     #[inline]
-    pub(crate) fn live(&self, state: u32) -> &ByteSet {
-        &self.states[state as usize].live
+    pub(crate) fn live(&self, state: LeafState) -> &ByteSet {
+        &self.states[state.index()].live
     }
 
     /// Whether every way on from here begins a unit.
     #[inline]
-    pub(crate) fn counts_only(&self, state: u32) -> bool {
-        self.states[state as usize].counts_only
+    pub(crate) fn counts_only(&self, state: LeafState) -> bool {
+        self.states[state.index()].counts_only
     }
 
     /// Whether a text may end here, and can go on, if at all, only with another unit.
     #[inline]
-    pub(crate) fn may_have_to_end(&self, state: u32) -> bool {
-        let State { accepting, counts_only, .. } = self.states[state as usize];
+    pub(crate) fn may_have_to_end(&self, state: LeafState) -> bool {
+        let State { accepting, counts_only, .. } = self.states[state.index()];
         accepting && counts_only
     }
 
     /// How many units must yet begin, at least.
     #[inline]
-    pub(crate) fn tail(&self, state: u32) -> u32 {
-        self.states[state as usize].tail
+    pub(crate) fn tail(&self, state: LeafState) -> u32 {
+        self.states[state.index()].tail
     }
 
     /// See the field.
@@ -505,6 +524,11 @@ impl Automaton {
         if self.counts { Action::Unit } else { Action::Pass }
     }
 
+    /// All states but the dead one.
+    pub(crate) fn live_states(&self) -> impl Iterator<Item = LeafState> + use<> {
+        (1..self.len() as u32).map(LeafState)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.states.len()
     }
@@ -521,7 +545,7 @@ impl Automaton {
         out.words(&self.steps.iter().map(|step| step.0).collect::<Vec<u32>>());
         out.words(&self.states.iter().map(|state| state.tail).collect::<Vec<u32>>());
         out.bytes(&self.states.iter().map(|state| u8::from(state.accepting)).collect::<Vec<u8>>());
-        out.word(self.start);
+        out.word(self.start.0);
         out.word(u32::from(self.is_string) | u32::from(self.grows) << 1);
     }
 
@@ -529,11 +553,11 @@ impl Automaton {
         let classes: Box<[u8; 256]> =
             file.bytes()?.to_vec().try_into().map_err(|_| "a table has too few or too many bytes")?;
         let steps: Box<[Step]> = file.words()?.into_iter().map(Step).collect();
-        let (tails, accepting, start) = (file.words()?, file.bytes()?, file.word()?);
+        let (tails, accepting, start) = (file.words()?, file.bytes()?, LeafState(file.word()?));
         let flags = file.word()?;
         let stride = classes.iter().max().map_or(1, |class| usize::from(*class) + 1);
         let fits = steps.len() == stride * tails.len() && accepting.len() == tails.len();
-        let is_state = |state: u32| (state as usize) < tails.len();
+        let is_state = |state: LeafState| state.index() < tails.len();
         if !fits || !is_state(start) || !steps.iter().all(|step| is_state(step.target()) && step.0 & 3 != 3) {
             return Err("the states of a table do not fit together");
         }

@@ -8,6 +8,7 @@
 //!   é = C3 A9        start ─ C3 ─▶ {A9} ─ A9 ─▶ start
 //! ```
 
+use super::LeafState;
 use rustc_hash::FxHashMap;
 
 use super::automaton::{Action, Automaton, Step};
@@ -95,14 +96,14 @@ pub(crate) fn any_number_of(ranges: &[(char, char)]) -> Automaton {
     let len = INNER as usize + rows.rows.len();
     Automaton::new(
         len,
-        START,
-        |state| state == START,
-        |state, byte| match state {
+        LeafState(START),
+        |state| state == LeafState(START),
+        |state, byte| match state.0 {
             0 => Step::DEAD,
-            START => Step::new(root[usize::from(byte)], Action::Unit),
+            START => Step::new(LeafState(root[usize::from(byte)]), Action::Unit),
             _ if byte & 0xC0 == 0x80 => {
-                let row = &rows.rows[(state - INNER) as usize];
-                Step::new(row[usize::from(byte & 0x3F)], Action::Pass)
+                let row = &rows.rows[(state.0 - INNER) as usize];
+                Step::new(LeafState(row[usize::from(byte & 0x3F)]), Action::Pass)
             }
             _ => Step::DEAD,
         },

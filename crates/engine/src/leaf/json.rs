@@ -15,37 +15,37 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{Action, Automaton, Step};
+use super::{Action, Automaton, LeafState, Step};
 
-const START: u32 = 1;
+const START: LeafState = LeafState(1);
 /// Inside the string, between two characters.
-pub(crate) const BODY: u32 = 2;
-const END: u32 = 3;
-const ESCAPE: u32 = 4;
+pub(crate) const BODY: LeafState = LeafState(2);
+const END: LeafState = LeafState(3);
+const ESCAPE: LeafState = LeafState(4);
 /// One continuation byte is missing; and so on. The first of them after E0, ED, F0, F4 is special.
-const TAIL1: u32 = 5;
-const TAIL2: u32 = 6;
-const TAIL3: u32 = 7;
-const AFTER_E0: u32 = 8;
-const AFTER_ED: u32 = 9;
-const AFTER_F0: u32 = 10;
-const AFTER_F4: u32 = 11;
+const TAIL1: LeafState = LeafState(5);
+const TAIL2: LeafState = LeafState(6);
+const TAIL3: LeafState = LeafState(7);
+const AFTER_E0: LeafState = LeafState(8);
+const AFTER_ED: LeafState = LeafState(9);
+const AFTER_F0: LeafState = LeafState(10);
+const AFTER_F4: LeafState = LeafState(11);
 /// After `\u`, then after one, two, three digits.
-const HEX0: u32 = 12;
-const HEX1: u32 = 13;
-const HEX2: u32 = 14;
-const HEX3: u32 = 15;
+const HEX0: LeafState = LeafState(12);
+const HEX1: LeafState = LeafState(13);
+const HEX2: LeafState = LeafState(14);
+const HEX3: LeafState = LeafState(15);
 /// After `\ud`: the next digit says whether this is a surrogate.
-const HEX_D: u32 = 16;
+const HEX_D: LeafState = LeafState(16);
 /// A high surrogate: two more digits, then `\u`, `d`, `c`–`f` and two digits.
-const HIGH2: u32 = 17;
-const HIGH3: u32 = 18;
-const LOW_BACKSLASH: u32 = 19;
-const LOW_U: u32 = 20;
-const LOW0: u32 = 21;
-const LOW1: u32 = 22;
-const LOW2: u32 = 23;
-const LOW3: u32 = 24;
+const HIGH2: LeafState = LeafState(17);
+const HIGH3: LeafState = LeafState(18);
+const LOW_BACKSLASH: LeafState = LeafState(19);
+const LOW_U: LeafState = LeafState(20);
+const LOW0: LeafState = LeafState(21);
+const LOW1: LeafState = LeafState(22);
+const LOW2: LeafState = LeafState(23);
+const LOW3: LeafState = LeafState(24);
 const STATES: usize = 25;
 
 /// The automaton of all JSON strings, both quotes included. There is one in a process.
@@ -57,22 +57,22 @@ pub(crate) fn json_string() -> &'static Arc<Automaton> {
 
 /// Whether a state lies inside an escape.
 #[inline]
-pub(crate) fn is_escape(state: u32) -> bool {
+pub(crate) fn is_escape(state: LeafState) -> bool {
     state == ESCAPE || state >= HEX0
 }
 
-fn step(state: u32, byte: u8) -> Step {
+fn step(state: LeafState, byte: u8) -> Step {
     let target = target(state, byte);
     let action = match (state, byte) {
         (BODY, b'"') => Action::Close,
         (BODY, _) => Action::Unit,
         _ => Action::Pass,
     };
-    if target == 0 { Step::DEAD } else { Step::new(target, action) }
+    if target.is_dead() { Step::DEAD } else { Step::new(target, action) }
 }
 
-fn target(state: u32, byte: u8) -> u32 {
-    let hex = |to: u32| if byte.is_ascii_hexdigit() { to } else { 0 };
+fn target(state: LeafState, byte: u8) -> LeafState {
+    let hex = |to: LeafState| if byte.is_ascii_hexdigit() { to } else { LeafState::DEAD };
     match (state, byte) {
         (START, b'"') | (ESCAPE, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => BODY,
         (BODY, b'"') => END,
@@ -102,7 +102,7 @@ fn target(state: u32, byte: u8) -> u32 {
         (LOW0, b'd' | b'D') => LOW1,
         (LOW1, b'c'..=b'f' | b'C'..=b'F') => LOW2,
         (LOW2, _) => hex(LOW3),
-        _ => 0,
+        _ => LeafState::DEAD,
     }
 }
 

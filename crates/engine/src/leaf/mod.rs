@@ -23,7 +23,7 @@ use maskwright_automata::ByteSet;
 
 use crate::count::{Bounds, UNBOUNDED};
 
-pub(crate) use automaton::{Action, Automaton, Step};
+pub(crate) use automaton::{Action, Automaton, LeafState, Step};
 pub use cache::AutomatonCache;
 pub(crate) use class::any_number_of;
 pub(crate) use json::{BODY as JSON_BODY, json_string};
@@ -58,7 +58,7 @@ impl Leaf {
         }
     }
 
-    pub(crate) fn start(&self) -> u32 {
+    pub(crate) fn start(&self) -> LeafState {
         match self {
             Self::Window { automaton, .. } => automaton.start(),
             Self::Text(text) => text.start(),

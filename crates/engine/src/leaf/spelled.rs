@@ -19,7 +19,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::automaton::Rows;
 use super::characters::{CharMap, Characters, runs};
-use super::{Action, Automaton, Step};
+use super::{Action, Automaton, LeafState, Step};
 
 /// The table of all spellings, both quotes included; `None` if it would have too many states.
 pub(crate) fn spell(dfa: &Dfa) -> Option<Automaton> {
@@ -62,19 +62,19 @@ fn without_syntax((low, high): (u8, u8)) -> impl Iterator<Item = (u8, u8)> {
     parts.into_iter().filter(|(low, high)| low <= high)
 }
 
-const START: u32 = 1;
-const END: u32 = 2;
+const START: LeafState = LeafState(1);
+const END: LeafState = LeafState(2);
 /// The states of the DFA follow, from its state 0 on, which is never used.
 const FIRST: u32 = 3;
 /// More states than this are not tabulated.
 const STATES: usize = 30_000;
 
-fn text_state(state: u32) -> u32 {
-    if state == Dfa::DEAD { 0 } else { FIRST + state }
+fn text_state(state: u32) -> LeafState {
+    if state == Dfa::DEAD { LeafState::DEAD } else { LeafState(FIRST + state) }
 }
 
-fn pass(target: u32) -> Step {
-    if target == 0 { Step::DEAD } else { Step::new(target, Action::Pass) }
+fn pass(target: LeafState) -> Step {
+    if target.is_dead() { Step::DEAD } else { Step::new(target, Action::Pass) }
 }
 
 /// Where in an escape: what is still to come.
@@ -123,7 +123,7 @@ struct Known {
     stage: Stage,
     begin: u32,
     end: u32,
-    state: u32,
+    state: LeafState,
 }
 
 struct Speller<'d> {
@@ -135,7 +135,7 @@ struct Speller<'d> {
     /// Scratch.
     row: Vec<(u8, u8, Step)>,
     /// States in which whatever digits follow lead to the same state.
-    uniform: FxHashMap<(Stage, u32), u32>,
+    uniform: FxHashMap<(Stage, u32), LeafState>,
     /// The others, numbers into `selections`.
     mixed: HashTable<u32>,
     selections: Vec<Known>,
@@ -161,7 +161,7 @@ impl Speller<'_> {
                 row.push((b'"', b'"', Step::new(END, Action::Close)));
             }
             let escape = self.escape(state)?;
-            if escape != 0 {
+            if !escape.is_dead() {
                 row.push((b'\\', b'\\', Step::new(escape, Action::Unit)));
             }
         }
@@ -171,7 +171,7 @@ impl Speller<'_> {
     }
 
     /// The state behind a backslash; 0 if no escape leads on.
-    fn escape(&mut self, state: u32) -> Option<u32> {
+    fn escape(&mut self, state: u32) -> Option<LeafState> {
         let dfa = self.dfa;
         let simple = [
             (b'"', b'"'),
@@ -193,7 +193,7 @@ impl Speller<'_> {
         let mut map = CharMap::new();
         self.characters.map(state, &mut map)?;
         let all = Selection { places: &map, low: 0 };
-        let mut first = [0; 16];
+        let mut first = [LeafState::DEAD; 16];
         for (digit, target) in (0..).zip(&mut first) {
             *target = if digit == 0xD {
                 let low = all.part(0xD000, 0xD800).relative();
@@ -206,22 +206,22 @@ impl Speller<'_> {
                 self.digit(Stage::Digits(3), all.part(digit << 12, (digit + 1) << 12))?
             };
         }
-        if first != [0; 16] {
+        if first != [LeafState::DEAD; 16] {
             let first = self.push_digits(0, &first)?;
             row.push((b'u', b'u', pass(first)));
         }
-        if row.is_empty() { Some(0) } else { self.push(&row) }
+        if row.is_empty() { Some(LeafState::DEAD) } else { self.push(&row) }
     }
 
     /// The state in which the rest of an escape selects from a map; 0 if everything in it is dead.
-    fn digit(&mut self, stage: Stage, map: Selection<'_>) -> Option<u32> {
+    fn digit(&mut self, stage: Stage, map: Selection<'_>) -> Option<LeafState> {
         let first = map.places[0].1;
         if matches!(stage, Stage::Digits(0) | Stage::Low(0)) {
             return Some(text_state(first));
         }
         if let [_] = map.places {
             if first == Dfa::DEAD {
-                return Some(0);
+                return Some(LeafState::DEAD);
             }
             if let Some(&known) = self.uniform.get(&(stage, first)) {
                 return Some(known);
@@ -253,14 +253,14 @@ impl Speller<'_> {
     }
 
     /// A new state for a map.
-    fn select(&mut self, stage: Stage, map: Selection<'_>) -> Option<u32> {
+    fn select(&mut self, stage: Stage, map: Selection<'_>) -> Option<LeafState> {
         match stage {
             Stage::Digits(left) => self.sixteen(Stage::Digits(left - 1), 1 << (4 * (left - 1)), map),
             Stage::Low(left) => self.sixteen(Stage::Low(left - 1), 1 << (4 * (left - 1)), map),
             Stage::High(1) => self.sixteen(Stage::Backslash, 1 << 10, map),
             Stage::High(left) => self.sixteen(Stage::High(left - 1), 1 << (10 + 4 * (left - 1)), map),
             Stage::AfterD => {
-                let mut targets = [0; 12];
+                let mut targets = [LeafState::DEAD; 12];
                 for (digit, target) in (0..8).zip(&mut targets) {
                     *target = self.digit(Stage::Digits(2), map.part(digit << 8, (digit + 1) << 8))?;
                 }
@@ -283,7 +283,7 @@ impl Speller<'_> {
                 self.push_digits(0xD, &[target])
             }
             Stage::TwoBits => {
-                let mut targets = [0; 4];
+                let mut targets = [LeafState::DEAD; 4];
                 for (quarter, target) in (0..4).zip(&mut targets) {
                     *target = self.digit(Stage::Low(2), map.part(quarter << 8, (quarter + 1) << 8))?;
                 }
@@ -293,8 +293,8 @@ impl Speller<'_> {
     }
 
     /// A state whose sixteen digits select from parts of this size.
-    fn sixteen(&mut self, next: Stage, size: u32, map: Selection<'_>) -> Option<u32> {
-        let mut targets = [0; 16];
+    fn sixteen(&mut self, next: Stage, size: u32, map: Selection<'_>) -> Option<LeafState> {
+        let mut targets = [LeafState::DEAD; 16];
         for (digit, target) in (0..).zip(&mut targets) {
             *target = self.digit(next, map.part(digit * size, (digit + 1) * size))?;
         }
@@ -302,12 +302,12 @@ impl Speller<'_> {
     }
 
     /// A state with hexadecimal digits, in both cases, from `first` on.
-    fn push_digits(&mut self, first: usize, targets: &[u32]) -> Option<u32> {
+    fn push_digits(&mut self, first: usize, targets: &[LeafState]) -> Option<LeafState> {
         let (mut row, mut count) = ([(0, 0, Step::DEAD); 22], 0);
         for digits in [b"0123456789".as_slice(), b"\0\0\0\0\0\0\0\0\0\0ABCDEF", b"\0\0\0\0\0\0\0\0\0\0abcdef"]
         {
             for (&digit, &target) in digits.iter().skip(first).zip(targets) {
-                if digit == 0 || target == 0 {
+                if digit == 0 || target.is_dead() {
                     continue;
                 }
                 let step = pass(target);
@@ -323,7 +323,7 @@ impl Speller<'_> {
         self.push(&row[..count])
     }
 
-    fn push(&mut self, row: &[(u8, u8, Step)]) -> Option<u32> {
+    fn push(&mut self, row: &[(u8, u8, Step)]) -> Option<LeafState> {
         let state = self.rows.push(row);
         (self.rows.len() <= STATES).then_some(state)
     }

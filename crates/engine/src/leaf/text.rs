@@ -16,6 +16,7 @@ use core::hash::BuildHasher;
 use maskwright_automata::{ByteSet, Dfa, utf8};
 use rustc_hash::FxBuildHasher;
 
+use super::LeafState;
 use super::json::{BODY, is_escape, json_string};
 use crate::store::Store;
 
@@ -56,7 +57,7 @@ struct Place {
 struct TextState {
     place: Place,
     /// The state of the plain JSON string automaton.
-    spelling: u32,
+    spelling: LeafState,
     /// The hexadecimal digits of the escape that is being written; both halves of a surrogate pair.
     digits: u32,
 }
@@ -66,9 +67,9 @@ struct TextState {
 pub(crate) enum Next {
     Dead,
     /// A state of this leaf.
-    Stay(u32),
+    Stay(LeafState),
     /// From here on any text will do: a state of the plain string automaton.
-    Plain(u32),
+    Plain(LeafState),
 }
 
 /// A JSON string with a condition on its text.
@@ -76,7 +77,7 @@ pub(crate) enum Next {
 pub(crate) struct Text {
     set: Set,
     states: Store<TextState>,
-    start: u32,
+    start: LeafState,
 }
 
 impl Text {
@@ -93,12 +94,12 @@ impl Text {
     }
 
     fn new(set: Set, place: Place) -> Self {
-        let mut text = Self { set, states: Store::new(), start: 0 };
+        let mut text = Self { set, states: Store::new(), start: LeafState::DEAD };
         text.start = text.intern(TextState { place, spelling: json_string().start(), digits: 0 });
         text
     }
 
-    pub(crate) fn start(&self) -> u32 {
+    pub(crate) fn start(&self) -> LeafState {
         self.start
     }
 
@@ -108,18 +109,18 @@ impl Text {
     }
 
     /// The state of the plain JSON string automaton that belongs to a state.
-    pub(crate) fn spelling(&self, state: u32) -> u32 {
-        self.states.get(state).spelling
+    pub(crate) fn spelling(&self, state: LeafState) -> LeafState {
+        self.states.get(state.0).spelling
     }
 
     /// The bytes that may keep the leaf alive, and perhaps a few more.
-    pub(crate) fn live(&self, state: u32) -> ByteSet {
-        *json_string().live(self.states.get(state).spelling)
+    pub(crate) fn live(&self, state: LeafState) -> ByteSet {
+        *json_string().live(self.states.get(state.0).spelling)
     }
 
     /// For a list of forbidden words: the bytes on which the text may stay on the list, or would complete a word.
-    pub(crate) fn on_list(&self, state: u32) -> ByteSet {
-        let TextState { place, spelling, .. } = *self.states.get(state);
+    pub(crate) fn on_list(&self, state: LeafState) -> ByteSet {
+        let TextState { place, spelling, .. } = *self.states.get(state.0);
         let (Set::Except(Words(words)), false) = (&self.set, is_escape(spelling)) else {
             return self.live(state);
         };
@@ -143,10 +144,10 @@ impl Text {
     }
 
     /// Where a byte leads. Only the closing quote ends the leaf, and that is a state of the plain automaton.
-    pub(crate) fn next(&self, state: u32, byte: u8) -> Next {
-        let TextState { place, spelling, digits } = *self.states.get(state);
+    pub(crate) fn next(&self, state: LeafState, byte: u8) -> Next {
+        let TextState { place, spelling, digits } = *self.states.get(state.0);
         let target = json_string().step(spelling, byte).target();
-        if target == 0 {
+        if target.is_dead() {
             return Next::Dead;
         }
         if spelling == BODY && byte == b'"' {
@@ -165,7 +166,14 @@ impl Text {
         self.next_in_escape(place, spelling, digits, target, byte)
     }
 
-    fn next_in_escape(&self, place: Place, spelling: u32, digits: u32, target: u32, byte: u8) -> Next {
+    fn next_in_escape(
+        &self,
+        place: Place,
+        spelling: LeafState,
+        digits: u32,
+        target: LeafState,
+        byte: u8,
+    ) -> Next {
         let simple = match byte {
             b'b' => 0x08,
             b'f' => 0x0C,
@@ -198,7 +206,7 @@ impl Text {
         self.settle_option(at, BODY)
     }
 
-    fn settle_option(&self, place: Option<Place>, spelling: u32) -> Next {
+    fn settle_option(&self, place: Option<Place>, spelling: LeafState) -> Next {
         match (place, &self.set) {
             (Some(place), _) => self.settle(place, spelling, 0),
             (None, Set::Except(_)) => Next::Plain(spelling),
@@ -206,14 +214,14 @@ impl Text {
         }
     }
 
-    fn settle(&self, place: Place, spelling: u32, digits: u32) -> Next {
+    fn settle(&self, place: Place, spelling: LeafState, digits: u32) -> Next {
         let state = TextState { place, spelling, digits };
         if self.is_alive(state) { Next::Stay(self.intern(state)) } else { Next::Dead }
     }
 
-    fn intern(&self, state: TextState) -> u32 {
+    fn intern(&self, state: TextState) -> LeafState {
         let hash = |s: &TextState| FxBuildHasher.hash_one(s);
-        self.states.intern(hash(&state), |s| *s == state, hash, || state)
+        LeafState(self.states.intern(hash(&state), |s| *s == state, hash, || state))
     }
 
     /// The place after one more byte of text; `None` off the list, or dead.
@@ -268,7 +276,7 @@ impl Text {
 /// The ranges of characters that an unfinished escape can still become: found by following the spelling
 /// automaton with the least and with the greatest digit. Its conditions bind leading digits alone,
 /// so what lies between the two is a range.
-fn completions(spelling: u32, digits: u32) -> Vec<(char, char)> {
+fn completions(spelling: LeafState, digits: u32) -> Vec<(char, char)> {
     let string = json_string();
     if spelling == string.step(BODY, b'\\').target() {
         return vec![('\0', char::MAX)];
@@ -283,17 +291,17 @@ fn completions(spelling: u32, digits: u32) -> Vec<(char, char)> {
         // Between the halves of a surrogate pair: `\`, then `u`.
         for byte in [b'\\', b'u'] {
             let target = string.step(spelling, byte).target();
-            if target != 0 {
+            if !target.is_dead() {
                 work.push((target, low, high));
             }
         }
         // Neighbouring digits with the same target go on together, as one range.
-        let mut groups: Vec<(u32, u32, u32)> = Vec::new();
+        let mut groups: Vec<(u32, u32, LeafState)> = Vec::new();
         for digit in 0..16u32 {
             let byte = char::from_digit(digit, 16).map_or(0, |c| c as u8);
             let target = string.step(spelling, byte).target();
             match groups.last_mut() {
-                _ if target == 0 => {}
+                _ if target.is_dead() => {}
                 Some(last) if last.2 == target && last.1 + 1 == digit => last.1 = digit,
                 _ => groups.push((digit, digit, target)),
             }

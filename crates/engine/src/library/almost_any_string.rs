@@ -16,7 +16,7 @@ use maskwright_vocab::Trie;
 use super::bitset::Words;
 use super::bytes::{self, Bytes};
 use super::leaf_tokens::{Boundaries, LeafTokens};
-use crate::leaf::{Action, Automaton, JSON_BODY, json_string};
+use crate::leaf::{Action, Automaton, JSON_BODY, LeafState, json_string};
 use crate::tuning::tuning;
 
 /// How far each state of a string table is from dying where a plain string would not.
@@ -25,7 +25,7 @@ pub(crate) struct DeathDistances {
     /// In bytes, up to [`FAR`]; for states that no plain state corresponds to, 0.
     bytes: Box<[u8]>,
     /// The state of the plain string automaton.
-    plain: Box<[u32]>,
+    plain: Box<[LeafState]>,
     /// The bytes on which any state dies where a plain string would not ([`bytes::class`]).
     deadly: u128,
 }
@@ -35,7 +35,7 @@ const FAR: u8 = u8::MAX;
 const NEAR: u8 = 4;
 
 /// Whether it is worth finding out how far a state is from dying: nothing that takes most characters is near otherwise.
-pub(crate) fn may_be_near(automaton: &Automaton, state: u32) -> bool {
+pub(crate) fn may_be_near(automaton: &Automaton, state: LeafState) -> bool {
     let live = automaton.live(state);
     automaton.is_string()
         && automaton.len() <= tuning().almost_any_states
@@ -45,8 +45,8 @@ pub(crate) fn may_be_near(automaton: &Automaton, state: u32) -> bool {
 impl DeathDistances {
     pub(crate) fn of(automaton: &Automaton) -> Self {
         let string = json_string();
-        let mut plain = vec![0u32; automaton.len()];
-        let mut edges: Vec<(u32, u32)> = Vec::new();
+        let mut plain = vec![LeafState::DEAD; automaton.len()];
+        let mut edges: Vec<(u32, LeafState)> = Vec::new();
         let mut distances = vec![FAR; automaton.len()];
         let (mut level, mut dead, mut is_double) = (Vec::new(), ByteSet::EMPTY, false);
         // One byte stands for all that neither automaton tells apart.
@@ -60,31 +60,31 @@ impl DeathDistances {
             }
         }
         let mut work = vec![(automaton.start(), string.start())];
-        plain[automaton.start() as usize] = string.start();
+        plain[automaton.start().index()] = string.start();
         while let Some((state, at)) = work.pop() {
             for byte in string.live(at).intersection(bytes).iter() {
                 if at == JSON_BODY && byte == b'"' {
                     continue;
                 }
                 let (next, next_at) = (automaton.step(state, byte).target(), string.step(at, byte).target());
-                if next == 0 {
+                if next.is_dead() {
                     dead.insert(byte);
-                    if distances[state as usize] == FAR {
-                        distances[state as usize] = 1;
+                    if distances[state.index()] == FAR {
+                        distances[state.index()] = 1;
                         level.push(state);
                     }
                     continue;
                 }
-                edges.push((next, state));
-                match plain[next as usize] {
-                    0 => {
-                        plain[next as usize] = next_at;
+                edges.push((next.0, state));
+                match plain[next.index()] {
+                    LeafState::DEAD => {
+                        plain[next.index()] = next_at;
                         work.push((next, next_at));
                     }
                     known if known == next_at => {}
                     // It stands for two places in a string; leave it alone.
                     _ => {
-                        distances[next as usize] = 0;
+                        distances[next.index()] = 0;
                         level.push(next);
                         is_double = true;
                     }
@@ -99,10 +99,10 @@ impl DeathDistances {
         while !level.is_empty() {
             let mut next = Vec::new();
             for state in level {
-                let distance = distances[state as usize].saturating_add(1).min(FAR - 1);
-                for &from in before.of(state) {
-                    if distance < distances[from as usize] {
-                        distances[from as usize] = distance;
+                let distance = distances[state.index()].saturating_add(1).min(FAR - 1);
+                for &from in before.of(state.0) {
+                    if distance < distances[from.index()] {
+                        distances[from.index()] = distance;
                         next.push(from);
                     }
                 }
@@ -113,12 +113,12 @@ impl DeathDistances {
     }
 
     /// Whether a state is nearly any string, so that [`read`] is worth while.
-    pub(crate) fn is_near(&self, automaton: &Automaton, state: u32) -> bool {
+    pub(crate) fn is_near(&self, automaton: &Automaton, state: LeafState) -> bool {
         let near = |byte: &u8| {
             let next = automaton.step(state, *byte).target();
-            next != 0 && self.plain[next as usize] == JSON_BODY && self.bytes[next as usize] >= NEAR
+            !next.is_dead() && self.plain[next.index()] == JSON_BODY && self.bytes[next.index()] >= NEAR
         };
-        self.plain[state as usize] == JSON_BODY
+        self.plain[state.index()] == JSON_BODY
             && (0x20..0x7Fu8).filter(near).count() >= tuning().almost_any_bytes
     }
 }
@@ -128,7 +128,7 @@ impl DeathDistances {
 pub(crate) fn read(
     automaton: &Automaton,
     distances: &DeathDistances,
-    state: u32,
+    state: LeafState,
     trie: &Trie,
     bytes: &Bytes,
     inner: &Words,
@@ -137,7 +137,7 @@ pub(crate) fn read(
     let mut boundaries = Boundaries::default();
     let (mut closing, mut removed) = (Vec::new(), Vec::new());
     let mut visits = 0;
-    let mut work = vec![(trie.children(Trie::ROOT), state, distances.plain[state as usize], 0)];
+    let mut work = vec![(trie.children(Trie::ROOT), state, distances.plain[state.index()], 0)];
     while let Some((children, state, at, units)) = work.last_mut() {
         let Some(node) = children.next() else {
             work.pop();
@@ -166,7 +166,7 @@ pub(crate) fn read(
         }
         let next = step.target();
         let below = bytes.below(node);
-        let is_far = bytes.height(node) < distances.bytes[next as usize] || below & distances.deadly == 0;
+        let is_far = bytes.height(node) < distances.bytes[next.index()] || below & distances.deadly == 0;
         if is_far && below & bytes::class(b'"') == 0 {
             continue;
         }

@@ -24,10 +24,10 @@ use maskwright_automata::ByteSet;
 use maskwright_vocab::{Trie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::count::Bounds;
-use crate::leaf::{Action, Automaton, JSON_BODY, Leaf, Text, TextNext, json_string};
+use crate::count::Count;
+use crate::leaf::{Action, Automaton, JSON_BODY, Leaf, LeafState, Text, TextNext, json_string};
 use crate::program::network::{Callee, Network, Node};
-use crate::program::{NetState, Place, Program};
+use crate::program::{At, LeafId, NetState, Place, Program};
 
 /// There is no way to the end.
 pub(crate) const NEVER: u32 = u32::MAX;
@@ -56,7 +56,7 @@ pub(crate) struct Distances {
     /// By leaf; nothing for those that are searched.
     leaves: Box<[Option<Table>]>,
     /// What was found by searching, by leaf, state and count.
-    searched: Mutex<FxHashMap<(u32, u32, u32), u32>>,
+    searched: Mutex<FxHashMap<InLeaf, u32>>,
     singles: ByteSet,
     /// For vocabularies without some bytes: all tokens.
     tokens: Option<Box<[Box<[u8]>]>>,
@@ -92,8 +92,7 @@ impl Distances {
             singles,
             tokens,
         };
-        let through: Vec<u32> =
-            (0..program.leaves().len() as u32).map(|leaf| ahead.through(program, leaf)).collect();
+        let through: Vec<u32> = program.leaf_ids().map(|leaf| ahead.through(program, leaf)).collect();
         (ahead.nodes, ahead.machines) = Settling::new(program.network(), &through, trie).run();
         ahead
     }
@@ -114,6 +113,7 @@ impl Distances {
             Place::Cell(cell) => {
                 cell.nodes.iter().map(|node| self.nodes[*node as usize]).min().unwrap_or(NEVER)
             }
+            Place::Done => 0,
             Place::Node { .. } => NEVER,
         }
     }
@@ -127,8 +127,8 @@ impl Distances {
     }
 
     /// From a place in a leaf to its end.
-    pub(crate) fn leaf(&self, program: &Program, leaf: u32, state: u32, count: u32) -> u32 {
-        match (program.leaf(leaf), &self.leaves[leaf as usize]) {
+    pub(crate) fn leaf(&self, program: &Program, leaf: LeafId, state: LeafState, count: u32) -> u32 {
+        match (program.leaf(leaf), &self.leaves[leaf.index()]) {
             (Leaf::Text(text), _) if text.is_except() && self.tokens.is_none() => {
                 self.except(program, text, state)
             }
@@ -145,8 +145,8 @@ impl Distances {
     }
 
     /// The greatest distance of a state of a leaf that has begun so many units; [`NEVER`] if that is not known.
-    pub(crate) fn farthest(&self, program: &Program, leaf: u32, count: u32) -> u32 {
-        match (program.leaf(leaf), &self.leaves[leaf as usize]) {
+    pub(crate) fn farthest(&self, program: &Program, leaf: LeafId, count: u32) -> u32 {
+        match (program.leaf(leaf), &self.leaves[leaf.index()]) {
             (Leaf::Text(text), _) if text.is_except() && self.tokens.is_none() => {
                 let plain = self.farthest(program, program.plain_string(), 0);
                 plain.saturating_add(1)
@@ -160,7 +160,7 @@ impl Distances {
     }
 
     /// Through a leaf, which takes a byte at least.
-    fn through(&self, program: &Program, leaf: u32) -> u32 {
+    fn through(&self, program: &Program, leaf: LeafId) -> u32 {
         let start = program.leaf(leaf).start();
         if !program.leaf(leaf).is_nullable() {
             return self.leaf(program, leaf, start, 0);
@@ -171,7 +171,7 @@ impl Distances {
     }
 
     /// In a string that must not be one of some words: if its quote would complete one, one more character is enough.
-    fn except(&self, program: &Program, text: &Text, state: u32) -> u32 {
+    fn except(&self, program: &Program, text: &Text, state: LeafState) -> u32 {
         let string = json_string();
         let spelling = text.spelling(state);
         if spelling == string.start() {
@@ -194,7 +194,7 @@ impl Distances {
     }
 
     /// Looks for the end of a leaf, breadth first.
-    fn search(&self, program: &Program, leaf: u32, state: u32, count: u32) -> u32 {
+    fn search(&self, program: &Program, leaf: LeafId, state: LeafState, count: u32) -> u32 {
         let key = (leaf, state, count);
         if let Some(&found) = self.searched.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return found;
@@ -204,7 +204,7 @@ impl Distances {
         found
     }
 
-    fn breadth_first(&self, program: &Program, start: (u32, u32, u32)) -> u32 {
+    fn breadth_first(&self, program: &Program, start: InLeaf) -> u32 {
         let mut seen = FxHashSet::from_iter([start]);
         let mut work = VecDeque::from([(start, 0u32)]);
         while let Some(((leaf, state, count), tokens)) = work.pop_front() {
@@ -224,7 +224,7 @@ impl Distances {
     }
 
     /// Where one token leads inside a leaf.
-    fn moves(&self, program: &Program, leaf: u32, state: u32, count: u32) -> Vec<(u32, u32, u32)> {
+    fn moves(&self, program: &Program, leaf: LeafId, state: LeafState, count: u32) -> Vec<InLeaf> {
         let mut found = FxHashSet::default();
         let mut read = |bytes: &[u8]| {
             let place =
@@ -241,23 +241,18 @@ impl Distances {
     }
 }
 
+/// A place in a leaf, and the units that it has begun.
+type InLeaf = (LeafId, LeafState, u32);
+
 /// Where a byte leads inside a leaf.
-fn after(program: &Program, (leaf, state, count): (u32, u32, u32), byte: u8) -> Option<(u32, u32, u32)> {
-    match program.leaf(leaf) {
-        Leaf::Window { automaton, min, max } => {
-            let step = automaton.step(state, byte);
-            let count = automaton.count_step(step, count, Bounds { min: *min, max: *max })?;
-            Some((leaf, step.target(), count))
-        }
-        Leaf::Text(text) => match text.next(state, byte) {
-            TextNext::Dead => None,
-            TextNext::Stay(state) => Some((leaf, state, count)),
-            TextNext::Plain(state) => Some((program.plain_string(), state, count)),
-        },
+fn after(program: &Program, (leaf, state, count): InLeaf, byte: u8) -> Option<InLeaf> {
+    match program.step_leaf(leaf, state, Count::of(count), byte)? {
+        (At::Leaf(leaf, state), count) => Some((leaf, state, count.single()?)),
+        (At::Network(_), _) => None,
     }
 }
 
-fn is_end(program: &Program, leaf: u32, state: u32, count: u32) -> bool {
+fn is_end(program: &Program, leaf: LeafId, state: LeafState, count: u32) -> bool {
     match program.leaf(leaf) {
         Leaf::Window { automaton, min, .. } => count >= *min && automaton.is_accepting(state),
         Leaf::Text(_) => false,
@@ -290,7 +285,7 @@ impl Table {
 
     /// Nothing must begin any more.
     fn first(automaton: &Automaton, edges: &Edges) -> Box<[(u32, u32)]> {
-        let ends = (0..automaton.len() as u32).filter(|state| automaton.is_accepting(*state));
+        let ends = automaton.live_states().filter(|state| automaton.is_accepting(*state));
         edges.settle(ends.map(|state| ((0, 0), state)), |_| true)
     }
 
@@ -299,7 +294,7 @@ impl Table {
         let Some(last) = self.rows.last() else { return };
         let begins = edges.list.iter().filter(|edge| edge.action == Action::Unit);
         let starts = begins.filter_map(|edge| {
-            let (tokens, units) = last[edge.to as usize];
+            let (tokens, units) = last[edge.to.index()];
             (tokens != NEVER).then(|| ((tokens + 1, units + 1), edge.from))
         });
         let row = edges.settle(starts, |action| action == Action::Pass);
@@ -317,8 +312,8 @@ impl Table {
     }
 
     /// The distance of a state if so many units must still begin, and how many begin on the way.
-    fn from(&self, state: u32, need: u32) -> (u32, u32) {
-        self.beyond(need, |row| row.get(state as usize).copied().unwrap_or((NEVER, 0)))
+    fn from(&self, state: LeafState, need: u32) -> (u32, u32) {
+        self.beyond(need, |row| row.get(state.index()).copied().unwrap_or((NEVER, 0)))
     }
 
     fn farthest(&self, need: u32) -> (u32, u32) {
@@ -352,15 +347,15 @@ struct Edges {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Edge {
-    from: u32,
-    to: u32,
+    from: LeafState,
+    to: LeafState,
     action: Action,
 }
 
 impl Edges {
     fn of(automaton: &Automaton, bytes: ByteSet) -> Self {
         let mut edges: Vec<Edge> = Vec::new();
-        for from in 1..automaton.len() as u32 {
+        for from in automaton.live_states() {
             let start = edges.len();
             for byte in automaton.live(from).intersection(bytes).iter() {
                 let step = automaton.step(from, byte);
@@ -377,16 +372,16 @@ impl Edges {
     /// The least distances, given those of some states, along the steps with some actions.
     fn settle(
         &self,
-        known: impl Iterator<Item = ((u32, u32), u32)>,
+        known: impl Iterator<Item = ((u32, u32), LeafState)>,
         is_taken: impl Fn(Action) -> bool,
     ) -> Box<[(u32, u32)]> {
-        let mut work: BinaryHeap<Reverse<((u32, u32), u32)>> = known.map(Reverse).collect();
+        let mut work: BinaryHeap<Reverse<((u32, u32), LeafState)>> = known.map(Reverse).collect();
         let mut found = vec![(NEVER, NEVER); self.states];
         while let Some(Reverse((to, state))) = work.pop() {
-            if to >= found[state as usize] {
+            if to >= found[state.index()] {
                 continue;
             }
-            found[state as usize] = to;
+            found[state.index()] = to;
             let first = self.list.partition_point(|edge| edge.to < state);
             for edge in self.list[first..].iter().take_while(|edge| edge.to == state) {
                 if is_taken(edge.action) {
@@ -495,7 +490,7 @@ impl<'n> Settling<'n> {
     /// Through a callee, as far as that is known.
     fn call(&self, callee: Callee) -> u32 {
         match callee {
-            Callee::Leaf(leaf) => self.leaves[leaf as usize],
+            Callee::Leaf(leaf) => self.leaves[leaf.index()],
             Callee::Check => NEW_VALUE,
             _ => machine_of(self.network, callee).map_or(NEVER, |(machine, rounds)| {
                 let through = self.machines[machine as usize].saturating_mul(rounds);

@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 use super::bitset::{Words, set_bits};
 use super::bytes::{Bytes, Kinds, begins_character, utf8};
 use super::safe_chars::{SafeChars, first};
-use crate::leaf::{Action, Automaton};
+use crate::leaf::{Action, Automaton, LeafState};
 use crate::tuning::{FastPath, may_take, tuning};
 
 /// Tokens read from one state of one leaf.
@@ -151,7 +151,7 @@ impl Gathered {
 /// Nodes that have yet to be read, and how the leaf stands before them.
 struct Below {
     children: Range<u32>,
-    state: u32,
+    state: LeafState,
     units: u32,
     /// A counted part has been closed.
     closed: bool,
@@ -166,9 +166,9 @@ struct Below {
 /// What is found while tokens are read.
 pub(super) trait Found {
     /// The tokens of a node, with the state there, the units begun, and whether a counted part was closed.
-    fn at(&mut self, tokens: &[u32], state: u32, units: u32, closed: bool);
+    fn at(&mut self, tokens: &[u32], state: LeafState, units: u32, closed: bool);
     /// All tokens below a node of the vocabulary, before which so many characters begin: none of them leaves the leaf.
-    fn below(&mut self, tokens: &[u32], state: u32, units: u32, characters: u32);
+    fn below(&mut self, tokens: &[u32], state: LeafState, units: u32, characters: u32);
 }
 
 /// What is known of a whole vocabulary, so that it need not be read.
@@ -195,7 +195,7 @@ pub(super) enum Stays {
 
 impl Known<'_> {
     /// Whether no token below a node leaves the leaf, if these are the kinds of characters there.
-    fn stays(&mut self, automaton: &Automaton, state: u32, node: u32, kinds: Kinds) -> bool {
+    fn stays(&mut self, automaton: &Automaton, state: LeafState, node: u32, kinds: Kinds) -> bool {
         match self.below {
             Stays::Loop(unit) => kinds.without(self.safe_chars.loops(automaton, state, unit)).is_empty(),
             Stays::Safe => {
@@ -210,7 +210,7 @@ impl Known<'_> {
 /// the vocabulary, what is known is not walked through.
 pub(super) fn read(
     automaton: &Automaton,
-    state: u32,
+    state: LeafState,
     trie: &Trie,
     from: u32,
     mut known: Option<Known<'_>>,
@@ -283,7 +283,7 @@ struct Sorter<'b> {
 
 impl Found for Sorter<'_> {
     #[inline]
-    fn at(&mut self, tokens: &[u32], state: u32, units: u32, closed: bool) {
+    fn at(&mut self, tokens: &[u32], state: LeafState, units: u32, closed: bool) {
         if closed {
             self.closing.extend(tokens.iter().map(|&token| (units, token)));
         } else {
@@ -292,7 +292,7 @@ impl Found for Sorter<'_> {
         }
     }
 
-    fn below(&mut self, tokens: &[u32], state: u32, units: u32, characters: u32) {
+    fn below(&mut self, tokens: &[u32], state: LeafState, units: u32, characters: u32) {
         let units = units + self.automaton.tail(state);
         let more = |token| self.bytes.map_or(0, |bytes| bytes.length(token) - characters);
         self.inner.extend(tokens.iter().map(|&token| (units + more(token), token)));
@@ -304,7 +304,7 @@ impl LeafTokens {
     pub(crate) fn new(
         automaton: &Automaton,
         safe_chars: &mut SafeChars,
-        state: u32,
+        state: LeafState,
         trie: &Trie,
         bytes: &Bytes,
     ) -> Self {
@@ -337,7 +337,7 @@ impl LeafTokens {
     }
 
     /// Reads the tokens below a node.
-    pub(crate) fn below(automaton: &Automaton, state: u32, trie: &Trie, from: u32) -> Self {
+    pub(crate) fn below(automaton: &Automaton, state: LeafState, trie: &Trie, from: u32) -> Self {
         Self::read(automaton, state, trie, from, None)
     }
 
@@ -345,7 +345,7 @@ impl LeafTokens {
     pub(crate) fn below_known(
         automaton: &Automaton,
         safe_chars: &mut SafeChars,
-        state: u32,
+        state: LeafState,
         trie: &Trie,
         bytes: &Bytes,
         (from, before): (u32, u32),
@@ -356,7 +356,13 @@ impl LeafTokens {
         Self::read(automaton, state, trie, from, Some(known))
     }
 
-    fn read(automaton: &Automaton, state: u32, trie: &Trie, from: u32, known: Option<Known<'_>>) -> Self {
+    fn read(
+        automaton: &Automaton,
+        state: LeafState,
+        trie: &Trie,
+        from: u32,
+        known: Option<Known<'_>>,
+    ) -> Self {
         let bytes = known.as_ref().map(|known| known.bytes).filter(|_| automaton.counts());
         let mut found = Sorter { automaton, bytes, inner: Vec::new(), closing: Vec::new() };
         let boundaries = read(automaton, state, trie, from, known, &mut found);

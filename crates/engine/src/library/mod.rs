@@ -29,8 +29,8 @@ pub(crate) use self::shared::BoundAutomaton;
 pub use self::shared::Library;
 pub(crate) use self::value_tokens::ValueTokens;
 use crate::count::{Bounds, Count, UNBOUNDED};
-use crate::leaf::{Leaf, json_string};
-use crate::program::Program;
+use crate::leaf::{Leaf, LeafState, json_string};
+use crate::program::{LeafId, Program};
 
 /// A compiled constraint for one vocabulary. Frozen but for its caches; share it between threads and take a
 /// [`Matcher`](crate::Matcher) for each request.
@@ -108,25 +108,25 @@ impl BoundProgram {
     /// What the tokens below a node of a trie with this number do in a state of a leaf's automaton.
     pub(crate) fn entry_below(
         &self,
-        leaf: u32,
-        state: u32,
+        leaf: LeafId,
+        state: LeafState,
         trie: &Trie,
         number: u32,
         node: u32,
     ) -> &LeafTokens {
-        self.automata[leaf as usize].entry_below(state, trie, number, node, self.library())
+        self.automata[leaf.index()].entry_below(state, trie, number, node, self.library())
     }
 
     /// The same, if it is known or worth knowing.
     pub(crate) fn entry_below_if_worth(
         &self,
-        leaf: u32,
-        state: u32,
+        leaf: LeafId,
+        state: LeafState,
         trie: &Trie,
         number: u32,
         node: u32,
     ) -> Option<&LeafTokens> {
-        let bound = &self.automata[leaf as usize];
+        let bound = &self.automata[leaf.index()];
         if bound.is_narrow(state) {
             return Some(bound.entry_below(state, trie, number, node, self.library()));
         }
@@ -134,7 +134,7 @@ impl BoundProgram {
     }
 
     /// Whether infinitely many strings go on from a state of a leaf.
-    pub(crate) fn is_endless(&self, leaf: u32, state: u32) -> bool {
+    pub(crate) fn is_endless(&self, leaf: LeafId, state: LeafState) -> bool {
         match self.program.leaf(leaf) {
             Leaf::Text(text) => text.is_except(),
             Leaf::Window { automaton, max: u32::MAX, .. } => automaton.is_endless(state),
@@ -144,7 +144,7 @@ impl BoundProgram {
 
     /// Whether a string, whatever token comes next, can go on from a state of a leaf in more ways than `values`, so that there is
     /// always a new one.
-    pub(crate) fn goes_on(&self, leaf: u32, state: u32, count: Count, values: usize) -> bool {
+    pub(crate) fn goes_on(&self, leaf: LeafId, state: LeafState, count: Count, values: usize) -> bool {
         match self.program.leaf(leaf) {
             Leaf::Text(text) => text.is_except(),
             Leaf::Window { automaton, max: u32::MAX, .. } => automaton.stays_endless(state),
@@ -158,12 +158,10 @@ impl BoundProgram {
     }
 
     /// Characters of which every text, up to a number of them, stays inside a leaf from a state between two characters on.
-    pub(crate) fn safe_kinds(&self, leaf: u32, state: u32, count: Count) -> Option<(Kinds, u32)> {
-        let Some(Leaf::Window { automaton, min, max }) = self.program.leaves().get(leaf as usize) else {
-            return None;
-        };
+    pub(crate) fn safe_kinds(&self, leaf: LeafId, state: LeafState, count: Count) -> Option<(Kinds, u32)> {
+        let Leaf::Window { automaton, min, max } = self.program.leaf(leaf) else { return None };
         let room = self.program.counts().room(count, Bounds { min: *min, max: *max });
-        let kinds = self.automata[leaf as usize].endless(state)?;
+        let kinds = self.automata[leaf.index()].endless(state)?;
         Some((kinds, if room == UNBOUNDED { room } else { room.saturating_sub(automaton.longest_tail()) }))
     }
 
@@ -173,13 +171,13 @@ impl BoundProgram {
     }
 
     /// Whether a state of a leaf takes few bytes.
-    pub(crate) fn is_narrow(&self, leaf: u32, state: u32) -> bool {
-        self.automata[leaf as usize].is_narrow(state)
+    pub(crate) fn is_narrow(&self, leaf: LeafId, state: LeafState) -> bool {
+        self.automata[leaf.index()].is_narrow(state)
     }
 
     /// What the vocabulary does in a state of a leaf's automaton, if there is room for so many units.
-    pub(crate) fn entry(&self, leaf: u32, state: u32, room: u32) -> &LeafTokens {
-        let bound = &self.automata[leaf as usize];
+    pub(crate) fn entry(&self, leaf: LeafId, state: LeafState, room: u32) -> &LeafTokens {
+        let bound = &self.automata[leaf.index()];
         if self.has_room(leaf, room) {
             bound.free(state, &self.library)
         } else {
@@ -189,7 +187,7 @@ impl BoundProgram {
 
     /// Whether no token can fill the room of a leaf, or be too long for it. A text has none: it keeps closing tokens apart, because some
     /// of them will be taken back.
-    pub(crate) fn has_room(&self, leaf: u32, room: u32) -> bool {
+    pub(crate) fn has_room(&self, leaf: LeafId, room: u32) -> bool {
         match self.program.leaf(leaf) {
             Leaf::Window { automaton, .. } => room >= self.horizon + automaton.longest_tail(),
             Leaf::Text(_) => false,

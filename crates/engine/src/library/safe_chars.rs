@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::bytes::{Kinds, utf8};
-use crate::leaf::{Action, Automaton};
+use crate::leaf::{Action, Automaton, LeafState};
 use crate::tuning::tuning;
 
 /// Texts of more characters are not asked about. Few tokens are longer.
@@ -33,16 +33,16 @@ const ENDS: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct SafeChars {
     /// By state and number of characters.
-    known: FxHashMap<(u32, u8), Kinds>,
+    known: FxHashMap<(LeafState, u8), Kinds>,
     /// The sets for ever, where they are worth having.
-    endless: FxHashMap<u32, Option<Endless>>,
+    endless: FxHashMap<LeafState, Option<Endless>>,
     /// The characters that lead from a state to itself.
-    loops: FxHashMap<u32, Kinds>,
+    loops: FxHashMap<LeafState, Kinds>,
     /// By state and place in a character: the states in which characters end, or nothing if some character dies.
-    ends: FxHashMap<(u32, u8), Option<Ends>>,
+    ends: FxHashMap<(LeafState, u8), Option<Ends>>,
 }
 
-type Ends = SmallVec<[u32; ENDS]>;
+type Ends = SmallVec<[LeafState; ENDS]>;
 
 /// Characters that keep a state alive for ever, and those on which all the states die that they lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) struct Endless {
 
 impl SafeChars {
     /// Characters of which every text keeps the automaton alive, from a state between two of them; if they are not many, `None`.
-    pub(crate) fn endless(&mut self, automaton: &Automaton, state: u32) -> Option<Endless> {
+    pub(crate) fn endless(&mut self, automaton: &Automaton, state: LeafState) -> Option<Endless> {
         if let Some(found) = self.endless.get(&state) {
             return *found;
         }
@@ -75,7 +75,7 @@ impl SafeChars {
     }
 
     /// A set for ever is one for all states that it leads to, but some of them may have a better one.
-    fn share(&mut self, automaton: &Automaton, states: &[u32], kinds: Kinds) -> Endless {
+    fn share(&mut self, automaton: &Automaton, states: &[LeafState], kinds: Kinds) -> Endless {
         let all: SmallVec<[Kinds; 32]> = states.iter().map(|&state| first(automaton, state)).collect();
         let dead = Kinds::ALL.without(all.iter().fold(Kinds::default(), |all, taken| all.or(*taken)));
         let found = Endless { kinds, dead };
@@ -88,7 +88,7 @@ impl SafeChars {
     }
 
     /// The characters that lead from a state to itself. All of them begin a unit, or none does, as `unit` says.
-    pub(crate) fn loops(&mut self, automaton: &Automaton, state: u32, unit: Action) -> Kinds {
+    pub(crate) fn loops(&mut self, automaton: &Automaton, state: LeafState, unit: Action) -> Kinds {
         if let Some(found) = self.loops.get(&state) {
             return *found;
         }
@@ -112,8 +112,13 @@ impl SafeChars {
     }
 
     /// Goes through all states that characters lead to, until one of them does not take them all; then fewer are left.
-    fn smaller(&mut self, automaton: &Automaton, state: u32, kept: Kinds) -> (Kinds, SmallVec<[u32; 32]>) {
-        let mut states: SmallVec<[u32; 32]> = SmallVec::from_slice(&[state]);
+    fn smaller(
+        &mut self,
+        automaton: &Automaton,
+        state: LeafState,
+        kept: Kinds,
+    ) -> (Kinds, SmallVec<[LeafState; 32]>) {
+        let mut states: SmallVec<[LeafState; 32]> = SmallVec::from_slice(&[state]);
         let mut through: SmallVec<[Kinds; 32]> = SmallVec::from_slice(&[Kinds::default()]);
         let mut at = 0;
         while at < states.len() && at < tuning().safe_states {
@@ -136,7 +141,7 @@ impl SafeChars {
     }
 
     /// Whether every text of up to `count` of these characters keeps the automaton alive.
-    pub(crate) fn takes(&mut self, automaton: &Automaton, state: u32, kinds: Kinds, count: u8) -> bool {
+    pub(crate) fn takes(&mut self, automaton: &Automaton, state: LeafState, kinds: Kinds, count: u8) -> bool {
         let takes_all = |found: Kinds| kinds.without(found).is_empty();
         if !takes_all(first(automaton, state)) {
             return false;
@@ -147,7 +152,7 @@ impl SafeChars {
 
     /// Characters of which every text of up to `count` keeps the automaton alive, from a state between two of them. At most
     /// [`LONGEST`] can be asked about.
-    pub(crate) fn kinds(&mut self, automaton: &Automaton, state: u32, count: u8) -> Kinds {
+    pub(crate) fn kinds(&mut self, automaton: &Automaton, state: LeafState, count: u8) -> Kinds {
         if count == 0 {
             return Kinds::ALL;
         }
@@ -176,15 +181,16 @@ impl SafeChars {
     fn targets(
         &mut self,
         automaton: &Automaton,
-        state: u32,
+        state: LeafState,
         among: Kinds,
-    ) -> (SmallVec<[(u32, Kinds); 8]>, Kinds) {
-        let mut targets: SmallVec<[(u32, Kinds); 8]> = SmallVec::new();
+    ) -> (SmallVec<[(LeafState, Kinds); 8]>, Kinds) {
+        let mut targets: SmallVec<[(LeafState, Kinds); 8]> = SmallVec::new();
         let mut all = Kinds::default();
-        let mut add = |target: u32, kind: Kinds| match targets.iter_mut().find(|(one, _)| *one == target) {
-            Some((_, kinds)) => *kinds = kinds.or(kind),
-            None => targets.push((target, kind)),
-        };
+        let mut add =
+            |target: LeafState, kind: Kinds| match targets.iter_mut().find(|(one, _)| *one == target) {
+                Some((_, kinds)) => *kinds = kinds.or(kind),
+                None => targets.push((target, kind)),
+            };
         for byte in automaton.live(state).iter().filter(|&byte| !among.and(Kinds::of(byte)).is_empty()) {
             let step = automaton.step(state, byte);
             if step.action() == Action::Close {
@@ -204,7 +210,7 @@ impl SafeChars {
     }
 
     /// The states in which characters end that have come to this place.
-    fn ends(&mut self, automaton: &Automaton, state: u32, place: u8) -> Option<Ends> {
+    fn ends(&mut self, automaton: &Automaton, state: LeafState, place: u8) -> Option<Ends> {
         if let Some(known) = self.ends.get(&(state, place)) {
             return known.clone();
         }
@@ -213,7 +219,7 @@ impl SafeChars {
         found
     }
 
-    fn find_ends(&mut self, automaton: &Automaton, state: u32, place: u8) -> Option<Ends> {
+    fn find_ends(&mut self, automaton: &Automaton, state: LeafState, place: u8) -> Option<Ends> {
         let mut ends = Ends::new();
         // The bytes of a class lead to the same state, but not all of them may stand in this place.
         let mut last = None;
@@ -244,14 +250,14 @@ impl SafeChars {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.known.capacity() * size_of::<((u32, u8), Kinds)>()
-            + self.endless.capacity() * size_of::<(u32, Option<Endless>)>()
-            + self.loops.capacity() * size_of::<(u32, Kinds)>()
-            + self.ends.capacity() * size_of::<((u32, u8), Option<Ends>)>()
+        self.known.capacity() * size_of::<((LeafState, u8), Kinds)>()
+            + self.endless.capacity() * size_of::<(LeafState, Option<Endless>)>()
+            + self.loops.capacity() * size_of::<(LeafState, Kinds)>()
+            + self.ends.capacity() * size_of::<((LeafState, u8), Option<Ends>)>()
     }
 }
 
 /// The kinds of characters whose first bytes a state takes.
-pub(crate) fn first(automaton: &Automaton, state: u32) -> Kinds {
+pub(crate) fn first(automaton: &Automaton, state: LeafState) -> Kinds {
     automaton.live(state).iter().fold(Kinds::default(), |all, byte| all.or(Kinds::of(byte)))
 }

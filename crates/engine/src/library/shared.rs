@@ -17,7 +17,7 @@ use super::token_equivalence::{Equivalences, Reading};
 use super::tries::Tries;
 use super::unbounded;
 use super::value_tokens::ValueTokens;
-use crate::leaf::{Automaton, JSON_BODY, json_string};
+use crate::leaf::{Automaton, JSON_BODY, LeafState, json_string};
 use crate::store::Store;
 use crate::tuning::{FastPath, may_take, tuning};
 
@@ -86,7 +86,7 @@ impl Library {
             long: [const { OnceLock::new() }; 32],
         };
         let string = library.bind(json_string());
-        for state in 1..json_string().len() as u32 {
+        for state in json_string().live_states() {
             let entry = string.entry(state, &library);
             if state == JSON_BODY {
                 entry.prepare(&library.bytes);
@@ -266,11 +266,13 @@ pub(crate) struct BoundAutomaton {
     measured: Measured,
 }
 
+/// The number of a trie, a node of it, and a state.
+type PartKey = (u32, u32, LeafState);
+
 /// The tokens below a node of a trie, in a state.
 #[derive(Debug)]
 struct TriePart {
-    /// The number of the trie, the node, and the state.
-    key: (u32, u32, u32),
+    key: PartKey,
     /// Boxed, because most parts are asked for once or twice and never read.
     entry: OnceLock<Box<LeafTokens>>,
     wanted: Wanted,
@@ -352,7 +354,7 @@ impl BoundAutomaton {
     /// The tokens below a node of a trie with this number.
     pub(crate) fn entry_below(
         &self,
-        state: u32,
+        state: LeafState,
         trie: &Trie,
         number: u32,
         node: u32,
@@ -364,7 +366,7 @@ impl BoundAutomaton {
     /// The same, if they are known already, or were wanted often enough.
     pub(crate) fn entry_below_if_worth(
         &self,
-        state: u32,
+        state: LeafState,
         trie: &Trie,
         number: u32,
         node: u32,
@@ -391,18 +393,18 @@ impl BoundAutomaton {
         })
     }
 
-    fn part(&self, key: (u32, u32, u32)) -> &TriePart {
+    fn part(&self, key: PartKey) -> &TriePart {
         self.measured.used();
-        let hash = |key: &(u32, u32, u32)| FxBuildHasher.hash_one(key);
+        let hash = |key: &PartKey| FxBuildHasher.hash_one(key);
         let make = || TriePart { key, entry: OnceLock::new(), wanted: Wanted::default() };
         let found = self.parts.intern(hash(&key), |part| part.key == key, |part| hash(&part.key), make);
         self.parts.get(found)
     }
 
     /// The whole vocabulary in a state.
-    pub(crate) fn entry(&self, state: u32, library: &Library) -> &LeafTokens {
+    pub(crate) fn entry(&self, state: LeafState, library: &Library) -> &LeafTokens {
         self.measured.used();
-        self.entries[state as usize].get_or_init(|| {
+        self.entries[state.index()].get_or_init(|| {
             let (automaton, trie) = (&*self.automaton, library.vocabulary.trie());
             self.equivalent(&self.entries, true, state, library).unwrap_or_else(|| {
                 LeafTokens::new(automaton, &mut self.safe_chars(), state, trie, &library.bytes).into()
@@ -411,12 +413,12 @@ impl BoundAutomaton {
     }
 
     /// Whether little is read from a state.
-    pub(super) fn is_narrow(&self, state: u32) -> bool {
+    pub(super) fn is_narrow(&self, state: LeafState) -> bool {
         self.automaton.live(state).len() < tuning().loop_kinds as usize
     }
 
     /// Characters of which every text keeps the automaton alive, from a state between two of them; if they are not many, `None`.
-    pub(super) fn endless(&self, state: u32) -> Option<Kinds> {
+    pub(super) fn endless(&self, state: LeafState) -> Option<Kinds> {
         self.safe_chars().endless(&self.automaton, state).map(|endless| endless.kinds)
     }
 
@@ -429,7 +431,7 @@ impl BoundAutomaton {
         &self,
         entries: &[Slot],
         tails: bool,
-        state: u32,
+        state: LeafState,
         library: &Library,
     ) -> Option<Arc<LeafTokens>> {
         if !tuning().has(FastPath::TokenEquivalence) {
@@ -437,7 +439,7 @@ impl BoundAutomaton {
         }
         let (automaton, safe_chars) = (&*self.automaton, &mut *self.safe_chars());
         let (trie, bytes) = (library.vocabulary.trie(), &library.bytes);
-        let known = |state: u32| entries[state as usize].get();
+        let known = |state: LeafState| entries[state.index()].get();
         let mut equivalences = self.equivalences.lock().unwrap_or_else(PoisonError::into_inner);
         let mut reading = Reading { automaton, safe_chars, tails, trie, bytes };
         let equivalent =
@@ -446,13 +448,13 @@ impl BoundAutomaton {
     }
 
     /// The same where there is room for any token.
-    pub(crate) fn free(&self, state: u32, library: &Library) -> &LeafTokens {
+    pub(crate) fn free(&self, state: LeafState, library: &Library) -> &LeafTokens {
         self.measured.used();
         let automaton = &*self.automaton;
-        if self.entries[state as usize].get().is_some() || !may_take(FastPath::UnboundedLeaves) {
+        if self.entries[state.index()].get().is_some() || !may_take(FastPath::UnboundedLeaves) {
             return self.entry(state, library);
         }
-        self.free[state as usize].get_or_init(|| {
+        self.free[state.index()].get_or_init(|| {
             if let Some(equivalent) = self.equivalent(&self.free, false, state, library) {
                 return equivalent;
             }

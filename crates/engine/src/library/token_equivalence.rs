@@ -19,7 +19,7 @@ use maskwright_vocab::Trie;
 
 use super::bytes::{Bytes, Kinds, utf8};
 use super::safe_chars::SafeChars;
-use crate::leaf::{Automaton, Step};
+use crate::leaf::{Automaton, LeafState, Step};
 use crate::tuning::tuning;
 
 /// A footprint is worth while if two states look the same for so many bytes.
@@ -31,9 +31,9 @@ const NODES: usize = 32_768;
 #[derive(Debug)]
 pub(super) struct Equivalences {
     /// The states that were read last, the newest first.
-    recent: SmallVec<[u32; 4]>,
+    recent: SmallVec<[LeafState; 4]>,
     /// Nothing, if finding out would take too long.
-    footprints: FxHashMap<u32, Option<Footprint>>,
+    footprints: FxHashMap<LeafState, Option<Footprint>>,
     /// How many more footprints may be made in vain. Where states have no equivalents, looking for them should cost little.
     patience: u32,
 }
@@ -66,15 +66,15 @@ impl Equivalences {
     /// equivalent of others.
     pub(super) fn find(
         &mut self,
-        state: u32,
-        is_known: impl Fn(u32) -> bool,
+        state: LeafState,
+        is_known: impl Fn(LeafState) -> bool,
         reading: &mut Reading<'_>,
-    ) -> Option<u32> {
+    ) -> Option<LeafState> {
         if self.patience == 0 || reading.automaton.live(state).len() < tuning().equivalence_bytes {
             return None;
         }
         let known = self.recent.iter().copied().filter(|&other| is_known(other));
-        for other in known.collect::<SmallVec<[u32; 4]>>() {
+        for other in known.collect::<SmallVec<[LeafState; 4]>>() {
             let is_alike = || reading.compared().are_alike((other, state), SHORT, |_| true);
             if !self.footprints.contains_key(&other) && !is_alike() {
                 continue;
@@ -84,7 +84,7 @@ impl Equivalences {
                 reading.footprint(other)
             });
             let is_alike = |footprint: &Footprint| {
-                reading.compared().are_alike((other, state), usize::MAX, |state| footprint[state as usize])
+                reading.compared().are_alike((other, state), usize::MAX, |state| footprint[state.index()])
             };
             if footprint.as_ref().is_some_and(is_alike) {
                 self.patience = self.patience.max(tuning().equivalence_failures);
@@ -103,7 +103,7 @@ impl Equivalences {
 
     pub(super) fn heap_bytes(&self) -> usize {
         let footprints = self.footprints.values().flatten().map(|footprint| footprint.len());
-        self.footprints.capacity() * size_of::<(u32, Option<Footprint>)>() + footprints.sum::<usize>()
+        self.footprints.capacity() * size_of::<(LeafState, Option<Footprint>)>() + footprints.sum::<usize>()
     }
 }
 
@@ -113,11 +113,11 @@ impl Reading<'_> {
     }
 
     /// All states that tokens lead to, and perhaps more; nothing, if it takes too long.
-    fn footprint(&mut self, state: u32) -> Option<Footprint> {
+    fn footprint(&mut self, state: LeafState) -> Option<Footprint> {
         let Self { automaton, safe_chars, trie, bytes, .. } = self;
         let unit = automaton.unit();
         let mut footprint: Footprint = vec![false; automaton.len()].into();
-        footprint[state as usize] = true;
+        footprint[state.index()] = true;
         let mut loops = Vec::new();
         let mut nodes = 0;
         let mut work = vec![(trie.children(Trie::ROOT), state, Some(0))];
@@ -132,10 +132,10 @@ impl Reading<'_> {
             }
             let byte = trie.byte(node);
             let next = automaton.step(*state, byte).target();
-            if next == 0 {
+            if next.is_dead() {
                 continue;
             }
-            footprint[next as usize] = true;
+            footprint[next.index()] = true;
             let place = place.and_then(|place| utf8(place, byte));
             let stays = |kinds: Kinds| kinds.without(safe_chars.loops(automaton, next, unit)).is_empty();
             if place == Some(0) && bytes.kinds_below(node, 0).is_some_and(stays) {
@@ -149,11 +149,11 @@ impl Reading<'_> {
         loops.dedup();
         for state in loops {
             let longer = automaton.live(state).iter().filter(|&byte| byte >= 0xC0);
-            let mut work: Vec<u32> = longer.map(|byte| automaton.step(state, byte).target()).collect();
+            let mut work: Vec<LeafState> = longer.map(|byte| automaton.step(state, byte).target()).collect();
             while let Some(inside) = work.pop() {
-                if inside != state && !core::mem::replace(&mut footprint[inside as usize], true) {
+                if inside != state && !core::mem::replace(&mut footprint[inside.index()], true) {
                     let next = (0x80..0xC0).map(|byte| automaton.step(inside, byte).target());
-                    work.extend(next.filter(|&next| next != 0));
+                    work.extend(next.filter(|next| !next.is_dead()));
                 }
             }
         }
@@ -170,8 +170,13 @@ struct Compared<'a> {
 
 impl Compared<'_> {
     /// Whether all texts of up to so many bytes do the same from both states, as far as the first one leads to states that matter.
-    fn are_alike(self, states: (u32, u32), length: usize, matters: impl Fn(u32) -> bool) -> bool {
-        let mut seen: FxHashSet<(u32, u32)> = FxHashSet::from_iter([states]);
+    fn are_alike(
+        self,
+        states: (LeafState, LeafState),
+        length: usize,
+        matters: impl Fn(LeafState) -> bool,
+    ) -> bool {
+        let mut seen: FxHashSet<(LeafState, LeafState)> = FxHashSet::from_iter([states]);
         let mut level = vec![states];
         for _ in 0..length {
             let mut next = Vec::new();
@@ -201,14 +206,14 @@ impl Compared<'_> {
     }
 
     /// Whether the same bytes lead on, in the same way, and a text can end here or not.
-    fn are_alike_at_once(self, pair: (u32, u32)) -> bool {
+    fn are_alike_at_once(self, pair: (LeafState, LeafState)) -> bool {
         let Self { automaton, tails } = self;
         automaton.is_accepting(pair.0) == automaton.is_accepting(pair.1)
             && (!tails || automaton.tail(pair.0) == automaton.tail(pair.1))
             && self.rows(pair).all(|(a, b)| a.is_dead() == b.is_dead() && a.action() == b.action())
     }
 
-    fn rows(self, (a, b): (u32, u32)) -> impl Iterator<Item = (Step, Step)> {
+    fn rows(self, (a, b): (LeafState, LeafState)) -> impl Iterator<Item = (Step, Step)> {
         self.automaton.row(a).iter().copied().zip(self.automaton.row(b).iter().copied())
     }
 }

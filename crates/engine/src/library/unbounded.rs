@@ -10,7 +10,7 @@ use super::bitset::ones;
 use super::bytes::{Bytes, Kinds};
 use super::leaf_tokens::{self, Found, Known, LeafTokens, Stays};
 use super::safe_chars::{LONGEST, SafeChars};
-use crate::leaf::Automaton;
+use crate::leaf::{Automaton, LeafState};
 use crate::tuning::tuning;
 
 /// Tokens, and those of them that close a string.
@@ -23,7 +23,7 @@ struct Tokens {
 
 impl Found for Tokens {
     #[inline]
-    fn at(&mut self, tokens: &[u32], _state: u32, units: u32, closed: bool) {
+    fn at(&mut self, tokens: &[u32], _state: LeafState, units: u32, closed: bool) {
         if closed {
             self.closing.extend(tokens.iter().map(|&token| (units, token)));
         } else {
@@ -31,7 +31,7 @@ impl Found for Tokens {
         }
     }
 
-    fn below(&mut self, tokens: &[u32], _state: u32, _units: u32, _characters: u32) {
+    fn below(&mut self, tokens: &[u32], _state: LeafState, _units: u32, _characters: u32) {
         self.inner.extend_from_slice(tokens);
     }
 }
@@ -40,7 +40,7 @@ impl Found for Tokens {
 pub(crate) fn read(
     automaton: &Automaton,
     safe_chars: &mut SafeChars,
-    state: u32,
+    state: LeafState,
     vocabulary: &Vocabulary,
     bytes: &Bytes,
 ) -> LeafTokens {
@@ -68,7 +68,8 @@ pub(crate) fn read(
         let short = bytes.no_longer(&run, limit);
         if in_string && limit < bytes.longest() {
             let long = run.iter().zip(&short).map(|(run, short)| run & !short);
-            let is_alive = |token: &u32| automaton.after(state, vocabulary.spelling(TokenId(*token))) != 0;
+            let is_alive =
+                |token: &u32| automaton.after(state, vocabulary.spelling(TokenId(*token))) != LeafState::DEAD;
             found.inner.extend(ones(long).filter(is_alive));
         }
         short

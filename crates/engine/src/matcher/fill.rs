@@ -2,7 +2,7 @@
 
 use maskwright_vocab::TokenMask;
 
-use super::{MatchError, Matcher, Strategy, step};
+use super::{MatchError, Matcher, Strategy};
 use crate::distinct::filter::{self, DistinctFilter};
 use crate::library::{AnswerId, Difference, Library, Part, Words, set_bits};
 use crate::parser::mask::{MaskBuffers, Masker, Sink};
@@ -97,7 +97,7 @@ impl Matcher {
         // PERF: leaves first. Their masks are mostly bitsets, and a bitset is copied into an empty row but must be
         // united with one that is not.
         for in_network in [false, true] {
-            for &thread in current.iter().filter(|thread| (thread.leaf == step::NETWORK) == in_network) {
+            for &thread in current.iter().filter(|thread| thread.is_in_network() == in_network) {
                 match self.strategy {
                     _ if thread.is_done() => {}
                     Strategy::Fast => masker.mask(thread, sink),

@@ -3,9 +3,8 @@
 use super::Matcher;
 use crate::leaf::Leaf;
 use crate::parser::stack::Top;
-use crate::parser::step::NETWORK;
 use crate::parser::{stack, step};
-use crate::program::NetState;
+use crate::program::At;
 
 /// Where a matcher stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,13 +65,15 @@ impl Matcher {
         let program = self.bound.program();
         let mut rules = Vec::new();
         let mut units = None;
-        if thread.leaf == NETWORK {
-            if thread.state != 0 {
-                rules.push(program.rule_name(NetState::from_raw(thread.state)).to_owned());
+        match thread.at {
+            At::DONE => {}
+            At::Network(state) => rules.push(program.rule_name(state).to_owned()),
+            At::Leaf(leaf, _) => {
+                if let Leaf::Window { min, max, .. } = program.leaf(leaf) {
+                    let bound = (*max != u32::MAX).then_some(*max);
+                    units = (*min > 0 || bound.is_some()).then_some((thread.count.shown(), *min, bound));
+                }
             }
-        } else if let Leaf::Window { min, max, .. } = program.leaf(thread.leaf) {
-            let bound = (*max != u32::MAX).then_some(*max);
-            units = (*min > 0 || bound.is_some()).then_some((thread.count.shown(), *min, bound));
         }
         let mut stack = thread.stack;
         while rules.len() < SHOWN {

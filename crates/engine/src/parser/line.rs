@@ -30,7 +30,6 @@ pub(crate) struct Line {
     rooms: Vec<(u32, bool)>,
 }
 
-
 #[derive(Clone, Copy, Debug)]
 struct LineNode {
     /// The matcher's stack.
@@ -255,8 +254,7 @@ impl Stacks for LineStacks<'_> {
         let line = &mut *self.line;
         // A loop that the walk itself has begun there counts as well; it does no harm.
         let is_it = |(frame, node): &(Frame, LineNodeId)| {
-            *node == below
-                && matches!(frame.resume(), Resume::Loop { index: other, .. } if other == index)
+            *node == below && matches!(frame.resume(), Resume::Loop { index: other, .. } if other == index)
         };
         if let Some(at) = line.frames.iter().position(is_it) {
             line.rooms.resize(line.rooms.len().max(at + 1), (u32::MAX, false));

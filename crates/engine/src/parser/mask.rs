@@ -22,13 +22,15 @@ use smallvec::SmallVec;
 use super::line::{Line, LineStacks, Walk};
 use super::meter::THREAD_STEPS;
 use super::stack::{Arena, Frame, Resume, StackId, Stacks, Top};
-use super::step::{Buffers, NETWORK, Thread, leave, live, settled};
+use super::step::{Buffers, Thread, call_from, leave, live, settled};
 use super::walk::{Walker, completion_nodes};
-use crate::count::{Bounds, Count, UNBOUNDED, Window};
-use crate::leaf::{JSON_BODY, Leaf, Text, json_string};
-use crate::library::{Answer, AnswerId, BoundProgram, Difference, Key, Library, LineNodeId, Look, Memo, Part, Tokens, Words, most_more, ones, set_bits};
-use crate::program::network::Callee;
-use crate::program::{NetState, Place, Program};
+use crate::count::{Bounds, UNBOUNDED, Window};
+use crate::leaf::{JSON_BODY, Leaf, LeafState, Text, json_string};
+use crate::library::{
+    Answer, AnswerId, BoundProgram, Difference, Key, Library, LineNodeId, Look, Memo, Part, Tokens, Words,
+    most_more, ones, set_bits,
+};
+use crate::program::{At, LeafId, NetState, Place, Program};
 use crate::tuning::{FastPath, may_take, tuning};
 
 /// How masks are computed.
@@ -106,21 +108,28 @@ pub(crate) struct Masker<'m> {
 pub(crate) trait Sink {
     /// Adds a part, but for the tokens of `less`. Those of `several` are in doubt.
     /// `answer` says where it is in the memo, if it is there.
-    fn part(&mut self, library: &Library, answer: Option<AnswerId>, part: &Part, several: &[u32], less: &[Words]);
+    fn part(
+        &mut self,
+        library: &Library,
+        answer: Option<AnswerId>,
+        part: &Part,
+        several: &[u32],
+        less: &[Words],
+    );
 }
 
 impl Masker<'_> {
     /// Hands the parts of a thread's mask to `sink`.
     pub(crate) fn mask(&mut self, thread: Thread, sink: &mut dyn Sink) {
         let bound = self.bound;
-        if thread.leaf != NETWORK
-            && let Leaf::Text(text) = bound.program().leaf(thread.leaf)
+        if let Some((leaf, state)) = thread.leaf()
+            && let Leaf::Text(text) = bound.program().leaf(leaf)
             && text.is_except()
             && may_take(FastPath::ExcludedWords)
         {
-            let less = completions_of(bound, text, &thread);
-            let plain =
-                Thread { leaf: bound.program().plain_string(), state: text.spelling(thread.state), ..thread };
+            let less = completions_of(bound, text, state, &thread);
+            let at = At::Leaf(bound.program().plain_string(), text.spelling(state));
+            let plain = Thread { at, ..thread };
             return self.look_up(plain, less, sink);
         }
         if let Some((free, characters)) = self.without_limit(&thread)
@@ -186,15 +195,13 @@ impl Masker<'_> {
     /// that of `.{0,}`, less the tokens that are too long; to find these, only long tokens are read.
     fn without_limit(&self, thread: &Thread) -> Option<(Thread, u32)> {
         let program = self.bound.program();
-        if thread.leaf == NETWORK {
-            return None;
-        }
-        let Leaf::Window { automaton, min, max } = program.leaf(thread.leaf) else { return None };
+        let (leaf, state) = thread.leaf()?;
+        let Leaf::Window { automaton, min, max } = program.leaf(leaf) else { return None };
         // PERF: narrow leaves, such as white space in front of a number, have few tokens; to read the long ones first took ten times as long.
         if *max == UNBOUNDED
             || automaton.is_string()
             || Arc::ptr_eq(automaton, json_string())
-            || self.bound.is_narrow(thread.leaf, thread.state)
+            || self.bound.is_narrow(leaf, state)
         {
             return None;
         }
@@ -204,7 +211,7 @@ impl Masker<'_> {
             return None;
         };
         let characters = room.saturating_sub(automaton.longest_tail());
-        if characters < tuning().distant_limit || self.bound.has_room(thread.leaf, room) {
+        if characters < tuning().distant_limit || self.bound.has_room(leaf, room) {
             return None;
         }
         Some((Thread { count: program.counts().unlimited(need), ..*thread }, characters))
@@ -357,40 +364,12 @@ impl Masker<'_> {
             if items.len() == NUMBERED_ITEMS {
                 stacks.number_equally();
             }
-            if thread.leaf != NETWORK || thread.state == 0 {
-                continue;
-            }
-            if let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) {
+            if let At::Network(state) = thread.at
+                && let Place::Cell(cell) = program.place(state)
+            {
                 for call in &cell.calls {
-                    let stack = if call.tail {
-                        thread.stack
-                    } else {
-                        stacks.push(program, Frame::at(program.returning(call)), thread.stack)
-                    };
-                    work.push(match call.callee {
-                        Callee::Leaf(leaf) => {
-                            Thread { leaf, state: program.leaf(leaf).start(), count: Count::ZERO, stack }
-                        }
-                        Callee::Machine(machine) => Thread::network(program.start(machine), stack),
-                        Callee::Loop(index) => {
-                            let counted = program.counted(index);
-                            let frame = Frame::counted(index, Count::first(counted.bounds()));
-                            Thread::network(program.start(counted.body), stacks.push(program, frame, stack))
-                        }
-                        Callee::Scope(index) => {
-                            let scope = program.scope(index);
-                            let register = stacks.fresh(scope);
-                            let stack = stacks.push(program, Frame::scope(index, register), stack);
-                            Thread::network(program.start(scope.body), stack)
-                        }
-                        Callee::Limit(index) => {
-                            let limit = program.limit(index);
-                            let deadline = stacks.token().saturating_add(limit.tokens);
-                            let stack = stacks.push(program, Frame::limit(index, deadline), stack);
-                            Thread::network(program.start(limit.body), stack)
-                        }
-                        Callee::Check => continue,
-                    });
+                    let called = call_from(program, &mut stacks, call, thread.stack);
+                    work.extend(called.map(|(at, stack)| Thread::new(at, stack)));
                 }
             }
         }
@@ -400,10 +379,11 @@ impl Masker<'_> {
 
     fn item(&mut self, item: Thread, bases: &mut Vec<Words>, found: &mut Vec<u32>) {
         let program = &**self.bound.program();
-        if item.leaf == NETWORK {
-            return self.walk_edges(item, found);
-        }
-        match program.leaf(item.leaf) {
+        let (leaf, state) = match item.at {
+            At::Network(state) => return self.walk_edges(state, item.stack, found),
+            At::Leaf(leaf, state) => (leaf, state),
+        };
+        match program.leaf(leaf) {
             Leaf::Window { automaton, min, max } => {
                 let (follow, behind) = self.behind(item.stack);
                 if !follow.intersection(*automaton.open()).is_empty() {
@@ -412,17 +392,16 @@ impl Masker<'_> {
                 }
                 let bounds = Bounds { min: *min, max: *max };
                 for Window { need, room } in program.counts().windows(item.count, bounds) {
-                    self.leaf_item(item.leaf, item.state, need..=room, follow, &behind, bases, found);
+                    self.leaf_item(leaf, state, need..=room, follow, &behind, bases, found);
                 }
                 self.scratch.work = behind;
             }
             Leaf::Text(text) if text.is_except() => {
                 let (follow, behind) = self.behind(item.stack);
                 let before = found.len();
-                let state = text.spelling(item.state);
-                self.leaf_item(item.leaf, state, 0..=u32::MAX, follow, &behind, bases, found);
+                self.leaf_item(leaf, text.spelling(state), 0..=u32::MAX, follow, &behind, bases, found);
                 self.scratch.work = behind;
-                let less = completions(self.bound, text, item.state);
+                let less = completions(self.bound, text, state);
                 if !less.is_empty() {
                     let mut at = 0;
                     found.retain(|token| {
@@ -450,8 +429,8 @@ impl Masker<'_> {
     #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
     fn leaf_item(
         &mut self,
-        leaf: u32,
-        state: u32,
+        leaf: LeafId,
+        state: LeafState,
         units: RangeInclusive<u32>,
         follow: ByteSet,
         behind: &[Thread],
@@ -496,10 +475,7 @@ impl Masker<'_> {
     }
 
     /// The plain walk, for one state and what it can call – but calls are items of their own here.
-    fn walk_edges(&mut self, item: Thread, found: &mut Vec<u32>) {
-        if item.state == 0 {
-            return;
-        }
+    fn walk_edges(&mut self, state: NetState, stack: StackId, found: &mut Vec<u32>) {
         let bound = self.bound;
         let program = &**bound.program();
         let trie = bound.vocabulary().trie();
@@ -513,12 +489,15 @@ impl Masker<'_> {
             sets: true,
             visitor: None,
         };
-        match program.place(NetState::from_raw(item.state)) {
-            Place::Node { .. } => self.scratch.walker.walk(&mut walk, trie, 0, &[item]),
+        match program.place(state) {
+            Place::Done => {}
+            Place::Node { .. } => {
+                self.scratch.walker.walk(&mut walk, trie, 0, &[Thread::network(state, stack)]);
+            }
             Place::Cell(cell) => {
                 for (byte, state) in program.edges(cell) {
                     if let Some(child) = trie.child(0, byte) {
-                        let thread = Thread::network(state, item.stack);
+                        let thread = Thread::network(state, stack);
                         let threads = settled(program, walk.stacks, walk.buffers, thread);
                         if !threads.is_empty() {
                             self.scratch.walker.walk_from(&mut walk, trie, 0, child, &threads);
@@ -569,11 +548,16 @@ impl Masker<'_> {
 }
 
 /// The tokens that would complete a forbidden word. They do not depend on the stack.
-fn completions_of<'b>(bound: &'b BoundProgram, text: &Text, thread: &Thread) -> &'b [Words] {
+fn completions_of<'b>(
+    bound: &'b BoundProgram,
+    text: &Text,
+    state: LeafState,
+    thread: &Thread,
+) -> &'b [Words] {
     let memo = bound.memo();
     let key = state_key(bound, thread);
     let node = memo.find(&key).unwrap_or_else(|| {
-        let less = completions(bound, text, thread.state);
+        let less = completions(bound, text, state);
         memo.insert(key, Answer::Less(less.into()))
     });
     match memo.answer(node) {
@@ -584,7 +568,7 @@ fn completions_of<'b>(bound: &'b BoundProgram, text: &Text, thread: &Thread) -> 
 
 /// The tokens that would complete a forbidden word: those on which the text never leaves the list of words before it
 /// closes the string. Each list holds the tokens below one node of the vocabulary's trie, ascending.
-fn completions(bound: &BoundProgram, text: &Text, state: u32) -> Vec<Words> {
+fn completions(bound: &BoundProgram, text: &Text, state: LeafState) -> Vec<Words> {
     let mut lists = Vec::new();
     let (trie, library) = (bound.vocabulary().trie(), bound.library());
     let is_worth = |node| library.is_before_quote(node);
@@ -619,14 +603,12 @@ fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
 
 /// Whether a thread is inside a string and not inside an escape, so that nothing changes before a quote.
 pub(crate) fn is_in_string(program: &Program, thread: &Thread) -> bool {
-    if thread.leaf == NETWORK {
-        return false;
-    }
-    match program.leaf(thread.leaf) {
-        Leaf::Text(text) => text.is_except() && text.spelling(thread.state) == JSON_BODY,
+    let Some((leaf, state)) = thread.leaf() else { return false };
+    match program.leaf(leaf) {
+        Leaf::Text(text) => text.is_except() && text.spelling(state) == JSON_BODY,
         Leaf::Window { automaton, .. } => {
             (automaton.is_string() || Arc::ptr_eq(automaton, json_string()))
-                && automaton.is_between_units(thread.state)
+                && automaton.is_between_units(state)
         }
     }
 }
@@ -678,11 +660,10 @@ fn hand_over(bound: &BoundProgram, answer: AnswerId, less: &[Words], sink: &mut 
 
 /// What a mask depends on, first of all: the state, and its counters as far as a token can see.
 pub(crate) fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
-    let what = u64::from(thread.leaf) << 32 | u64::from(thread.state);
     let program = bound.program();
-    let counters = match thread.leaf {
-        NETWORK => 0,
-        leaf => match program.leaf(leaf) {
+    let counters = match thread.at {
+        At::Network(_) => 0,
+        At::Leaf(leaf, _) => match program.leaf(leaf) {
             Leaf::Window { automaton, min, max } => {
                 let far = bound.horizon() + automaton.longest_tail() + 1;
                 program.counts().view(thread.count, Bounds { min: *min, max: *max }, far)
@@ -690,7 +671,7 @@ pub(crate) fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
             Leaf::Text(_) => 0,
         },
     };
-    Key { above: AnswerId::START, what, counters }
+    Key { above: AnswerId::START, what: thread.at.key(), counters }
 }
 
 /// Remembers what was looked at on the way to an answer. Returns the key of the answer.

@@ -308,7 +308,7 @@ impl Table {
             return SetId::DEAD;
         }
         let mut stepped = core::mem::take(&mut self.stepped);
-        stepped.sort_unstable_by_key(|thread| (thread.leaf, thread.state, thread.count, thread.stack));
+        stepped.sort_unstable_by_key(|thread| (thread.at, thread.count, thread.stack));
         let key = FxBuildHasher.hash_one(&*stepped);
         let known = self.index.find(key, |&set| *self.threads(SetId(set)) == *stepped).copied();
         let set = known.unwrap_or_else(|| {
@@ -465,7 +465,8 @@ impl Table {
 
 /// Kinds of characters of which every text, up to a number of them, keeps one of the threads inside its leaf; of all threads the one with most.
 fn widest<'t>(bound: &BoundProgram, threads: impl IntoIterator<Item = &'t Thread>) -> (Kinds, u32) {
-    let safe = |thread: &Thread| bound.safe_kinds(thread.leaf, thread.state, thread.count);
+    let safe =
+        |thread: &Thread| thread.leaf().and_then(|(leaf, state)| bound.safe_kinds(leaf, state, thread.count));
     let widest = threads.into_iter().filter_map(safe).max_by_key(|(kinds, _)| kinds.len());
     widest.map_or((Kinds::default(), 0), |(kinds, length)| (kinds, length.min(UNKNOWN - 1)))
 }

@@ -34,8 +34,8 @@ use rustc_hash::FxBuildHasher;
 use smallvec::{SmallVec, smallvec};
 
 use super::log::Log;
-use crate::library::LineNodeId;
 use crate::count::Count;
+use crate::library::LineNodeId;
 use crate::program::network::Scope;
 use crate::program::{IS_LIMIT, IS_LOOP, IS_SCOPE, NetState, Program};
 use crate::tuning::tuning;
@@ -413,7 +413,8 @@ impl Arena {
         for (at, node) in self.nodes.iter().enumerate() {
             let hash = self.hash(node);
             if index.find(hash, |&other: &StackId| self.same(&self.nodes[other.node()], node)).is_none() {
-                index.insert_unique(hash, StackId::of_node(at), |&other| self.hash(&self.nodes[other.node()]));
+                index
+                    .insert_unique(hash, StackId::of_node(at), |&other| self.hash(&self.nodes[other.node()]));
             }
         }
         self.index = Some(index);
@@ -540,7 +541,8 @@ impl Arena {
         let members = self.members(node).to_vec();
         let same = members.iter().position(|&member| self.node(member).is_some_and(|n| n.frame == frame))?;
         let inner = self.node(members[same])?.below;
-        let mut rest: Vec<StackId> = members.iter().copied().filter(|&member| member != members[same]).collect();
+        let mut rest: Vec<StackId> =
+            members.iter().copied().filter(|&member| member != members[same]).collect();
         self.flatten(inner, &mut rest);
         let below = self.union_of(program, rest, 2);
         Some(self.push_plain(frame, below))
@@ -627,7 +629,13 @@ impl Arena {
     }
 
     /// Merges stacks whose top frames are of the same place.
-    fn merge_group(&mut self, program: &Program, group: &[StackId], effort: &mut Effort, merged: &mut Vec<StackId>) {
+    fn merge_group(
+        &mut self,
+        program: &Program,
+        group: &[StackId],
+        effort: &mut Effort,
+        merged: &mut Vec<StackId>,
+    ) {
         let mut parts: Vec<(Frame, StackId)> =
             group.iter().filter_map(|&stack| self.node(stack).map(|node| (node.frame, node.below))).collect();
         if let Some((Resume::Loop { index, .. }, _)) =

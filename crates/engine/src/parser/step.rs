@@ -10,37 +10,52 @@ use smallvec::SmallVec;
 use super::meter::{Meter, THREAD_STEPS};
 use super::stack::{Frame, Resume, StackId, Stacks, When};
 use crate::count::{Bounds, Count};
-use crate::leaf::{Action, Automaton, Leaf, Step, TextNext};
+use crate::leaf::{Leaf, LeafState, TextNext};
 use crate::program::network::Callee;
-use crate::program::{Call, Cell, Kind, NetState, Place, Program};
+use crate::program::{At, Call, Cell, Kind, LeafId, NetState, Place, Program};
 use crate::seen::Seen;
 use crate::tuning::{FastPath, may_take, tuning};
-
-/// The `leaf` of a thread that stands in the network.
-pub(crate) const NETWORK: u32 = u32::MAX;
 
 /// One partial parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Thread {
-    /// A leaf, or [`NETWORK`].
-    pub(crate) leaf: u32,
-    /// A state of the leaf, or the raw form of a [`NetState`]; 0 when the root is done.
-    pub(crate) state: u32,
+    pub(crate) at: At,
     /// Units that the leaf has begun. It stops at the minimum if there is no maximum.
     pub(crate) count: Count,
     pub(crate) stack: StackId,
 }
 
 impl Thread {
-    pub(crate) fn network(state: NetState, stack: StackId) -> Self {
-        Self { leaf: NETWORK, state: state.raw(), count: Count::ZERO, stack }
+    /// A thread that has just come to a place.
+    #[inline]
+    pub(crate) fn new(at: At, stack: StackId) -> Self {
+        Self { at, count: Count::ZERO, stack }
     }
 
-    const DONE: Self = Self { leaf: NETWORK, state: 0, count: Count::ZERO, stack: StackId::BOTTOM };
+    #[inline]
+    pub(crate) fn network(state: NetState, stack: StackId) -> Self {
+        Self::new(At::Network(state), stack)
+    }
+
+    const DONE: Self = Self { at: At::DONE, count: Count::ZERO, stack: StackId::BOTTOM };
 
     /// Whether the text is complete and nothing can follow.
     pub(crate) fn is_done(&self) -> bool {
-        self.leaf == NETWORK && self.state == 0
+        self.at == At::DONE
+    }
+
+    /// Whether it stands in the network.
+    pub(crate) fn is_in_network(&self) -> bool {
+        matches!(self.at, At::Network(_))
+    }
+
+    /// The leaf that it stands in, and the state there.
+    #[inline]
+    pub(crate) fn leaf(&self) -> Option<(LeafId, LeafState)> {
+        match self.at {
+            At::Leaf(leaf, state) => Some((leaf, state)),
+            At::Network(_) => None,
+        }
     }
 }
 
@@ -57,8 +72,8 @@ pub(crate) struct Buffers {
     before: Seen<StackId>,
     after: Seen<StackId>,
     /// What waits to take the byte, and what that calls.
-    level: Vec<(Callee, NetState, StackId)>,
-    calls: Vec<(Callee, NetState, StackId)>,
+    level: Vec<(At, StackId)>,
+    calls: Vec<(At, StackId)>,
     /// Threads that have not been merged yet.
     gathered: Vec<Thread>,
     /// What stepping may still cost.
@@ -74,17 +89,13 @@ impl Buffers {
     }
 }
 
-/// A place that has yet to take the byte.
+/// What has yet to take the byte.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// A state in the network.
-    At(NetState, StackId),
-    /// A leaf at its start. It cannot end there: the way around it is part of the network.
-    Enter(u32, StackId),
+    /// A state of the network, or a leaf at its start. The leaf cannot end there: the way around it is part of the network.
+    Enter(At, StackId),
     /// The stack of something that has ended.
     Return(StackId),
-    /// Nothing.
-    Done,
 }
 
 /// Steps a whole generation by a byte. Whatever stands in the same state, or calls the same thing, goes on as one, on the
@@ -111,13 +122,13 @@ pub(crate) fn step_all<S: Stacks>(
         return merge(program, stacks, next);
     }
     for &thread in threads {
-        if thread.leaf != NETWORK {
-            step_leaf(program, stacks, buffers, thread, byte, next);
-            if leaf_may_end(program, &thread) {
+        if let Some((leaf, state)) = thread.leaf() {
+            step_leaf(program, stacks, buffers, (leaf, state), &thread, byte, next);
+            if may_end(program, &thread) {
                 buffers.work.push(Work::Return(thread.stack));
             }
-        } else if thread.state != 0 {
-            buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack));
+        } else {
+            buffers.work.push(Work::Enter(thread.at, thread.stack));
         }
     }
     step_merged(program, stacks, buffers, byte, next);
@@ -138,17 +149,14 @@ fn step_merged<S: Stacks>(
     while let Some(work) = buffers.work.pop() {
         match work {
             Work::Return(stack) => resume(program, stacks, buffers, stack),
-            Work::At(state, stack) => {
-                if let Place::Cell(cell) = program.place(state)
-                    && cell.returns
+            Work::Enter(at, stack) => {
+                if let At::Network(state) = at
+                    && program.may_return(state)
                 {
                     buffers.work.push(Work::Return(stack));
                 }
-                level.push((Callee::Machine(0), state, stack));
+                level.push((at, stack));
             }
-            // The state is of no account, but equal calls must look equal.
-            Work::Enter(leaf, stack) => level.push((Callee::Leaf(leaf), NetState::from_raw(0), stack)),
-            Work::Done => {}
         }
     }
     // 2. What waits steps, and calls; what is called steps, and calls.
@@ -161,16 +169,19 @@ fn step_merged<S: Stacks>(
         if level.len() > 1 {
             level.sort_unstable();
         }
-        for group in level.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let (callee, state, stack) = match group {
+        for group in level.chunk_by(|a, b| a.0 == b.0) {
+            let (at, stack) = match group {
                 [only] => *only,
-                _ => (group[0].0, group[0].1, stacks.union_all(program, &mut group.iter().map(|one| one.2))),
+                _ => (group[0].0, stacks.union_all(program, &mut group.iter().map(|one| one.1))),
             };
-            if let Callee::Leaf(leaf) = callee {
-                let thread = Thread { leaf, state: program.leaf(leaf).start(), count: Count::ZERO, stack };
-                step_leaf(program, stacks, buffers, thread, byte, next);
-                continue;
-            }
+            let state = match at {
+                At::Network(state) => state,
+                At::Leaf(leaf, state) => {
+                    let thread = Thread::new(at, stack);
+                    step_leaf(program, stacks, buffers, (leaf, state), &thread, byte, next);
+                    continue;
+                }
+            };
             match program.place(state) {
                 Place::Node { low, high, next: node } => {
                     if low <= byte && byte <= high {
@@ -185,7 +196,7 @@ fn step_merged<S: Stacks>(
                         calls.extend(call_from(program, stacks, call, stack));
                     }
                 }
-                Place::Cell(_) => {}
+                Place::Cell(_) | Place::Done => {}
             }
         }
         level.clear();
@@ -216,34 +227,26 @@ pub(crate) fn wait<S: Stacks>(
     buffers.begin();
     let mut level = core::mem::take(&mut buffers.level);
     let mut calls = core::mem::take(&mut buffers.calls);
-    let leaf_waits = |thread: Thread| {
-        let first = match program.leaf(thread.leaf) {
-            Leaf::Window { automaton, .. } => *automaton.live(thread.state),
-            Leaf::Text(text) => text.live(thread.state),
-        };
-        Waiting { first, thread }
-    };
     buffers.meter.spend(2 * threads.len() as u32);
     for &thread in threads {
-        if thread.leaf != NETWORK {
-            out.push(leaf_waits(thread));
-            if returning && leaf_may_end(program, &thread) {
-                buffers.work.push(Work::Return(thread.stack));
-            }
-        } else if thread.state != 0 {
-            buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack));
+        if thread.is_in_network() {
+            buffers.work.push(Work::Enter(thread.at, thread.stack));
+            continue;
+        }
+        out.push(Waiting { first: program.live_at(thread.at), thread });
+        if returning && may_end(program, &thread) {
+            buffers.work.push(Work::Return(thread.stack));
         }
     }
     while let Some(work) = buffers.work.pop() {
         match work {
             Work::Return(stack) => resume(program, stacks, buffers, stack),
-            Work::At(state, stack) => {
-                if returning && program.may_return(state) {
+            Work::Enter(at, stack) => {
+                if returning && program.accepts_at(at) {
                     buffers.work.push(Work::Return(stack));
                 }
-                level.push((Callee::Machine(0), state, stack));
+                level.push((at, stack));
             }
-            Work::Enter(..) | Work::Done => {}
         }
     }
     while !level.is_empty() {
@@ -253,18 +256,18 @@ pub(crate) fn wait<S: Stacks>(
             break;
         }
         level.sort_unstable();
-        for group in level.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let (callee, state, stack) = match group {
+        for group in level.chunk_by(|a, b| a.0 == b.0) {
+            let (at, stack) = match group {
                 [only] => *only,
-                _ => (group[0].0, group[0].1, stacks.union_all(program, &mut group.iter().map(|one| one.2))),
+                _ => (group[0].0, stacks.union_all(program, &mut group.iter().map(|one| one.1))),
             };
-            if let Callee::Leaf(leaf) = callee {
-                let state = program.leaf(leaf).start();
-                out.push(leaf_waits(Thread { leaf, state, count: Count::ZERO, stack }));
+            let thread = Thread::new(at, stack);
+            let At::Network(state) = at else {
+                out.push(Waiting { first: program.live_at(at), thread });
                 continue;
-            }
-            let thread = Thread::network(state, stack);
+            };
             match program.place(state) {
+                Place::Done => {}
                 Place::Node { low, high, .. } => {
                     out.push(Waiting { first: ByteSet::range(low, high), thread });
                 }
@@ -299,11 +302,15 @@ pub(crate) fn step_waiting<S: Stacks>(
     let mut taken = 1 + waiting.len() as u32 / 8;
     for Waiting { thread, .. } in waiting.iter().filter(|waiting| waiting.first.contains(byte)) {
         taken += THREAD_STEPS;
-        if thread.leaf != NETWORK {
-            step_leaf(program, stacks, buffers, *thread, byte, next);
-            continue;
-        }
-        let state = match program.place(NetState::from_raw(thread.state)) {
+        let state = match thread.at {
+            At::Network(state) => state,
+            At::Leaf(leaf, state) => {
+                step_leaf(program, stacks, buffers, (leaf, state), thread, byte, next);
+                continue;
+            }
+        };
+        let state = match program.place(state) {
+            Place::Done => None,
             Place::Node { next: node, .. } => Some(program.behind(node)),
             Place::Cell(cell) => program.step(cell, byte),
         };
@@ -316,22 +323,17 @@ pub(crate) fn step_waiting<S: Stacks>(
     buffers.meter.spend(taken);
 }
 
-/// A call from a state on a stack, as something that waits.
+/// Makes a call: pushes the place to return to, and goes into the callee.
 #[inline]
-fn call_from<S: Stacks>(
+pub(crate) fn call_from<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     call: &Call,
     stack: StackId,
-) -> Option<(Callee, NetState, StackId)> {
+) -> Option<(At, StackId)> {
     let stack =
         if call.tail { stack } else { stacks.push(program, Frame::at(program.returning(call)), stack) };
-    match enter(program, stacks, call.callee, stack) {
-        // The state is of no account, but equal calls must look equal.
-        Work::Enter(leaf, stack) => Some((Callee::Leaf(leaf), NetState::from_raw(0), stack)),
-        Work::At(state, stack) => Some((Callee::Machine(0), state, stack)),
-        Work::Return(_) | Work::Done => None,
-    }
+    enter(program, stacks, call.callee, stack)
 }
 
 /// Steps a single thread and adds what comes of it to `next`. Returns false, and does nothing, if the thread may end where it stands.
@@ -344,17 +346,18 @@ fn step_one<S: Stacks>(
     byte: u8,
     next: &mut Vec<Thread>,
 ) -> bool {
-    if thread.leaf != NETWORK {
-        if leaf_may_end(program, &thread) {
-            return false;
+    let state = match thread.at {
+        At::Network(state) => state,
+        At::Leaf(leaf, state) => {
+            if may_end(program, &thread) {
+                return false;
+            }
+            step_leaf(program, stacks, buffers, (leaf, state), &thread, byte, next);
+            return true;
         }
-        step_leaf(program, stacks, buffers, thread, byte, next);
-        return true;
-    }
-    if thread.state == 0 {
-        return true;
-    }
-    match program.place(NetState::from_raw(thread.state)) {
+    };
+    match program.place(state) {
+        Place::Done => {}
         Place::Node { low, high, next: node } => {
             if low <= byte && byte <= high {
                 let state = program.behind(node);
@@ -380,7 +383,9 @@ pub(crate) fn step_others<S: Stacks>(
     next: &mut Vec<Thread>,
 ) {
     buffers.begin();
-    if let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) {
+    if let At::Network(state) = thread.at
+        && let Place::Cell(cell) = program.place(state)
+    {
         let apart = if cell.returns { program.apart_last(cell) } else { program.apart(cell) };
         step_cell(program, stacks, buffers, cell, |call| !apart.contains(call), thread.stack, byte, next);
     }
@@ -417,13 +422,13 @@ fn finish_step<S: Stacks>(
         }
         taken += 1;
         match work {
-            Work::Done => {}
             Work::Return(stack) => resume(program, stacks, buffers, stack),
-            Work::Enter(leaf, stack) => {
-                let thread = Thread { leaf, state: program.leaf(leaf).start(), count: Count::ZERO, stack };
-                step_leaf(program, stacks, buffers, thread, byte, next);
+            Work::Enter(at @ At::Leaf(leaf, state), stack) => {
+                let thread = Thread::new(at, stack);
+                step_leaf(program, stacks, buffers, (leaf, state), &thread, byte, next);
             }
-            Work::At(state, stack) => match program.place(state) {
+            Work::Enter(At::Network(state), stack) => match program.place(state) {
+                Place::Done => {}
                 Place::Node { low, high, next: node } => {
                     if low <= byte && byte <= high {
                         arrive(program, stacks, buffers, Thread::network(program.behind(node), stack), next);
@@ -472,40 +477,24 @@ enum Inside {
 
 #[inline]
 fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
-    let Thread { leaf, state, count, stack } = *thread;
-    if leaf == NETWORK {
-        if state == 0 {
-            return Inside::Dies;
-        }
-        return match program.place(NetState::from_raw(state)) {
+    let Thread { at, count, stack } = *thread;
+    match at {
+        At::Network(state) => match program.place(state) {
+            Place::Done => Inside::Dies,
             Place::Node { low, high, .. } if byte < low || high < byte => Inside::Dies,
             Place::Node { next, .. } => match program.byte_behind(next) {
                 Some(state) => Inside::Stays(Thread::network(state, stack)),
                 None => Inside::Leaves,
             },
             Place::Cell(_) => Inside::Leaves,
-        };
-    }
-    match program.leaf(leaf) {
-        Leaf::Window { automaton, min, max } => {
-            let bounds = Bounds { min: *min, max: *max };
-            if automaton.is_accepting(state) && program.counts().may_stop(count, bounds) {
-                return Inside::Leaves;
+        },
+        At::Leaf(..) if program.may_end_at(at, count) => Inside::Leaves,
+        At::Leaf(leaf, state) => match program.step_leaf(leaf, state, count, byte) {
+            None => Inside::Dies,
+            Some((at, count)) if program.standing(at, count) == Kind::Stay => {
+                Inside::Stays(Thread { at, count, stack })
             }
-            let step = automaton.step(state, byte);
-            let Some(count) = count_step(program, automaton, step, count, bounds) else {
-                return Inside::Dies;
-            };
-            let thread = Thread { leaf, state: step.target(), count, stack };
-            if standing(program, &thread) == Kind::Stay { Inside::Stays(thread) } else { Inside::Leaves }
-        }
-        Leaf::Text(text) => match text.next(state, byte) {
-            TextNext::Dead => Inside::Dies,
-            TextNext::Stay(state) => Inside::Stays(Thread { state, ..*thread }),
-            TextNext::Plain(state) => {
-                let thread = Thread { leaf: program.plain_string(), state, count, stack };
-                if standing(program, &thread) == Kind::Stay { Inside::Stays(thread) } else { Inside::Leaves }
-            }
+            Some(_) => Inside::Leaves,
         },
     }
 }
@@ -521,22 +510,24 @@ pub(crate) fn run_inside_leaf(program: &Program, thread: &mut Thread, bytes: &[u
 
 fn run_inside(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usize {
     let mut taken = 0;
-    if thread.leaf == NETWORK {
-        let Some(mut node) = NetState::from_raw(thread.state).node() else { return 0 };
-        for &byte in bytes {
-            let Some(next) = program.literal(node, byte) else { break };
-            node = next;
-            taken += 1;
+    let (leaf, mut state) = match thread.at {
+        At::Leaf(leaf, state) => (leaf, state),
+        At::Network(state) => {
+            let Some(mut node) = state.node() else { return 0 };
+            for &byte in bytes {
+                let Some(next) = program.literal(node, byte) else { break };
+                node = next;
+                taken += 1;
+            }
+            if taken > 0 {
+                thread.at = At::Network(NetState::of_node(node));
+            }
+            return taken;
         }
-        if taken > 0 {
-            thread.state = NetState::of_node(node).raw();
-        }
-        return taken;
-    }
-    match program.leaf(thread.leaf) {
+    };
+    match program.leaf(leaf) {
         Leaf::Window { automaton, min, max } => {
             let Some(mut count) = thread.count.single() else { return 0 };
-            let mut state = thread.state;
             if count >= *min && automaton.is_accepting(state) {
                 return 0;
             }
@@ -551,62 +542,25 @@ fn run_inside(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usize {
                 (state, count) = (step.target(), next);
                 taken += 1;
             }
-            (thread.state, thread.count) = (state, Count::of(count));
+            thread.count = Count::of(count);
         }
         Leaf::Text(text) => {
             for &byte in bytes {
-                let TextNext::Stay(state) = text.next(thread.state, byte) else { break };
-                thread.state = state;
+                let TextNext::Stay(next) = text.next(state, byte) else { break };
+                state = next;
                 taken += 1;
             }
         }
     }
+    thread.at = At::Leaf(leaf, state);
     taken
-}
-
-/// The units that a leaf has begun after a step; `None` if the step cannot be made.
-#[inline]
-pub(crate) fn count_step(
-    program: &Program,
-    automaton: &Automaton,
-    step: Step,
-    count: Count,
-    bounds: Bounds,
-) -> Option<Count> {
-    match count.single() {
-        Some(one) => automaton.count_step(step, one, bounds).map(Count::of),
-        None => count_set(program, automaton, step, count, bounds),
-    }
-}
-
-/// The same for a count that is a set.
-#[cold]
-fn count_set(
-    program: &Program,
-    automaton: &Automaton,
-    step: Step,
-    count: Count,
-    bounds: Bounds,
-) -> Option<Count> {
-    if step.is_dead() {
-        return None;
-    }
-    let counts = program.counts();
-    let count = match step.action() {
-        Action::Pass => count,
-        Action::Unit => counts.advance(count, bounds)?,
-        Action::Close => return counts.may_stop(count, bounds).then_some(count),
-    };
-    (automaton.tail(step.target()) <= counts.room(count, bounds)).then_some(count)
 }
 
 /// The only byte that a thread inside a literal takes, and the thread behind it; `None` elsewhere, and for the last byte.
 #[inline]
 pub(crate) fn literal_byte(program: &Program, thread: &Thread) -> Option<(u8, Thread)> {
-    if thread.leaf != NETWORK || thread.state == 0 {
-        return None;
-    }
-    match program.place(NetState::from_raw(thread.state)) {
+    let At::Network(state) = thread.at else { return None };
+    match program.place(state) {
         Place::Node { low, high, next } if low == high => {
             Some((low, Thread::network(program.byte_behind(next)?, thread.stack)))
         }
@@ -634,12 +588,8 @@ fn step_cell<S: Stacks>(
             if !call.first.contains(byte) || !calls(at) {
                 continue;
             }
-            let stack = if call.tail {
-                stack
-            } else {
-                stacks.push(program, Frame::at(program.returning(call)), stack)
-            };
-            buffers.work.push(enter(program, stacks, call.callee, stack));
+            let called = call_from(program, stacks, call, stack);
+            buffers.work.extend(called.map(|(at, stack)| Work::Enter(at, stack)));
         }
     }
     if cell.returns {
@@ -648,28 +598,31 @@ fn step_cell<S: Stacks>(
 }
 
 /// Goes into a callee; the place to return to is on the stack already.
-fn enter<S: Stacks>(program: &Program, stacks: &mut S, callee: Callee, stack: StackId) -> Work {
-    match callee {
-        Callee::Leaf(leaf) => Work::Enter(leaf, stack),
-        Callee::Machine(machine) => Work::At(program.start(machine), stack),
+fn enter<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    callee: Callee,
+    stack: StackId,
+) -> Option<(At, StackId)> {
+    let (body, frame) = match callee {
+        Callee::Leaf(leaf) => return Some((program.leaf_start(leaf), stack)),
+        Callee::Machine(machine) => return Some((At::Network(program.start(machine)), stack)),
+        // Whoever comes to a check passes it at once; nobody waits there.
+        Callee::Check => return None,
         Callee::Loop(index) => {
             let counted = program.counted(index);
-            let frame = Frame::counted(index, Count::first(counted.bounds()));
-            Work::At(program.start(counted.body), stacks.push(program, frame, stack))
+            (counted.body, Frame::counted(index, Count::first(counted.bounds())))
         }
         Callee::Scope(index) => {
             let scope = program.scope(index);
-            let register = stacks.fresh(scope);
-            Work::At(program.start(scope.body), stacks.push(program, Frame::scope(index, register), stack))
+            (scope.body, Frame::scope(index, stacks.fresh(scope)))
         }
         Callee::Limit(index) => {
             let limit = program.limit(index);
-            let deadline = stacks.token().saturating_add(limit.tokens);
-            Work::At(program.start(limit.body), stacks.push(program, Frame::limit(index, deadline), stack))
+            (limit.body, Frame::limit(index, stacks.token().saturating_add(limit.tokens)))
         }
-        // Whoever comes to a check passes it at once; nobody waits there.
-        Callee::Check => Work::Done,
-    }
+    };
+    Some((At::Network(program.start(body)), stacks.push(program, frame, stack)))
 }
 
 /// Goes on behind something that ended before the byte.
@@ -688,7 +641,8 @@ fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, s
                 let (again, leave) = next_round(program, stacks, index, rounds, below);
                 if let Some(rounds) = again {
                     let stack = stacks.push(program, Frame::counted(index, rounds), below);
-                    buffers.work.push(Work::At(program.start(program.counted(index).body), stack));
+                    let body = program.start(program.counted(index).body);
+                    buffers.work.push(Work::Enter(At::Network(body), stack));
                 }
                 if leave {
                     buffers.work.push(Work::Return(below));
@@ -720,10 +674,10 @@ fn resume_at<S: Stacks>(
 ) {
     let thread = Thread::network(state, stack);
     let Kind::Check { stay } = standing(program, &thread) else {
-        return buffers.work.push(Work::At(state, stack));
+        return buffers.work.push(Work::Enter(thread.at, stack));
     };
     if stay {
-        buffers.work.push(Work::At(state, stack));
+        buffers.work.push(Work::Enter(thread.at, stack));
     }
     // What follows a check may be another one, of a value that ends with this.
     let mut left = vec![thread];
@@ -731,7 +685,7 @@ fn resume_at<S: Stacks>(
         check(program, stacks, buffers, &thread, When::BeforeByte, |buffers, thread| {
             match standing(program, &thread) {
                 Kind::Check { .. } => left.push(thread),
-                _ => buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack)),
+                _ => buffers.work.push(Work::Enter(thread.at, thread.stack)),
             }
         });
     }
@@ -751,44 +705,19 @@ fn next_round<S: Stacks>(
     (next, program.counts().may_stop(rounds, bounds))
 }
 
-/// Whether a leaf may end where a thread stands in it.
-#[inline]
-pub(crate) fn leaf_may_end(program: &Program, thread: &Thread) -> bool {
-    match program.leaf(thread.leaf) {
-        Leaf::Window { automaton, min, max } => {
-            automaton.is_accepting(thread.state)
-                && program.counts().may_stop(thread.count, Bounds { min: *min, max: *max })
-        }
-        Leaf::Text(_) => false,
-    }
-}
-
+/// Steps a thread that stands in a leaf.
 #[inline]
 fn step_leaf<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,
-    thread: Thread,
+    (leaf, state): (LeafId, LeafState),
+    thread: &Thread,
     byte: u8,
     next: &mut Vec<Thread>,
 ) {
-    let Thread { leaf, state, count, stack } = thread;
-    match program.leaf(leaf) {
-        Leaf::Window { automaton, min, max } => {
-            let step = automaton.step(state, byte);
-            let bounds = Bounds { min: *min, max: *max };
-            if let Some(count) = count_step(program, automaton, step, count, bounds) {
-                arrive(program, stacks, buffers, Thread { leaf, state: step.target(), count, stack }, next);
-            }
-        }
-        Leaf::Text(text) => match text.next(state, byte) {
-            TextNext::Dead => {}
-            TextNext::Stay(state) => add(program, stacks, Thread { leaf, state, count, stack }, next),
-            TextNext::Plain(state) => {
-                let thread = Thread { leaf: program.plain_string(), state, count, stack };
-                arrive(program, stacks, buffers, thread, next);
-            }
-        },
+    if let Some((at, count)) = program.step_leaf(leaf, state, thread.count, byte) {
+        arrive(program, stacks, buffers, Thread { at, count, stack: thread.stack }, next);
     }
 }
 
@@ -914,7 +843,8 @@ fn check<S: Stacks>(
     when: When,
     mut passed: impl FnMut(&mut Buffers, Thread),
 ) {
-    let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) else { return };
+    let At::Network(state) = thread.at else { return };
+    let Place::Cell(cell) = program.place(state) else { return };
     let mut checked = core::mem::take(&mut buffers.checked);
     checked.clear();
     stacks.check(thread.stack, when, &mut checked);
@@ -930,33 +860,7 @@ fn check<S: Stacks>(
 /// What a thread has to do at once.
 #[inline]
 fn standing(program: &Program, thread: &Thread) -> Kind {
-    if thread.leaf == NETWORK {
-        if thread.state == 0 {
-            return Kind::Stay;
-        }
-        return match program.place(NetState::from_raw(thread.state)) {
-            Place::Node { .. } => Kind::Stay,
-            Place::Cell(cell) => cell.kind,
-        };
-    }
-    match program.leaf(thread.leaf) {
-        Leaf::Window { automaton, min, max } => {
-            if automaton.may_have_to_end(thread.state) && has_to_end(program, thread, *min, *max) {
-                Kind::End
-            } else {
-                Kind::Stay
-            }
-        }
-        Leaf::Text(_) => Kind::Stay,
-    }
-}
-
-/// Whether a leaf that may have to end where a thread stands has to.
-fn has_to_end(program: &Program, thread: &Thread, min: u32, max: u32) -> bool {
-    let Leaf::Window { automaton, .. } = program.leaf(thread.leaf) else { return false };
-    let (counts, bounds) = (program.counts(), Bounds { min, max });
-    counts.may_stop(thread.count, bounds)
-        && (automaton.live(thread.state).is_empty() || counts.room(thread.count, bounds) == 0)
+    program.standing(thread.at, thread.count)
 }
 
 /// Adds a thread to a generation, merging it with those that stand in the same place. In a crowd that is left to [`merge`].
@@ -967,7 +871,7 @@ fn add<S: Stacks>(program: &Program, stacks: &mut S, thread: Thread, next: &mut 
         return;
     }
     for at in 0..next.len() {
-        if (next[at].leaf, next[at].state) == (thread.leaf, thread.state) {
+        if next[at].at == thread.at {
             return add_similar(program, stacks, thread, next, at);
         }
     }
@@ -985,8 +889,8 @@ fn merge<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
 #[cold]
 fn merge_crowd<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
     let mut crowd = core::mem::take(next);
-    crowd.sort_unstable_by_key(|thread| (thread.leaf, thread.state, thread.count, thread.stack));
-    for place in crowd.chunk_by(|a, b| (a.leaf, a.state) == (b.leaf, b.state)) {
+    crowd.sort_unstable_by_key(|thread| (thread.at, thread.count, thread.stack));
+    for place in crowd.chunk_by(|a, b| a.at == b.at) {
         let from = next.len();
         for same in place.chunk_by(|a, b| a.count == b.count) {
             let stack = stacks.union_all(program, &mut same.iter().map(|thread| thread.stack));
@@ -1004,14 +908,14 @@ fn add_similar<S: Stacks>(
     next: &mut Vec<Thread>,
     from: usize,
 ) {
-    let bounds = match thread.leaf {
-        NETWORK => Bounds { min: 0, max: 0 },
-        leaf => program.leaf(leaf).bounds(),
+    let bounds = match thread.at {
+        At::Network(_) => Bounds { min: 0, max: 0 },
+        At::Leaf(leaf, _) => program.leaf(leaf).bounds(),
     };
     let mut at = from;
     while at < next.len() {
         let other = next[at];
-        if (other.leaf, other.state) != (thread.leaf, thread.state) {
+        if other.at != thread.at {
             at += 1;
             continue;
         }
@@ -1051,64 +955,28 @@ pub(crate) fn live<S: Stacks>(
     threads: &[Thread],
 ) -> ByteSet {
     if let [thread] = threads
-        && let Some(live) = live_inside(program, thread)
+        && !program.accepts_at(thread.at)
     {
-        return live;
+        return program.live_at(thread.at);
     }
     let mut live = ByteSet::EMPTY;
     buffers.begin();
+    let mut look = |buffers: &mut Buffers, at: At, may_end: bool, stack: StackId| {
+        live = live.union(program.live_at(at));
+        if may_end {
+            buffers.work.push(Work::Return(stack));
+        }
+    };
     for thread in threads {
-        if thread.leaf == NETWORK {
-            if thread.state != 0 {
-                buffers.work.push(Work::At(NetState::from_raw(thread.state), thread.stack));
-            }
-            continue;
-        }
-        live = live.union(match program.leaf(thread.leaf) {
-            Leaf::Window { automaton, .. } => *automaton.live(thread.state),
-            Leaf::Text(text) => text.live(thread.state),
-        });
-        if leaf_may_end(program, thread) {
-            buffers.work.push(Work::Return(thread.stack));
-        }
+        look(buffers, thread.at, may_end(program, thread), thread.stack);
     }
     while let Some(work) = buffers.work.pop() {
         match work {
-            Work::Done => {}
             Work::Return(stack) => resume(program, stacks, buffers, stack),
-            Work::Enter(leaf, _) => live = live.union(program.leaf(leaf).first()),
-            Work::At(state, stack) => match program.place(state) {
-                Place::Node { low, high, .. } => live.insert_range(low, high),
-                Place::Cell(cell) => {
-                    live = live.union(cell.first);
-                    if cell.returns {
-                        buffers.work.push(Work::Return(stack));
-                    }
-                }
-            },
+            Work::Enter(at, stack) => look(buffers, at, program.accepts_at(at), stack),
         }
     }
     live
-}
-
-/// The same for a thread that can neither call nor return.
-#[inline]
-fn live_inside(program: &Program, thread: &Thread) -> Option<ByteSet> {
-    if thread.leaf == NETWORK {
-        if thread.state == 0 {
-            return Some(ByteSet::EMPTY);
-        }
-        return match program.place(NetState::from_raw(thread.state)) {
-            Place::Node { low, high, .. } => Some(ByteSet::range(low, high)),
-            Place::Cell(cell) => (!cell.returns).then_some(cell.first),
-        };
-    }
-    match program.leaf(thread.leaf) {
-        Leaf::Window { automaton, .. } => {
-            (!automaton.is_accepting(thread.state)).then(|| *automaton.live(thread.state))
-        }
-        Leaf::Text(text) => Some(text.live(thread.state)),
-    }
 }
 
 /// Everything that threads may return to before the next byte: the threads behind what may end here, and whether
@@ -1146,13 +1014,7 @@ pub(crate) fn returns<S: Stacks>(
 }
 
 /// Whether what a thread stands in may end there.
+#[inline]
 pub(crate) fn may_end(program: &Program, thread: &Thread) -> bool {
-    if thread.leaf != NETWORK {
-        return leaf_may_end(program, thread);
-    }
-    thread.state != 0
-        && match program.place(NetState::from_raw(thread.state)) {
-            Place::Node { .. } => false,
-            Place::Cell(cell) => cell.returns,
-        }
+    program.may_end_at(thread.at, thread.count)
 }

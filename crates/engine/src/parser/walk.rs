@@ -19,11 +19,11 @@ use smallvec::SmallVec;
 use super::line::Walk;
 use super::sets::{Bits, Listed, Sets};
 use super::stack::Mark;
-use super::step::{NETWORK, Thread, is_last, leave, literal_byte, live, step_all, step_others};
-use crate::leaf::{Leaf, Text, TextNext, json_string};
+use super::step::{Thread, is_last, leave, literal_byte, live, step_all, step_others};
+use crate::leaf::{Leaf, LeafState, Text, TextNext, json_string};
 use crate::library::{Boundaries, NumberedTrie, SuffixSource};
 use crate::program::network::Callee;
-use crate::program::{NetState, Place, Program};
+use crate::program::{At, Place, Program};
 use crate::tuning::{FastPath, may_take, tuning};
 
 /// The walk itself, with buffers that are used again.
@@ -285,10 +285,11 @@ impl Walker {
         let bound = walk.bound;
         let program = &**bound.program();
         let [thread] = self.threads[start..] else { return None };
-        if !walk.shortcuts || thread.leaf != NETWORK || thread.state == 0 {
+        let At::Network(state) = thread.at else { return None };
+        if !walk.shortcuts {
             return None;
         }
-        let Place::Cell(cell) = program.place(NetState::from_raw(thread.state)) else { return None };
+        let Place::Cell(cell) = program.place(state) else { return None };
         // A cell that may return does so to somewhere, or, as free text does, only to the end of the text.
         let apart = if cell.returns { program.apart_last(cell) } else { program.apart(cell) };
         if apart.is_empty() || cell.returns && !is_last(walk.stacks, walk.buffers, thread.stack) {
@@ -311,8 +312,11 @@ impl Walker {
             walk.found.extend(entry.closing(*min, *max));
             let boundaries = &entry.boundaries;
             let Some(returning) = program.unchecked(program.returning(call)) else { continue };
-            let follow =
-                if cell.returns { Some(program.follow_last(returning)) } else { program.follow(returning) };
+            let follow = if cell.returns {
+                Some(program.live_at(At::Network(returning)))
+            } else {
+                program.follow(returning)
+            };
             let follow = follow.unwrap_or(ByteSet::EMPTY).intersection(*boundaries.bytes());
             if !follow.is_empty() {
                 let behind = Thread::network(returning, thread.stack);
@@ -359,12 +363,13 @@ impl Walker {
         };
         let bound = walk.bound;
         let program = bound.program();
-        let text = match program.leaf(thread.leaf) {
+        let Some((leaf, state)) = thread.leaf() else { return };
+        let text = match program.leaf(leaf) {
             Leaf::Text(text) => Some(text),
             Leaf::Window { .. } => None,
         };
-        let state = text.map_or(thread.state, |text| text.spelling(thread.state));
-        let entry = bound.entry_below(thread.leaf, state, trie, number, node);
+        let spelling = text.map_or(state, |text| text.spelling(state));
+        let entry = bound.entry_below(leaf, spelling, trie, number, node);
         let boundaries = &entry.boundaries;
         walk.found.extend_from_slice(entry.list(u32::MAX));
         let before = walk.found.len();
@@ -379,7 +384,7 @@ impl Walker {
             }
         }
         if let Some(text) = text {
-            let less = completions(text, thread.state, trie, node);
+            let less = completions(text, state, trie, node);
             if !less.is_empty() {
                 let mut at = 0;
                 walk.found.retain(|token| {
@@ -394,10 +399,8 @@ impl Walker {
 /// Whether a thread stands in a plain string, or in one that must only not be one of some words: then the tokens that
 /// stay inside are the same wherever the string stands.
 fn is_in_plain_string(program: &Program, thread: &Thread) -> bool {
-    if thread.leaf == NETWORK {
-        return false;
-    }
-    match program.leaf(thread.leaf) {
+    let Some((leaf, _)) = thread.leaf() else { return false };
+    match program.leaf(leaf) {
         Leaf::Window { automaton, min: 0, max: u32::MAX } => Arc::ptr_eq(automaton, json_string()),
         Leaf::Window { .. } => false,
         Leaf::Text(text) => text.is_except(),
@@ -406,7 +409,7 @@ fn is_in_plain_string(program: &Program, thread: &Thread) -> bool {
 
 /// The tokens below a node on which a text would be one of the forbidden words: it never leaves the list of words before
 /// it closes the string.
-fn completions(text: &Text, state: u32, trie: &Trie, from: u32) -> Vec<u32> {
+fn completions(text: &Text, state: LeafState, trie: &Trie, from: u32) -> Vec<u32> {
     let mut tokens = Vec::new();
     completion_nodes(
         text,
@@ -425,7 +428,7 @@ fn completions(text: &Text, state: u32, trie: &Trie, from: u32) -> Vec<u32> {
 /// The nodes at which such a text closes the string. `is_worth` may tell nodes below which there is no quote.
 pub(crate) fn completion_nodes(
     text: &Text,
-    state: u32,
+    state: LeafState,
     trie: &Trie,
     from: u32,
     is_worth: impl Fn(u32) -> bool,

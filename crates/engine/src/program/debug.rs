@@ -48,7 +48,7 @@ impl Program {
                 Some(machine) => format!("machine {index} `{}`", self.machine_name(machine)),
                 None => format!("machine {index}"),
             },
-            Callee::Leaf(index) => format!("leaf {index}"),
+            Callee::Leaf(leaf) => format!("leaf {}", leaf.index()),
             Callee::Loop(index) => format!("loop {index}"),
             Callee::Scope(index) => format!("scope {index}"),
             Callee::Limit(index) => format!("limit {index}"),

@@ -11,8 +11,10 @@
 
 mod debug;
 pub(crate) mod network;
+mod place;
 
 use core::hash::BuildHasher;
+use core::num::NonZeroU32;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -29,6 +31,7 @@ use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, Scope
 use crate::store::Store;
 
 pub use self::debug::{Dot, Listing};
+pub(crate) use self::place::At;
 
 /// A compiled constraint, without a vocabulary. Frozen but for its cache of cells; share it freely.
 #[derive(Debug)]
@@ -38,7 +41,7 @@ pub struct Program {
     leaves: Vec<Leaf>,
     has_strings: bool,
     /// The leaf of plain JSON strings, for texts that no longer have a condition.
-    plain_string: u32,
+    plain_string: LeafId,
     plain_scopes: bool,
     may_run_out: bool,
     nullable: bool,
@@ -62,7 +65,22 @@ pub(crate) struct ByteClasses {
     pub(crate) len: usize,
 }
 
-/// A state of the network: a cell, or a single byte node. 0 is not a state.
+/// A leaf of a [`Program`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct LeafId(NonZeroU32);
+
+impl LeafId {
+    pub(crate) fn new(index: usize) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(index as u32))
+    }
+
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// A state of the network: a cell, or a single byte node. 0 stands for the end of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NetState(u32);
 
@@ -74,11 +92,20 @@ pub(crate) const IS_LIMIT: u32 = 7 << 28;
 
 /// What a [`NetState`] is.
 pub(crate) enum Place<'p> {
-    Node { low: u8, high: u8, next: u32 },
+    /// The root is done.
+    Done,
+    Node {
+        low: u8,
+        high: u8,
+        next: u32,
+    },
     Cell(&'p Cell),
 }
 
 impl NetState {
+    /// The root is done.
+    pub(crate) const DONE: Self = Self(0);
+
     pub(crate) fn raw(self) -> u32 {
         self.0
     }
@@ -214,7 +241,7 @@ impl Program {
         limits: Limits,
     ) -> Self {
         let has_text = leaves.iter().any(|leaf| matches!(leaf, Leaf::Text(_)));
-        let plain_string = leaves.len() as u32;
+        let plain_string = LeafId::new(leaves.len());
         if has_text {
             leaves.push(Leaf::plain(json_string().clone()));
         }
@@ -289,7 +316,7 @@ impl Program {
     /// Whether the machine of a state may end there.
     pub(crate) fn may_return(&self, state: NetState) -> bool {
         match self.place(state) {
-            Place::Node { .. } => false,
+            Place::Done | Place::Node { .. } => false,
             Place::Cell(cell) => cell.returns,
         }
     }
@@ -298,7 +325,7 @@ impl Program {
     /// end, it may go on as from that state. So does `("+" e)*`.
     pub(crate) fn repeats_itself(&self, state: NetState) -> bool {
         match self.place(state) {
-            Place::Node { .. } => false,
+            Place::Done | Place::Node { .. } => false,
             Place::Cell(cell) => *cell.repeats.get_or_init(|| self.find_repeats(cell)),
         }
     }
@@ -329,15 +356,19 @@ impl Program {
         true
     }
 
-    pub(crate) fn leaf(&self, leaf: u32) -> &Leaf {
-        &self.leaves[leaf as usize]
+    pub(crate) fn leaf(&self, leaf: LeafId) -> &Leaf {
+        &self.leaves[leaf.index()]
+    }
+
+    pub(crate) fn leaf_ids(&self) -> impl Iterator<Item = LeafId> + use<> {
+        (0..self.leaves.len()).map(LeafId::new)
     }
 
     pub(crate) fn leaves(&self) -> &[Leaf] {
         &self.leaves
     }
 
-    pub(crate) fn plain_string(&self) -> u32 {
+    pub(crate) fn plain_string(&self) -> LeafId {
         self.plain_string
     }
 
@@ -393,6 +424,9 @@ impl Program {
 
     #[inline]
     pub(crate) fn place(&self, state: NetState) -> Place<'_> {
+        if state == NetState::DONE {
+            return Place::Done;
+        }
         if state.0 & IS_NODE == 0 {
             return Place::Cell(self.cells.get(state.0));
         }
@@ -496,7 +530,7 @@ impl Program {
 
     /// See [`Apart`]; for a cell of a machine behind which the text can only end, as free text does.
     pub(crate) fn apart_last(&self, cell: &Cell) -> Apart {
-        *cell.apart_last.get_or_init(|| self.find_apart(cell, |state| Some(self.follow_last(state))))
+        *cell.apart_last.get_or_init(|| self.find_apart(cell, |state| Some(self.live_at(At::Network(state)))))
     }
 
     fn find_apart(&self, cell: &Cell, follow: impl Fn(NetState) -> Option<ByteSet>) -> Apart {
@@ -523,27 +557,16 @@ impl Program {
         follow.is_some_and(|follow| follow.intersection(*automaton.open()).is_empty())
     }
 
-    /// The bytes that a state can begin with, if nothing follows where it returns.
-    pub(crate) fn follow_last(&self, state: NetState) -> ByteSet {
-        match self.place(state) {
-            Place::Node { low, high, .. } => ByteSet::range(low, high),
-            Place::Cell(cell) => cell.first,
-        }
-    }
-
     /// The bytes that a state can begin with, if it cannot return before the first.
     #[inline]
     pub(crate) fn follow(&self, state: NetState) -> Option<ByteSet> {
-        match self.place(state) {
-            Place::Node { low, high, .. } => Some(ByteSet::range(low, high)),
-            Place::Cell(cell) => (!cell.returns).then_some(cell.first),
-        }
+        (!self.may_return(state)).then(|| self.live_at(At::Network(state)))
     }
 
     /// The bytes that a callee can begin with.
     fn first_of(&self, callee: Callee) -> ByteSet {
         match callee {
-            Callee::Leaf(leaf) => self.leaves[leaf as usize].first(),
+            Callee::Leaf(leaf) => self.leaf(leaf).first(),
             Callee::Machine(machine) => self.first(machine),
             Callee::Loop(index) => self.first(self.network.loops[index as usize].body),
             Callee::Scope(index) => self.first(self.network.scopes[index as usize].body),
@@ -585,7 +608,7 @@ impl Program {
                         continue;
                     }
                     Node::Call { callee: Callee::Leaf(leaf), .. } => {
-                        first = first.union(self.leaves[leaf as usize].first());
+                        first = first.union(self.leaf(leaf).first());
                         continue;
                     }
                     Node::Call { callee: Callee::Machine(machine), .. } => machine,

@@ -16,6 +16,7 @@ use core::cmp::Reverse;
 use maskwright_grammar::ExprId;
 use smallvec::SmallVec;
 
+use super::LeafId;
 use crate::count::Bounds;
 use crate::looked;
 use crate::seen::Seen;
@@ -56,7 +57,7 @@ pub(crate) enum Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Callee {
     Machine(u32),
-    Leaf(u32),
+    Leaf(LeafId),
     /// A counted repetition of a machine.
     Loop(u32),
     /// A machine inside which values are told apart.
