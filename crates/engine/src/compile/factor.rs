@@ -26,7 +26,7 @@ use maskwright_automata::{must_stop, must_stop_now};
 use smallvec::SmallVec;
 
 use super::CompileError;
-use crate::program::network::{Callee, Network, Node};
+use crate::program::network::{Callee, Network, Node, NodeId, NodeRange};
 use crate::seen::Seen;
 
 /// A choice with more alternatives than this becomes a tree.
@@ -42,11 +42,11 @@ const DEPTH: usize = 256;
 const FUEL: usize = 32;
 
 /// Makes trees of the wide splits from node `first` on. Splits come behind the splits that they lead to, but for loops.
-pub(crate) fn factor_splits(network: &mut Network, first: u32) -> Result<(), CompileError> {
-    let last = network.nodes.len() as u32;
-    let mut trees = Trees { fuel: (last - first) as usize * FUEL, network };
-    for node in first..last {
-        let Node::Split { start, len } = trees.network.nodes[node as usize] else { continue };
+pub(crate) fn factor_splits(network: &mut Network, first: NodeId) -> Result<(), CompileError> {
+    let range = NodeRange { start: first, end: network.end() };
+    let mut trees = Trees { fuel: range.len() as usize * FUEL, network };
+    for node in range.iter() {
+        let Node::Split { start, len } = trees.network.nodes[node.index()] else { continue };
         if trees.network.split_width(node) as usize <= WIDE_CHOICE || trees.fuel == 0 {
             continue;
         }
@@ -61,7 +61,7 @@ pub(crate) fn factor_splits(network: &mut Network, first: u32) -> Result<(), Com
             }
         }
         let list = choice.into_list();
-        trees.network.nodes[node as usize] = trees.network.split_node(&list);
+        trees.network.nodes[node.index()] = trees.network.split_node(&list);
     }
     Ok(())
 }
@@ -89,10 +89,10 @@ pub(crate) fn factor_starts(network: &mut Network, max_nodes: usize) -> Result<(
 }
 
 /// The machine that a node calls, if the caller ends where the callee does.
-fn tail_callee(network: &Network, node: u32) -> Option<u32> {
-    match network.nodes[node as usize] {
+fn tail_callee(network: &Network, node: NodeId) -> Option<u32> {
+    match network.nodes[node.index()] {
         Node::Call { callee: Callee::Machine(machine), next }
-            if matches!(network.nodes[next as usize], Node::Final) =>
+            if matches!(network.nodes[next.index()], Node::Final) =>
         {
             Some(machine)
         }
@@ -131,7 +131,7 @@ fn callees_first(network: &Network) -> Result<Vec<u32>, CompileError> {
 
 /// How many nodes a start has, tail calls followed. What is reached in two ways counts twice.
 fn width(network: &Network, machine: u32) -> u32 {
-    let of = |&node: &u32| match tail_callee(network, node) {
+    let of = |&node: &NodeId| match tail_callee(network, node) {
         Some(callee) => network.machines[callee as usize].width,
         None => 1,
     };
@@ -142,12 +142,12 @@ fn width(network: &Network, machine: u32) -> u32 {
 #[derive(Default)]
 struct Choice {
     /// Nodes that take a single byte, a different one each.
-    singles: Vec<u32>,
-    others: Vec<u32>,
+    singles: Vec<NodeId>,
+    others: Vec<NodeId>,
 }
 
 impl Choice {
-    fn into_list(mut self) -> Vec<u32> {
+    fn into_list(mut self) -> Vec<NodeId> {
         self.singles.append(&mut self.others);
         self.singles.sort_unstable();
         self.singles.dedup();
@@ -171,16 +171,16 @@ impl Trees<'_> {
             self.network.targets.truncate(targets);
             return false;
         };
-        let last = self.network.nodes.len() as u32;
+        let last = self.network.end();
         let made = &mut self.network.machines[machine as usize];
         made.start = list.into();
-        made.shared = nodes as u32..last;
+        made.shared = NodeRange { start: NodeId(nodes as u32), end: last };
         let width = width(self.network, machine);
         self.network.machines[machine as usize].width = width;
         true
     }
 
-    fn start(&mut self, machine: u32, is_tree: &[bool]) -> Option<Vec<u32>> {
+    fn start(&mut self, machine: u32, is_tree: &[bool]) -> Option<Vec<NodeId>> {
         let (mut own, mut called) = (Vec::new(), SmallVec::<[u32; 8]>::new());
         for &node in &self.network.machines[machine as usize].start {
             match tail_callee(self.network, node) {
@@ -213,22 +213,22 @@ impl Trees<'_> {
     }
 
     /// The byte that a node takes, if it is only one, and what follows.
-    fn single(&self, node: u32) -> Option<(u8, u32)> {
-        match self.network.nodes[node as usize] {
+    fn single(&self, node: NodeId) -> Option<(u8, NodeId)> {
+        match self.network.nodes[node.index()] {
             Node::Byte { low, high, next } if low == high => Some((low, next)),
             _ => None,
         }
     }
 
     /// Adds an alternative.
-    fn add(&mut self, choice: &mut Choice, node: u32, depth: usize) {
+    fn add(&mut self, choice: &mut Choice, node: NodeId, depth: usize) {
         let Some((byte, next)) = self.single(node) else {
             if choice.others.last() != Some(&node) {
                 choice.others.push(node);
             }
             return;
         };
-        let same = |other: &u32| matches!(self.single(*other), Some((taken, _)) if taken == byte);
+        let same = |other: &NodeId| matches!(self.single(*other), Some((taken, _)) if taken == byte);
         let Some(at) = choice.singles.iter().position(same) else {
             choice.singles.push(node);
             return;
@@ -242,7 +242,7 @@ impl Trees<'_> {
     }
 
     /// A node that goes on as both of these do.
-    fn union(&mut self, a: u32, b: u32, depth: usize) -> u32 {
+    fn union(&mut self, a: NodeId, b: NodeId, depth: usize) -> NodeId {
         if must_stop() {
             // What was built so far is no tree, but says the same; whoever asked for it looks for himself.
             self.fuel = 0;
@@ -261,10 +261,10 @@ impl Trees<'_> {
     }
 
     /// The nodes that splits lead to from a node; the node itself if there are too many.
-    fn branches(&self, node: u32) -> SmallVec<[u32; 8]> {
-        let is_split = |node: u32| matches!(self.network.nodes[node as usize], Node::Split { .. });
+    fn branches(&self, node: NodeId) -> SmallVec<[NodeId; 8]> {
+        let is_split = |node: NodeId| matches!(self.network.nodes[node.index()], Node::Split { .. });
         let mut found = SmallVec::new();
-        let Node::Split { start, len } = self.network.nodes[node as usize] else {
+        let Node::Split { start, len } = self.network.nodes[node.index()] else {
             found.push(node);
             return found;
         };
@@ -275,7 +275,7 @@ impl Trees<'_> {
         }
         let (mut seen, mut work) = (Seen::default(), vec![node]);
         while let Some(at) = work.pop() {
-            match self.network.nodes[at as usize] {
+            match self.network.nodes[at.index()] {
                 _ if !seen.insert(at) => {}
                 Node::Split { start, len } if found.len() + work.len() + len as usize <= BRANCHES => {
                     work.extend_from_slice(self.network.targets(start, len));

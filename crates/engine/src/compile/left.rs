@@ -19,7 +19,7 @@ use maskwright_automata::{must_stop, must_stop_now};
 use smallvec::SmallVec;
 
 use super::{CompileError, Place};
-use crate::program::network::{Callee, Machine, Network, Node};
+use crate::program::network::{Callee, Machine, Network, Node, NodeId, NodeRange};
 
 /// Finds where each machine begins, and rebuilds those that begin with themselves.
 pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) -> Result<(), CompileError> {
@@ -44,7 +44,7 @@ pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) ->
     for members in recursive {
         let old: Vec<_> = members.iter().map(|&m| network.machines[m as usize].clone()).collect();
         // Every member gets a copy of all, so it is known before anything is copied how many nodes there will be.
-        let size: usize = old.iter().map(|machine| machine.nodes.len() + 1).sum();
+        let size: usize = old.iter().map(|machine| machine.nodes.len() as usize + 1).sum();
         if size.saturating_mul(members.len()).saturating_add(network.nodes.len()) > max_nodes {
             let (place, rules) = (Place::of(old[0].expr), members.len());
             return Err(CompileError::LeftRecursionTooBig { place, rules, nodes: max_nodes });
@@ -62,7 +62,7 @@ fn left_calls(network: &Network) -> Vec<Vec<u32>> {
         let mut callees: Vec<u32> = machine
             .start
             .iter()
-            .filter_map(|&node| match network.nodes[node as usize] {
+            .filter_map(|&node| match network.nodes[node.index()] {
                 Node::Call { callee, .. } => callee_machine(network, callee),
                 _ => None,
             })
@@ -88,26 +88,27 @@ fn callee_machine(network: &Network, callee: Callee) -> Option<u32> {
 fn rebuild(network: &mut Network, members: &[u32], old: &[Machine], at: usize) -> Result<(), CompileError> {
     let is_member = |m: u32| members.binary_search(&m);
     // 1. Copy the nodes of every member, one after the other; targets move along.
-    let base = network.nodes.len() as u32;
-    let mut offset = base;
+    let base = network.end();
+    let mut offset = base.0;
     let mut shift = Vec::with_capacity(old.len());
     for machine in old {
         // Copies lie behind everything else, so nodes only move up.
-        shift.push(offset - machine.nodes.start);
-        offset += machine.nodes.len() as u32;
+        shift.push(offset - machine.nodes.start.0);
+        offset += machine.nodes.len();
     }
     for (machine, &shift) in old.iter().zip(&shift) {
         if must_stop() {
             return Err(CompileError::Stopped);
         }
-        let moved = |node: u32| node + shift;
-        for index in machine.nodes.clone() {
-            let node = match network.nodes[index as usize] {
+        let moved = |node: NodeId| NodeId(node.0 + shift);
+        for index in machine.nodes.iter() {
+            let node = match network.nodes[index.index()] {
                 Node::Byte { low, high, next } => Node::Byte { low, high, next: moved(next) },
                 Node::Call { callee, next } => Node::Call { callee, next: moved(next) },
                 Node::Final => Node::Final,
                 Node::Split { start, len } => {
-                    let targets: Vec<u32> = network.targets(start, len).iter().map(|&t| moved(t)).collect();
+                    let targets: Vec<NodeId> =
+                        network.targets(start, len).iter().map(|&t| moved(t)).collect();
                     network.split_node(&targets)
                 }
             };
@@ -118,14 +119,14 @@ fn rebuild(network: &mut Network, members: &[u32], old: &[Machine], at: usize) -
     // 2. The first bytes and the first calls that stay outside are the new start; a left call to a member
     //    B instead adds what follows it to the places where a complete B goes on.
     let mut start = Vec::new();
-    let mut after: Vec<Vec<u32>> = vec![Vec::new(); old.len()];
+    let mut after: Vec<Vec<NodeId>> = vec![Vec::new(); old.len()];
     for (machine, &shift) in old.iter().zip(&shift) {
         if must_stop_now() {
             return Err(CompileError::Stopped);
         }
-        let moved = |node: u32| node + shift;
+        let moved = |node: NodeId| NodeId(node.0 + shift);
         for &node in &machine.start {
-            let called = match network.nodes[node as usize] {
+            let called = match network.nodes[node.index()] {
                 Node::Call { callee, next } => {
                     callee_machine(network, callee).and_then(|m| is_member(m).ok()).map(|b| (b, callee, next))
                 }
@@ -147,12 +148,12 @@ fn rebuild(network: &mut Network, members: &[u32], old: &[Machine], at: usize) -
             targets.push(exit);
         }
         let split = network.split_node(&targets);
-        network.nodes[(machine.nodes.start + shift[b]) as usize] = split;
+        network.nodes[(machine.nodes.start.0 + shift[b]) as usize] = split;
     }
     let machine = &mut network.machines[members[at] as usize];
     start.sort_unstable();
     machine.start = start.into();
-    machine.nodes = base..exit + 1;
+    machine.nodes = NodeRange { start: base, end: NodeId(exit.0 + 1) };
     Ok(())
 }
 
@@ -232,8 +233,9 @@ mod tests {
             let callee = Callee::Machine((machine + 1) % count);
             let call = network.push(Node::Call { callee, next: behind });
             let other = network.push(Node::Byte { low: b'y', high: b'y', next: first });
-            let (nodes, start) = (first..other + 1, Box::from([call, other]));
-            network.machines.push(Machine { expr, nodes, start, shared: 0..0, width: 0 });
+            let (nodes, start) =
+                (NodeRange { start: first, end: NodeId(other.0 + 1) }, Box::from([call, other]));
+            network.machines.push(Machine { expr, nodes, start, shared: NodeRange::default(), width: 0 });
         }
         network
     }

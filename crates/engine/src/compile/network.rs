@@ -15,7 +15,9 @@ use super::values::{body, classify};
 use super::{CompileError, Place};
 use crate::limits::Limits;
 use crate::program::LeafId;
-use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, Scope, Values};
+use crate::program::network::{
+    Callee, Limit, Loop, Machine, Network, Node, NodeId, NodeRange, Scope, Values,
+};
 use crate::value;
 
 /// The same for the root: a constraint that is one regular expression. A larger one would take milliseconds to
@@ -102,14 +104,15 @@ impl Builder<'_, '_> {
     fn machine(&mut self, expr: ExprId) -> u32 {
         let machines = &mut self.network.machines;
         *self.machine_of.entry(expr).or_insert_with(|| {
-            machines.push(Machine { expr, nodes: 0..0, start: Box::default(), shared: 0..0, width: 0 });
+            let (nodes, shared) = (NodeRange::default(), NodeRange::default());
+            machines.push(Machine { expr, nodes, start: Box::default(), shared, width: 0 });
             machines.len() as u32 - 1
         })
     }
 
     fn build_machine(&mut self, index: usize, is_root: bool) -> Result<(), CompileError> {
         let expr = self.network.machines[index].expr;
-        let first = self.network.nodes.len() as u32;
+        let first = self.network.end();
         let last = self.network.push(Node::Final);
         let leaf =
             if is_root && self.facts.plain[expr.index()] && self.facts.size[expr.index()] <= ROOT_LEAF_SIZE {
@@ -124,15 +127,16 @@ impl Builder<'_, '_> {
         if core::mem::take(&mut self.network.widest) as usize > WIDE_CHOICE {
             factor_splits(&mut self.network, first)?;
         }
+        let nodes = NodeRange { start: first, end: self.network.end() };
         let machine = &mut self.network.machines[index];
-        machine.nodes = first..self.network.nodes.len() as u32;
+        machine.nodes = nodes;
         // An unproductive root is reported before this pass; others are never called.
         machine.start = start.into_iter().collect();
         Ok(())
     }
 
     /// Builds an expression in front of `next`; `None` if nothing can match it.
-    fn build(&mut self, id: ExprId, next: u32) -> Result<Option<u32>, CompileError> {
+    fn build(&mut self, id: ExprId, next: NodeId) -> Result<Option<NodeId>, CompileError> {
         let facts = self.facts;
         if !facts.productive[id.index()] {
             return Ok(None);
@@ -161,7 +165,7 @@ impl Builder<'_, '_> {
         if must_stop() { Err(CompileError::Stopped) } else { Ok(()) }
     }
 
-    fn build_body(&mut self, id: ExprId, next: u32) -> Result<Option<u32>, CompileError> {
+    fn build_body(&mut self, id: ExprId, next: NodeId) -> Result<Option<NodeId>, CompileError> {
         self.go_on(id)?;
         let grammar = self.grammar;
         Ok(Some(match grammar.expr(id) {
@@ -235,16 +239,16 @@ impl Builder<'_, '_> {
     /// Words in ascending order, as a tree: what they have in common at their beginnings is there once. Adds the nodes to begin with.
     ///
     /// PERF: with a chain for each word, the states of an enumeration of 10,000 words were sets of up to 10,000 nodes.
-    fn words(&mut self, words: &[&[u8]], next: u32, entries: &mut Vec<u32>) {
+    fn words(&mut self, words: &[&[u8]], next: NodeId, entries: &mut Vec<NodeId>) {
         // What follows the beginnings of the last word, with their lengths, ascending.
-        let mut after: Vec<(usize, u32)> = Vec::new();
+        let mut after: Vec<(usize, NodeId)> = Vec::new();
         for (at, word) in words.iter().enumerate() {
             after.push((word.len(), next));
             let following = words.get(at + 1).copied().unwrap_or_default();
             let common = word.iter().zip(following).take_while(|(a, b)| a == b).count();
             for length in (common..word.len()).rev() {
                 let from = after.iter().rposition(|(other, _)| *other <= length).map_or(0, |at| at + 1);
-                let targets: SmallVec<[u32; 8]> = after.drain(from..).map(|(_, node)| node).collect();
+                let targets: SmallVec<[NodeId; 8]> = after.drain(from..).map(|(_, node)| node).collect();
                 let next = self.network.split(&targets);
                 after.push((
                     length,
@@ -255,7 +259,7 @@ impl Builder<'_, '_> {
         entries.extend(after.into_iter().map(|(_, node)| node));
     }
 
-    fn literal(&mut self, id: ExprId, bytes: &[u8], mut next: u32) -> Result<u32, CompileError> {
+    fn literal(&mut self, id: ExprId, bytes: &[u8], mut next: NodeId) -> Result<NodeId, CompileError> {
         for piece in bytes.rchunks(LITERAL) {
             if piece.len() == LITERAL {
                 self.go_on(id)?;
@@ -268,7 +272,7 @@ impl Builder<'_, '_> {
     }
 
     /// One character. A set with many ranges is a leaf: its UTF-8 would swamp the network.
-    fn class(&mut self, expr: ExprId, set: &CharSet, next: u32) -> u32 {
+    fn class(&mut self, expr: ExprId, set: &CharSet, next: NodeId) -> NodeId {
         // PERF: describing a class with hundreds of ranges takes longer than everything else about it.
         if let Some(&leaf) = self.wide.get(&expr) {
             return self.call(Callee::Leaf(leaf), false, next);
@@ -290,7 +294,7 @@ impl Builder<'_, '_> {
         self.network.split(&entries)
     }
 
-    fn rule(&mut self, expr: ExprId, next: u32) -> Result<Option<u32>, CompileError> {
+    fn rule(&mut self, expr: ExprId, next: NodeId) -> Result<Option<NodeId>, CompileError> {
         let i = expr.index();
         let (plain, size) = (self.facts.plain[i], self.facts.size[i]);
         if !self.facts.productive[i] {
@@ -309,7 +313,13 @@ impl Builder<'_, '_> {
         Ok(Some(self.call(callee, self.facts.nullable[i], next)))
     }
 
-    fn repeat(&mut self, body: ExprId, min: u32, max: u32, next: u32) -> Result<Option<u32>, CompileError> {
+    fn repeat(
+        &mut self,
+        body: ExprId,
+        min: u32,
+        max: u32,
+        next: NodeId,
+    ) -> Result<Option<NodeId>, CompileError> {
         let i = body.index();
         if !self.facts.productive[i] {
             return Ok((min == 0).then_some(next));
@@ -331,13 +341,19 @@ impl Builder<'_, '_> {
 
     /// Writes a repetition out: `x{2,}` is `x x x*` with the last two sharing their nodes, `x{2,4}` is
     /// `x x (x x?)?`.
-    fn unroll(&mut self, body: ExprId, min: u32, max: u32, next: u32) -> Result<Option<u32>, CompileError> {
+    fn unroll(
+        &mut self,
+        body: ExprId,
+        min: u32,
+        max: u32,
+        next: NodeId,
+    ) -> Result<Option<NodeId>, CompileError> {
         let mut entry = next;
         let mut left = min;
         if max == u32::MAX {
             let head = self.network.push(Node::Final);
             let Some(again) = self.build(body, head)? else { return Ok(None) };
-            self.network.nodes[head as usize] = self.network.split_node(&[again, next]);
+            self.network.nodes[head.index()] = self.network.split_node(&[again, next]);
             entry = if min == 0 { head } else { again };
             left = min.saturating_sub(1);
         } else {
@@ -388,7 +404,7 @@ impl Builder<'_, '_> {
     }
 
     /// A call in front of `next`, with a way around it if the callee may be empty.
-    fn call(&mut self, callee: Callee, nullable: bool, next: u32) -> u32 {
+    fn call(&mut self, callee: Callee, nullable: bool, next: NodeId) -> NodeId {
         let call = self.network.push(Node::Call { callee, next });
         if nullable { self.network.split(&[call, next]) } else { call }
     }

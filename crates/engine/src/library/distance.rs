@@ -20,13 +20,13 @@ use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use maskwright_automata::ByteSet;
+use maskwright_automata::{ByteSet, Grouped};
 use maskwright_vocab::{Trie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::count::Count;
 use crate::leaf::{Action, Automaton, JSON_BODY, Leaf, LeafState, Text, TextNext, json_string};
-use crate::program::network::{Callee, Network, Node};
+use crate::program::network::{Callee, Network, Node, NodeId};
 use crate::program::{At, LeafId, NetState, Place, Program};
 
 /// There is no way to the end.
@@ -106,12 +106,12 @@ impl Distances {
     /// From a state to the end of its machine.
     pub(crate) fn state(&self, program: &Program, state: NetState) -> u32 {
         if let Some(node) = state.node() {
-            return self.nodes[node as usize];
+            return self.nodes[node.index()];
         }
         match program.place(state) {
             Place::Cell(cell) if cell.returns => 0,
             Place::Cell(cell) => {
-                cell.nodes.iter().map(|node| self.nodes[*node as usize]).min().unwrap_or(NEVER)
+                cell.nodes.iter().map(|node| self.nodes[node.index()]).min().unwrap_or(NEVER)
             }
             Place::Done => 0,
             Place::Node { .. } => NEVER,
@@ -402,16 +402,16 @@ struct Settling<'n> {
     nodes: Vec<u32>,
     machines: Vec<u32>,
     /// Who comes to a node by one token, by a split or by a call; whose start it is.
-    before: Lists,
-    starts: Lists,
+    before: Grouped<NodeId>,
+    starts: Grouped<u32>,
     /// The calls of each machine.
-    calls: Lists,
+    calls: Grouped<NodeId>,
     work: BinaryHeap<Reverse<(u32, Item)>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
-    Node(u32),
+    Node(NodeId),
     Machine(u32),
 }
 
@@ -419,14 +419,14 @@ impl<'n> Settling<'n> {
     fn new(network: &'n Network, leaves: &'n [u32], trie: &Trie) -> Self {
         let mut before = Vec::new();
         let mut calls = Vec::new();
-        for (at, node) in (0..).zip(&network.nodes) {
+        for (at, node) in (0..).map(NodeId).zip(&network.nodes) {
             match *node {
-                Node::Byte { .. } => spellings(network, trie, at, |to| before.push((to, at))),
+                Node::Byte { .. } => spellings(network, trie, at, |to| before.push((to.0, at))),
                 Node::Split { start, len } => {
-                    before.extend(network.targets(start, len).iter().map(|to| (*to, at)));
+                    before.extend(network.targets(start, len).iter().map(|to| (to.0, at)));
                 }
                 Node::Call { callee, next } => {
-                    before.push((next, at));
+                    before.push((next.0, at));
                     calls.extend(machine_of(network, callee).map(|(machine, _)| (machine, at)));
                 }
                 Node::Final => {}
@@ -434,16 +434,16 @@ impl<'n> Settling<'n> {
         }
         let starts = (0..)
             .zip(&network.machines)
-            .flat_map(|(machine, m)| m.start.iter().map(move |node| (*node, machine)));
-        let ends = (0..).zip(&network.nodes).filter(|(_, node)| matches!(node, Node::Final));
+            .flat_map(|(machine, m)| m.start.iter().map(move |node| (node.0, machine)));
+        let ends = (0..).map(NodeId).zip(&network.nodes).filter(|(_, node)| matches!(node, Node::Final));
         Self {
             network,
             leaves,
             nodes: vec![NEVER; network.nodes.len()],
             machines: vec![NEVER; network.machines.len()],
-            before: Lists::new(before, network.nodes.len()),
-            starts: Lists::new(starts.collect(), network.nodes.len()),
-            calls: Lists::new(calls, network.machines.len()),
+            before: Grouped::new(network.nodes.len(), before.iter().copied()),
+            starts: Grouped::new(network.nodes.len(), starts),
+            calls: Grouped::new(network.machines.len(), calls.iter().copied()),
             work: ends.map(|(node, _)| Reverse((0, Item::Node(node)))).collect(),
         }
     }
@@ -451,7 +451,7 @@ impl<'n> Settling<'n> {
     fn run(mut self) -> (Box<[u32]>, Box<[u32]>) {
         while let Some(Reverse((tokens, item))) = self.work.pop() {
             let known = match item {
-                Item::Node(node) => &mut self.nodes[node as usize],
+                Item::Node(node) => &mut self.nodes[node.index()],
                 Item::Machine(machine) => &mut self.machines[machine as usize],
             };
             if tokens >= *known {
@@ -462,8 +462,8 @@ impl<'n> Settling<'n> {
                 Item::Node(node) => self.node_known(node, tokens),
                 Item::Machine(machine) => {
                     for &call in self.calls.of(machine) {
-                        if let Node::Call { callee, next } = self.network.nodes[call as usize] {
-                            let total = self.call(callee).saturating_add(self.nodes[next as usize]);
+                        if let Node::Call { callee, next } = self.network.nodes[call.index()] {
+                            let total = self.call(callee).saturating_add(self.nodes[next.index()]);
                             self.work.push(Reverse((total, Item::Node(call))));
                         }
                     }
@@ -473,16 +473,16 @@ impl<'n> Settling<'n> {
         (self.nodes.into(), self.machines.into())
     }
 
-    fn node_known(&mut self, node: u32, tokens: u32) {
-        for &from in self.before.of(node) {
-            let more = match self.network.nodes[from as usize] {
+    fn node_known(&mut self, node: NodeId, tokens: u32) {
+        for &from in self.before.of(node.0) {
+            let more = match self.network.nodes[from.index()] {
                 Node::Byte { .. } => 1,
                 Node::Call { callee, .. } => self.call(callee),
                 Node::Split { .. } | Node::Final => 0,
             };
             self.work.push(Reverse((tokens.saturating_add(more), Item::Node(from))));
         }
-        for &machine in self.starts.of(node) {
+        for &machine in self.starts.of(node.0) {
             self.work.push(Reverse((tokens, Item::Machine(machine))));
         }
     }
@@ -518,13 +518,13 @@ fn machine_of(network: &Network, callee: Callee) -> Option<(u32, u32)> {
 }
 
 /// The nodes that one token leads to from a byte node, along bytes and splits.
-fn spellings(network: &Network, trie: &Trie, from: u32, mut found: impl FnMut(u32)) {
+fn spellings(network: &Network, trie: &Trie, from: NodeId, mut found: impl FnMut(NodeId)) {
     let is_large = network.nodes.len() > LARGE;
     let mut work = vec![(from, 0u32)];
     let mut left = SPELLING;
     while let Some((node, place)) = work.pop().filter(|_| left > 0) {
         left -= 1;
-        match network.nodes[node as usize] {
+        match network.nodes[node.index()] {
             Node::Byte { low, high, next } => {
                 let mut ends = false;
                 let children = (low..=high).filter_map(|byte| trie.child(place, byte));
@@ -544,31 +544,5 @@ fn spellings(network: &Network, trie: &Trie, from: u32, mut found: impl FnMut(u3
             }
             _ => {}
         }
-    }
-}
-
-/// Lists of numbers by a number.
-#[derive(Debug)]
-struct Lists {
-    start: Vec<u32>,
-    members: Vec<u32>,
-}
-
-impl Lists {
-    fn new(mut pairs: Vec<(u32, u32)>, len: usize) -> Self {
-        pairs.sort_unstable();
-        pairs.dedup();
-        let mut start = vec![0u32; len + 1];
-        for pair in &pairs {
-            start[pair.0 as usize + 1] += 1;
-        }
-        for at in 0..len {
-            start[at + 1] += start[at];
-        }
-        Self { start, members: pairs.into_iter().map(|pair| pair.1).collect() }
-    }
-
-    fn of(&self, key: u32) -> &[u32] {
-        &self.members[self.start[key as usize] as usize..self.start[key as usize + 1] as usize]
     }
 }

@@ -12,7 +12,7 @@ use core::fmt;
 
 use super::Program;
 use crate::leaf::Leaf;
-use crate::program::network::{Callee, Machine, Node};
+use crate::program::network::{Callee, Machine, Node, NodeId};
 
 /// Writes the machines of a program, node by node, and its loops and leaves.
 #[derive(Clone, Copy, Debug)]
@@ -63,9 +63,9 @@ impl fmt::Display for Listing<'_> {
         for (index, machine) in program.network.machines.iter().enumerate() {
             let (name, starts) = (program.machine_name(machine), Numbers(&machine.start));
             writeln!(f, "machine {index} `{name}`, starts at {starts}")?;
-            for node in machine.nodes.clone().chain(machine.shared.clone()) {
+            for node in machine.nodes.iter().chain(machine.shared.iter()) {
                 write!(f, "{node:>6}  ")?;
-                self.node(program.network.nodes[node as usize], f)?;
+                self.node(program.network.nodes[node.index()], f)?;
             }
         }
         for (index, counted) in program.network.loops.iter().enumerate() {
@@ -108,7 +108,7 @@ impl fmt::Display for Dot<'_> {
             for &start in &machine.start {
                 writeln!(f, "    start{index} -> n{start};")?;
             }
-            for node in machine.nodes.clone().chain(machine.shared.clone()) {
+            for node in machine.nodes.iter().chain(machine.shared.iter()) {
                 self.node(node, f)?;
             }
             writeln!(f, "  }}")?;
@@ -118,8 +118,8 @@ impl fmt::Display for Dot<'_> {
 }
 
 impl Dot<'_> {
-    fn node(self, index: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.network.nodes[index as usize] {
+    fn node(self, index: NodeId, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.network.nodes[index.index()] {
             Node::Byte { low, high, next } => {
                 let label = Bytes(low, high).to_string();
                 writeln!(f, "    n{index} -> n{next} [label={}];", Quoted(&label))
@@ -155,7 +155,7 @@ impl fmt::Display for Bytes {
 }
 
 /// Numbers with commas between them.
-struct Numbers<'n>(&'n [u32]);
+struct Numbers<'n>(&'n [NodeId]);
 
 impl fmt::Display for Numbers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

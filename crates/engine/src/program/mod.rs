@@ -27,7 +27,7 @@ use crate::count::CountSets;
 use crate::leaf::{Automaton, Leaf, json_string};
 use crate::limits::Limits;
 use crate::program::network::Values;
-use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, Scope};
+use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, NodeId, Scope};
 use crate::store::Store;
 
 pub use self::debug::{Dot, Listing};
@@ -97,7 +97,7 @@ pub(crate) enum Place<'p> {
     Node {
         low: u8,
         high: u8,
-        next: u32,
+        next: NodeId,
     },
     Cell(&'p Cell),
 }
@@ -111,12 +111,12 @@ impl NetState {
     }
 
     /// The node, if the state is one.
-    pub(crate) fn node(self) -> Option<u32> {
-        (self.0 & IS_NODE != 0).then_some(self.0 & !IS_NODE)
+    pub(crate) fn node(self) -> Option<NodeId> {
+        (self.0 & IS_NODE != 0).then_some(NodeId(self.0 & !IS_NODE))
     }
 
-    pub(crate) fn of_node(node: u32) -> Self {
-        Self(node | IS_NODE)
+    pub(crate) fn of_node(node: NodeId) -> Self {
+        Self(node.0 | IS_NODE)
     }
 
     pub(crate) fn from_raw(raw: u32) -> Self {
@@ -127,7 +127,7 @@ impl NetState {
 /// A set of nodes of one machine, ready to be stepped.
 #[derive(Debug)]
 pub(crate) struct Cell {
-    pub(crate) nodes: Box<[u32]>,
+    pub(crate) nodes: Box<[NodeId]>,
     /// Disjoint ranges of bytes, ascending.
     edges: Box<[Edge]>,
     pub(crate) calls: Box<[Call]>,
@@ -201,8 +201,8 @@ struct Edge {
 /// Most of the time there is one.
 #[derive(Debug)]
 enum Targets {
-    One(u32),
-    Many(Box<[u32]>),
+    One(NodeId),
+    Many(Box<[NodeId]>),
 }
 
 /// A call that can be made from a cell.
@@ -342,8 +342,7 @@ impl Program {
             if seen.len() > REPEATING {
                 return false;
             }
-            let (Node::Byte { next, .. } | Node::Call { next, .. }) = self.network.nodes[node as usize]
-            else {
+            let (Node::Byte { next, .. } | Node::Call { next, .. }) = self.network.nodes[node.index()] else {
                 continue;
             };
             let mut behind = SmallVec::new();
@@ -449,31 +448,31 @@ impl Program {
 
     /// The state behind a node that has just been passed.
     #[inline]
-    pub(crate) fn behind(&self, node: u32) -> NetState {
-        if matches!(self.network.nodes[node as usize], Node::Byte { .. }) {
-            return NetState(node | IS_NODE);
+    pub(crate) fn behind(&self, node: NodeId) -> NetState {
+        if matches!(self.network.nodes[node.index()], Node::Byte { .. }) {
+            return NetState::of_node(node);
         }
-        let known = self.behind[node as usize].load(Ordering::Acquire);
+        let known = self.behind[node.index()].load(Ordering::Acquire);
         if known != 0 {
             return NetState(known);
         }
         let state = self.after(&[node]);
-        self.behind[node as usize].store(state.0, Ordering::Release);
+        self.behind[node.index()].store(state.0, Ordering::Release);
         state
     }
 
     /// The state behind a node that has just been passed, if that is again a single byte.
     #[inline]
-    pub(crate) fn byte_behind(&self, node: u32) -> Option<NetState> {
-        matches!(self.network.nodes[node as usize], Node::Byte { .. }).then_some(NetState(node | IS_NODE))
+    pub(crate) fn byte_behind(&self, node: NodeId) -> Option<NetState> {
+        matches!(self.network.nodes[node.index()], Node::Byte { .. }).then_some(NetState::of_node(node))
     }
 
     /// The node behind a node that takes a byte, if that is again a single byte.
     #[inline]
-    pub(crate) fn literal(&self, node: u32, byte: u8) -> Option<u32> {
-        let Node::Byte { low, high, next } = self.network.nodes[node as usize] else { return None };
+    pub(crate) fn literal(&self, node: NodeId, byte: u8) -> Option<NodeId> {
+        let Node::Byte { low, high, next } = self.network.nodes[node.index()] else { return None };
         let is_inside =
-            low <= byte && byte <= high && matches!(self.network.nodes[next as usize], Node::Byte { .. });
+            low <= byte && byte <= high && matches!(self.network.nodes[next.index()], Node::Byte { .. });
         is_inside.then_some(next)
     }
 
@@ -602,7 +601,7 @@ impl Program {
             }
             let (mut first, waiting) = (ByteSet::EMPTY, work.len());
             for &node in &self.network.machines[machine as usize].start {
-                let callee = match self.network.nodes[node as usize] {
+                let callee = match self.network.nodes[node.index()] {
                     Node::Byte { low, high, .. } => {
                         first.insert_range(low, high);
                         continue;
@@ -638,21 +637,21 @@ impl Program {
     }
 
     /// The state that consists of these nodes and what splits lead to.
-    fn after(&self, from: &[u32]) -> NetState {
+    fn after(&self, from: &[NodeId]) -> NetState {
         let mut nodes = SmallVec::new();
         let returns = self.network.wide_closure(from, &mut nodes);
         self.state_of(&nodes, returns)
     }
 
     /// The state of a closed, sorted set of nodes.
-    fn state_of(&self, nodes: &[u32], returns: bool) -> NetState {
+    fn state_of(&self, nodes: &[NodeId], returns: bool) -> NetState {
         if let &[only] = nodes
             && !returns
-            && matches!(self.network.nodes[only as usize], Node::Byte { .. })
+            && matches!(self.network.nodes[only.index()], Node::Byte { .. })
         {
-            return NetState(only | IS_NODE);
+            return NetState::of_node(only);
         }
-        let hash = |nodes: &[u32], returns: bool| FxBuildHasher.hash_one((nodes, returns));
+        let hash = |nodes: &[NodeId], returns: bool| FxBuildHasher.hash_one((nodes, returns));
         let key = hash(nodes, returns);
         let same = |cell: &Cell| cell.returns == returns && *cell.nodes == *nodes;
         if let Some(found) = self.cells.find(key, same) {
@@ -663,11 +662,11 @@ impl Program {
         NetState(self.cells.intern(key, same, |cell| hash(&cell.nodes, cell.returns), || cell))
     }
 
-    fn make_cell(&self, nodes: &[u32], returns: bool) -> Cell {
-        let mut bytes: SmallVec<[(u8, u8, u32); 8]> = SmallVec::new();
-        let mut calls: SmallVec<[(Callee, u32); 4]> = SmallVec::new();
+    fn make_cell(&self, nodes: &[NodeId], returns: bool) -> Cell {
+        let mut bytes: SmallVec<[(u8, u8, NodeId); 8]> = SmallVec::new();
+        let mut calls: SmallVec<[(Callee, NodeId); 4]> = SmallVec::new();
         for &node in nodes {
-            match self.network.nodes[node as usize] {
+            match self.network.nodes[node.index()] {
                 Node::Byte { low, high, next } => bytes.push((low, high, next)),
                 Node::Call { callee, next } => calls.push((callee, next)),
                 Node::Split { .. } | Node::Final => {}
@@ -704,11 +703,11 @@ impl Program {
     }
 
     /// One call for each callee; what follows is merged.
-    fn group_calls(&self, calls: &mut [(Callee, u32)]) -> Vec<Call> {
+    fn group_calls(&self, calls: &mut [(Callee, NodeId)]) -> Vec<Call> {
         calls.sort_unstable();
-        let call = |group: &[(Callee, u32)]| {
+        let call = |group: &[(Callee, NodeId)]| {
             let is_final =
-                |&(_, next): &(Callee, u32)| matches!(self.network.nodes[next as usize], Node::Final);
+                |&(_, next): &(Callee, NodeId)| matches!(self.network.nodes[next.index()], Node::Final);
             let behind = match group {
                 [(_, only)] => Targets::One(*only),
                 _ => Targets::Many(group.iter().map(|&(_, next)| next).collect()),
@@ -729,12 +728,8 @@ impl Program {
 
     /// The name of the rule that a state of the network belongs to.
     pub(crate) fn rule_name(&self, state: NetState) -> &str {
-        let node = if state.0 & IS_NODE == 0 {
-            self.cells.get(state.0).nodes.first().copied()
-        } else {
-            Some(state.0 & !IS_NODE)
-        };
-        let holds = |m: &&Machine, node: u32| m.nodes.contains(&node) || m.shared.contains(&node);
+        let node = state.node().or_else(|| self.cells.get(state.0).nodes.first().copied());
+        let holds = |m: &&Machine, node: NodeId| m.nodes.contains(node) || m.shared.contains(node);
         let machine = node.and_then(|node| self.network.machines.iter().find(|m| holds(m, node)));
         let name = machine.and_then(|m| self.names.iter().find(|(expr, _)| *expr == m.expr));
         name.map_or("?", |(_, name)| name)
@@ -756,8 +751,8 @@ impl Program {
 }
 
 /// The nodes that some ranges lead to.
-fn targets(ranges: &[(u8, u8, u32)]) -> Targets {
-    let mut nodes: Vec<u32> = ranges.iter().map(|range| range.2).collect();
+fn targets(ranges: &[(u8, u8, NodeId)]) -> Targets {
+    let mut nodes: Vec<NodeId> = ranges.iter().map(|range| range.2).collect();
     nodes.sort_unstable();
     nodes.dedup();
     match *nodes {
@@ -767,15 +762,15 @@ fn targets(ranges: &[(u8, u8, u32)]) -> Targets {
 }
 
 /// Splits overlapping ranges into disjoint ones, each with all the nodes that it leads to.
-fn disjoint(bytes: &mut [(u8, u8, u32)]) -> Vec<Edge> {
+fn disjoint(bytes: &mut [(u8, u8, NodeId)]) -> Vec<Edge> {
     bytes.sort_unstable();
-    let edge = |low: u8, high: u8, nodes: &[(u8, u8, u32)]| Edge {
+    let edge = |low: u8, high: u8, nodes: &[(u8, u8, NodeId)]| Edge {
         low,
         high,
         target: AtomicU32::new(0),
         nodes: targets(nodes),
     };
-    let same_or_apart = |pair: &[(u8, u8, u32)]| {
+    let same_or_apart = |pair: &[(u8, u8, NodeId)]| {
         let (a, b) = (pair[0], pair[1]);
         (a.0, a.1) == (b.0, b.1) || a.1 < b.0
     };

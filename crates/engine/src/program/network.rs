@@ -12,6 +12,7 @@
 //! where a callee may be empty, the caller has a way around the call.
 
 use core::cmp::Reverse;
+use core::fmt;
 
 use maskwright_grammar::ExprId;
 use smallvec::SmallVec;
@@ -40,15 +41,53 @@ pub(crate) enum Values {
     Nested,
 }
 
+/// A node of a [`Network`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Nodes that lie one behind the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NodeRange {
+    pub(crate) start: NodeId,
+    pub(crate) end: NodeId,
+}
+
+impl NodeRange {
+    pub(crate) fn contains(self, node: NodeId) -> bool {
+        self.start <= node && node < self.end
+    }
+
+    pub(crate) fn len(self) -> u32 {
+        self.end.0 - self.start.0
+    }
+
+    pub(crate) fn iter(self) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator {
+        (self.start.0..self.end.0).map(NodeId)
+    }
+}
+
 /// One node of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     /// Takes a byte of a range.
-    Byte { low: u8, high: u8, next: u32 },
+    Byte { low: u8, high: u8, next: NodeId },
     /// Goes on at each of these nodes, without taking a byte.
     Split { start: u32, len: u32 },
     /// Matches something else in between.
-    Call { callee: Callee, next: u32 },
+    Call { callee: Callee, next: NodeId },
     /// The end of the machine.
     Final,
 }
@@ -74,11 +113,11 @@ pub(crate) struct Machine {
     /// What it matches.
     pub(crate) expr: ExprId,
     /// Its nodes. The final one comes first.
-    pub(crate) nodes: core::ops::Range<u32>,
+    pub(crate) nodes: NodeRange,
     /// Where it begins. After `compile::left`, the nodes that take the first byte or make the first call.
-    pub(crate) start: Box<[u32]>,
+    pub(crate) start: Box<[NodeId]>,
     /// Nodes that `compile::factor` made for its start.
-    pub(crate) shared: core::ops::Range<u32>,
+    pub(crate) shared: NodeRange,
     /// At most so many nodes are at its start if tail calls are followed; 0 if that is not known, and then there are few.
     pub(crate) width: u32,
 }
@@ -119,7 +158,7 @@ pub(crate) struct Limit {
 pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
     /// The targets of all splits, those of each behind its [width](Self::split_width).
-    pub(crate) targets: Vec<u32>,
+    pub(crate) targets: Vec<NodeId>,
     /// The greatest width of a split of the machine that is being built.
     pub(crate) widest: u32,
     pub(crate) machines: Vec<Machine>,
@@ -131,14 +170,19 @@ pub(crate) struct Network {
 }
 
 impl Network {
+    /// The place of the next node.
+    pub(crate) fn end(&self) -> NodeId {
+        NodeId(self.nodes.len() as u32)
+    }
+
     /// Adds a node.
-    pub(crate) fn push(&mut self, node: Node) -> u32 {
+    pub(crate) fn push(&mut self, node: Node) -> NodeId {
         self.nodes.push(node);
-        self.nodes.len() as u32 - 1
+        NodeId(self.nodes.len() as u32 - 1)
     }
 
     /// A node that goes on at each of these, or the only one of them.
-    pub(crate) fn split(&mut self, targets: &[u32]) -> u32 {
+    pub(crate) fn split(&mut self, targets: &[NodeId]) -> NodeId {
         if let [only] = *targets {
             return only;
         }
@@ -146,43 +190,43 @@ impl Network {
         self.push(node)
     }
 
-    pub(crate) fn split_node(&mut self, targets: &[u32]) -> Node {
+    pub(crate) fn split_node(&mut self, targets: &[NodeId]) -> Node {
         let width = targets.iter().fold(0, |sum: u32, &node| sum.saturating_add(self.split_width(node)));
         self.widest = self.widest.max(width);
-        self.targets.push(width);
+        self.targets.push(NodeId(width));
         let start = self.targets.len() as u32;
         self.targets.extend_from_slice(targets);
         Node::Split { start, len: targets.len() as u32 }
     }
 
     /// How many nodes a split leads to, through other splits as well if they were there before it; 1 for other nodes.
-    pub(crate) fn split_width(&self, node: u32) -> u32 {
-        match self.nodes.get(node as usize) {
-            Some(&Node::Split { start, .. }) => self.targets[start as usize - 1],
+    pub(crate) fn split_width(&self, node: NodeId) -> u32 {
+        match self.nodes.get(node.index()) {
+            Some(&Node::Split { start, .. }) => self.targets[start as usize - 1].0,
             _ => 1,
         }
     }
 
     /// Collects the nodes that splits lead to, without the splits: sorted, each once. Returns whether the
     /// final node, which is not collected, is among them.
-    pub(crate) fn closure(&self, from: &[u32], found: &mut SmallVec<[u32; 8]>) -> bool {
+    pub(crate) fn closure(&self, from: &[NodeId], found: &mut SmallVec<[NodeId; 8]>) -> bool {
         self.close(from, found, false)
     }
 
     /// The same, and calls of machines after which nothing is left to do are followed as well: to return from such a call is to
     /// return from the caller. The properties of an object become one automaton in this way, though each has a machine.
-    pub(crate) fn wide_closure(&self, from: &[u32], found: &mut SmallVec<[u32; 8]>) -> bool {
+    pub(crate) fn wide_closure(&self, from: &[NodeId], found: &mut SmallVec<[NodeId; 8]>) -> bool {
         self.close(from, found, true)
     }
 
-    fn close(&self, from: &[u32], found: &mut SmallVec<[u32; 8]>, wide: bool) -> bool {
+    fn close(&self, from: &[NodeId], found: &mut SmallVec<[NodeId; 8]>, wide: bool) -> bool {
         let mut is_final = false;
         let mut seen = Seen::default();
-        let mut work: SmallVec<[u32; 16]> = SmallVec::from_slice(from);
+        let mut work: SmallVec<[NodeId; 16]> = SmallVec::from_slice(from);
         let mut looked = 0;
         while let Some(node) = work.pop() {
             looked += 1;
-            match self.nodes[node as usize] {
+            match self.nodes[node.index()] {
                 Node::Final => is_final = true,
                 Node::Split { start, len } => {
                     if seen.insert(node) {
@@ -191,7 +235,7 @@ impl Network {
                 }
                 Node::Call { callee: Callee::Machine(machine), next }
                     if wide
-                        && matches!(self.nodes[next as usize], Node::Final)
+                        && matches!(self.nodes[next.index()], Node::Final)
                         && found.len() + self.machines[machine as usize].width as usize <= WIDE =>
                 {
                     if seen.insert(node) {
@@ -214,7 +258,7 @@ impl Network {
         self.scopes.iter().all(|scope| scope.required.is_empty() && scope.values == Values::Endless)
     }
 
-    pub(crate) fn targets(&self, start: u32, len: u32) -> &[u32] {
+    pub(crate) fn targets(&self, start: u32, len: u32) -> &[NodeId] {
         &self.targets[start as usize..(start + len) as usize]
     }
 }
