@@ -28,7 +28,7 @@
 
 use crate::{
     merge::{SAME_BYTES, merge},
-    trie::Trie,
+    trie::{Trie, TrieNode},
 };
 
 /// A partition of the 256 bytes; a class is named by its least member, its *representative*.
@@ -144,7 +144,7 @@ impl ClassTrie {
     /// Merges the nodes of a trie that `classes` does not tell apart.
     pub fn build(trie: &Trie, classes: ByteClasses) -> Self {
         let none = Trie::build(std::iter::empty::<(&[u8], u32)>());
-        let tops: Vec<u32> = trie.children(Trie::ROOT).collect();
+        let tops: Vec<TrieNode> = trie.children(Trie::ROOT).collect();
         Self { trie: merge(trie, &tops, &none, &classes.representative), classes }
     }
 

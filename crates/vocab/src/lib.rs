@@ -56,5 +56,5 @@ pub use class::{ByteClasses, ClassTrie};
 pub use hash::{checksum, checksum_pair};
 pub use mask::TokenMask;
 pub use save::LoadError;
-pub use trie::{Trie, Visit, VisitTokens};
+pub use trie::{Trie, TrieNode, TrieNodes, Visit, VisitTokens};
 pub use vocabulary::{MARK, TokenId, Vocabulary, VocabularyBuilder, VocabularyError, number_spelling};

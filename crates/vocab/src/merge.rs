@@ -5,7 +5,7 @@
 //! leaves a loop. Both come from one breadth-first pass in which a new node stands for a list of old
 //! nodes; each old node is read once, and nothing is sorted but short lists of siblings.
 
-use crate::trie::{Trie, TrieWriter};
+use crate::trie::{Trie, TrieNode, TrieWriter};
 
 /// A byte map that changes nothing.
 pub(crate) const SAME_BYTES: [u8; 256] = {
@@ -21,7 +21,7 @@ pub(crate) const SAME_BYTES: [u8; 256] = {
 /// The trie that has at its root an edge for each of `tops` – nodes of `main`, whose edge bytes and
 /// whole subtrees are taken over – and for all children of the root of `side`. Every byte goes
 /// through `map`; what falls together is merged.
-pub(crate) fn merge(main: &Trie, tops: &[u32], side: &Trie, map: &[u8; 256]) -> Trie {
+pub(crate) fn merge(main: &Trie, tops: &[TrieNode], side: &Trie, map: &[u8; 256]) -> Trie {
     let mut merge = Merge {
         main,
         side,
@@ -32,10 +32,10 @@ pub(crate) fn merge(main: &Trie, tops: &[u32], side: &Trie, map: &[u8; 256]) -> 
         siblings: Siblings::default(),
     };
     for &top in tops {
-        merge.siblings.push(map[usize::from(main.byte(top))], top);
+        merge.siblings.push(map[usize::from(main.byte(top))], top.number());
     }
     for top in side.children(Trie::ROOT) {
-        merge.siblings.push(map[usize::from(side.byte(top))], top | SIDE);
+        merge.siblings.push(map[usize::from(side.byte(top))], top.number() | SIDE);
     }
     merge.write_children();
     let mut node = 1;
@@ -70,7 +70,7 @@ impl<'a> Merge<'a> {
             self.out.ids.extend_from_slice(trie.tokens(node));
             let children = trie.children(node);
             for (child, &byte) in children.zip(trie.child_bytes(node)) {
-                self.siblings.push(self.map[usize::from(byte)], child | source & SIDE);
+                self.siblings.push(self.map[usize::from(byte)], child.number() | source & SIDE);
             }
         }
         if high - low > 1 {
@@ -79,8 +79,9 @@ impl<'a> Merge<'a> {
         self.write_children();
     }
 
-    fn resolve(&self, source: u32) -> (&'a Trie, u32) {
-        if source & SIDE == 0 { (self.main, source) } else { (self.side, source & !SIDE) }
+    fn resolve(&self, source: u32) -> (&'a Trie, TrieNode) {
+        let trie = if source & SIDE == 0 { self.main } else { self.side };
+        (trie, TrieNode::new(source & !SIDE))
     }
 
     /// Turns the gathered siblings into the children of the current new node.
@@ -171,7 +172,7 @@ mod tests {
         let main = Trie::build(strings.iter().zip(0..));
         let extra = [&b"zz"[..], b"z", b"\xFF\xFE"];
         let side = Trie::build(extra.iter().zip(5000..));
-        let tops: Vec<u32> = main.children(0).collect();
+        let tops: Vec<TrieNode> = main.children(Trie::ROOT).collect();
         let map: [u8; 256] = std::array::from_fn(|byte| byte as u8 & 0xE3);
         for map in [&map, &SAME_BYTES] {
             let mapped = |text: &[u8]| text.iter().map(|&b| map[usize::from(b)]).collect::<Vec<u8>>();

@@ -249,7 +249,7 @@ mod tests {
                     Ok(vocabulary) => {
                         let tries = vocabulary.class_tries().iter().map(ClassTrie::trie);
                         for trie in tries.chain([vocabulary.trie()]) {
-                            let tokens = (0..trie.len() as u32).flat_map(|node| trie.tokens(node));
+                            let tokens = trie.nodes().flat_map(|node| trie.tokens(node));
                             assert!(tokens.into_iter().all(|&id| (id as usize) < vocabulary.size()));
                         }
                     }

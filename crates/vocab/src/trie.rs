@@ -33,6 +33,78 @@ pub struct Trie {
     root: Vec<u32>,
 }
 
+/// A node of a [`Trie`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TrieNode(u32);
+
+impl TrieNode {
+    /// The node with this number: the root is 0, and a child has a greater number than its parent.
+    #[inline]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[inline]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Its number, to index a list with.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Nodes that lie side by side: the children of one node, as an iterator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrieNodes(Range<u32>);
+
+impl TrieNodes {
+    /// Whether a node is one of them.
+    pub fn contains(&self, node: TrieNode) -> bool {
+        self.0.contains(&node.0)
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first of them; if there are none, the node that would be.
+    #[inline]
+    pub fn first(&self) -> TrieNode {
+        TrieNode(self.0.start)
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.0.start as usize..self.0.end as usize
+    }
+}
+
+impl Iterator for TrieNodes {
+    type Item = TrieNode;
+
+    #[inline]
+    fn next(&mut self) -> Option<TrieNode> {
+        self.0.next().map(TrieNode)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for TrieNodes {
+    fn next_back(&mut self) -> Option<TrieNode> {
+        self.0.next_back().map(TrieNode)
+    }
+}
+
+impl ExactSizeIterator for TrieNodes {}
+
 /// What [`Trie::visit`] tells of a node.
 #[derive(Debug, Clone)]
 pub struct Visit {
@@ -41,7 +113,7 @@ pub struct Visit {
     /// Its tokens.
     pub token: VisitTokens,
     /// The nodes below it.
-    pub children: Range<u32>,
+    pub children: TrieNodes,
 }
 
 /// The tokens of a node.
@@ -82,7 +154,7 @@ const ROOT_TABLE_FROM: u32 = 9;
 
 impl Trie {
     /// The root of every trie.
-    pub const ROOT: u32 = 0;
+    pub const ROOT: TrieNode = TrieNode(0);
 
     /// Builds a trie from byte strings and ids, in any order; equal strings gather at one node,
     /// their ids in ascending order.
@@ -136,34 +208,33 @@ impl Trie {
 
     /// The nodes below `node`, in the order of their bytes.
     #[inline]
-    pub fn children(&self, node: u32) -> Range<u32> {
-        let Node { first, children, .. } = self.nodes[node as usize];
-        first..first + u32::from(children)
+    pub fn children(&self, node: TrieNode) -> TrieNodes {
+        let Node { first, children, .. } = self.nodes[node.index()];
+        TrieNodes(first..first + u32::from(children))
     }
 
     /// The bytes on the edges to [`children`](Self::children), ascending.
     #[inline]
-    pub fn child_bytes(&self, node: u32) -> &[u8] {
-        let Range { start, end } = self.children(node);
-        &self.bytes[start as usize..end as usize]
+    pub fn child_bytes(&self, node: TrieNode) -> &[u8] {
+        &self.bytes[self.children(node).range()]
     }
 
     /// The bytes on the edges into some nodes.
     #[inline]
-    pub fn bytes(&self, nodes: Range<u32>) -> &[u8] {
-        &self.bytes[nodes.start as usize..nodes.end as usize]
+    pub fn bytes(&self, nodes: &TrieNodes) -> &[u8] {
+        &self.bytes[nodes.range()]
     }
 
     /// The byte on the edge into `node`; 0 for the root.
     #[inline]
-    pub fn byte(&self, node: u32) -> u8 {
-        self.nodes[node as usize].byte
+    pub fn byte(&self, node: TrieNode) -> u8 {
+        self.nodes[node.index()].byte
     }
 
     /// The tokens whose bytes are exactly the path from the root to `node`, ascending.
     #[inline]
-    pub fn tokens(&self, node: u32) -> &[u32] {
-        let record = &self.nodes[node as usize];
+    pub fn tokens(&self, node: TrieNode) -> &[u32] {
+        let record = &self.nodes[node.index()];
         match record.tokens {
             0 => &[],
             1 => core::slice::from_ref(&record.token),
@@ -177,49 +248,49 @@ impl Trie {
     /// The byte on the edge into `node` and the nodes below it, and its token, if it has no more than one. Most nodes are like that, and for whoever
     /// visits many of them this is quicker than asking one by one.
     #[inline]
-    pub fn visit(&self, node: u32) -> Visit {
-        let Node { first, token, children, byte, tokens } = self.nodes[node as usize];
+    pub fn visit(&self, node: TrieNode) -> Visit {
+        let Node { first, token, children, byte, tokens } = self.nodes[node.index()];
         let token = match tokens {
             0 => VisitTokens::None,
             1 => VisitTokens::One(token),
             _ => VisitTokens::Many,
         };
-        Visit { byte, token, children: first..first + u32::from(children) }
+        Visit { byte, token, children: TrieNodes(first..first + u32::from(children)) }
     }
 
     /// Where in [`all_tokens`](Self::all_tokens) the tokens of `node` stand.
     ///
     /// Positions follow the nodes: those of siblings are one range, and those of all that is below a node are another.
     #[inline]
-    pub fn positions(&self, node: u32) -> Range<u32> {
-        self.post[node as usize]..self.post[node as usize + 1]
+    pub fn positions(&self, node: TrieNode) -> Range<u32> {
+        self.post[node.index()]..self.post[node.index() + 1]
     }
 
     /// The tokens of all nodes below `node`, in the order of the nodes.
-    pub fn tokens_below(&self, node: u32) -> &[u32] {
+    pub fn tokens_below(&self, node: TrieNode) -> &[u32] {
         let Range { start, end } = self.positions_below(node);
         &self.ids[start as usize..end as usize]
     }
 
     /// Where in [`all_tokens`](Self::all_tokens) they stand.
-    pub fn positions_below(&self, node: u32) -> Range<u32> {
+    pub fn positions_below(&self, node: TrieNode) -> Range<u32> {
         // The nodes below lie side by side, and behind the children comes last what is below the last that has any.
         let mut block = self.children(node);
-        let first = block.start as usize;
-        while let Some(last) = block.clone().rev().find(|&child| self.nodes[child as usize].children > 0) {
+        let first = block.range().start;
+        while let Some(last) = block.clone().rev().find(|&child| self.nodes[child.index()].children > 0) {
             block = self.children(last);
         }
-        self.post[first]..self.post[block.end as usize]
+        self.post[first]..self.post[block.range().end]
     }
 
     /// The node reached from `node` by `byte`.
     #[inline]
-    pub fn child(&self, node: u32, byte: u8) -> Option<u32> {
+    pub fn child(&self, node: TrieNode, byte: u8) -> Option<TrieNode> {
         if node == Self::ROOT && !self.root.is_empty() {
             let child = self.root[usize::from(byte)];
-            return (child != 0).then_some(child);
+            return (child != 0).then_some(TrieNode(child));
         }
-        let Node { first, children, .. } = self.nodes[node as usize];
+        let Node { first, children, .. } = self.nodes[node.index()];
         let siblings = first as usize..first as usize + usize::from(children);
         let at = if children <= FEW_SIBLINGS {
             self.nodes[siblings].iter().position(|node| node.byte == byte)?
@@ -228,12 +299,17 @@ impl Trie {
         } else {
             self.bytes[siblings].binary_search(&byte).ok()?
         };
-        Some(first + at as u32)
+        Some(TrieNode(first + at as u32))
     }
 
     /// The node at the end of `path`, from the root.
-    pub fn find(&self, path: &[u8]) -> Option<u32> {
+    pub fn find(&self, path: &[u8]) -> Option<TrieNode> {
         path.iter().try_fold(Self::ROOT, |node, &byte| self.child(node, byte))
+    }
+
+    /// All nodes, the root first.
+    pub fn nodes(&self) -> TrieNodes {
+        TrieNodes(0..self.bytes.len() as u32)
     }
 
     /// Number of nodes, the root included.
@@ -344,7 +420,7 @@ impl TrieWriter {
         // For each node in the new order, what it was.
         let mut old = vec![0; len];
         let mut next = 1;
-        let mut work: Vec<Range<u32>> = Some(Trie::ROOT..1).into_iter().collect();
+        let mut work: Vec<Range<u32>> = Some(0..1).into_iter().collect();
         while let Some(siblings) = work.last_mut() {
             let Some(node) = siblings.next() else {
                 work.pop();
@@ -502,10 +578,10 @@ mod tests {
     fn child_agrees_with_children_at_small_and_large_nodes() {
         let strings = (0..=255_u8).flat_map(|b| [vec![b], vec![b'x', b], vec![b'y', b / 32 * 32]]);
         let trie = Trie::build(strings.zip(0..));
-        for node in 0..trie.len() as u32 {
+        for node in trie.nodes() {
             for byte in 0..=255 {
                 let slow = trie.children(node).find(|&child| trie.byte(child) == byte);
-                assert_eq!(trie.child(node, byte), slow, "node {node}, byte {byte}");
+                assert_eq!(trie.child(node, byte), slow, "{node:?}, byte {byte}");
             }
         }
     }
@@ -514,7 +590,7 @@ mod tests {
     fn the_tokens_below_a_node_are_those_of_its_subtree() {
         let strings = ["a", "ab", "abc", "ax", "b", "ba", "bab", "bb", "c", "ca", "cab", "cb", "d"];
         let trie = Trie::build(strings.iter().zip(0..));
-        for node in 0..trie.len() as u32 {
+        for node in trie.nodes() {
             let (mut slow, mut work) = (Vec::new(), vec![node]);
             while let Some(node) = work.pop() {
                 for child in trie.children(node) {
@@ -525,14 +601,17 @@ mod tests {
             let mut fast = trie.tokens_below(node).to_vec();
             slow.sort_unstable();
             fast.sort_unstable();
-            assert_eq!(fast, slow, "node {node}");
+            assert_eq!(fast, slow, "{node:?}");
         }
     }
 
     #[test]
     fn empty_trie_and_empty_string() {
         let empty = Trie::build(std::iter::empty::<(&[u8], u32)>());
-        assert_eq!((empty.len(), empty.children(0).len(), empty.child(0, b'a')), (1, 0, None));
+        assert_eq!(
+            (empty.len(), empty.children(Trie::ROOT).len(), empty.child(Trie::ROOT, b'a')),
+            (1, 0, None)
+        );
         let root = Trie::build([("", 5), ("", 3)]);
         assert_eq!(root.tokens(Trie::ROOT), [3, 5]);
     }

@@ -74,8 +74,7 @@ impl Numbers {
             }
         }
         numbers.bytes = single.iter().filter(|is_there| **is_there).count();
-        let nodes = 0..trie.len() as u32;
-        numbers.aliases = nodes.map(|node| trie.tokens(node).len().saturating_sub(1)).sum();
+        numbers.aliases = trie.nodes().map(|node| trie.tokens(node).len().saturating_sub(1)).sum();
         numbers
     }
 

@@ -22,6 +22,7 @@ use crate::parser::stack::{Frame, StackId, Top};
 use crate::parser::step::{Thread, settled};
 use crate::program::{At, LeafId, NetState, Place};
 use crate::tuning::{FastPath, may_take, tuning};
+use maskwright_vocab::Trie;
 
 /// Judges tokens.
 pub(crate) struct BudgetMask<'j> {
@@ -291,7 +292,7 @@ impl Masker<'_> {
         let trie = self.bound.vocabulary().trie();
         // All of them have the same stack.
         let behind = judge.verdict(0, item.stack, &self.scratch.line);
-        let mut work = vec![(0u32, start, item.count)];
+        let mut work = vec![(Trie::ROOT, start, item.count)];
         while let Some((node, state, count)) = work.pop() {
             for child in trie.children(node) {
                 let step = automaton.step(state, trie.byte(child));
@@ -317,7 +318,7 @@ impl Masker<'_> {
             Place::Cell(cell) => cell,
         };
         for (byte, state) in program.edges(cell) {
-            let Some(child) = trie.child(0, byte) else { continue };
+            let Some(child) = trie.child(Trie::ROOT, byte) else { continue };
             let thread = Thread::network(state, item.stack);
             self.with_walk(judge, |walker, walk| {
                 let threads = settled(program, walk.stacks, walk.buffers, thread);

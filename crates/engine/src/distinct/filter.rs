@@ -22,7 +22,7 @@
 use core::cmp::Reverse;
 
 use maskwright_automata::ByteSet;
-use maskwright_vocab::{TokenId, Trie, number_spelling};
+use maskwright_vocab::{TokenId, Trie, TrieNode, number_spelling};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -382,7 +382,7 @@ impl DistinctFilter<'_> {
             return;
         }
         for form in &matching {
-            self.filter_path(trie, 0, &form[typed.len()..], finite);
+            self.filter_path(trie, Trie::ROOT, &form[typed.len()..], finite);
             self.keep_living(whole.escaped(&form[typed.len()..]));
         }
     }
@@ -396,7 +396,7 @@ impl DistinctFilter<'_> {
             form.truncate(typed.len());
             form.extend_from_slice(rest);
             if self.registers.has(register, &form) {
-                self.filter_path(trie, 0, rest, false);
+                self.filter_path(trie, Trie::ROOT, rest, false);
                 self.keep_living(whole.escaped(rest));
             }
         }
@@ -416,7 +416,7 @@ impl DistinctFilter<'_> {
 
     /// Goes down the trie from a node along the rest of a value. Behind its end all tokens are out, if the value is
     /// not new to every thread.
-    fn filter_path(&mut self, trie: &Trie, from: u32, rest: &[u8], finite: bool) {
+    fn filter_path(&mut self, trie: &Trie, from: TrieNode, rest: &[u8], finite: bool) {
         let mut node = from;
         for &byte in rest {
             let Some(child) = trie.child(node, byte) else { return };
@@ -434,7 +434,7 @@ impl DistinctFilter<'_> {
             }
             return;
         }
-        if from != 0 {
+        if from != Trie::ROOT {
             // What comes before the value is part of the path.
             return self.keep_living(trie.tokens_below(node));
         }
@@ -464,7 +464,7 @@ impl DistinctFilter<'_> {
             return self.keep_leading(&self.allowed());
         }
         // The nodes behind white space that go on with a byte.
-        let mut spaces: FxHashMap<u8, Vec<u32>> = FxHashMap::default();
+        let mut spaces: FxHashMap<u8, Vec<TrieNode>> = FxHashMap::default();
         for form in self.forms(register).into_iter().filter(|form| !value::is_nested(form)) {
             let written = written(&form);
             let Some(&first) = written.first() else { continue };
@@ -472,7 +472,7 @@ impl DistinctFilter<'_> {
             for begun in
                 (1..=most).filter(|&begun| self.text.ends_with(&written[..begun])).collect::<Vec<_>>()
             {
-                self.filter_path(trie, 0, &written[begun..], true);
+                self.filter_path(trie, Trie::ROOT, &written[begun..], true);
             }
             let nodes = spaces.entry(first).or_insert_with(|| {
                 let nodes = bound.library().value_tokens().spaces.iter().copied();

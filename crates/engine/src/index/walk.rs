@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::borrow::Cow;
 
 use maskwright_automata::Dfa;
-use maskwright_vocab::{ByteClasses, ClassTrie, Trie};
+use maskwright_vocab::{ByteClasses, ClassTrie, Trie, TrieNodes};
 use rayon::prelude::*;
 
 use super::{FIRST, IndexError, IndexLimits, Resource};
@@ -173,7 +173,7 @@ impl<'l> Reader<'_, 'l> {
             // The tokens of siblings come before everything below them, and what is below the first before the rest.
             let waiting = work.len();
             let targets = self.dfa.row(state);
-            for (node, &byte) in siblings.clone().zip(trie.bytes(siblings)) {
+            for (node, &byte) in siblings.clone().zip(trie.bytes(&siblings)) {
                 let next = targets[usize::from(classes.class(byte))];
                 if next == Dfa::DEAD {
                     continue;
@@ -199,7 +199,7 @@ impl<'l> Reader<'_, 'l> {
 /// What has yet to be read.
 enum Below {
     /// These siblings, from a state.
-    Nodes(Range<u32>, u32),
+    Nodes(TrieNodes, u32),
     /// All of these positions lead to a state.
     All(Range<u32>, u32),
 }

@@ -10,7 +10,7 @@
 //!
 //! Each character of ASCII is a kind by itself; of the others, those with the same first byte are one.
 
-use maskwright_vocab::{TokenId, Trie, Vocabulary};
+use maskwright_vocab::{TokenId, Trie, TrieNode, Vocabulary};
 use rustc_hash::FxHashMap;
 
 use super::bitset::ones;
@@ -202,8 +202,8 @@ impl Bytes {
 
     /// The bytes below a node of the vocabulary's trie.
     #[inline]
-    pub(crate) fn below(&self, node: u32) -> u128 {
-        self.nodes[node as usize].bytes
+    pub(crate) fn below(&self, node: TrieNode) -> u128 {
+        self.nodes[node.index()].bytes
     }
 
     /// The same for all nodes.
@@ -213,15 +213,15 @@ impl Bytes {
 
     /// The kinds of characters below a node, if what comes below is text from a place on ([`utf8`]).
     #[inline]
-    pub(crate) fn kinds_below(&self, node: u32, place: u8) -> Option<Kinds> {
-        let below = &self.nodes[node as usize];
+    pub(crate) fn kinds_below(&self, node: TrieNode, place: u8) -> Option<Kinds> {
+        let below = &self.nodes[node.index()];
         (below.well >> place & 1 == 1).then_some(Kinds { ascii: below.bytes & !1, longer: below.longer })
     }
 
     /// The shape of what comes below a node, if there is something, and it is text.
     #[inline]
-    pub(crate) fn shape(&self, node: u32) -> Option<&Shape> {
-        match self.shape_of[node as usize] {
+    pub(crate) fn shape(&self, node: TrieNode) -> Option<&Shape> {
+        match self.shape_of[node.index()] {
             0 => None,
             shape => Some(&self.shapes[usize::from(shape)]),
         }
@@ -262,14 +262,14 @@ impl Bytes {
 
     /// How far the longest token goes on below a node of the vocabulary's trie.
     #[inline]
-    pub(crate) fn height(&self, node: u32) -> u8 {
-        self.nodes[node as usize].height
+    pub(crate) fn height(&self, node: TrieNode) -> u8 {
+        self.nodes[node.index()].height
     }
 
     /// How many tokens there are below a node.
     #[inline]
-    pub(crate) fn tokens_below(&self, node: u32) -> u32 {
-        self.nodes[node as usize].tokens
+    pub(crate) fn tokens_below(&self, node: TrieNode) -> u32 {
+        self.nodes[node.index()].tokens
     }
 
     /// The tokens with more characters than that.
@@ -317,10 +317,10 @@ pub(crate) fn begins_character(byte: u8) -> bool {
 /// Children come after their parents, so one pass from the end is enough.
 fn nodes(trie: &Trie) -> Box<[Below]> {
     let mut nodes = vec![Below::default(); trie.len()];
-    for node in (0..trie.len() as u32).rev() {
+    for node in trie.nodes().rev() {
         let mut all = Below { well: u8::MAX, ..Below::default() };
         for child in trie.children(node) {
-            let (byte, below) = (trie.byte(child), &nodes[child as usize]);
+            let (byte, below) = (trie.byte(child), &nodes[child.index()]);
             all.bytes |= below.bytes | class(byte);
             all.longer |= below.longer | Kinds::of(byte).longer;
             all.tokens += below.tokens + trie.tokens(child).len() as u32;
@@ -328,7 +328,7 @@ fn nodes(trie: &Trie) -> Box<[Below]> {
             let is_well = |place: &u8| utf8(*place, byte).is_some_and(|next| below.well >> next & 1 == 1);
             all.well &= (0..8).filter(is_well).fold(0, |places, place| places | 1 << place);
         }
-        nodes[node as usize] = all;
+        nodes[node.index()] = all;
     }
     nodes.into()
 }

@@ -65,7 +65,8 @@ pub(crate) struct Distances {
 impl Distances {
     pub(crate) fn new(program: &Program, vocabulary: &Vocabulary) -> Self {
         let trie = vocabulary.trie();
-        let is_token = |byte: &u8| trie.child(0, *byte).is_some_and(|node| !trie.tokens(node).is_empty());
+        let is_token =
+            |byte: &u8| trie.child(Trie::ROOT, *byte).is_some_and(|node| !trie.tokens(node).is_empty());
         let mut singles = ByteSet::EMPTY;
         (0..=u8::MAX).filter(is_token).for_each(|byte| singles.insert(byte));
         let lacks = !UTF8.iter().all(|(low, high)| ByteSet::range(*low, *high).is_subset(&singles));
@@ -520,7 +521,7 @@ fn machine_of(network: &Network, callee: Callee) -> Option<(u32, u32)> {
 /// The nodes that one token leads to from a byte node, along bytes and splits.
 fn spellings(network: &Network, trie: &Trie, from: NodeId, mut found: impl FnMut(NodeId)) {
     let is_large = network.nodes.len() > LARGE;
-    let mut work = vec![(from, 0u32)];
+    let mut work = vec![(from, Trie::ROOT)];
     let mut left = SPELLING;
     while let Some((node, place)) = work.pop().filter(|_| left > 0) {
         left -= 1;
@@ -539,7 +540,7 @@ fn spellings(network: &Network, trie: &Trie, from: NodeId, mut found: impl FnMut
                     found(next);
                 }
             }
-            Node::Split { start, len } if place != 0 => {
+            Node::Split { start, len } if place != Trie::ROOT => {
                 work.extend(network.targets(start, len).iter().map(|to| (*to, place)));
             }
             _ => {}

@@ -16,12 +16,11 @@
 //! Most tokens are inner, and suffixes repeat: the 1,301 tokens of Llama 3.1 that hold a closing quote have 576
 //! distinct ones. So a mask is one shared bitset and a short walk over a small trie of suffixes.
 
-use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
 use maskwright_automata::ByteSet;
-use maskwright_vocab::Trie;
+use maskwright_vocab::{Trie, TrieNode, TrieNodes};
 use smallvec::SmallVec;
 
 use super::bitset::{Words, set_bits};
@@ -68,7 +67,7 @@ pub(crate) enum Tokens<'e> {
 #[derive(Debug, Default)]
 pub(crate) struct Boundaries {
     /// Nodes of the trie at which the leaf can end, with the units begun before.
-    nodes: Vec<(u32, u32)>,
+    nodes: Vec<(TrieNode, u32)>,
     /// The bytes by which tokens go on behind them.
     bytes: ByteSet,
     /// Suffixes by their first byte.
@@ -96,7 +95,7 @@ enum Suffixes {
     Tries(Box<SuffixTries>),
     /// The nodes that the byte leads to in the trie that was read, with the units begun before, ascending: where there are a few large subtrees, as
     /// behind a space, copying them costs more than it saves.
-    Nodes(Box<[(u32, u32)]>),
+    Nodes(Box<[(TrieNode, u32)]>),
 }
 
 /// Some of the suffixes that begin with one byte.
@@ -104,7 +103,7 @@ pub(crate) enum SuffixSource<'e> {
     /// A trie in which the byte is the only child of the root.
     Trie(&'e NumberedTrie),
     /// The tokens at and below a node of the trie that was read, which the byte leads to.
-    Below(u32),
+    Below(TrieNode),
 }
 
 #[derive(Debug)]
@@ -150,7 +149,7 @@ impl Gathered {
 
 /// Nodes that have yet to be read, and how the leaf stands before them.
 struct Below {
-    children: Range<u32>,
+    children: TrieNodes,
     state: LeafState,
     units: u32,
     /// A counted part has been closed.
@@ -195,7 +194,7 @@ pub(super) enum Stays {
 
 impl Known<'_> {
     /// Whether no token below a node leaves the leaf, if these are the kinds of characters there.
-    fn stays(&mut self, automaton: &Automaton, state: LeafState, node: u32, kinds: Kinds) -> bool {
+    fn stays(&mut self, automaton: &Automaton, state: LeafState, node: TrieNode, kinds: Kinds) -> bool {
         match self.below {
             Stays::Loop(unit) => kinds.without(self.safe_chars.loops(automaton, state, unit)).is_empty(),
             Stays::Safe => {
@@ -212,7 +211,7 @@ pub(super) fn read(
     automaton: &Automaton,
     state: LeafState,
     trie: &Trie,
-    from: u32,
+    from: TrieNode,
     mut known: Option<Known<'_>>,
     found: &mut impl Found,
 ) -> Boundaries {
@@ -320,7 +319,7 @@ impl LeafTokens {
         };
         let below = Stays::Loop(unit);
         let known = Known { bytes, safe_chars, kinds, longest: usize::MAX, dead, below, before: 0 };
-        let mut entry = Self::read(automaton, state, trie, 0, Some(known));
+        let mut entry = Self::read(automaton, state, trie, Trie::ROOT, Some(known));
         if kinds.is_empty() {
             return entry;
         }
@@ -337,7 +336,7 @@ impl LeafTokens {
     }
 
     /// Reads the tokens below a node.
-    pub(crate) fn below(automaton: &Automaton, state: LeafState, trie: &Trie, from: u32) -> Self {
+    pub(crate) fn below(automaton: &Automaton, state: LeafState, trie: &Trie, from: TrieNode) -> Self {
         Self::read(automaton, state, trie, from, None)
     }
 
@@ -348,7 +347,7 @@ impl LeafTokens {
         state: LeafState,
         trie: &Trie,
         bytes: &Bytes,
-        (from, before): (u32, u32),
+        (from, before): (TrieNode, u32),
     ) -> Self {
         let (kinds, dead) = (Kinds::default(), Kinds::default());
         let below = Stays::Loop(automaton.unit());
@@ -360,7 +359,7 @@ impl LeafTokens {
         automaton: &Automaton,
         state: LeafState,
         trie: &Trie,
-        from: u32,
+        from: TrieNode,
         known: Option<Known<'_>>,
     ) -> Self {
         let bytes = known.as_ref().map(|known| known.bytes).filter(|_| automaton.counts());
@@ -523,16 +522,16 @@ impl LeafTokens {
 
 impl Boundaries {
     /// The nodes and the bytes behind them, from which everything else follows.
-    pub(super) fn parts(&self) -> (&[(u32, u32)], &ByteSet) {
+    pub(super) fn parts(&self) -> (&[(TrieNode, u32)], &ByteSet) {
         (&self.nodes, &self.bytes)
     }
 
-    pub(super) fn from_parts(nodes: Vec<(u32, u32)>, bytes: ByteSet) -> Self {
+    pub(super) fn from_parts(nodes: Vec<(TrieNode, u32)>, bytes: ByteSet) -> Self {
         Self { nodes, bytes, suffixes: OnceLock::new() }
     }
 
     /// A node at which the leaf ends, and the bytes behind it, if there are any.
-    pub(crate) fn add<'b>(&mut self, node: u32, units: u32, bytes: impl IntoIterator<Item = &'b u8>) {
+    pub(crate) fn add<'b>(&mut self, node: TrieNode, units: u32, bytes: impl IntoIterator<Item = &'b u8>) {
         let mut bytes = bytes.into_iter().peekable();
         if bytes.peek().is_some() {
             self.nodes.push((node, units));
@@ -706,7 +705,7 @@ mod tests {
                         list.sort_unstable();
                         list
                     };
-                    assert_eq!(sorted(&read), sorted(&known), "below {node}, {units} units");
+                    assert_eq!(sorted(&read), sorted(&known), "below {node:?}, {units} units");
                 }
                 assert_eq!(
                     (&read.closing, read.boundaries.parts()),

@@ -17,7 +17,7 @@ mod value_tokens;
 
 use std::sync::{Arc, OnceLock};
 
-use maskwright_vocab::{Trie, Vocabulary};
+use maskwright_vocab::{Trie, TrieNode, Vocabulary};
 
 pub(crate) use self::bitset::{Words, ones, set_bits};
 pub(crate) use self::bytes::{Bytes, Kinds, Shape, utf8};
@@ -112,7 +112,7 @@ impl BoundProgram {
         state: LeafState,
         trie: &Trie,
         number: u32,
-        node: u32,
+        node: TrieNode,
     ) -> &LeafTokens {
         self.automata[leaf.index()].entry_below(state, trie, number, node, self.library())
     }
@@ -124,7 +124,7 @@ impl BoundProgram {
         state: LeafState,
         trie: &Trie,
         number: u32,
-        node: u32,
+        node: TrieNode,
     ) -> Option<&LeafTokens> {
         let bound = &self.automata[leaf.index()];
         if bound.is_narrow(state) {

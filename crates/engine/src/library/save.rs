@@ -19,8 +19,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, OnceLock};
 
 use maskwright_automata::ByteSet;
-use maskwright_vocab::Vocabulary;
 use maskwright_vocab::pack::{self, OpenError, Read, Reader, Writer};
+use maskwright_vocab::{TrieNode, Vocabulary};
 use rustc_hash::FxHashMap;
 
 use super::bitset::Words;
@@ -149,7 +149,7 @@ impl Out {
         self.pairs(&entry.closing);
         self.bitset(entry.unbounded.get());
         let (nodes, bytes) = entry.boundaries.parts();
-        self.pairs(nodes);
+        self.pairs(&nodes.iter().map(|&(node, units)| (node.number(), units)).collect::<Vec<_>>());
         self.body.bytes(&bytes.iter().collect::<Vec<u8>>());
     }
 
@@ -261,7 +261,10 @@ impl In<'_> {
             bitsets,
             closing: closing.into(),
             unbounded,
-            boundaries: Boundaries::from_parts(nodes, bytes),
+            boundaries: Boundaries::from_parts(
+                nodes.into_iter().map(|(node, units)| (TrieNode::new(node), units)).collect(),
+                bytes,
+            ),
         })
     }
 

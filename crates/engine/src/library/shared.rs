@@ -4,7 +4,7 @@ use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use maskwright_vocab::{TokenId, Trie, Vocabulary};
+use maskwright_vocab::{TokenId, Trie, TrieNode, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::almost_any_string::{self, DeathDistances};
@@ -29,7 +29,7 @@ pub struct Library {
     /// By the address of the automaton, which the entry keeps alive.
     automata: ClearingMap<usize, Arc<BoundAutomaton>>,
     /// The tokens at and below nodes of the vocabulary's trie.
-    below: ClearingMap<u32, Words>,
+    below: ClearingMap<TrieNode, Words>,
     /// Unions of two bitsets, by their addresses.
     unions: ClearingMap<(usize, usize), Union>,
     /// Bitsets with more tokens, by a hash of what they were made of.
@@ -134,7 +134,7 @@ impl Library {
     }
 
     /// The tokens at and below a node of the vocabulary's trie, ascending.
-    pub(crate) fn tokens_below(&self, node: u32) -> Words {
+    pub(crate) fn tokens_below(&self, node: TrieNode) -> Words {
         if let Some(found) = self.below.read().get(&node) {
             return found.clone();
         }
@@ -181,7 +181,7 @@ impl Library {
 
     /// Whether some token below a node of the vocabulary's trie goes on with a quote.
     #[inline]
-    pub(crate) fn is_before_quote(&self, node: u32) -> bool {
+    pub(crate) fn is_before_quote(&self, node: TrieNode) -> bool {
         self.bytes.below(node) & bytes::class(b'"') != 0
     }
 
@@ -267,7 +267,7 @@ pub(crate) struct BoundAutomaton {
 }
 
 /// The number of a trie, a node of it, and a state.
-type PartKey = (u32, u32, LeafState);
+type PartKey = (u32, TrieNode, LeafState);
 
 /// The tokens below a node of a trie, in a state.
 #[derive(Debug)]
@@ -357,7 +357,7 @@ impl BoundAutomaton {
         state: LeafState,
         trie: &Trie,
         number: u32,
-        node: u32,
+        node: TrieNode,
         library: &Library,
     ) -> &LeafTokens {
         self.part_entry(self.part((number, node, state)), trie, library)
@@ -369,7 +369,7 @@ impl BoundAutomaton {
         state: LeafState,
         trie: &Trie,
         number: u32,
-        node: u32,
+        node: TrieNode,
         library: &Library,
     ) -> Option<&LeafTokens> {
         let part = self.part((number, node, state));
@@ -381,8 +381,7 @@ impl BoundAutomaton {
         let (number, node, state) = part.key;
         // PERF: of Llama 3.1's tokens nearly half begin with a space. Most of them are words, and stay in `\w+` or `[^\n]*`.
         let is_character = number == 0
-            && (node == Trie::ROOT
-                || trie.children(Trie::ROOT).contains(&node) && trie.byte(node).is_ascii());
+            && (node == Trie::ROOT || trie.children(Trie::ROOT).contains(node) && trie.byte(node).is_ascii());
         part.entry.get_or_init(|| {
             if is_character && may_take(FastPath::SafeSubtrees) {
                 let (safe_chars, at) = (&mut self.safe_chars(), (node, u32::from(node != Trie::ROOT)));

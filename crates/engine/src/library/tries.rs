@@ -23,7 +23,7 @@
 use std::sync::OnceLock;
 
 use maskwright_automata::Dfa;
-use maskwright_vocab::{ByteClasses, ClassTrie, Trie, Vocabulary};
+use maskwright_vocab::{ByteClasses, ClassTrie, Trie, TrieNode, Vocabulary};
 
 use super::bytes::{Bytes, class as byte_bit};
 
@@ -68,8 +68,8 @@ pub(crate) struct Skips<'l> {
 impl Skips<'_> {
     /// The positions below a node, if a state leads to itself by everything there.
     #[inline]
-    pub(crate) fn stays_below(&self, state: u32, node: u32) -> Option<core::ops::Range<u32>> {
-        let subtree = &self.subtrees[node as usize];
+    pub(crate) fn stays_below(&self, state: u32, node: TrieNode) -> Option<core::ops::Range<u32>> {
+        let subtree = &self.subtrees[node.index()];
         (subtree.bytes & !self.loops[state as usize] == 0).then_some(subtree.start..subtree.end)
     }
 }
@@ -205,15 +205,15 @@ impl Inside {
 /// The bytes below each node, whole characters as one. A node that does not stand between two characters is in doubt.
 fn below_text(trie: &Trie) -> Vec<u128> {
     let mut inside = vec![Inside::Between; trie.len()];
-    for node in 0..trie.len() as u32 {
+    for node in trie.nodes() {
         for child in trie.children(node) {
-            inside[child as usize] = inside[node as usize].after(trie.byte(child));
+            inside[child.index()] = inside[node.index()].after(trie.byte(child));
         }
     }
     let mut below = vec![0u128; trie.len()];
-    for node in (0..trie.len() as u32).rev() {
+    for node in trie.nodes().rev() {
         let bits = trie.children(node).map(|child| {
-            let bit = match (inside[child as usize], trie.byte(child)) {
+            let bit = match (inside[child.index()], trie.byte(child)) {
                 (Inside::Broken, _) => DOUBT,
                 (Inside::Between, byte) if byte.is_ascii() => byte_bit(byte),
                 (Inside::Between, _) => CHARACTERS,
@@ -221,9 +221,9 @@ fn below_text(trie: &Trie) -> Vec<u128> {
                 _ if !trie.tokens(child).is_empty() => DOUBT,
                 _ => CHARACTERS,
             };
-            bit | below[child as usize]
+            bit | below[child.index()]
         });
-        below[node as usize] = bits.fold(0, |a, b| a | b);
+        below[node.index()] = bits.fold(0, |a, b| a | b);
     }
     for (bits, inside) in below.iter_mut().zip(inside) {
         *bits |= if inside == Inside::Between { 0 } else { DOUBT };
@@ -234,14 +234,14 @@ fn below_text(trie: &Trie) -> Vec<u128> {
 /// Joins the bytes below each node with the positions there.
 fn subtrees(trie: &Trie, bytes: impl Iterator<Item = u128>) -> Box<[Subtree]> {
     let mut subtrees: Box<[Subtree]> = bytes.map(|bytes| Subtree { bytes, start: 0, end: 0 }).collect();
-    for node in (0..trie.len() as u32).rev() {
+    for node in trie.nodes().rev() {
         let children = trie.children(node);
         let Some(last) = children.clone().last() else { continue };
-        let start = trie.positions(children.start).start;
+        let start = trie.positions(children.first()).start;
         // What is below children comes behind them, and what is below the last of them comes last.
         let inner = children.rev().find(|&child| !trie.children(child).is_empty());
-        let end = inner.map_or(trie.positions(last).end, |child| subtrees[child as usize].end);
-        let subtree = &mut subtrees[node as usize];
+        let end = inner.map_or(trie.positions(last).end, |child| subtrees[child.index()].end);
+        let subtree = &mut subtrees[node.index()];
         (subtree.start, subtree.end) = (start, end);
     }
     subtrees
@@ -256,7 +256,7 @@ mod tests {
         let texts = ["a", "ab", "abc", "b", "bcd", "bce", "é", "éa", "c", "cab", "ca"];
         let trie = Trie::build(texts.iter().zip(0..));
         let subtrees = subtrees(&trie, below_text(&trie).into_iter());
-        for (node, subtree) in (0..).zip(&subtrees) {
+        for (node, subtree) in trie.nodes().zip(&subtrees) {
             if trie.children(node).is_empty() {
                 assert_eq!(subtree.start, subtree.end);
             } else {
@@ -271,11 +271,11 @@ mod tests {
             ["xé".as_bytes(), b"x\xC3", "yé漢".as_bytes(), b"y\xFF", "z漢".as_bytes(), b"zq"];
         let trie = Trie::build(tokens.iter().zip(0..));
         let below = below_text(&trie);
-        let of = |byte: u8| below[trie.child(Trie::ROOT, byte).unwrap() as usize];
+        let of = |byte: u8| below[trie.child(Trie::ROOT, byte).unwrap().index()];
         assert_eq!(of(b'x'), CHARACTERS | DOUBT, "a token ends inside a character");
         assert_eq!(of(b'y'), CHARACTERS | DOUBT, "a byte that is in no character");
         assert_eq!(of(b'z'), CHARACTERS | byte_bit(b'q'));
         let lead = trie.find(b"z\xE6").unwrap();
-        assert_eq!(below[lead as usize] & DOUBT, DOUBT, "inside a character");
+        assert_eq!(below[lead.index()] & DOUBT, DOUBT, "inside a character");
     }
 }

@@ -9,7 +9,7 @@
 //! ```
 //! What is written here errs on the side of too many tokens: each is tried before it is taken out of a mask.
 
-use maskwright_vocab::Vocabulary;
+use maskwright_vocab::{Trie, TrieNode, Vocabulary};
 use rustc_hash::FxHashMap;
 
 use super::bitset::{Words, bitset};
@@ -37,7 +37,7 @@ pub(crate) struct ValueTokens {
     /// Tokens that end a string after an escape, by the form of what they write of it.
     escaped: FxHashMap<Box<[u8]>, Vec<u32>>,
     /// The nodes of the trie that white space leads to, the root among them.
-    pub(crate) spaces: Vec<u32>,
+    pub(crate) spaces: Vec<TrieNode>,
     /// What tokens write of a string that they end, with its quote, as forms: each once.
     pub(crate) rests: Vec<Box<[u8]>>,
 }
@@ -247,9 +247,9 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-fn spaces(vocabulary: &Vocabulary) -> Vec<u32> {
+fn spaces(vocabulary: &Vocabulary) -> Vec<TrieNode> {
     let trie = vocabulary.trie();
-    let mut nodes = vec![0];
+    let mut nodes = vec![Trie::ROOT];
     let mut at = 0;
     while let Some(&node) = nodes.get(at) {
         at += 1;

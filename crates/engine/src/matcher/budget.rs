@@ -1,6 +1,6 @@
 //! A guaranteed finish: what [`crate::budget`] decides, applied to a matcher.
 
-use maskwright_vocab::TokenId;
+use maskwright_vocab::{TokenId, Trie};
 use rustc_hash::FxHashMap;
 
 use super::fill::Fill;
@@ -16,14 +16,14 @@ use crate::parser::step::{self, Thread};
 impl Matcher {
     /// In how many tokens the text can be completed, the end-of-text token not counted; `None` if no way is known. There may be a
     /// way with fewer: tokens that run from one part of a grammar into the next are not looked for.
-    pub fn shortest_completion(&mut self) -> Option<u32> {
+    pub fn shortest_completion(&self) -> Option<u32> {
         if self.is_terminated() || self.is_accepting() {
             return Some(0);
         }
         let mut distances = FxHashMap::default();
-        let distances = self.budget.as_mut().map_or(&mut distances, |budget| &mut budget.distances);
         let (bound, arena) = (&*self.bound, &self.arena);
-        let mut deadlines = DeadlineView { bound, arena, finish: ENDLESS, limits: false, states: distances };
+        let mut deadlines =
+            DeadlineView { bound, arena, finish: ENDLESS, limits: false, states: &mut distances };
         let start = self.checkpoints.last().expect("the beginning is a checkpoint").start as usize;
         let latest = self.history.since(start).iter().map(|thread| deadlines.latest(thread)).max();
         u32::try_from(ENDLESS - latest.unwrap_or(-ENDLESS)).ok()
@@ -131,7 +131,7 @@ impl Matcher {
         let mut best = -ENDLESS;
         let mut closest: Vec<u32> = Vec::new();
         for byte in 0..=u8::MAX {
-            let Some(node) = vocabulary.trie().child(0, byte) else { continue };
+            let Some(node) = vocabulary.trie().child(Trie::ROOT, byte) else { continue };
             let allowed = |token: &u32| before[*token as usize / 32] >> (token % 32) & 1 == 1;
             let tokens: Vec<u32> = vocabulary.trie().tokens(node).iter().copied().filter(allowed).collect();
             if tokens.is_empty() || self.advance(&[byte], Charge::Nothing).is_err() {

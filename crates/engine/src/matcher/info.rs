@@ -41,7 +41,7 @@ const SHOWN: usize = 64;
 
 impl Matcher {
     /// Where the matcher stands.
-    pub fn state_info(&mut self) -> StateInfo {
+    pub fn state_info(&self) -> StateInfo {
         let next_bytes = self.next_bytes().ranges();
         let threads = self.threads().iter().map(|thread| self.describe(thread)).collect();
         StateInfo {

@@ -43,8 +43,9 @@ use crate::compile::CompileError;
 use crate::distinct::{Distinct, registers};
 use crate::error::MatchError;
 use crate::library::BoundProgram;
+use crate::parser::line::{Line, LineStacks};
 use crate::parser::log::Log;
-use crate::parser::mask::Strategy;
+use crate::parser::mask::{MaskBuffers, Strategy};
 use crate::parser::stack::{Arena, Frame, Mark, StackId, Stacks};
 use crate::parser::step::{self, Buffers, Thread};
 
@@ -209,20 +210,45 @@ impl Matcher {
     }
 
     /// Whether the text so far is complete.
-    pub fn is_accepting(&mut self) -> bool {
-        let marks = self.marks();
-        let accepting = self.gather_threads();
-        self.truncate(marks);
-        accepting
+    pub fn is_accepting(&self) -> bool {
+        if self.distinct.is_some() {
+            // Whether a value that ends here is new is asked of the registers, which remember it.
+            return self.fork().gather_threads();
+        }
+        let program = self.bound.program();
+        let mut threads = Vec::new();
+        let may_end = self.on_lines(|stacks, buffers, thread| {
+            threads.clear();
+            threads.push(thread);
+            step::returns(program, stacks, buffers, &mut threads)
+        });
+        may_end || self.now().bytes == 0 && program.is_nullable()
+    }
+
+    /// Asks something of each thread, on stacks that leave those of the matcher as they are. Returns whether an answer was yes.
+    fn on_lines(&self, mut ask: impl FnMut(&mut LineStacks<'_>, &mut Buffers, Thread) -> bool) -> bool {
+        let mut scratch = MaskBuffers::of_thread();
+        let mut buffers = Buffers::default();
+        let is_yes = self.threads().iter().any(|thread| {
+            scratch.line.start(thread.stack, self.arena.merges());
+            let mut stacks = LineStacks { line: &mut scratch.line, arena: &self.arena };
+            ask(&mut stacks, &mut buffers, Thread { stack: Line::TOP, ..*thread })
+        });
+        scratch.give_back();
+        is_yes
     }
 
     /// Whether nothing but the end can follow.
-    pub fn is_stopped(&mut self) -> bool {
+    pub fn is_stopped(&self) -> bool {
         if self.now().terminated || self.budget_left() == Some(0) {
             return true;
         }
-        let has_scopes = self.bound.program().has_scopes();
-        !self.live_bytes().iter().any(|byte| !has_scopes || self.takes(byte))
+        let live = self.live_bytes();
+        if self.distinct.is_none() {
+            return live.is_empty();
+        }
+        let mut fork = self.fork();
+        !live.iter().any(|byte| fork.takes(byte))
     }
 
     /// Whether the end was accepted.
@@ -231,23 +257,22 @@ impl Matcher {
     }
 
     /// The bytes that may come next.
-    pub fn next_bytes(&mut self) -> ByteSet {
+    pub fn next_bytes(&self) -> ByteSet {
         let live = self.live_bytes();
-        if !self.bound.program().has_scopes() {
+        if self.distinct.is_none() {
             return live;
         }
-        live.iter().filter(|&byte| self.takes(byte)).collect()
+        let mut fork = self.fork();
+        live.iter().filter(|&byte| fork.takes(byte)).collect()
     }
 
     /// The same, and those that would only repeat a value that must be new.
-    pub(crate) fn live_bytes(&mut self) -> ByteSet {
-        self.current.clear();
-        let start = self.now().start as usize;
-        self.current.extend_from_slice(self.history.since(start));
-        let marks = self.marks();
-        let program = self.bound.program();
-        let live = with_stacks!(self, |stacks| step::live(program, stacks, &mut self.buffers, &self.current));
-        self.truncate(marks);
+    pub(crate) fn live_bytes(&self) -> ByteSet {
+        let mut live = ByteSet::EMPTY;
+        self.on_lines(|stacks, buffers, thread| {
+            live = live.union(step::live(self.bound.program(), stacks, buffers, &[thread]));
+            false
+        });
         live
     }
 

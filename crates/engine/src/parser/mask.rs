@@ -32,6 +32,7 @@ use crate::library::{
 };
 use crate::program::{At, LeafId, NetState, Place, Program};
 use crate::tuning::{FastPath, may_take, tuning};
+use maskwright_vocab::Trie;
 
 /// How masks are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -496,7 +497,7 @@ impl Masker<'_> {
             }
             Place::Cell(cell) => {
                 for (byte, state) in program.edges(cell) {
-                    if let Some(child) = trie.child(0, byte) {
+                    if let Some(child) = trie.child(Trie::ROOT, byte) {
                         let thread = Thread::network(state, stack);
                         let threads = settled(program, walk.stacks, walk.buffers, thread);
                         if !threads.is_empty() {
@@ -572,7 +573,7 @@ fn completions(bound: &BoundProgram, text: &Text, state: LeafState) -> Vec<Words
     let mut lists = Vec::new();
     let (trie, library) = (bound.vocabulary().trie(), bound.library());
     let is_worth = |node| library.is_before_quote(node);
-    completion_nodes(text, state, trie, 0, is_worth, |node| lists.push(library.tokens_below(node)));
+    completion_nodes(text, state, trie, Trie::ROOT, is_worth, |node| lists.push(library.tokens_below(node)));
     lists
 }
 

@@ -15,11 +15,10 @@
 //! lead from a set to one and the same set, and so on from there as far as the tokens go, then all tokens below the node can be read.
 
 use core::hash::BuildHasher;
-use core::ops::Range;
 
 use hashbrown::HashTable;
 use maskwright_automata::ByteSet;
-use maskwright_vocab::{Trie, Visit, VisitTokens};
+use maskwright_vocab::{Trie, TrieNode, TrieNodes, Visit, VisitTokens};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::line::Walk;
@@ -81,7 +80,7 @@ const UNKNOWN: u32 = u32::MAX;
 /// A node of the trie whose children are being read.
 #[derive(Clone, Debug)]
 struct Level {
-    children: Range<u32>,
+    children: TrieNodes,
     set: SetId,
     /// Where in a character the text stands, if it is one of characters that are known to be allowed; otherwise `MIXED`.
     place: u8,
@@ -118,7 +117,7 @@ impl Sets {
         walk: &mut Walk<'_, '_>,
         trie: &Trie,
         number: u32,
-        node: u32,
+        node: TrieNode,
         threads: &[Thread],
         returning: bool,
         out: &mut O,
@@ -186,7 +185,7 @@ impl Sets {
                     continue;
                 }
                 if table.stays(walk, classes, next, kinds, height) {
-                    let start = trie.positions(children.start).start as usize;
+                    let start = trie.positions(children.first()).start as usize;
                     out.all(walk, &trie.all_tokens()[start..start + bytes.tokens_below(child) as usize]);
                     continue;
                 }

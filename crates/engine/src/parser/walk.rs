@@ -9,11 +9,11 @@
 //! The walk runs on a [`Line`](super::line::Line): the frames below the thread, taken from the matcher's stacks one by one and only when a token
 //! reaches them. What was looked at is what the result depends on ([`crate::library::memo`]).
 
-use core::ops::{Range, RangeInclusive};
+use core::ops::RangeInclusive;
 use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
-use maskwright_vocab::Trie;
+use maskwright_vocab::{Trie, TrieNode, TrieNodes};
 use smallvec::SmallVec;
 
 use super::line::Walk;
@@ -41,10 +41,9 @@ pub(crate) struct Walker {
 /// A node that is being worked through.
 #[derive(Clone, Debug)]
 struct Level {
-    node: u32,
+    node: TrieNode,
     /// The children that are left.
-    child: u32,
-    end: u32,
+    children: TrieNodes,
     /// The bytes that are worth trying; those that are left, if they are few.
     live: ByteSet,
     few: bool,
@@ -58,7 +57,7 @@ struct Level {
 impl Level {
     /// The next child that is worth trying.
     #[inline]
-    fn next(&mut self, trie: &Trie) -> Option<u32> {
+    fn next(&mut self, trie: &Trie) -> Option<TrieNode> {
         if self.few {
             // PERF: the root has 256 children and most states two or three live bytes; looking through all children
             // was two fifths of the walk's own instructions.
@@ -69,14 +68,7 @@ impl Level {
             }
             return None;
         }
-        while self.child < self.end {
-            let child = self.child;
-            self.child += 1;
-            if self.live.contains(trie.byte(child)) {
-                return Some(child);
-            }
-        }
-        None
+        self.children.find(|&child| self.live.contains(trie.byte(child)))
     }
 }
 
@@ -84,7 +76,7 @@ impl Level {
 #[derive(Clone, Copy, Debug)]
 enum Shortcut<'w> {
     /// A thread came to a node inside a string.
-    String { thread: Thread, node: u32 },
+    String { thread: Thread, node: TrieNode },
     /// A leaf ends below a node, and `behind` goes on with what is left of the tokens.
     Suffixes { boundaries: &'w Boundaries, min: u32, max: u32, follow: ByteSet, behind: Thread },
 }
@@ -118,7 +110,7 @@ impl Walker {
     pub(crate) fn walk(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, number: u32, threads: &[Thread]) {
         self.threads.clear();
         self.threads.extend_from_slice(threads);
-        self.walk_below(walk, trie, number, 0);
+        self.walk_below(walk, trie, number, Trie::ROOT);
     }
 
     /// Finds the tokens that go on with `byte` where they have left a leaf, in a trie with this number, and can be read from the threads.
@@ -160,7 +152,7 @@ impl Walker {
         walk: &mut Walk<'_, '_>,
         trie: &Trie,
         number: u32,
-        node: u32,
+        node: TrieNode,
         threads: &[Thread],
     ) {
         walk.find(trie.tokens(node), threads);
@@ -171,7 +163,7 @@ impl Walker {
         }
     }
 
-    fn walk_below(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, number: u32, node: u32) {
+    fn walk_below(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, number: u32, node: TrieNode) {
         self.levels.clear();
         let mut shortcuts = Vec::new();
         self.open(walk, trie, number, node, 0, &mut shortcuts);
@@ -197,7 +189,14 @@ impl Walker {
     }
 
     /// Steps the threads from `start` on by a child's byte. Returns whether the child is worth opening.
-    fn step(&mut self, walk: &mut Walk<'_, '_>, trie: &Trie, child: u32, start: usize, others: bool) -> bool {
+    fn step(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        trie: &Trie,
+        child: TrieNode,
+        start: usize,
+        others: bool,
+    ) -> bool {
         let byte = trie.byte(child);
         let program = walk.bound.program();
         self.next.clear();
@@ -221,7 +220,7 @@ impl Walker {
         walk: &mut Walk<'w, '_>,
         trie: &Trie,
         number: u32,
-        node: u32,
+        node: TrieNode,
         start: usize,
         shortcuts: &mut Vec<Shortcut<'w>>,
     ) {
@@ -266,9 +265,8 @@ impl Walker {
             let live = live(walk.bound.program(), walk.stacks, walk.buffers, &self.threads[start..]);
             (live, children.len() >= tuning().table_children && live.len() * 4 <= children.len())
         };
-        let Range { start: child, end } = children;
         let (start, others) = (start as u32, others.is_some());
-        self.levels.push(Level { node, child, end, live, few, others, start, mark });
+        self.levels.push(Level { node, children, live, few, others, start, mark });
     }
 
     /// If a single thread stands in a cell that calls leaves which end where they die: adds the tokens that go through them, from
@@ -278,7 +276,7 @@ impl Walker {
         walk: &mut Walk<'w, '_>,
         trie: &Trie,
         number: u32,
-        node: u32,
+        node: TrieNode,
         start: usize,
         shortcuts: &mut Vec<Shortcut<'w>>,
     ) -> Option<ByteSet> {
@@ -333,9 +331,9 @@ impl Walker {
         &mut self,
         walk: &mut Walk<'_, '_>,
         trie: &Trie,
-        mut node: u32,
+        mut node: TrieNode,
         start: usize,
-    ) -> Option<u32> {
+    ) -> Option<TrieNode> {
         let [thread] = &mut self.threads[start..] else { return Some(node) };
         while let Some((byte, next)) = literal_byte(walk.bound.program(), thread)
             && may_take(FastPath::Literals)
@@ -409,7 +407,7 @@ fn is_in_plain_string(program: &Program, thread: &Thread) -> bool {
 
 /// The tokens below a node on which a text would be one of the forbidden words: it never leaves the list of words before
 /// it closes the string.
-fn completions(text: &Text, state: LeafState, trie: &Trie, from: u32) -> Vec<u32> {
+fn completions(text: &Text, state: LeafState, trie: &Trie, from: TrieNode) -> Vec<u32> {
     let mut tokens = Vec::new();
     completion_nodes(
         text,
@@ -430,9 +428,9 @@ pub(crate) fn completion_nodes(
     text: &Text,
     state: LeafState,
     trie: &Trie,
-    from: u32,
-    is_worth: impl Fn(u32) -> bool,
-    mut add: impl FnMut(u32),
+    from: TrieNode,
+    is_worth: impl Fn(TrieNode) -> bool,
+    mut add: impl FnMut(TrieNode),
 ) {
     let mut work = vec![(from, state)];
     while let Some((node, state)) = work.pop() {
