@@ -39,6 +39,18 @@ class Futures(unittest.TestCase):
         self.assertTrue(str(raised.exception))
         self.assertFalse(future.cancel())
 
+    def test_remarks(self):
+        service = mw.Compiler(bytes_vocabulary())
+        schema = mw.json_schema({"type": "integer", "title": "Age"})
+        compiled = service.compile(schema)
+        self.assertEqual(sorted(compiled.report), [("/title", "annotation"), ("/type", "enforced")])
+        self.assertEqual((compiled.report, compiled.warnings), schema.check())
+        grammar = mw.ebnf('root ::= "a"\nlost ::= "b"')
+        compiled = service.compile(grammar)
+        self.assertEqual((compiled.report, len(compiled.warnings)), ([], 1))
+        self.assertIn("lost", compiled.warnings[0])
+        self.assertEqual((compiled.report, compiled.warnings), grammar.check())
+
     def test_await(self):
         service = mw.Compiler(bytes_vocabulary())
 

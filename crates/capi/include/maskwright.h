@@ -218,6 +218,12 @@ mw_status mw_request_wait(const mw_request *request, uint64_t milliseconds, mw_c
 /* No longer waits. If nobody else waits for the constraint, compiling it is given up. */
 void mw_request_free(mw_request *request);
 
+/* What was remarked about the constraint while it was read, as JSON with a zero at the end that length does not count: in "report" what became of each keyword
+   of a schema ({"pointer": "/type", "coverage": "enforced"}), in "warnings" what the author of a grammar may have meant otherwise ({"message", "help", "start",
+   "end"}, the last two in bytes of its text). */
+mw_status mw_constraint_remarks(const mw_constraint *constraint, char *text, size_t capacity, size_t *length,
+                                char *message, size_t message_size);
+
 void mw_constraint_free(mw_constraint *constraint);
 
 /* What a compiler has done so far. Matchers report now and then, and when they are freed. */

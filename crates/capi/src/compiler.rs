@@ -5,11 +5,12 @@ use core::mem::offset_of;
 use core::time::Duration;
 use std::sync::Arc;
 
-use maskwright::Options;
+use maskwright::json_schema::{Entry, Report};
 use maskwright::service::{Client, Handle, Service, Settings, Ticket};
-use serde_json::Value;
+use maskwright::{Diagnostic, Options, Span};
+use serde_json::{Value, json};
 
-use crate::guard::{discard, guard};
+use crate::guard::{discard, guard, write_whole};
 use crate::pointer::{Given, Mut, Out, Owned, Ref, Versioned, read_or_zero};
 use crate::status::{Failure, Status};
 use crate::vocabulary::Vocabulary;
@@ -169,6 +170,22 @@ pub extern "C" fn mw_request_free(request: Owned<Request>) {
     discard(request);
 }
 
+/// What was remarked about the constraint while it was read, as JSON.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_constraint_remarks(
+    constraint: Ref<'_, Constraint>,
+    text: Mut<'_, c_char>,
+    capacity: usize,
+    length: Out<'_, usize>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let remarks = constraint.get("constraint")?.remarks();
+        write_whole(&remarks.to_string(), text, capacity, length)
+    })
+}
+
 /// Gives a constraint back.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_constraint_free(constraint: Owned<Constraint>) {
@@ -264,6 +281,23 @@ impl Compiler {
     pub(crate) fn compile(&self, source: &maskwright::Constraint) -> Result<Constraint, Failure> {
         let handle = self.client.compile(source)?;
         Ok(Constraint { handle, vocabulary: self.vocabulary.clone() })
+    }
+}
+
+impl Constraint {
+    /// The report about a schema, and the warnings about a grammar.
+    fn remarks(&self) -> Value {
+        let remarks = self.handle.remarks();
+        let entries = remarks.report.as_ref().map(Report::entries).unwrap_or_default();
+        let entry = |entry: &Entry| json!({"pointer": entry.pointer, "coverage": entry.coverage.to_string()});
+        let warning = |warning: &Diagnostic| {
+            let Span { start, end } = warning.span;
+            json!({"message": warning.message, "help": warning.help, "start": start, "end": end})
+        };
+        json!({
+            "report": entries.iter().map(entry).collect::<Vec<_>>(),
+            "warnings": remarks.warnings.iter().map(warning).collect::<Vec<_>>(),
+        })
     }
 }
 

@@ -46,6 +46,22 @@ pub(crate) fn write_text(buffer: &mut [c_char], text: &str) {
     }
 }
 
+/// Writes a whole text and a zero where the caller wants it, and tells its length without the zero. If it does not fit, only the length is told.
+pub(crate) fn write_whole(
+    text: &str,
+    buffer: Mut<'_, c_char>,
+    room: usize,
+    length: Out<'_, usize>,
+) -> Result<(), Failure> {
+    length.get("length")?.write(text.len());
+    let buffer = buffer.list("text", room)?;
+    if room <= text.len() {
+        return Err(Failure::too_short("text", room, text.len() + 1));
+    }
+    write_text(buffer, text);
+    Ok(())
+}
+
 /// Writes a list where the caller wants it and tells its length. If it does not fit, only the length is told.
 pub(crate) fn write_list<T: Copy>(
     list: &[T],

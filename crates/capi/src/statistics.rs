@@ -6,9 +6,9 @@ use core::mem::offset_of;
 use maskwright::statistics::{Histogram, Lookup, Outcome};
 
 use crate::compiler::Compiler;
-use crate::guard::{guard, write_text};
+use crate::guard::{guard, write_whole};
 use crate::pointer::{Dense, Mut, Out, Ref, Versioned, write};
-use crate::status::{Failure, Status};
+use crate::status::Status;
 
 /// `mw_statistics`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,13 +75,7 @@ pub extern "C" fn mw_compiler_prometheus(
     guard(message, message_size, || {
         let statistics = compiler.get("compiler")?.client.service().statistics();
         let page = statistics.to_prometheus(&[]);
-        length.get("length")?.write(page.len());
-        let buffer = text.list("text", capacity)?;
-        if capacity <= page.len() {
-            return Err(Failure::too_short("text", capacity, page.len() + 1));
-        }
-        write_text(buffer, &page);
-        Ok(())
+        write_whole(&page, text, capacity, length)
     })
 }
 

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use maskwright::json_schema::Report;
 use maskwright::{
-    BoundProgram, Compiler, Constraint, Diagnostic, Error, Grammar, Options, TokenId, Vocabulary,
-    VocabularyBuilder, ebnf, gbnf, json_schema, lark,
+    CompiledConstraint, Compiler, Constraint, Error, Grammar, Options, Remarks, TokenId, Vocabulary,
+    VocabularyBuilder,
 };
 use serde_json::{Value, json};
 
@@ -23,20 +22,11 @@ pub(crate) struct Source {
     pub(crate) options: Options,
 }
 
-/// What the frontend says besides the grammar.
-#[derive(Debug, Default)]
-pub(crate) struct Remarks {
-    pub(crate) warnings: Vec<Diagnostic>,
-    /// What became of each keyword of a schema.
-    pub(crate) coverage: Option<Report>,
-}
-
 /// A constraint that can be matched.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    pub(crate) bound: Arc<BoundProgram>,
+    pub(crate) constraint: CompiledConstraint,
     pub(crate) grammar: Grammar,
-    pub(crate) remarks: Remarks,
     /// How long it took from the text to the program, the vocabulary not counted.
     pub(crate) time: Duration,
 }
@@ -48,24 +38,7 @@ impl Source {
 
     /// Reads the constraint.
     pub(crate) fn grammar(&self, compiler: &Compiler) -> Result<(Grammar, Remarks), Failure> {
-        let options = &self.options;
-        let mut remarks = Remarks::default();
-        let grammar = match &self.constraint {
-            Constraint::Ebnf(source) => with_warnings(ebnf::grammar(source, &options.ebnf), &mut remarks),
-            Constraint::Gbnf(source) => with_warnings(gbnf::grammar(source, &options.ebnf), &mut remarks),
-            Constraint::Lark(source) => {
-                with_warnings(lark::grammar(source, &options.lark, &options.json_schema), &mut remarks)
-            }
-            Constraint::JsonSchema(schema) => json_schema::grammar(schema, &options.json_schema)
-                .map(|(grammar, report)| {
-                    remarks.coverage = Some(report);
-                    grammar
-                })
-                .map_err(Error::Schema),
-            other => compiler.grammar(other),
-        };
-        let grammar = grammar.map_err(|error| self.failure(&error))?;
-        Ok((grammar, remarks))
+        compiler.grammar(&self.constraint).map_err(|error| self.failure(&error))
     }
 
     /// Reads and compiles the constraint for a vocabulary.
@@ -73,8 +46,9 @@ impl Source {
         let compiler = Compiler::with_options(vocabulary, self.options.clone());
         let begin = Instant::now();
         let (grammar, remarks) = self.grammar(&compiler)?;
-        let bound = compiler.compile_grammar(&grammar).map_err(|error| self.failure(&error))?;
-        Ok(Compiled { bound, grammar, remarks, time: begin.elapsed() })
+        let compiled = compiler.compile_grammar(&grammar, remarks);
+        let constraint = compiled.map_err(|error| self.failure(&error))?;
+        Ok(Compiled { constraint, grammar, time: begin.elapsed() })
     }
 
     /// What is wrong with the constraint.
@@ -98,16 +72,6 @@ impl Source {
             data: json!({"message": error.to_string(), "problems": problems}),
         }
     }
-}
-
-/// Keeps the warnings of a grammar.
-fn with_warnings(
-    result: Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>,
-    remarks: &mut Remarks,
-) -> Result<Grammar, Error> {
-    let (grammar, warnings) = result.map_err(Error::Source)?;
-    remarks.warnings = warnings;
-    Ok(grammar)
 }
 
 /// The vocabulary whose tokens are the 256 bytes: enough to match texts, without a tokenizer.

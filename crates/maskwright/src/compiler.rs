@@ -12,7 +12,7 @@ use maskwright_frontend::{choice, ebnf, gbnf, json_schema, lark, regex, tag};
 use maskwright_grammar::{Diagnostic, Grammar};
 use maskwright_vocab::Vocabulary;
 
-use crate::Constraint;
+use crate::{CompiledConstraint, Constraint, Remarks};
 
 /// How each language is read, and how much a constraint may cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -53,12 +53,11 @@ impl Default for TagOptions {
 
 impl Options {
     /// How structural tags are read for a vocabulary: with the names of its special tokens.
-    pub fn tag(&self, vocabulary: &Vocabulary) -> tag::Options {
-        let specials = if self.structural_tag.specials {
-            vocabulary.specials().map(|(_, name)| name.to_owned()).collect()
-        } else {
-            Vec::new()
-        };
+    pub fn tag(&self, vocabulary: Option<&Vocabulary>) -> tag::Options {
+        let vocabulary = vocabulary.filter(|_| self.structural_tag.specials);
+        let specials = vocabulary
+            .map(|vocabulary| vocabulary.specials().map(|(_, name)| name.to_owned()).collect())
+            .unwrap_or_default();
         tag::Options {
             json_schema: self.json_schema.clone(),
             regex: self.regex.clone(),
@@ -158,7 +157,7 @@ impl Compiler {
     }
 
     /// Compiles a constraint.
-    pub fn compile(&self, constraint: &Constraint) -> Result<Arc<BoundProgram>, Error> {
+    pub fn compile(&self, constraint: &Constraint) -> Result<CompiledConstraint, Error> {
         self.compile_with(constraint, &self.options)
     }
 
@@ -167,24 +166,20 @@ impl Compiler {
         &self,
         constraint: &Constraint,
         options: &Options,
-    ) -> Result<Arc<BoundProgram>, Error> {
-        if let Constraint::JsonSchema(schema) = constraint {
-            let (grammar, report) =
-                json_schema::grammar(schema, &options.json_schema).map_err(Error::Schema)?;
-            return self.bind(&grammar, &options.limits).map_err(|error| error.in_schema(&report));
-        }
-        let grammar = grammar(constraint, options, &self.vocabulary)?;
-        self.bind(&grammar, &options.limits)
+    ) -> Result<CompiledConstraint, Error> {
+        let (grammar, remarks) = constraint.grammar(options, Some(&self.vocabulary))?;
+        self.bind(&grammar, remarks, &options.limits)
     }
 
-    /// Compiles a grammar that was built by other means.
-    pub fn compile_grammar(&self, grammar: &Grammar) -> Result<Arc<BoundProgram>, Error> {
-        self.bind(grammar, &self.options.limits)
+    /// Compiles a grammar that [`grammar`](Self::grammar) has read, with its remarks, or one that was built by other means, with
+    /// [`Remarks::default`].
+    pub fn compile_grammar(&self, grammar: &Grammar, remarks: Remarks) -> Result<CompiledConstraint, Error> {
+        self.bind(grammar, remarks, &self.options.limits)
     }
 
-    /// The first stage alone: the constraint as a grammar.
-    pub fn grammar(&self, constraint: &Constraint) -> Result<Grammar, Error> {
-        grammar(constraint, &self.options, &self.vocabulary)
+    /// The first stage alone: the constraint as a grammar, and what the frontend remarks about it.
+    pub fn grammar(&self, constraint: &Constraint) -> Result<(Grammar, Remarks), Error> {
+        constraint.grammar(&self.options, Some(&self.vocabulary))
     }
 
     /// The second stage alone: a grammar as a program.
@@ -245,14 +240,26 @@ impl Compiler {
         self.shared.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn bind(&self, grammar: &Grammar, limits: &Limits) -> Result<Arc<BoundProgram>, Error> {
-        let shared = self.shared();
-        let resolved = self.resolve(grammar)?;
-        let program = compile(&resolved.grammar, &shared.tables, limits).map_err(Error::Compile)?;
-        let library = if resolved.needs_numbers { shared.numbered() } else { &shared.library };
-        let bound = BoundProgram::new(Arc::new(program), library.clone());
-        bound.check_limits().map_err(Error::Compile)?;
-        Ok(bound)
+    fn bind(
+        &self,
+        grammar: &Grammar,
+        remarks: Remarks,
+        limits: &Limits,
+    ) -> Result<CompiledConstraint, Error> {
+        let bind = || -> Result<_, Error> {
+            let shared = self.shared();
+            let resolved = self.resolve(grammar)?;
+            let program = compile(&resolved.grammar, &shared.tables, limits).map_err(Error::Compile)?;
+            let library = if resolved.needs_numbers { shared.numbered() } else { &shared.library };
+            let bound = BoundProgram::new(Arc::new(program), library.clone());
+            bound.check_limits().map_err(Error::Compile)?;
+            Ok(bound)
+        };
+        match (bind(), &remarks.report) {
+            (Ok(bound), _) => Ok(CompiledConstraint::new(bound, remarks)),
+            (Err(error), Some(report)) => Err(error.in_schema(report)),
+            (Err(error), None) => Err(error),
+        }
     }
 
     /// Puts in the tokens that a grammar asks for, if it does.
@@ -261,31 +268,37 @@ impl Compiler {
     }
 }
 
-/// Reads a constraint.
-fn grammar(constraint: &Constraint, options: &Options, vocabulary: &Vocabulary) -> Result<Grammar, Error> {
-    match constraint {
-        Constraint::Regex(pattern) => {
-            regex::grammar(pattern, &options.regex).map_err(|error| Error::Source(vec![error]))
-        }
-        Constraint::Choice(choices) => {
-            choice::grammar(choices, &options.choice).map_err(|error| Error::Choice(error.to_string()))
-        }
-        Constraint::Ebnf(source) => read(ebnf::grammar(source, &options.ebnf)),
-        Constraint::Gbnf(source) => read(gbnf::grammar(source, &options.ebnf)),
-        Constraint::Lark(source) => read(lark::grammar(source, &options.lark, &options.json_schema)),
-        Constraint::JsonSchema(schema) => match json_schema::grammar(schema, &options.json_schema) {
-            Ok((grammar, _report)) => Ok(grammar),
-            Err(error) => Err(Error::Schema(error)),
-        },
-        Constraint::StructuralTag(source) => {
-            tag::grammar(source, &options.tag(vocabulary)).map_err(Error::Tag)
+impl Constraint {
+    /// Reads the constraint: its grammar, and what the frontend remarks about it. A structural tag needs the vocabulary to know the names of
+    /// special tokens; without one it is read as if there were none.
+    pub fn grammar(
+        &self,
+        options: &Options,
+        vocabulary: Option<&Vocabulary>,
+    ) -> Result<(Grammar, Remarks), Error> {
+        let silent = |grammar| (grammar, Remarks::default());
+        match self {
+            Self::Regex(pattern) => regex::grammar(pattern, &options.regex)
+                .map(silent)
+                .map_err(|error| Error::Source(vec![error])),
+            Self::Choice(choices) => choice::grammar(choices, &options.choice)
+                .map(silent)
+                .map_err(|error| Error::Choice(error.to_string())),
+            Self::Ebnf(source) => warned(ebnf::grammar(source, &options.ebnf)),
+            Self::Gbnf(source) => warned(gbnf::grammar(source, &options.ebnf)),
+            Self::Lark(source) => warned(lark::grammar(source, &options.lark, &options.json_schema)),
+            Self::JsonSchema(schema) => json_schema::grammar(schema, &options.json_schema)
+                .map(|(grammar, report)| (grammar, Remarks::report(report, schema.len())))
+                .map_err(Error::Schema),
+            Self::StructuralTag(source) => {
+                tag::grammar(source, &options.tag(vocabulary)).map(silent).map_err(Error::Tag)
+            }
         }
     }
 }
 
-/// A grammar without its warnings.
-fn read(result: Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>) -> Result<Grammar, Error> {
-    result.map(|(grammar, _warnings)| grammar).map_err(Error::Source)
+fn warned(result: Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>) -> Result<(Grammar, Remarks), Error> {
+    result.map(|(grammar, warnings)| (grammar, Remarks::warnings(warnings))).map_err(Error::Source)
 }
 
 /// Why a constraint was refused.

@@ -30,7 +30,7 @@ impl Compiler {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn index(&self, constraint: &Constraint, limits: &IndexLimits) -> Result<Index, Error> {
-        self.index_of_grammar(&self.grammar(constraint)?, limits)
+        self.index_of_grammar(&self.grammar(constraint)?.0, limits)
     }
 
     /// The same for a grammar that was built by other means.
@@ -52,7 +52,7 @@ impl Compiler {
         constraint: &Constraint,
         limits: &IndexLimits,
     ) -> Result<Result<IndexChecks, Flaw>, Error> {
-        let grammar = self.grammar(constraint)?;
+        let (grammar, _) = self.grammar(constraint)?;
         let resolved = self.resolve(&grammar)?;
         Ok(index.check_constraint(&resolved.grammar, self.vocabulary(), &self.shared().tables, limits))
     }

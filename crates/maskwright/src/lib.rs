@@ -28,12 +28,13 @@
 //! ```
 //!
 //! A [`Compiler`] belongs to one vocabulary and shares what it learns between constraints. A compiled constraint
-//! ([`BoundProgram`]) is frozen and shared between requests; a [`Matcher`] is the state of one request.
+//! ([`CompiledConstraint`]) is frozen and shared between requests; a [`Matcher`] is the state of one request.
 //!
 //! That is enough for a program with a few constraints. A server with thousands wants a [`service`]: workers, a cache within a
 //! budget, timeouts, [`statistics`], and the choice of a [`backend`].
 
 pub mod backend;
+mod compiled;
 mod compiler;
 mod constraint;
 pub mod explain;
@@ -46,6 +47,7 @@ pub mod statistics;
 mod stop;
 pub mod stream;
 
+pub use compiled::{CompiledConstraint, Remarks};
 pub use compiler::{Compiler, Error, Options, TagOptions};
 pub use constraint::{Constraint, Kind};
 #[cfg(feature = "mmap")]

@@ -25,7 +25,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::constraint::Constraint;
+use crate::constraint::{Constraint, report, warnings};
 use crate::errors::{Class, compile_error};
 use crate::index::Index;
 use crate::matcher::Matcher;
@@ -442,6 +442,18 @@ impl Compiled {
     #[getter]
     fn seconds(&self) -> f64 {
         self.handle.report().time.as_secs_f64()
+    }
+
+    /// What became of each keyword of a schema, as pairs of a JSON pointer and a word; empty for other constraints.
+    #[getter]
+    fn report(&self) -> Vec<(String, String)> {
+        report(self.handle.remarks())
+    }
+
+    /// The warnings about a grammar: it is accepted, but its author may have meant something else.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        warnings(self.handle.remarks())
     }
 
     /// A measure of its size.

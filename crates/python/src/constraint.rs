@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use maskwright::json_schema::{Report, Resolver, Whitespace, grammar, to_regex};
+use maskwright::json_schema::{Report, Resolver, Whitespace, to_regex};
 use maskwright::regex::WriteLimits;
-use maskwright::{Diagnostic, Error, Kind, Options, ebnf, gbnf, lark, regex, tag};
+use maskwright::{Error, Kind, Options, Remarks};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -160,47 +160,21 @@ impl Constraint {
     }
 
     fn read(&self, vocabulary: Option<&Vocabulary>) -> Result<Checked, Error> {
-        let options = &self.options;
-        let warned = |result: Result<(_, Vec<Diagnostic>), Vec<Diagnostic>>| {
-            let (_grammar, warnings): (maskwright::Grammar, _) = result.map_err(Error::Source)?;
-            Ok((Vec::new(), warnings.iter().map(ToString::to_string).collect()))
-        };
-        match &self.source {
-            maskwright::Constraint::Regex(text) => {
-                regex::grammar(text, &options.regex).map_err(|error| Error::Source(vec![error]))?;
-            }
-            maskwright::Constraint::Ebnf(text) => return warned(ebnf::grammar(text, &options.ebnf)),
-            maskwright::Constraint::Gbnf(text) => return warned(gbnf::grammar(text, &options.ebnf)),
-            maskwright::Constraint::Lark(text) => {
-                return warned(lark::grammar(text, &options.lark, &options.json_schema));
-            }
-            maskwright::Constraint::JsonSchema(text) => {
-                let (_, report) = grammar(text, &options.json_schema).map_err(Error::Schema)?;
-                return Ok((lines(&report), Vec::new()));
-            }
-            maskwright::Constraint::StructuralTag(text) => {
-                let tag_options = vocabulary.map_or_else(
-                    || tag::Options {
-                        json_schema: options.json_schema.clone(),
-                        regex: options.regex.clone(),
-                        ebnf: options.ebnf.clone(),
-                        lark: options.lark.clone(),
-                        specials: Vec::new(),
-                        source_bytes: options.structural_tag.source_bytes,
-                    },
-                    |vocabulary| options.tag(&vocabulary.vocabulary),
-                );
-                tag::grammar(text, &tag_options).map_err(Error::Tag)?;
-            }
-            // A list of choices can only be too long, which compiling says.
-            _ => {}
-        }
-        Ok((Vec::new(), Vec::new()))
+        let vocabulary = vocabulary.map(|vocabulary| &*vocabulary.vocabulary);
+        let (_grammar, remarks) = self.source.grammar(&self.options, vocabulary)?;
+        Ok((report(&remarks), warnings(&remarks)))
     }
 }
 
-fn lines(report: &Report) -> Vec<(String, String)> {
-    report.entries().into_iter().map(|entry| (entry.pointer, entry.coverage.to_string())).collect()
+/// What became of each keyword of a schema: a JSON pointer, and a word.
+pub(crate) fn report(remarks: &Remarks) -> Vec<(String, String)> {
+    let entries = remarks.report.as_ref().map(Report::entries).unwrap_or_default();
+    entries.into_iter().map(|entry| (entry.pointer, entry.coverage.to_string())).collect()
+}
+
+/// The warnings about a grammar.
+pub(crate) fn warnings(remarks: &Remarks) -> Vec<String> {
+    remarks.warnings.iter().map(ToString::to_string).collect()
 }
 
 /// Finds documents in a JSON object, by their addresses.

@@ -12,7 +12,7 @@ use std::io::{Write, stdout};
 use std::num::NonZero;
 use std::time::{Duration, Instant};
 
-use maskwright::{BoundProgram, Compiler, Constraint};
+use maskwright::{CompiledConstraint, Compiler, Constraint};
 use maskwright_runtime::model::{Feed, LoadOptions, Logits, Model, SequenceId, Wanted};
 use maskwright_runtime::scheduler::{Options, Stream};
 use maskwright_runtime::{Loaded, MatcherGuide, Request, Sampling, Scheduler, Usage, What};
@@ -115,7 +115,7 @@ fn step(model: &mut dyn Model, sequences: &[SequenceId], tokens: &[TokenId]) {
 fn compare(
     scheduler: &Scheduler,
     prompt: &[TokenId],
-    schema: &std::sync::Arc<BoundProgram>,
+    schema: &CompiledConstraint,
     batch: usize,
     out: &mut impl Write,
 ) -> Result<(), Box<dyn Error>> {
@@ -138,7 +138,7 @@ fn compare(
 fn answers(
     scheduler: &Scheduler,
     prompt: &[TokenId],
-    schema: Option<&std::sync::Arc<BoundProgram>>,
+    schema: Option<&CompiledConstraint>,
     batch: usize,
 ) -> Result<(f64, Usage), Box<dyn Error>> {
     let before = scheduler.statistics();

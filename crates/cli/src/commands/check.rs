@@ -56,13 +56,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
         bytes_alone()?
     };
     let compiled = source.compile(vocabulary)?;
-    let first = if args.tokenizer.is_named() { Some(spelling(&mut compiled.bound.matcher())?) } else { None };
+    let first =
+        if args.tokenizer.is_named() { Some(spelling(&mut compiled.constraint.matcher())?) } else { None };
     if let Some(Spelling::Impossible { sentence }) = first {
         return Err(Failure::sentence(sentence));
     }
     let rejection = match &text {
         None => None,
-        Some(text) => match read(&mut compiled.bound.matcher(), "text", text, true)? {
+        Some(text) => match read(&mut compiled.constraint.matcher(), "text", text, true)? {
             Reading::Fits => None,
             Reading::Rejected(rejection) => Some(rejection),
         },
@@ -100,7 +101,7 @@ struct Report<'c> {
 
 impl Report<'_> {
     fn write(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        let Compiled { bound, grammar, remarks, time } = self.compiled;
+        let Compiled { constraint, grammar, time } = self.compiled;
         writeln!(out, "{}: a sound {} constraint", self.source.name, self.source.constraint.kind())?;
         writeln!(
             out,
@@ -108,17 +109,17 @@ impl Report<'_> {
             readable::time(*time),
             readable::several(grammar.rules().len(), "rule"),
             readable::several(grammar.exprs().len(), "expression"),
-            readable::several(bound.program().node_count(), "node"),
-            readable::size(bound.heap_bytes()),
+            readable::several(constraint.bound().program().node_count(), "node"),
+            readable::size(constraint.heap_bytes()),
         )?;
         if let Some(Spelling::Possible { allowed }) = &self.first {
-            let size = bound.vocabulary().size();
+            let size = constraint.vocabulary().size();
             writeln!(out, "  first mask: {} of {} tokens", readable::count(*allowed), readable::count(size))?;
         }
-        for warning in &remarks.warnings {
+        for warning in &constraint.remarks().warnings {
             write!(out, "{}", warning.render(&self.source.name, &self.source.text))?;
         }
-        self.write_coverage(out)?;
+        self.write_report(out)?;
         match (&self.rejection, self.text) {
             (Some(rejection), _) => {
                 writeln!(
@@ -137,11 +138,11 @@ impl Report<'_> {
         Ok(())
     }
 
-    fn write_coverage(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        let Some(report) = &self.compiled.remarks.coverage else { return Ok(()) };
+    fn write_report(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let Some(report) = &self.compiled.constraint.remarks().report else { return Ok(()) };
         let entries = report.entries();
         let enforced = entries.iter().filter(|entry| entry.coverage == Coverage::Enforced).count();
-        writeln!(out, "  coverage: {} of {} entries enforced", enforced, entries.len())?;
+        writeln!(out, "  report: {} of {} entries enforced", enforced, entries.len())?;
         for entry in entries.iter().filter(|entry| entry.coverage != Coverage::Enforced) {
             let pointer = if entry.pointer.is_empty() { "(root)" } else { &entry.pointer };
             writeln!(out, "    {pointer}: {}", entry.coverage)?;
@@ -150,9 +151,10 @@ impl Report<'_> {
     }
 
     fn json(&self) -> Value {
-        let Compiled { bound, grammar, remarks, time } = self.compiled;
+        let Compiled { constraint, grammar, time } = self.compiled;
+        let remarks = constraint.remarks();
         let source = &self.source.text;
-        let coverage = remarks.coverage.as_ref().map(|report| {
+        let report = remarks.report.as_ref().map(|report| {
             let entries = report.entries().into_iter();
             entries
                 .map(|e| json!({"pointer": e.pointer, "coverage": e.coverage.to_string()}))
@@ -166,12 +168,12 @@ impl Report<'_> {
             "compile_us": time.as_secs_f64() * 1e6,
             "rules": grammar.rules().len(),
             "expressions": grammar.exprs().len(),
-            "nodes": bound.program().node_count(),
-            "bytes": bound.heap_bytes(),
+            "nodes": constraint.bound().program().node_count(),
+            "bytes": constraint.heap_bytes(),
             "warnings": warnings,
         });
-        if let Some(coverage) = coverage {
-            value["coverage"] = coverage.into();
+        if let Some(report) = report {
+            value["report"] = report.into();
         }
         if let Some(Spelling::Possible { allowed }) = self.first {
             value["first_mask"] = allowed.into();

@@ -57,7 +57,7 @@ Examples:
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let source = args.constraint.source()?;
-    let compiler = Compiler::new(bytes_alone()?);
+    let compiler = Compiler::with_options(bytes_alone()?, source.options.clone());
     match args.stage {
         Stage::Ast => {
             let tree = ast::read(&source)?;

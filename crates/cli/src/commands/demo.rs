@@ -128,9 +128,9 @@ impl Stage<'_> {
     fn invoice(&self, out: &mut dyn Write) -> Result<Replay, Failure> {
         let tokens = self.tokenizer.encode(INVOICE)?;
         let compiled = self.compile(Constraint::json_schema(SCHEMA))?;
-        let (time, bytes) = (readable::time(compiled.time), readable::size(compiled.bound.heap_bytes()));
+        let (time, bytes) = (readable::time(compiled.time), readable::size(compiled.constraint.heap_bytes()));
         self.fact("constraint", format!("JSON Schema of an invoice – compiled in {time}, {bytes}"), out)?;
-        let mut matcher = compiled.bound.matcher();
+        let mut matcher = compiled.constraint.matcher();
         let replay = replay(&mut matcher, &tokens, compiled.time)?;
         self.heading("Token by token: how many tokens are allowed, and which one is taken", out)?;
         self.write_steps(&replay.steps, out)?;
@@ -176,7 +176,7 @@ impl Stage<'_> {
         let after =
             INVOICE.split_inclusive("USD").next().and_then(|text| text.strip_suffix("USD")).unwrap_or("");
         let compiled = self.compile(Constraint::json_schema(SCHEMA))?;
-        let mut matcher = compiled.bound.matcher();
+        let mut matcher = compiled.constraint.matcher();
         accept_text(&mut matcher, after)?;
         let candidates = ["USA", "Euro", "USE", "Eu", "GB ", "U.", "X", "x"];
         let found = candidates.iter().flat_map(|text| tokens_named(self.vocabulary(), text));
@@ -205,7 +205,7 @@ impl Stage<'_> {
             }
         }
         let compiled = self.compile(constraint)?;
-        let mut matcher = compiled.bound.matcher();
+        let mut matcher = compiled.constraint.matcher();
         accept_text(&mut matcher, after)?;
         let (allowed, time) = timed_mask(&mut matcher)?;
         let mut some: Vec<String> = Vec::new();

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let tokenizer = args.tokenizer.load()?;
     let token = find_token(&args.token, &tokenizer)?;
     let compiled = source.compile(tokenizer.vocabulary().clone())?;
-    let mut matcher = compiled.bound.matcher();
+    let mut matcher = compiled.constraint.matcher();
     if let Reading::Rejected(rejection) = read(&mut matcher, "after", args.after.as_bytes(), false)? {
         return reject(&rejection, args.json, out);
     }

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let tokenizer = args.tokenizer.load()?;
     let vocabulary = tokenizer.vocabulary();
     let compiled = source.compile(vocabulary.clone())?;
-    let mut matcher = compiled.bound.matcher();
+    let mut matcher = compiled.constraint.matcher();
     if let Reading::Rejected(rejection) = read(&mut matcher, "after", args.after.as_bytes(), false)? {
         return reject(&rejection, args.json, out);
     }

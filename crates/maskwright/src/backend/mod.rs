@@ -5,7 +5,7 @@
 //! | trait | what it is | ours |
 //! |---|---|---|
 //! | [`Backend`] | an engine with its vocabulary | [`Compiler`] |
-//! | [`Compiled`] | a constraint, frozen and shared by all requests | [`BoundProgram`] |
+//! | [`Compiled`] | a constraint, frozen and shared by all requests | [`CompiledConstraint`] |
 //! | [`Matching`] | one text being written | [`Matcher`] |
 //!
 //! ```
@@ -43,12 +43,12 @@ mod llguidance;
 use core::fmt;
 use std::sync::Arc;
 
-use maskwright_engine::{BoundProgram, MatchError, Matcher};
+use maskwright_engine::{MatchError, Matcher};
 use maskwright_vocab::{TokenId, Vocabulary};
 
 #[cfg(feature = "llguidance")]
 pub use self::llguidance::Llguidance;
-use crate::{Compiler, Constraint, Error, Options};
+use crate::{CompiledConstraint, Compiler, Constraint, Error, Options, Remarks};
 
 /// An engine together with a vocabulary.
 pub trait Backend: fmt::Debug + Send + Sync {
@@ -97,6 +97,12 @@ pub trait Compiled: fmt::Debug + Send + Sync {
 
     /// A measure of its size: the nodes of our network, or whatever an engine counts.
     fn states(&self) -> usize;
+
+    /// What was remarked about the constraint while it was read; nothing, unless the engine reads it with our frontends.
+    fn remarks(&self) -> &Remarks {
+        const NONE: &Remarks = &Remarks::NONE;
+        NONE
+    }
 }
 
 /// One text being written.
@@ -161,8 +167,7 @@ impl Backend for Compiler {
     }
 
     fn compile(&self, constraint: &Constraint, options: &Options) -> Result<Arc<dyn Compiled>, Error> {
-        let bound = self.compile_with(constraint, options)?;
-        Ok(bound)
+        Ok(Arc::new(self.compile_with(constraint, options)?))
     }
 
     fn shared_bytes(&self) -> usize {
@@ -184,7 +189,7 @@ impl Backend for Compiler {
     }
 }
 
-impl Compiled for BoundProgram {
+impl Compiled for CompiledConstraint {
     fn start(self: Arc<Self>) -> Box<dyn Matching> {
         Box::new(self.matcher())
     }
@@ -194,7 +199,11 @@ impl Compiled for BoundProgram {
     }
 
     fn states(&self) -> usize {
-        self.program().node_count()
+        self.bound().program().node_count()
+    }
+
+    fn remarks(&self) -> &Remarks {
+        self.remarks()
     }
 }
 

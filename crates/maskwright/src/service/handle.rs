@@ -12,9 +12,9 @@ use maskwright_vocab::TokenId;
 use super::Shared;
 use super::key::SlotId;
 use super::sync::Arc;
-use crate::Kind;
 use crate::backend::{Compiled, Matching, Status};
 use crate::statistics::{Counters, Tally};
+use crate::{Kind, Remarks};
 
 /// A compiled constraint. As long as somebody holds it, or one of its matchers, the cache keeps it.
 pub struct Handle {
@@ -68,6 +68,11 @@ impl Handle {
     /// What is known about its compile.
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// What was remarked about the constraint; see [`Compiled::remarks`].
+    pub fn remarks(&self) -> &Remarks {
+        self.compiled.remarks()
     }
 
     /// What the backend made of the constraint.

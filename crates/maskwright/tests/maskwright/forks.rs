@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use maskwright::{BoundProgram, Compiler, Constraint, Matcher, TokenId, Vocabulary, VocabularyBuilder};
+use maskwright::{CompiledConstraint, Compiler, Constraint, Matcher, TokenId, Vocabulary, VocabularyBuilder};
 use maskwright_oracle::generate::Rng;
 
 fn vocabulary() -> Arc<Vocabulary> {
@@ -35,7 +35,7 @@ fn constraints() -> Vec<Constraint> {
 /// A matcher, and the tokens that it has taken.
 type Pair = (Matcher, Vec<TokenId>);
 
-fn same_as_anew(bound: &Arc<BoundProgram>, (matcher, tokens): &mut Pair, what: &str) {
+fn same_as_anew(bound: &CompiledConstraint, (matcher, tokens): &mut Pair, what: &str) {
     let mut anew = bound.matcher();
     for &token in &*tokens {
         anew.accept(token).expect("it was accepted before");

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use maskwright::json_schema::{self, Reason, Resolver};
 use maskwright::{
-    BoundProgram, Compiler, Constraint, Error, Options, TokenId, Vocabulary, VocabularyBuilder,
+    CompiledConstraint, Compiler, Constraint, Error, Options, TokenId, Vocabulary, VocabularyBuilder,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -133,7 +133,7 @@ fn judge_group(compiler: &Compiler, name: &str, group: Group, findings: &mut Fin
     }
 }
 
-fn is_accepted(compiled: &Arc<BoundProgram>, data: &Value) -> bool {
+fn is_accepted(compiled: &CompiledConstraint, data: &Value) -> bool {
     let plain = with_plain_numbers(data);
     texts(data).into_iter().chain(texts(&plain)).any(|text| {
         let mut matcher = compiled.matcher();

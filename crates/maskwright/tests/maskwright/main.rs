@@ -12,6 +12,7 @@ mod json_schema_suite;
 mod large;
 mod readme;
 mod real_vocabulary;
+mod remarks;
 mod service;
 mod tag_support;
 mod tags;

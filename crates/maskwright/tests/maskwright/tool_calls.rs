@@ -194,7 +194,7 @@ fn check(case: &Case) -> Result<(), String> {
 }
 
 /// By way of JSON, as a service would.
-fn compile(tree: &tag::Format, vocabulary: &Arc<Vocabulary>) -> Arc<maskwright::BoundProgram> {
+fn compile(tree: &tag::Format, vocabulary: &Arc<Vocabulary>) -> maskwright::CompiledConstraint {
     let constraint = Constraint::structural_tag(tree.to_value().to_string());
     Compiler::new(vocabulary.clone()).compile(&constraint).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -230,7 +230,7 @@ impl Random {
 
 /// Writes something under the mask. It prefers what comes next on the way to a call, so that calls are written at all.
 fn write(
-    bound: &Arc<maskwright::BoundProgram>,
+    bound: &maskwright::CompiledConstraint,
     random: &mut Random,
     hints: &[String],
 ) -> Option<Vec<TokenId>> {

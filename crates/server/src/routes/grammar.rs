@@ -5,10 +5,7 @@
 use std::{fmt::Write, sync::Arc, time::Instant};
 
 use axum::extract::State as Extract;
-use maskwright::{
-    Constraint, Diagnostic, Error, Grammar, Options, Severity, ebnf, gbnf, json_schema, lark, regex, regular,
-    service,
-};
+use maskwright::{Constraint, Diagnostic, Error, Grammar, Severity, json_schema, regular, service};
 use serde_json::{Value, json};
 
 use super::{aside, body::Body};
@@ -83,12 +80,18 @@ fn good(state: &State, requested: &Requested, handle: &Arc<service::Handle>) -> 
         "vocabulary": state.engine.vocabulary().len(),
         "micros": {"compile": micros(report.time), "first_mask": first_mask.map_or(0.0, micros)},
     });
-    if let Some((grammar, warnings, coverage)) = read(&requested.constraint, &requested.options) {
-        let source = source(&requested.constraint);
-        let warnings = warnings.iter().map(|warning| diagnostic(warning, source));
-        if let Some(list) = answer["diagnostics"].as_array_mut() {
-            list.extend(warnings);
-        }
+    let remarks = handle.remarks();
+    let source = source(&requested.constraint);
+    let warnings = remarks.warnings.iter().map(|warning| diagnostic(warning, source));
+    if let Some(list) = answer["diagnostics"].as_array_mut() {
+        list.extend(warnings);
+    }
+    if let Some(report) = &remarks.report {
+        answer["report"] = entries(report);
+    }
+    // Nobody keeps the grammar, so it is read again for those who want to look at it.
+    let vocabulary = state.engine.vocabulary();
+    if let Ok((grammar, _)) = requested.constraint.grammar(&requested.options, Some(vocabulary)) {
         answer["size"]["rules"] = grammar.rules().len().into();
         answer["size"]["expressions"] = grammar.exprs().len().into();
         answer["rules_total"] = grammar.rules().len().into();
@@ -97,32 +100,8 @@ fn good(state: &State, requested: &Requested, handle: &Arc<service::Handle>) -> 
         if grammar.rules().len() == 1 {
             answer["automaton"] = automaton(&grammar);
         }
-        if let Some(report) = coverage {
-            answer["report"] = entries(&report);
-        }
     }
     answer
-}
-
-/// What the frontend says beside the grammar. `None` if it cannot be asked on its own.
-fn read(
-    constraint: &Constraint,
-    options: &Options,
-) -> Option<(Grammar, Vec<Diagnostic>, Option<json_schema::Report>)> {
-    let with = |result: core::result::Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>| {
-        result.ok().map(|(grammar, warnings)| (grammar, warnings, None))
-    };
-    match constraint {
-        Constraint::Ebnf(source) => with(ebnf::grammar(source, &options.ebnf)),
-        Constraint::Gbnf(source) => with(gbnf::grammar(source, &options.ebnf)),
-        Constraint::Lark(source) => with(lark::grammar(source, &options.lark, &options.json_schema)),
-        Constraint::JsonSchema(schema) => {
-            let (grammar, report) = json_schema::grammar(schema, &options.json_schema).ok()?;
-            Some((grammar, Vec::new(), Some(report)))
-        }
-        Constraint::Regex(pattern) => Some((regex::grammar(pattern, &options.regex).ok()?, Vec::new(), None)),
-        _ => None,
-    }
 }
 
 fn entries(report: &json_schema::Report) -> Value {

@@ -108,6 +108,9 @@ async fn a_constraint_is_checked_without_being_used() {
     assert_eq!(choice["ok"], false);
     assert_eq!(check(json!({"type": "regex", "pattern": "a|b"})).await["first_mask"], 2);
     assert_eq!(check(json!({"kind": "lark", "source": "start: \"a\""})).await["ok"], true);
+    let lost = check(json!({"kind": "ebnf", "source": "root ::= \"a\"\nlost ::= \"b\""})).await;
+    let warning = &lost["diagnostics"][0];
+    assert!(lost["ok"] == true && warning["severity"] == "warning" && warning["line"] == 2, "{lost}");
     let twice = running.client.post("/v1/grammar/check", &json!({"constraint": {"type": "text"}})).await;
     assert_eq!(twice.error().0, 400);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use maskwright::Compiler;
+use maskwright::{Compiler, Remarks};
 use maskwright_oracle::generate::Rng;
 use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder};
 use maskwright_weighted::{Adapter, Boolean, ByteParser, Options, Parser, Pcfg, Real};
@@ -25,7 +25,7 @@ fn vocabulary(tokens: &[&str]) -> Arc<Vocabulary> {
 fn walk(grammar: &Pcfg, compiler: &Compiler, seed: u64, steps: usize, real: bool) -> usize {
     let context = || format!("seed {seed}\n{grammar}");
     let compiled = compiler
-        .compile_grammar(&grammar.to_grammar().unwrap())
+        .compile_grammar(&grammar.to_grammar().unwrap(), Remarks::default())
         .unwrap_or_else(|e| panic!("{e}\n{}", context()));
     let mut matcher = compiled.matcher();
     let mut adapter = Adapter::<Boolean>::new(grammar, compiler.vocabulary().clone()).unwrap();

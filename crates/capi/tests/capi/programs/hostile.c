@@ -59,6 +59,7 @@ static void nulls(void) {
     EXPECT(MW_ARGUMENT, mw_compiler_statistics(compiler, NULL, SAY));
     EXPECT(MW_ARGUMENT, mw_compiler_prometheus(NULL, NULL, 0, &count, SAY));
     EXPECT(MW_ARGUMENT, mw_compiler_prometheus(compiler, NULL, 0, NULL, SAY));
+    EXPECT(MW_ARGUMENT, mw_constraint_remarks(NULL, NULL, 0, &count, SAY));
 
     EXPECT(MW_ARGUMENT, mw_matcher_new(NULL, &m, SAY));
     CHECK(m == NULL);

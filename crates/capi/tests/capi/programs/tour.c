@@ -197,6 +197,27 @@ static void choices(const mw_compiler *compiler) {
     mw_matcher_free(matcher);
 }
 
+/* What the frontends say about constraints that they accept. */
+static void remarks(const mw_compiler *compiler) {
+    static const char schema[] = "{\"type\": \"integer\", \"title\": \"Age\"}";
+    static const char grammar[] = "root ::= \"yes\"\nunused ::= \"no\"";
+    mw_constraint *constraint;
+    char text[500];
+    size_t length, again;
+    EXPECT(MW_OK, mw_compile(compiler, MW_JSON_SCHEMA, schema, strlen(schema), &constraint, SAY));
+    EXPECT(MW_TOO_SHORT, mw_constraint_remarks(constraint, NULL, 0, &length, SAY));
+    EXPECT(MW_TOO_SHORT, mw_constraint_remarks(constraint, text, length, &again, SAY));
+    EXPECT(MW_OK, mw_constraint_remarks(constraint, text, length + 1, &again, SAY));
+    CHECK(again == length && strlen(text) == length);
+    CHECK(strstr(text, "\"/title\"") != NULL && strstr(text, "\"annotation\"") != NULL && strstr(text, "\"/type\"") != NULL);
+    CHECK(strstr(text, "\"enforced\"") != NULL && strstr(text, "\"warnings\":[]") != NULL);
+    mw_constraint_free(constraint);
+    EXPECT(MW_OK, mw_compile(compiler, MW_EBNF, grammar, strlen(grammar), &constraint, SAY));
+    EXPECT(MW_OK, mw_constraint_remarks(constraint, text, sizeof text, &length, SAY));
+    CHECK(strstr(text, "\"report\":[]") != NULL && strstr(text, "unused") != NULL && strstr(text, "\"start\":15") != NULL);
+    mw_constraint_free(constraint);
+}
+
 /* Options of the languages change what a schema means. */
 static void languages(const mw_vocabulary *vocabulary) {
     static const char schema[] = "{\"type\": \"array\", \"items\": {\"const\": 1}}";
@@ -230,6 +251,7 @@ int main(void) {
     budgets(compiler);
     logits(compiler);
     choices(compiler);
+    remarks(compiler);
     requests(compiler);
     mw_compiler_free(compiler);
     printf("all is well\n");

@@ -1,0 +1,99 @@
+//! What compiling gives: the compiled constraint, and what the frontend remarked about its text.
+
+use std::sync::Arc;
+
+use maskwright_engine::{BoundProgram, Matcher};
+use maskwright_frontend::json_schema::Report;
+use maskwright_grammar::Diagnostic;
+use maskwright_vocab::Vocabulary;
+
+/// A compiled constraint: frozen, cheap to clone, and shared by any number of texts.
+///
+/// ```
+/// use std::sync::Arc;
+/// use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+///
+/// # let mut vocabulary = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     vocabulary.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// let compiler = Compiler::new(Arc::new(vocabulary.finish()?));
+/// let compiled = compiler.compile(&Constraint::json_schema(r#"{"type": "integer", "title": "Age"}"#))?;
+/// let report = compiled.remarks().report.as_ref().expect("a schema has a report");
+/// let lines: Vec<_> = report.entries().into_iter().map(|entry| format!("{}: {}", entry.pointer, entry.coverage)).collect();
+/// assert_eq!(lines, ["/title: annotation", "/type: enforced"]);
+/// assert!(compiled.matcher().accept_bytes(b"42").is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct CompiledConstraint {
+    bound: Arc<BoundProgram>,
+    remarks: Arc<Remarks>,
+}
+
+/// What a frontend says about a constraint that it accepts.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Remarks {
+    /// Warnings about a grammar: it is accepted, but its author may have meant something else.
+    pub warnings: Vec<Diagnostic>,
+    /// What became of each keyword of a JSON Schema. `None` for other constraints.
+    pub report: Option<Report>,
+    /// Bytes of the schema that the report is about.
+    schema_bytes: usize,
+}
+
+impl CompiledConstraint {
+    pub(crate) fn new(bound: Arc<BoundProgram>, remarks: Remarks) -> Self {
+        Self { bound, remarks: Arc::new(remarks) }
+    }
+
+    /// A matcher at the beginning of a text.
+    pub fn matcher(&self) -> Matcher {
+        self.bound.matcher()
+    }
+
+    /// What the frontend said about the constraint.
+    pub fn remarks(&self) -> &Remarks {
+        &self.remarks
+    }
+
+    /// The program, bound to the vocabulary.
+    pub fn bound(&self) -> &Arc<BoundProgram> {
+        &self.bound
+    }
+
+    /// The vocabulary that it was compiled for.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        self.bound.vocabulary()
+    }
+
+    /// Bytes that it holds now. They become more while texts are matched.
+    pub fn heap_bytes(&self) -> usize {
+        self.bound.heap_bytes() + self.remarks.heap_bytes()
+    }
+}
+
+impl Remarks {
+    pub(crate) const NONE: Self = Self { warnings: Vec::new(), report: None, schema_bytes: 0 };
+
+    /// Warnings about a grammar.
+    pub(crate) fn warnings(warnings: Vec<Diagnostic>) -> Self {
+        Self { warnings, ..Self::default() }
+    }
+
+    /// The report about a schema of so many bytes.
+    pub(crate) fn report(report: Report, schema_bytes: usize) -> Self {
+        Self { report: Some(report), schema_bytes, ..Self::default() }
+    }
+
+    /// About how many bytes they hold.
+    pub fn heap_bytes(&self) -> usize {
+        // A keyword takes some 25 bytes of a schema, and some 50 of its report.
+        let report = 2 * self.schema_bytes;
+        let text =
+            |warning: &Diagnostic| warning.message.len() + warning.help.as_ref().map_or(0, String::len);
+        let warnings = self.warnings.iter().map(|warning| size_of::<Diagnostic>() + text(warning));
+        report + warnings.sum::<usize>()
+    }
+}
