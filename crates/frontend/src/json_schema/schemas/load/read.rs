@@ -5,6 +5,7 @@ use super::super::super::json::{Members, Value};
 use super::super::super::options::Strictness;
 use super::super::super::path::PathId;
 use super::super::super::report::Coverage;
+use super::super::super::same::same;
 use super::super::super::types::TypeSet;
 use super::super::{Bound, Conditional, Dialect, Keywords, SchemaId};
 use super::Loader;
@@ -148,6 +149,7 @@ impl<'s> Reader<'_, '_, 's> {
     fn finish(&mut self) {
         self.items();
         self.exclusive_bounds();
+        self.constant_of_list();
         if self.found.contains.is_some() {
             self.found.contains_count.min = self.late.min_contains.unwrap_or(1);
             self.found.contains_count.max = self.late.max_contains;
@@ -189,6 +191,14 @@ impl<'s> Reader<'_, '_, 's> {
             }
             Some(_) => self.cover("additionalItems", Coverage::Annotation),
             None => {}
+        }
+    }
+
+    /// `const` beside `enum` says the same as one of them, or allows nothing.
+    fn constant_of_list(&mut self) {
+        if let (Some(only), Some(values)) = (self.found.constant, self.found.enumeration) {
+            let is_listed = values.iter().any(|value| same(value, only));
+            self.found.enumeration = if is_listed { None } else { Some(&[]) };
         }
     }
 
