@@ -1,5 +1,7 @@
 //! From the name of a keyword to the field of [`Keywords`] that it fills.
 
+use rustc_hash::FxHashSet;
+
 use super::super::super::decimal::Decimal;
 use super::super::super::json::{Members, Value};
 use super::super::super::options::Strictness;
@@ -234,14 +236,15 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// Allows no keys but the listed ones and, if `require` is set, requires all of these.
+    /// If the schema lists keys, allows no others and, if `require` is set, requires all of them.
     fn close(&mut self, require: bool) {
-        if self.late.has_properties {
-            if require {
-                self.found.required = self.found.properties.keys().collect();
-            }
-        } else if self.found.types != TypeSet::OBJECT || !self.found.is_plain() {
+        if !self.late.has_properties {
             return;
+        }
+        if require {
+            let known: FxHashSet<&str> = self.found.required.iter().copied().collect();
+            let more = self.found.properties.keys().filter(|name| !known.contains(name));
+            self.found.required.extend(more);
         }
         self.found.asserted = self.found.asserted | TypeSet::OBJECT;
         if self.found.additional.is_none() {
