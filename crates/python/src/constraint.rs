@@ -180,14 +180,7 @@ impl Constraint {
             }
             maskwright::Constraint::StructuralTag(text) => {
                 let tag_options = vocabulary.map_or_else(
-                    || tag::Options {
-                        json_schema: options.json_schema.clone(),
-                        regex: options.regex.clone(),
-                        ebnf: options.ebnf.clone(),
-                        lark: options.lark.clone(),
-                        specials: Vec::new(),
-                        source_bytes: options.structural_tag.source_bytes,
-                    },
+                    || options.tag_with(Vec::new()),
                     |vocabulary| options.tag(&vocabulary.vocabulary),
                 );
                 tag::grammar(text, &tag_options).map_err(Error::Tag)?;

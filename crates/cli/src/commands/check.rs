@@ -36,6 +36,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   maskwright check --regex '[0-9]{4}-[0-9]{2}' --text 2031-1x
+  maskwright check --regex '[a&&b]' --dialect python --text '&'
   maskwright check --ebnf grammar.ebnf
   maskwright check --lark sql.lark --text 'select a from b'
   maskwright check --gbnf json.gbnf
@@ -111,6 +112,9 @@ impl Report<'_> {
             readable::several(bound.program().node_count(), "node"),
             readable::size(bound.heap_bytes()),
         )?;
+        if let Some(dialect) = self.source.options.dialect_of(&self.source.constraint) {
+            writeln!(out, "  dialect of patterns: {dialect}")?;
+        }
         if let Some(Spelling::Possible { allowed }) = &self.first {
             let size = bound.vocabulary().size();
             writeln!(out, "  first mask: {} of {} tokens", readable::count(*allowed), readable::count(size))?;
@@ -170,6 +174,9 @@ impl Report<'_> {
             "bytes": bound.heap_bytes(),
             "warnings": warnings,
         });
+        if let Some(dialect) = self.source.options.dialect_of(&self.source.constraint) {
+            value["dialect"] = dialect.name().into();
+        }
         if let Some(coverage) = coverage {
             value["coverage"] = coverage.into();
         }
