@@ -23,11 +23,13 @@ from .errors import ConstraintError
 
 @dataclass(frozen=True)
 class JsonOptions:
-    """How JSON is to be written, in requests that are JSON or have JSON in them. The fields are options of ``json_schema``."""
+    """How JSON is to be written, in requests that are JSON or have JSON in them, and how patterns are read. The fields are options of ``json_schema``
+    and, the last one, of ``regex``."""
 
     whitespace: str = "flexible"
     whitespace_pattern: str | None = None
     strictness: str = "standard"
+    dialect: str = "ecma"
 
 
 def constraint(kind: str, text: str, options: JsonOptions | None = None) -> Constraint:
@@ -36,6 +38,7 @@ def constraint(kind: str, text: str, options: JsonOptions | None = None) -> Cons
     ``kind`` is ``json_schema``, ``json_object``, ``json`` (any document), ``regex``, ``grammar``, ``choice`` or ``structural_tag``.
     """
     json_options = asdict(options or JsonOptions())
+    dialect = json_options.pop("dialect")
     match kind:
         case "json_schema":
             return constraints.json_schema(text, **json_options)
@@ -44,13 +47,13 @@ def constraint(kind: str, text: str, options: JsonOptions | None = None) -> Cons
         case "json":
             return constraints.json_schema(True, **json_options)
         case "regex":
-            return constraints.regex(text)
+            return constraints.regex(text, dialect=dialect)
         case "grammar":
             return _grammar(text)
         case "choice":
             return _choice(text)
         case "structural_tag":
-            return constraints.structural_tag(text, **json_options)
+            return constraints.structural_tag(text, dialect=dialect, **json_options)
         case _:
             raise ConstraintError(f"there is no kind of request {kind!r}")
 

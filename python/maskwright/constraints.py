@@ -38,6 +38,9 @@ __all__ = [
 #: What an object may be without a schema: any.
 _OBJECT = {"type": "object"}
 
+#: The dialects of regular expressions.
+_DIALECTS = ("ecma", "python", "rust")
+
 
 def json_schema(
     schema: Any,
@@ -77,27 +80,35 @@ def json_object(**options: Any) -> Constraint:
 def regex(
     pattern: str | re.Pattern[str],
     *,
-    dialect: str = "rust",
+    dialect: str | None = None,
     anchored: bool = True,
     ascii: bool = False,
     ignore_case: bool = False,
 ) -> Constraint:
     """A text that matches a regular expression, as a whole unless ``anchored`` is false.
 
-    ``dialect`` is ``rust`` or ``ecma``; a compiled pattern brings its flags along.
+    ``dialect`` is ``ecma``, ``python`` or ``rust``. Without it a compiled pattern is read as Python does, with its flags, and a string as the Rust
+    ``regex`` crate does.
 
     >>> import re
     >>> regex(re.compile("yes|no", re.IGNORECASE))
     <Constraint regex "yes|no">
     """
+    flags = 0
     if isinstance(pattern, re.Pattern):
-        ascii = ascii or bool(pattern.flags & re.ASCII)
-        ignore_case = ignore_case or bool(pattern.flags & re.IGNORECASE)
-        inline = {re.DOTALL: "s", re.MULTILINE: "m", re.VERBOSE: "x"}
-        letters = "".join(letter for flag, letter in inline.items() if pattern.flags & flag)
-        pattern = f"(?{letters}){pattern.pattern}" if letters else pattern.pattern
-    dialect = _one_of("dialect", dialect, ("rust", "ecma"))
-    options = {"dialect": dialect, "anchored": anchored, "ascii": ascii, "ignore_case": ignore_case}
+        if not isinstance(pattern.pattern, str):
+            raise TypeError("a pattern must be one of strings, and this is one of bytes")
+        dialect = dialect or "python"
+        flags, pattern = pattern.flags, pattern.pattern
+    options = {
+        "dialect": _one_of("dialect", dialect or "rust", _DIALECTS),
+        "anchored": anchored,
+        "ascii": ascii or bool(flags & re.ASCII),
+        "ignore_case": ignore_case or bool(flags & re.IGNORECASE),
+        "multi_line": bool(flags & re.MULTILINE),
+        "dot_all": bool(flags & re.DOTALL),
+        "extended": bool(flags & re.VERBOSE),
+    }
     return Constraint("regex", pattern, json.dumps({"regex": options}))
 
 
@@ -139,17 +150,17 @@ def grammar(source: str) -> Constraint:
     return Constraint("grammar", source)
 
 
-def structural_tag(tag: Any, *, specials: bool = True, **options: Any) -> Constraint:
+def structural_tag(tag: Any, *, specials: bool = True, dialect: str = "ecma", **options: Any) -> Constraint:
     """A text that is free in some places and constrained in others, such as tool calls in an answer.
 
-    ``tag`` is a dict, JSON text, or an object with ``model_dump``. ``specials`` says whether markers may be written with special tokens. Further
-    options are those of :func:`json_schema`, for schemas in the tag.
+    ``tag`` is a dict, JSON text, or an object with ``model_dump``. ``specials`` says whether markers may be written with special tokens, and
+    ``dialect`` how patterns in it are read (see :func:`regex`). Further options are those of :func:`json_schema`, for schemas in the tag.
     """
     if hasattr(tag, "model_dump") and not isinstance(tag, type):
         tag = tag.model_dump(mode="json", by_alias=True)
     text = tag if isinstance(tag, str) else json.dumps(tag, ensure_ascii=False)
     schemas = json.loads(json_schema(True, **options).options)["json_schema"]
-    tags = {"specials": specials, "source_bytes": 64 << 20}
+    tags = {"specials": specials, "dialect": _one_of("dialect", dialect, _DIALECTS), "source_bytes": 64 << 20}
     return Constraint("structural_tag", text, json.dumps({"structural_tag": tags, "json_schema": schemas}))
 
 

@@ -95,6 +95,8 @@ class XGrammar:
             (lambda c: c.compile_grammar('main ::= "a"', root_rule_name="main"), ["a"], ["b"]),
             (lambda c: c.compile_grammar(self.xgr.Grammar.from_ebnf('root ::= "a"')), ["a"], ["b"]),
             (lambda c: c.compile_grammar(self.xgr.Grammar.from_regex("ab?")), ["a", "ab"], ["b"]),
+            (lambda c: c.compile_regex(r"[@[\].]\d"), ["@1", "[2"], ["@١"]),
+            (lambda c: c.compile_json_schema({"type": "object"}), ["{}", '{"a": 1}'], ["[]"]),
             (lambda c: c.compile_builtin_json_grammar(), ['{"a": 1}', "[12]"], ["a", "12"]),
             (lambda c: c.compile_json_schema({"type": "integer"}), ["12"], ['"a"']),
             (lambda c: c.compile_json_schema('{"type": "integer"}'), ["12"], ['"a"']),

@@ -52,8 +52,19 @@ class Languages(unittest.TestCase):
         self.check(mw.regex(r"\d", ascii=True), "regex", ["1"], ["١"])
         self.check(mw.regex(r"\d"), "regex", ["1", "١"], ["x"])
         self.check(mw.regex(re.compile("a . b", re.X | re.S | re.I)), "regex", ["A\nb", "axb"], ["a b c"])
-        with self.assertRaisesRegex(ValueError, "known are rust, ecma"):
+        with self.assertRaisesRegex(ValueError, "known are ecma, python, rust"):
             mw.regex("a", dialect="perl")
+        with self.assertRaisesRegex(TypeError, "one of bytes"):
+            mw.regex(re.compile(b"a"))
+
+    def test_dialects_of_regexes(self):
+        self.check(re.compile("[+--]"), "regex", ["+", ",", "-"], ["."])
+        self.check(re.compile(r"(?i)a$\n?"), "regex", ["A", "a\n"], ["a\n\n"])
+        self.check(mw.regex("[a&&b]", dialect="python"), "regex", ["&", "a"], [""])
+        self.check(mw.regex(r"\d[@[\].]+", dialect="ecma"), "regex", ["1@[]"], ["١@"])
+        tag = {"type": "tag", "begin": "<", "content": {"type": "regex", "pattern": r"\d"}, "end": ">"}
+        self.check(mw.structural_tag(tag), "structural_tag", ["<1>"], ["<١>"])
+        self.check(mw.structural_tag(tag, dialect="python"), "structural_tag", ["<1>", "<١>"], ["<x>"])
 
     def test_options_of_schemas(self):
         schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "null"}}, "required": ["b"]}

@@ -1,11 +1,13 @@
 //! The flags that several commands share: which constraint, and which tokenizer.
 
+use core::str::FromStr;
 use std::env;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use maskwright::Constraint;
+use maskwright::regex::Dialect;
 use maskwright_frontend::choice;
 use maskwright_tokenizers::Tokenizer;
 
@@ -23,6 +25,16 @@ pub(crate) struct ConstraintArgs {
     one: OneConstraint,
     #[command(flatten)]
     reading: SchemaArgs,
+    #[command(flatten)]
+    patterns: PatternArgs,
+}
+
+/// How regular expressions are read.
+#[derive(Debug, clap::Args)]
+struct PatternArgs {
+    /// The dialect of regular expressions: `ecma`, `python` or `rust`; without it: `ecma` in a tag, and `rust` elsewhere
+    #[arg(long, value_name = "DIALECT", value_parser = Dialect::from_str, help_heading = "Regular expressions")]
+    dialect: Option<Dialect>,
 }
 
 /// Exactly one constraint.
@@ -78,7 +90,7 @@ struct OneConstraint {
 impl ConstraintArgs {
     /// The constraint with the text it was read from.
     pub(crate) fn source(&self) -> Result<Source, Failure> {
-        read_by(&self.one, &self.reading)
+        read_by(&self.one, &self.reading, &self.patterns)
     }
 
     /// Whether the constraint comes from standard input, which can be read only once.
@@ -98,6 +110,8 @@ pub(crate) struct MaybeConstraintArgs {
     one: Option<OneConstraint>,
     #[command(flatten)]
     reading: SchemaArgs,
+    #[command(flatten)]
+    patterns: PatternArgs,
 }
 
 #[cfg(feature = "runtime")]
@@ -105,8 +119,9 @@ impl MaybeConstraintArgs {
     /// The constraint, if there is one, with the text it was read from.
     pub(crate) fn source(&self) -> Result<Option<Source>, Failure> {
         match &self.one {
-            Some(one) => read_by(one, &self.reading).map(Some),
+            Some(one) => read_by(one, &self.reading, &self.patterns).map(Some),
             None if self.reading.is_given() => Err(Failure::sentence(ABOUT_SCHEMAS)),
+            None if self.patterns.dialect.is_some() => Err(Failure::sentence(ABOUT_PATTERNS)),
             None => Ok(None),
         }
     }
@@ -115,7 +130,10 @@ impl MaybeConstraintArgs {
 const ABOUT_SCHEMAS: &str =
     "--whitespace, --whitespace-pattern, --key-order and --objects are about JSON Schemas";
 
-fn read_by(one: &OneConstraint, reading: &SchemaArgs) -> Result<Source, Failure> {
+const ABOUT_PATTERNS: &str =
+    "--dialect is about --regex and --tag; schemas have ECMA-262, and Lark grammars the dialect of Rust";
+
+fn read_by(one: &OneConstraint, reading: &SchemaArgs, patterns: &PatternArgs) -> Result<Source, Failure> {
     let mut source = one.read()?;
     let has_schemas = matches!(
         source.constraint,
@@ -125,6 +143,12 @@ fn read_by(one: &OneConstraint, reading: &SchemaArgs) -> Result<Source, Failure>
         return Err(Failure::sentence(ABOUT_SCHEMAS));
     }
     source.options.json_schema = reading.options();
+    if let Some(dialect) = patterns.dialect {
+        if source.options.dialect_of(&source.constraint).is_none() {
+            return Err(Failure::sentence(ABOUT_PATTERNS));
+        }
+        source.options = source.options.with_dialect(dialect);
+    }
     Ok(source)
 }
 

@@ -105,6 +105,13 @@ fn a_schema_is_read_as_the_flags_say() {
     check(&[&schema[..], &[r#"{"name": "x"}"#, "--whitespace", "compact"]].concat(), 1, "");
     check(&[&schema[..], &[r#"{"name":"x"}"#, "--whitespace", "compact"]].concat(), 0, "accepted");
     check(&["check", "--regex", "a", "--key-order", "any"], 2, "are about JSON Schemas");
+    check(
+        &["check", "--regex", "[a&&b]", "--dialect", "python", "--text", "&"],
+        0,
+        "dialect of patterns: python",
+    );
+    check(&["check", "--schema-text", "{}", "--dialect", "python"], 2, "--dialect is about");
+    check(&["check", "--regex", "a", "--dialect", "perl"], 2, "known are ecma, python, rust");
 }
 
 #[test]

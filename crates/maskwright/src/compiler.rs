@@ -41,13 +41,15 @@ pub struct TagOptions {
     /// Whether markers may be written with special tokens, and whether free text may contain them. Otherwise the text is characters alone, and only what
     /// asks for a token gets one.
     pub specials: bool,
+    /// The dialect of the patterns in it; ECMA-262 unless told otherwise. What else is said about patterns is in [`Options::regex`].
+    pub dialect: regex::Dialect,
     /// How many bytes of JSON are read; 64 MiB unless told otherwise.
     pub source_bytes: usize,
 }
 
 impl Default for TagOptions {
     fn default() -> Self {
-        Self { specials: true, source_bytes: 64 << 20 }
+        Self { specials: true, dialect: regex::Dialect::Ecma, source_bytes: 64 << 20 }
     }
 }
 
@@ -60,11 +62,29 @@ impl Options {
             .unwrap_or_default();
         tag::Options {
             json_schema: self.json_schema.clone(),
-            regex: self.regex.clone(),
+            regex: self.regex.clone().with_dialect(self.structural_tag.dialect),
             ebnf: self.ebnf.clone(),
             lark: self.lark.clone(),
             specials,
             source_bytes: self.structural_tag.source_bytes,
+        }
+    }
+
+    /// The same options, with patterns of another dialect, in structural tags as well.
+    #[must_use]
+    pub fn with_dialect(mut self, dialect: regex::Dialect) -> Self {
+        self.regex.dialect = dialect;
+        self.structural_tag.dialect = dialect;
+        self
+    }
+
+    /// The dialect in which the patterns of a constraint are read; `None` if it has none of its own. Schemas always have ECMA-262, and
+    /// Lark grammars Rust's.
+    pub fn dialect_of(&self, constraint: &Constraint) -> Option<regex::Dialect> {
+        match constraint {
+            Constraint::Regex(_) => Some(self.regex.dialect),
+            Constraint::StructuralTag(_) => Some(self.structural_tag.dialect),
+            _ => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use maskwright::{Options, json_schema::Whitespace};
+use maskwright::{Options, json_schema::Whitespace, regex::Dialect};
 
 /// How a server works. The defaults suit a machine of one's own.
 #[derive(Debug, Clone)]
@@ -41,9 +41,10 @@ impl Default for Settings {
     }
 }
 
-/// As it is read everywhere, but without the many blank lines that small models are fond of.
+/// As it is read everywhere, but without the many blank lines that small models are fond of, and with patterns in the dialect that
+/// clients write.
 fn tidy() -> Options {
-    let mut options = Options::default();
+    let mut options = Options::default().with_dialect(Dialect::Ecma);
     options.json_schema.whitespace = Whitespace::Tidy;
     options
 }

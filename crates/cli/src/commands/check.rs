@@ -36,6 +36,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   maskwright check --regex '[0-9]{4}-[0-9]{2}' --text 2031-1x
+  maskwright check --regex '[a&&b]' --dialect python --text '&'
   maskwright check --ebnf grammar.ebnf
   maskwright check --lark sql.lark --text 'select a from b'
   maskwright check --gbnf json.gbnf
@@ -112,6 +113,9 @@ impl Report<'_> {
             readable::several(constraint.bound().program().node_count(), "node"),
             readable::size(constraint.heap_bytes()),
         )?;
+        if let Some(dialect) = self.source.options.dialect_of(&self.source.constraint) {
+            writeln!(out, "  dialect of patterns: {dialect}")?;
+        }
         if let Some(Spelling::Possible { allowed }) = &self.first {
             let size = constraint.vocabulary().size();
             writeln!(out, "  first mask: {} of {} tokens", readable::count(*allowed), readable::count(size))?;
@@ -172,6 +176,9 @@ impl Report<'_> {
             "bytes": constraint.heap_bytes(),
             "warnings": warnings,
         });
+        if let Some(dialect) = self.source.options.dialect_of(&self.source.constraint) {
+            value["dialect"] = dialect.name().into();
+        }
         if let Some(report) = report {
             value["report"] = report.into();
         }

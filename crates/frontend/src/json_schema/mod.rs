@@ -67,6 +67,7 @@ mod lower;
 mod options;
 pub(crate) mod path;
 mod report;
+mod same;
 mod schemas;
 mod to_regex;
 mod types;

@@ -6,7 +6,8 @@
 //!
 //! Inside brackets, neighbours are united; `&&`, `--` and `~~` then combine what stands on their left with what
 //! stands on their right, from left to right. Nesting, POSIX names and set operations belong to the Rust
-//! dialect; in ECMA-262 these characters stand for themselves, and `[]` matches nothing.
+//! dialect; in the others these characters stand for themselves. In ECMA-262 `[]` matches nothing; elsewhere a bracket
+//! that comes first stands for itself.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ impl Parser<'_> {
         let mut left: Option<(CharSet, Operation)> = None;
         let mut items = Items { ranges: self.leading_chars(), sets: Vec::new() };
         loop {
-            if self.skip_extended() {
+            if self.dialect == Dialect::Rust && self.skip_extended() {
                 continue;
             }
             if self.peek().is_none() {
@@ -38,7 +39,7 @@ impl Parser<'_> {
                 continue;
             }
             let right = core::mem::take(&mut items).union();
-            let right = if self.flags.ignore_case { unicode::ignore_case(&right) } else { right };
+            let right = self.folded(right);
             let united = match left.take() {
                 Some((set, operation)) => operation.apply(&set, &right),
                 None => right,
@@ -51,14 +52,15 @@ impl Parser<'_> {
         }
     }
 
-    /// Dashes right at the beginning, or else a bracket: in the Rust dialect they stand for themselves there.
+    /// Dashes right at the beginning, or else a bracket: in the Rust dialect they stand for themselves there. In Python's only the
+    /// bracket does.
     fn leading_chars(&mut self) -> Vec<(char, char)> {
         let rust = self.dialect == Dialect::Rust;
         let mut found = Vec::new();
         while rust && self.eat('-') {
             found.push(('-', '-'));
         }
-        if rust && found.is_empty() && self.eat(']') {
+        if self.dialect != Dialect::Ecma && found.is_empty() && self.eat(']') {
             found.push((']', ']'));
         }
         found
@@ -90,6 +92,13 @@ impl Parser<'_> {
             return Ok(());
         }
         let low = match self.bracket_char(start)? {
+            Escaped::Class(_) if self.dialect == Dialect::Python && self.at_range() => {
+                return Err(Diagnostic::error(
+                    self.since(start),
+                    "a range must begin with a character, not with a class",
+                )
+                .with_help(r"write `\-` for the character itself"));
+            }
             Escaped::Class(set) => {
                 items.sets.push(set);
                 return Ok(());
@@ -134,7 +143,7 @@ impl Parser<'_> {
         }
         match rest.next() {
             None | Some(']') => false,
-            Some('-') => self.dialect == Dialect::Ecma,
+            Some('-') => self.dialect != Dialect::Rust,
             _ => true,
         }
     }
@@ -142,7 +151,10 @@ impl Parser<'_> {
     /// A character or an escape inside brackets.
     fn bracket_char(&mut self, start: usize) -> Result<Escaped, Diagnostic> {
         match self.next() {
-            Some('\\') if self.dialect == Dialect::Ecma && self.eat('b') => Ok(Escaped::Char('\x08')),
+            Some('\\') if self.dialect != Dialect::Rust && self.eat('b') => Ok(Escaped::Char('\x08')),
+            Some('\\') if self.dialect == Dialect::Python && self.octal_digits(1) => {
+                self.octal(3, start).map(Escaped::Char)
+            }
             Some('\\') => self.escaped(start),
             Some(c) => Ok(Escaped::Char(c)),
             None => Err(Diagnostic::error(Span::at(start), "the class ends in the middle of a range")),

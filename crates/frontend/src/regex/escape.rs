@@ -30,9 +30,11 @@ impl Parser<'_> {
     /// An escape that speaks about a place.
     fn place(&mut self, start: usize) -> Result<Option<Place>, Diagnostic> {
         let rust = self.dialect == Dialect::Rust;
+        let python = self.dialect == Dialect::Python;
         let holds = match self.peek() {
-            Some('A') if rust => return Ok(self.next().map(|_| Place::TextStart)),
-            Some('z') if rust => return Ok(self.next().map(|_| Place::TextEnd)),
+            Some('A') if rust || python => return Ok(self.next().map(|_| Place::TextStart)),
+            Some('z') if rust || python => return Ok(self.next().map(|_| Place::TextEnd)),
+            Some('Z') if python => return Ok(self.next().map(|_| Place::TextEnd)),
             Some('b') => {
                 self.next();
                 self.boundary_kind(start)?
@@ -51,7 +53,17 @@ impl Parser<'_> {
             }
             _ => return Ok(None),
         };
-        Ok(Some(Place::Word { word: self.tables.word(self.flags.ascii), holds }))
+        Ok(Some(Place::Word { word: self.word(), holds }))
+    }
+
+    /// The word characters.
+    fn word(&mut self) -> Arc<CharSet> {
+        let ascii = self.flags.ascii;
+        if self.dialect == Dialect::Python && !ascii {
+            self.tables.python_word()
+        } else {
+            self.tables.word(ascii)
+        }
     }
 
     /// The rest of `\b`, `\b{start}` and their kin.
@@ -82,17 +94,19 @@ impl Parser<'_> {
     /// An escape that stands for characters, after its backslash.
     pub(super) fn escaped(&mut self, start: usize) -> Result<Escaped, Diagnostic> {
         let ascii = self.flags.ascii;
-        let ecma = self.dialect == Dialect::Ecma;
         let Some(c) = self.next() else {
             return Err(Diagnostic::error(self.since(start), "a backslash at the end escapes nothing")
                 .with_help(r"write `\\` for the character itself"));
         };
         let set = match c {
             'd' | 'D' => self.tables.digit(ascii),
-            'w' | 'W' => self.tables.word(ascii),
-            's' | 'S' if ecma => self.tables.ecma_space(),
-            's' | 'S' => self.tables.space(ascii),
-            'p' | 'P' => self.property(start)?,
+            'w' | 'W' => self.word(),
+            's' | 'S' => match self.dialect {
+                Dialect::Ecma => self.tables.ecma_space(),
+                Dialect::Python if !ascii => self.tables.python_space(),
+                Dialect::Python | Dialect::Rust => self.tables.space(ascii),
+            },
+            'p' | 'P' if self.dialect != Dialect::Python => self.property(start)?,
             _ => return self.escaped_char(c, start).map(Escaped::Char),
         };
         // The case is folded before the complement is taken, so that `\P{Lu}` stays the complement of `\p{Lu}`.
@@ -103,6 +117,7 @@ impl Parser<'_> {
 
     fn escaped_char(&mut self, c: char, start: usize) -> Result<char, Diagnostic> {
         let ecma = self.dialect == Dialect::Ecma;
+        let python = self.dialect == Dialect::Python;
         Ok(match c {
             't' => '\t',
             'n' => '\n',
@@ -110,9 +125,18 @@ impl Parser<'_> {
             'f' => '\x0C',
             'v' => '\x0B',
             'a' if !ecma => '\x07',
+            '0' if python => {
+                self.at -= 1;
+                self.octal(3, start)?
+            }
+            '1'..='7' if python && self.octal_digits(2) => {
+                self.at -= 1;
+                self.octal(3, start)?
+            }
             '0' if !self.peek().is_some_and(|c| c.is_ascii_digit()) => '\0',
-            'x' if !ecma && self.peek() == Some('{') => self.braced_hex(start)?,
+            'x' if !ecma && !python && self.peek() == Some('{') => self.braced_hex(start)?,
             'x' => self.fixed_hex(2, start)?,
+            'u' if python => self.fixed_hex(4, start)?,
             'u' if self.peek() == Some('{') => self.braced_hex(start)?,
             'u' => self.code_unit(start)?,
             'U' if !ecma => self.fixed_hex(8, start)?,
@@ -127,6 +151,9 @@ impl Parser<'_> {
             c if c.is_ascii_alphanumeric() => {
                 let error = Diagnostic::error(self.since(start), format!(r"`\{c}` is no known escape"));
                 return Err(match c {
+                    'p' | 'P' if python => error.with_help(
+                        "Python has no Unicode properties; list the characters, or choose the dialect `rust` or `ecma`",
+                    ),
                     'Z' | 'z' => error.with_help(r"write `$` for the end of the text"),
                     'A' => error.with_help("write `^` for the start of the text"),
                     _ => error.with_help(format!("leave the backslash out to match the letter `{c}`")),
@@ -198,6 +225,26 @@ impl Parser<'_> {
         }
         self.at = before;
         self.scalar(None, start)
+    }
+
+    /// Whether this many octal digits follow.
+    pub(super) fn octal_digits(&self, count: usize) -> bool {
+        let digits = self.pattern[self.at..].bytes().take(count);
+        digits.filter(|digit| matches!(digit, b'0'..=b'7')).count() == count
+    }
+
+    /// A character as one to `most` octal digits.
+    pub(super) fn octal(&mut self, most: usize, start: usize) -> Result<char, Diagnostic> {
+        let mut value = 0;
+        for _ in 0..most {
+            let Some(digit) = self.peek().and_then(|c| c.to_digit(8)) else { break };
+            self.next();
+            value = value << 3 | digit;
+        }
+        if value > 0o377 {
+            return Err(Diagnostic::error(self.since(start), "an octal escape goes up to 377"));
+        }
+        self.scalar(Some(value), start)
     }
 
     fn hex_digits(&mut self, count: usize, start: usize) -> Result<u32, Diagnostic> {

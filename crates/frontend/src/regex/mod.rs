@@ -19,8 +19,8 @@
 //!
 //! A pattern describes whole texts: it must match from the first to the last character, unless
 //! [`Options::anchored`] is off. Greedy, lazy and capturing change nothing about which texts match, and
-//! are read and forgotten. Two dialects are known: [`Dialect::Rust`], which is what the Rust `regex` crate
-//! reads, and [`Dialect::Ecma`], which JSON Schema asks for.
+//! are read and forgotten. Three dialects are known: [`Dialect::Rust`], which is what the Rust `regex` crate
+//! reads, [`Dialect::Ecma`], which JSON Schema asks for, and [`Dialect::Python`], as the module `re` reads it.
 //!
 //! # Beyond what is regular at first sight
 //!
@@ -43,6 +43,9 @@ mod parse;
 mod unicode;
 mod write;
 
+use core::fmt;
+use core::str::FromStr;
+
 use maskwright_automata::{Dfa, Exprs, Limits};
 use maskwright_grammar::{Diagnostic, ExprId, Grammar, GrammarBuilder, Span};
 
@@ -54,6 +57,7 @@ pub use write::{WriteError, WriteErrorKind, WriteLimits, write};
 /// How a pattern is read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "flags are independent of each other")]
 pub struct Options {
     /// The syntax, and what the classes mean.
     pub dialect: Dialect,
@@ -64,6 +68,12 @@ pub struct Options {
     pub ascii: bool,
     /// Whether the case of letters is ignored. The same as starting the pattern with `(?i)`.
     pub ignore_case: bool,
+    /// Whether `^` and `$` also match at the start and end of a line. The same as starting the pattern with `(?m)`.
+    pub multi_line: bool,
+    /// Whether `.` matches every character. The same as starting the pattern with `(?s)`.
+    pub dot_all: bool,
+    /// Whether blanks and comments are skipped, as after `(?x)`. [`Dialect::Ecma`] has no such thing.
+    pub extended: bool,
     /// How deep groups, classes and repetitions may nest.
     pub nesting: usize,
     /// How many bytes a pattern may have.
@@ -77,6 +87,9 @@ impl Default for Options {
             anchored: true,
             ascii: false,
             ignore_case: false,
+            multi_line: false,
+            dot_all: false,
+            extended: false,
             nesting: 250,
             source_bytes: 2 << 20,
         }
@@ -84,6 +97,13 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The same options for another dialect.
+    #[must_use]
+    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
     /// What the keyword `pattern` of JSON Schema asks for: ECMA-262, and a match anywhere in the text.
     pub fn json_schema() -> Self {
         Self { dialect: Dialect::Ecma, anchored: false, ..Self::default() }
@@ -100,6 +120,40 @@ pub enum Dialect {
     /// ECMA-262 with the flag `u`, a little more lenient: an escaped punctuation character stands for
     /// itself, and so does a brace that begins no repetition.
     Ecma,
+    /// As the module `re` of Python reads a pattern that is a `str`: Unicode classes unless `(?a)`, no set operations, `$` also before a
+    /// last line feed.
+    Python,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Ecma, Self::Python, Self::Rust];
+
+    /// Its name, as programs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rust => "rust",
+            Self::Ecma => "ecma",
+            Self::Python => "python",
+        }
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Dialect {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|dialect| dialect.name() == text);
+        named.ok_or_else(|| {
+            format!("there is no dialect `{text}`; known are {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
 }
 
 /// Reads a pattern.

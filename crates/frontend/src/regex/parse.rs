@@ -24,7 +24,9 @@ pub(super) fn parse(pattern: &str, options: &Options) -> Result<Ast, Diagnostic>
     let flags = Flags {
         ignore_case: options.ignore_case,
         ascii: options.ascii || options.dialect == Dialect::Ecma,
-        ..Flags::default()
+        multi_line: options.multi_line,
+        dot_all: options.dot_all,
+        extended: options.extended && options.dialect != Dialect::Ecma,
     };
     let mut parser = Parser {
         pattern,
@@ -33,6 +35,9 @@ pub(super) fn parse(pattern: &str, options: &Options) -> Result<Ast, Diagnostic>
         depth: 0,
         dialect: options.dialect,
         nesting: options.nesting,
+        anchored: options.anchored,
+        head: 0,
+        groups: 0,
         tables: Tables::default(),
     };
     let ast = parser.alternation()?;
@@ -64,6 +69,11 @@ pub(super) struct Parser<'a> {
     pub(super) tables: Tables,
     depth: usize,
     nesting: usize,
+    anchored: bool,
+    /// Where the flags and comments end that the pattern begins with.
+    head: usize,
+    /// How many groups are open.
+    groups: usize,
 }
 
 impl Parser<'_> {
@@ -94,8 +104,11 @@ impl Parser<'_> {
             if must_stop() {
                 return Err(stopped(self.at));
             }
+            let from = self.at;
             if let Some(atom) = self.atom()? {
                 parts.push(self.repetitions(atom)?);
+            } else if from == self.head {
+                self.head = self.at;
             }
         }
         let span = self.since(start);
@@ -124,6 +137,9 @@ impl Parser<'_> {
             '^' if self.flags.multi_line => Kind::Place(Place::LineStart),
             '^' => Kind::Place(Place::TextStart),
             '$' if self.flags.multi_line => Kind::Place(Place::LineEnd),
+            '$' if self.dialect == Dialect::Python && !self.is_at_end() => {
+                before_last_line_feed(self.since(start))
+            }
             '$' => Kind::Place(Place::TextEnd),
             '*' | '+' | '?' => return Err(self.nothing_to_repeat(start)),
             '{' if self.dialect == Dialect::Rust || self.counted(start).is_some() => {
@@ -143,10 +159,26 @@ impl Parser<'_> {
         .with_help(format!(r"write `\{character}` for the character itself"))
     }
 
+    /// Whether nothing of the text can follow here: the pattern must match all of it, and only closes groups from here on.
+    fn is_at_end(&self) -> bool {
+        let rest = &self.pattern[self.at..];
+        let is_last_of_branch = self.groups == 0 && rest.starts_with('|');
+        self.anchored && (is_last_of_branch || rest.trim_start_matches([')', '$']).is_empty())
+    }
+
+    /// The set, with the characters that differ only in case if that is asked for.
+    pub(super) fn folded(&self, set: CharSet) -> CharSet {
+        match (self.flags.ignore_case, self.dialect) {
+            (false, _) => set,
+            (true, Dialect::Python) if self.flags.ascii => unicode::ignore_ascii_case(&set),
+            (true, _) => unicode::ignore_case(&set),
+        }
+    }
+
     /// A character, or the characters that differ from it only in case.
     pub(super) fn literal(&mut self, c: char) -> Kind {
         if self.flags.ignore_case {
-            let set = unicode::ignore_case(&unicode::ranges(&[(c, c)]));
+            let set = self.folded(unicode::ranges(&[(c, c)]));
             if set.single().is_none() {
                 return Kind::Class(self.tables.share(set));
             }
@@ -166,7 +198,7 @@ impl Parser<'_> {
     fn dot(&mut self) -> Arc<CharSet> {
         let excluded: &[(char, char)] = match (self.flags.dot_all, self.dialect) {
             (true, _) => &[],
-            (false, Dialect::Rust) => &[('\n', '\n')],
+            (false, Dialect::Rust | Dialect::Python) => &[('\n', '\n')],
             (false, Dialect::Ecma) => &[('\n', '\n'), ('\r', '\r'), ('\u{2028}', '\u{2029}')],
         };
         self.tables.share(unicode::ranges(excluded).complement())
@@ -182,7 +214,7 @@ impl Parser<'_> {
             let operator = self.at;
             let Some((min, max)) = self.repetition()? else { break };
             count += 1;
-            if count > 1 && self.dialect == Dialect::Ecma {
+            if count > 1 && self.dialect != Dialect::Rust {
                 return Err(self.nothing_to_repeat(operator));
             }
             self.deeper(operator)?;
@@ -217,7 +249,7 @@ impl Parser<'_> {
     fn counted_or_error(&mut self, start: usize) -> Result<Option<(u32, Option<u32>)>, Diagnostic> {
         self.next();
         let Some((bounds, end)) = self.counted(self.at - 1) else {
-            if self.dialect == Dialect::Ecma {
+            if self.dialect != Dialect::Rust {
                 self.at = start;
                 return Ok(None);
             }
@@ -252,14 +284,18 @@ impl Parser<'_> {
         let strip = |text: &'_ str| -> String { text.trim_matches(' ').into() };
         let (low, high) = (strip(low), high.map(strip));
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        let open_low =
-            low.is_empty() && self.dialect == Dialect::Rust && high.as_ref().is_some_and(|h| is_number(h));
+        let open_low = low.is_empty()
+            && high.as_ref().is_some_and(|high| match self.dialect {
+                Dialect::Rust => is_number(high),
+                Dialect::Python => is_number(high) || high.is_empty(),
+                Dialect::Ecma => false,
+            });
         let open_high = high.as_ref().is_some_and(String::is_empty);
         if !(is_number(&low) || open_low) || !(open_high || high.as_ref().is_none_or(|high| is_number(high)))
         {
             return None;
         }
-        if self.dialect == Dialect::Ecma && inside.contains(' ') {
+        if self.dialect != Dialect::Rust && inside.contains(' ') {
             return None;
         }
         let min = if open_low { Ok(0) } else { low.parse().map_err(drop) };
@@ -284,7 +320,9 @@ impl Parser<'_> {
             Opened::Group => None,
             Opened::Look(look) => Some(look),
         };
+        self.groups += 1;
         let body = self.alternation()?;
+        self.groups -= 1;
         if !self.eat(')') {
             return Err(Diagnostic::error(Span::new(start, start + 1), "this group is not closed")
                 .with_help(r"add a `)`, or write `\(` for the character itself"));
@@ -318,6 +356,10 @@ impl Parser<'_> {
         if self.eat_text("P=") {
             return unsupported(self, BACK_REFERENCE, BACK_REFERENCE_HELP);
         }
+        if self.dialect == Dialect::Python && self.peek() == Some('<') {
+            let help = "write `(?P<name>…)`, as Python does, or choose another dialect";
+            return unsupported(self, "this group is not of the dialect `python`", help);
+        }
         if self.eat_text("P<") || self.eat('<') || (self.dialect == Dialect::Rust && self.eat('\'')) {
             return self.group_name(start);
         }
@@ -338,7 +380,7 @@ impl Parser<'_> {
                 "recursion is not a regular expression",
                 "write an EBNF grammar, in which rules may call themselves",
             ),
-            Some('#') if self.dialect == Dialect::Rust => self.comment(start),
+            Some('#') if self.dialect != Dialect::Ecma => self.comment(start),
             _ => self.flag_group(start),
         }
     }
@@ -374,7 +416,14 @@ impl Parser<'_> {
             let at = self.at;
             match self.next() {
                 Some(':') => return Ok(Opened::Group),
-                Some(')') if at > start + 2 && self.dialect == Dialect::Rust => {
+                Some(')') if self.dialect == Dialect::Python && start != self.head => {
+                    return Err(Diagnostic::error(
+                        self.since(start),
+                        "flags for the whole pattern must stand at its start",
+                    )
+                    .with_help("move them there, or write them for a group: `(?i:…)`"));
+                }
+                Some(')') if at > start + 2 && self.dialect != Dialect::Ecma => {
                     // The flags hold until the end of the group around this one, where they are restored.
                     return Ok(Opened::Nothing);
                 }
@@ -382,12 +431,12 @@ impl Parser<'_> {
                 Some('i') => self.flags.ignore_case = on,
                 Some('m') => self.flags.multi_line = on,
                 Some('s') => self.flags.dot_all = on,
-                Some('x') if self.dialect == Dialect::Rust => self.flags.extended = on,
-                Some('a') if self.dialect == Dialect::Rust => self.flags.ascii = on,
+                Some('x') if self.dialect != Dialect::Ecma => self.flags.extended = on,
+                Some('a') if self.dialect != Dialect::Ecma => self.flags.ascii = on,
                 // Whether a repetition is greedy does not change which texts match.
                 Some('U') if self.dialect == Dialect::Rust => {}
-                Some('u') if self.dialect == Dialect::Rust && on => self.flags.ascii = false,
-                Some('u') if self.dialect == Dialect::Rust => {
+                Some('u') if self.dialect != Dialect::Ecma && on => self.flags.ascii = false,
+                Some('u') if self.dialect != Dialect::Ecma => {
                     return Err(Diagnostic::error(
                         self.since(at),
                         "texts are always Unicode: `u` cannot be switched off",
@@ -467,6 +516,14 @@ impl Parser<'_> {
     pub(super) fn since(&self, start: usize) -> Span {
         Span::new(start, self.at)
     }
+}
+
+/// `$` of Python: the end, or a place before a last line feed.
+fn before_last_line_feed(span: Span) -> Kind {
+    let part = |kind| Ast::new(kind, span);
+    let line_feed = Kind::Repeat { body: Box::new(part(Kind::Char('\n'))), min: 0, max: Some(1) };
+    let rest = Kind::Concat(vec![part(line_feed), part(Kind::Place(Place::TextEnd))]);
+    Kind::Look(Look { ahead: true, negated: false }, Box::new(part(rest)))
 }
 
 /// What an opening parenthesis opened.

@@ -43,6 +43,18 @@ impl Tables {
         self.share(set)
     }
 
+    /// `\w` of Python: letters, numbers of every kind, and the underscore; no marks.
+    pub(super) fn python_word(&mut self) -> Arc<CharSet> {
+        let set = self.table(r"\p{L}").union(&self.table(r"\p{N}")).union(&ranges(&[('_', '_')]));
+        self.share(set)
+    }
+
+    /// `\s` of Python: white space, and the four separators among the control characters.
+    pub(super) fn python_space(&mut self) -> Arc<CharSet> {
+        let set = self.space(false).union(&ranges(&[('\x1C', '\x1F')]));
+        self.share(set)
+    }
+
     /// What `\p{name}` means, or `None` where there is no such property.
     pub(super) fn property(&mut self, name: &str) -> Option<Arc<CharSet>> {
         // Only characters that names are made of: nothing may end the braces or start an escape.
@@ -117,6 +129,14 @@ pub(super) fn ignore_case(set: &CharSet) -> CharSet {
     // The tables are compiled in; without them the set would stay as it is.
     let _ = class.try_case_fold_simple();
     from_class(&class)
+}
+
+/// The set and all ASCII letters that differ from a member only in case.
+pub(super) fn ignore_ascii_case(set: &CharSet) -> CharSet {
+    let letters = ('a'..='z').chain('A'..='Z').filter(|&c| set.contains(c));
+    let other =
+        |c: char| if c.is_ascii_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+    set.union(&CharSet::from_ranges(letters.map(|c| (other(c), other(c)))))
 }
 
 /// The set of some inclusive ranges.

@@ -91,7 +91,7 @@ pub use wire::{Wire, wire};
 pub struct Options {
     /// For the schemas in it.
     pub json_schema: json_schema::Options,
-    /// For the patterns in it.
+    /// For the patterns in it: ECMA-262 unless told otherwise.
     pub regex: regex::Options,
     /// For the grammars in it.
     pub ebnf: ebnf::Options,
@@ -108,7 +108,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             json_schema: json_schema::Options::default(),
-            regex: regex::Options::default(),
+            regex: regex::Options::default().with_dialect(regex::Dialect::Ecma),
             ebnf: ebnf::Options::default(),
             lark: lark::Options::default(),
             specials: Vec::new(),

@@ -27,6 +27,8 @@ struct Case {
     #[serde(default)]
     compact: bool,
     #[serde(default)]
+    options: Options,
+    #[serde(default)]
     accept: Vec<String>,
     #[serde(default)]
     reject: Vec<String>,
@@ -66,7 +68,7 @@ fn cases() {
 
 /// Says what is wrong, if anything is.
 fn check(case: &Case) -> Result<(), String> {
-    let mut options = Options::default();
+    let mut options = case.options.clone();
     if case.compact {
         options = options.with_whitespace(Whitespace::Compact);
     }

@@ -32,6 +32,12 @@ struct Case {
     ascii: bool,
     #[serde(default)]
     ignore_case: bool,
+    #[serde(default)]
+    multi_line: bool,
+    #[serde(default)]
+    dot_all: bool,
+    #[serde(default)]
+    extended: bool,
     accept: Option<Vec<String>>,
     reject: Option<Vec<String>>,
     /// How many states the minimal automaton has, the dead one included.
@@ -46,15 +52,17 @@ struct Case {
 impl Case {
     fn options(&self) -> Options {
         let dialect = match &*self.dialect {
-            "" | "rust" => Dialect::Rust,
-            "ecma" => Dialect::Ecma,
-            other => panic!("{}: unknown dialect {other}", self.name),
+            "" => Dialect::Rust,
+            name => name.parse().unwrap_or_else(|error| panic!("{}: {error}", self.name)),
         };
         Options {
             dialect,
             anchored: self.anchored.unwrap_or(true),
             ascii: self.ascii,
             ignore_case: self.ignore_case,
+            multi_line: self.multi_line,
+            dot_all: self.dot_all,
+            extended: self.extended,
             ..Options::default()
         }
     }

@@ -74,6 +74,8 @@ struct Case {
     #[serde(default)]
     compact: bool,
     #[serde(default)]
+    options: Options,
+    #[serde(default)]
     accept: Vec<String>,
     #[serde(default)]
     reject: Vec<String>,
@@ -92,7 +94,7 @@ fn the_cases_of_the_frontend() {
         let text = fs::read_to_string(&path).expect("a case file is UTF-8");
         let Ok(file) = toml::from_str::<File>(&text) else { continue };
         for case in file.case {
-            let mut options = Options::default();
+            let mut options = case.options;
             if case.compact {
                 options = options.with_whitespace(Whitespace::Compact);
             }

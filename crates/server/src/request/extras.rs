@@ -1,6 +1,10 @@
 //! The object `maskwright` of a request: what other servers have no words for.
 
-use maskwright::json_schema::{KeyOrder, Options, Strictness, Whitespace};
+use maskwright::{
+    Options,
+    json_schema::{KeyOrder, Strictness, Whitespace},
+    regex::Dialect,
+};
 use serde_json::Value;
 
 use super::{Fields, fields::not_among};
@@ -12,6 +16,7 @@ pub(crate) struct Extras {
     pub(crate) whitespace: Option<Whitespace>,
     key_order: Option<KeyOrder>,
     pub(crate) strictness: Option<Strictness>,
+    dialect: Option<Dialect>,
     /// Whether the answer should tell about its tokens.
     pub(crate) tokens: bool,
     /// Whether a constrained answer must be complete when its tokens are used up.
@@ -50,18 +55,27 @@ impl Extras {
                 return Err(not_among(&own, "objects", other, "standard, closed, strict, lenient"));
             }
         };
+        let dialect = match own.text("dialect")? {
+            None => None,
+            Some(name) => {
+                Some(name.parse().map_err(|_| not_among(&own, "dialect", &name, "ecma, python, rust"))?)
+            }
+        };
         let tokens = own.flag("tokens")?.unwrap_or(false);
         let finishes = own.flag("finish")?.unwrap_or(false);
         own.finish()?;
-        Ok(Self { whitespace, key_order, strictness, tokens, finishes })
+        Ok(Self { whitespace, key_order, strictness, dialect, tokens, finishes })
     }
 
-    /// Changes how schemas are read.
+    /// Changes how constraints are read.
     pub(crate) fn say(&self, options: &mut Options) {
+        let schemas = &mut options.json_schema;
         if let Some(whitespace) = &self.whitespace {
-            options.whitespace = whitespace.clone();
+            schemas.whitespace = whitespace.clone();
         }
-        options.key_order = self.key_order.unwrap_or(options.key_order);
-        options.strictness = self.strictness.unwrap_or(options.strictness);
+        schemas.key_order = self.key_order.unwrap_or(schemas.key_order);
+        schemas.strictness = self.strictness.unwrap_or(schemas.strictness);
+        options.regex.dialect = self.dialect.unwrap_or(options.regex.dialect);
+        options.structural_tag.dialect = self.dialect.unwrap_or(options.structural_tag.dialect);
     }
 }

@@ -6,7 +6,7 @@
 //! | `structured_outputs` and the older `guided_…` | vLLM |
 //! | `regex`, `ebnf`, `json_schema` | `SGLang` |
 //! | `grammar`, `json_schema` | llama.cpp |
-//! | `maskwright` | here: how a schema is read |
+//! | `maskwright` | here: how a schema or a pattern is read |
 //!
 //! An answer has one constraint. Two of them are refused by name, whatever dialects they come from, before anything runs.
 
@@ -90,7 +90,7 @@ impl Found {
         }
         let requested = first.map(|(param, constraint)| {
             let mut options = defaults.clone();
-            self.extras.say(&mut options.json_schema);
+            self.extras.say(&mut options);
             Requested { constraint, options, param }
         });
         Ok((requested, self.extras))
@@ -331,10 +331,11 @@ pub(crate) fn check_name(name: &str, path: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use maskwright::json_schema::KeyOrder;
+    use maskwright::{json_schema::KeyOrder, regex::Dialect};
     use serde_json::json;
 
     use super::*;
+    use crate::Settings;
 
     fn read(body: Value) -> Result<Option<Requested>> {
         let mut body = Fields::new(body, "").unwrap();
@@ -438,6 +439,19 @@ mod tests {
         );
         assert_eq!(error(json!({"maskwright": {"key_order": "random"}})).0, "maskwright.key_order");
         assert_eq!(error(json!({"maskwright": {"whitespace": "wide"}})).0, "maskwright.whitespace");
+        assert_eq!(error(json!({"maskwright": {"dialect": "perl"}})).0, "maskwright.dialect");
+    }
+
+    #[test]
+    fn dialects_of_patterns() {
+        let dialects = |body: Value| {
+            let mut body = Fields::new(body, "").unwrap();
+            let options = take(&mut body, &Settings::default().options).unwrap().0.unwrap().options;
+            (options.regex.dialect, options.structural_tag.dialect)
+        };
+        assert_eq!(dialects(json!({"regex": "a"})), (Dialect::Ecma, Dialect::Ecma));
+        let said = json!({"regex": "a", "maskwright": {"dialect": "python"}});
+        assert_eq!(dialects(said), (Dialect::Python, Dialect::Python));
     }
 
     #[test]

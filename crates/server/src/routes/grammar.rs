@@ -80,6 +80,9 @@ fn good(state: &State, requested: &Requested, handle: &Arc<service::Handle>) -> 
         "vocabulary": state.engine.vocabulary().len(),
         "micros": {"compile": micros(report.time), "first_mask": first_mask.map_or(0.0, micros)},
     });
+    if let Some(dialect) = requested.options.dialect_of(&requested.constraint) {
+        answer["dialect"] = dialect.name().into();
+    }
     let remarks = handle.remarks();
     let source = source(&requested.constraint);
     let warnings = remarks.warnings.iter().map(|warning| diagnostic(warning, source));

@@ -50,7 +50,7 @@ class GrammarCompiler:
 
     def compile_regex(self, regex: str) -> CompiledGrammar:
         """A regular expression."""
-        return self._compile(Grammar(mw_regex(regex)))
+        return self._compile(Grammar(mw_regex(regex, dialect="ecma")))
 
     def compile_lark(self, lark_string: str) -> CompiledGrammar:
         """A Lark grammar."""

@@ -31,8 +31,8 @@ class Grammar:
 
     @staticmethod
     def from_regex(regex_string: str) -> Grammar:
-        """A regular expression."""
-        return _checked(Grammar(regex(regex_string)))
+        """A regular expression, in the dialect of ECMA-262."""
+        return _checked(Grammar(regex(regex_string, dialect="ecma")))
 
     @staticmethod
     def from_lark(lark_string: str) -> Grammar:

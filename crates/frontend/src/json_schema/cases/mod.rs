@@ -40,7 +40,6 @@ mod overlap;
 mod tests;
 mod text;
 mod validate;
-mod value;
 
 use std::rc::Rc;
 
@@ -58,7 +57,6 @@ pub(crate) use items::item;
 pub(crate) use language::Languages;
 pub(crate) use members::ObjectCase;
 pub(crate) use node::{NodeId, Signed};
-pub(crate) use value::{canonical, same};
 
 use derived::Derived;
 use node::Nodes;

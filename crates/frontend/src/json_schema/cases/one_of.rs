@@ -7,13 +7,13 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::json::Value;
+use super::super::same::canonical;
 use super::super::schemas::{Properties, SchemaId};
 use super::super::types::TypeSet;
 use super::Algebra;
 use super::expand::Choice;
 use super::node::Signed;
 use super::overlap::{FLATTEN_DEPTH, Flat};
-use super::value::canonical;
 
 /// How many pairs of branches of a `oneOf` may overlap. Each costs two negative signs.
 const MAX_OVERLAPPING_PAIRS: usize = 20_000;

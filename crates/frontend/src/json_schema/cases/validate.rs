@@ -9,12 +9,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::decimal::Decimal;
 use super::super::json::{Members, Value};
+use super::super::same::{canonical, same};
 use super::super::schemas::{Bound, Dialect, Keywords, SchemaId};
 use super::super::types::TypeSet;
 use super::Algebra;
 use super::items::item;
 use super::node::Signed;
-use super::value::{canonical, same};
 
 /// How many schemas may apply one through the other to a value and its parts.
 const MAX_DEPTH: usize = 200;

@@ -37,10 +37,10 @@ impl Emitter<'_> {
             }
         }
         if kept.is_empty() {
-            let why = if values.is_empty() {
-                "`enum` is empty"
-            } else {
-                "no listed value satisfies the other keywords"
+            let why = match (values, keywords.constant) {
+                ([], Some(_)) => "`const` is none of the values of `enum`",
+                ([], None) => "`enum` is empty",
+                _ => "no listed value satisfies the other keywords",
             };
             return self.nothing(path, keyword, why);
         }
@@ -117,7 +117,5 @@ impl Emitter<'_> {
 
 /// Whether no keyword but `type` can exclude a listed value.
 fn is_lone_list(keywords: &Keywords<'_>) -> bool {
-    (keywords.asserted.is_empty() || keywords.is_structure)
-        && keywords.is_plain()
-        && (keywords.constant.is_none() || keywords.enumeration.is_none())
+    (keywords.asserted.is_empty() || keywords.is_structure) && keywords.is_plain()
 }

@@ -27,6 +27,7 @@ pub(crate) struct Keywords<'s> {
     /// The types that a local keyword other than `type`, `enum` and `const` constrains.
     pub(crate) asserted: TypeSet,
     pub(crate) constant: Option<&'s Value<'s>>,
+    /// Empty if `const` is none of the values of `enum`; `None` if it is one of them.
     pub(crate) enumeration: Option<&'s [Value<'s>]>,
 
     pub(crate) reference: Option<Reference<'s>>,
@@ -233,9 +234,13 @@ impl<'s> Keywords<'s> {
             && self.enumeration.is_none()
     }
 
-    /// The values of `const` or `enum`, if there is one of them.
+    /// The values that `const` and `enum` allow, if there is one of them.
     pub(crate) fn listed(&self) -> Option<&'s [Value<'s>]> {
-        self.constant.map(core::slice::from_ref).or(self.enumeration)
+        match (self.constant, self.enumeration) {
+            (Some(_), Some([])) => Some(&[]),
+            (Some(only), _) => Some(core::slice::from_ref(only)),
+            (None, values) => values,
+        }
     }
 
     /// Whether `const` or `enum` lists a value of these types; true without them.

@@ -6,8 +6,9 @@
 
 use maskwright_grammar::ExprId;
 
-use super::super::super::cases::{KINDS, NodeId, SCALARS, Signed, same};
+use super::super::super::cases::{KINDS, NodeId, SCALARS, Signed};
 use super::super::super::json::Value;
+use super::super::super::same::same;
 use super::super::layout::Layout;
 use super::super::states::States;
 use super::super::{Emitter, NODE_TYPES_DEPTH};

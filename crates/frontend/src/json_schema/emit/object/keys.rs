@@ -19,9 +19,10 @@ use maskwright_automata::{Limits, Membership};
 use maskwright_grammar::ExprId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::super::cases::{Languages, NodeId, ObjectCase, Signed, canonical};
+use super::super::super::cases::{Languages, NodeId, ObjectCase, Signed};
 use super::super::super::json::Value;
 use super::super::super::path::PathId;
+use super::super::super::same::canonical;
 use super::super::super::schemas::SchemaId;
 use super::super::Emitter;
 use super::{Demands, Member};

@@ -80,6 +80,11 @@ impl<'s> Emitter<'s> {
     /// The objects of a case.
     pub(super) fn object(&mut self, case: &Case) -> ExprId {
         let object = self.algebra.object_case(case);
+        // Visited even if no key is left that it could be asked about, because its faults are reported then.
+        for &id in &object.positive {
+            let names = self.algebra.keywords(id).property_names;
+            names.map(|names| self.algebra.keywords(names));
+        }
         let path = self.algebra.path_of(&case.locals);
         let Some(demands) = self.object_demands(&object) else { return self.algebra.grammar.never() };
         if let [only] = &*demands {

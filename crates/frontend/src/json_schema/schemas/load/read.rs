@@ -1,10 +1,13 @@
 //! From the name of a keyword to the field of [`Keywords`] that it fills.
 
+use rustc_hash::FxHashSet;
+
 use super::super::super::decimal::Decimal;
 use super::super::super::json::{Members, Value};
 use super::super::super::options::Strictness;
 use super::super::super::path::PathId;
 use super::super::super::report::Coverage;
+use super::super::super::same::same;
 use super::super::super::types::TypeSet;
 use super::super::{Bound, Conditional, Dialect, Keywords, SchemaId};
 use super::Loader;
@@ -148,6 +151,7 @@ impl<'s> Reader<'_, '_, 's> {
     fn finish(&mut self) {
         self.items();
         self.exclusive_bounds();
+        self.constant_of_list();
         if self.found.contains.is_some() {
             self.found.contains_count.min = self.late.min_contains.unwrap_or(1);
             self.found.contains_count.max = self.late.max_contains;
@@ -192,6 +196,14 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
+    /// `const` beside `enum` says the same as one of them, or allows nothing.
+    fn constant_of_list(&mut self) {
+        if let (Some(only), Some(values)) = (self.found.constant, self.found.enumeration) {
+            let is_listed = values.iter().any(|value| same(value, only));
+            self.found.enumeration = if is_listed { None } else { Some(&[]) };
+        }
+    }
+
     /// In draft-04, the exclusive bounds are flags on `minimum` and `maximum`.
     fn exclusive_bounds(&mut self) {
         let Late { exclusive_minimum, exclusive_maximum, .. } = self.late;
@@ -224,14 +236,15 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// Allows no keys but the listed ones and, if `require` is set, requires all of these.
+    /// If the schema lists keys, allows no others and, if `require` is set, requires all of them.
     fn close(&mut self, require: bool) {
-        if self.late.has_properties {
-            if require {
-                self.found.required = self.found.properties.keys().collect();
-            }
-        } else if self.found.types != TypeSet::OBJECT || !self.found.is_plain() {
+        if !self.late.has_properties {
             return;
+        }
+        if require {
+            let known: FxHashSet<&str> = self.found.required.iter().copied().collect();
+            let more = self.found.properties.keys().filter(|name| !known.contains(name));
+            self.found.required.extend(more);
         }
         self.found.asserted = self.found.asserted | TypeSet::OBJECT;
         if self.found.additional.is_none() {

@@ -1,7 +1,7 @@
 //! Equality of JSON values, as the standard defines it: numbers by value, objects without order.
 
-use super::super::decimal::Decimal;
-use super::super::json::Value;
+use super::decimal::Decimal;
+use super::json::Value;
 
 /// Whether two values are equal.
 pub(crate) fn same(a: &Value<'_>, b: &Value<'_>) -> bool {
