@@ -14,6 +14,7 @@
 mod ahead;
 mod budget;
 mod compile;
+mod components;
 mod count;
 mod distinct;
 mod error;
@@ -32,7 +33,7 @@ mod value;
 
 pub use ahead::{DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, TokenHealing};
 pub use budget::{Budget, BudgetError};
-pub use compile::{CompileError, Place, Resolved, compile, resolve};
+pub use compile::{CompileError, Place, Resolved, compile, compile_without, resolve};
 pub use error::MatchError;
 pub use index::{
     Flaw, Index, IndexChecks, IndexError, IndexLimits, LoadError, MaskRef, NotAllowed, Resource, StateId,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use maskwright_engine::{
     AutomatonCache, BoundProgram, CompileError, IndexError, Library, LibraryLoadError, Limits, Program,
-    Resolved, compile, resolve,
+    Resolved, compile, compile_without, resolve,
 };
 use maskwright_frontend::{choice, ebnf, gbnf, json_schema, lark, regex, tag};
 use maskwright_grammar::{Diagnostic, Grammar};
@@ -269,9 +269,18 @@ impl Compiler {
         let bind = || -> Result<_, Error> {
             let shared = self.shared();
             let resolved = self.resolve(grammar)?;
-            let program = compile(&resolved.grammar, &shared.tables, limits).map_err(Error::Compile)?;
             let library = if resolved.needs_numbers { shared.numbered() } else { &shared.library };
-            let bound = BoundProgram::new(Arc::new(program), library.clone());
+            // Values that must differ may run out in one branch of a grammar; without that branch, others may be left.
+            let mut dead = Vec::new();
+            let bound = loop {
+                let program = compile_without(&resolved.grammar, &dead, &shared.tables, limits)
+                    .map_err(Error::Compile)?;
+                let bound = BoundProgram::new(Arc::new(program), library.clone());
+                match bound.dead_scopes() {
+                    none if none.is_empty() => break bound,
+                    more => dead.extend(more),
+                }
+            };
             bound.check_limits().map_err(Error::Compile)?;
             Ok(bound)
         };

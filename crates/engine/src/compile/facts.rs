@@ -40,6 +40,8 @@ pub(crate) struct Facts {
 pub(crate) trait Known {
     /// For `And`, `Not` and `JsonString`: does some text match, and does the empty one?
     fn leaf(&self, id: ExprId) -> (bool, bool);
+    /// Whether a scope is known to match nothing.
+    fn is_dead(&self, scope: ExprId) -> bool;
 }
 
 /// A repetition with more rounds is left to a counter.
@@ -110,6 +112,7 @@ fn facts_of(grammar: &Grammar, known: &impl Known, id: ExprId, bits: &[u8]) -> u
         Expr::And(parts) => leaf() | all(parts) & PLAIN,
         Expr::Not(inner) => leaf() | of(inner) & PLAIN,
         Expr::JsonString(_) => leaf(),
+        Expr::Scope { .. } if known.is_dead(id) => 0,
         Expr::Scope { body: inner, .. } | Expr::Distinct(inner) => of(inner) & !PLAIN,
         // In no token only nothing can be written.
         Expr::Limit { body, tokens: 0 } if of(body) & NULLABLE == 0 => 0,

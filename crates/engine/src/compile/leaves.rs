@@ -45,6 +45,8 @@ pub(crate) struct Leaves<'g> {
     by_expr: FxHashMap<ExprId, LeafId>,
     /// Windows over shared automata that are the same but for the place they are used in.
     windows: HashTable<LeafId>,
+    /// Scopes that match nothing.
+    pub(crate) dead: &'g [ExprId],
     /// How many optional tables were too large.
     failures: u32,
     /// Leaves whose language is empty.
@@ -57,6 +59,10 @@ impl Known for Leaves<'_> {
             Some(&leaf) if !self.empty[leaf.index()] => (true, self.list[leaf.index()].is_nullable()),
             _ => (false, false),
         }
+    }
+
+    fn is_dead(&self, scope: ExprId) -> bool {
+        self.dead.contains(&scope)
     }
 }
 
@@ -115,6 +121,7 @@ impl<'g> Leaves<'g> {
             list: Vec::new(),
             by_expr: FxHashMap::default(),
             windows: HashTable::new(),
+            dead: &[],
             failures: 0,
             empty: Vec::new(),
         }

@@ -19,6 +19,7 @@ use maskwright_automata::{must_stop, must_stop_now};
 use smallvec::SmallVec;
 
 use super::{CompileError, Place};
+use crate::components::components;
 use crate::program::network::{Callee, Machine, Network, Node, NodeId, NodeRange};
 
 /// Finds where each machine begins, and rebuilds those that begin with themselves.
@@ -63,7 +64,7 @@ fn left_calls(network: &Network) -> Vec<Vec<u32>> {
             .start
             .iter()
             .filter_map(|&node| match network.nodes[node.index()] {
-                Node::Call { callee, .. } => callee_machine(network, callee),
+                Node::Call { callee, .. } => network.machine_of(callee),
                 _ => None,
             })
             .collect();
@@ -72,16 +73,6 @@ fn left_calls(network: &Network) -> Vec<Vec<u32>> {
         callees
     };
     network.machines.iter().map(callees).collect()
-}
-
-fn callee_machine(network: &Network, callee: Callee) -> Option<u32> {
-    match callee {
-        Callee::Machine(machine) => Some(machine),
-        Callee::Loop(index) => Some(network.loops[index as usize].body),
-        Callee::Scope(index) => Some(network.scopes[index as usize].body),
-        Callee::Limit(index) => Some(network.limits[index as usize].body),
-        Callee::Leaf(_) | Callee::Check => None,
-    }
 }
 
 /// Gives `members[at]` its copy of the whole component. `old` holds the members as they were.
@@ -128,7 +119,7 @@ fn rebuild(network: &mut Network, members: &[u32], old: &[Machine], at: usize) -
         for &node in &machine.start {
             let called = match network.nodes[node.index()] {
                 Node::Call { callee, next } => {
-                    callee_machine(network, callee).and_then(|m| is_member(m).ok()).map(|b| (b, callee, next))
+                    network.machine_of(callee).and_then(|m| is_member(m).ok()).map(|b| (b, callee, next))
                 }
                 _ => None,
             };
@@ -155,59 +146,6 @@ fn rebuild(network: &mut Network, members: &[u32], old: &[Machine], at: usize) -
     machine.start = start.into();
     machine.nodes = NodeRange { start: base, end: NodeId(exit.0 + 1) };
     Ok(())
-}
-
-/// Strongly connected components (Tarjan's algorithm with an explicit stack): the component of each vertex.
-fn components(edges: &[Vec<u32>]) -> Vec<u32> {
-    const NEW: u32 = u32::MAX;
-    let n = edges.len();
-    let (mut order, mut low, mut component) = (vec![NEW; n], vec![0; n], vec![NEW; n]);
-    let (mut stack, mut clock, mut count) = (Vec::new(), 0, 0);
-    let mut work: Vec<(usize, usize)> = Vec::new();
-    for root in 0..n {
-        if order[root] != NEW {
-            continue;
-        }
-        work.push((root, 0));
-        while let Some((v, edge)) = work.pop() {
-            if edge == 0 {
-                (order[v], low[v]) = (clock, clock);
-                clock += 1;
-                stack.push(v);
-            } else {
-                // Coming back from the callee looked at before.
-                let w = edges[v][edge - 1] as usize;
-                if component[w] == NEW {
-                    low[v] = low[v].min(low[w]);
-                }
-            }
-            let mut next = edge;
-            let descend = loop {
-                let Some(&w) = edges[v].get(next) else { break None };
-                next += 1;
-                let w = w as usize;
-                if order[w] == NEW {
-                    break Some(w);
-                }
-                if component[w] == NEW {
-                    low[v] = low[v].min(order[w]);
-                }
-            };
-            if let Some(w) = descend {
-                work.push((v, next));
-                work.push((w, 0));
-            } else if low[v] == order[v] {
-                while let Some(w) = stack.pop() {
-                    component[w] = count;
-                    if w == v {
-                        break;
-                    }
-                }
-                count += 1;
-            }
-        }
-    }
-    component
 }
 
 #[cfg(test)]

@@ -46,10 +46,25 @@ use crate::program::Program;
 /// # let _ = program;
 /// ```
 pub fn compile(grammar: &Grammar, cache: &AutomatonCache, limits: &Limits) -> Result<Program, CompileError> {
+    compile_without(grammar, &[], cache, limits)
+}
+
+/// The same for a grammar of which some scopes are known to match nothing: see
+/// [`BoundProgram::dead_scopes`](crate::BoundProgram::dead_scopes).
+pub fn compile_without(
+    grammar: &Grammar,
+    dead: &[ExprId],
+    cache: &AutomatonCache,
+    limits: &Limits,
+) -> Result<Program, CompileError> {
     check(grammar, limits)?;
     let mut leaves = Leaves::build(grammar, cache, limits).map_err(|error| error.named(grammar))?;
+    leaves.dead = dead;
     let facts = facts::gather(grammar, &leaves)?;
     let root = grammar.rule(grammar.root());
+    if !facts.productive[root.expr().index()] && !dead.is_empty() {
+        return Err(CompileError::ValuesRunOut);
+    }
     if !facts.productive[root.expr().index()] {
         return Err(CompileError::Empty { rule: root.name().into() });
     }
@@ -158,6 +173,8 @@ pub enum CompileError {
     LimitedValues,
     /// No text can be written within the limits on tokens, as far as is known.
     LimitTooSmall,
+    /// Values must differ, and there are not enough of them.
+    ValuesRunOut,
     /// A rule begins with a counted repetition of itself.
     LeftRecursionInRepeat {
         /// Where.
@@ -298,6 +315,9 @@ impl fmt::Display for CompileError {
             ),
             Self::LimitTooSmall => f.write_str(
                 "with this vocabulary no text is known that keeps the limits on tokens; raise them",
+            ),
+            Self::ValuesRunOut => f.write_str(
+                "this allows no value: more values must differ than there are; ask for fewer, or allow more different ones",
             ),
             Self::Stopped => f.write_str("the compilation was told to stop"),
             Self::LeftRecursionInRepeat { place } => write!(

@@ -215,7 +215,7 @@ impl Builder<'_, '_> {
                     required.sort_unstable();
                     required.dedup();
                     let required = required.into();
-                    scopes.push(Scope { body, required, values });
+                    scopes.push(Scope { expr: id, body, required, values });
                     scopes.len() as u32 - 1
                 });
                 self.call(Callee::Scope(index), self.facts.nullable[id.index()], next)
@@ -230,6 +230,10 @@ impl Builder<'_, '_> {
             }
             Expr::Distinct(value) => {
                 let check = self.network.push(Node::Call { callee: Callee::Check, next });
+                let leaf = self.leaves.of(body(grammar, *value)).map(|leaf| &self.leaves.list[leaf.index()]);
+                if leaf.is_some_and(|leaf| leaf.is_infinite(leaf.start())) {
+                    self.network.endless_checks.insert(check);
+                }
                 return self.build(*value, check);
             }
             Expr::Rule(rule) => return self.rule(grammar.rule(*rule).expr(), next),

@@ -16,41 +16,33 @@
 //! # Dead ends
 //!
 //! If values come from a finite set, a token may begin a value of which every continuation was seen. Then the mask would lead
-//! nowhere, though nothing is wrong yet. So where that can be, a token on the way to a seen value is kept only if a search
-//! finds a new value behind it. The search is bounded: what it does not find within [`MAX_SEARCH_BYTES`] steps counts as there.
+//! nowhere, though nothing is wrong yet. So where that can be, a token on the way to a seen value is kept only if a [search](super::search)
+//! finds a way out behind it.
 
 use core::cmp::Reverse;
 
-use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, Trie, TrieNode, number_spelling};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::registers::{self, Registers, Remembering};
+use super::search::SearchCache;
 use crate::library::{BoundProgram, ones};
 use crate::parser::mask::is_in_string;
 use crate::parser::row::Row;
-use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Top};
+use crate::parser::stack::{Arena, Mark, Register, Resume, StackId, Top};
 use crate::parser::step::{self, Buffers, Thread};
-use crate::program::network::Callee;
 use crate::program::network::Values;
-use crate::program::{self, At, Kind, NetState};
+use crate::program::{self, Kind, NetState};
 use crate::tuning::tuning;
 use crate::value;
 
-/// How many bytes are tried in the search for a new value.
-const MAX_SEARCH_BYTES: usize = 2_000;
-/// The same for all tokens of a mask together.
-pub(crate) const MAX_MASK_SEARCH_BYTES: usize = 20_000;
 /// In how many ways a token is written with white space in front of it, at most, on average.
 const SPACED_SPELLINGS: u32 = 16;
 /// Strings that go on in more ways than this are taken not to run out.
 const MAX_COUNTED_VALUES: usize = 1_000;
 /// The form of zero.
 const ZERO: &[u8] = b"0e0";
-/// How long a value is that the search looks for.
-const MAX_VALUE_BYTES: usize = 64;
-
 /// What a mask may have to be corrected by: the state of a matcher, and room to try tokens in.
 pub(crate) struct DistinctFilter<'m> {
     pub(crate) bound: &'m BoundProgram,
@@ -61,8 +53,6 @@ pub(crate) struct DistinctFilter<'m> {
     pub(crate) text: &'m mut Vec<u8>,
     pub(crate) searches: &'m mut SearchCache,
     pub(crate) threads: &'m [Thread],
-    /// How many bytes may still be tried in searches.
-    pub(crate) budget: usize,
     pub(crate) row: &'m mut dyn Row,
     /// Tokens that were tried for this mask. PERF: where a scope holds a thousand numbers, the same few tokens lie on the way to many of them.
     pub(crate) tried: Tried,
@@ -75,13 +65,6 @@ pub(crate) struct Tried {
     living: FxHashSet<u32>,
 }
 
-/// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
-/// value. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
-/// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
-pub(crate) type SearchCache = FxHashMap<Box<[u32]>, bool>;
-
-/// No more of them are kept.
-const MAX_SEARCHES: usize = 256;
 /// What is written of a value, and perhaps what stands before it, is no longer than this.
 const MAX_WRITTEN_BYTES: usize = 64;
 
@@ -188,7 +171,7 @@ impl DistinctFilter<'_> {
     }
 
     /// Whether a thread is in a string that can go on in more than so many ways, whatever token comes next.
-    fn goes_on(&self, thread: &Thread, values: usize) -> bool {
+    pub(super) fn goes_on(&self, thread: &Thread, values: usize) -> bool {
         thread.leaf().is_some_and(|(leaf, state)| self.bound.goes_on(leaf, state, thread.count, values))
     }
 
@@ -333,7 +316,7 @@ impl DistinctFilter<'_> {
         }
     }
 
-    fn is_check(&self, state: NetState) -> bool {
+    pub(super) fn is_check(&self, state: NetState) -> bool {
         match self.bound.program().place(state) {
             program::Place::Cell(cell) => matches!(cell.kind, Kind::Check { .. }),
             program::Place::Done | program::Place::Node { .. } => false,
@@ -566,7 +549,7 @@ impl DistinctFilter<'_> {
     }
 
     /// Does something with the threads, and leaves no trace of it.
-    fn attempt<T>(&mut self, what: impl FnOnce(&mut Self, &mut Vec<Thread>) -> T) -> T {
+    pub(super) fn attempt<T>(&mut self, what: impl FnOnce(&mut Self, &mut Vec<Thread>) -> T) -> T {
         let (stacks, registers, length) = (self.arena.mark(), self.registers.mark(), self.text.len());
         let mut threads = self.threads.to_vec();
         let result = what(self, &mut threads);
@@ -577,7 +560,7 @@ impl DistinctFilter<'_> {
     }
 
     /// Steps by some bytes. Returns whether a thread survives.
-    fn steps(&mut self, bytes: &[u8], threads: &mut Vec<Thread>) -> bool {
+    pub(super) fn steps(&mut self, bytes: &[u8], threads: &mut Vec<Thread>) -> bool {
         let mut next = Vec::new();
         for &byte in bytes {
             self.text.push(byte);
@@ -593,181 +576,6 @@ impl DistinctFilter<'_> {
             }
         }
         true
-    }
-
-    /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
-    fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
-        let Some(key) = self.key(threads, before) else { return self.search(threads).unwrap_or(true) };
-        if let Some(&known) = self.searches.get(&*key) {
-            return known;
-        }
-        let Some(found) = self.search(threads) else { return true };
-        if self.searches.len() >= MAX_SEARCHES {
-            self.searches.clear();
-        }
-        self.searches.insert(key.into_vec().into(), found);
-        found
-    }
-
-    /// All that a search depends on, if that can be told: for values without others in them.
-    fn key(
-        &self,
-        threads: &[Thread],
-        (stacks, registers): (Mark, registers::Mark),
-    ) -> Option<SmallVec<[u32; 32]>> {
-        if self.bound.program().has_nested_values() || !self.registers.is_at(registers) {
-            return None;
-        }
-        // Either the value that is being written begins with this quote, or it begins behind it.
-        let quote = value::opening_quote(self.text, MAX_WRITTEN_BYTES)?;
-        let mut key: SmallVec<[u32; 32]> = self.text[quote + 1..].iter().map(|&byte| byte.into()).collect();
-        key.push(u32::MAX);
-        for &Thread { at, count, mut stack } in threads {
-            key.extend_from_slice(&[(at.key() >> 32) as u32, at.key() as u32, count.raw()]);
-            while Arena::is_newer(stack, stacks) {
-                let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
-                key.extend_from_slice(&[1, frame.raw, frame.count]);
-                stack = below;
-            }
-            key.extend_from_slice(&[0, stack.raw()]);
-        }
-        Some(key)
-    }
-
-    /// Looks for a way out; `None` if it takes too long.
-    fn search(&mut self, threads: &[Thread]) -> Option<bool> {
-        if threads.iter().any(|thread| self.is_out(thread)) {
-            return Some(true);
-        }
-        let mut left = MAX_SEARCH_BYTES.min(self.budget);
-        let mut path = vec![(threads.to_vec(), self.text.len(), self.order(threads))];
-        while let Some((threads, length, bytes)) = path.last_mut() {
-            let Some(byte) = bytes.pop() else {
-                path.pop();
-                continue;
-            };
-            if left == 0 {
-                return None;
-            }
-            left -= 1;
-            self.budget -= 1;
-            self.text.truncate(*length);
-            let mut next = threads.clone();
-            if !self.steps(&[byte], &mut next) {
-                continue;
-            }
-            if path.len() > MAX_VALUE_BYTES || next.iter().any(|thread| self.is_out(thread)) {
-                return Some(true);
-            }
-            let order = self.order(&next);
-            path.push((next, self.text.len(), order));
-        }
-        Some(false)
-    }
-
-    /// Whether a thread cannot come to a dead end.
-    fn is_out(&self, thread: &Thread) -> bool {
-        let is_endless = || thread.leaf().is_some_and(|(leaf, state)| self.bound.is_endless(leaf, state));
-        is_endless() || self.goes_on(thread, MAX_COUNTED_VALUES) || self.is_free(thread)
-    }
-
-    /// The bytes to try, the last first: what may end something comes before everything else. White space between values, which is a
-    /// leaf, leads nowhere else than what can come without it.
-    fn order(&mut self, threads: &[Thread]) -> Vec<u8> {
-        let mut bytes: Vec<u8> = self.live(threads).iter().collect();
-        let is_space = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
-        if bytes.iter().any(is_space) && !bytes.iter().all(is_space) {
-            let is_text = |byte: u8| threads.iter().any(|thread| self.is_in_text(thread, byte));
-            bytes.retain(|byte| !is_space(byte) || is_text(*byte));
-        }
-        bytes.sort_by_key(|byte| matches!(byte, b'"' | b'}' | b']' | b','));
-        bytes
-    }
-
-    /// Whether a thread takes a byte inside of a string, or of a literal.
-    fn is_in_text(&self, thread: &Thread, byte: u8) -> bool {
-        let program = self.bound.program();
-        let At::Network(state) = thread.at else { return is_in_string(program, thread) };
-        match program.place(state) {
-            program::Place::Done => false,
-            program::Place::Node { low, high, .. } => low <= byte && byte <= high,
-            program::Place::Cell(cell) => program.step(cell, byte).is_some(),
-        }
-    }
-
-    /// The bytes that may come next.
-    fn live(&mut self, threads: &[Thread]) -> ByteSet {
-        let before = self.text.len();
-        let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
-        step::live(self.bound.program(), &mut stacks, self.buffers, threads)
-    }
-
-    /// Whether a thread is in no value that has to be new, and in front of none.
-    fn is_free(&self, thread: &Thread) -> bool {
-        if let At::Network(state) = thread.at
-            && self.leads_to_check(state)
-        {
-            return false;
-        }
-        let (mut work, mut frames) = (vec![thread.stack], Vec::new());
-        if !thread.is_in_network() {
-            // White space, or a number: what comes next counts.
-            self.arena.frames(thread.stack, &mut frames);
-            let leads_to_check = |(frame, _): &(Frame, StackId)| match frame.resume() {
-                Resume::At(state) => self.leads_to_check(state),
-                Resume::Loop { .. } | Resume::Scope { .. } | Resume::Limit { .. } | Resume::Finish => false,
-            };
-            if frames.iter().any(leads_to_check) {
-                return false;
-            }
-            frames.clear();
-        }
-        let mut visited = crate::seen::Seen::default();
-        while let Some(stack) = work.pop() {
-            if !visited.insert(stack) {
-                continue;
-            }
-            self.arena.frames(stack, &mut frames);
-            for (frame, below) in frames.drain(..) {
-                match frame.resume() {
-                    Resume::Finish => return true,
-                    Resume::At(state) if self.is_check(state) => {}
-                    _ => work.push(below),
-                }
-            }
-        }
-        thread.is_done()
-    }
-
-    /// Whether a literal or list that a thread is in comes to a value that has to be new, as far as a short look can tell.
-    fn leads_to_check(&self, state: NetState) -> bool {
-        let program = self.bound.program();
-        let mut work = vec![state];
-        let mut left = MAX_VALUE_BYTES;
-        while let Some(state) = work.pop() {
-            if left == 0 {
-                continue;
-            }
-            left -= 1;
-            match program.place(state) {
-                program::Place::Done => {}
-                program::Place::Node { next, .. } => work.push(program.behind(next)),
-                program::Place::Cell(cell) => {
-                    if matches!(cell.kind, Kind::Check { .. }) {
-                        return true;
-                    }
-                    for call in &cell.calls {
-                        match call.callee {
-                            Callee::Check => return true,
-                            _ if !call.tail => work.push(program.returning(call)),
-                            _ => {}
-                        }
-                    }
-                    work.extend(program.edges(cell).map(|(_, state)| state).take(4));
-                }
-            }
-        }
-        false
     }
 }
 

@@ -5,9 +5,10 @@
 
 pub(crate) mod filter;
 pub(crate) mod registers;
+pub(crate) mod search;
 
-use self::filter::SearchCache;
 use self::registers::{Mark, Registers, Remembering};
+use self::search::SearchCache;
 use crate::library::BoundProgram;
 use crate::parser::stack::Arena;
 

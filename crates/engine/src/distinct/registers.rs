@@ -478,6 +478,7 @@ impl Remembering<'_> {
 
 #[cfg(test)]
 mod tests {
+    use maskwright_grammar::GrammarBuilder;
     use maskwright_vocab::{TokenId, VocabularyBuilder};
 
     use super::*;
@@ -498,7 +499,8 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as usize % limit
         };
-        let scope = Scope { body: 0, required: Box::default(), values: Values::Endless };
+        let expr = GrammarBuilder::new().empty();
+        let scope = Scope { expr, body: 0, required: Box::default(), values: Values::Endless };
         let mut vocabulary = VocabularyBuilder::new();
         for (id, form) in (0..).step_by(7).zip(0..8) {
             vocabulary.token(TokenId(form), format!(",{id},").as_bytes()).expect("a new token");

@@ -12,6 +12,7 @@ use maskwright_automata::{ByteSet, Dfa, Grouped};
 use maskwright_vocab::pack::{Read, Reader, Writer};
 use rustc_hash::FxHasher;
 
+use crate::components::components;
 use crate::count::Bounds;
 
 /// What a transition does to the counter.
@@ -98,6 +99,7 @@ pub(crate) struct Automaton {
 struct Endless {
     at_once: Box<[bool]>,
     always: Box<[bool]>,
+    numbers: Box<[bool]>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -363,6 +365,36 @@ impl Automaton {
         self.endless.get_or_init(|| self.find_endless()).always[state.index()]
     }
 
+    /// Whether infinitely many numbers lead on from a state, however they are spelled: `1`, `1.0` and `1.00` are one number.
+    pub(crate) fn is_endless_number(&self, state: LeafState) -> bool {
+        self.endless.get_or_init(|| self.find_endless()).numbers[state.index()]
+    }
+
+    fn find_endless_numbers(&self) -> Box<[bool]> {
+        let states = || (0..self.len() as u32).map(LeafState);
+        let targets = |state: LeafState, bytes: &'static [u8]| {
+            let steps = bytes.iter().map(move |&byte| self.step(state, byte));
+            steps.filter(|step| !step.is_dead()).map(Step::target)
+        };
+        let digits: Vec<Vec<u32>> =
+            states().map(|state| targets(state, b"0123456789").map(|to| to.0).collect()).collect();
+        let component = components(&digits);
+        // A loop with a digit that is not zero makes another number with each round.
+        let is_rich = |state: &LeafState| {
+            targets(*state, b"123456789").any(|to| component[to.index()] == component[state.index()])
+        };
+        let before = states().flat_map(|state| targets(state, b"-.0123456789").map(move |to| (to.0, state)));
+        let before = Grouped::new(self.len(), before);
+        let mut found: Box<[bool]> = vec![false; self.len()].into();
+        let mut work: Vec<LeafState> = states().filter(is_rich).collect();
+        while let Some(state) = work.pop() {
+            if !core::mem::replace(&mut found[state.index()], true) {
+                work.extend_from_slice(before.of(state.0));
+            }
+        }
+        found
+    }
+
     /// Whether all texts are integers as JSON writes them, and every one of them but zero can always go on.
     pub(crate) fn is_integers(&self) -> bool {
         let start = self.start;
@@ -413,7 +445,7 @@ impl Automaton {
             let before = before.of(state.0).iter().copied();
             work.extend(before.filter(|&before| core::mem::take(&mut always[before.index()])));
         }
-        Endless { at_once, always }
+        Endless { at_once, always, numbers: self.find_endless_numbers() }
     }
 
     pub(crate) fn start(&self) -> LeafState {

@@ -85,6 +85,20 @@ impl Leaf {
         }
     }
 
+    /// Whether infinitely many values lead on from a state, as far as that is easily seen.
+    pub(crate) fn is_infinite(&self, state: LeafState) -> bool {
+        match self {
+            Self::Text(text) => text.is_except(),
+            Self::Window { automaton, max: u32::MAX, .. }
+                if automaton.is_string() || Arc::ptr_eq(automaton, json_string()) =>
+            {
+                automaton.is_endless(state)
+            }
+            Self::Window { automaton, max: u32::MAX, .. } => automaton.is_endless_number(state),
+            Self::Window { .. } => false,
+        }
+    }
+
     /// Whether the leaf is integers of which all but zero can always go on.
     pub(crate) fn is_integers(&self) -> bool {
         match self {

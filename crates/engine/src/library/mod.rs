@@ -133,15 +133,6 @@ impl BoundProgram {
         bound.entry_below_if_worth(state, trie, number, node, self.library())
     }
 
-    /// Whether infinitely many strings go on from a state of a leaf.
-    pub(crate) fn is_endless(&self, leaf: LeafId, state: LeafState) -> bool {
-        match self.program.leaf(leaf) {
-            Leaf::Text(text) => text.is_except(),
-            Leaf::Window { automaton, max: u32::MAX, .. } => automaton.is_endless(state),
-            Leaf::Window { .. } => false,
-        }
-    }
-
     /// Whether a string, whatever token comes next, can go on from a state of a leaf in more ways than `values`, so that there is
     /// always a new one.
     pub(crate) fn goes_on(&self, leaf: LeafId, state: LeafState, count: Count, values: usize) -> bool {

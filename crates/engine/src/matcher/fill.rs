@@ -168,7 +168,6 @@ impl Matcher {
             text: &mut distinct.text,
             searches: &mut distinct.searches,
             threads: self.history.since(start),
-            budget: if self.strategy == Strategy::Fast { filter::MAX_MASK_SEARCH_BYTES } else { usize::MAX },
             row,
             tried: filter::Tried::default(),
         })

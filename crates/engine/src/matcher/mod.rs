@@ -32,6 +32,7 @@ mod info;
 use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
+use maskwright_grammar::ExprId;
 use maskwright_vocab::{TokenId, TokenMask};
 
 use self::borrowed::BorrowedMask;
@@ -40,7 +41,7 @@ pub use self::fill::fill_masks;
 pub use self::info::{StateInfo, ThreadInfo};
 use crate::budget::Deadlines;
 use crate::compile::CompileError;
-use crate::distinct::{Distinct, registers};
+use crate::distinct::{Distinct, registers, search};
 use crate::error::MatchError;
 use crate::library::BoundProgram;
 use crate::parser::line::{Line, LineStacks};
@@ -102,6 +103,13 @@ impl BoundProgram {
             return Err(CompileError::LimitTooSmall);
         }
         Ok(())
+    }
+
+    /// The scopes that match nothing, because more values must differ than there are. A program that was [compiled without
+    /// them](crate::compile_without) has no dead ends there. If that is not found out within the [steps](crate::Limits::mask_steps) of a
+    /// mask, a scope is not among them.
+    pub fn dead_scopes(&self) -> Vec<ExprId> {
+        if self.program().may_run_out() { search::dead_scopes(self) } else { Vec::new() }
     }
 
     /// A matcher at the beginning of the text.

@@ -10,6 +10,7 @@
 //! state. Calls are not followed here. A cell lists them, and whoever steps it pushes the place to return to.
 
 mod debug;
+mod exits;
 pub(crate) mod network;
 mod place;
 
@@ -31,6 +32,7 @@ use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, NodeI
 use crate::store::Store;
 
 pub use self::debug::{Dot, Listing};
+pub(crate) use self::exits::Exits;
 pub(crate) use self::place::At;
 
 /// A compiled constraint, without a vocabulary. Frozen but for its cache of cells; share it freely.
@@ -56,6 +58,7 @@ pub struct Program {
     /// The sets of counts that ambiguous texts have led to.
     counts: CountSets,
     classes: OnceLock<Box<ByteClasses>>,
+    exits: OnceLock<Exits>,
 }
 
 /// Bytes of a class do the same everywhere in a program.
@@ -267,6 +270,7 @@ impl Program {
             cells: Store::new(),
             counts: CountSets::new(),
             classes: OnceLock::new(),
+            exits: OnceLock::new(),
         }
     }
 
@@ -277,6 +281,11 @@ impl Program {
 
     pub(crate) fn counts(&self) -> &CountSets {
         &self.counts
+    }
+
+    /// See [`Exits`].
+    pub(crate) fn exits(&self) -> &Exits {
+        self.exits.get_or_init(|| Exits::of(&self.network))
     }
 
     /// See [`ByteClasses`].

@@ -15,6 +15,7 @@ use core::cmp::Reverse;
 use core::fmt;
 
 use maskwright_grammar::ExprId;
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::LeafId;
@@ -140,6 +141,8 @@ impl Loop {
 /// `body`, whose values are told apart.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
+    /// What it is in the grammar.
+    pub(crate) expr: ExprId,
     pub(crate) body: u32,
     /// The strings that must be among the values when it ends, in the form in which values are compared.
     pub(crate) required: Box<[Box<[u8]>]>,
@@ -165,6 +168,8 @@ pub(crate) struct Network {
     pub(crate) loops: Vec<Loop>,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) limits: Vec<Limit>,
+    /// The checks of values of which there are infinitely many.
+    pub(crate) endless_checks: FxHashSet<NodeId>,
     /// Some values that must differ are arrays or objects, and may run out.
     pub(crate) nested_values: bool,
 }
@@ -256,6 +261,17 @@ impl Network {
     /// Whether scopes require no value, and there is always a new one.
     pub(crate) fn has_plain_scopes(&self) -> bool {
         self.scopes.iter().all(|scope| scope.required.is_empty() && scope.values == Values::Endless)
+    }
+
+    /// The machine that a call runs, if it runs one.
+    pub(crate) fn machine_of(&self, callee: Callee) -> Option<u32> {
+        match callee {
+            Callee::Machine(machine) => Some(machine),
+            Callee::Loop(index) => Some(self.loops[index as usize].body),
+            Callee::Scope(index) => Some(self.scopes[index as usize].body),
+            Callee::Limit(index) => Some(self.limits[index as usize].body),
+            Callee::Leaf(_) | Callee::Check => None,
+        }
     }
 
     pub(crate) fn targets(&self, start: u32, len: u32) -> &[NodeId] {

@@ -2,6 +2,7 @@
 
 mod ablation;
 mod backends;
+mod dead_ends;
 mod different;
 mod documents;
 mod flight;

@@ -1,0 +1,332 @@
+//! The search for a way out: whether everything that must be new can be.
+//!
+//! A place is *out* if a way to the end of the text is known on which no check can fail ([`crate::program::Exits`]). From anywhere else the
+//! search goes on byte by byte, depth first, until a place is out or there is nothing left to try. So it is exact; it ends when the
+//! [steps](crate::Limits::mask_steps) of a mask are used up, and then the mask is an error.
+//!
+//! A value has many spellings: `"a"` and `"\u0061"`, `1` and `1.0`. One of them is enough, so only the shortest is tried. What was
+//! written before the search began is left as it is.
+
+use std::sync::Arc;
+
+use maskwright_automata::ByteSet;
+use maskwright_grammar::ExprId;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::Distinct;
+use super::filter::{DistinctFilter, Tried};
+use super::registers::{self, Remembering};
+use crate::leaf::{Leaf, json_string};
+use crate::library::BoundProgram;
+use crate::parser::mask::is_in_string;
+use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks, Top};
+use crate::parser::step::{self, Buffers, Thread};
+use crate::program::network::{Callee, Scope};
+use crate::program::{At, NetState, Place};
+use crate::seen::Seen;
+use crate::value;
+
+/// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
+/// value. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
+/// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
+pub(crate) type SearchCache = FxHashMap<Box<[u32]>, bool>;
+
+/// No more searches are remembered.
+const MAX_SEARCHES: usize = 256;
+/// What is written of a value is part of the key of a search up to so many bytes.
+const MAX_KEY_BYTES: usize = 64;
+/// A fraction with more zeros in a row is not tried; no number that was written is that close to another.
+const MAX_ZEROS: usize = 400;
+
+/// The scopes that cannot be completed, though they have seen nothing yet: more values must differ than there are.
+pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
+    let program = bound.program();
+    let is_dead = |(index, scope): &(u32, &Scope)| {
+        if scope.required.is_empty() && program.exits().machine(scope.body) {
+            return false;
+        }
+        let mut arena = Arena::default();
+        let bottom = arena.push(program, Frame::FINISH, StackId::BOTTOM);
+        let stack = arena.push(program, Frame::scope(*index, Register::fresh(scope)), bottom);
+        let start = Thread::network(program.start(scope.body), stack);
+        can_complete(bound, &mut arena, &[start]) == Some(false)
+    };
+    (0..).zip(&program.network().scopes).filter(is_dead).map(|(_, scope)| scope.expr).collect()
+}
+
+/// Whether a text can be completed from these threads, before anything was seen; `None` if that takes too many steps to find out.
+fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> Option<bool> {
+    let (mut buffers, mut distinct) = (Buffers::default(), Distinct::default());
+    buffers.meter.start(bound.program().limits().mask_steps);
+    let mut filter = DistinctFilter {
+        bound,
+        arena,
+        registers: &mut distinct.registers,
+        buffers: &mut buffers,
+        text: &mut distinct.text,
+        searches: &mut distinct.searches,
+        threads,
+        row: &mut &mut [][..],
+        tried: Tried::default(),
+    };
+    let found = filter.search(threads);
+    buffers.meter.over().is_none().then_some(found)
+}
+
+impl DistinctFilter<'_> {
+    /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
+    pub(super) fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
+        let Some(key) = self.key(threads, before) else { return self.search(threads) };
+        if let Some(&known) = self.searches.get(&*key) {
+            return known;
+        }
+        let found = self.search(threads);
+        if self.buffers.meter.over().is_none() {
+            if self.searches.len() >= MAX_SEARCHES {
+                self.searches.clear();
+            }
+            self.searches.insert(key.into_vec().into(), found);
+        }
+        found
+    }
+
+    /// All that a search depends on, if that can be told: for values without others in them.
+    fn key(
+        &self,
+        threads: &[Thread],
+        (stacks, registers): (Mark, registers::Mark),
+    ) -> Option<SmallVec<[u32; 32]>> {
+        if self.bound.program().has_nested_values() || !self.registers.is_at(registers) {
+            return None;
+        }
+        // Either the value that is being written begins with this quote, or it begins behind it.
+        let quote = value::opening_quote(self.text, MAX_KEY_BYTES)?;
+        let mut key: SmallVec<[u32; 32]> = self.text[quote + 1..].iter().map(|&byte| byte.into()).collect();
+        key.push(u32::MAX);
+        for &Thread { at, count, mut stack } in threads {
+            key.extend_from_slice(&[(at.key() >> 32) as u32, at.key() as u32, count.raw()]);
+            while Arena::is_newer(stack, stacks) {
+                let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
+                key.extend_from_slice(&[1, frame.raw, frame.count]);
+                stack = below;
+            }
+            key.extend_from_slice(&[0, stack.raw()]);
+        }
+        Some(key)
+    }
+
+    /// Looks for a way out, depth first. If the steps are used up, the answer means nothing, and the meter says so.
+    pub(crate) fn search(&mut self, threads: &[Thread]) -> bool {
+        if threads.iter().any(|thread| self.is_out(thread)) {
+            return true;
+        }
+        let from = self.text.len();
+        let mut path = vec![(threads.to_vec(), from, self.order(threads, from))];
+        while let Some((threads, length, bytes)) = path.last_mut() {
+            if self.buffers.meter.over().is_some() {
+                return false;
+            }
+            let Some(byte) = bytes.pop() else {
+                path.pop();
+                continue;
+            };
+            self.text.truncate(*length);
+            let mut next = threads.clone();
+            if !self.steps(&[byte], &mut next) {
+                continue;
+            }
+            if next.iter().any(|thread| self.is_out(thread)) {
+                return true;
+            }
+            let order = self.order(&next, from);
+            path.push((next, self.text.len(), order));
+        }
+        false
+    }
+
+    /// Whether a way to the end of the text is known on which no check can fail.
+    fn is_out(&self, thread: &Thread) -> bool {
+        let (program, exits) = (self.bound.program(), self.bound.program().exits());
+        let (mut work, mut frames): (Vec<StackId>, _) = (Vec::new(), Vec::new());
+        match thread.at {
+            At::DONE => return true,
+            At::Network(state) => {
+                if exits.state(program, state) {
+                    work.push(thread.stack);
+                }
+            }
+            At::Leaf(leaf, state) => {
+                self.arena.frames(thread.stack, &mut frames);
+                for (frame, below) in frames.drain(..) {
+                    let Resume::At(behind) = frame.resume() else {
+                        work.push(thread.stack);
+                        continue;
+                    };
+                    let is_new = || {
+                        program.leaf(leaf).is_infinite(state) || self.goes_on(thread, self.seen_below(below))
+                    };
+                    if exits.state(program, behind) || self.passes_check(behind, is_new) {
+                        work.push(below);
+                    }
+                }
+            }
+        }
+        let mut visited = Seen::default();
+        while let Some(stack) = work.pop() {
+            if !visited.insert(stack) {
+                continue;
+            }
+            self.arena.frames(stack, &mut frames);
+            for (frame, below) in frames.drain(..) {
+                let passes = match frame.resume() {
+                    Resume::Finish => return true,
+                    Resume::At(state) => exits.state(program, state),
+                    Resume::Loop { index, rounds } => {
+                        let counted = program.counted(index);
+                        program.counts().may_stop(rounds, counted.bounds()) || exits.machine(counted.body)
+                    }
+                    Resume::Scope { register, .. } => register.may_close(),
+                    Resume::Limit { .. } => true,
+                };
+                if passes {
+                    work.push(below);
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether a state is the check of the value that a leaf is, the value can be new, and what follows leads to an end.
+    fn passes_check(&self, state: NetState, is_new: impl FnOnce() -> bool) -> bool {
+        let program = self.bound.program();
+        let Place::Cell(cell) = program.place(state) else { return false };
+        let mut checks = cell.calls.iter().filter(|call| call.callee == Callee::Check);
+        checks.any(|call| program.exits().state(program, program.returning(call))) && is_new()
+    }
+
+    /// The most values that a scope has seen that is the next on a stack.
+    fn seen_below(&self, stack: StackId) -> usize {
+        let (mut work, mut frames, mut visited, mut most) = (vec![stack], Vec::new(), Seen::default(), 0);
+        while let Some(stack) = work.pop() {
+            if !visited.insert(stack) {
+                continue;
+            }
+            self.arena.frames(stack, &mut frames);
+            for (frame, below) in frames.drain(..) {
+                match frame.resume() {
+                    Resume::Scope { register, .. } => most = most.max(self.registers.count(register)),
+                    _ => work.push(below),
+                }
+            }
+        }
+        most
+    }
+
+    /// The bytes to try, the last first: what may end something comes before everything else. White space between values, which is a
+    /// leaf, leads nowhere else than what can come without it. `from` is where the search began.
+    fn order(&mut self, threads: &[Thread], from: usize) -> Vec<u8> {
+        let live = self.live(threads);
+        let in_number = threads.iter().all(|thread| self.is_in_number(thread));
+        let is_shortest = |&byte: &u8| {
+            if in_number {
+                is_shortest_number(self.text, byte)
+            } else {
+                is_shortest_text(self.text, from, byte)
+            }
+        };
+        let mut bytes: Vec<u8> = live.iter().filter(is_shortest).collect();
+        let is_space = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+        if bytes.iter().any(is_space) && !bytes.iter().all(is_space) {
+            let is_text = |byte: u8| threads.iter().any(|thread| self.is_in_text(thread, byte));
+            bytes.retain(|byte| !is_space(byte) || is_text(*byte));
+        }
+        bytes.sort_by_key(|byte| matches!(byte, b'"' | b'}' | b']' | b','));
+        bytes
+    }
+
+    /// Whether a thread is in a leaf that is no string.
+    fn is_in_number(&self, thread: &Thread) -> bool {
+        thread.leaf().is_some_and(|(leaf, _)| match self.bound.program().leaf(leaf) {
+            Leaf::Window { automaton, .. } => {
+                !automaton.is_string() && !Arc::ptr_eq(automaton, json_string())
+            }
+            Leaf::Text(_) => false,
+        })
+    }
+
+    /// Whether a thread takes a byte inside of a string, or of a literal.
+    fn is_in_text(&self, thread: &Thread, byte: u8) -> bool {
+        let program = self.bound.program();
+        let At::Network(state) = thread.at else { return is_in_string(program, thread) };
+        match program.place(state) {
+            Place::Done => false,
+            Place::Node { low, high, .. } => low <= byte && byte <= high,
+            Place::Cell(cell) => program.step(cell, byte).is_some(),
+        }
+    }
+
+    /// The bytes that may come next.
+    pub(super) fn live(&mut self, threads: &[Thread]) -> ByteSet {
+        let before = self.text.len();
+        let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
+        step::live(self.bound.program(), &mut stacks, self.buffers, threads)
+    }
+}
+
+/// Whether a byte goes on with the shortest spelling of a string, as far as the text was written from `from` on.
+fn is_shortest_text(text: &[u8], from: usize, byte: u8) -> bool {
+    // Inside an escape: up to five bytes back there is a backslash that is not escaped itself.
+    let tail = &text[text.len().saturating_sub(5)..];
+    if let Some(at) = tail.iter().rposition(|&byte| byte == b'\\') {
+        let start = text.len() - tail.len() + at;
+        let backslashes = text[..=start].iter().rev().take_while(|&&byte| byte == b'\\').count();
+        let digits = &text[start + 1..];
+        if backslashes % 2 == 1 && (digits.is_empty() || digits[0] == b'u') {
+            return if start < from {
+                // Hexadecimal digits have two spellings.
+                !matches!(byte, b'A'..=b'F') || digits.is_empty()
+            } else {
+                match digits.len() {
+                    0 => matches!(byte, b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't' | b'u'),
+                    1 | 2 => byte == b'0',
+                    3 => matches!(byte, b'0' | b'1'),
+                    _ => match digits[3] {
+                        b'0' => !matches!(byte, b'8' | b'9' | b'a' | b'c' | b'd' | b'A'..=b'F'),
+                        _ => !matches!(byte, b'A'..=b'F'),
+                    },
+                }
+            };
+        }
+    }
+    true
+}
+
+/// Whether a byte goes on with a spelling of a number without an exponent.
+fn is_shortest_number(text: &[u8], byte: u8) -> bool {
+    match (text.last(), byte) {
+        (Some(b'0'..=b'9'), b'e' | b'E') => false,
+        (Some(b'0'), b'0') => text.iter().rev().take_while(|&&byte| byte == b'0').count() < MAX_ZEROS,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_shortest_number, is_shortest_text};
+
+    #[test]
+    fn one_spelling_is_tried() {
+        let tried = |text: &str, from: usize, bytes: &[u8]| -> Vec<u8> {
+            bytes.iter().copied().filter(|&byte| is_shortest_text(text.as_bytes(), from, byte)).collect()
+        };
+        assert_eq!(tried(r#"["a\"#, 2, b"\"/nuxU"), b"\"nu");
+        assert_eq!(tried(r#"["a\\"#, 2, b"\"/nu"), b"\"/nu", "the backslash is a character");
+        assert_eq!(tried(r#"["\u00"#, 0, b"0123ff"), b"01");
+        assert_eq!(tried(r#"["\u000"#, 0, b"0189abcdefABF"), b"01bef");
+        assert_eq!(tried(r#"["\u00"#, 6, b"09afAF"), b"09af", "written before");
+        assert_eq!(tried(r#"["1"#, 0, b"0eE\""), b"0eE\"", "no number");
+        let numbers = b"0e.E,]".iter().copied().filter(|&byte| is_shortest_number(b"[1", byte));
+        assert_eq!(numbers.collect::<Vec<u8>>(), b"0.,]");
+    }
+}

@@ -1,0 +1,109 @@
+//! Which places can be left without a value that may have to differ from others.
+//!
+//! Where values must differ, a text can come to a dead end: all values were seen. It cannot, if there is a way to the end of every open
+//! rule on which no check may fail. Whether there is one inside a rule is a property of its nodes, found once for a program:
+//!
+//! ```text
+//!   [ item ("," item)* ]      behind an item: "]" leads out      behind the comma: an item comes first, and must be new
+//! ```
+//! In front of a leaf with infinitely many values, its check counts as passed.
+
+use maskwright_automata::Grouped;
+
+use super::network::{Callee, Network, Node, NodeId};
+use super::{NetState, Place, Program};
+
+/// What is known of the nodes and machines of a network.
+#[derive(Debug)]
+pub(crate) struct Exits {
+    nodes: Box<[bool]>,
+    machines: Box<[bool]>,
+}
+
+impl Exits {
+    pub(crate) fn of(network: &Network) -> Self {
+        let ids = || (0..).map(NodeId).zip(&network.nodes);
+        let mut before: Vec<(u32, NodeId)> = Vec::new();
+        let mut calls: Vec<(u32, NodeId)> = Vec::new();
+        for (id, node) in ids() {
+            match *node {
+                Node::Byte { next, .. } => before.push((next.0, id)),
+                Node::Split { start, len } => {
+                    before.extend(network.targets(start, len).iter().map(|to| (to.0, id)));
+                }
+                Node::Call { callee, next } => {
+                    before.push((next.0, id));
+                    calls.extend(network.machine_of(callee).map(|machine| (machine, id)));
+                }
+                Node::Final => {}
+            }
+        }
+        let starts = (0u32..).zip(&network.machines);
+        let starts: Vec<(u32, u32)> =
+            starts.flat_map(|(m, machine)| machine.start.iter().map(move |node| (node.0, m))).collect();
+        let before = Grouped::new(network.nodes.len(), before.iter().copied());
+        let calls = Grouped::new(network.machines.len(), calls.iter().copied());
+        let starts = Grouped::new(network.nodes.len(), starts.iter().copied());
+        let mut exits = Self {
+            nodes: vec![false; network.nodes.len()].into(),
+            machines: vec![false; network.machines.len()].into(),
+        };
+        let mut work: Vec<NodeId> =
+            ids().filter(|(_, node)| matches!(node, Node::Final)).map(|(id, _)| id).collect();
+        while let Some(node) = work.pop() {
+            if network.endless_checks.contains(&node) {
+                // Behind the value it may fail; before it, there is another value.
+                let is_leaf = |from: &&NodeId| {
+                    matches!(network.nodes[from.index()], Node::Call { callee: Callee::Leaf(_), .. })
+                };
+                work.extend(before.of(node.0).iter().filter(is_leaf));
+                continue;
+            }
+            if core::mem::replace(&mut exits.nodes[node.index()], true) {
+                continue;
+            }
+            work.extend(before.of(node.0).iter().filter(|&&from| exits.passes(network, from)));
+            for &machine in starts.of(node.0) {
+                if !core::mem::replace(&mut exits.machines[machine as usize], true) {
+                    // The calls of it that lead on to an end.
+                    let leads_on = |call: &&NodeId| match network.nodes[call.index()] {
+                        Node::Call { next, .. } => exits.nodes[next.index()] && exits.passes(network, **call),
+                        _ => false,
+                    };
+                    work.extend(calls.of(machine).iter().filter(leads_on));
+                }
+            }
+        }
+        exits
+    }
+
+    /// Whether a node can be passed, if what follows leads to an end.
+    fn passes(&self, network: &Network, node: NodeId) -> bool {
+        match network.nodes[node.index()] {
+            Node::Call { callee: Callee::Check, .. } => network.endless_checks.contains(&node),
+            // A scope that requires values has to be looked into.
+            Node::Call { callee: Callee::Scope(index), .. } => {
+                let scope = &network.scopes[index as usize];
+                scope.required.is_empty() && self.machines[scope.body as usize]
+            }
+            Node::Call { callee, .. } => {
+                network.machine_of(callee).is_none_or(|machine| self.machines[machine as usize])
+            }
+            Node::Byte { .. } | Node::Split { .. } | Node::Final => true,
+        }
+    }
+
+    /// Whether a machine has a way from its start to its end.
+    pub(crate) fn machine(&self, machine: u32) -> bool {
+        self.machines[machine as usize]
+    }
+
+    /// Whether a state has a way to the end of its machine.
+    pub(crate) fn state(&self, program: &Program, state: NetState) -> bool {
+        match program.place(state) {
+            Place::Done => true,
+            Place::Node { .. } => state.node().is_some_and(|node| self.nodes[node.index()]),
+            Place::Cell(cell) => cell.returns || cell.nodes.iter().any(|node| self.nodes[node.index()]),
+        }
+    }
+}

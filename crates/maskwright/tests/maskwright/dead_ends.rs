@@ -1,0 +1,129 @@
+//! No dead end where values must differ: whatever a mask allows leads on to a complete text.
+
+use std::sync::Arc;
+
+use maskwright::json_schema::{self, KeyOrder};
+use maskwright::{Compiler, Constraint, Options, TokenId, Vocabulary, VocabularyBuilder};
+
+/// Every byte, and tokens that write parts of words, several values, or the end of one and the beginning of the next.
+fn vocabulary() -> Arc<Vocabulary> {
+    let pieces = [
+        "\",\"", "\":", "\": ", ", \"", "1,1", "[],[]", "\"a\"", "a\",\"a", "tem", "temp", "mon", "w", "we",
+        "0,", "2024", "-01", "{\"", "\"}", "\"}]", "},{", "\":1,\"", "null,", "1]", "aa", "bbb", "\\u00",
+        "zz",
+    ];
+    let bytes = (0..=255u8).map(|byte| vec![byte]);
+    let tokens: Vec<Vec<u8>> = bytes.chain(pieces.iter().map(|piece| piece.as_bytes().to_vec())).collect();
+    let mut builder = VocabularyBuilder::new();
+    let mut known = Vec::new();
+    for token in tokens {
+        if !known.contains(&token) {
+            builder.token(TokenId(known.len() as u32), &token).expect("ids are distinct");
+            known.push(token);
+        }
+    }
+    let end = TokenId(known.len() as u32);
+    builder.special(end, "<end>").expect("the id is free").eos(end);
+    Arc::new(builder.finish().expect("there are tokens"))
+}
+
+fn compiler(order: KeyOrder) -> Compiler {
+    let options =
+        Options { json_schema: json_schema::Options::default().with_key_order(order), ..Options::default() };
+    Compiler::with_options(vocabulary(), options)
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+/// Walks at random. Every step must leave something to write, or be an end.
+fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) {
+    let compiler = compiler(order);
+    let bound = compiler
+        .compile(&Constraint::json_schema(schema))
+        .unwrap_or_else(|error| panic!("{schema}: {error}"));
+    let vocabulary = bound.vocabulary().clone();
+    let mut finished = 0;
+    for seed in 0..walks {
+        let mut random = Random(seed * 7_919 + 1);
+        let mut matcher = bound.matcher();
+        let mut text = Vec::new();
+        for _ in 0..longest {
+            let mask = matcher.mask().unwrap_or_else(|error| panic!("{schema}: {error}")).clone();
+            let allowed: Vec<TokenId> = mask.iter().collect();
+            assert!(!allowed.is_empty(), "{schema} ({order:?}): stuck after {}", text.escape_ascii());
+            // Structure comes before everything else, so that values run out.
+            let is_structure =
+                |token: &&TokenId| vocabulary.bytes(**token).iter().any(|byte| b"[]{},:\"".contains(byte));
+            let structure: Vec<TokenId> = allowed.iter().filter(is_structure).copied().collect();
+            let choice = if !structure.is_empty() && random.below(3) > 0 { &structure } else { &allowed };
+            let token = choice[random.below(choice.len())];
+            if vocabulary.is_special(token) {
+                finished += 1;
+                break;
+            }
+            let spelled = vocabulary.bytes(token);
+            matcher.accept(token).unwrap_or_else(|error| {
+                panic!(
+                    "{schema} ({order:?}): after {} the mask allows {}, but {error}",
+                    text.escape_ascii(),
+                    spelled.escape_ascii()
+                )
+            });
+            text.extend_from_slice(spelled);
+        }
+    }
+    assert!(finished > 0, "{schema} ({order:?}): no walk came to an end");
+}
+
+const FINITE: [&str; 17] = [
+    r#"{"type":"object","propertyNames":{"pattern":"^(monday|tuesday|wednesday)$"}}"#,
+    r#"{"type":"object","patternProperties":{"^(temperature|humidity|pressure)$":{"type":"integer"}},"additionalProperties":false}"#,
+    r#"{"type":"object","patternProperties":{"^(a|b{9})$":{"type":"null"}},"additionalProperties":false,"minProperties":1}"#,
+    r#"{"type":"array","items":{"type":"string","pattern":"^2024-01-0[1-3]$"},"uniqueItems":true}"#,
+    r#"{"type":"array","items":{"type":"object","properties":{"day":{"enum":["mo","tu","we"]},"shift":{"enum":["a","b"]}},"required":["day","shift"],"additionalProperties":false},"uniqueItems":true,"minItems":3}"#,
+    r#"{"anyOf":[{"type":"array","items":{"type":"string","pattern":"^[ab]$"},"uniqueItems":true,"minItems":3},{"type":"null"}]}"#,
+    r#"{"type":"object","properties":{"a":{"type":"array","items":{"type":"string","pattern":"^[ab]$"},"uniqueItems":true,"minItems":3},"b":{"type":"null"}},"additionalProperties":false}"#,
+    r#"{"type":"array","items":{"type":"integer","minimum":0,"maximum":5},"uniqueItems":true,"minItems":6}"#,
+    r#"{"type":"array","items":{"type":"boolean"},"uniqueItems":true,"minItems":2}"#,
+    r#"{"type":"array","prefixItems":[{"type":"string"},{"const":"a"}],"items":false,"minItems":2,"uniqueItems":true}"#,
+    r#"{"type":"array","prefixItems":[{"enum":["a","b"]},{"type":"string"},{"const":"a"}],"items":false,"minItems":3,"uniqueItems":true}"#,
+    r#"{"type":"array","items":{"type":"array","items":{"type":"boolean"},"maxItems":1},"uniqueItems":true,"minItems":2}"#,
+    r#"{"type":"array","items":{"type":"string","maxLength":1,"pattern":"^[a-c]?$"},"uniqueItems":true,"minItems":2}"#,
+    r#"{"type":"object","properties":{"a":{"type":"null"}},"required":["a"],"patternProperties":{"^[ab]$":{"type":"null"}},"additionalProperties":false,"minProperties":2}"#,
+    r#"{"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"}},"required":["a","b"],"maxProperties":2}"#,
+    r#"{"type":"object","patternProperties":{"z$":{"type":"null"}},"propertyNames":{"maxLength":2,"pattern":"^[a-c]?z$"},"additionalProperties":false}"#,
+    r#"{"type":"array","items":{"multipleOf":0.5,"minimum":0,"maximum":1},"uniqueItems":true,"minItems":3}"#,
+];
+
+#[test]
+fn finite_sets_run_out_without_a_dead_end() {
+    for schema in FINITE {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            walk(schema, order, 60, 300);
+        }
+    }
+}
+
+#[test]
+fn what_nothing_satisfies_is_refused() {
+    let cases = [
+        r#"{"type":"array","items":{"type":"integer","minimum":0,"maximum":5},"uniqueItems":true,"minItems":7}"#,
+        r#"{"type":"array","items":{"type":"array","maxItems":0},"uniqueItems":true,"minItems":2}"#,
+        r#"{"type":"object","patternProperties":{"^[ab]$":{"type":"null"}},"additionalProperties":false,"minProperties":3}"#,
+        r#"{"type":"array","prefixItems":[{"const":"a"},{"const":"a"}],"minItems":2,"uniqueItems":true}"#,
+    ];
+    for schema in cases {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let result = compiler(order).compile(&Constraint::json_schema(schema));
+            let error = result.map(|_| ()).expect_err(schema);
+            assert!(error.to_string().contains("allows no value"), "{schema}: {error}");
+        }
+    }
+}
