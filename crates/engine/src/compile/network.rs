@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::factor::{WIDE_CHOICE, factor_splits};
 use super::facts::{Facts, LEAF_SIZE};
 use super::leaves::Leaves;
-use super::values::{body, classify};
+use super::values::{Kinds, body, classify};
 use super::{CompileError, Place};
 use crate::limits::Limits;
 use crate::program::LeafId;
@@ -209,13 +209,18 @@ impl Builder<'_, '_> {
             Expr::Scope { body, required } => {
                 let body = self.machine(*body);
                 let (scopes, values) = (&mut self.network.scopes, self.values[id.index()]);
+                let (leaves, scope) = (&*self.leaves, id);
                 let index = *self.scope_of.entry(id).or_insert_with(|| {
                     let required = required.iter().map(|name| value::of_string(name));
                     let mut required: Vec<_> = required.collect();
                     required.sort_unstable();
                     required.dedup();
                     let required = required.into();
-                    scopes.push(Scope { expr: id, body, required, values });
+                    let may_run_out = values != Values::Endless;
+                    let kinds =
+                        if may_run_out { Kinds::of(grammar, leaves, scope) } else { Kinds::default() };
+                    let Kinds { finite, is_mixed } = kinds;
+                    scopes.push(Scope { expr: scope, body, required, values, finite, is_mixed });
                     scopes.len() as u32 - 1
                 });
                 self.call(Callee::Scope(index), self.facts.nullable[id.index()], next)

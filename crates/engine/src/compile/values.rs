@@ -9,6 +9,7 @@ use maskwright_grammar::{Expr, ExprId, Grammar};
 
 use super::leaves::Leaves;
 use crate::program::network::Values;
+use crate::seen::Seen;
 
 /// For each expression, what the values in it are like, those of inner scopes not counted; and whether there are arrays or objects among
 /// them, if some may run out.
@@ -51,6 +52,92 @@ pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> (Vec<Values>, 
     }
     let is_nested = |expr: &Expr| matches!(expr, Expr::Distinct(value) if nested[value.index()]);
     (values, grammar.exprs().iter().any(is_nested))
+}
+
+/// What kinds of values a scope has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kinds {
+    /// How many values there are of those kinds of which there are finitely many, [`MANY`] if they cannot be counted.
+    pub(crate) finite: u32,
+    /// Whether one of them may also be of a kind of which there are infinitely many.
+    pub(crate) is_mixed: bool,
+}
+
+impl Kinds {
+    pub(crate) fn of(grammar: &Grammar, leaves: &Leaves<'_>, scope: ExprId) -> Self {
+        let (mut seen, mut work) = (Seen::default(), grammar.expr(scope).operands().to_vec());
+        let (mut infinite, mut others) = (Vec::new(), Vec::new());
+        while let Some(id) = work.pop() {
+            if !seen.insert(id.index() as u32) {
+                continue;
+            }
+            match grammar.expr(id) {
+                Expr::Distinct(value) => {
+                    let leaf = leaves.of(body(grammar, *value)).map(|leaf| &leaves.list[leaf.index()]);
+                    match leaf.filter(|leaf| leaf.is_infinite(leaf.start())) {
+                        Some(leaf) => infinite.push(leaf),
+                        None => others.push(*value),
+                    }
+                }
+                // Its values are told apart by themselves.
+                Expr::Scope { .. } => {}
+                expr => work.extend(operands(grammar, expr)),
+            }
+        }
+        let sum = |sum: u32, id: &ExprId| sum.saturating_add(count(grammar, *id, &mut { COUNTED_EXPRS }));
+        let may_be = |id: &ExprId| match word(grammar, *id) {
+            Some(word) => infinite.iter().any(|leaf| leaf.accepts(&word)),
+            None => !infinite.is_empty(),
+        };
+        Self { finite: others.iter().fold(0, sum).min(MANY), is_mixed: others.iter().any(may_be) }
+    }
+}
+
+/// The only text that an expression matches, if it is plainly one.
+fn word(grammar: &Grammar, id: ExprId) -> Option<Vec<u8>> {
+    match grammar.expr(body(grammar, id)) {
+        Expr::Bytes(bytes) => Some(bytes.to_vec()),
+        Expr::JsonString(text) => match grammar.expr(body(grammar, *text)) {
+            Expr::Bytes(bytes) if !bytes.iter().any(|byte| matches!(byte, b'"' | b'\\' | ..0x20)) => {
+                Some([b"\"", &**bytes, b"\""].concat())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// More values than this are not counted.
+const MANY: u32 = 1 << 16;
+/// So many expressions are looked at to count one kind of values.
+const COUNTED_EXPRS: u32 = 4_096;
+
+/// How many texts match, at most; [`MANY`] if there are more or if that is not known.
+fn count(grammar: &Grammar, id: ExprId, left: &mut u32) -> u32 {
+    let Some(less) = left.checked_sub(1) else { return MANY };
+    *left = less;
+    let mut of = |id: &ExprId| count(grammar, *id, left);
+    let all = match grammar.expr(id) {
+        Expr::Never => 0,
+        Expr::Empty | Expr::Bytes(_) => 1,
+        Expr::Class(set) => {
+            set.ranges().iter().fold(0, |sum: u32, &(a, b)| sum.saturating_add(b as u32 - a as u32 + 1))
+        }
+        Expr::Seq(parts) => parts.iter().fold(1u32, |product, part| product.saturating_mul(of(part))),
+        Expr::Alt(parts) => parts.iter().fold(0u32, |sum, part| sum.saturating_add(of(part))),
+        Expr::JsonString(text) => of(text),
+        Expr::Rule(rule) => of(&grammar.rule(*rule).expr()),
+        Expr::Repeat { body, max: Some(max), .. } if *max <= 16 => {
+            let one = of(body);
+            let mut power = 1u32;
+            (0..*max).fold(1u32, |sum, _| {
+                power = power.saturating_mul(one);
+                sum.saturating_add(power)
+            })
+        }
+        _ => MANY,
+    };
+    all.min(MANY)
 }
 
 /// For each expression, whether something holds for it or anything inside.

@@ -111,6 +111,9 @@ impl DistinctFilter<'_> {
             }
             return;
         }
+        if open.iter().any(|(index, _)| program.scope(*index).is_mixed) {
+            self.keep_value_ends(in_string);
+        }
         let mut begun = false;
         for (index, register) in open {
             let finite = self.may_run_out(program.scope(index).values, register, &place);
@@ -198,6 +201,13 @@ impl DistinctFilter<'_> {
             groups[place].push(token);
         }
         Some(groups)
+    }
+
+    /// Where any value may be one that something else needs: no token may end it so that nothing is left. Inside a string, all but the
+    /// tokens with a quote leave it open.
+    fn keep_value_ends(&mut self, in_string: bool) {
+        let ends = if in_string { tokens_with(self.row.words(), self.bound, b'"') } else { self.allowed() };
+        self.keep_leading(&ends);
     }
 
     fn allowed(&self) -> Vec<u32> {

@@ -500,7 +500,14 @@ mod tests {
             (state >> 33) as usize % limit
         };
         let expr = GrammarBuilder::new().empty();
-        let scope = Scope { expr, body: 0, required: Box::default(), values: Values::Endless };
+        let scope = Scope {
+            expr,
+            body: 0,
+            required: Box::default(),
+            values: Values::Endless,
+            finite: 0,
+            is_mixed: false,
+        };
         let mut vocabulary = VocabularyBuilder::new();
         for (id, form) in (0..).step_by(7).zip(0..8) {
             vocabulary.token(TokenId(form), format!(",{id},").as_bytes()).expect("a new token");

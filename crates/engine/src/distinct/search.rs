@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use super::Distinct;
 use super::filter::{DistinctFilter, Tried};
 use super::registers::{self, Remembering};
-use crate::leaf::{Leaf, json_string};
+use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::library::BoundProgram;
 use crate::parser::mask::is_in_string;
 use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks, Top};
@@ -36,8 +36,6 @@ pub(crate) type SearchCache = FxHashMap<Box<[u32]>, bool>;
 const MAX_SEARCHES: usize = 256;
 /// What is written of a value is part of the key of a search up to so many bytes.
 const MAX_KEY_BYTES: usize = 64;
-/// A fraction with more zeros in a row is not tried; no number that was written is that close to another.
-const MAX_ZEROS: usize = 400;
 
 /// The scopes that cannot be completed, though they have seen nothing yet: more values must differ than there are.
 pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
@@ -72,6 +70,19 @@ fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> 
     };
     let found = filter.search(threads);
     buffers.meter.over().is_none().then_some(found)
+}
+
+/// A place that a search has come to.
+struct Searched {
+    threads: Vec<Thread>,
+    /// The length of the text.
+    length: usize,
+    /// The bytes that are still to be tried.
+    bytes: Vec<u8>,
+    /// The place on the path where the value began that this is inside of, if there are infinitely many of its kind.
+    inside: Option<usize>,
+    /// If it began here: how many more of them are tried.
+    left: usize,
 }
 
 impl DistinctFilter<'_> {
@@ -122,27 +133,77 @@ impl DistinctFilter<'_> {
             return true;
         }
         let from = self.text.len();
-        let mut path = vec![(threads.to_vec(), from, self.order(threads, from))];
-        while let Some((threads, length, bytes)) = path.last_mut() {
+        let mut path = vec![self.place(threads.to_vec(), None, 0, from)];
+        while let Some(place) = path.last_mut() {
             if self.buffers.meter.over().is_some() {
                 return false;
             }
-            let Some(byte) = bytes.pop() else {
+            let Some(byte) = place.bytes.pop() else {
                 path.pop();
                 continue;
             };
-            self.text.truncate(*length);
-            let mut next = threads.clone();
+            let (mut next, inside) = (place.threads.clone(), place.inside);
+            self.text.truncate(place.length);
             if !self.steps(&[byte], &mut next) {
                 continue;
             }
             if next.iter().any(|thread| self.is_out(thread)) {
                 return true;
             }
-            let order = self.order(&next, from);
-            path.push((next, self.text.len(), order));
+            let depth = path.len();
+            let next = self.place(next, inside, depth, from);
+            if let Some(first) = inside
+                && next.inside != inside
+            {
+                // One more of infinitely many values. If so many do not help, none does: the others cannot be told apart by what follows.
+                path[first].left = path[first].left.saturating_sub(1);
+                if path[first].left == 0 {
+                    path.truncate(first);
+                    continue;
+                }
+            }
+            path.push(next);
         }
         false
+    }
+
+    /// A place of a search, `depth` bytes after its beginning. `inside` is where the value began that the last byte was part of.
+    fn place(&mut self, threads: Vec<Thread>, inside: Option<usize>, depth: usize, from: usize) -> Searched {
+        let values = match &*threads {
+            [thread] => self.infinite_values(thread),
+            _ => None,
+        };
+        let inside = values.map(|_| inside.unwrap_or(depth));
+        let bytes = self.order(&threads, from);
+        Searched { threads, length: self.text.len(), bytes, inside, left: values.unwrap_or(0) }
+    }
+
+    /// In a leaf with infinitely many values, one of which must be new: how many of them have to be tried until one is neither seen nor one of
+    /// the finitely many that something else may need.
+    fn infinite_values(&self, thread: &Thread) -> Option<usize> {
+        let (leaf, state) = thread.leaf()?;
+        let program = self.bound.program();
+        if !program.leaf(leaf).is_infinite(state) {
+            return None;
+        }
+        let Top::Frame(frame, below) = self.arena.top(thread.stack) else { return None };
+        let Resume::At(behind) = frame.resume() else { return None };
+        if !self.is_check(behind) {
+            return None;
+        }
+        let finite = self.scope_below(below).map_or(0, |index| program.scope(index).finite as usize);
+        Some(self.seen_below(below).saturating_add(finite).saturating_add(1))
+    }
+
+    /// The next scope on a stack, where it does not fork.
+    fn scope_below(&self, mut stack: StackId) -> Option<u32> {
+        loop {
+            let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
+            match frame.resume() {
+                Resume::Scope { index, .. } => return Some(index),
+                _ => stack = below,
+            }
+        }
     }
 
     /// Whether a way to the end of the text is known on which no check can fail.
@@ -227,10 +288,10 @@ impl DistinctFilter<'_> {
     /// leaf, leads nowhere else than what can come without it. `from` is where the search began.
     fn order(&mut self, threads: &[Thread], from: usize) -> Vec<u8> {
         let live = self.live(threads);
-        let in_number = threads.iter().all(|thread| self.is_in_number(thread));
+        let in_number = threads.iter().all(|thread| self.number(thread).is_some());
         let is_shortest = |&byte: &u8| {
             if in_number {
-                is_shortest_number(self.text, byte)
+                threads.iter().any(|thread| self.is_shortest_number(thread, byte))
             } else {
                 is_shortest_text(self.text, from, byte)
             }
@@ -241,18 +302,39 @@ impl DistinctFilter<'_> {
             let is_text = |byte: u8| threads.iter().any(|thread| self.is_in_text(thread, byte));
             bytes.retain(|byte| !is_space(byte) || is_text(*byte));
         }
-        bytes.sort_by_key(|byte| matches!(byte, b'"' | b'}' | b']' | b','));
+        // Inside a string, brackets and commas are text, and the quote is its end.
+        bytes.sort_by_key(|byte| match byte {
+            b'"' => 3,
+            b'}' | b']' => 2,
+            b',' => 1,
+            _ => 0,
+        });
         bytes
     }
 
-    /// Whether a thread is in a leaf that is no string.
-    fn is_in_number(&self, thread: &Thread) -> bool {
-        thread.leaf().is_some_and(|(leaf, _)| match self.bound.program().leaf(leaf) {
-            Leaf::Window { automaton, .. } => {
-                !automaton.is_string() && !Arc::ptr_eq(automaton, json_string())
+    /// The table of a leaf that is no string, and the state there.
+    fn number(&self, thread: &Thread) -> Option<(&Automaton, LeafState)> {
+        let (leaf, state) = thread.leaf()?;
+        match self.bound.program().leaf(leaf) {
+            Leaf::Window { automaton, .. }
+                if !automaton.is_string() && !Arc::ptr_eq(automaton, json_string()) =>
+            {
+                Some((automaton, state))
             }
-            Leaf::Text(_) => false,
-        })
+            Leaf::Window { .. } | Leaf::Text(_) => None,
+        }
+    }
+
+    /// Whether a byte goes on with a spelling of a number without an exponent, and without a fraction of zeros.
+    fn is_shortest_number(&self, thread: &Thread, byte: u8) -> bool {
+        let Some((automaton, state)) = self.number(thread) else { return true };
+        let number = &self.text[value::start(self.text).unwrap_or(self.text.len())..];
+        match byte {
+            b'e' | b'E' => !number.last().is_some_and(u8::is_ascii_digit),
+            b'.' => automaton.reaches_nonzero(automaton.step(state, byte).target()),
+            b'0' if number.contains(&b'.') => automaton.reaches_nonzero(automaton.step(state, byte).target()),
+            _ => true,
+        }
     }
 
     /// Whether a thread takes a byte inside of a string, or of a literal.
@@ -302,18 +384,9 @@ fn is_shortest_text(text: &[u8], from: usize, byte: u8) -> bool {
     true
 }
 
-/// Whether a byte goes on with a spelling of a number without an exponent.
-fn is_shortest_number(text: &[u8], byte: u8) -> bool {
-    match (text.last(), byte) {
-        (Some(b'0'..=b'9'), b'e' | b'E') => false,
-        (Some(b'0'), b'0') => text.iter().rev().take_while(|&&byte| byte == b'0').count() < MAX_ZEROS,
-        _ => true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{is_shortest_number, is_shortest_text};
+    use super::is_shortest_text;
 
     #[test]
     fn one_spelling_is_tried() {
@@ -326,7 +399,5 @@ mod tests {
         assert_eq!(tried(r#"["\u000"#, 0, b"0189abcdefABF"), b"01bef");
         assert_eq!(tried(r#"["\u00"#, 6, b"09afAF"), b"09af", "written before");
         assert_eq!(tried(r#"["1"#, 0, b"0eE\""), b"0eE\"", "no number");
-        let numbers = b"0e.E,]".iter().copied().filter(|&byte| is_shortest_number(b"[1", byte));
-        assert_eq!(numbers.collect::<Vec<u8>>(), b"0.,]");
     }
 }

@@ -99,7 +99,10 @@ pub(crate) struct Automaton {
 struct Endless {
     at_once: Box<[bool]>,
     always: Box<[bool]>,
+    /// From which infinitely many numbers lead on.
     numbers: Box<[bool]>,
+    /// From which a digit that is not zero can come, after other digits.
+    nonzero: Box<[bool]>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -370,7 +373,13 @@ impl Automaton {
         self.endless.get_or_init(|| self.find_endless()).numbers[state.index()]
     }
 
-    fn find_endless_numbers(&self) -> Box<[bool]> {
+    /// Whether a digit that is not zero can come, after other digits.
+    pub(crate) fn reaches_nonzero(&self, state: LeafState) -> bool {
+        self.endless.get_or_init(|| self.find_endless()).nonzero[state.index()]
+    }
+
+    /// See [`Endless::numbers`] and [`Endless::nonzero`].
+    fn find_numbers(&self) -> (Box<[bool]>, Box<[bool]>) {
         let states = || (0..self.len() as u32).map(LeafState);
         let targets = |state: LeafState, bytes: &'static [u8]| {
             let steps = bytes.iter().map(move |&byte| self.step(state, byte));
@@ -383,16 +392,20 @@ impl Automaton {
         let is_rich = |state: &LeafState| {
             targets(*state, b"123456789").any(|to| component[to.index()] == component[state.index()])
         };
-        let before = states().flat_map(|state| targets(state, b"-.0123456789").map(move |to| (to.0, state)));
-        let before = Grouped::new(self.len(), before);
-        let mut found: Box<[bool]> = vec![false; self.len()].into();
-        let mut work: Vec<LeafState> = states().filter(is_rich).collect();
-        while let Some(state) = work.pop() {
-            if !core::mem::replace(&mut found[state.index()], true) {
-                work.extend_from_slice(before.of(state.0));
+        let all_before = |bytes: &'static [u8], ends: Vec<LeafState>| -> Box<[bool]> {
+            let before = states().flat_map(|state| targets(state, bytes).map(move |to| (to.0, state)));
+            let before = Grouped::new(self.len(), before);
+            let (mut found, mut work) = (vec![false; self.len()], ends);
+            while let Some(state) = work.pop() {
+                if !core::mem::replace(&mut found[state.index()], true) {
+                    work.extend_from_slice(before.of(state.0));
+                }
             }
-        }
-        found
+            found.into()
+        };
+        let is_nonzero = |state: &LeafState| targets(*state, b"123456789").next().is_some();
+        let numbers = all_before(b"-.0123456789", states().filter(is_rich).collect());
+        (numbers, all_before(b"0123456789", states().filter(is_nonzero).collect()))
     }
 
     /// Whether all texts are integers as JSON writes them, and every one of them but zero can always go on.
@@ -445,7 +458,8 @@ impl Automaton {
             let before = before.of(state.0).iter().copied();
             work.extend(before.filter(|&before| core::mem::take(&mut always[before.index()])));
         }
-        Endless { at_once, always, numbers: self.find_endless_numbers() }
+        let (numbers, nonzero) = self.find_numbers();
+        Endless { at_once, always, numbers, nonzero }
     }
 
     pub(crate) fn start(&self) -> LeafState {

@@ -85,6 +85,32 @@ impl Leaf {
         }
     }
 
+    /// Whether a text is one of the leaf's, lengths not counted.
+    pub(crate) fn accepts(&self, text: &[u8]) -> bool {
+        let (mut leaf, mut state) = (self, self.start());
+        let plain = Self::plain(json_string().clone());
+        for &byte in text {
+            state = match leaf {
+                Self::Window { automaton, .. } => automaton.step(state, byte).target(),
+                Self::Text(text) => match text.next(state, byte) {
+                    TextNext::Dead => LeafState::DEAD,
+                    TextNext::Stay(state) => state,
+                    TextNext::Plain(state) => {
+                        leaf = &plain;
+                        state
+                    }
+                },
+            };
+            if state.is_dead() {
+                return false;
+            }
+        }
+        match leaf {
+            Self::Window { automaton, .. } => automaton.is_accepting(state),
+            Self::Text(_) => false,
+        }
+    }
+
     /// Whether infinitely many values lead on from a state, as far as that is easily seen.
     pub(crate) fn is_infinite(&self, state: LeafState) -> bool {
         match self {

@@ -147,6 +147,10 @@ pub(crate) struct Scope {
     /// The strings that must be among the values when it ends, in the form in which values are compared.
     pub(crate) required: Box<[Box<[u8]>]>,
     pub(crate) values: Values,
+    /// How many different values there are of those kinds of which there are finitely many, at most; many if that is not known.
+    pub(crate) finite: u32,
+    /// A kind of infinitely many values may share some with another kind, which needs them more.
+    pub(crate) is_mixed: bool,
 }
 
 /// `body`, in at most so many tokens.
