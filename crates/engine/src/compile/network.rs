@@ -11,12 +11,12 @@ use smallvec::SmallVec;
 use super::factor::{WIDE_CHOICE, factor_splits};
 use super::facts::{Facts, LEAF_SIZE};
 use super::leaves::Leaves;
-use super::values::{Kinds, body, classify};
+use super::values::{Kinds, body, classify, word};
 use super::{CompileError, Place};
 use crate::limits::Limits;
 use crate::program::LeafId;
 use crate::program::network::{
-    Callee, Limit, Loop, Machine, Network, Node, NodeId, NodeRange, Scope, Values,
+    Callee, Limit, Loop, MAX_WORDS, Machine, Network, Node, NodeId, NodeRange, Scope, Values,
 };
 use crate::value;
 
@@ -238,6 +238,17 @@ impl Builder<'_, '_> {
                 let leaf = self.leaves.of(body(grammar, *value)).map(|leaf| &self.leaves.list[leaf.index()]);
                 if leaf.is_some_and(|leaf| leaf.is_infinite(leaf.start())) {
                     self.network.endless_checks.insert(check);
+                }
+                if let Some(form) = word(grammar, *value).and_then(|word| value::ending(&word)) {
+                    let words = &mut self.network.words;
+                    let known = words.iter().position(|word| **word == *form);
+                    if known.is_some() || words.len() < MAX_WORDS {
+                        let number = known.unwrap_or(words.len());
+                        if number == words.len() {
+                            words.push(form.into());
+                        }
+                        self.network.word_checks.insert(check, number as u32);
+                    }
                 }
                 return self.build(*value, check);
             }

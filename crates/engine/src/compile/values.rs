@@ -94,7 +94,7 @@ impl Kinds {
 }
 
 /// The only text that an expression matches, if it is plainly one.
-fn word(grammar: &Grammar, id: ExprId) -> Option<Vec<u8>> {
+pub(crate) fn word(grammar: &Grammar, id: ExprId) -> Option<Vec<u8>> {
     match grammar.expr(body(grammar, id)) {
         Expr::Bytes(bytes) => Some(bytes.to_vec()),
         Expr::JsonString(text) => match grammar.expr(body(grammar, *text)) {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use maskwright_automata::ByteSet;
 use maskwright_grammar::ExprId;
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::Distinct;
 use super::filter::{DistinctFilter, Tried};
@@ -53,10 +53,33 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     (0..).zip(&program.network().scopes).filter(is_dead).map(|(_, scope)| scope.expr).collect()
 }
 
+/// Whether everything that a scope requires can be written from a place in it: a state, or what is on the stack, with these frames between it
+/// and the scope. It is found for a scope that has seen nothing. One that has seen some values requires fewer, and the way that is found
+/// writes no others if it need not.
+fn can_require(bound: &BoundProgram, start: Option<NetState>, above: &[Frame], index: u32) -> bool {
+    let program = bound.program();
+    let mut arena = Arena::default();
+    let bottom = arena.push(program, Frame::FINISH, StackId::BOTTOM);
+    let scope = Frame::scope(index, Register::fresh(program.scope(index)));
+    let mut stack = arena.push(program, scope, bottom);
+    for &frame in above.iter().rev() {
+        stack = arena.push(program, frame, stack);
+    }
+    let mut threads = Vec::new();
+    match start {
+        Some(state) => threads.push(Thread::network(state, stack)),
+        None => {
+            let mut buffers = Buffers::default();
+            step::leave(program, &mut arena, &mut buffers, stack, &mut threads);
+        }
+    }
+    can_complete(bound, &mut arena, &threads) == Some(true)
+}
+
 /// Whether a text can be completed from these threads, before anything was seen; `None` if that takes too many steps to find out.
 fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> Option<bool> {
     let (mut buffers, mut distinct) = (Buffers::default(), Distinct::default());
-    buffers.meter.start(bound.program().limits().mask_steps);
+    buffers.meter.start(bound.program().limits().mask_steps / FRESH_SHARE);
     let mut filter = DistinctFilter {
         bound,
         arena,
@@ -67,10 +90,14 @@ fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> 
         threads,
         row: &mut &mut [][..],
         tried: Tried::default(),
+        is_fresh: true,
     };
     let found = filter.search(threads);
     buffers.meter.over().is_none().then_some(found)
 }
+
+/// What is found out about a program, and not about a text, may take this part of the steps of a mask.
+const FRESH_SHARE: u64 = 16;
 
 /// A place that a search has come to.
 struct Searched {
@@ -150,17 +177,21 @@ impl DistinctFilter<'_> {
             if next.iter().any(|thread| self.is_out(thread)) {
                 return true;
             }
+            next.retain(|thread| !self.needs_seen(thread));
+            if next.is_empty() {
+                continue;
+            }
             let depth = path.len();
             let next = self.place(next, inside, depth, from);
             if let Some(first) = inside
                 && next.inside != inside
             {
-                // One more of infinitely many values. If so many do not help, none does: the others cannot be told apart by what follows.
-                path[first].left = path[first].left.saturating_sub(1);
+                // One more of infinitely many values. If so many do not help, none does: what follows cannot tell the others apart.
                 if path[first].left == 0 {
                     path.truncate(first);
                     continue;
                 }
+                path[first].left -= 1;
             }
             path.push(next);
         }
@@ -178,29 +209,35 @@ impl DistinctFilter<'_> {
         Searched { threads, length: self.text.len(), bytes, inside, left: values.unwrap_or(0) }
     }
 
-    /// In a leaf with infinitely many values, one of which must be new: how many of them have to be tried until one is neither seen nor one of
-    /// the finitely many that something else may need.
+    /// In a leaf with infinitely many values, or nearly: how many of them have to be tried until one is neither seen nor one of the finitely
+    /// many that something else may need.
     fn infinite_values(&self, thread: &Thread) -> Option<usize> {
         let (leaf, state) = thread.leaf()?;
         let program = self.bound.program();
-        if !program.leaf(leaf).is_infinite(state) {
-            return None;
+        let (mut values, mut stack) = (1usize, thread.stack);
+        loop {
+            let (frame, below) = match self.arena.top(stack) {
+                Top::Frame(frame, below) => (frame, below),
+                Top::Union([]) => break,
+                Top::Union(_) => return None,
+            };
+            if let Resume::Scope { index, register } = frame.resume() {
+                let finite = program.scope(index).finite as usize;
+                values = values.saturating_add(self.registers.count(register)).saturating_add(finite);
+            }
+            stack = below;
         }
-        let Top::Frame(frame, below) = self.arena.top(thread.stack) else { return None };
-        let Resume::At(behind) = frame.resume() else { return None };
-        if !self.is_check(behind) {
-            return None;
-        }
-        let finite = self.scope_below(below).map_or(0, |index| program.scope(index).finite as usize);
-        Some(self.seen_below(below).saturating_add(finite).saturating_add(1))
+        (program.leaf(leaf).is_infinite(state) || self.goes_on(thread, values)).then_some(values)
     }
 
     /// The next scope on a stack, where it does not fork.
-    fn scope_below(&self, mut stack: StackId) -> Option<u32> {
+    fn scope_below(&self, mut stack: StackId) -> Option<(&Scope, Register)> {
         loop {
             let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
             match frame.resume() {
-                Resume::Scope { index, .. } => return Some(index),
+                Resume::Scope { index, register } => {
+                    return Some((self.bound.program().scope(index), register));
+                }
                 _ => stack = below,
             }
         }
@@ -209,53 +246,120 @@ impl DistinctFilter<'_> {
     /// Whether a way to the end of the text is known on which no check can fail.
     fn is_out(&self, thread: &Thread) -> bool {
         let (program, exits) = (self.bound.program(), self.bound.program().exits());
-        let (mut work, mut frames): (Vec<StackId>, _) = (Vec::new(), Vec::new());
-        match thread.at {
+        let (leaf, state) = match thread.at {
             At::DONE => return true,
             At::Network(state) => {
-                if exits.state(program, state) {
-                    work.push(thread.stack);
-                }
+                let start = Some(state);
+                return exits.state(program, state)
+                    && self.is_out_below(start, SmallVec::new(), true, thread.stack);
             }
-            At::Leaf(leaf, state) => {
-                self.arena.frames(thread.stack, &mut frames);
-                for (frame, below) in frames.drain(..) {
-                    let Resume::At(behind) = frame.resume() else {
-                        work.push(thread.stack);
-                        continue;
-                    };
+            At::Leaf(leaf, state) => (leaf, state),
+        };
+        let mut frames = Vec::new();
+        self.arena.frames(thread.stack, &mut frames);
+        frames.into_iter().any(|(frame, below)| {
+            let passes = match frame.resume() {
+                Resume::At(behind) if self.is_check(behind) => {
                     let is_new = || {
                         program.leaf(leaf).is_infinite(state) || self.goes_on(thread, self.seen_below(below))
                     };
-                    if exits.state(program, behind) || self.passes_check(behind, is_new) {
-                        work.push(below);
+                    if !self.passes_check(behind, is_new) {
+                        return false;
                     }
+                    true
+                }
+                Resume::At(behind) => exits.state(program, behind),
+                // Whatever else is there stands on its own.
+                _ => return self.is_out_below(None, SmallVec::new(), true, thread.stack),
+            };
+            self.is_out_below(None, smallvec![frame], passes, below)
+        })
+    }
+
+    /// The same for what is on a stack. `above` are the frames of the scope that the thread is in which come before, `passes` says whether no
+    /// check is in the way there, and `start` is the state that the thread stands in, if it is one.
+    fn is_out_below(
+        &self,
+        mut start: Option<NetState>,
+        mut above: SmallVec<[Frame; 8]>,
+        mut passes: bool,
+        mut stack: StackId,
+    ) -> bool {
+        let (program, exits) = (self.bound.program(), self.bound.program().exits());
+        loop {
+            let (frame, below) = match self.arena.top(stack) {
+                Top::Frame(frame, below) => (frame, below),
+                Top::Union(members) => {
+                    let mut members = members.iter();
+                    return members.any(|&member| self.is_out_below(start, above.clone(), passes, member));
+                }
+            };
+            match frame.resume() {
+                Resume::Finish => return passes,
+                Resume::At(state) => passes &= exits.state(program, state),
+                Resume::Loop { index, rounds } => {
+                    let counted = program.counted(index);
+                    passes &=
+                        program.counts().may_stop(rounds, counted.bounds()) || exits.machine(counted.body);
+                }
+                Resume::Limit { .. } => {}
+                Resume::Scope { index, register } => {
+                    let is_out = if register.may_close() {
+                        passes
+                    } else {
+                        !self.is_fresh && self.can_require(start, &above, index)
+                    };
+                    if !is_out {
+                        return false;
+                    }
+                    above.clear();
+                    (start, passes, stack) = (None, true, below);
+                    continue;
                 }
             }
+            above.push(frame);
+            stack = below;
         }
-        let mut visited = Seen::default();
-        while let Some(stack) = work.pop() {
-            if !visited.insert(stack) {
-                continue;
-            }
-            self.arena.frames(stack, &mut frames);
-            for (frame, below) in frames.drain(..) {
-                let passes = match frame.resume() {
-                    Resume::Finish => return true,
-                    Resume::At(state) => exits.state(program, state),
-                    Resume::Loop { index, rounds } => {
-                        let counted = program.counted(index);
-                        program.counts().may_stop(rounds, counted.bounds()) || exits.machine(counted.body)
+    }
+
+    /// Whether every way on from a thread writes a value that was seen in its scope.
+    fn needs_seen(&self, thread: &Thread) -> bool {
+        let (program, needed) = (self.bound.program(), self.bound.program().needed());
+        let mut words = match thread.at {
+            At::Network(state) => needed.state(program, state),
+            At::Leaf(..) => 0,
+        };
+        let mut stack = thread.stack;
+        loop {
+            let Top::Frame(frame, below) = self.arena.top(stack) else { return false };
+            match frame.resume() {
+                Resume::At(state) => words |= needed.state(program, state),
+                Resume::Loop { index, rounds } => {
+                    let counted = program.counted(index);
+                    if !program.counts().may_stop(rounds, counted.bounds()) {
+                        words |= needed.machine(counted.body);
                     }
-                    Resume::Scope { register, .. } => register.may_close(),
-                    Resume::Limit { .. } => true,
-                };
-                if passes {
-                    work.push(below);
+                }
+                Resume::Limit { .. } => {}
+                Resume::Finish => return false,
+                Resume::Scope { register, .. } => {
+                    let is_seen = |word: &Box<[u8]>| self.registers.has(register, word);
+                    let mut all = (0..).zip(&program.network().words);
+                    return all.any(|(at, word)| words >> at & 1 == 1 && is_seen(word));
                 }
             }
+            stack = below;
         }
-        false
+    }
+
+    /// See [`can_require`].
+    fn can_require(&self, start: Option<NetState>, above: &[Frame], scope: u32) -> bool {
+        let mut place: SmallVec<[u32; 32]> = smallvec![scope, start.map_or(u32::MAX, NetState::raw)];
+        for frame in above {
+            let count = if matches!(frame.resume(), Resume::Limit { .. }) { 0 } else { frame.count };
+            place.extend_from_slice(&[frame.raw, count]);
+        }
+        self.bound.can_require(&place, || can_require(self.bound, start, above, scope))
     }
 
     /// Whether a state is the check of the value that a leaf is, the value can be new, and what follows leads to an end.
@@ -302,13 +406,33 @@ impl DistinctFilter<'_> {
             let is_text = |byte: u8| threads.iter().any(|thread| self.is_in_text(thread, byte));
             bytes.retain(|byte| !is_space(byte) || is_text(*byte));
         }
+        let required = self.required_bytes(threads);
         // Inside a string, brackets and commas are text, and the quote is its end.
         bytes.sort_by_key(|byte| match byte {
+            _ if required.contains(*byte) => 4,
             b'"' => 3,
             b'}' | b']' => 2,
             b',' => 1,
             _ => 0,
         });
+        bytes
+    }
+
+    /// The bytes that go on with a key that is required and missing, if the text ends inside a key.
+    fn required_bytes(&self, threads: &[Thread]) -> ByteSet {
+        let mut bytes = ByteSet::EMPTY;
+        for thread in threads {
+            let Some((scope, register)) = self.scope_below(thread.stack) else { continue };
+            if register.may_close() {
+                continue;
+            }
+            let Some(quote) = value::opening_quote(self.text, MAX_KEY_BYTES) else { continue };
+            let (typed, true) = value::prefix(&self.text[quote + 1..]) else { continue };
+            let missing = scope.required.iter().filter(|name| !self.registers.has(register, name));
+            missing
+                .filter_map(|name| name.strip_prefix(&*typed)?.first())
+                .for_each(|&byte| bytes.insert(byte));
+        }
         bytes
     }
 

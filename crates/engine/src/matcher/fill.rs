@@ -170,6 +170,7 @@ impl Matcher {
             threads: self.history.since(start),
             row,
             tried: filter::Tried::default(),
+            is_fresh: false,
         })
     }
 

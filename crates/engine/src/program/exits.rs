@@ -13,6 +13,78 @@ use maskwright_automata::Grouped;
 use super::network::{Callee, Network, Node, NodeId};
 use super::{NetState, Place, Program};
 
+/// Which of the [words](Network::words) every way from a node to the end of its machine writes, a bit each: if one of them was seen, the
+/// node is a dead end.
+#[derive(Debug)]
+pub(crate) struct Needed {
+    nodes: Box<[u128]>,
+    machines: Box<[u128]>,
+}
+
+impl Needed {
+    pub(crate) fn of(network: &Network) -> Self {
+        let mut needed = Self {
+            nodes: vec![u128::MAX; network.nodes.len()].into(),
+            machines: vec![u128::MAX; network.machines.len()].into(),
+        };
+        // From everything down to what is so for every way. Nodes mostly lie behind those that they lead to.
+        loop {
+            let mut changed = false;
+            for (at, node) in network.nodes.iter().enumerate() {
+                let new = needed.of_node(network, NodeId(at as u32), *node);
+                changed |= new != needed.nodes[at];
+                needed.nodes[at] = new;
+            }
+            for (at, machine) in network.machines.iter().enumerate() {
+                let all = machine.start.iter().map(|node| needed.nodes[node.index()]);
+                let new = all.fold(u128::MAX, |all, node| all & node);
+                changed |= new != needed.machines[at];
+                needed.machines[at] = new;
+            }
+            if !changed {
+                return needed;
+            }
+        }
+    }
+
+    fn of_node(&self, network: &Network, id: NodeId, node: Node) -> u128 {
+        match node {
+            Node::Final => 0,
+            Node::Byte { next, .. } => self.nodes[next.index()],
+            Node::Split { start, len } => {
+                let targets = network.targets(start, len).iter();
+                targets.fold(u128::MAX, |all, to| all & self.nodes[to.index()])
+            }
+            Node::Call { callee, next } => {
+                let called = match callee {
+                    Callee::Check => network.word_checks.get(&id).map_or(0, |word| 1 << word),
+                    // Its values are told apart by themselves.
+                    Callee::Scope(_) | Callee::Leaf(_) => 0,
+                    _ => network.machine_of(callee).map_or(0, |machine| self.machines[machine as usize]),
+                };
+                called | self.nodes[next.index()]
+            }
+        }
+    }
+
+    /// By every way through a machine.
+    pub(crate) fn machine(&self, machine: u32) -> u128 {
+        self.machines[machine as usize]
+    }
+
+    /// By every way from a state to the end of its machine.
+    pub(crate) fn state(&self, program: &Program, state: NetState) -> u128 {
+        match program.place(state) {
+            Place::Done => 0,
+            Place::Node { .. } => state.node().map_or(0, |node| self.nodes[node.index()]),
+            Place::Cell(cell) if cell.returns => 0,
+            Place::Cell(cell) => {
+                cell.nodes.iter().fold(u128::MAX, |all, node| all & self.nodes[node.index()])
+            }
+        }
+    }
+}
+
 /// What is known of the nodes and machines of a network.
 #[derive(Debug)]
 pub(crate) struct Exits {

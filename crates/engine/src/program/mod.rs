@@ -32,7 +32,7 @@ use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, NodeI
 use crate::store::Store;
 
 pub use self::debug::{Dot, Listing};
-pub(crate) use self::exits::Exits;
+pub(crate) use self::exits::{Exits, Needed};
 pub(crate) use self::place::At;
 
 /// A compiled constraint, without a vocabulary. Frozen but for its cache of cells; share it freely.
@@ -59,6 +59,7 @@ pub struct Program {
     counts: CountSets,
     classes: OnceLock<Box<ByteClasses>>,
     exits: OnceLock<Exits>,
+    needed: OnceLock<Needed>,
 }
 
 /// Bytes of a class do the same everywhere in a program.
@@ -271,6 +272,7 @@ impl Program {
             counts: CountSets::new(),
             classes: OnceLock::new(),
             exits: OnceLock::new(),
+            needed: OnceLock::new(),
         }
     }
 
@@ -286,6 +288,11 @@ impl Program {
     /// See [`Exits`].
     pub(crate) fn exits(&self) -> &Exits {
         self.exits.get_or_init(|| Exits::of(&self.network))
+    }
+
+    /// See [`Needed`].
+    pub(crate) fn needed(&self) -> &Needed {
+        self.needed.get_or_init(|| Needed::of(&self.network))
     }
 
     /// See [`ByteClasses`].

@@ -15,7 +15,7 @@ use core::cmp::Reverse;
 use core::fmt;
 
 use maskwright_grammar::ExprId;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::LeafId;
@@ -25,6 +25,9 @@ use crate::seen::Seen;
 
 /// Calls are followed into a cell while it has no more nodes than this. Larger cells, one for each place in a text, would fill the memory.
 const WIDE: usize = 4_096;
+
+/// So many single values are followed; see `program::exits`.
+pub(crate) const MAX_WORDS: usize = 128;
 
 /// What the values of a scope are like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -174,6 +177,10 @@ pub(crate) struct Network {
     pub(crate) limits: Vec<Limit>,
     /// The checks of values of which there are infinitely many.
     pub(crate) endless_checks: FxHashSet<NodeId>,
+    /// The checks of values of which there is one only, by its number in `words`.
+    pub(crate) word_checks: FxHashMap<NodeId, u32>,
+    /// The first [`MAX_WORDS`] such values, in the form in which values are compared.
+    pub(crate) words: Vec<Box<[u8]>>,
     /// Some values that must differ are arrays or objects, and may run out.
     pub(crate) nested_values: bool,
 }
