@@ -52,18 +52,29 @@ pub use compiler::{Compiler, Error, Options, TagOptions};
 pub use constraint::{Constraint, Kind};
 #[cfg(feature = "mmap")]
 pub use map::{MapError, map_index};
-pub use maskwright_automata::{CancelToken, must_stop, with_cancel};
+pub use maskwright_automata::{
+    ByteClasses, ByteSet, CancelToken, LimitError, Resource as LimitResource, must_stop, with_cancel,
+};
 pub use maskwright_engine::{
-    BoundProgram, Budget, BudgetError, CompileError, DRAFT_ROOT, DraftError, DraftTree, Encode, Flaw,
-    ForcedText, ForcedTokens, Index, IndexChecks, IndexError, IndexLimits, Library, LibraryLoadError, Limits,
-    LoadError, MaskRef, MatchError, Matcher, NotAllowed, Place, Program, StateId, StateInfo, Strategy,
+    AutomatonCache, BoundProgram, Budget, BudgetError, CompileError, DRAFT_ROOT, Dot as ProgramDot,
+    DraftError, DraftTree, Encode, Flaw, ForcedText, ForcedTokens, Index, IndexChecks, IndexError,
+    IndexLimits, Library, LibraryLoadError, Limits, Listing as ProgramListing, LoadError, MaskRef,
+    MatchError, Matcher, NotAllowed, Place, Program, Resource as IndexResource, StateId, StateInfo, Strategy,
     ThreadInfo, TokenHealing, fill_masks,
 };
 #[cfg(feature = "ablation")]
 pub use maskwright_engine::{FastPath, Tuning};
-pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex, regular, tag};
-pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
-pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder, apply};
+pub use maskwright_frontend::{
+    Dialect, Problems, choice, ebnf, gbnf, json_schema, lark, regex, regular, tag,
+};
+pub use maskwright_grammar::{
+    CharSet, Diagnostic, Expr, ExprId, Grammar, GrammarBuilder, GrammarError, Rule, RuleId, Severity, Span,
+    TokenBase, TokenRef, TokenSet,
+};
+pub use maskwright_vocab::{
+    LoadError as VocabularyLoadError, TokenId, TokenMask, Vocabulary, VocabularyBuilder, VocabularyError,
+    apply, class, trie,
+};
 
 pub use stop::{StopError, StopStream, StopStrings};
 

@@ -4,6 +4,7 @@ mod ablation;
 mod backends;
 mod different;
 mod documents;
+mod exports;
 mod flight;
 mod forks;
 mod grammars;
