@@ -56,6 +56,7 @@ from .errors import (
     LimitError,
     ServiceError,
     TokenError,
+    UnsupportedError,
     VocabularyError,
 )
 
@@ -75,6 +76,7 @@ __all__ = [
     "Report",
     "ServiceError",
     "TokenError",
+    "UnsupportedError",
     "Vocabulary",
     "VocabularyError",
     "__version__",

@@ -34,6 +34,7 @@
 //! budget, timeouts, [`statistics`], and the choice of a [`backend`].
 
 pub mod backend;
+mod category;
 mod compiled;
 mod compiler;
 mod constraint;
@@ -47,6 +48,7 @@ pub mod statistics;
 mod stop;
 pub mod stream;
 
+pub use category::Category;
 pub use compiled::{CompiledConstraint, Remarks};
 pub use compiler::{Compiler, Error, Options, TagOptions};
 pub use constraint::{Constraint, Kind};

@@ -244,8 +244,6 @@ fn guess_format(template: &str) -> &'static str {
 
 /// Why a constraint was refused, with its place.
 fn refused(error: &maskwright::service::Error, requested: &Requested) -> ApiError {
-    use maskwright::service::Error;
-    let param = &requested.param;
     let code = match requested.constraint {
         maskwright::Constraint::JsonSchema(_) => "invalid_json_schema",
         maskwright::Constraint::Regex(_) => "invalid_regex",
@@ -253,18 +251,5 @@ fn refused(error: &maskwright::service::Error, requested: &Requested) -> ApiErro
         maskwright::Constraint::StructuralTag(_) => "invalid_structural_tag",
         _ => "invalid_grammar",
     };
-    match error {
-        Error::Busy { .. } => ApiError::busy(error.to_string()),
-        Error::Closed => ApiError::stopping(),
-        Error::Panicked { .. } => {
-            ApiError { param: Some(param.clone()), ..ApiError::internal(error.to_string()) }
-        }
-        Error::TooLong { .. } => {
-            ApiError::invalid(param, "constraint_timeout", format!("'{param}': {error}"))
-        }
-        Error::TooLarge { .. } | Error::TooMuchText { .. } => {
-            ApiError::invalid(param, "constraint_too_large", format!("'{param}': {error}"))
-        }
-        _ => ApiError::invalid(param, code, format!("'{param}': {error}")),
-    }
+    ApiError::constraint(&requested.param, code, error.category(), error)
 }

@@ -2,6 +2,7 @@
 
 mod ablation;
 mod backends;
+mod categories;
 mod different;
 mod documents;
 mod exports;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use maskwright::backend::{Backend, Compiled};
+use maskwright::backend::Backend;
 use maskwright::service::{Service, Settings};
 use maskwright::{Compiler, Constraint, Options, Remarks, TokenId, Vocabulary, VocabularyBuilder};
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use axum::extract::State as Extract;
-use maskwright::{MatchError, TokenMask, backend::Status, explain::Explanation, service::Matcher};
+use maskwright::{Category, MatchError, TokenMask, backend::Status, explain::Explanation, service::Matcher};
 use maskwright_vocab::{TokenId, Vocabulary};
 use serde_json::{Value, json};
 
@@ -166,11 +166,9 @@ fn fill(matcher: &mut Matcher, words: &mut [u32]) -> Result<(u32, f64)> {
 
 /// Why a text is not followed to its end.
 fn failed(error: &MatchError) -> ApiError {
-    match error {
-        error if error.is_limit() => ApiError::constraint_limit("constraint", error),
-        // Nobody waits for the answer, so nobody reads this.
-        MatchError::Cancelled => ApiError::stopping(),
-        error => ApiError::internal(error.to_string()),
+    match Category::from(error) {
+        Category::Limit => ApiError::constraint_limit("constraint", error),
+        category => ApiError::constraint("constraint", "invalid_constraint", category, error),
     }
 }
 

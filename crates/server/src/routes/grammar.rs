@@ -5,7 +5,7 @@
 use std::{fmt::Write, sync::Arc, time::Instant};
 
 use axum::extract::State as Extract;
-use maskwright::{Constraint, Diagnostic, Error, Grammar, Severity, json_schema, regular, service};
+use maskwright::{Category, Constraint, Diagnostic, Error, Grammar, Severity, json_schema, regular, service};
 use serde_json::{Value, json};
 
 use super::{aside, body::Body};
@@ -43,8 +43,10 @@ pub(crate) async fn check(Extract(state): Extract<Arc<State>>, Body(mut body): B
             let shared = state.clone();
             aside(&shared, move || Ok(Json(good(&state, &requested, &handle)))).await
         }
-        Err(service::Error::Closed) => Err(ApiError::stopping()),
-        Err(error @ service::Error::Busy { .. }) => Err(ApiError::busy(error.to_string())),
+        // The constraint was not looked at.
+        Err(error) if matches!(error.category(), Category::Busy | Category::Closed) => {
+            Err(ApiError::constraint("constraint", "invalid_constraint", error.category(), error))
+        }
         Err(error) => Ok(Json(json!({
             "ok": false,
             "kind": requested.constraint.kind().name(),
