@@ -34,6 +34,7 @@
 //! budget, timeouts, [`statistics`], and the choice of a [`backend`].
 
 pub mod backend;
+mod batch;
 mod category;
 mod compiled;
 mod compiler;
@@ -43,11 +44,13 @@ pub mod formats;
 mod index;
 #[cfg(feature = "mmap")]
 mod map;
+mod pool;
 pub mod service;
 pub mod statistics;
 mod stop;
 pub mod stream;
 
+pub use batch::{FillRow, Filled, RowError, fill_masks};
 pub use category::Category;
 pub use compiled::{CompiledConstraint, Remarks};
 pub use compiler::{Compiler, Error, Options, TagOptions};
@@ -62,7 +65,7 @@ pub use maskwright_engine::{
     DraftError, DraftTree, Encode, Flaw, ForcedText, ForcedTokens, Index, IndexChecks, IndexError,
     IndexLimits, Library, LibraryLoadError, Limits, Listing as ProgramListing, LoadError, MaskRef,
     MatchError, Matcher, NotAllowed, Place, Program, Resource as IndexResource, StateId, StateInfo, Strategy,
-    ThreadInfo, TokenHealing, fill_masks,
+    ThreadInfo, TokenHealing,
 };
 #[cfg(feature = "ablation")]
 pub use maskwright_engine::{FastPath, Tuning};
@@ -78,6 +81,7 @@ pub use maskwright_vocab::{
     apply, class, trie,
 };
 
+pub use pool::{PoolError, in_pool, set_threads};
 pub use stop::{StopError, StopStream, StopStrings};
 
 /// Runs the examples of the page about structural tags.

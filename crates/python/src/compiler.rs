@@ -18,7 +18,7 @@ use std::task::{Wake, Waker};
 use std::time::Instant;
 
 use maskwright::service::{Client, Handle, Service, Settings, Ticket};
-use maskwright::{Budget, IndexLimits, TokenId};
+use maskwright::{Budget, IndexLimits, TokenId, in_pool};
 use pyo3::exceptions::{PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -26,7 +26,7 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::constraint::{Constraint, report, warnings};
-use crate::errors::{Class, compile_error};
+use crate::errors::{Class, compile_error, raise, refused};
 use crate::index::Index;
 use crate::matcher::Matcher;
 use crate::vocabulary::Vocabulary;
@@ -129,12 +129,12 @@ impl Compiler {
         limits.states = states.unwrap_or(limits.states);
         limits.steps = steps.unwrap_or(limits.steps);
         limits.bytes = bytes.unwrap_or(limits.bytes);
-        let pool = crate::pool::pool()?;
         let built = py.detach(|| {
             let compiler = maskwright::Compiler::with_library(compiler.library(), constraint.options.clone());
-            pool.install(|| compiler.index(&constraint.source, &limits))
+            in_pool(|| compiler.index(&constraint.source, &limits))
         });
-        let index = built.map_err(|error| Class::Constraint.err(py, error))?;
+        let built = built.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let index = built.map_err(|error| refused(py, &error))?;
         Ok(Index::new(index, self.vocabulary.clone_ref(py)))
     }
 
@@ -420,7 +420,7 @@ impl Compiled {
             stops.map_err(|error| Class::Token.err(py, format!("stop tokens: {error}")))?;
             if let Some(budget) = budget {
                 let set = engine.set_budget(Some(Budget::with_end(budget)));
-                set.map_err(|error| Class::Budget.err(py, error))?;
+                set.map_err(|error| raise(py, (&error).into(), error))?;
             }
         }
         Ok(Matcher::new(matcher, self.vocabulary.clone_ref(py)))

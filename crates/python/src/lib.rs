@@ -14,9 +14,9 @@
 //! | [`draft`] | masks behind guessed tokens |
 //! | [`index`] | `Index`: a constraint prepared ahead of time |
 //! | [`apply`] | −∞ for forbidden logits, on the processor |
-//! | [`buffer`] | other people's memory: the one file with `unsafe` |
+//! | [`buffer`] | other people's memory, copied and never borrowed: the one file with `unsafe` |
 //! | [`numbers`] | tokens out of lists, arrays and tensors |
-//! | [`slot`], [`pool`], [`errors`] | who may change a matcher; threads; exceptions |
+//! | [`slot`], [`errors`] | who may change a matcher; exceptions |
 //!
 //! # Threads
 //!
@@ -36,7 +36,6 @@ mod errors;
 mod index;
 mod matcher;
 mod numbers;
-mod pool;
 mod slot;
 mod vocabulary;
 

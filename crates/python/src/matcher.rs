@@ -6,9 +6,10 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::batch::fill_row;
 use crate::buffer::{Access, View};
 use crate::draft::{self, Rows};
-use crate::errors::{Class, match_error, taken, token_error};
+use crate::errors::{Class, match_error, raise, taken, token_error};
 use crate::numbers::{NO_TOKEN, token, tokens};
 use crate::slot::{Lease, Slot};
 use crate::vocabulary::Vocabulary;
@@ -28,7 +29,7 @@ impl Matcher {
         let view = View::words(mask, Access::Write)?;
         let mut row = view.row(row)?;
         let mut matcher = self.slot.lease()?;
-        let filled = py.detach(|| matcher.fill_mask(row.elements()));
+        let filled = py.detach(|| fill_row(&mut matcher, &mut row, self.size().div_ceil(32)));
         filled.map_err(|error| match_error(py, &error))
     }
 
@@ -253,7 +254,7 @@ impl Matcher {
         let mut matcher = self.slot.lease()?;
         let budget = tokens.map(|tokens| Budget { tokens, with_end });
         let engine = self.engine(&mut matcher)?;
-        py.detach(|| engine.set_budget(budget)).map_err(|error| Class::Budget.err(py, error))
+        py.detach(|| engine.set_budget(budget)).map_err(|error| raise(py, (&error).into(), error))
     }
 
     /// How many tokens are left of the budget, the one that ends the text not counted; `None` without one.

@@ -2,6 +2,7 @@
 
 mod ablation;
 mod backends;
+mod batches;
 mod categories;
 mod different;
 mod documents;
