@@ -57,6 +57,16 @@ fn unsafe_code_stays_in_its_room() {
     }
 }
 
+/// Lists of the caller are copied to: a `&mut [T]` would promise that nobody else writes them, which nobody can.
+#[test]
+fn lists_of_the_caller_are_never_borrowed_to_be_written() {
+    for (path, text) in sources() {
+        assert!(!text.contains("from_raw_parts_mut"), "{path}");
+    }
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/src/buffer.rs");
+    assert!(!fs::read_to_string(python).unwrap().contains("from_raw_parts"));
+}
+
 fn header_text(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("include").join(name);
     let text = fs::read_to_string(path).unwrap();
