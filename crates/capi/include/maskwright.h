@@ -37,7 +37,8 @@
  *               at a time; different matchers are independent. Freeing is a use.
  *   Panics      A bug of the library is the status MW_INTERNAL and not the end of the process. A matcher in which that happened refuses all further calls
  *               and can be freed.
- *   Output      The library prints nothing but the message of a panic, to the standard error, and reads no environment variables. It reads files in mw_vocabulary_load only. A compiler has threads.
+ *   Output      The library prints nothing but the message of a panic, to the standard error, and reads no environment variables. It reads files in mw_vocabulary_load only. A compiler has threads, and
+ *               so has mw_fill_masks, which all compilers share.
  */
 #ifndef MASKWRIGHT_H
 #define MASKWRIGHT_H
@@ -57,14 +58,16 @@ enum {
     MW_TOO_SHORT = 2,   /* A buffer is too short. */
     MW_FILE = 3,        /* A file cannot be read. */
     MW_VOCABULARY = 4,  /* A tokenizer or a list of tokens makes no vocabulary, or cannot cut a text. */
-    MW_CONSTRAINT = 5,  /* The constraint is wrong, or cannot be enforced exactly. */
+    MW_CONSTRAINT = 5,  /* The constraint is wrong. */
     MW_TIMEOUT = 6,     /* Compiling took longer than it may. */
     MW_LIMIT = 7,       /* Something is larger than it may be, or takes more steps. */
     MW_BUSY = 8,        /* Too many constraints wait to be compiled; try again later. */
     MW_NOT_ALLOWED = 9, /* The token cannot come next. */
     MW_NO_TOKEN = 10,   /* There is no such token. */
     MW_PENDING = 11,    /* Not yet. */
-    MW_INTERNAL = 12    /* A bug of the library. */
+    MW_INTERNAL = 12,   /* A bug of the library. */
+    MW_UNSUPPORTED = 13, /* The constraint may be right, but cannot be enforced exactly. */
+    MW_CANCELLED = 14   /* The compiler was freed, or the work was told to stop. */
 };
 
 /* The version of this header. */
@@ -277,6 +280,12 @@ void mw_matcher_free(mw_matcher *matcher);
 /* Writes which tokens may come next: bit t % 32 of word t / 32 is 1 if token t may. Tokens that end the text may where it is complete. After the end nothing may.
    Words beyond mw_vocabulary_mask_words are cleared. */
 mw_status mw_matcher_fill_mask(mw_matcher *matcher, uint32_t *words, size_t word_count, char *message, size_t message_size);
+
+/* The same for many matchers, in parallel: matcher i fills the stride words from words + i * stride on. No more than threads threads work at the same time, the
+   calling one included; 0 is as many as the machine has. No matcher may come twice. What is wrong with one concerns no other: its row is cleared where it is long enough, its status is
+   statuses[i], and the first such status is returned with its message. statuses may be NULL. */
+mw_status mw_fill_masks(mw_matcher *const *matchers, size_t matcher_count, uint32_t *words, size_t stride, size_t threads,
+                        mw_status *statuses, char *message, size_t message_size);
 
 /* Takes a token. If it is refused, nothing has changed. */
 mw_status mw_matcher_accept(mw_matcher *matcher, uint32_t token, char *message, size_t message_size);

@@ -23,6 +23,7 @@
 #![allow(unsafe_code, reason = "names are exported, and pointers come from C")]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
+pub mod batch;
 pub mod compiler;
 mod guard;
 pub mod llg;

@@ -112,7 +112,7 @@ static void messages(void) {
     /* What succeeds says nothing. */
     strcpy(small, "before");
     CHECK(mw_matcher_rollback(matcher, 0, small, sizeof small) == MW_OK && strcmp(small, "before") == 0);
-    CHECK(strcmp(mw_status_name(-5), "unknown status") == 0 && strcmp(mw_status_name(13), "unknown status") == 0);
+    CHECK(strcmp(mw_status_name(-5), "unknown status") == 0 && strcmp(mw_status_name(15), "unknown status") == 0);
 }
 
 static void buffers(void) {
@@ -218,6 +218,7 @@ static void structs(void) {
 static void constraints(void) {
     static const char garbage[] = "a\xC3(", *const bad_choices[] = {"yes", "\xFF"}, *const missing[] = {"yes", NULL};
     static const char bomb[] = "(((a{1,999}){1,999}){1,999}&b)";
+    static const char draft_3[] = "{\"$schema\": \"http://json-schema.org/draft-03/schema#\"}";
     mw_constraint *k;
     EXPECT(MW_ARGUMENT, mw_compile(compiler, 0, "a", 1, &k, SAY));
     EXPECT(MW_ARGUMENT, mw_compile(compiler, 8, "a", 1, &k, SAY));
@@ -229,6 +230,8 @@ static void constraints(void) {
     CHECK(k == NULL && strlen(message) > 10);
     EXPECT(MW_CONSTRAINT, mw_compile(compiler, MW_JSON_SCHEMA, "{\"type\": 7}", 11, &k, SAY));
     EXPECT(MW_CONSTRAINT, mw_compile(compiler, MW_JSON_SCHEMA, "", 0, &k, SAY));
+    EXPECT(MW_UNSUPPORTED, mw_compile(compiler, MW_JSON_SCHEMA, draft_3, strlen(draft_3), &k, SAY));
+    CHECK(k == NULL && strstr(message, "/$schema") != NULL);
     EXPECT(MW_CONSTRAINT, mw_compile(compiler, MW_LARK, "start: missing", 14, &k, SAY));
     SAID("missing");
     EXPECT(MW_CONSTRAINT, mw_compile(compiler, MW_CHOICE, "[1]", 3, &k, SAY));
@@ -238,6 +241,43 @@ static void constraints(void) {
     EXPECT(MW_CONSTRAINT, mw_compile_choice(compiler, NULL, 0, &k, SAY));
     /* Whatever becomes of this one, it ends. */
     if (mw_compile(compiler, MW_REGEX, bomb, sizeof bomb - 1, &k, SAY) == MW_OK) mw_constraint_free(k);
+}
+
+/* In a batch a limit concerns one row. */
+static void batch_with(mw_matcher *limited) {
+    mw_constraint *k;
+    mw_matcher *batch[12];
+    uint32_t words[COUNT(batch) * SMALL_MASK];
+    mw_status statuses[COUNT(batch)];
+    size_t i;
+    EXPECT(MW_OK, mw_compile(compiler, MW_REGEX, "yes", 3, &k, SAY));
+    for (i = 0; i < COUNT(batch); i++) EXPECT(MW_OK, mw_matcher_new(k, &batch[i], SAY));
+    mw_constraint_free(k);
+    mw_matcher_free(batch[9]);
+    batch[9] = limited;
+    memset(words, 255, sizeof words);
+    EXPECT(MW_LIMIT, mw_fill_masks(batch, COUNT(batch), words, SMALL_MASK, 2, statuses, SAY));
+    SAID("row 9: ");
+    for (i = 0; i < COUNT(batch); i++) {
+        CHECK(statuses[i] == (i == 9 ? MW_LIMIT : MW_OK));
+        CHECK(allows(words + i * SMALL_MASK, word("yes")) == (i != 9) && !allows(words + i * SMALL_MASK, word("no")));
+    }
+    /* What is wrong with the call is said before anything is filled. */
+    memset(words, 255, sizeof words);
+    EXPECT(MW_TOO_SHORT, mw_fill_masks(batch, COUNT(batch), words, 0, 1, NULL, SAY));
+    EXPECT(MW_ARGUMENT, mw_fill_masks(batch, COUNT(batch), words, SIZE_MAX, 1, NULL, SAY));
+    EXPECT(MW_ARGUMENT, mw_fill_masks(batch, COUNT(batch), NULL, SMALL_MASK, 1, NULL, SAY));
+    EXPECT(MW_ARGUMENT, mw_fill_masks(NULL, COUNT(batch), words, SMALL_MASK, 1, NULL, SAY));
+    batch[9] = batch[3];
+    EXPECT(MW_ARGUMENT, mw_fill_masks(batch, COUNT(batch), words, SMALL_MASK, 1, statuses, SAY));
+    SAID("twice");
+    batch[9] = NULL;
+    EXPECT(MW_ARGUMENT, mw_fill_masks(batch, COUNT(batch), words, SMALL_MASK, 1, statuses, SAY));
+    for (i = 0; i < COUNT(words); i++) CHECK(words[i] == UINT32_MAX);
+    /* A row that is too short is left alone. */
+    EXPECT(MW_TOO_SHORT, mw_fill_masks(batch, 9, words, SMALL_MASK - 1, 1, statuses, SAY));
+    CHECK(statuses[0] == MW_TOO_SHORT && statuses[8] == MW_TOO_SHORT && words[0] == UINT32_MAX);
+    for (i = 0; i < COUNT(batch); i++) mw_matcher_free(batch[i]);
 }
 
 /* A limit that is met while a text is matched: the call fails, and the matcher is as before. */
@@ -258,6 +298,7 @@ static void steps(void) {
     EXPECT(MW_LIMIT, mw_matcher_accept(m, token, SAY));
     SAID("more than 5 steps");
     EXPECT(MW_LIMIT, mw_matcher_try_tokens(m, &token, 1, &count, SAY));
+    batch_with(m);
     EXPECT(MW_OK, mw_matcher_state(m, &state, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_rollback(m, 1, SAY));
     mw_matcher_free(m);

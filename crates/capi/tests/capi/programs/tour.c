@@ -115,6 +115,35 @@ static void budgets(const mw_compiler *compiler) {
     mw_matcher_free(matcher);
 }
 
+/* Many masks at once are what they are one by one. */
+static void batches(const mw_compiler *compiler) {
+    enum { ROWS = 50, STRIDE = SMALL_MASK + 1 };
+    static const char *const texts[] = {"", "y", "ye", "yes"};
+    mw_matcher *matchers[ROWS];
+    uint32_t words[ROWS * STRIDE], one[STRIDE];
+    mw_status statuses[ROWS];
+    size_t i, threads;
+    for (i = 0; i < ROWS; i++) {
+        const char *text = texts[i % COUNT(texts)];
+        matchers[i] = start(compiler, MW_REGEX, "yes(, yes)*");
+        EXPECT(MW_OK, mw_matcher_accept_bytes(matchers[i], (const uint8_t *)text, strlen(text), SAY));
+    }
+    for (threads = 0; threads <= 4; threads++) {
+        memset(words, 255, sizeof words);
+        memset(statuses, 255, sizeof statuses);
+        EXPECT(MW_OK, mw_fill_masks(matchers, ROWS, words, STRIDE, threads, threads == 2 ? NULL : statuses, SAY));
+        for (i = 0; i < ROWS; i++) {
+            EXPECT(MW_OK, mw_matcher_fill_mask(matchers[i], one, STRIDE, SAY));
+            CHECK(memcmp(one, words + i * STRIDE, sizeof one) == 0 && words[i * STRIDE + SMALL_MASK] == 0);
+            CHECK(threads == 2 || statuses[i] == MW_OK);
+        }
+    }
+    /* The token that may come next differs from row to row. */
+    CHECK(allows(words, word("yes")) && !allows(words + STRIDE, word("yes")) && allows(words + STRIDE, word("e")));
+    EXPECT(MW_OK, mw_fill_masks(NULL, 0, NULL, 0, 0, NULL, SAY));
+    for (i = 0; i < ROWS; i++) mw_matcher_free(matchers[i]);
+}
+
 static void logits(const mw_compiler *compiler) {
     mw_matcher *matcher = start(compiler, MW_REGEX, "yes");
     uint32_t words[SMALL_MASK], i;
@@ -249,6 +278,7 @@ int main(void) {
     kinds(compiler);
     text(compiler);
     budgets(compiler);
+    batches(compiler);
     logits(compiler);
     choices(compiler);
     remarks(compiler);
