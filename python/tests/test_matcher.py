@@ -190,8 +190,15 @@ class Masks(unittest.TestCase):
                 used += 1
             self.assertLessEqual(used, budget)
         matcher = compiled.matcher()
-        self.assertEqual((matcher.shortest_completion(), matcher.budget_left), (2, None))
-        matcher.set_budget(5, with_end=False)
+        # Everywhere the token that ends the text is one of them: `a;` and the end.
+        self.assertEqual((matcher.shortest_completion(), matcher.budget_left), (3, None))
+        matcher.set_budget(matcher.shortest_completion())
+        for left, token in zip((3, 2, 1), (ord("a"), ord(";"), compiled.vocabulary.eos[0])):
+            self.assertEqual((matcher.budget_left, matcher.shortest_completion()), (left, left))
+            matcher.accept(token)
+        self.assertEqual((matcher.budget_left, matcher.shortest_completion()), (0, 0))
+        matcher.reset()
+        matcher.set_budget(5)
         self.assertEqual(matcher.budget_left, 5)
         matcher.set_budget(None)
         self.assertIsNone(matcher.budget_left)

@@ -240,28 +240,29 @@ impl Matcher {
         Ok((forced.taken_back, forced.tokens.into_iter().map(|token| token.0).collect()))
     }
 
-    /// In how many tokens the text can be completed, the one that ends it not counted; `None` if no way is known.
+    /// In how many tokens the text can be completed, the one that ends it included; `None` if no way is known.
     fn shortest_completion(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         let mut matcher = self.slot.lease()?;
         let engine = self.engine(&mut matcher)?;
-        Ok(py.detach(|| engine.shortest_completion()))
+        let text = py.detach(|| engine.shortest_completion());
+        Ok(with_end(text, engine))
     }
 
-    /// From now on only what can be completed in so many tokens is allowed; `None` lifts it. The token that ends the text counts unless
-    /// `with_end` is false. Raises `BudgetError` if that is too few.
-    #[pyo3(signature = (tokens, *, with_end = true))]
-    fn set_budget(&self, py: Python<'_>, tokens: Option<u32>, with_end: bool) -> PyResult<()> {
+    /// From now on only what can be completed in so many tokens, the one that ends the text included, is allowed; `None` lifts it. Raises `BudgetError`
+    /// if that is too few.
+    fn set_budget(&self, py: Python<'_>, tokens: Option<u32>) -> PyResult<()> {
         let mut matcher = self.slot.lease()?;
-        let budget = tokens.map(|tokens| Budget { tokens, with_end });
+        let budget = tokens.map(Budget::with_end);
         let engine = self.engine(&mut matcher)?;
         py.detach(|| engine.set_budget(budget)).map_err(|error| raise(py, (&error).into(), error))
     }
 
-    /// How many tokens are left of the budget, the one that ends the text not counted; `None` without one.
+    /// How many tokens are left of the budget, the one that ends the text included; `None` without one.
     #[getter]
     fn budget_left(&self) -> PyResult<Option<u32>> {
         let mut matcher = self.slot.lease()?;
-        Ok(self.engine(&mut matcher)?.budget_left())
+        let engine = self.engine(&mut matcher)?;
+        Ok(with_end(engine.budget_left(), engine))
     }
 
     /// Fills the masks for a chain of guessed tokens: row `row` is the mask now, the next one that behind the first token, and so on. Returns how many of the
@@ -377,6 +378,12 @@ impl Matcher {
         let filled = py.detach(|| matcher.fill_mask(&mut words));
         filled.map_err(|error| match_error(py, &error)).map(|()| words)
     }
+}
+
+/// A number of tokens of the text with the one that ends it, unless that was taken.
+fn with_end(tokens: Option<u32>, engine: &maskwright::Matcher) -> Option<u32> {
+    let end = u32::from(!engine.is_terminated());
+    tokens.map(|tokens| tokens.saturating_add(end))
 }
 
 /// Text, or bytes of it.

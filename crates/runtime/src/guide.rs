@@ -90,13 +90,13 @@ impl MatcherGuide {
         self
     }
 
-    /// The answer is complete after so many tokens, the end-of-text token not counted.
+    /// The answer is complete after so many tokens, the end-of-text token included.
     pub fn with_budget(mut self, tokens: usize) -> Result<Self, GuideError> {
         let Some(matcher) = self.matcher.as_engine() else {
             let reason = "the backend of the constraint cannot keep a budget of tokens";
             return Err(GuideError::Failed(reason.into()));
         };
-        let budget = Budget::new(u32::try_from(tokens).unwrap_or(u32::MAX));
+        let budget = Budget::with_end(u32::try_from(tokens).unwrap_or(u32::MAX));
         matcher.set_budget(Some(budget)).map_err(|error| GuideError::Failed(error.to_string()))?;
         Ok(self)
     }
