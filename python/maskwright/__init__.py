@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from ._maskwright import (
     VERSION as __version__,
-    Compiled,
+    CompiledConstraint,
     Compiler,
     Constraint,
     Future,
@@ -63,7 +63,7 @@ from .errors import (
 __all__ = [
     "BudgetError",
     "CompileTimeout",
-    "Compiled",
+    "CompiledConstraint",
     "Compiler",
     "Constraint",
     "ConstraintError",

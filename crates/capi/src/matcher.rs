@@ -5,7 +5,7 @@ use core::ffi::c_char;
 use maskwright::backend::Status as Place;
 use maskwright::{Budget, MatchError, TokenHealing, TokenId, service};
 
-use crate::compiler::Constraint;
+use crate::compiler::CompiledConstraint;
 use crate::guard::{discard, guard, write_list};
 use crate::pointer::{Given, Mut, Out, Owned, Ref, Room};
 use crate::status::{Failure, Status};
@@ -29,7 +29,7 @@ pub struct Matcher {
 /// A matcher at the beginning of a text.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_new(
-    constraint: Ref<'_, Constraint>,
+    constraint: Ref<'_, CompiledConstraint>,
     matcher: Out<'_, Given<Matcher>>,
     message: Mut<'_, c_char>,
     message_size: usize,
@@ -43,7 +43,7 @@ pub extern "C" fn mw_matcher_new(
 
 /// An independent matcher at the same place, with the same history.
 #[unsafe(no_mangle)]
-pub extern "C" fn mw_matcher_clone(
+pub extern "C" fn mw_matcher_fork(
     matcher: Ref<'_, Matcher>,
     copy: Out<'_, Given<Matcher>>,
     message: Mut<'_, c_char>,
@@ -115,7 +115,7 @@ pub extern "C" fn mw_matcher_accept_bytes(
 
 /// How many of some tokens could be taken, one after the other.
 #[unsafe(no_mangle)]
-pub extern "C" fn mw_matcher_try_tokens(
+pub extern "C" fn mw_matcher_validate(
     matcher: Mut<'_, Matcher>,
     tokens: Ref<'_, u32>,
     token_count: usize,
@@ -233,9 +233,9 @@ pub extern "C" fn mw_matcher_free(matcher: Owned<Matcher>) {
 
 impl Matcher {
     /// At the beginning of a text.
-    pub(crate) fn new(constraint: &Constraint) -> Self {
+    pub(crate) fn new(constraint: &CompiledConstraint) -> Self {
         let vocabulary = constraint.vocabulary.clone();
-        Self { inner: constraint.handle.matcher(), vocabulary, is_broken: false }
+        Self { inner: constraint.inner.matcher(), vocabulary, is_broken: false }
     }
 
     pub(crate) fn vocabulary(&self) -> &Vocabulary {

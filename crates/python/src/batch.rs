@@ -2,13 +2,13 @@
 
 use std::num::NonZero;
 
-use maskwright::{FillRow, MatchError, RowError, service};
+use maskwright::{FillRow, MatchError, RowError};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::buffer::{Access, Row, View};
 use crate::errors::{match_error, rows_error};
-use crate::matcher::Matcher;
+use crate::matcher::{Matcher, fill_row};
 use crate::numbers::tokens;
 
 /// A matcher and the row that it fills. It is leased by the thread that fills it, so that little is left to do before.
@@ -33,25 +33,6 @@ impl FillRow for Job {
         let mut matcher = self.matcher.get().slot.lease().map_err(|_| Failure::InUse)?;
         fill_row(&mut matcher, &mut self.row, self.words).map_err(Failure::Match)
     }
-}
-
-/// Fills the mask where the matcher keeps it, and copies it into a row of somebody else's memory.
-pub(crate) fn fill_row(
-    matcher: &mut service::Matcher,
-    row: &mut Row,
-    words: usize,
-) -> Result<(), MatchError> {
-    if row.width() < words {
-        return Err(MatchError::MaskTooShort { words });
-    }
-    match matcher.mask_words() {
-        Ok(mask) => row.write_mask(mask),
-        Err(error) => {
-            row.write_mask(&[]);
-            return Err(error);
-        }
-    }
-    Ok(())
 }
 
 /// Fills the masks of many matchers, in parallel. Matcher i fills row `rows[i]`, or row i. With `threads` no more than so many work at the same

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`vocabulary`] | `Vocabulary`: the tokens of a model, and how it cuts text |
 //! | [`constraint`] | `Constraint`: a text in one of the languages, with its options |
-//! | [`compiler`] | `Compiler`, `Future`, `Compiled`: the compile service |
+//! | [`compiler`] | `Compiler`, `Future`, `CompiledConstraint`: the compile service |
 //! | [`matcher`] | `Matcher`: one text being written |
 //! | [`batch`] | many matchers at once |
 //! | [`draft`] | masks behind guessed tokens |
@@ -53,7 +53,7 @@ mod _maskwright {
     #[pymodule_export]
     use crate::batch::{accept_tokens, fill_masks, set_threads};
     #[pymodule_export]
-    use crate::compiler::{Compiled, Compiler, Future};
+    use crate::compiler::{CompiledConstraint, Compiler, Future};
     #[pymodule_export]
     use crate::constraint::{Constraint, schema_to_regex};
     #[pymodule_export]

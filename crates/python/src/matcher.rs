@@ -6,8 +6,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::batch::fill_row;
-use crate::buffer::{Access, View};
+use crate::buffer::{Access, Row, View};
 use crate::draft::{self, Rows};
 use crate::errors::{Class, match_error, raise, taken, token_error};
 use crate::numbers::{NO_TOKEN, token, tokens};
@@ -100,7 +99,7 @@ impl Matcher {
     }
 
     /// Takes some text, as one step of its own. Raises `TokenError` if it may not come next.
-    fn accept_text(&self, py: Python<'_>, text: Text) -> PyResult<()> {
+    fn accept_bytes(&self, py: Python<'_>, text: Text) -> PyResult<()> {
         let mut matcher = self.slot.lease()?;
         let accepted = self.engine(&mut matcher)?.accept_bytes(text.bytes());
         accepted.map_err(|error| match_error(py, &error))
@@ -140,7 +139,7 @@ impl Matcher {
         self.fork(py)
     }
 
-    /// How many steps (tokens, and calls of `accept_text`) were taken.
+    /// How many steps (tokens, and calls of `accept_bytes`) were taken.
     #[getter]
     fn steps(&self) -> PyResult<usize> {
         let mut matcher = self.slot.lease()?;
@@ -378,6 +377,25 @@ impl Matcher {
         let filled = py.detach(|| matcher.fill_mask(&mut words));
         filled.map_err(|error| match_error(py, &error)).map(|()| words)
     }
+}
+
+/// Fills the mask where the matcher keeps it, and copies it into a row of somebody else's memory.
+pub(crate) fn fill_row(
+    matcher: &mut service::Matcher,
+    row: &mut Row,
+    words: usize,
+) -> Result<(), MatchError> {
+    if row.width() < words {
+        return Err(MatchError::MaskTooShort { words });
+    }
+    match matcher.mask_words() {
+        Ok(mask) => row.write_mask(mask),
+        Err(error) => {
+            row.write_mask(&[]);
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// A number of tokens of the text with the one that ends it, unless that was taken.

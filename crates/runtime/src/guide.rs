@@ -41,7 +41,7 @@ pub enum GuideError {
     /// It met a limit, such as [`Limits::mask_steps`](maskwright::Limits::mask_steps). The sentence names it, and the place.
     Limit(String),
     /// It was told to stop.
-    Stopped,
+    Cancelled,
 }
 
 impl fmt::Display for GuideError {
@@ -50,7 +50,7 @@ impl fmt::Display for GuideError {
             Self::Failed(reason) | Self::Limit(reason) => {
                 write!(f, "the constraint cannot go on: {reason}")
             }
-            Self::Stopped => f.write_str("the constraint was told to stop"),
+            Self::Cancelled => f.write_str("the constraint was told to stop"),
         }
     }
 }
@@ -60,7 +60,7 @@ impl std::error::Error for GuideError {}
 impl From<MatchError> for GuideError {
     fn from(error: MatchError) -> Self {
         match error {
-            MatchError::Cancelled => Self::Stopped,
+            MatchError::Cancelled => Self::Cancelled,
             error if error.is_limit() => Self::Limit(error.to_string()),
             error => Self::Failed(error.to_string()),
         }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use maskwright::{
     backend::Backend,
     formats::{FormatError, ModelFormat},
-    service::{Client, Handle, Service},
+    service::{Client, CompiledConstraint, Service},
     statistics::Lookup,
 };
 use maskwright_runtime::{
@@ -200,13 +200,13 @@ impl Engine {
     }
 
     /// Asks for a constraint to be compiled. Tells also how long it waited until a worker took it up, if it was new.
-    pub(crate) async fn compile(&self, requested: &Requested) -> Result<(Arc<Handle>, Duration)> {
+    pub(crate) async fn compile(&self, requested: &Requested) -> Result<(Arc<CompiledConstraint>, Duration)> {
         let client = self.grammars.with_options(requested.options.clone());
         let ticket = client.request(&requested.constraint);
         let is_new = ticket.lookup() == Lookup::Miss;
-        let handle = ticket.await.map_err(|error| refused(&error, requested))?;
-        let waited = if is_new { handle.report().waited } else { Duration::ZERO };
-        Ok((handle, waited))
+        let compiled = ticket.await.map_err(|error| refused(&error, requested))?;
+        let waited = if is_new { compiled.report().waited } else { Duration::ZERO };
+        Ok((compiled, waited))
     }
 
     pub(crate) fn submit(&self, request: Request, sink: Box<dyn Sink>) -> Result<()> {
