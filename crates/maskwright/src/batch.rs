@@ -91,13 +91,11 @@ pub fn fill_masks<R: FillRow>(mut rows: Vec<R>, threads: usize) -> Filled<R> {
         let most = threads.min(pool.current_num_threads());
         (most - 1).min(rows.len().saturating_sub(1) / CHUNK)
     });
-    match pool.filter(|_| helpers > 0) {
-        Some(pool) => Batch::new(rows).fill_with(helpers, &pool),
-        None => {
-            let errors = fill(&mut rows, 0);
-            Filled { rows, errors }
-        }
+    if let Some(pool) = pool.filter(|_| helpers > 0) {
+        return Batch::new(rows).fill_with(helpers, &pool);
     }
+    let errors = fill(&mut rows, 0);
+    Filled { rows, errors }
 }
 
 type Errors<R> = Vec<(usize, RowError<<R as FillRow>::Error>)>;

@@ -56,21 +56,21 @@ fn refused_constraints_are_wrong_not_supported_or_too_large() {
 
 #[test]
 fn the_source_is_the_error_of_the_stage() {
-    let is = |constraint: Constraint, check: fn(&(dyn core::error::Error + 'static)) -> bool| {
-        let error = refused(&constraint);
+    fn is<E: core::error::Error + 'static>(constraint: &Constraint) {
+        let error = refused(constraint);
         let source = error.source().expect("there is a source");
-        assert!(check(source), "{constraint:?}: {source:?}");
+        assert!(source.is::<E>(), "{constraint:?}: {source:?}");
         assert!(error.to_string().contains(&source.to_string()));
-    };
-    is(Constraint::regex("(a"), |source| source.is::<Diagnostic>());
-    is(Constraint::choice(["a", "b", "c"]), |source| source.is::<choice::ChoiceError>());
-    is(Constraint::json_schema("{"), |source| source.is::<json_schema::SchemaError>());
-    is(Constraint::structural_tag("[]"), |source| source.is::<tag::TagError>());
-    is(too_many_nodes(), |source| source.is::<CompileError>());
+    }
+    is::<Diagnostic>(&Constraint::regex("(a"));
+    is::<choice::ChoiceError>(&Constraint::choice(["a", "b", "c"]));
+    is::<json_schema::SchemaError>(&Constraint::json_schema("{"));
+    is::<tag::TagError>(&Constraint::structural_tag("[]"));
+    is::<CompileError>(&too_many_nodes());
     let recursive = Constraint::ebnf("root ::= \"(\" root? \")\"");
     let error = compiler(Options::default()).index(&recursive, &IndexLimits::default()).unwrap_err();
     assert_eq!(error.category(), Category::Unsupported);
-    assert!(error.source().is_some_and(|source| source.is::<IndexError>()));
+    assert!(error.source().is_some_and(<dyn core::error::Error>::is::<IndexError>));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn the_service_has_kinds_of_its_own() {
     let client = Service::new(Settings::default()).unwrap().client(Arc::new(compiler(Options::default())));
     let error = client.compile(&Constraint::regex("(a")).unwrap_err();
     assert_eq!(error.category(), Category::Invalid, "as what it refuses for");
-    assert!(error.source().is_some_and(|source| source.is::<Error>()));
+    assert!(error.source().is_some_and(<dyn core::error::Error>::is::<Error>));
     for (error, category) in [
         (service::Error::TooLarge { bytes: 2, limit: 1 }, Category::Limit),
         (service::Error::TooMuchText { bytes: 2, limit: 1 }, Category::Limit),
