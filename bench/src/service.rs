@@ -382,7 +382,7 @@ impl Bench<'_> {
         let (service, client) = self.service()?;
         let nothing = service.client(Arc::new(Nothing(self.vocabulary.clone())));
         let handle = nothing.compile(&Constraint::regex("")).map_err(|error| error.to_string())?;
-        let (mut counted, mut plain) = (handle.matcher(), handle.compiled().clone().start());
+        let (mut counted, mut plain) = (handle.matcher(), handle.inner().clone().start());
         let (mut mask, mut costs) = ([0u32; 1], Vec::new());
         const MASKS: u32 = 100_000;
         for _ in 0..51 {
@@ -418,7 +418,7 @@ impl Bench<'_> {
         let (mut mask, mut masks, mut nanos) = (self.mask(), 0, 0);
         for case in &self.cases[..self.cases.len().min(300)] {
             let Ok(handle) = client.compile(&case.constraint) else { continue };
-            let mut matcher = handle.compiled().clone().start();
+            let mut matcher = handle.inner().clone().start();
             for &token in &case.tokens {
                 let start = Instant::now();
                 let filled = matcher.fill_mask(&mut mask);

@@ -53,7 +53,7 @@ static llama_sampler *constrained_clone(const llama_sampler *sampler) {
     const constrained *self = (const constrained *)sampler->ctx;
     mw_matcher *copy;
     char message[200];
-    if (mw_matcher_clone(self->matcher, &copy, message, sizeof message) != MW_OK) stop("clone", message);
+    if (mw_matcher_fork(self->matcher, &copy, message, sizeof message) != MW_OK) stop("clone", message);
     return constrained_new(copy, self->word_count);
 }
 
@@ -84,7 +84,7 @@ llama_sampler *new_sampler(const char *model, const llama_vocab *vocab, const ch
     mw_vocabulary_options options = MW_VOCABULARY_OPTIONS_INIT;
     mw_vocabulary *vocabulary;
     mw_compiler *compiler;
-    mw_constraint *constraint;
+    mw_compiled_constraint *constraint;
     mw_matcher *matcher;
     llama_sampler *sampler;
     char message[1000];
@@ -96,7 +96,7 @@ llama_sampler *new_sampler(const char *model, const llama_vocab *vocab, const ch
     sampler = constrained_new(matcher, mw_vocabulary_mask_words(vocabulary));
     constrained_reset(sampler);
     /* The matcher keeps what it needs. */
-    mw_constraint_free(constraint);
+    mw_compiled_constraint_free(constraint);
     mw_compiler_free(compiler);
     mw_vocabulary_free(vocabulary);
     return sampler;

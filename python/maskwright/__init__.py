@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from ._maskwright import (
     VERSION as __version__,
-    Compiled,
+    CompiledConstraint,
     Compiler,
     Constraint,
     Future,
@@ -56,13 +56,14 @@ from .errors import (
     LimitError,
     ServiceError,
     TokenError,
+    UnsupportedError,
     VocabularyError,
 )
 
 __all__ = [
     "BudgetError",
     "CompileTimeout",
-    "Compiled",
+    "CompiledConstraint",
     "Compiler",
     "Constraint",
     "ConstraintError",
@@ -75,6 +76,7 @@ __all__ = [
     "Report",
     "ServiceError",
     "TokenError",
+    "UnsupportedError",
     "Vocabulary",
     "VocabularyError",
     "__version__",

@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._maskwright import Compiled, Future
+    from ._maskwright import CompiledConstraint, Future
 
 
-async def wait(future: Future) -> Compiled:
+async def wait(future: Future) -> CompiledConstraint:
     """Waits for a compilation without blocking the loop. Whoever cancels the task cancels the compilation."""
     if not future.done():
         loop = asyncio.get_running_loop()

@@ -14,8 +14,12 @@ class ConstraintError(Error, ValueError):
     """The constraint is wrong, too large, or asks for what cannot be enforced. The message names the place."""
 
 
+class UnsupportedError(ConstraintError):
+    """The constraint may be right, but it cannot be enforced exactly."""
+
+
 class LimitError(ConstraintError):
-    """A mask, or taking a token, needs more steps than the compiler's ``mask_steps``, or meets another limit of matching. The message names the limit, the rule and what to change. The
+    """The constraint is larger than a limit; or a mask, or taking a token, needs more steps than the compiler's ``mask_steps``, or meets another limit of matching. The message names the limit, the rule and what to change. The
     matcher is as before.
 
     From ``fill_masks`` and ``accept_tokens``, ``rows`` has the number of each row that is concerned, with the message; all other rows are done. ``taken`` is what ``accept_tokens`` would

@@ -35,7 +35,7 @@ from sglang.srt.constrained.base_grammar_backend import (
     register_grammar_backend,
 )
 
-from ._maskwright import Compiled, Compiler, Matcher, Vocabulary, fill_masks
+from ._maskwright import CompiledConstraint, Compiler, Matcher, Vocabulary, fill_masks
 from ._requests import JsonOptions, constraint
 from ._rows import allow_end, fill_or_end, fits
 from .errors import Error, LimitError, TokenError
@@ -176,7 +176,7 @@ class Backend(BaseGrammarBackend):
 class Grammar(BaseGrammarObject):
     """One request: a matcher under SGLang's names."""
 
-    def __init__(self, compiled: Compiled, matcher: Matcher, stats: GrammarStats | None) -> None:
+    def __init__(self, compiled: CompiledConstraint, matcher: Matcher, stats: GrammarStats | None) -> None:
         super().__init__()
         self.compiled = compiled
         self.matcher = matcher

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from ._maskwright import Compiled, Compiler, Matcher, Vocabulary
+from ._maskwright import CompiledConstraint, Compiler, Matcher, Vocabulary
 from ._requests import JsonOptions, constraint
 from ._rows import fill_or_end
 from .errors import Error, LimitError
@@ -37,7 +37,7 @@ class InvalidGrammar:
 class Grammar:
     """One request: a matcher under sglang-jax's names."""
 
-    def __init__(self, compiled: Compiled, matcher: Matcher) -> None:
+    def __init__(self, compiled: CompiledConstraint, matcher: Matcher) -> None:
         self.finished = False
         self._compiled = compiled
         self.matcher = matcher

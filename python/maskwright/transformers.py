@@ -35,7 +35,7 @@ from typing import Any, Iterable, Sequence
 import torch
 import transformers
 
-from ._maskwright import Compiled, Matcher, Vocabulary, fill_masks
+from ._maskwright import CompiledConstraint, Matcher, Vocabulary, fill_masks
 from ._rows import allow_end
 from .errors import LimitError, TokenError
 from .kernels import apply_mask_inplace
@@ -64,13 +64,13 @@ class LogitsProcessor(transformers.LogitsProcessor):
 
     def __init__(
         self,
-        constraints: Compiled | Sequence[Compiled | None],
+        constraints: CompiledConstraint | Sequence[CompiledConstraint | None],
         *,
         stop_tokens: Iterable[int] | None = None,
         budget: int | None = None,
     ) -> None:
-        self._constraints = [constraints] if isinstance(constraints, Compiled) else list(constraints)
-        self._is_one_for_all = isinstance(constraints, Compiled)
+        self._constraints = [constraints] if isinstance(constraints, CompiledConstraint) else list(constraints)
+        self._is_one_for_all = isinstance(constraints, CompiledConstraint)
         if not self._constraints:
             raise ValueError("a list of constraints needs one for each prompt, and is empty")
         self._stops = None if stop_tokens is None else list(stop_tokens)
@@ -122,7 +122,7 @@ class LogitsProcessor(transformers.LogitsProcessor):
         starts = map(self._start, self._constraints)
         return [(range(at * size, at * size + size), _Prefixes(start)) for at, start in enumerate(starts) if start]
 
-    def _start(self, compiled: Compiled | None) -> Matcher | None:
+    def _start(self, compiled: CompiledConstraint | None) -> Matcher | None:
         if compiled is None:
             return None
         return compiled.matcher(stop_tokens=self._stops, budget=self._budget)

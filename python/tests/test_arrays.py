@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import threading
 import unittest
 
 import maskwright as mw
@@ -35,6 +36,42 @@ class NumPy(unittest.TestCase):
         self.assertEqual(ones(mask[2]), matcher.allowed_tokens())
         masks.fill_next_token_bitmask_par([(matcher, 0), (matcher.fork(), 1)], mask)
         self.assertTrue((mask[:2] == mask[2]).all())
+
+    def test_somebody_else_writes_meanwhile(self):
+        import maskwright.numpy as masks
+
+        vocabulary = bytes_vocabulary()
+        compiled = compiler(vocabulary).compile(mw.json_object())
+        matchers = [compiled.matcher() for _ in range(40)]
+        mask = masks.allocate_token_bitmask(len(matchers), vocabulary.size)
+        is_over = threading.Event()
+
+        def scribble():
+            while not is_over.is_set():
+                mask.fill(-1)
+
+        writer = threading.Thread(target=scribble)
+        writer.start()
+        for _ in range(100):
+            mw.fill_masks(matchers, mask)
+            matchers[0].fill_mask(mask)
+        is_over.set()
+        writer.join()
+        # Whatever was mixed in the array, the matchers saw nothing of it.
+        mw.fill_masks(matchers, mask)
+        self.assertTrue(all(ones(row) == matchers[0].allowed_tokens() for row in mask))
+
+    def test_rows_of_more_than_a_block(self):
+        import numpy as np
+
+        import maskwright.numpy as masks
+
+        chance = random.Random(5)
+        for dtype, width, words in itertools.product((np.float32, np.float16), (4096, 4097, 9000), (1, 127, 128, 129, 300)):
+            rows = random_rows(chance, 2, words)
+            logits = np.tile(np.arange(width) % 100, (2, 1)).astype(dtype)
+            masks.apply_token_bitmask_inplace(logits, np.array(rows, dtype=np.uint32).view(np.int32))
+            self.assertTrue((logits == np.array([expected(width, row) for row in rows])).all(), (dtype, width, words))
 
     def test_applied_by_definition(self):
         import numpy as np

@@ -153,7 +153,7 @@ class Tokens(unittest.TestCase):
             self.matcher.accept(ord("1"))
         with self.assertRaisesRegex(mw.TokenError, "not allowed"):
             self.matcher.rollback()
-            self.matcher.accept_text("x")
+            self.matcher.accept_bytes("x")
         with self.assertRaisesRegex(ValueError, "only 1 steps can be undone"):
             self.matcher.rollback(2)
 
@@ -220,7 +220,7 @@ class Users(unittest.TestCase):
         self.assertEqual(matcher.vocabulary.token_bytes(1), b"b")
 
     def test_classes_cannot_be_made_empty(self):
-        for cls in (mw.Matcher, mw.Compiled, mw.Future, mw.Index, mw.Vocabulary):
+        for cls in (mw.Matcher, mw.CompiledConstraint, mw.Future, mw.Index, mw.Vocabulary):
             with self.assertRaises(TypeError):
                 cls()
 

@@ -43,13 +43,27 @@ class Futures(unittest.TestCase):
         service = mw.Compiler(bytes_vocabulary())
         schema = mw.json_schema({"type": "integer", "title": "Age"})
         compiled = service.compile(schema)
-        self.assertEqual(sorted(compiled.report), [("/title", "annotation"), ("/type", "enforced")])
-        self.assertEqual((compiled.report, compiled.warnings), schema.check())
+        self.assertEqual(compiled.report.keywords, {"/title": "annotation", "/type": "enforced"})
+        self.assertEqual(compiled.report, mw.report(schema))
         grammar = mw.ebnf('root ::= "a"\nlost ::= "b"')
         compiled = service.compile(grammar)
-        self.assertEqual((compiled.report, len(compiled.warnings)), ([], 1))
-        self.assertIn("lost", compiled.warnings[0])
-        self.assertEqual((compiled.report, compiled.warnings), grammar.check())
+        self.assertEqual((compiled.report.keywords, len(compiled.report.warnings)), ({}, 1))
+        self.assertIn("lost", compiled.report.warnings[0])
+        self.assertEqual(compiled.report, mw.report(grammar))
+
+    def test_kinds_of_errors(self):
+        service = mw.Compiler(bytes_vocabulary())
+        with self.assertRaises(mw.ConstraintError) as raised:
+            service.compile(mw.regex("(a"))
+        self.assertIs(type(raised.exception), mw.ConstraintError)
+        with self.assertRaises(mw.UnsupportedError):
+            service.compile({"$schema": "http://json-schema.org/draft-03/schema#"})
+        with self.assertRaises(mw.UnsupportedError):
+            service.index(mw.ebnf('root ::= "(" root? ")"'))
+        with self.assertRaises(mw.LimitError):
+            mw.Compiler(bytes_vocabulary(), memory_bytes=1 << 20).compile(["x" * 100_000])
+        for kind in (mw.UnsupportedError, mw.LimitError):
+            self.assertTrue(issubclass(kind, mw.ConstraintError))
 
     def test_await(self):
         service = mw.Compiler(bytes_vocabulary())

@@ -29,7 +29,7 @@ class Limits(unittest.TestCase):
             lambda: matcher.accept(a),
             lambda: matcher.try_accept(a),
             lambda: matcher.accept_all([a, a]),
-            lambda: matcher.accept_text("a"),
+            lambda: matcher.accept_bytes("a"),
             lambda: matcher.validate([a]),
             lambda: matcher.allows(a),
             lambda: matcher.allowed_of([a]),
@@ -154,8 +154,8 @@ class Masks(unittest.TestCase):
         self.assertEqual(matcher.steps, 0)
         self.assertEqual(matcher.accept_all(tokens), 3)
         self.assertTrue(matcher.is_accepting() and not matcher.is_stopped() and not matcher.is_terminated())
-        matcher.accept_text("cc")
-        matcher.accept_text(b"c")
+        matcher.accept_bytes("cc")
+        matcher.accept_bytes(b"c")
         self.assertTrue(matcher.try_accept(vocabulary.eos[0]))
         self.assertTrue(matcher.is_terminated() and matcher.is_stopped())
         self.assertFalse(matcher.try_accept(ord("c")))
@@ -190,8 +190,15 @@ class Masks(unittest.TestCase):
                 used += 1
             self.assertLessEqual(used, budget)
         matcher = compiled.matcher()
-        self.assertEqual((matcher.shortest_completion(), matcher.budget_left), (2, None))
-        matcher.set_budget(5, with_end=False)
+        # Everywhere the token that ends the text is one of them: `a;` and the end.
+        self.assertEqual((matcher.shortest_completion(), matcher.budget_left), (3, None))
+        matcher.set_budget(matcher.shortest_completion())
+        for left, token in zip((3, 2, 1), (ord("a"), ord(";"), compiled.vocabulary.eos[0])):
+            self.assertEqual((matcher.budget_left, matcher.shortest_completion()), (left, left))
+            matcher.accept(token)
+        self.assertEqual((matcher.budget_left, matcher.shortest_completion()), (0, 0))
+        matcher.reset()
+        matcher.set_budget(5)
         self.assertEqual(matcher.budget_left, 5)
         matcher.set_budget(None)
         self.assertIsNone(matcher.budget_left)

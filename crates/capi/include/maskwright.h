@@ -1,10 +1,10 @@
 /*
  * maskwright: which tokens may come next, so that a language model writes valid output by construction.
  *
- *     mw_vocabulary *vocabulary;        what the tokens of a model are          one per tokenizer
- *     mw_compiler *compiler;            compiles constraints, and caches them   one per vocabulary
- *     mw_constraint *constraint;        a regex, grammar, JSON Schema ...       shared by all texts
- *     mw_matcher *matcher;              one text being written                  one per text
+ *     mw_vocabulary *vocabulary;           what the tokens of a model are          one per tokenizer
+ *     mw_compiler *compiler;               compiles constraints, and caches them   one per vocabulary
+ *     mw_compiled_constraint *constraint;  a regex, grammar, JSON Schema ...       shared by all texts
+ *     mw_matcher *matcher;                 one text being written                  one per text
  *
  *     mw_vocabulary_load("tokenizer.json", NULL, &vocabulary, message, sizeof message);
  *     mw_compiler_new(vocabulary, NULL, &compiler, message, sizeof message);
@@ -37,7 +37,8 @@
  *               at a time; different matchers are independent. Freeing is a use.
  *   Panics      A bug of the library is the status MW_INTERNAL and not the end of the process. A matcher in which that happened refuses all further calls
  *               and can be freed.
- *   Output      The library prints nothing but the message of a panic, to the standard error, and reads no environment variables. It reads files in mw_vocabulary_load only. A compiler has threads.
+ *   Output      The library prints nothing but the message of a panic, to the standard error, and reads no environment variables. It reads files in mw_vocabulary_load only. A compiler has threads, and
+ *               so has mw_fill_masks, which all compilers share.
  */
 #ifndef MASKWRIGHT_H
 #define MASKWRIGHT_H
@@ -57,14 +58,16 @@ enum {
     MW_TOO_SHORT = 2,   /* A buffer is too short. */
     MW_FILE = 3,        /* A file cannot be read. */
     MW_VOCABULARY = 4,  /* A tokenizer or a list of tokens makes no vocabulary, or cannot cut a text. */
-    MW_CONSTRAINT = 5,  /* The constraint is wrong, or cannot be enforced exactly. */
+    MW_CONSTRAINT = 5,  /* The constraint is wrong. */
     MW_TIMEOUT = 6,     /* Compiling took longer than it may. */
     MW_LIMIT = 7,       /* Something is larger than it may be, or takes more steps. */
     MW_BUSY = 8,        /* Too many constraints wait to be compiled; try again later. */
     MW_NOT_ALLOWED = 9, /* The token cannot come next. */
     MW_NO_TOKEN = 10,   /* There is no such token. */
     MW_PENDING = 11,    /* Not yet. */
-    MW_INTERNAL = 12    /* A bug of the library. */
+    MW_INTERNAL = 12,   /* A bug of the library. */
+    MW_UNSUPPORTED = 13, /* The constraint may be right, but cannot be enforced exactly. */
+    MW_CANCELLED = 14   /* The compiler was freed, or the work was told to stop. */
 };
 
 /* The version of this header. */
@@ -161,7 +164,7 @@ mw_status mw_vocabulary_decode(const mw_vocabulary *vocabulary, const uint32_t *
 /* Compilers and constraints ------------------------------------------------------------------------------------------------------ */
 
 typedef struct mw_compiler mw_compiler;
-typedef struct mw_constraint mw_constraint;
+typedef struct mw_compiled_constraint mw_compiled_constraint;
 typedef struct mw_request mw_request;
 
 /* How a compiler works. What is 0 is as usual. */
@@ -201,30 +204,30 @@ enum {
 
 /* Compiles a constraint, or finds it in the cache, and waits for it. */
 mw_status mw_compile(const mw_compiler *compiler, uint32_t kind, const char *text, size_t text_length,
-                     mw_constraint **constraint, char *message, size_t message_size);
+                     mw_compiled_constraint **constraint, char *message, size_t message_size);
 
 /* The same for a list of choices, each of which ends with a zero. */
 mw_status mw_compile_choice(const mw_compiler *compiler, const char *const *choices, size_t choice_count,
-                            mw_constraint **constraint, char *message, size_t message_size);
+                            mw_compiled_constraint **constraint, char *message, size_t message_size);
 
 /* Asks for a constraint, and does not wait for it. */
 mw_status mw_request_new(const mw_compiler *compiler, uint32_t kind, const char *text, size_t text_length,
                          mw_request **request, char *message, size_t message_size);
 
 /* Waits for a constraint, but not longer than this: MW_PENDING if it is not there by then. May be called again, also after it was there. */
-mw_status mw_request_wait(const mw_request *request, uint64_t milliseconds, mw_constraint **constraint,
+mw_status mw_request_wait(const mw_request *request, uint64_t milliseconds, mw_compiled_constraint **constraint,
                           char *message, size_t message_size);
 
-/* No longer waits. If nobody else waits for the constraint, compiling it is given up. */
+/* Cancels a request that is not done, and frees it. If nobody else waits for the constraint, compiling it stops. */
 void mw_request_free(mw_request *request);
 
 /* What was remarked about the constraint while it was read, as JSON with a zero at the end that length does not count: in "report" what became of each keyword
    of a schema ({"pointer": "/type", "coverage": "enforced"}), in "warnings" what the author of a grammar may have meant otherwise ({"message", "help", "start",
    "end"}, the last two in bytes of its text). */
-mw_status mw_constraint_remarks(const mw_constraint *constraint, char *text, size_t capacity, size_t *length,
+mw_status mw_compiled_constraint_remarks(const mw_compiled_constraint *constraint, char *text, size_t capacity, size_t *length,
                                 char *message, size_t message_size);
 
-void mw_constraint_free(mw_constraint *constraint);
+void mw_compiled_constraint_free(mw_compiled_constraint *constraint);
 
 /* What a compiler has done so far. Matchers report now and then, and when they are freed. */
 typedef struct mw_statistics {
@@ -267,16 +270,22 @@ mw_status mw_compiler_prometheus(const mw_compiler *compiler, char *text, size_t
 typedef struct mw_matcher mw_matcher;
 
 /* A matcher at the beginning of a text. */
-mw_status mw_matcher_new(const mw_constraint *constraint, mw_matcher **matcher, char *message, size_t message_size);
+mw_status mw_matcher_new(const mw_compiled_constraint *constraint, mw_matcher **matcher, char *message, size_t message_size);
 
 /* An independent matcher at the same place, with the same history. Reads matcher, so nobody may use it meanwhile. */
-mw_status mw_matcher_clone(const mw_matcher *matcher, mw_matcher **copy, char *message, size_t message_size);
+mw_status mw_matcher_fork(const mw_matcher *matcher, mw_matcher **copy, char *message, size_t message_size);
 
 void mw_matcher_free(mw_matcher *matcher);
 
 /* Writes which tokens may come next: bit t % 32 of word t / 32 is 1 if token t may. Tokens that end the text may where it is complete. After the end nothing may.
    Words beyond mw_vocabulary_mask_words are cleared. */
 mw_status mw_matcher_fill_mask(mw_matcher *matcher, uint32_t *words, size_t word_count, char *message, size_t message_size);
+
+/* The same for many matchers, in parallel: matcher i fills the stride words from words + i * stride on. No more than threads threads work at the same time, the
+   calling one included; 0 is as many as the machine has. No matcher may come twice. What is wrong with one concerns no other: its row is cleared where it is long enough, its status is
+   statuses[i], and the first such status is returned with its message. statuses may be NULL. */
+mw_status mw_fill_masks(mw_matcher *const *matchers, size_t matcher_count, uint32_t *words, size_t stride, size_t threads,
+                        mw_status *statuses, char *message, size_t message_size);
 
 /* Takes a token. If it is refused, nothing has changed. */
 mw_status mw_matcher_accept(mw_matcher *matcher, uint32_t token, char *message, size_t message_size);
@@ -290,7 +299,7 @@ mw_status mw_matcher_accept_bytes(mw_matcher *matcher, const uint8_t *bytes, siz
                                   char *message, size_t message_size);
 
 /* How many of some tokens could be taken, one after the other. The matcher is unchanged. This is less work than a mask. */
-mw_status mw_matcher_try_tokens(mw_matcher *matcher, const uint32_t *tokens, size_t token_count, size_t *accepted,
+mw_status mw_matcher_validate(mw_matcher *matcher, const uint32_t *tokens, size_t token_count, size_t *accepted,
                                 char *message, size_t message_size);
 
 /* Undoes the last steps: tokens, the end included, and calls of mw_matcher_accept_bytes. */

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use maskwright::json_schema::{Entry, Report};
-use maskwright::service::{Client, Handle, Service, Settings, Ticket};
+use maskwright::service::{self, Client, Service, Settings, Ticket};
 use maskwright::{Diagnostic, Options, Span};
 use serde_json::{Value, json};
 
@@ -22,10 +22,10 @@ pub struct Compiler {
     pub(crate) vocabulary: Vocabulary,
 }
 
-/// `mw_constraint`: compiled, and shared by any number of texts.
+/// `mw_compiled_constraint`: compiled, and shared by any number of texts.
 #[derive(Debug)]
-pub struct Constraint {
-    pub(crate) handle: Arc<Handle>,
+pub struct CompiledConstraint {
+    pub(crate) inner: Arc<service::CompiledConstraint>,
     pub(crate) vocabulary: Vocabulary,
 }
 
@@ -88,7 +88,7 @@ pub extern "C" fn mw_compile(
     kind: u32,
     text: Ref<'_, u8>,
     text_length: usize,
-    constraint: Out<'_, Given<Constraint>>,
+    constraint: Out<'_, Given<CompiledConstraint>>,
     message: Mut<'_, c_char>,
     message_size: usize,
 ) -> Status {
@@ -107,7 +107,7 @@ pub extern "C" fn mw_compile_choice(
     compiler: Ref<'_, Compiler>,
     choices: Ref<'_, Ref<'_, c_char>>,
     choice_count: usize,
-    constraint: Out<'_, Given<Constraint>>,
+    constraint: Out<'_, Given<CompiledConstraint>>,
     message: Mut<'_, c_char>,
     message_size: usize,
 ) -> Status {
@@ -148,7 +148,7 @@ pub extern "C" fn mw_request_new(
 pub extern "C" fn mw_request_wait(
     request: Ref<'_, Request>,
     milliseconds: u64,
-    constraint: Out<'_, Given<Constraint>>,
+    constraint: Out<'_, Given<CompiledConstraint>>,
     message: Mut<'_, c_char>,
     message_size: usize,
 ) -> Status {
@@ -158,8 +158,8 @@ pub extern "C" fn mw_request_wait(
         let time = Duration::from_millis(milliseconds);
         let result = if time.is_zero() { request.ticket.try_get() } else { request.ticket.wait_for(time) };
         let pending = || Failure::new(Status::Pending, "the constraint is not compiled yet");
-        let handle = result.ok_or_else(pending)??;
-        *constraint = Given::new(Constraint { handle, vocabulary: request.vocabulary.clone() });
+        let inner = result.ok_or_else(pending)??;
+        *constraint = Given::new(CompiledConstraint { inner, vocabulary: request.vocabulary.clone() });
         Ok(())
     })
 }
@@ -172,8 +172,8 @@ pub extern "C" fn mw_request_free(request: Owned<Request>) {
 
 /// What was remarked about the constraint while it was read, as JSON.
 #[unsafe(no_mangle)]
-pub extern "C" fn mw_constraint_remarks(
-    constraint: Ref<'_, Constraint>,
+pub extern "C" fn mw_compiled_constraint_remarks(
+    constraint: Ref<'_, CompiledConstraint>,
     text: Mut<'_, c_char>,
     capacity: usize,
     length: Out<'_, usize>,
@@ -188,7 +188,7 @@ pub extern "C" fn mw_constraint_remarks(
 
 /// Gives a constraint back.
 #[unsafe(no_mangle)]
-pub extern "C" fn mw_constraint_free(constraint: Owned<Constraint>) {
+pub extern "C" fn mw_compiled_constraint_free(constraint: Owned<CompiledConstraint>) {
     discard(constraint);
 }
 
@@ -278,16 +278,16 @@ impl Compiler {
         Ok(Self { client, vocabulary: vocabulary.clone() })
     }
 
-    pub(crate) fn compile(&self, source: &maskwright::Constraint) -> Result<Constraint, Failure> {
-        let handle = self.client.compile(source)?;
-        Ok(Constraint { handle, vocabulary: self.vocabulary.clone() })
+    pub(crate) fn compile(&self, source: &maskwright::Constraint) -> Result<CompiledConstraint, Failure> {
+        let inner = self.client.compile(source)?;
+        Ok(CompiledConstraint { inner, vocabulary: self.vocabulary.clone() })
     }
 }
 
-impl Constraint {
+impl CompiledConstraint {
     /// The report about a schema, and the warnings about a grammar.
     fn remarks(&self) -> Value {
-        let remarks = self.handle.remarks();
+        let remarks = self.inner.remarks();
         let entries = remarks.report.as_ref().map(Report::entries).unwrap_or_default();
         let entry = |entry: &Entry| json!({"pointer": entry.pointer, "coverage": entry.coverage.to_string()});
         let warning = |warning: &Diagnostic| {

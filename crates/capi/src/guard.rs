@@ -3,7 +3,7 @@
 use core::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::pointer::{Mut, Out, Owned};
+use crate::pointer::{Mut, Out, Owned, Room};
 use crate::status::{Failure, Status};
 
 /// Runs the body of a function. A failure is told in the caller's buffer, and no panic passes.
@@ -16,8 +16,8 @@ pub(crate) fn guard(
         Ok(()) => Status::Ok,
         Err(failure) => {
             // A buffer that is missing or of an impossible size changes nothing about the failure.
-            if let Ok(Some(buffer)) = message.optional_list("message", size) {
-                write_text(buffer, &failure.to_string());
+            if let Ok(Some(mut room)) = message.optional_room("message", size) {
+                write_text(&mut room, &failure.to_string());
             }
             failure.status()
         }
@@ -38,12 +38,12 @@ pub(crate) fn catch<R>(body: impl FnOnce() -> Result<R, Failure>) -> Result<R, F
 }
 
 /// Writes as much of a text as there is room for, in whole characters, and a zero.
-pub(crate) fn write_text(buffer: &mut [c_char], text: &str) {
-    let Some(room) = buffer.len().checked_sub(1) else { return };
+pub(crate) fn write_text(target: &mut Room<'_, c_char>, text: &str) {
+    let Some(room) = target.len().checked_sub(1) else { return };
     let end = (0..=room.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    for (target, byte) in buffer.iter_mut().zip(text.as_bytes()[..end].iter().chain([&0])) {
-        *target = byte.cast_signed() as c_char;
-    }
+    let bytes = text.as_bytes()[..end].iter().chain([&0]);
+    let bytes: Vec<c_char> = bytes.map(|byte| byte.cast_signed() as c_char).collect();
+    target.write(0, &bytes);
 }
 
 /// Writes a whole text and a zero where the caller wants it, and tells its length without the zero. If it does not fit, only the length is told.
@@ -54,11 +54,11 @@ pub(crate) fn write_whole(
     length: Out<'_, usize>,
 ) -> Result<(), Failure> {
     length.get("length")?.write(text.len());
-    let buffer = buffer.list("text", room)?;
+    let mut buffer = buffer.room("text", room)?;
     if room <= text.len() {
         return Err(Failure::too_short("text", room, text.len() + 1));
     }
-    write_text(buffer, text);
+    write_text(&mut buffer, text);
     Ok(())
 }
 
@@ -71,8 +71,11 @@ pub(crate) fn write_list<T: Copy>(
     name: &'static str,
 ) -> Result<(), Failure> {
     count.get("the count")?.write(list.len());
-    let target = buffer.list(name, room)?.get_mut(..list.len());
-    target.ok_or_else(|| Failure::too_short(name, room, list.len()))?.copy_from_slice(list);
+    let mut target = buffer.room(name, room)?;
+    if room < list.len() {
+        return Err(Failure::too_short(name, room, list.len()));
+    }
+    target.write(0, list);
     Ok(())
 }
 
@@ -84,12 +87,12 @@ mod tests {
     fn texts_are_cut_between_characters() {
         for (room, expected) in [(1, ""), (2, "a"), (3, "a"), (4, "aé"), (9, "aéx")] {
             let mut buffer = vec![7; room];
-            write_text(&mut buffer, "aéx");
+            write_text(&mut Room::of(&mut buffer), "aéx");
             let bytes: Vec<u8> = buffer.iter().flat_map(|byte| byte.to_ne_bytes()).collect();
             assert_eq!(&bytes[..expected.len()], expected.as_bytes());
             assert_eq!(bytes[expected.len()], 0);
         }
-        write_text(&mut [], "a");
+        write_text(&mut Room::of(&mut []), "a");
     }
 
     #[test]

@@ -23,6 +23,7 @@
 #![allow(unsafe_code, reason = "names are exported, and pointers come from C")]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
+pub mod batch;
 pub mod compiler;
 mod guard;
 pub mod llg;
@@ -58,7 +59,7 @@ const _: () = {
     const fn one_at_a_time<T: Send>() {}
     any_number::<vocabulary::Vocabulary>();
     any_number::<compiler::Compiler>();
-    any_number::<compiler::Constraint>();
+    any_number::<compiler::CompiledConstraint>();
     any_number::<compiler::Request>();
     any_number::<llg::tokenizer::Tokenizer>();
     one_at_a_time::<matcher::Matcher>();

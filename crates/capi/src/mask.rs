@@ -8,6 +8,9 @@ use crate::guard::guard;
 use crate::pointer::{Mut, Ref};
 use crate::status::{Failure, Status};
 
+/// How many logits are copied, changed and copied back at a time.
+const BLOCK: usize = 2_048;
+
 /// Forbids, in place, the tokens whose bit is 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_apply_mask(
@@ -19,12 +22,19 @@ pub extern "C" fn mw_apply_mask(
     message_size: usize,
 ) -> Status {
     guard(message, message_size, || {
-        let logits = logits.list("logits", logit_count)?;
+        let mut logits = logits.room("logits", logit_count)?;
         let words = words.list("words", word_count)?;
         if words.len() < logits.len().div_ceil(32) {
             return Err(Failure::too_short("words", words.len(), logits.len().div_ceil(32)));
         }
-        apply::mask(logits, words);
+        // A block at a time, which stays in the cache.
+        let mut block = [0.0; BLOCK];
+        for at in (0..logits.len()).step_by(BLOCK) {
+            let block = &mut block[..BLOCK.min(logits.len() - at)];
+            logits.read(at, block);
+            apply::mask(block, &words[at / 32..]);
+            logits.write(at, block);
+        }
         Ok(())
     })
 }

@@ -3,11 +3,11 @@
 use core::ffi::c_char;
 
 use maskwright::backend::Status as Place;
-use maskwright::{Budget, TokenHealing, TokenId, service};
+use maskwright::{Budget, MatchError, TokenHealing, TokenId, service};
 
-use crate::compiler::Constraint;
+use crate::compiler::CompiledConstraint;
 use crate::guard::{discard, guard, write_list};
-use crate::pointer::{Given, Mut, Out, Owned, Ref};
+use crate::pointer::{Given, Mut, Out, Owned, Ref, Room};
 use crate::status::{Failure, Status};
 use crate::vocabulary::{Vocabulary, no_token, numbers};
 
@@ -29,7 +29,7 @@ pub struct Matcher {
 /// A matcher at the beginning of a text.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_new(
-    constraint: Ref<'_, Constraint>,
+    constraint: Ref<'_, CompiledConstraint>,
     matcher: Out<'_, Given<Matcher>>,
     message: Mut<'_, c_char>,
     message_size: usize,
@@ -43,7 +43,7 @@ pub extern "C" fn mw_matcher_new(
 
 /// An independent matcher at the same place, with the same history.
 #[unsafe(no_mangle)]
-pub extern "C" fn mw_matcher_clone(
+pub extern "C" fn mw_matcher_fork(
     matcher: Ref<'_, Matcher>,
     copy: Out<'_, Given<Matcher>>,
     message: Mut<'_, c_char>,
@@ -67,7 +67,7 @@ pub extern "C" fn mw_matcher_fill_mask(
 ) -> Status {
     guard(message, message_size, || {
         let matcher = matcher.get("matcher")?;
-        matcher.fill_mask(words.list("words", word_count)?)
+        matcher.fill_mask(&mut words.room("words", word_count)?)
     })
 }
 
@@ -115,7 +115,7 @@ pub extern "C" fn mw_matcher_accept_bytes(
 
 /// How many of some tokens could be taken, one after the other.
 #[unsafe(no_mangle)]
-pub extern "C" fn mw_matcher_try_tokens(
+pub extern "C" fn mw_matcher_validate(
     matcher: Mut<'_, Matcher>,
     tokens: Ref<'_, u32>,
     token_count: usize,
@@ -181,8 +181,7 @@ pub extern "C" fn mw_matcher_set_budget(
 ) -> Status {
     guard(message, message_size, || {
         let budget = (tokens != NO_BUDGET).then_some(Budget::with_end(tokens));
-        let failed = |error| Failure::new(Status::Limit, error);
-        matcher.get("matcher")?.engine(|engine| engine.set_budget(budget).map_err(failed))
+        matcher.get("matcher")?.engine(|engine| engine.set_budget(budget).map_err(Failure::from))
     })
 }
 
@@ -234,9 +233,9 @@ pub extern "C" fn mw_matcher_free(matcher: Owned<Matcher>) {
 
 impl Matcher {
     /// At the beginning of a text.
-    pub(crate) fn new(constraint: &Constraint) -> Self {
+    pub(crate) fn new(constraint: &CompiledConstraint) -> Self {
         let vocabulary = constraint.vocabulary.clone();
-        Self { inner: constraint.handle.matcher(), vocabulary, is_broken: false }
+        Self { inner: constraint.inner.matcher(), vocabulary, is_broken: false }
     }
 
     pub(crate) fn vocabulary(&self) -> &Vocabulary {
@@ -248,7 +247,27 @@ impl Matcher {
         Ok(Self { inner: self.inner.fork(), vocabulary: self.vocabulary.clone(), is_broken: false })
     }
 
-    pub(crate) fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), Failure> {
+    /// Fills the mask where the matcher keeps it, and copies it to where the caller wants it.
+    pub(crate) fn fill_mask(&mut self, room: &mut Room<'_, u32>) -> Result<(), Failure> {
+        let words = self.vocabulary.tokens.size().div_ceil(32);
+        if room.len() < words {
+            return Err(MatchError::MaskTooShort { words }.into());
+        }
+        self.run(|inner| match inner.mask_words() {
+            Ok(mask) => {
+                room.write(0, mask);
+                room.fill(mask.len(), 0);
+                Ok(())
+            }
+            Err(error) => {
+                room.fill(0, 0);
+                Err(error.into())
+            }
+        })
+    }
+
+    /// Fills the mask into memory of ours.
+    pub(crate) fn fill_words(&mut self, words: &mut [u32]) -> Result<(), Failure> {
         self.run(|inner| inner.fill_mask(words).map_err(Failure::from))
     }
 
@@ -365,7 +384,7 @@ mod tests {
         let mut copy = matcher.fork().unwrap();
         let failed = catch(|| matcher.engine(|_| -> Result<(), Failure> { panic!("oh") }));
         assert!(failed.unwrap_err().to_string().contains("oh"));
-        let refused = matcher.fill_mask(&mut [0]).unwrap_err().to_string();
+        let refused = matcher.fill_words(&mut [0]).unwrap_err().to_string();
         assert!(refused.contains("start anew"), "{refused}");
         assert!(matcher.accept(TokenId(0)).is_err() && matcher.reset().is_err() && matcher.fork().is_err());
         // Others do not mind.

@@ -7,7 +7,7 @@
 //! | type | C | promise, besides that it may be null |
 //! |---|---|---|
 //! | [`Ref`] | `const T *` | points to a `T`, or to as many as the function says, until the call returns |
-//! | [`Mut`] | `T *` | the same, and nobody else uses it meanwhile |
+//! | [`Mut`] | `T *` | the same, and nobody else uses it meanwhile; a list is [`Room`], which is copied to and never borrowed |
 //! | [`Out`] | `T *` | points to room for a `T`, whatever is in it |
 //! | [`Owned`] | `T *` | came from this library and was not freed |
 //!
@@ -121,27 +121,147 @@ impl<'c, T> Mut<'c, T> {
         unsafe { self.0.as_mut() }.ok_or_else(|| Failure::null(name))
     }
 
-    /// So many of them; null is an empty list.
-    pub(crate) fn list(self, name: &'static str, len: usize) -> Result<&'c mut [T], Failure> {
-        if len == 0 {
-            return Ok(&mut []);
+    /// Room for so many of them; null is no room.
+    pub(crate) fn room(self, name: &'static str, len: usize) -> Result<Room<'c, T>, Failure> {
+        if len > 0 {
+            check(self.0, name, len)?;
+            if self.0.is_null() {
+                return Err(Failure::null(name));
+            }
         }
-        check(self.0, name, len)?;
-        if self.0.is_null() {
-            return Err(Failure::null(name));
-        }
-        // SAFETY: as in `Ref::list`, and nobody else uses them during the call.
-        Ok(unsafe { slice::from_raw_parts_mut(self.0, len) })
+        Ok(Room { start: self.0, len, caller: PhantomData })
     }
 
     /// The same, or `None` if it is null.
-    pub(crate) fn optional_list(
+    pub(crate) fn optional_room(
         self,
         name: &'static str,
         len: usize,
-    ) -> Result<Option<&'c mut [T]>, Failure> {
-        if self.0.is_null() { Ok(None) } else { self.list(name, len).map(Some) }
+    ) -> Result<Option<Room<'c, T>>, Failure> {
+        if self.0.is_null() { Ok(None) } else { self.room(name, len).map(Some) }
     }
+}
+
+impl<'c, T> Ref<'c, Mut<'c, T>> {
+    /// What each of so many pointers points to. None may come twice.
+    pub(crate) fn all(self, name: &'static str, len: usize) -> Result<Vec<&'c mut T>, Failure> {
+        let pointers: Vec<*mut T> = self.list(name, len)?.iter().map(|pointer| pointer.0).collect();
+        let mut sorted = pointers.clone();
+        sorted.sort_unstable();
+        if sorted.windows(2).any(|pair| pair[0] == pair[1] && !pair[0].is_null()) {
+            return Err(Failure::argument(format!("one of {name} is given twice")));
+        }
+        let get = |pointer| Mut(pointer, PhantomData).get("one of the pointers");
+        pointers.into_iter().map(get).collect()
+    }
+}
+
+/// Memory of the caller for a list. It is copied to and from, and no reference to it is made: whatever else the caller's program does with it meanwhile, no
+/// promise of ours is broken.
+#[derive(Debug)]
+pub(crate) struct Room<'c, T> {
+    start: *mut T,
+    len: usize,
+    caller: PhantomData<&'c mut T>,
+}
+
+// SAFETY: it is only copied to and from, and what it points to may travel.
+unsafe impl<T: Send> Send for Room<'_, T> {}
+
+impl<T: Copy> Room<'_, T> {
+    /// For how many there is room.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Copies some elements into it, from one on. They must fit.
+    pub(crate) fn write(&mut self, at: usize, from: &[T]) {
+        if let Some(start) = self.place(at, from.len()) {
+            // SAFETY: there is so much room, as the caller has promised, and it is no memory of ours, which `from` is.
+            unsafe { ptr::copy_nonoverlapping(from.as_ptr(), start, from.len()) }
+        }
+    }
+
+    /// Copies some elements out of it, from one on.
+    pub(crate) fn read(&self, at: usize, to: &mut [T]) {
+        if let Some(start) = self.place(at, to.len()) {
+            // SAFETY: as above, in the other direction; the caller has promised that there are elements in it.
+            unsafe { ptr::copy_nonoverlapping(start.cast_const(), to.as_mut_ptr(), to.len()) }
+        }
+    }
+
+    /// The same value from one element on.
+    pub(crate) fn fill(&mut self, from: usize, value: T) {
+        for at in from..self.len {
+            self.write(at, &[value]);
+        }
+    }
+
+    /// Rows of so many elements.
+    pub(crate) fn rows(self, width: usize) -> Vec<Self> {
+        let row = |number: usize| Self {
+            // An empty row has no place worth speaking of.
+            start: if width == 0 { self.start } else { self.start.wrapping_add(number * width) },
+            len: width,
+            caller: PhantomData,
+        };
+        let count = self.len.checked_div(width).unwrap_or(0);
+        (0..count).map(row).collect()
+    }
+
+    /// Where some elements lie; `None` if there are none.
+    fn place(&self, at: usize, count: usize) -> Option<*mut T> {
+        assert!(at <= self.len && count <= self.len - at, "the list has room for {}", self.len);
+        // SAFETY: the element is inside of the room, by the line above.
+        (count > 0).then(|| unsafe { self.start.add(at) })
+    }
+
+    /// Room in memory of Rust.
+    #[cfg(test)]
+    pub(crate) fn of(list: &mut [T]) -> Room<'_, T> {
+        Room { start: list.as_mut_ptr(), len: list.len(), caller: PhantomData }
+    }
+}
+
+/// Something that C has lent for a call, with room for words, on its way to another thread.
+#[derive(Debug)]
+pub(crate) struct Lent<T> {
+    thing: *mut T,
+    room: Room<'static, u32>,
+}
+
+// SAFETY: it is used by one thread at a time, as what it points to may be.
+unsafe impl<T: Send> Send for Lent<T> {}
+
+impl<T> Lent<T> {
+    pub(crate) fn parts(&mut self) -> (&mut T, &mut Room<'static, u32>) {
+        // SAFETY: it came from a `&mut` that is borrowed until `lend` returns, which it does not before all are back.
+        (unsafe { &mut *self.thing }, &mut self.room)
+    }
+}
+
+/// Lends things to threads that may not borrow. `body` has to give all of them back; where it does not, or panics, the process ends, because
+/// somebody might still use what C takes back.
+pub(crate) fn lend<T, R>(
+    things: Vec<(&mut T, Room<'_, u32>)>,
+    body: impl FnOnce(Vec<Lent<T>>) -> (Vec<Lent<T>>, R),
+) -> R {
+    struct Abort;
+    impl Drop for Abort {
+        fn drop(&mut self) {
+            std::process::abort();
+        }
+    }
+    let (count, unless_back) = (things.len(), Abort);
+    let lent = |(thing, room): (&mut T, Room<'_, u32>)| Lent {
+        thing: ptr::from_mut(thing),
+        room: Room { start: room.start, len: room.len, caller: PhantomData },
+    };
+    let (back, result) = body(things.into_iter().map(lent).collect());
+    if back.len() == count {
+        core::mem::forget(unless_back);
+    }
+    result
 }
 
 impl<'c, T> Out<'c, T> {
@@ -222,13 +342,13 @@ pub(crate) fn read_or_zero<T: Versioned>(from: Ref<'_, T>, name: &'static str) -
 /// Writes as much of a struct as the caller knows. What the caller knows beyond it becomes zero.
 pub(crate) fn write<T: Dense>(to: Mut<'_, T>, name: &'static str, value: &T) -> Result<(), Failure> {
     let size = declared_size::<T>(to.0, name)?;
-    let target = to.bytes().list(name, size)?;
+    let mut target = to.bytes().room(name, size)?;
     // SAFETY: a `Dense` has no undefined bytes between its fields.
     let bytes = unsafe { slice::from_raw_parts(ptr::from_ref(value).cast::<u8>(), size_of::<T>()) };
+    let known = size.min(bytes.len());
     // The first field is the caller's, and stays.
-    for (at, byte) in target.iter_mut().enumerate().skip(size_of::<usize>()) {
-        *byte = bytes.get(at).copied().unwrap_or(0);
-    }
+    target.write(size_of::<usize>(), &bytes[size_of::<usize>()..known]);
+    target.fill(known, 0);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char};
 use core::fmt;
 use std::any::Any;
 
-use maskwright::{MatchError, service};
+use maskwright::{BudgetError, Category, MatchError, service};
 
 /// How a call ended. Numbers never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Status {
     File = 3,
     /// A tokenizer or a list of tokens makes no vocabulary.
     Vocabulary = 4,
-    /// The constraint is wrong, or cannot be enforced.
+    /// The constraint is wrong.
     Constraint = 5,
     /// Compiling took too long.
     Timeout = 6,
@@ -36,11 +36,15 @@ pub enum Status {
     Pending = 11,
     /// A bug of this library.
     Internal = 12,
+    /// The constraint may be right, but cannot be enforced exactly.
+    Unsupported = 13,
+    /// The compiler was freed, or the work was told to stop.
+    Cancelled = 14,
 }
 
 impl Status {
     /// All of them, by their numbers.
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::Ok,
         Self::Argument,
         Self::TooShort,
@@ -54,6 +58,8 @@ impl Status {
         Self::NoToken,
         Self::Pending,
         Self::Internal,
+        Self::Unsupported,
+        Self::Cancelled,
     ];
 
     /// Its name in the header.
@@ -72,6 +78,8 @@ impl Status {
             Self::NoToken => c"MW_NO_TOKEN",
             Self::Pending => c"MW_PENDING",
             Self::Internal => c"MW_INTERNAL",
+            Self::Unsupported => c"MW_UNSUPPORTED",
+            Self::Cancelled => c"MW_CANCELLED",
         }
     }
 }
@@ -134,34 +142,39 @@ impl fmt::Display for Failure {
     }
 }
 
+/// The one place where the kind of an error becomes a status.
+impl From<Category> for Status {
+    fn from(category: Category) -> Self {
+        match category {
+            Category::Invalid => Self::Constraint,
+            Category::Unsupported => Self::Unsupported,
+            Category::Limit | Category::Budget => Self::Limit,
+            Category::Timeout => Self::Timeout,
+            Category::Cancelled | Category::Closed => Self::Cancelled,
+            Category::Busy => Self::Busy,
+            Category::NotAllowed => Self::NotAllowed,
+            Category::UnknownToken => Self::NoToken,
+            Category::BufferTooShort => Self::TooShort,
+            Category::Argument => Self::Argument,
+            _ => Self::Internal,
+        }
+    }
+}
+
 impl From<MatchError> for Failure {
     fn from(error: MatchError) -> Self {
-        let status = match &error {
-            MatchError::NotAllowed { .. }
-            | MatchError::NotComplete
-            | MatchError::Terminated
-            | MatchError::NoText
-            | MatchError::OutOfTokens => Status::NotAllowed,
-            MatchError::UnknownToken => Status::NoToken,
-            MatchError::NothingToUndo { .. } => Status::Argument,
-            MatchError::TooAmbiguous | MatchError::TooManySteps { .. } => Status::Limit,
-            MatchError::Cancelled => Status::Timeout,
-            MatchError::MaskTooShort { .. } => Status::TooShort,
-            _ => Status::Internal,
-        };
-        Self::new(status, error)
+        Self::new(Category::from(&error).into(), error)
+    }
+}
+
+impl From<BudgetError> for Failure {
+    fn from(error: BudgetError) -> Self {
+        Self::new(Category::from(&error).into(), error)
     }
 }
 
 impl From<service::Error> for Failure {
     fn from(error: service::Error) -> Self {
-        let status = match &error {
-            service::Error::Refused(_) => Status::Constraint,
-            service::Error::TooLong { .. } => Status::Timeout,
-            service::Error::TooLarge { .. } | service::Error::TooMuchText { .. } => Status::Limit,
-            service::Error::Busy { .. } => Status::Busy,
-            _ => Status::Internal,
-        };
-        Self::new(status, error)
+        Self::new(error.category().into(), error)
     }
 }

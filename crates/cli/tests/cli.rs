@@ -516,9 +516,9 @@ fn generate_writes_what_it_must() {
 fn forced_text_is_shown() {
     let args = ["forced", "--tokenizer", LETTERS, "--choice", "abba", "--choice", "abab"];
     let answer = check(&args, 0, "forced text    ab");
-    assert!(answer.out.contains("the text can be completed in"), "{}", answer.out);
+    assert!(answer.out.contains("tokens, the end included"), "{}", answer.out);
     let json = check(&[&args[..], &["--after", "abb", "--json"]].concat(), 0, "").json();
-    assert_eq!((&json["text"], &json["shortest_completion"]), (&"a".into(), &1.into()));
+    assert_eq!((&json["text"], &json["shortest_completion"]), (&"a".into(), &2.into()));
     check(&[&args[..], &["--after", "abba"]].concat(), 0, "no text is forced\nthe text is complete");
     check(&[&args[..], &["--after", "ac"]].concat(), 1, "");
 }

@@ -21,7 +21,7 @@ use maskwright_vocab::Vocabulary;
 /// let compiled = compiler.compile(&Constraint::json_schema(r#"{"type": "integer", "title": "Age"}"#))?;
 /// let report = compiled.remarks().report.as_ref().expect("a schema has a report");
 /// let lines: Vec<_> = report.entries().into_iter().map(|entry| format!("{}: {}", entry.pointer, entry.coverage)).collect();
-/// assert_eq!(lines, ["/title: annotation", "/type: enforced"]);
+/// assert_eq!(lines, ["/type: enforced", "/title: annotation"]);
 /// assert!(compiled.matcher().accept_bytes(b"42").is_ok());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

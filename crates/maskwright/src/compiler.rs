@@ -310,9 +310,9 @@ impl Constraint {
             Self::Regex(pattern) => regex::grammar(pattern, &options.regex)
                 .map(silent)
                 .map_err(|error| Error::Source(vec![error])),
-            Self::Choice(choices) => choice::grammar(choices, &options.choice)
-                .map(silent)
-                .map_err(|error| Error::Choice(error.to_string())),
+            Self::Choice(choices) => {
+                choice::grammar(choices, &options.choice).map(silent).map_err(Error::Choice)
+            }
             Self::Ebnf(source) => warned(ebnf::grammar(source, &options.ebnf)),
             Self::Gbnf(source) => warned(gbnf::grammar(source, &options.ebnf)),
             Self::Lark(source) => warned(lark::grammar(source, &options.lark, &options.json_schema)),
@@ -337,7 +337,7 @@ pub enum Error {
     /// The source text is wrong, at these places.
     Source(Vec<Diagnostic>),
     /// The list of choices is wrong.
-    Choice(String),
+    Choice(choice::ChoiceError),
     /// The schema is wrong, or uses what we cannot enforce.
     Schema(json_schema::SchemaError),
     /// The structural tag is wrong, or uses what we cannot enforce.
@@ -399,7 +399,7 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
-            Self::Choice(message) => f.write_str(message),
+            Self::Choice(error) => write!(f, "{error}"),
             Self::Schema(error) => write!(f, "{error}"),
             Self::Tag(error) => write!(f, "{error}"),
             Self::Compile(error) => write!(f, "{error}"),
@@ -412,4 +412,17 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+/// The source is the error of the stage that refused the constraint, and the message is the same: print one of them.
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Source(diagnostics) => diagnostics.first().map(|diagnostic| diagnostic as _),
+            Self::Choice(error) => Some(error),
+            Self::Schema(error) => Some(error),
+            Self::Tag(error) => Some(error),
+            Self::Compile(error) => Some(error),
+            Self::Index(error) => Some(error),
+            Self::Unsupported { .. } | Self::Backend { .. } => None,
+        }
+    }
+}

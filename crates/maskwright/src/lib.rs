@@ -34,6 +34,8 @@
 //! budget, timeouts, [`statistics`], and the choice of a [`backend`].
 
 pub mod backend;
+mod batch;
+mod category;
 mod compiled;
 mod compiler;
 mod constraint;
@@ -42,29 +44,44 @@ pub mod formats;
 mod index;
 #[cfg(feature = "mmap")]
 mod map;
+mod pool;
 pub mod service;
 pub mod statistics;
 mod stop;
 pub mod stream;
 
+pub use batch::{FillRow, Filled, RowError, fill_masks};
+pub use category::Category;
 pub use compiled::{CompiledConstraint, Remarks};
 pub use compiler::{Compiler, Error, Options, TagOptions};
 pub use constraint::{Constraint, Kind};
 #[cfg(feature = "mmap")]
 pub use map::{MapError, map_index};
-pub use maskwright_automata::{CancelToken, must_stop, with_cancel};
+pub use maskwright_automata::{
+    ByteClasses, ByteSet, CancelToken, LimitError, Resource as LimitResource, must_stop, with_cancel,
+};
 pub use maskwright_engine::{
-    BoundProgram, Budget, BudgetError, CompileError, DRAFT_ROOT, DraftError, DraftTree, Encode, Flaw,
-    ForcedText, ForcedTokens, Index, IndexChecks, IndexError, IndexLimits, Library, LibraryLoadError, Limits,
-    LoadError, MaskRef, MatchError, Matcher, NotAllowed, Place, Program, StateId, StateInfo, Strategy,
-    ThreadInfo, TokenHealing, fill_masks,
+    AutomatonCache, BoundProgram, Budget, BudgetError, CompileError, DRAFT_ROOT, Dot as ProgramDot,
+    DraftError, DraftTree, Encode, Flaw, ForcedText, ForcedTokens, Index, IndexChecks, IndexError,
+    IndexLimits, Library, LibraryLoadError, Limits, Listing as ProgramListing, LoadError, MaskRef,
+    MatchError, Matcher, NotAllowed, Place, Program, Resource as IndexResource, StateId, StateInfo, Strategy,
+    ThreadInfo, TokenHealing,
 };
 #[cfg(feature = "ablation")]
 pub use maskwright_engine::{FastPath, Tuning};
-pub use maskwright_frontend::{Dialect, ebnf, gbnf, json_schema, lark, regex, regular, tag};
-pub use maskwright_grammar::{Diagnostic, Grammar, Severity, Span};
-pub use maskwright_vocab::{TokenId, TokenMask, Vocabulary, VocabularyBuilder, apply};
+pub use maskwright_frontend::{
+    Dialect, Problems, choice, ebnf, gbnf, json_schema, lark, regex, regular, tag,
+};
+pub use maskwright_grammar::{
+    CharSet, Diagnostic, Expr, ExprId, Grammar, GrammarBuilder, GrammarError, Rule, RuleId, Severity, Span,
+    TokenBase, TokenRef, TokenSet,
+};
+pub use maskwright_vocab::{
+    LoadError as VocabularyLoadError, TokenId, TokenMask, Vocabulary, VocabularyBuilder, VocabularyError,
+    apply, class, trie,
+};
 
+pub use pool::{PoolError, in_pool, set_threads};
 pub use stop::{StopError, StopStream, StopStrings};
 
 /// Runs the examples of the page about structural tags.

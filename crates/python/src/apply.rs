@@ -40,8 +40,20 @@ pub(crate) fn apply_mask(
     Ok(())
 }
 
+/// Logits that are copied, changed and copied back at a time: they stay in the cache.
+const BLOCK: usize = 4_096;
+
 fn apply_rows<T: Plain + apply::Logit>(pairs: Vec<(Row, Row)>) {
-    for (mut logits, words) in pairs {
-        apply::mask(logits.elements::<T>(), words.read());
+    let (mut logits, mut words) = (vec![T::default(); BLOCK], [0u32; BLOCK / 32]);
+    for (mut row, mask) in pairs {
+        for at in (0..row.width()).step_by(BLOCK) {
+            let logits = &mut logits[..BLOCK.min(row.width() - at)];
+            let first = mask.width().min(at / 32);
+            let words = &mut words[..logits.len().div_ceil(32).min(mask.width() - first)];
+            row.read(at, logits);
+            mask.read(first, words);
+            apply::mask(logits, words);
+            row.write(at, logits);
+        }
     }
 }

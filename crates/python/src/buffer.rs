@@ -14,9 +14,9 @@
 //!    holds a reference to the tensor, whose storage lives as long as it does unless somebody resizes it in place at the same time.
 //! 2. *It is as large as we think.* Shape and strides come from the buffer or the tensor; [`View::new`] refuses negative strides, rows that
 //!    overlap and pointers that are not aligned.
-//! 3. *Nobody else here writes a row.* [`View::row`] is called for different rows (the batch checks that none comes twice), and each row is used by one
-//!    thread. Python code on another thread could write the array at the same moment, as it can while NumPy computes; the words of a mask
-//!    are then a mixture. They are plain integers, every value of which is valid, and no index is computed from them.
+//! 3. *It is copied, never borrowed.* Python code on another thread could write the array at the same moment, as it can while NumPy computes, so no reference to the memory is ever
+//!    made: masks are computed in memory of our own, and [`Row::write`] and [`Row::read`] copy by pointers. If somebody else writes meanwhile, the words of a
+//!    mask are a mixture. They are plain integers, every value of which is valid, and no index is computed from them.
 
 #![expect(unsafe_code, reason = "this is the room for it; the argument is above")]
 
@@ -188,17 +188,8 @@ impl View {
         // SAFETY: the row is inside of the memory (2); an empty array has no address worth speaking of.
         let start =
             if self.width == 0 { self.start } else { unsafe { self.start.add(number * self.stride) } };
-        Ok(self.piece(start, self.width))
-    }
-
-    /// The first rows as one piece, if they lie without a gap.
-    pub(crate) fn dense(&self, rows: usize) -> Option<Row> {
-        let dense = rows <= self.count && (rows < 2 || self.stride == self.width * self.element.bytes());
-        dense.then(|| self.piece(self.start, rows * self.width))
-    }
-
-    fn piece(&self, start: *mut u8, width: usize) -> Row {
-        Row { start, width, element: self.element, access: self.access, _owner: self.owner.clone() }
+        let (width, element, access) = (self.width, self.element, self.access);
+        Ok(Row { start, width, element, access, _owner: self.owner.clone() })
     }
 }
 
@@ -212,11 +203,11 @@ pub(crate) struct Row {
     _owner: Arc<Owner>,
 }
 
-// SAFETY: a row is a piece of memory that it keeps alive (1), and which nobody else uses (3).
+// SAFETY: a row is a piece of memory that it keeps alive (1), and that is only copied (3).
 unsafe impl Send for Row {}
 
 /// What elements are read as: plain numbers, every bit pattern of which is valid.
-pub(crate) trait Plain: Copy {
+pub(crate) trait Plain: Copy + Default {
     const ELEMENT: Element;
 }
 
@@ -237,27 +228,46 @@ impl Plain for half::bf16 {
 }
 
 impl Row {
-    /// The elements, which must be of the view's type, to be written.
-    pub(crate) fn elements<T: Plain>(&mut self) -> &mut [T] {
-        assert!(
-            self.element == T::ELEMENT && self.access == Access::Write,
-            "the caller has checked the view"
-        );
-        if self.width == 0 {
-            return &mut [];
-        }
-        // SAFETY: the memory is there (1), large enough and aligned (2), and used by nobody else (3).
-        unsafe { core::slice::from_raw_parts_mut(self.start.cast::<T>(), self.width) }
+    /// How many elements there are.
+    pub(crate) fn width(&self) -> usize {
+        self.width
     }
 
-    /// The elements, to be read.
-    pub(crate) fn read<T: Plain>(&self) -> &[T] {
-        assert!(self.element == T::ELEMENT, "the caller has checked the view");
-        if self.width == 0 {
-            return &[];
+    /// Copies a mask into the row, and clears what is left of it. It must fit.
+    pub(crate) fn write_mask(&mut self, words: &[u32]) {
+        const ZEROS: [u32; 256] = [0; 256];
+        self.write(0, words);
+        let mut at = words.len();
+        while at < self.width {
+            let zeros = &ZEROS[..ZEROS.len().min(self.width - at)];
+            self.write(at, zeros);
+            at += zeros.len();
         }
-        // SAFETY: as above.
-        unsafe { core::slice::from_raw_parts(self.start.cast::<T>(), self.width) }
+    }
+
+    /// Copies elements, which must be of the view's type, into the row, from one of its elements on.
+    pub(crate) fn write<T: Plain>(&mut self, at: usize, from: &[T]) {
+        assert!(self.access == Access::Write, "the caller has opened the view for writing");
+        if let Some(start) = self.place::<T>(at, from.len()) {
+            // SAFETY: the memory is there (1), large enough and aligned (2), and not that of a Rust value (3), which `from` is.
+            unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), start, from.len()) }
+        }
+    }
+
+    /// Copies elements out of the row, from one of them on.
+    pub(crate) fn read<T: Plain>(&self, at: usize, to: &mut [T]) {
+        if let Some(start) = self.place::<T>(at, to.len()) {
+            // SAFETY: as above, in the other direction.
+            unsafe { core::ptr::copy_nonoverlapping(start.cast_const(), to.as_mut_ptr(), to.len()) }
+        }
+    }
+
+    /// Where some elements lie; `None` if there are none.
+    fn place<T: Plain>(&self, at: usize, count: usize) -> Option<*mut T> {
+        assert!(self.element == T::ELEMENT, "the caller has checked the view");
+        assert!(at <= self.width && count <= self.width - at, "the caller stays within the row");
+        // SAFETY: the element is inside of the row, by the line above.
+        (count > 0).then(|| unsafe { self.start.cast::<T>().add(at) })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Compiling, on the threads of a service.
 //!
-//! `Compiler` is a vocabulary with a compile service; `Future` a request under way; `Compiled` what comes of it.
+//! `Compiler` is a vocabulary with a compile service; `Future` a request under way; `CompiledConstraint` what comes of it.
 //!
 //! # Waiting
 //!
@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::{Wake, Waker};
 use std::time::Instant;
 
-use maskwright::service::{Client, Handle, Service, Settings, Ticket};
-use maskwright::{Budget, IndexLimits, TokenId};
+use maskwright::service::{self, Client, Service, Settings, Ticket};
+use maskwright::{Budget, IndexLimits, TokenId, in_pool};
 use pyo3::exceptions::{PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -26,7 +26,7 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::constraint::{Constraint, report, warnings};
-use crate::errors::{Class, compile_error};
+use crate::errors::{Class, compile_error, raise, refused};
 use crate::index::Index;
 use crate::matcher::Matcher;
 use crate::vocabulary::Vocabulary;
@@ -98,11 +98,11 @@ impl Compiler {
     }
 
     /// Compiles a constraint and waits for it.
-    fn compile(&self, py: Python<'_>, constraint: &Bound<'_, PyAny>) -> PyResult<Compiled> {
+    fn compile(&self, py: Python<'_>, constraint: &Bound<'_, PyAny>) -> PyResult<CompiledConstraint> {
         let ticket = self.request(Constraint::of(constraint)?.get())?;
         let result = wait(py, &ticket, None, || false)?;
-        let handle = result.ok_or_else(not_there)?.map_err(|error| compile_error(py, &error))?;
-        Ok(Compiled { handle, vocabulary: self.vocabulary.clone_ref(py) })
+        let inner = result.ok_or_else(not_there)?.map_err(|error| compile_error(py, &error))?;
+        Ok(CompiledConstraint { inner, vocabulary: self.vocabulary.clone_ref(py) })
     }
 
     /// Asks for a constraint and returns at once. The future has `result()`, and can be awaited.
@@ -129,12 +129,12 @@ impl Compiler {
         limits.states = states.unwrap_or(limits.states);
         limits.steps = steps.unwrap_or(limits.steps);
         limits.bytes = bytes.unwrap_or(limits.bytes);
-        let pool = crate::pool::pool()?;
         let built = py.detach(|| {
             let compiler = maskwright::Compiler::with_library(compiler.library(), constraint.options.clone());
-            pool.install(|| compiler.index(&constraint.source, &limits))
+            in_pool(|| compiler.index(&constraint.source, &limits))
         });
-        let index = built.map_err(|error| Class::Constraint.err(py, error))?;
+        let built = built.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let index = built.map_err(|error| refused(py, &error))?;
         Ok(Index::new(index, self.vocabulary.clone_ref(py)))
     }
 
@@ -281,7 +281,7 @@ impl Future {
 
     /// What was compiled; raises what went wrong. Waits for it, or so many seconds, and then raises `TimeoutError`.
     #[pyo3(signature = (timeout = None))]
-    fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Compiled> {
+    fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<CompiledConstraint> {
         let ticket = self.ticket().ok_or_else(|| cancelled_error(py))?;
         let until = match timeout {
             Some(timeout) => Instant::now().checked_add(seconds(timeout.max(0.0))?),
@@ -290,8 +290,8 @@ impl Future {
         let result = wait(py, &ticket, until, || self.cancelled())?;
         match result {
             Some(result) => {
-                let handle = result.map_err(|error| compile_error(py, &error))?;
-                Ok(Compiled { handle, vocabulary: self.vocabulary.clone_ref(py) })
+                let inner = result.map_err(|error| compile_error(py, &error))?;
+                Ok(CompiledConstraint { inner, vocabulary: self.vocabulary.clone_ref(py) })
             }
             None if self.cancelled() => Err(cancelled_error(py)),
             None => Err(PyTimeoutError::new_err("the constraint is not compiled yet")),
@@ -389,13 +389,13 @@ impl Wake for Bell {
 
 /// A constraint, ready for any number of texts.
 #[pyclass(frozen, module = "maskwright", weakref)]
-pub(crate) struct Compiled {
-    handle: Arc<Handle>,
+pub(crate) struct CompiledConstraint {
+    inner: Arc<service::CompiledConstraint>,
     vocabulary: Py<Vocabulary>,
 }
 
 #[pymethods]
-impl Compiled {
+impl CompiledConstraint {
     /// A matcher at the beginning of a text.
     ///
     /// `stop_tokens` end the text in place of the vocabulary's; `end_in_mask=False` leaves them out of masks; `budget` is a number
@@ -412,7 +412,7 @@ impl Compiled {
             Some(stops) => Some(crate::numbers::tokens(stops)?),
             None => None,
         };
-        let mut matcher = self.handle.matcher();
+        let mut matcher = self.inner.matcher();
         if let Some(engine) = matcher.inner().as_engine() {
             engine.set_eos_in_mask(end_in_mask);
             let stops: Option<Arc<[TokenId]>> = stops.map(Into::into);
@@ -420,7 +420,7 @@ impl Compiled {
             stops.map_err(|error| Class::Token.err(py, format!("stop tokens: {error}")))?;
             if let Some(budget) = budget {
                 let set = engine.set_budget(Some(Budget::with_end(budget)));
-                set.map_err(|error| Class::Budget.err(py, error))?;
+                set.map_err(|error| raise(py, (&error).into(), error))?;
             }
         }
         Ok(Matcher::new(matcher, self.vocabulary.clone_ref(py)))
@@ -435,41 +435,41 @@ impl Compiled {
     /// The language of the constraint.
     #[getter]
     fn kind(&self) -> &'static str {
-        self.handle.report().kind.name()
+        self.inner.report().kind.name()
     }
 
     /// How long compiling took, in seconds, from the moment a worker took it up.
     #[getter]
     fn seconds(&self) -> f64 {
-        self.handle.report().time.as_secs_f64()
+        self.inner.report().time.as_secs_f64()
     }
 
-    /// What became of each keyword of a schema, as pairs of a JSON pointer and a word; empty for other constraints.
+    /// What became of each keyword of a schema, and the warnings about a grammar: the same as `maskwright.report` of the constraint.
     #[getter]
-    fn report(&self) -> Vec<(String, String)> {
-        report(self.handle.remarks())
-    }
-
-    /// The warnings about a grammar: it is accepted, but its author may have meant something else.
-    #[getter]
-    fn warnings(&self) -> Vec<String> {
-        warnings(self.handle.remarks())
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static REPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let remarks = self.inner.remarks();
+        let keywords = PyDict::new(py);
+        for (pointer, word) in report(remarks) {
+            keywords.set_item(pointer, word)?;
+        }
+        REPORT.import(py, "maskwright.constraints", "Report")?.call1((keywords, warnings(remarks)))
     }
 
     /// A measure of its size.
     #[getter]
     fn states(&self) -> usize {
-        self.handle.report().states
+        self.inner.report().states
     }
 
     /// Bytes that it holds now. They become more while texts are matched.
     #[getter]
     fn bytes(&self) -> usize {
-        self.handle.compiled().bytes()
+        self.inner.inner().bytes()
     }
 
     fn __repr__(&self) -> String {
-        format!("<Compiled {}, {} states>", self.kind(), self.states())
+        format!("<CompiledConstraint {}, {} states>", self.kind(), self.states())
     }
 }
 

@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::errors::Class;
+use crate::errors::{Class, refused};
 use crate::vocabulary::Vocabulary;
 
 /// A constraint in one of the languages, with its options. Made by `json_schema`, `regex`, `choice`, `ebnf`, `gbnf`, `lark` and `structural_tag`.
@@ -117,7 +117,7 @@ impl Constraint {
     #[pyo3(signature = (vocabulary = None))]
     fn check(&self, py: Python<'_>, vocabulary: Option<&Vocabulary>) -> PyResult<Checked> {
         let checked = py.detach(|| self.read(vocabulary));
-        checked.map_err(|error| Class::Constraint.err(py, error))
+        checked.map_err(|error| refused(py, &error))
     }
 
     fn __hash__(&self) -> u64 {

@@ -1,13 +1,12 @@
 //! Masks behind tokens that were only guessed.
 
-use maskwright::{DRAFT_ROOT, DraftTree, MatchError};
-use pyo3::exceptions::PyValueError;
+use maskwright::{DRAFT_ROOT, DraftTree, MatchError, in_pool};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::buffer::{Access, View};
 use crate::errors::match_error;
 use crate::numbers::{numbers, tokens};
-use crate::pool::pool;
 
 /// The tree in which every token hangs on the one before.
 pub(crate) fn chain(tokens: &Bound<'_, PyAny>) -> PyResult<DraftTree> {
@@ -74,19 +73,12 @@ impl Rows {
         engine: &mut maskwright::Matcher,
     ) -> PyResult<Vec<bool>> {
         let (count, need) = (tree.rows(), self.words);
-        let pool = pool()?;
-        // Rows may lie apart, and the engine wants them in one piece.
-        let mut piece = if self.first == 0 { self.view.dense(count) } else { None };
-        let mut own = vec![0u32; if piece.is_some() { 0 } else { count * need }];
-        let stride = if piece.is_some() { self.view.width() } else { need };
-        let words = piece.as_mut().map_or(&mut own[..], |piece| piece.elements());
-        let filled = py.detach(|| pool.install(|| engine.fill_masks_for_tree(tree, words, stride)));
+        let mut words = vec![0u32; count * need];
+        let filled = py.detach(|| in_pool(|| engine.fill_masks_for_tree(tree, &mut words, need)));
+        let filled = filled.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         let allowed = filled.map_err(|error| match_error(py, &error))?;
-        for (number, from) in own.chunks_exact(need.max(1)).enumerate() {
-            let mut to = self.view.row(self.first + number)?;
-            let (used, beyond) = to.elements().split_at_mut(need);
-            used.copy_from_slice(from);
-            beyond.fill(0);
+        for (number, mask) in words.chunks_exact(need.max(1)).enumerate() {
+            self.view.row(self.first + number)?.write_mask(mask);
         }
         Ok(allowed)
     }

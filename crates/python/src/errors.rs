@@ -1,7 +1,7 @@
 //! The engine's errors as exceptions. The classes are defined in Python (`maskwright/errors.py`), where they can have two bases: `ConstraintError` is a
 //! `maskwright.Error` and a `ValueError`.
 
-use maskwright::{MatchError, service};
+use maskwright::{Category, MatchError, service};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -12,6 +12,7 @@ use crate::slot::InUse;
 #[derive(Clone, Copy)]
 pub(crate) enum Class {
     Constraint,
+    Unsupported,
     Timeout,
     Service,
     Token,
@@ -22,11 +23,12 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    const COUNT: usize = 8;
+    const COUNT: usize = 9;
 
     fn name(self) -> &'static str {
         match self {
             Self::Constraint => "ConstraintError",
+            Self::Unsupported => "UnsupportedError",
             Self::Timeout => "CompileTimeout",
             Self::Service => "ServiceError",
             Self::Token => "TokenError",
@@ -45,31 +47,41 @@ impl Class {
     }
 }
 
+/// The one place where the kind of an error becomes a class. `None` is Python's own `ValueError`.
+fn class(category: Category) -> Option<Class> {
+    Some(match category {
+        Category::Invalid => Class::Constraint,
+        Category::Unsupported => Class::Unsupported,
+        Category::Limit => Class::Limit,
+        Category::Timeout => Class::Timeout,
+        Category::NotAllowed | Category::UnknownToken => Class::Token,
+        Category::Budget => Class::Budget,
+        Category::BufferTooShort | Category::Argument => return None,
+        _ => Class::Service,
+    })
+}
+
+/// The exception for an error of a kind.
+pub(crate) fn raise(py: Python<'_>, category: Category, message: impl ToString) -> PyErr {
+    match class(category) {
+        Some(class) => class.err(py, message),
+        None => pyo3::exceptions::PyValueError::new_err(message.to_string()),
+    }
+}
+
 /// Why nothing was compiled.
 pub(crate) fn compile_error(py: Python<'_>, error: &service::Error) -> PyErr {
-    let class = match error {
-        service::Error::Refused(_) | service::Error::TooLarge { .. } | service::Error::TooMuchText { .. } => {
-            Class::Constraint
-        }
-        service::Error::TooLong { .. } => Class::Timeout,
-        _ => Class::Service,
-    };
-    class.err(py, error)
+    raise(py, error.category(), error)
+}
+
+/// Why a constraint was refused.
+pub(crate) fn refused(py: Python<'_>, error: &maskwright::Error) -> PyErr {
+    raise(py, error.category(), error)
 }
 
 /// Why a mask was not filled, or something not undone.
 pub(crate) fn match_error(py: Python<'_>, error: &MatchError) -> PyErr {
-    match error {
-        MatchError::MaskTooShort { .. } | MatchError::NothingToUndo { .. } => {
-            pyo3::exceptions::PyValueError::new_err(error.to_string())
-        }
-        error => class(error).err(py, error),
-    }
-}
-
-/// A token that may not come, or work that ended before that was known.
-fn class(error: &MatchError) -> Class {
-    if error.is_undecided() { Class::Limit } else { Class::Token }
+    raise(py, error.into(), error)
 }
 
 /// Whether a token was taken. Raises if that is not known.
@@ -86,7 +98,7 @@ pub(crate) fn rows_error(py: Python<'_>, rows: &[(usize, MatchError)]) -> PyErr 
     let Some((row, error)) = rows.first() else {
         return pyo3::exceptions::PyRuntimeError::new_err("a batch failed without a reason, which is a bug");
     };
-    let raised = class(error).err(py, format!("row {row}: {error}"));
+    let raised = raise(py, error.into(), format!("row {row}: {error}"));
     let all: std::collections::BTreeMap<usize, String> =
         rows.iter().map(|(row, error)| (*row, error.to_string())).collect();
     match raised.value(py).setattr("rows", all) {
@@ -97,7 +109,7 @@ pub(crate) fn rows_error(py: Python<'_>, rows: &[(usize, MatchError)]) -> PyErr 
 
 /// Why a token was not taken.
 pub(crate) fn token_error(py: Python<'_>, token: u32, error: &MatchError) -> PyErr {
-    let raised = class(error).err(py, format!("token {token}: {error}"));
+    let raised = raise(py, error.into(), format!("token {token}: {error}"));
     // If the attribute cannot be set, the message still has the number.
     let _ = raised.value(py).setattr("token", token);
     raised

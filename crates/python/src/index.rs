@@ -89,7 +89,12 @@ impl Index {
         let state = self.state(state)?;
         let view = View::words(mask, Access::Write)?;
         let mut row = view.row(row)?;
-        let filled = py.detach(|| self.index.fill_mask(state, row.elements()));
+        let filled = py.detach(|| {
+            let mut words = vec![0; row.width()];
+            self.index.fill_mask(state, &mut words)?;
+            row.write_mask(&words);
+            Ok(())
+        });
         filled.map_err(|error| match_error(py, &error))
     }
 

@@ -8,15 +8,15 @@
 //! |---|---|
 //! | [`vocabulary`] | `Vocabulary`: the tokens of a model, and how it cuts text |
 //! | [`constraint`] | `Constraint`: a text in one of the languages, with its options |
-//! | [`compiler`] | `Compiler`, `Future`, `Compiled`: the compile service |
+//! | [`compiler`] | `Compiler`, `Future`, `CompiledConstraint`: the compile service |
 //! | [`matcher`] | `Matcher`: one text being written |
 //! | [`batch`] | many matchers at once |
 //! | [`draft`] | masks behind guessed tokens |
 //! | [`index`] | `Index`: a constraint prepared ahead of time |
 //! | [`apply`] | −∞ for forbidden logits, on the processor |
-//! | [`buffer`] | other people's memory: the one file with `unsafe` |
+//! | [`buffer`] | other people's memory, copied and never borrowed: the one file with `unsafe` |
 //! | [`numbers`] | tokens out of lists, arrays and tensors |
-//! | [`slot`], [`pool`], [`errors`] | who may change a matcher; threads; exceptions |
+//! | [`slot`], [`errors`] | who may change a matcher; exceptions |
 //!
 //! # Threads
 //!
@@ -36,7 +36,6 @@ mod errors;
 mod index;
 mod matcher;
 mod numbers;
-mod pool;
 mod slot;
 mod vocabulary;
 
@@ -54,7 +53,7 @@ mod _maskwright {
     #[pymodule_export]
     use crate::batch::{accept_tokens, fill_masks, set_threads};
     #[pymodule_export]
-    use crate::compiler::{Compiled, Compiler, Future};
+    use crate::compiler::{CompiledConstraint, Compiler, Future};
     #[pymodule_export]
     use crate::constraint::{Constraint, schema_to_regex};
     #[pymodule_export]

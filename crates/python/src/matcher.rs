@@ -6,9 +6,9 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::buffer::{Access, View};
+use crate::buffer::{Access, Row, View};
 use crate::draft::{self, Rows};
-use crate::errors::{Class, match_error, taken, token_error};
+use crate::errors::{Class, match_error, raise, taken, token_error};
 use crate::numbers::{NO_TOKEN, token, tokens};
 use crate::slot::{Lease, Slot};
 use crate::vocabulary::Vocabulary;
@@ -28,7 +28,7 @@ impl Matcher {
         let view = View::words(mask, Access::Write)?;
         let mut row = view.row(row)?;
         let mut matcher = self.slot.lease()?;
-        let filled = py.detach(|| matcher.fill_mask(row.elements()));
+        let filled = py.detach(|| fill_row(&mut matcher, &mut row, self.size().div_ceil(32)));
         filled.map_err(|error| match_error(py, &error))
     }
 
@@ -99,7 +99,7 @@ impl Matcher {
     }
 
     /// Takes some text, as one step of its own. Raises `TokenError` if it may not come next.
-    fn accept_text(&self, py: Python<'_>, text: Text) -> PyResult<()> {
+    fn accept_bytes(&self, py: Python<'_>, text: Text) -> PyResult<()> {
         let mut matcher = self.slot.lease()?;
         let accepted = self.engine(&mut matcher)?.accept_bytes(text.bytes());
         accepted.map_err(|error| match_error(py, &error))
@@ -139,7 +139,7 @@ impl Matcher {
         self.fork(py)
     }
 
-    /// How many steps (tokens, and calls of `accept_text`) were taken.
+    /// How many steps (tokens, and calls of `accept_bytes`) were taken.
     #[getter]
     fn steps(&self) -> PyResult<usize> {
         let mut matcher = self.slot.lease()?;
@@ -239,28 +239,29 @@ impl Matcher {
         Ok((forced.taken_back, forced.tokens.into_iter().map(|token| token.0).collect()))
     }
 
-    /// In how many tokens the text can be completed, the one that ends it not counted; `None` if no way is known.
+    /// In how many tokens the text can be completed, the one that ends it included; `None` if no way is known.
     fn shortest_completion(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         let mut matcher = self.slot.lease()?;
         let engine = self.engine(&mut matcher)?;
-        Ok(py.detach(|| engine.shortest_completion()))
+        let text = py.detach(|| engine.shortest_completion());
+        Ok(with_end(text, engine))
     }
 
-    /// From now on only what can be completed in so many tokens is allowed; `None` lifts it. The token that ends the text counts unless
-    /// `with_end` is false. Raises `BudgetError` if that is too few.
-    #[pyo3(signature = (tokens, *, with_end = true))]
-    fn set_budget(&self, py: Python<'_>, tokens: Option<u32>, with_end: bool) -> PyResult<()> {
+    /// From now on only what can be completed in so many tokens, the one that ends the text included, is allowed; `None` lifts it. Raises `BudgetError`
+    /// if that is too few.
+    fn set_budget(&self, py: Python<'_>, tokens: Option<u32>) -> PyResult<()> {
         let mut matcher = self.slot.lease()?;
-        let budget = tokens.map(|tokens| Budget { tokens, with_end });
+        let budget = tokens.map(Budget::with_end);
         let engine = self.engine(&mut matcher)?;
-        py.detach(|| engine.set_budget(budget)).map_err(|error| Class::Budget.err(py, error))
+        py.detach(|| engine.set_budget(budget)).map_err(|error| raise(py, (&error).into(), error))
     }
 
-    /// How many tokens are left of the budget, the one that ends the text not counted; `None` without one.
+    /// How many tokens are left of the budget, the one that ends the text included; `None` without one.
     #[getter]
     fn budget_left(&self) -> PyResult<Option<u32>> {
         let mut matcher = self.slot.lease()?;
-        Ok(self.engine(&mut matcher)?.budget_left())
+        let engine = self.engine(&mut matcher)?;
+        Ok(with_end(engine.budget_left(), engine))
     }
 
     /// Fills the masks for a chain of guessed tokens: row `row` is the mask now, the next one that behind the first token, and so on. Returns how many of the
@@ -376,6 +377,31 @@ impl Matcher {
         let filled = py.detach(|| matcher.fill_mask(&mut words));
         filled.map_err(|error| match_error(py, &error)).map(|()| words)
     }
+}
+
+/// Fills the mask where the matcher keeps it, and copies it into a row of somebody else's memory.
+pub(crate) fn fill_row(
+    matcher: &mut service::Matcher,
+    row: &mut Row,
+    words: usize,
+) -> Result<(), MatchError> {
+    if row.width() < words {
+        return Err(MatchError::MaskTooShort { words });
+    }
+    match matcher.mask_words() {
+        Ok(mask) => row.write_mask(mask),
+        Err(error) => {
+            row.write_mask(&[]);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// A number of tokens of the text with the one that ends it, unless that was taken.
+fn with_end(tokens: Option<u32>, engine: &maskwright::Matcher) -> Option<u32> {
+    let end = u32::from(!engine.is_terminated());
+    tokens.map(|tokens| tokens.saturating_add(end))
 }
 
 /// Text, or bytes of it.

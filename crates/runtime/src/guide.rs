@@ -41,7 +41,7 @@ pub enum GuideError {
     /// It met a limit, such as [`Limits::mask_steps`](maskwright::Limits::mask_steps). The sentence names it, and the place.
     Limit(String),
     /// It was told to stop.
-    Stopped,
+    Cancelled,
 }
 
 impl fmt::Display for GuideError {
@@ -50,7 +50,7 @@ impl fmt::Display for GuideError {
             Self::Failed(reason) | Self::Limit(reason) => {
                 write!(f, "the constraint cannot go on: {reason}")
             }
-            Self::Stopped => f.write_str("the constraint was told to stop"),
+            Self::Cancelled => f.write_str("the constraint was told to stop"),
         }
     }
 }
@@ -60,7 +60,7 @@ impl std::error::Error for GuideError {}
 impl From<MatchError> for GuideError {
     fn from(error: MatchError) -> Self {
         match error {
-            MatchError::Cancelled => Self::Stopped,
+            MatchError::Cancelled => Self::Cancelled,
             error if error.is_limit() => Self::Limit(error.to_string()),
             error => Self::Failed(error.to_string()),
         }
@@ -90,13 +90,13 @@ impl MatcherGuide {
         self
     }
 
-    /// The answer is complete after so many tokens, the end-of-text token not counted.
+    /// The answer is complete after so many tokens, the end-of-text token included.
     pub fn with_budget(mut self, tokens: usize) -> Result<Self, GuideError> {
         let Some(matcher) = self.matcher.as_engine() else {
             let reason = "the backend of the constraint cannot keep a budget of tokens";
             return Err(GuideError::Failed(reason.into()));
         };
-        let budget = Budget::new(u32::try_from(tokens).unwrap_or(u32::MAX));
+        let budget = Budget::with_end(u32::try_from(tokens).unwrap_or(u32::MAX));
         matcher.set_budget(Some(budget)).map_err(|error| GuideError::Failed(error.to_string()))?;
         Ok(self)
     }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use maskwright::{
     backend::Backend,
     formats::{FormatError, ModelFormat},
-    service::{Client, Handle, Service},
+    service::{Client, CompiledConstraint, Service},
     statistics::Lookup,
 };
 use maskwright_runtime::{
@@ -200,13 +200,13 @@ impl Engine {
     }
 
     /// Asks for a constraint to be compiled. Tells also how long it waited until a worker took it up, if it was new.
-    pub(crate) async fn compile(&self, requested: &Requested) -> Result<(Arc<Handle>, Duration)> {
+    pub(crate) async fn compile(&self, requested: &Requested) -> Result<(Arc<CompiledConstraint>, Duration)> {
         let client = self.grammars.with_options(requested.options.clone());
         let ticket = client.request(&requested.constraint);
         let is_new = ticket.lookup() == Lookup::Miss;
-        let handle = ticket.await.map_err(|error| refused(&error, requested))?;
-        let waited = if is_new { handle.report().waited } else { Duration::ZERO };
-        Ok((handle, waited))
+        let compiled = ticket.await.map_err(|error| refused(&error, requested))?;
+        let waited = if is_new { compiled.report().waited } else { Duration::ZERO };
+        Ok((compiled, waited))
     }
 
     pub(crate) fn submit(&self, request: Request, sink: Box<dyn Sink>) -> Result<()> {
@@ -244,8 +244,6 @@ fn guess_format(template: &str) -> &'static str {
 
 /// Why a constraint was refused, with its place.
 fn refused(error: &maskwright::service::Error, requested: &Requested) -> ApiError {
-    use maskwright::service::Error;
-    let param = &requested.param;
     let code = match requested.constraint {
         maskwright::Constraint::JsonSchema(_) => "invalid_json_schema",
         maskwright::Constraint::Regex(_) => "invalid_regex",
@@ -253,18 +251,5 @@ fn refused(error: &maskwright::service::Error, requested: &Requested) -> ApiErro
         maskwright::Constraint::StructuralTag(_) => "invalid_structural_tag",
         _ => "invalid_grammar",
     };
-    match error {
-        Error::Busy { .. } => ApiError::busy(error.to_string()),
-        Error::Closed => ApiError::stopping(),
-        Error::Panicked { .. } => {
-            ApiError { param: Some(param.clone()), ..ApiError::internal(error.to_string()) }
-        }
-        Error::TooLong { .. } => {
-            ApiError::invalid(param, "constraint_timeout", format!("'{param}': {error}"))
-        }
-        Error::TooLarge { .. } | Error::TooMuchText { .. } => {
-            ApiError::invalid(param, "constraint_too_large", format!("'{param}': {error}"))
-        }
-        _ => ApiError::invalid(param, code, format!("'{param}': {error}")),
-    }
+    ApiError::constraint(&requested.param, code, error.category(), error)
 }

@@ -12,6 +12,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use maskwright::Category;
 use serde_json::{Value, json};
 
 /// What a handler ends with.
@@ -78,6 +79,24 @@ impl ApiError {
     /// A constraint that met a limit while a text was matched. The reason names the limit, the place and what to change.
     pub(crate) fn constraint_limit(param: &str, reason: impl std::fmt::Display) -> Self {
         Self::invalid(param, "constraint_limit", format!("'{param}': {reason}"))
+    }
+
+    /// A constraint that was refused: the one place where the kind of an error becomes a status. `code` is for a constraint that is wrong.
+    pub(crate) fn constraint(
+        param: &str,
+        code: &'static str,
+        category: Category,
+        reason: impl std::fmt::Display,
+    ) -> Self {
+        let invalid = |code| Self::invalid(param, code, format!("'{param}': {reason}"));
+        match category {
+            Category::Invalid | Category::Unsupported => invalid(code),
+            Category::Limit => invalid("constraint_too_large"),
+            Category::Timeout => invalid("constraint_timeout"),
+            Category::Busy => Self::busy(reason.to_string()),
+            Category::Closed | Category::Cancelled => Self::stopping(),
+            _ => Self { param: Some(param.into()), ..Self::internal(reason.to_string()) },
+        }
     }
 
     /// Two constraints in one request.

@@ -55,7 +55,14 @@ pub extern "C" fn llg_matcher_compute_mask_into(
         if mask_byte_len != bytes {
             return Err(Failure::argument(format!("mask_byte_len is {mask_byte_len} and must be {bytes}")));
         }
-        matcher.fill(mask_dest.list("mask_dest", bytes / 4)?)?;
+        let mut target = mask_dest.room("mask_dest", bytes / 4)?;
+        // The words that are kept are those of this place, or of none.
+        let mut mask = core::mem::take(&mut matcher.mask);
+        let filled = matcher.fill(&mut mask);
+        matcher.mask = mask;
+        matcher.has_mask &= filled.is_ok();
+        filled?;
+        target.write(0, &matcher.mask);
         Ok(0)
     })
 }
@@ -171,9 +178,10 @@ pub extern "C" fn llg_matcher_compute_ff_tokens(
     output_len: usize,
 ) -> i32 {
     run(matcher, |matcher| {
-        let output = output.list("output", output_len)?;
+        let mut output = output.room("output", output_len)?;
         let forced = numbers(&matcher.forced()?);
-        let written = output.iter_mut().zip(&forced).map(|(to, from)| *to = *from).count();
+        let written = forced.len().min(output.len());
+        output.write(0, &forced[..written]);
         Ok(i32::try_from(written).unwrap_or(i32::MAX))
     })
 }
@@ -262,7 +270,7 @@ impl Matcher {
     /// Writes the mask. Behind the end it is the end again.
     fn fill(&mut self, words: &mut [u32]) -> Result<(), Failure> {
         let inner = self.working()?;
-        inner.fill_mask(words)?;
+        inner.fill_words(words)?;
         if inner.is_terminated()? {
             for token in inner.vocabulary().tokens.eos() {
                 if let Some(word) = words.get_mut(token.index() / 32) {

@@ -91,8 +91,8 @@ pub extern "C" fn llg_validate_grammar(
     });
     let text = validated.as_ref().err().map(Failure::to_string).unwrap_or_default();
     // A buffer that is missing changes nothing about the answer.
-    if let Ok(Some(buffer)) = message.optional_list("message", message_len) {
-        write_text(buffer, &text);
+    if let Ok(Some(mut room)) = message.optional_room("message", message_len) {
+        write_text(&mut room, &text);
     }
     if validated.is_ok() { 0 } else { -1 }
 }

@@ -299,8 +299,8 @@ fn longest(vocabulary: &maskwright::Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
 /// Writes as much of a list as there is room for, and returns its length; 0 if it cannot be made.
 fn listed(output: Mut<'_, u32>, room: usize, body: impl FnOnce() -> Result<Vec<u32>, Failure>) -> usize {
     let list = catch(body).unwrap_or_default();
-    if let Ok(Some(output)) = output.optional_list("output", room) {
-        output.iter_mut().zip(&list).for_each(|(to, from)| *to = *from);
+    if let Ok(Some(mut output)) = output.optional_room("output", room) {
+        output.write(0, &list[..list.len().min(room)]);
     }
     list.len()
 }
@@ -308,9 +308,12 @@ fn listed(output: Mut<'_, u32>, room: usize, body: impl FnOnce() -> Result<Vec<u
 /// The same for a text with a zero behind it.
 fn ended(output: Mut<'_, u8>, room: usize, body: impl FnOnce() -> Result<Vec<u8>, Failure>) -> usize {
     let text = catch(body).unwrap_or_default();
-    if let Ok(Some([output @ .., last])) = output.optional_list("output", room) {
-        output.iter_mut().zip(text.iter().chain([&0])).for_each(|(to, from)| *to = *from);
-        *last = 0;
+    if let Ok(Some(mut output)) = output.optional_room("output", room)
+        && room > 0
+    {
+        let end = text.len().min(room - 1);
+        output.write(0, &text[..end]);
+        output.write(end, &[0]);
     }
     text.len() + 1
 }

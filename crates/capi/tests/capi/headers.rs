@@ -57,6 +57,40 @@ fn unsafe_code_stays_in_its_room() {
     }
 }
 
+/// One word for one thing: what a matcher does is called the same in C, in Python and in Rust.
+#[test]
+fn the_faces_use_the_same_words() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    let (header, stubs) = (header_text("maskwright.h"), read("python/maskwright/_maskwright.pyi"));
+    let (backend, service) =
+        (read("crates/maskwright/src/backend/mod.rs"), read("crates/maskwright/src/service/compiled.rs"));
+    for word in ["fill_mask", "accept", "rollback", "reset", "fork"] {
+        assert!(
+            backend.contains(&format!("fn {word}(")) && service.contains(&format!("pub fn {word}(")),
+            "{word}"
+        );
+    }
+    for word in ["fill_mask", "accept", "accept_bytes", "validate", "rollback", "reset", "fork", "set_budget"]
+    {
+        assert!(header.contains(&format!(" mw_matcher_{word}(")), "{word} in C");
+        assert!(stubs.contains(&format!("    def {word}(self")), "{word} in Python");
+    }
+    assert!(header.contains(" mw_fill_masks(") && stubs.contains("\ndef fill_masks("));
+    assert!(header.contains("struct mw_compiled_constraint ") && stubs.contains("class CompiledConstraint:"));
+    assert!(service.contains("pub struct CompiledConstraint "));
+}
+
+/// Lists of the caller are copied to: a `&mut [T]` would promise that nobody else writes them, which nobody can.
+#[test]
+fn lists_of_the_caller_are_never_borrowed_to_be_written() {
+    for (path, text) in sources() {
+        assert!(!text.contains("from_raw_parts_mut"), "{path}");
+    }
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/src/buffer.rs");
+    assert!(!fs::read_to_string(python).unwrap().contains("from_raw_parts"));
+}
+
 fn header_text(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("include").join(name);
     let text = fs::read_to_string(path).unwrap();

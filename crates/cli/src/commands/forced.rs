@@ -3,7 +3,7 @@
 //! ```text
 //! forced text    ame":
 //! forced tokens  `ame` `":`
-//! the text can be completed in 3 tokens
+//! the text can be completed in 4 tokens, the end included
 //! ```
 
 use std::io::Write;
@@ -59,7 +59,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let text = matcher.forced_text(args.limit);
     let encode = |text: &str| tokenizer.encode(text).ok();
     let tokens = matcher.forced_tokens(&before, args.limit, TokenHealing::Keep, &encode).tokens;
-    let need = matcher.shortest_completion();
+    // As everywhere, the token that ends the text is one of them.
+    let need = matcher.shortest_completion().map(|need| need.saturating_add(1));
     if args.json {
         let ids: Vec<u32> = tokens.iter().map(|token| token.0).collect();
         let answer = json!({
@@ -80,9 +81,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
         writeln!(out, "forced tokens  {}", names.join(" "))?;
     }
     match need {
-        Some(0) => writeln!(out, "the text is complete")?,
-        Some(1) => writeln!(out, "the text can be completed in 1 token")?,
-        Some(need) => writeln!(out, "the text can be completed in {need} tokens")?,
+        Some(0 | 1) => writeln!(out, "the text is complete")?,
+        Some(need) => writeln!(out, "the text can be completed in {need} tokens, the end included")?,
         None => writeln!(out, "no way to complete the text with these tokens is known")?,
     }
     Ok(Verdict::Yes)

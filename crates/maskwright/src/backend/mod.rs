@@ -117,8 +117,8 @@ pub trait Matching: fmt::Debug + Send {
     /// Takes a token. If it is refused, nothing has changed.
     fn accept(&mut self, token: TokenId) -> Result<(), MatchError>;
 
-    /// Undoes the last tokens, the end included.
-    fn rollback(&mut self, tokens: usize) -> Result<(), MatchError>;
+    /// Undoes the last steps: tokens, the end included, and bytes that were accepted at once.
+    fn rollback(&mut self, steps: usize) -> Result<(), MatchError>;
 
     /// Back to the beginning of the text.
     fn reset(&mut self);
@@ -220,8 +220,8 @@ impl Matching for Matcher {
         self.accept(token)
     }
 
-    fn rollback(&mut self, tokens: usize) -> Result<(), MatchError> {
-        self.rollback(tokens)
+    fn rollback(&mut self, steps: usize) -> Result<(), MatchError> {
+        self.rollback(steps)
     }
 
     fn reset(&mut self) {

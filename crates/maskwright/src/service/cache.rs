@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use hashbrown::HashTable;
 
+use super::compiled::CompiledConstraint;
 use super::flight::board;
-use super::handle::Handle;
 use super::key::{Key, KeyRef, SlotId};
 use super::sync::Arc;
 use super::{Error, Flight, Result, Seat};
@@ -60,7 +60,7 @@ enum State {
     /// Empty only while it changes hands.
     Flying(Option<Arc<Flight>>),
     Ready {
-        handle: Arc<Handle>,
+        compiled: Arc<CompiledConstraint>,
         /// How often the backend had begun anew when this was compiled.
         generation: u64,
     },
@@ -72,7 +72,7 @@ enum State {
 
 /// What the table says about a key.
 pub(crate) enum Found {
-    Ready(Arc<Handle>),
+    Ready(Arc<CompiledConstraint>),
     Failed(Error),
     /// It is on its way. If the flight is new, somebody has to see to it that the work is done.
     Flying {
@@ -148,7 +148,7 @@ impl Cache {
         let slot = self.slots.get_mut(&id)?;
         slot.used = self.clock;
         match &mut slot.state {
-            State::Ready { handle, .. } => return Some(Found::Ready(handle.clone())),
+            State::Ready { compiled, .. } => return Some(Found::Ready(compiled.clone())),
             State::Failed { error, since } if since.elapsed() < self.failures_for => {
                 return Some(Found::Failed(error.clone()));
             }
@@ -164,7 +164,9 @@ impl Cache {
     pub(crate) fn settle(&mut self, id: SlotId, flight: &Arc<Flight>, outcome: &Result, generation: u64) {
         let Some(slot) = self.waiting(id, flight) else { return };
         let (state, bytes) = match outcome {
-            Ok(handle) => (State::Ready { handle: handle.clone(), generation }, handle.report().bytes),
+            Ok(compiled) => {
+                (State::Ready { compiled: compiled.clone(), generation }, compiled.report().bytes)
+            }
             Err(error) => (State::Failed { error: error.clone(), since: Instant::now() }, error.bytes()),
         };
         slot.state = state;
@@ -188,9 +190,9 @@ impl Cache {
     }
 
     /// The compiled constraint in a slot.
-    pub(crate) fn handle(&self, id: SlotId) -> Option<Arc<Handle>> {
+    pub(crate) fn compiled(&self, id: SlotId) -> Option<Arc<CompiledConstraint>> {
         match &self.slots.get(&id)?.state {
-            State::Ready { handle, .. } => Some(handle.clone()),
+            State::Ready { compiled, .. } => Some(compiled.clone()),
             _ => None,
         }
     }
@@ -213,8 +215,10 @@ impl Cache {
         #[expect(clippy::iter_over_hash_type, reason = "they are sorted below")]
         for (&id, slot) in &self.slots {
             let is_current = match &slot.state {
-                State::Ready { handle, .. } if Arc::strong_count(handle) > 1 => continue,
-                State::Ready { handle, generation } => generations.get(handle.backend()) == Some(generation),
+                State::Ready { compiled, .. } if Arc::strong_count(compiled) > 1 => continue,
+                State::Ready { compiled, generation } => {
+                    generations.get(compiled.backend()) == Some(generation)
+                }
                 State::Failed { since, .. } => since.elapsed() < self.failures_for,
                 State::Flying(_) => continue,
             };
@@ -255,7 +259,7 @@ impl Cache {
             self.keys.shrink_to(self.keys.len() * 2, |entry| entry.hash);
         }
         match slot.state {
-            State::Ready { handle, .. } => Some(Evicted { _handle: handle }),
+            State::Ready { compiled, .. } => Some(Evicted { _compiled: compiled }),
             _ => None,
         }
     }
@@ -271,5 +275,5 @@ impl Cache {
 
 /// A constraint that is no longer in the cache. Dropping it frees its memory, unless somebody uses it.
 pub(crate) struct Evicted {
-    _handle: Arc<Handle>,
+    _compiled: Arc<CompiledConstraint>,
 }

@@ -15,8 +15,8 @@
 //! let client = service.client(Arc::new(Compiler::new(vocabulary)));
 //!
 //! let ticket = client.request(&Constraint::regex("yes|no"));     // returns at once
-//! let handle = ticket.wait()?;                                   // or poll it, or await it
-//! let mut matcher = handle.matcher();
+//! let compiled = ticket.wait()?;                                   // or poll it, or await it
+//! let mut matcher = compiled.matcher();
 //! let mut mask = [0; 1];
 //! matcher.fill_mask(&mut mask)?;
 //! assert_eq!(mask, [0b011]);
@@ -29,7 +29,7 @@
 //! # How a request goes
 //!
 //! ```text
-//!   request ─▶ cache ─┬─ ready ──────────────▶ handle ─▶ matchers
+//!   request ─▶ cache ─┬─ ready ──────────────▶ compiled ─▶ matchers
 //!                     ├─ failed, lately ─────▶ error
 //!                     ├─ on its way ─▶ seat ─┐
 //!                     └─ unknown ─▶ seat ─▶ queue ─▶ worker ─▶ backend ─▶ lands
@@ -51,9 +51,9 @@
 //! remembered for [`Settings::failures_for`], so that asking again costs nothing.
 
 mod cache;
+mod compiled;
 mod error;
 pub(crate) mod flight;
-mod handle;
 mod key;
 mod line;
 mod sync;
@@ -76,8 +76,8 @@ use hashbrown::DefaultHashBuilder;
 use maskwright_automata::CancelToken;
 
 use self::cache::{Cache, Found};
+pub use self::compiled::{CompiledConstraint, Matcher, Report};
 pub use self::error::Error;
-pub use self::handle::{Handle, Matcher, Report};
 use self::key::{Key, KeyRef, SlotId};
 use self::line::{Line, Waits};
 use self::sync::{Arc, Condvar, Mutex, lock};
@@ -100,7 +100,7 @@ fn bytes_for_text(kind: Kind) -> usize {
 }
 
 /// What a request ends with.
-pub type Result<T = Arc<Handle>> = core::result::Result<T, Error>;
+pub type Result<T = Arc<CompiledConstraint>> = core::result::Result<T, Error>;
 
 type Flight = flight::Flight<Result, Arc<CancelToken>>;
 type Seat = flight::Seat<Result, Arc<CancelToken>>;

@@ -41,7 +41,7 @@ impl Ticket {
     pub(crate) fn new(found: Found, service: Weak<Shared>) -> Self {
         let lookup = found.lookup();
         let place = match found {
-            Found::Ready(handle) => Place::Served(Ok(handle)),
+            Found::Ready(compiled) => Place::Served(Ok(compiled)),
             Found::Failed(error) => Place::Served(Err(error)),
             Found::Flying { seat, slot, .. } => Place::Waiting(Waiting { seat: Some(seat), slot, service }),
         };

@@ -138,11 +138,11 @@ impl Shared {
     fn measure_grown(&self) {
         let grown = core::mem::take(&mut *lock(&self.upkeep.grown));
         for slot in grown {
-            let handle = lock(&self.cache).handle(slot);
-            if let Some(handle) = handle
-                && handle.take_grown()
+            let compiled = lock(&self.cache).compiled(slot);
+            if let Some(compiled) = compiled
+                && compiled.take_grown()
             {
-                let bytes = handle.compiled().bytes();
+                let bytes = compiled.inner().bytes();
                 lock(&self.cache).measured(slot, bytes);
             }
         }

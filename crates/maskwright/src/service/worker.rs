@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use maskwright_automata::with_cancel;
 
-use super::handle::{Handle, Report};
+use super::compiled::{CompiledConstraint, Report};
 use super::sync::{Arc, lock, wait_timeout};
 use super::{Error, Job, Queue, Result, Shared};
 use crate::backend::Compiled;
@@ -139,8 +139,8 @@ impl Shared {
                 let report =
                     Report { kind, waited, time, states: compiled.states(), bytes: compiled.bytes() };
                 self.counters.compiled(kind, report.states, report.bytes);
-                let handle = Handle::new(compiled, report, job.key.backend, job.slot, self);
-                (Outcome::Compiled, Ok(Arc::new(handle)))
+                let compiled = CompiledConstraint::new(compiled, report, job.key.backend, job.slot, self);
+                (Outcome::Compiled, Ok(Arc::new(compiled)))
             }
             Err((outcome, error)) => (outcome, Err(error)),
         };

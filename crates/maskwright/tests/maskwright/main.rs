@@ -2,9 +2,12 @@
 
 mod ablation;
 mod backends;
+mod batches;
+mod categories;
 mod dead_ends;
 mod different;
 mod documents;
+mod exports;
 mod flight;
 mod forks;
 mod grammars;

@@ -77,7 +77,9 @@ impl Backend for Fake {
         }
         match constraint {
             Constraint::Regex(text) if text == "panic" => panic!("as {text} was wanted"),
-            Constraint::Regex(text) if text == "refuse" => Err(maskwright::Error::Choice("no".into())),
+            Constraint::Regex(text) if text == "refuse" => {
+                Err(maskwright::Error::Choice(maskwright::choice::ChoiceError::NoChoices))
+            }
             _ => {
                 self.live.fetch_add(1, Ordering::SeqCst);
                 Ok(Arc::new(Weight { bytes: 10_000, live: self.live.clone() }))

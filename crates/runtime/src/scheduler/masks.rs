@@ -359,7 +359,7 @@ fn take(order: &mut Order, taken: &mut Taken) -> Result<End, GuideError> {
 
 /// What was done while it was told to stop counts for nothing.
 fn obeyed(stop: &CancelToken) -> Result<(), GuideError> {
-    if stop.is_cancelled() { Err(GuideError::Stopped) } else { Ok(()) }
+    if stop.is_cancelled() { Err(GuideError::Cancelled) } else { Ok(()) }
 }
 
 fn caught<T>(work: impl FnOnce() -> Result<T, GuideError>) -> Result<T, Failure> {

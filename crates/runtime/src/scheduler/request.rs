@@ -185,7 +185,7 @@ impl std::error::Error for Failure {}
 impl From<GuideError> for Failure {
     fn from(error: GuideError) -> Self {
         match error {
-            GuideError::Stopped => Self::Stopped,
+            GuideError::Cancelled => Self::Stopped,
             GuideError::Limit(_) => Self::Limit(error.to_string()),
             GuideError::Failed(_) => Self::Guide(error.to_string()),
         }

@@ -64,7 +64,7 @@ impl Dictator {
                     std::thread::yield_now();
                 }
                 ended.send(()).unwrap();
-                return Err(GuideError::Stopped);
+                return Err(GuideError::Cancelled);
             }
             Pause::Naps if (self.at * 7 + now as usize).is_multiple_of(5) => {
                 std::thread::sleep(Duration::from_millis(25));

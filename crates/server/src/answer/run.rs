@@ -60,10 +60,10 @@ impl Order {
         let timeout = state.settings.request_timeout;
         let deadline = tokio::time::Instant::now() + timeout;
         let begin = Instant::now();
-        let (handle, waited) = match &self.requested {
+        let (compiled, waited) = match &self.requested {
             Some(requested) => {
-                let (handle, waited) = briefly(turn, state.engine.compile(requested)).await?;
-                (Some(handle), waited)
+                let (compiled, waited) = briefly(turn, state.engine.compile(requested)).await?;
+                (Some(compiled), waited)
             }
             None => (None, Duration::ZERO),
         };
@@ -74,9 +74,9 @@ impl Order {
         for (number, prompt) in self.prompts.into_iter().enumerate() {
             let Choosing { sampling, max_tokens, stop, stop_tokens, answers } = self.choosing.clone();
             let mut guide: Option<Box<dyn Guide>> = None;
-            if let (Some(handle), Some(requested)) = (&handle, &self.requested) {
+            if let (Some(compiled), Some(requested)) = (&compiled, &self.requested) {
                 let mut found =
-                    MatcherGuide::new(handle.matcher()).with_jumps(state.engine.tokenizer().clone());
+                    MatcherGuide::new(compiled.matcher()).with_jumps(state.engine.tokenizer().clone());
                 if self.finishes {
                     let room = state.engine.context().saturating_sub(prompt.len());
                     let budget = max_tokens.unwrap_or(room).min(room);

@@ -14,7 +14,7 @@ use std::{
 };
 
 use axum::extract::State as Extract;
-use maskwright::{MatchError, TokenMask, backend::Status, explain::Explanation, service::Matcher};
+use maskwright::{Category, MatchError, TokenMask, backend::Status, explain::Explanation, service::Matcher};
 use maskwright_vocab::{TokenId, Vocabulary};
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
         let message = "cannot specify both 'text' and 'tokens'; give one of them";
         return Err(ApiError::invalid("tokens", "conflicting_parameters", message));
     }
-    let handle = match &requested {
+    let compiled = match &requested {
         Some(requested) => Some(state.engine.compile(requested).await?.0),
         None => None,
     };
@@ -71,8 +71,8 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
                 format!("the text has {} tokens, but at most {MAX_TOKENS} are explained", tokens.len());
             return Err(ApiError::value("text", message));
         }
-        if let Some(handle) = handle {
-            return walk(handle.matcher(), &tokens, vocabulary, &listing).map(Json);
+        if let Some(compiled) = compiled {
+            return walk(compiled.matcher(), &tokens, vocabulary, &listing).map(Json);
         }
         let plain: Vec<Value> = tokens.iter().map(|&token| one(token, vocabulary)).collect();
         Ok(Json(json!({"tokens": plain, "vocabulary": vocabulary.len()})))
@@ -166,11 +166,9 @@ fn fill(matcher: &mut Matcher, words: &mut [u32]) -> Result<(u32, f64)> {
 
 /// Why a text is not followed to its end.
 fn failed(error: &MatchError) -> ApiError {
-    match error {
-        error if error.is_limit() => ApiError::constraint_limit("constraint", error),
-        // Nobody waits for the answer, so nobody reads this.
-        MatchError::Cancelled => ApiError::stopping(),
-        error => ApiError::internal(error.to_string()),
+    match Category::from(error) {
+        Category::Limit => ApiError::constraint_limit("constraint", error),
+        category => ApiError::constraint("constraint", "invalid_constraint", category, error),
     }
 }
 

@@ -5,7 +5,7 @@
 use std::{fmt::Write, sync::Arc, time::Instant};
 
 use axum::extract::State as Extract;
-use maskwright::{Constraint, Diagnostic, Error, Grammar, Severity, json_schema, regular, service};
+use maskwright::{Category, Constraint, Diagnostic, Error, Grammar, Severity, json_schema, regular, service};
 use serde_json::{Value, json};
 
 use super::{aside, body::Body};
@@ -38,13 +38,15 @@ pub(crate) async fn check(Extract(state): Extract<Arc<State>>, Body(mut body): B
     body.finish()?;
     let client = state.engine.grammars().with_options(requested.options.clone());
     match client.request(&requested.constraint).await {
-        Ok(handle) => {
+        Ok(compiled) => {
             // What took so long to compile takes no longer to read again.
             let shared = state.clone();
-            aside(&shared, move || Ok(Json(good(&state, &requested, &handle)))).await
+            aside(&shared, move || Ok(Json(good(&state, &requested, &compiled)))).await
         }
-        Err(service::Error::Closed) => Err(ApiError::stopping()),
-        Err(error @ service::Error::Busy { .. }) => Err(ApiError::busy(error.to_string())),
+        // The constraint was not looked at.
+        Err(error) if matches!(error.category(), Category::Busy | Category::Closed) => {
+            Err(ApiError::constraint("constraint", "invalid_constraint", error.category(), error))
+        }
         Err(error) => Ok(Json(json!({
             "ok": false,
             "kind": requested.constraint.kind().name(),
@@ -54,11 +56,11 @@ pub(crate) async fn check(Extract(state): Extract<Arc<State>>, Body(mut body): B
 }
 
 /// What there is to say about a constraint that is right.
-fn good(state: &State, requested: &Requested, handle: &Arc<service::Handle>) -> Value {
-    let report = handle.report();
+fn good(state: &State, requested: &Requested, compiled: &Arc<service::CompiledConstraint>) -> Value {
+    let report = compiled.report();
     let begin = Instant::now();
     let mut words = vec![0; state.engine.vocabulary().size().div_ceil(32)];
-    let mut matcher = handle.matcher();
+    let mut matcher = compiled.matcher();
     let first_mask = matcher.fill_mask(&mut words).map(|()| begin.elapsed());
     let allowed = words.iter().map(|word| word.count_ones()).sum::<u32>();
     let mut diagnostics = Vec::new();
@@ -75,7 +77,7 @@ fn good(state: &State, requested: &Requested, handle: &Arc<service::Handle>) -> 
         "ok": is_good,
         "kind": report.kind.name(),
         "diagnostics": diagnostics,
-        "size": {"states": report.states, "bytes": handle.compiled().bytes()},
+        "size": {"states": report.states, "bytes": compiled.inner().bytes()},
         "first_mask": allowed,
         "vocabulary": state.engine.vocabulary().len(),
         "micros": {"compile": micros(report.time), "first_mask": first_mask.map_or(0.0, micros)},
@@ -83,7 +85,7 @@ fn good(state: &State, requested: &Requested, handle: &Arc<service::Handle>) -> 
     if let Some(dialect) = requested.options.dialect_of(&requested.constraint) {
         answer["dialect"] = dialect.name().into();
     }
-    let remarks = handle.remarks();
+    let remarks = compiled.remarks();
     let source = source(&requested.constraint);
     let warnings = remarks.warnings.iter().map(|warning| diagnostic(warning, source));
     if let Some(list) = answer["diagnostics"].as_array_mut() {

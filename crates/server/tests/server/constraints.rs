@@ -4,6 +4,23 @@ use serde_json::{Value, json};
 
 use crate::fake::{Setup, dictated, says, start, start_with, with};
 
+/// The token that ends an answer is one of `max_tokens`: four letters and the end are five.
+#[tokio::test]
+async fn a_budget_counts_the_end() {
+    let running = start().await;
+    let body = |tokens: u32| {
+        let more = json!({"regex": "[a-z]{4,}", "max_tokens": tokens, "maskwright": {"finish": true}});
+        with(dictated("abcdefghijkl"), more)
+    };
+    let refused = running.client.chat(&body(4)).await;
+    assert_eq!(refused.error(), (400, "regex".into(), "budget_too_small".into()));
+    assert!(refused.json()["error"]["message"].as_str().unwrap().contains("5 are needed"));
+    for (tokens, text) in [(5, "abcd"), (8, "abcdefg")] {
+        let answer = running.client.chat(&body(tokens)).await.good();
+        assert_eq!(content(&answer), text, "{answer}");
+    }
+}
+
 /// The content of an answer that ended by itself.
 fn content(answer: &Value) -> String {
     let choice = &answer["choices"][0];

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import Compiled, Compiler, Error, ebnf, lark
+from ... import CompiledConstraint, Compiler, Error, ebnf, lark
 from ... import regex as mw_regex
 from ._grammar import Grammar, schema_grammar, tag_grammar
 from ._tokenizer import TokenizerInfo
@@ -13,7 +13,7 @@ from ._tokenizer import TokenizerInfo
 class CompiledGrammar:
     """A grammar, ready for any number of texts."""
 
-    def __init__(self, compiled: Compiled, grammar: Grammar, tokenizer_info: TokenizerInfo) -> None:
+    def __init__(self, compiled: CompiledConstraint, grammar: Grammar, tokenizer_info: TokenizerInfo) -> None:
         self.compiled, self.grammar, self.tokenizer_info = compiled, grammar, tokenizer_info
 
     @property

@@ -40,7 +40,7 @@ class GrammarMatcher:
     def accept_string(self, input_str: str | bytes, *, debug_print: bool = False) -> bool:
         """Takes some text as one step; says whether it was taken."""
         try:
-            self.matcher.accept_text(input_str)
+            self.matcher.accept_bytes(input_str)
         except Error:
             return False
         return True

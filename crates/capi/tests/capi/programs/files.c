@@ -5,7 +5,7 @@
 static void file(const char *path, const char *schema, const char *document) {
     mw_vocabulary *vocabulary;
     mw_compiler *compiler;
-    mw_constraint *constraint;
+    mw_compiled_constraint *constraint;
     mw_matcher *matcher;
     uint32_t tokens[64], eos[8], state, *words;
     uint8_t bytes[200];
@@ -37,7 +37,7 @@ static void file(const char *path, const char *schema, const char *document) {
     CHECK(forced > 0 && memcmp(tokens + 1, eos, forced * sizeof *eos) == 0);
     free(words);
     mw_matcher_free(matcher);
-    mw_constraint_free(constraint);
+    mw_compiled_constraint_free(constraint);
     mw_compiler_free(compiler);
     mw_vocabulary_free(vocabulary);
 }

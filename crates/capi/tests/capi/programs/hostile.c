@@ -3,7 +3,7 @@
 
 static mw_vocabulary *vocabulary;
 static mw_compiler *compiler;
-static mw_constraint *constraint;
+static mw_compiled_constraint *constraint;
 static mw_matcher *matcher;
 static mw_request *request;
 
@@ -19,7 +19,7 @@ static void nulls(void) {
     mw_tokens tokens = small_tokens();
     mw_vocabulary *v = (mw_vocabulary *)&number;
     mw_compiler *c = (mw_compiler *)&number;
-    mw_constraint *k = (mw_constraint *)&number;
+    mw_compiled_constraint *k = (mw_compiled_constraint *)&number;
     mw_matcher *m = (mw_matcher *)&number;
     mw_request *r = (mw_request *)&number;
 
@@ -59,13 +59,13 @@ static void nulls(void) {
     EXPECT(MW_ARGUMENT, mw_compiler_statistics(compiler, NULL, SAY));
     EXPECT(MW_ARGUMENT, mw_compiler_prometheus(NULL, NULL, 0, &count, SAY));
     EXPECT(MW_ARGUMENT, mw_compiler_prometheus(compiler, NULL, 0, NULL, SAY));
-    EXPECT(MW_ARGUMENT, mw_constraint_remarks(NULL, NULL, 0, &count, SAY));
+    EXPECT(MW_ARGUMENT, mw_compiled_constraint_remarks(NULL, NULL, 0, &count, SAY));
 
     EXPECT(MW_ARGUMENT, mw_matcher_new(NULL, &m, SAY));
     CHECK(m == NULL);
     EXPECT(MW_ARGUMENT, mw_matcher_new(constraint, NULL, SAY));
-    EXPECT(MW_ARGUMENT, mw_matcher_clone(NULL, &m, SAY));
-    EXPECT(MW_ARGUMENT, mw_matcher_clone(matcher, NULL, SAY));
+    EXPECT(MW_ARGUMENT, mw_matcher_fork(NULL, &m, SAY));
+    EXPECT(MW_ARGUMENT, mw_matcher_fork(matcher, NULL, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_fill_mask(NULL, words, SMALL_MASK, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_fill_mask(matcher, NULL, SMALL_MASK, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_accept(NULL, 0, SAY));
@@ -73,9 +73,9 @@ static void nulls(void) {
     EXPECT(MW_ARGUMENT, mw_matcher_accept_tokens(matcher, NULL, 1, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_accept_bytes(NULL, bytes, 1, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_accept_bytes(matcher, NULL, 1, SAY));
-    EXPECT(MW_ARGUMENT, mw_matcher_try_tokens(NULL, &number, 1, &count, SAY));
-    EXPECT(MW_ARGUMENT, mw_matcher_try_tokens(matcher, NULL, 1, &count, SAY));
-    EXPECT(MW_ARGUMENT, mw_matcher_try_tokens(matcher, &number, 1, NULL, SAY));
+    EXPECT(MW_ARGUMENT, mw_matcher_validate(NULL, &number, 1, &count, SAY));
+    EXPECT(MW_ARGUMENT, mw_matcher_validate(matcher, NULL, 1, &count, SAY));
+    EXPECT(MW_ARGUMENT, mw_matcher_validate(matcher, &number, 1, NULL, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_rollback(NULL, 0, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_reset(NULL, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_set_budget(NULL, 9, SAY));
@@ -90,7 +90,7 @@ static void nulls(void) {
 
     mw_vocabulary_free(NULL);
     mw_compiler_free(NULL);
-    mw_constraint_free(NULL);
+    mw_compiled_constraint_free(NULL);
     mw_matcher_free(NULL);
     mw_request_free(NULL);
     /* Nothing of nothing is nothing. */
@@ -112,7 +112,7 @@ static void messages(void) {
     /* What succeeds says nothing. */
     strcpy(small, "before");
     CHECK(mw_matcher_rollback(matcher, 0, small, sizeof small) == MW_OK && strcmp(small, "before") == 0);
-    CHECK(strcmp(mw_status_name(-5), "unknown status") == 0 && strcmp(mw_status_name(13), "unknown status") == 0);
+    CHECK(strcmp(mw_status_name(-5), "unknown status") == 0 && strcmp(mw_status_name(15), "unknown status") == 0);
 }
 
 static void buffers(void) {
@@ -218,7 +218,8 @@ static void structs(void) {
 static void constraints(void) {
     static const char garbage[] = "a\xC3(", *const bad_choices[] = {"yes", "\xFF"}, *const missing[] = {"yes", NULL};
     static const char bomb[] = "(((a{1,999}){1,999}){1,999}&b)";
-    mw_constraint *k;
+    static const char draft_3[] = "{\"$schema\": \"http://json-schema.org/draft-03/schema#\"}";
+    mw_compiled_constraint *k;
     EXPECT(MW_ARGUMENT, mw_compile(compiler, 0, "a", 1, &k, SAY));
     EXPECT(MW_ARGUMENT, mw_compile(compiler, 8, "a", 1, &k, SAY));
     SAID("no kind of constraint 8");
@@ -229,6 +230,8 @@ static void constraints(void) {
     CHECK(k == NULL && strlen(message) > 10);
     EXPECT(MW_CONSTRAINT, mw_compile(compiler, MW_JSON_SCHEMA, "{\"type\": 7}", 11, &k, SAY));
     EXPECT(MW_CONSTRAINT, mw_compile(compiler, MW_JSON_SCHEMA, "", 0, &k, SAY));
+    EXPECT(MW_UNSUPPORTED, mw_compile(compiler, MW_JSON_SCHEMA, draft_3, strlen(draft_3), &k, SAY));
+    CHECK(k == NULL && strstr(message, "/$schema") != NULL);
     EXPECT(MW_CONSTRAINT, mw_compile(compiler, MW_LARK, "start: missing", 14, &k, SAY));
     SAID("missing");
     EXPECT(MW_CONSTRAINT, mw_compile(compiler, MW_CHOICE, "[1]", 3, &k, SAY));
@@ -237,7 +240,44 @@ static void constraints(void) {
     EXPECT(MW_ARGUMENT, mw_compile_choice(compiler, missing, 2, &k, SAY));
     EXPECT(MW_CONSTRAINT, mw_compile_choice(compiler, NULL, 0, &k, SAY));
     /* Whatever becomes of this one, it ends. */
-    if (mw_compile(compiler, MW_REGEX, bomb, sizeof bomb - 1, &k, SAY) == MW_OK) mw_constraint_free(k);
+    if (mw_compile(compiler, MW_REGEX, bomb, sizeof bomb - 1, &k, SAY) == MW_OK) mw_compiled_constraint_free(k);
+}
+
+/* In a batch a limit concerns one row. */
+static void batch_with(mw_matcher *limited) {
+    mw_compiled_constraint *k;
+    mw_matcher *batch[12];
+    uint32_t words[COUNT(batch) * SMALL_MASK];
+    mw_status statuses[COUNT(batch)];
+    size_t i;
+    EXPECT(MW_OK, mw_compile(compiler, MW_REGEX, "yes", 3, &k, SAY));
+    for (i = 0; i < COUNT(batch); i++) EXPECT(MW_OK, mw_matcher_new(k, &batch[i], SAY));
+    mw_compiled_constraint_free(k);
+    mw_matcher_free(batch[9]);
+    batch[9] = limited;
+    memset(words, 255, sizeof words);
+    EXPECT(MW_LIMIT, mw_fill_masks(batch, COUNT(batch), words, SMALL_MASK, 2, statuses, SAY));
+    SAID("row 9: ");
+    for (i = 0; i < COUNT(batch); i++) {
+        CHECK(statuses[i] == (i == 9 ? MW_LIMIT : MW_OK));
+        CHECK(allows(words + i * SMALL_MASK, word("yes")) == (i != 9) && !allows(words + i * SMALL_MASK, word("no")));
+    }
+    /* What is wrong with the call is said before anything is filled. */
+    memset(words, 255, sizeof words);
+    EXPECT(MW_TOO_SHORT, mw_fill_masks(batch, COUNT(batch), words, 0, 1, NULL, SAY));
+    EXPECT(MW_ARGUMENT, mw_fill_masks(batch, COUNT(batch), words, SIZE_MAX, 1, NULL, SAY));
+    EXPECT(MW_ARGUMENT, mw_fill_masks(batch, COUNT(batch), NULL, SMALL_MASK, 1, NULL, SAY));
+    EXPECT(MW_ARGUMENT, mw_fill_masks(NULL, COUNT(batch), words, SMALL_MASK, 1, NULL, SAY));
+    batch[9] = batch[3];
+    EXPECT(MW_ARGUMENT, mw_fill_masks(batch, COUNT(batch), words, SMALL_MASK, 1, statuses, SAY));
+    SAID("twice");
+    batch[9] = NULL;
+    EXPECT(MW_ARGUMENT, mw_fill_masks(batch, COUNT(batch), words, SMALL_MASK, 1, statuses, SAY));
+    for (i = 0; i < COUNT(words); i++) CHECK(words[i] == UINT32_MAX);
+    /* A row that is too short is left alone. */
+    EXPECT(MW_TOO_SHORT, mw_fill_masks(batch, 9, words, SMALL_MASK - 1, 1, statuses, SAY));
+    CHECK(statuses[0] == MW_TOO_SHORT && statuses[8] == MW_TOO_SHORT && words[0] == UINT32_MAX);
+    for (i = 0; i < COUNT(batch); i++) mw_matcher_free(batch[i]);
 }
 
 /* A limit that is met while a text is matched: the call fails, and the matcher is as before. */
@@ -245,7 +285,7 @@ static void steps(void) {
     static const char grammar[] = "root ::= r\nr ::= (\"yes\" (\"no\" | r) (r | \"n\")){0,4}";
     mw_compiler_options options = MW_COMPILER_OPTIONS_INIT;
     mw_compiler *c;
-    mw_constraint *k;
+    mw_compiled_constraint *k;
     mw_matcher *m;
     uint32_t words[SMALL_MASK], state, token = word("yes");
     size_t count;
@@ -257,11 +297,12 @@ static void steps(void) {
     SAID("mask_steps");
     EXPECT(MW_LIMIT, mw_matcher_accept(m, token, SAY));
     SAID("more than 5 steps");
-    EXPECT(MW_LIMIT, mw_matcher_try_tokens(m, &token, 1, &count, SAY));
+    EXPECT(MW_LIMIT, mw_matcher_validate(m, &token, 1, &count, SAY));
+    batch_with(m);
     EXPECT(MW_OK, mw_matcher_state(m, &state, SAY));
     EXPECT(MW_ARGUMENT, mw_matcher_rollback(m, 1, SAY));
     mw_matcher_free(m);
-    mw_constraint_free(k);
+    mw_compiled_constraint_free(k);
     mw_compiler_free(c);
     /* A caller with the header of before, which has no such field. */
     options.struct_size = offsetof(mw_compiler_options, mask_steps);
@@ -271,7 +312,7 @@ static void steps(void) {
     EXPECT(MW_OK, mw_matcher_fill_mask(m, words, SMALL_MASK, SAY));
     EXPECT(MW_OK, mw_matcher_accept(m, token, SAY));
     mw_matcher_free(m);
-    mw_constraint_free(k);
+    mw_compiled_constraint_free(k);
     mw_compiler_free(c);
 }
 
@@ -280,7 +321,7 @@ static void limits(void) {
     mw_compiler_options options = MW_COMPILER_OPTIONS_INIT;
     mw_statistics statistics = MW_STATISTICS_INIT;
     mw_compiler *c;
-    mw_constraint *k;
+    mw_compiled_constraint *k;
     mw_request *r;
     size_t length = 0, n;
     char *schema = (char *)malloc(200 * 100);
@@ -315,7 +356,7 @@ static void limits(void) {
     mw_request_free(r);
     /* The worker has given it up, and is free for others. */
     EXPECT(MW_OK, mw_compile(c, MW_REGEX, "yes", 3, &k, SAY));
-    mw_constraint_free(k);
+    mw_compiled_constraint_free(k);
     mw_compiler_free(c);
     free(schema);
     steps();
@@ -336,7 +377,7 @@ static void tokens(void) {
     list[2] = UINT32_MAX;
     EXPECT(MW_NO_TOKEN, mw_matcher_accept_tokens(matcher, list, 3, SAY));
     SAID("number 2 of 3");
-    EXPECT(MW_OK, mw_matcher_try_tokens(matcher, list, 3, &count, SAY));
+    EXPECT(MW_OK, mw_matcher_validate(matcher, list, 3, &count, SAY));
     CHECK(count == 2);
     EXPECT(MW_NO_TOKEN, mw_vocabulary_decode(vocabulary, list, 3, NULL, 0, &count, SAY));
     EXPECT(MW_NOT_ALLOWED, mw_matcher_accept_bytes(matcher, (const uint8_t *)"\xFF\xFE", 2, SAY));
@@ -382,7 +423,7 @@ static void liars(void) {
 
 int main(void) {
     mw_vocabulary *v;
-    mw_constraint *k;
+    mw_compiled_constraint *k;
     vocabulary = small_vocabulary();
     EXPECT(MW_OK, mw_compiler_new(vocabulary, NULL, &compiler, SAY));
     EXPECT(MW_OK, mw_compile(compiler, MW_REGEX, "yes", 3, &constraint, SAY));
@@ -400,9 +441,9 @@ int main(void) {
     liars();
     /* A request that outlives its compiler has been answered, or never will be. */
     mw_compiler_free(compiler);
-    if (mw_request_wait(request, 1, &k, SAY) == MW_OK) mw_constraint_free(k);
+    if (mw_request_wait(request, 1, &k, SAY) == MW_OK) mw_compiled_constraint_free(k);
     mw_request_free(request);
-    mw_constraint_free(constraint);
+    mw_compiled_constraint_free(constraint);
     mw_vocabulary_free(vocabulary);
     EXPECT(MW_OK, mw_matcher_accept(matcher, word("yes"), SAY));
     mw_matcher_free(matcher);

@@ -14,14 +14,14 @@ static void *work(void *argument) {
     /* The buffer of the other programs is not for threads. */
     char said[100] = "";
     for (round = 0; round < ROUNDS; round++) {
-        mw_constraint *constraint;
+        mw_compiled_constraint *constraint;
         mw_matcher *matcher;
         char pattern[32];
         uint32_t state, i;
         snprintf(pattern, sizeof pattern, "[a-%c]{%d}", 'b' + (int)(round % 4), 3);
         CHECK(mw_compile(compiler, MW_REGEX, pattern, strlen(pattern), &constraint, said, sizeof said) == MW_OK);
         CHECK(mw_matcher_new(constraint, &matcher, said, sizeof said) == MW_OK);
-        mw_constraint_free(constraint);
+        mw_compiled_constraint_free(constraint);
         for (i = 0; i < 3; i++) {
             CHECK(mw_matcher_fill_mask(matcher, words, SMALL_MASK, said, sizeof said) == MW_OK);
             CHECK(allows(words, 'a') && allows(words, (uint32_t)('b' + round % 4)) && !allows(words, (uint32_t)('c' + round % 4)));

@@ -2,11 +2,11 @@
 #include "small.h"
 
 static mw_matcher *start(const mw_compiler *compiler, uint32_t kind, const char *text) {
-    mw_constraint *constraint;
+    mw_compiled_constraint *constraint;
     mw_matcher *matcher;
     EXPECT(MW_OK, mw_compile(compiler, kind, text, strlen(text), &constraint, SAY));
     EXPECT(MW_OK, mw_matcher_new(constraint, &matcher, SAY));
-    mw_constraint_free(constraint);
+    mw_compiled_constraint_free(constraint);
     return matcher;
 }
 
@@ -37,7 +37,7 @@ static void kinds(const mw_compiler *compiler) {
         CHECK(state_of(matcher) == MW_OPEN);
         length = strlen(cases[i].bad);
         for (j = 0; j < length; j++) tokens[j] = (uint32_t)(unsigned char)cases[i].bad[j];
-        EXPECT(MW_OK, mw_matcher_try_tokens(matcher, tokens, length, &accepted, SAY));
+        EXPECT(MW_OK, mw_matcher_validate(matcher, tokens, length, &accepted, SAY));
         CHECK(accepted == length - 1);
         mw_matcher_free(matcher);
     }
@@ -75,7 +75,7 @@ static void text(const mw_compiler *compiler) {
 
     EXPECT(MW_OK, mw_matcher_accept(matcher, word("no"), SAY));
     CHECK(state_of(matcher) == MW_ACCEPTING);
-    EXPECT(MW_OK, mw_matcher_clone(matcher, &copy, SAY));
+    EXPECT(MW_OK, mw_matcher_fork(matcher, &copy, SAY));
     EXPECT(MW_OK, mw_matcher_accept(copy, word("!"), SAY));
     CHECK(state_of(copy) == MW_STOPPED);
     EXPECT(MW_OK, mw_matcher_accept(copy, SMALL_END, SAY));
@@ -113,6 +113,35 @@ static void budgets(const mw_compiler *compiler) {
     EXPECT(MW_OK, mw_matcher_set_budget(matcher, MW_NO_BUDGET, SAY));
     EXPECT(MW_OK, mw_matcher_accept(matcher, word("a"), SAY));
     mw_matcher_free(matcher);
+}
+
+/* Many masks at once are what they are one by one. */
+static void batches(const mw_compiler *compiler) {
+    enum { ROWS = 50, STRIDE = SMALL_MASK + 1 };
+    static const char *const texts[] = {"", "y", "ye", "yes"};
+    mw_matcher *matchers[ROWS];
+    uint32_t words[ROWS * STRIDE], one[STRIDE];
+    mw_status statuses[ROWS];
+    size_t i, threads;
+    for (i = 0; i < ROWS; i++) {
+        const char *text = texts[i % COUNT(texts)];
+        matchers[i] = start(compiler, MW_REGEX, "yes(, yes)*");
+        EXPECT(MW_OK, mw_matcher_accept_bytes(matchers[i], (const uint8_t *)text, strlen(text), SAY));
+    }
+    for (threads = 0; threads <= 4; threads++) {
+        memset(words, 255, sizeof words);
+        memset(statuses, 255, sizeof statuses);
+        EXPECT(MW_OK, mw_fill_masks(matchers, ROWS, words, STRIDE, threads, threads == 2 ? NULL : statuses, SAY));
+        for (i = 0; i < ROWS; i++) {
+            EXPECT(MW_OK, mw_matcher_fill_mask(matchers[i], one, STRIDE, SAY));
+            CHECK(memcmp(one, words + i * STRIDE, sizeof one) == 0 && words[i * STRIDE + SMALL_MASK] == 0);
+            CHECK(threads == 2 || statuses[i] == MW_OK);
+        }
+    }
+    /* The token that may come next differs from row to row. */
+    CHECK(allows(words, word("yes")) && !allows(words + STRIDE, word("yes")) && allows(words + STRIDE, word("e")));
+    EXPECT(MW_OK, mw_fill_masks(NULL, 0, NULL, 0, 0, NULL, SAY));
+    for (i = 0; i < ROWS; i++) mw_matcher_free(matchers[i]);
 }
 
 static void logits(const mw_compiler *compiler) {
@@ -154,7 +183,7 @@ static void vocabulary(const mw_vocabulary *vocabulary) {
 static void requests(const mw_compiler *compiler) {
     static const char pattern[] = "[a-z]{3} or else";
     mw_request *request;
-    mw_constraint *first, *second;
+    mw_compiled_constraint *first, *second;
     mw_statistics before = MW_STATISTICS_INIT, after = MW_STATISTICS_INIT;
     mw_status status;
     size_t length, again;
@@ -163,14 +192,14 @@ static void requests(const mw_compiler *compiler) {
     EXPECT(MW_OK, mw_request_new(compiler, MW_REGEX, pattern, sizeof pattern - 1, &request, SAY));
     status = mw_request_wait(request, 0, &first, SAY);
     CHECK(status == MW_OK || status == MW_PENDING);
-    if (status == MW_OK) mw_constraint_free(first);
+    if (status == MW_OK) mw_compiled_constraint_free(first);
     EXPECT(MW_OK, mw_request_wait(request, 60000, &first, SAY));
     EXPECT(MW_OK, mw_request_wait(request, 0, &second, SAY));
     mw_request_free(request);
-    mw_constraint_free(first);
-    mw_constraint_free(second);
+    mw_compiled_constraint_free(first);
+    mw_compiled_constraint_free(second);
     EXPECT(MW_OK, mw_compile(compiler, MW_REGEX, pattern, sizeof pattern - 1, &first, SAY));
-    mw_constraint_free(first);
+    mw_compiled_constraint_free(first);
     EXPECT(MW_OK, mw_compiler_statistics(compiler, &after, SAY));
     CHECK(after.requests_missed == before.requests_missed + 1 && after.requests_hit == before.requests_hit + 1);
     CHECK(after.compiled == before.compiled + 1 && after.cache_entries == before.cache_entries + 1);
@@ -187,13 +216,13 @@ static void requests(const mw_compiler *compiler) {
 
 static void choices(const mw_compiler *compiler) {
     static const char *const list[] = {"yes", "no", "the \"answer\""};
-    mw_constraint *constraint;
+    mw_compiled_constraint *constraint;
     mw_matcher *matcher;
     EXPECT(MW_OK, mw_compile_choice(compiler, list, COUNT(list), &constraint, SAY));
     EXPECT(MW_OK, mw_matcher_new(constraint, &matcher, SAY));
     EXPECT(MW_OK, mw_matcher_accept_bytes(matcher, (const uint8_t *)list[2], strlen(list[2]), SAY));
     CHECK(state_of(matcher) == MW_STOPPED);
-    mw_constraint_free(constraint);
+    mw_compiled_constraint_free(constraint);
     mw_matcher_free(matcher);
 }
 
@@ -201,21 +230,21 @@ static void choices(const mw_compiler *compiler) {
 static void remarks(const mw_compiler *compiler) {
     static const char schema[] = "{\"type\": \"integer\", \"title\": \"Age\"}";
     static const char grammar[] = "root ::= \"yes\"\nunused ::= \"no\"";
-    mw_constraint *constraint;
+    mw_compiled_constraint *constraint;
     char text[500];
     size_t length, again;
     EXPECT(MW_OK, mw_compile(compiler, MW_JSON_SCHEMA, schema, strlen(schema), &constraint, SAY));
-    EXPECT(MW_TOO_SHORT, mw_constraint_remarks(constraint, NULL, 0, &length, SAY));
-    EXPECT(MW_TOO_SHORT, mw_constraint_remarks(constraint, text, length, &again, SAY));
-    EXPECT(MW_OK, mw_constraint_remarks(constraint, text, length + 1, &again, SAY));
+    EXPECT(MW_TOO_SHORT, mw_compiled_constraint_remarks(constraint, NULL, 0, &length, SAY));
+    EXPECT(MW_TOO_SHORT, mw_compiled_constraint_remarks(constraint, text, length, &again, SAY));
+    EXPECT(MW_OK, mw_compiled_constraint_remarks(constraint, text, length + 1, &again, SAY));
     CHECK(again == length && strlen(text) == length);
     CHECK(strstr(text, "\"/title\"") != NULL && strstr(text, "\"annotation\"") != NULL && strstr(text, "\"/type\"") != NULL);
     CHECK(strstr(text, "\"enforced\"") != NULL && strstr(text, "\"warnings\":[]") != NULL);
-    mw_constraint_free(constraint);
+    mw_compiled_constraint_free(constraint);
     EXPECT(MW_OK, mw_compile(compiler, MW_EBNF, grammar, strlen(grammar), &constraint, SAY));
-    EXPECT(MW_OK, mw_constraint_remarks(constraint, text, sizeof text, &length, SAY));
+    EXPECT(MW_OK, mw_compiled_constraint_remarks(constraint, text, sizeof text, &length, SAY));
     CHECK(strstr(text, "\"report\":[]") != NULL && strstr(text, "unused") != NULL && strstr(text, "\"start\":15") != NULL);
-    mw_constraint_free(constraint);
+    mw_compiled_constraint_free(constraint);
 }
 
 /* Options of the languages change what a schema means. */
@@ -249,6 +278,7 @@ int main(void) {
     kinds(compiler);
     text(compiler);
     budgets(compiler);
+    batches(compiler);
     logits(compiler);
     choices(compiler);
     remarks(compiler);

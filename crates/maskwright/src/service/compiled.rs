@@ -17,8 +17,8 @@ use crate::statistics::{Counters, Tally};
 use crate::{Kind, Remarks};
 
 /// A compiled constraint. As long as somebody holds it, or one of its matchers, the cache keeps it.
-pub struct Handle {
-    compiled: Arc<dyn Compiled>,
+pub struct CompiledConstraint {
+    inner: Arc<dyn Compiled>,
     report: Report,
     backend: usize,
     slot: SlotId,
@@ -44,24 +44,24 @@ pub struct Report {
     pub bytes: usize,
 }
 
-impl Handle {
+impl CompiledConstraint {
     pub(crate) fn new(
-        compiled: Arc<dyn Compiled>,
+        inner: Arc<dyn Compiled>,
         report: Report,
         backend: usize,
         slot: SlotId,
         service: &Arc<Shared>,
     ) -> Self {
         let (counters, service) = (service.counters.clone(), Arc::downgrade(service));
-        Self { compiled, report, backend, slot, counters, service, has_grown: AtomicBool::new(false) }
+        Self { inner, report, backend, slot, counters, service, has_grown: AtomicBool::new(false) }
     }
 
     /// A matcher at the beginning of a text.
     pub fn matcher(self: &Arc<Self>) -> Matcher {
         Matcher {
-            inner: self.compiled.clone().start(),
+            inner: self.inner.clone().start(),
             tally: Tally::new(&self.counters),
-            handle: self.clone(),
+            constraint: self.clone(),
         }
     }
 
@@ -72,12 +72,12 @@ impl Handle {
 
     /// What was remarked about the constraint; see [`Compiled::remarks`].
     pub fn remarks(&self) -> &Remarks {
-        self.compiled.remarks()
+        self.inner.remarks()
     }
 
     /// What the backend made of the constraint.
-    pub fn compiled(&self) -> &Arc<dyn Compiled> {
-        &self.compiled
+    pub fn inner(&self) -> &Arc<dyn Compiled> {
+        &self.inner
     }
 
     pub(crate) fn backend(&self) -> usize {
@@ -99,9 +99,9 @@ impl Handle {
     }
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for CompiledConstraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").field("report", &self.report).finish_non_exhaustive()
+        f.debug_struct("CompiledConstraint").field("report", &self.report).finish_non_exhaustive()
     }
 }
 
@@ -109,7 +109,7 @@ impl fmt::Debug for Handle {
 pub struct Matcher {
     inner: Box<dyn Matching>,
     tally: Tally,
-    handle: Arc<Handle>,
+    constraint: Arc<CompiledConstraint>,
 }
 
 impl Matcher {
@@ -121,7 +121,7 @@ impl Matcher {
         let start = Instant::now();
         let result = self.inner.fill_mask(words);
         if self.tally.time(start.elapsed()) {
-            report(&mut self.tally, &self.handle);
+            report(&mut self.tally, &self.constraint);
         }
         result
     }
@@ -134,7 +134,7 @@ impl Matcher {
         let start = Instant::now();
         let result = self.inner.mask_words();
         if self.tally.time(start.elapsed()) {
-            report(&mut self.tally, &self.handle);
+            report(&mut self.tally, &self.constraint);
         }
         result
     }
@@ -148,9 +148,9 @@ impl Matcher {
         result
     }
 
-    /// Undoes the last tokens, the end included.
-    pub fn rollback(&mut self, tokens: usize) -> Result<(), MatchError> {
-        self.inner.rollback(tokens)
+    /// Undoes the last steps: tokens, the end included, and bytes that were accepted at once.
+    pub fn rollback(&mut self, steps: usize) -> Result<(), MatchError> {
+        self.inner.rollback(steps)
     }
 
     /// Back to the beginning of the text.
@@ -163,8 +163,8 @@ impl Matcher {
     pub fn fork(&self) -> Self {
         Self {
             inner: self.inner.fork(),
-            tally: Tally::new(&self.handle.counters),
-            handle: self.handle.clone(),
+            tally: Tally::new(&self.constraint.counters),
+            constraint: self.constraint.clone(),
         }
     }
 
@@ -211,15 +211,15 @@ impl Matcher {
     }
 
     /// The constraint that is matched.
-    pub fn handle(&self) -> &Arc<Handle> {
-        &self.handle
+    pub fn constraint(&self) -> &Arc<CompiledConstraint> {
+        &self.constraint
     }
 }
 
 /// Adds what a matcher has counted to what is counted for its constraint.
-fn report(tally: &mut Tally, handle: &Handle) {
-    tally.report(&handle.counters);
-    handle.grown();
+fn report(tally: &mut Tally, constraint: &CompiledConstraint) {
+    tally.report(&constraint.counters);
+    constraint.grown();
 }
 
 impl Matching for Matcher {
@@ -235,8 +235,8 @@ impl Matching for Matcher {
         self.accept(token)
     }
 
-    fn rollback(&mut self, tokens: usize) -> Result<(), MatchError> {
-        self.rollback(tokens)
+    fn rollback(&mut self, steps: usize) -> Result<(), MatchError> {
+        self.rollback(steps)
     }
 
     fn reset(&mut self) {
@@ -262,7 +262,7 @@ impl Matching for Matcher {
 
 impl Drop for Matcher {
     fn drop(&mut self) {
-        report(&mut self.tally, &self.handle);
+        report(&mut self.tally, &self.constraint);
     }
 }
 

@@ -1,0 +1,183 @@
+//! The masks of many matchers at once, in parallel.
+//!
+//! The calling thread begins at once and is helped by those of a [pool](crate::set_threads), each taking the next few rows until none is left. Nobody
+//! waits for a thread to wake up, which on a busy machine takes longer than all the rows: the caller waits in the end only for those that have taken rows, and
+//! whoever wakes up later finds nothing to do. That is why rows are owned and not borrowed: they are moved in, and come back.
+
+use core::any::Any;
+use core::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use maskwright_engine::MatchError;
+use rayon::ThreadPool;
+
+use crate::backend::Matching;
+use crate::pool::pool;
+
+/// Rows that a thread takes at a time: some ten microseconds of work.
+const CHUNK: usize = 8;
+
+/// A row of a batch: something that can fill a mask, and knows where the mask belongs.
+///
+/// A matcher with a vector of words is one. Programs that fill memory of others write a row of their own.
+pub trait FillRow: Send + 'static {
+    /// Why a mask cannot be filled.
+    type Error: Send + 'static;
+
+    /// Fills the mask. What is left in a row after an error is up to the row; those of this crate are cleared.
+    fn fill_row(&mut self) -> Result<(), Self::Error>;
+}
+
+impl<M: Matching + 'static> FillRow for (M, Vec<u32>) {
+    type Error = MatchError;
+
+    fn fill_row(&mut self) -> Result<(), MatchError> {
+        let (matcher, words) = self;
+        matcher.fill_mask(words).inspect_err(|_| words.fill(0))
+    }
+}
+
+/// What comes back from [`fill_masks`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Filled<R: FillRow> {
+    /// The rows, in their order.
+    pub rows: Vec<R>,
+    /// The numbers of the rows that could not be filled, ascending, each with the reason.
+    pub errors: Vec<(usize, RowError<R::Error>)>,
+}
+
+/// Why a row was not filled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RowError<E> {
+    /// The mask could not be filled.
+    Mask(E),
+    /// It panicked, which is a bug. Its matcher is in no state to go on.
+    Panicked(String),
+}
+
+impl<E: fmt::Display> fmt::Display for RowError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mask(error) => write!(f, "{error}"),
+            Self::Panicked(said) => write!(f, "filling a mask failed with a panic, which is a bug: {said}"),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for RowError<E> {}
+
+/// Fills the masks of many rows, with no more than `threads` threads at the same time, the calling one included. An error concerns one row: all others are filled
+/// all the same.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder, fill_masks};
+/// # let mut vocabulary = VocabularyBuilder::new();
+/// # vocabulary.token(TokenId(0), b"yes")?.token(TokenId(1), b"no")?;
+/// # let compiler = Compiler::new(Arc::new(vocabulary.finish()?));
+/// let (yes, no) = (compiler.compile(&Constraint::choice(["yes"]))?, compiler.compile(&Constraint::choice(["no"]))?);
+/// let rows = vec![(yes.matcher(), vec![0; 1]), (no.matcher(), vec![0; 1])];
+/// let filled = fill_masks(rows, usize::MAX);
+/// assert!(filled.errors.is_empty());
+/// assert_eq!([&filled.rows[0].1[..], &filled.rows[1].1[..]], [[0b01], [0b10]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn fill_masks<R: FillRow>(mut rows: Vec<R>, threads: usize) -> Filled<R> {
+    // Where no thread can be started, this one does the work.
+    let pool = if threads > 1 && rows.len() > CHUNK { pool().ok() } else { None };
+    let helpers = pool.as_ref().map_or(0, |pool| {
+        let most = threads.min(pool.current_num_threads());
+        (most - 1).min(rows.len().saturating_sub(1) / CHUNK)
+    });
+    if let Some(pool) = pool.filter(|_| helpers > 0) {
+        return Batch::new(rows).fill_with(helpers, &pool);
+    }
+    let errors = fill(&mut rows, 0);
+    Filled { rows, errors }
+}
+
+type Errors<R> = Vec<(usize, RowError<<R as FillRow>::Error>)>;
+
+/// Some rows, and the number of the first.
+type Chunk<R> = (usize, Vec<R>);
+
+struct Batch<R: FillRow> {
+    state: Mutex<State<R>>,
+    /// Rings when nobody works any more.
+    done: Condvar,
+}
+
+struct State<R: FillRow> {
+    waiting: Vec<Chunk<R>>,
+    filled: Vec<Chunk<R>>,
+    /// Threads that fill rows at present.
+    working: usize,
+    errors: Errors<R>,
+}
+
+impl<R: FillRow> Batch<R> {
+    fn new(rows: Vec<R>) -> Arc<Self> {
+        let count = rows.len().div_ceil(CHUNK);
+        let mut rows = rows.into_iter();
+        let waiting = (0..count).map(|chunk| (chunk * CHUNK, rows.by_ref().take(CHUNK).collect())).collect();
+        let state = State { waiting, filled: Vec::with_capacity(count), working: 0, errors: Vec::new() };
+        Arc::new(Self { state: Mutex::new(state), done: Condvar::new() })
+    }
+
+    fn fill_with(self: Arc<Self>, helpers: usize, pool: &ThreadPool) -> Filled<R> {
+        for _ in 0..helpers {
+            let batch = self.clone();
+            pool.spawn(move || batch.work());
+        }
+        self.work();
+        let mut state = self.lock();
+        while state.working > 0 {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        // Whoever has not woken up yet keeps the batch alive, but none of its rows.
+        let (mut filled, mut errors) =
+            (core::mem::take(&mut state.filled), core::mem::take(&mut state.errors));
+        drop(state);
+        filled.sort_unstable_by_key(|(first, _)| *first);
+        errors.sort_by_key(|(row, _)| *row);
+        Filled { rows: filled.into_iter().flat_map(|(_, rows)| rows).collect(), errors }
+    }
+
+    /// Fills rows until none is left.
+    fn work(&self) {
+        let mut state = self.lock();
+        while let Some((first, mut rows)) = state.waiting.pop() {
+            state.working += 1;
+            drop(state);
+            let errors = fill(&mut rows, first);
+            state = self.lock();
+            state.working -= 1;
+            state.filled.push((first, rows));
+            state.errors.extend(errors);
+        }
+        if state.working == 0 {
+            self.done.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<R>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Fills all rows that can be filled. A panic in a thread of the pool would end the process, so none passes.
+fn fill<R: FillRow>(rows: &mut [R], first: usize) -> Errors<R> {
+    let fill_one = |row: &mut R| match catch_unwind(AssertUnwindSafe(|| row.fill_row())) {
+        Ok(result) => result.map_err(RowError::Mask),
+        Err(thrown) => Err(RowError::Panicked(said(&*thrown).to_owned())),
+    };
+    (first..).zip(rows).filter_map(|(number, row)| Some((number, fill_one(row).err()?))).collect()
+}
+
+/// What a panic said.
+fn said(thrown: &(dyn Any + Send)) -> &str {
+    let text = thrown.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| thrown.downcast_ref::<&str>().copied()).unwrap_or("(without a message)")
+}

@@ -1,0 +1,164 @@
+//! What kind of failure an error is, for programs that must decide what to do about it.
+
+use maskwright_automata::{LimitError, Resource};
+use maskwright_engine::{BudgetError, CompileError, IndexError, MatchError};
+use maskwright_frontend::choice::ChoiceError;
+use maskwright_frontend::{json_schema, tag};
+
+use crate::{Error, service};
+
+/// What kind of failure an error is. Exceptions of Python, statuses of C and statuses of HTTP are chosen by it.
+///
+/// ```
+/// use maskwright::{Category, Constraint, MatchError, Options};
+///
+/// let refused = |constraint: Constraint| constraint.grammar(&Options::default(), None).unwrap_err().category();
+/// assert_eq!(refused(Constraint::regex("(a")), Category::Invalid);
+/// let old = r#"{"$schema": "http://json-schema.org/draft-03/schema#"}"#;
+/// assert_eq!(refused(Constraint::json_schema(old)), Category::Unsupported);
+/// assert_eq!(Category::from(&MatchError::UnknownToken), Category::UnknownToken);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Category {
+    /// The constraint is wrong.
+    Invalid,
+    /// The constraint may be right, but it cannot be enforced exactly.
+    Unsupported,
+    /// Something is larger than a limit, or takes more steps.
+    Limit,
+    /// Compiling took longer than it may.
+    Timeout,
+    /// The work was told to stop.
+    Cancelled,
+    /// Too much is to be done already; it makes sense to try again later.
+    Busy,
+    /// The service was closed.
+    Closed,
+    /// The token, or the text, may not come next.
+    NotAllowed,
+    /// There is no such token.
+    UnknownToken,
+    /// The text cannot be completed within a budget of tokens.
+    Budget,
+    /// A buffer is too short.
+    BufferTooShort,
+    /// The call makes no sense: more steps are to be undone than were taken.
+    Argument,
+    /// A bug, here or in another backend.
+    Internal,
+}
+
+impl Error {
+    /// What kind of failure it is. Of several problems, one that is wrong counts more than one that is not supported, and that more than a limit.
+    pub fn category(&self) -> Category {
+        match self {
+            // What a notation does not have is a mistake in it.
+            Self::Source(_) | Self::Backend { .. } => Category::Invalid,
+            Self::Choice(error) => match error {
+                ChoiceError::TooMany { .. } | ChoiceError::TooLong { .. } => Category::Limit,
+                ChoiceError::Stopped => Category::Cancelled,
+                _ => Category::Invalid,
+            },
+            Self::Schema(error) => worst(error.problems().iter().map(|problem| match problem.reason {
+                json_schema::Reason::Unsupported => Category::Unsupported,
+                json_schema::Reason::Limit => Category::Limit,
+                _ => Category::Invalid,
+            })),
+            Self::Tag(error) => worst(error.problems().iter().map(|problem| match problem.reason {
+                tag::Reason::Unsupported => Category::Unsupported,
+                tag::Reason::Limit => Category::Limit,
+                _ => Category::Invalid,
+            })),
+            Self::Compile(error) => error.into(),
+            Self::Unsupported { .. } => Category::Unsupported,
+            Self::Index(error) => error.into(),
+        }
+    }
+}
+
+fn worst(categories: impl Iterator<Item = Category>) -> Category {
+    let rank = |category: &Category| match category {
+        Category::Limit => 0,
+        Category::Unsupported => 1,
+        _ => 2,
+    };
+    categories.max_by_key(rank).unwrap_or(Category::Invalid)
+}
+
+impl service::Error {
+    /// What kind of failure it is.
+    pub fn category(&self) -> Category {
+        match self {
+            Self::Refused(error) => error.category(),
+            Self::TooLong { .. } => Category::Timeout,
+            Self::TooLarge { .. } | Self::TooMuchText { .. } => Category::Limit,
+            Self::Panicked { .. } => Category::Internal,
+            Self::Busy { .. } => Category::Busy,
+            Self::Closed => Category::Closed,
+        }
+    }
+}
+
+impl From<&CompileError> for Category {
+    fn from(error: &CompileError) -> Self {
+        match error {
+            CompileError::TooManyExprs { .. }
+            | CompileError::TooDeep { .. }
+            | CompileError::TooBig { .. }
+            | CompileError::LeftRecursionTooBig { .. }
+            | CompileError::TablesTooBig { .. } => Self::Limit,
+            CompileError::Leaf { error, .. } => error.into(),
+            CompileError::NestedJsonString
+            | CompileError::NestedScope
+            | CompileError::NestedLimit
+            | CompileError::LimitedValues
+            | CompileError::LeftRecursionInRepeat { .. } => Self::Unsupported,
+            CompileError::Stopped => Self::Cancelled,
+            // No text fits, or there is no such token.
+            _ => Self::Invalid,
+        }
+    }
+}
+
+impl From<&IndexError> for Category {
+    fn from(error: &IndexError) -> Self {
+        match error {
+            IndexError::Compile(error) => error.into(),
+            IndexError::Automaton(error) => error.into(),
+            IndexError::StringTooLarge | IndexError::TooLarge { .. } => Self::Limit,
+            // A matcher may serve it nevertheless.
+            _ => Self::Unsupported,
+        }
+    }
+}
+
+impl From<&LimitError> for Category {
+    fn from(error: &LimitError) -> Self {
+        if error.resource() == Resource::Time { Self::Cancelled } else { Self::Limit }
+    }
+}
+
+impl From<&MatchError> for Category {
+    fn from(error: &MatchError) -> Self {
+        match error {
+            MatchError::NotAllowed { .. }
+            | MatchError::NotComplete
+            | MatchError::Terminated
+            | MatchError::NoText
+            | MatchError::OutOfTokens => Self::NotAllowed,
+            MatchError::UnknownToken => Self::UnknownToken,
+            MatchError::NothingToUndo { .. } => Self::Argument,
+            MatchError::TooAmbiguous | MatchError::TooManySteps { .. } => Self::Limit,
+            MatchError::Cancelled => Self::Cancelled,
+            MatchError::MaskTooShort { .. } => Self::BufferTooShort,
+            _ => Self::Internal,
+        }
+    }
+}
+
+impl From<&BudgetError> for Category {
+    fn from(_: &BudgetError) -> Self {
+        Self::Budget
+    }
+}

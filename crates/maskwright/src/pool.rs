@@ -1,0 +1,68 @@
+//! The threads that fill batches and build indexes.
+//!
+//! Rayon's global pool does not survive `fork`: the child has the pool and none of its threads, and whoever gives it work waits for ever. Programs that
+//! use this library from Python or C fork, so the pool here remembers the process it was made in, and a child makes its own.
+
+use core::fmt;
+use std::num::NonZero;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+static POOL: Mutex<Option<Made>> = Mutex::new(None);
+
+struct Made {
+    process: u32,
+    pool: Arc<ThreadPool>,
+}
+
+/// The threads could not be started.
+#[derive(Debug)]
+pub struct PoolError(rayon::ThreadPoolBuildError);
+
+impl fmt::Display for PoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the threads that fill masks could not be started: {}", self.0)
+    }
+}
+
+impl std::error::Error for PoolError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// How many threads fill batches from now on, in this process; as many as the machine has unless told otherwise. Whoever is at work finishes with the threads
+/// of before.
+pub fn set_threads(threads: NonZero<usize>) -> Result<(), PoolError> {
+    let mut made = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    replace(&mut made, threads.get()).map(drop)
+}
+
+/// Runs something on these threads: what it does in parallel, such as [`Index::build`](crate::Index::build), is done by them.
+pub fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, PoolError> {
+    Ok(pool()?.install(work))
+}
+
+/// The pool of this process.
+pub(crate) fn pool() -> Result<Arc<ThreadPool>, PoolError> {
+    let mut made = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*made {
+        Some(known) if known.process == std::process::id() => Ok(known.pool.clone()),
+        _ => replace(&mut made, std::thread::available_parallelism().map_or(1, NonZero::get)),
+    }
+}
+
+fn replace(made: &mut Option<Made>, threads: usize) -> Result<Arc<ThreadPool>, PoolError> {
+    let name = |number| format!("maskwright-{number}");
+    let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().map_err(PoolError)?;
+    let pool = Arc::new(pool);
+    let new = Made { process: std::process::id(), pool: pool.clone() };
+    if let Some(old) = made.replace(new)
+        && old.process != std::process::id()
+    {
+        // Its threads stayed in the other process; letting it go would wait for them.
+        core::mem::forget(old);
+    }
+    Ok(pool)
+}
