@@ -7,7 +7,10 @@
 use maskwright_grammar::TokenRef;
 use serde_json::Value;
 
+use super::contains::may_contain;
+use super::parameters::restricted;
 use super::types::{Types, types_of};
+use crate::json_schema;
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +75,8 @@ pub struct Json {
     pub any_order: bool,
     /// How much white space may stand in one place, if that was said.
     pub max_whitespace: Option<u32>,
+    /// Texts that no string and no key contains.
+    pub excludes: Vec<String>,
 }
 
 /// How a document is written.
@@ -218,11 +223,27 @@ impl Format {
 }
 
 impl Json {
-    /// Whether a document can end in front of this text and could just as well go on with it, as `5` can in front of `0`.
+    /// Whether a number of the schema with this text behind it contains the text too early, as `10` does with `0` behind it. All other
+    /// documents tell by themselves where they end.
     pub fn may_go_on_with(&self, text: &str) -> bool {
         let is_number = !types_of(&self.schema).and(Types::NUMBER).is_empty();
-        self.style == Style::Json && is_number && text.starts_with(|c: char| "0123456789+-.eE".contains(c))
+        if self.style != Style::Json || !is_number || !is_of_numbers(text) {
+            return false;
+        }
+        let numbers = restricted(&self.schema, Types::NUMBER);
+        match json_schema::grammar_of(&numbers, &json_schema::Options::default()) {
+            Ok((grammar, _)) => may_contain(&grammar, text),
+            // No number satisfies the schema, or nothing can be said about it.
+            Err(error) => {
+                error.problems().iter().any(|problem| problem.reason != json_schema::Reason::Unsatisfiable)
+            }
+        }
     }
+}
+
+/// Whether a text begins with a character that numbers are made of.
+pub fn is_of_numbers(text: &str) -> bool {
+    text.starts_with(|c: char| "0123456789+-.eE".contains(c))
 }
 
 impl Marker {

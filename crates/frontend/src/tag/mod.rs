@@ -81,8 +81,9 @@ use crate::{ebnf, json_schema, lark, regex};
 pub use error::{Problem, Reason, TagError};
 pub use format::{
     AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Role, Separated, Style, Syntax, Tag, Then,
+    is_of_numbers,
 };
-pub use parameters::{Parameter, parameters};
+pub use parameters::{Others, Parameter, others, parameters};
 pub use types::Types;
 pub use wire::{Wire, wire};
 
