@@ -16,7 +16,8 @@ pub(super) fn hostname(more: &str) -> String {
 /// Atoms with dots between them, or a quoted text, 64 characters at most; then a host, or an address in brackets.
 pub(super) fn email(more: &str) -> String {
     let atom = format!("[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~{more}-]+");
-    let quoted = format!(r#""(?:[ !#-\[\]-~{more}]|\\[ -~]){{0,31}}""#);
+    // A quoted text may hold an at sign, but what follows the last one cannot.
+    let quoted = format!(r#"(?=.{{2,64}}@[^@]*\z)"(?:[ !#-\[\]-~{more}]|\\[ -~])*""#);
     let (host, ipv4, ipv6) = (hostname(more), ipv4(), ipv6());
     format!(r"(?:(?=[^@]{{1,64}}@){atom}(?:\.{atom})*|{quoted})@(?:{host}|\[{ipv4}\]|\[IPv6:{ipv6}\])")
 }
