@@ -154,7 +154,7 @@ impl Found {
         }
         inner.text("description")?;
         let strict = inner.flag("strict")?;
-        let schema = inner.take("schema").ok_or_else(|| ApiError::missing(inner.at("schema")))?;
+        let (schema, schema_path) = (inner.take("schema"), inner.at("schema"));
         if is_nested {
             inner.finish()?;
         } else {
@@ -164,7 +164,11 @@ impl Found {
         if strict == Some(true) && self.extras.strictness.is_none() {
             self.extras.strictness = Some(Strictness::Strict);
         }
-        self.add(path, schema_of(schema));
+        // Misspelled fields are told first.
+        if !is_nested {
+            format.clone().finish()?;
+        }
+        self.add(path, schema_of(schema.ok_or_else(|| ApiError::missing(schema_path))?));
         Ok(())
     }
 
