@@ -50,7 +50,9 @@ fn is_endless(grammar: &Grammar, schemas: &[RuleId]) -> bool {
         if wrong.is_empty() {
             return is_possible(grammar.root());
         }
-        wrong.iter().for_each(|rule| assumed[rule.index()] = false);
+        for rule in wrong {
+            assumed[rule.index()] = false;
+        }
     }
     false
 }
