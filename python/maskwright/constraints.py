@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ._maskwright import Constraint, Vocabulary
+from .errors import ConstraintError
 
 __all__ = [
     "Constraint",
@@ -49,6 +50,7 @@ def json_schema(
     whitespace_pattern: str | None = None,
     key_order: str = "schema",
     strictness: str = "standard",
+    numbers: str = "double",
     documents: Mapping[str, Any] | None = None,
 ) -> Constraint:
     """A JSON document that satisfies a schema.
@@ -60,6 +62,7 @@ def json_schema(
     * ``key_order``: ``schema``, or ``any`` order.
     * ``strictness``: ``standard`` refuses what cannot be enforced; ``lenient`` leaves it out and says so in the :func:`report`; ``closed`` allows no
       keys that the schema does not name; ``strict`` also requires all that it names.
+    * ``numbers``: ``double`` allows as many digits as a double can hold, ``any`` any number of them.
     * ``documents``: schemas that a ``$ref`` leads to, by their address.
 
     >>> json_schema({"type": "integer"}, whitespace="compact")
@@ -68,7 +71,8 @@ def json_schema(
     options = {"key_order": _one_of("key_order", key_order, ("schema", "any"))}
     options["strictness"] = _one_of("strictness", strictness, ("standard", "lenient", "closed", "strict"))
     options["whitespace"] = _whitespace(whitespace, whitespace_pattern)
-    known = None if documents is None else json.dumps({key: _as_json(value) for key, value in documents.items()})
+    options["numbers"] = _one_of("numbers", numbers, ("double", "any"))
+    known = None if documents is None else _dumps({key: _as_json(value) for key, value in documents.items()})
     return Constraint("json_schema", schema_text(schema), json.dumps({"json_schema": options}), known)
 
 
@@ -158,7 +162,7 @@ def structural_tag(tag: Any, *, specials: bool = True, dialect: str = "ecma", **
     """
     if hasattr(tag, "model_dump") and not isinstance(tag, type):
         tag = tag.model_dump(mode="json", by_alias=True)
-    text = tag if isinstance(tag, str) else json.dumps(tag, ensure_ascii=False)
+    text = tag if isinstance(tag, str) else _dumps(tag)
     schemas = json.loads(json_schema(True, **options).options)["json_schema"]
     tags = {"specials": specials, "dialect": _one_of("dialect", dialect, _DIALECTS), "source_bytes": 64 << 20}
     return Constraint("structural_tag", text, json.dumps({"structural_tag": tags, "json_schema": schemas}))
@@ -209,7 +213,15 @@ def report(constraint: Any, vocabulary: Vocabulary | None = None) -> Report:
 
 def schema_text(schema: Any) -> str:
     """A schema as JSON text."""
-    return schema if isinstance(schema, str) else json.dumps(_as_json(schema), ensure_ascii=False)
+    return schema if isinstance(schema, str) else _dumps(_as_json(schema))
+
+
+def _dumps(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        message = "this is nested deeper than 128 levels, which is more than can be read; move inner schemas into `$defs` and refer to them"
+        raise ConstraintError(message) from None
 
 
 def _as_json(schema: Any) -> Any:

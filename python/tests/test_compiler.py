@@ -23,6 +23,11 @@ def slow_constraint() -> mw.Constraint:
 
 
 class Futures(unittest.TestCase):
+    def test_no_cache(self):
+        service = mw.Compiler(bytes_vocabulary(), cache_bytes=0)
+        self.assertEqual(service.compile(mw.regex("a+")).kind, "regex")
+        self.assertEqual(service.compile(mw.json_schema({"type": "object"})).kind, "json_schema")
+
     def test_results_and_errors(self):
         service = mw.Compiler(bytes_vocabulary())
         future = service.submit(mw.regex("a+"))

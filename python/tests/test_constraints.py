@@ -82,6 +82,10 @@ class Languages(unittest.TestCase):
                 mw.json_schema(schema, whitespace=wrong)
         with self.assertRaisesRegex(ValueError, "known are schema, any"):
             mw.json_schema(schema, key_order="none")
+        self.check(mw.json_schema({"type": "number"}), "json_schema", ["1e10"], ["1e999"])
+        self.check(mw.json_schema({"type": "number"}, numbers="any"), "json_schema", ["1e999"], ["e"])
+        with self.assertRaisesRegex(ValueError, "known are double, any"):
+            mw.json_schema(schema, numbers="few")
 
     def test_documents(self):
         schema = {"$ref": "https://example.com/a"}
@@ -128,6 +132,26 @@ class Languages(unittest.TestCase):
 
 
 class Mistakes(unittest.TestCase):
+    def test_surrogates_and_depth(self):
+        deep: dict = {}
+        for _ in range(5_000):
+            deep = {"items": deep}
+        half = chr(0xD800)
+        for make in (
+            lambda: mw.json_schema('{"const": "' + half + '"}'),
+            lambda: mw.json_schema({"const": half}),
+            lambda: mw.regex(half),
+            lambda: mw.choice(["a", half]),
+            lambda: mw.lark(half),
+        ):
+            with self.assertRaisesRegex(mw.ConstraintError, "surrogate"):
+                compiler(bytes_vocabulary()).compile(make())
+        for make in (lambda: mw.json_schema(deep), lambda: mw.structural_tag(deep), lambda: coerce(deep)):
+            with self.assertRaisesRegex(mw.ConstraintError, "nested deeper"):
+                make()
+        with self.assertRaisesRegex(TypeError, "this is int"):
+            mw.regex(5)
+
     def test_messages_name_the_place(self):
         service = compiler(bytes_vocabulary())
         for constraint, words in [

@@ -128,7 +128,7 @@ impl MaybeConstraintArgs {
 }
 
 const ABOUT_SCHEMAS: &str =
-    "--whitespace, --whitespace-pattern, --key-order and --objects are about JSON Schemas";
+    "--whitespace, --whitespace-pattern, --key-order, --objects and --numbers are about JSON Schemas";
 
 const ABOUT_PATTERNS: &str =
     "--dialect is about --regex and --tag; schemas have ECMA-262, and Lark grammars the dialect of Rust";

@@ -3,7 +3,7 @@
 use core::str::FromStr;
 
 use clap::ValueEnum;
-use maskwright::json_schema::{KeyOrder, Options, Strictness, Whitespace};
+use maskwright::json_schema::{KeyOrder, Numbers, Options, Strictness, Whitespace};
 
 /// How a JSON Schema is read.
 #[derive(Debug, clap::Args)]
@@ -26,6 +26,9 @@ pub(crate) struct SchemaArgs {
     /// How closed objects are; without it: as the standard says
     #[arg(long, value_name = "RULES", help_heading = "JSON Schema")]
     objects: Option<Objects>,
+    /// How many digits numbers may have: `double`, what a double can hold, or `any`
+    #[arg(long, value_name = "DIGITS", value_parser = Numbers::from_str, help_heading = "JSON Schema")]
+    numbers: Option<Numbers>,
 }
 
 /// In which order keys may come.
@@ -57,6 +60,7 @@ impl SchemaArgs {
             || self.whitespace_pattern.is_some()
             || self.key_order.is_some()
             || self.objects.is_some()
+            || self.numbers.is_some()
     }
 
     pub(crate) fn options(&self) -> Options {
@@ -75,6 +79,10 @@ impl SchemaArgs {
             Some(Objects::Lenient) => Strictness::Lenient,
             Some(Objects::Standard) | None => Strictness::Standard,
         };
-        Options::default().with_whitespace(whitespace).with_key_order(order).with_strictness(strictness)
+        Options::default()
+            .with_whitespace(whitespace)
+            .with_key_order(order)
+            .with_strictness(strictness)
+            .with_numbers(self.numbers.unwrap_or_default())
     }
 }

@@ -113,6 +113,19 @@ impl Grammar {
     }
 }
 
+impl Grammar {
+    /// The same grammar with nothing in place of calls of some rules, given by index. All expressions keep their places.
+    #[must_use]
+    pub fn without_rules(mut self, removed: &[bool]) -> Self {
+        for expr in &mut self.exprs {
+            if matches!(expr, Expr::Rule(rule) if removed[rule.index()]) {
+                *expr = Expr::Never;
+            }
+        }
+        self
+    }
+}
+
 /// What the root reaches.
 struct Reached {
     exprs: Vec<bool>,

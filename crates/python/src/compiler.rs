@@ -63,6 +63,9 @@ impl Running {
     }
 }
 
+/// A smaller budget would refuse constraints that may be large.
+const LEAST_BUDGET: usize = 32 << 20;
+
 #[pymethods]
 impl Compiler {
     #[new]
@@ -86,7 +89,8 @@ impl Compiler {
         }
         let settings = Settings {
             workers,
-            budget: cache_bytes,
+            // Texts that wait to be compiled count, too, so there must be room for one.
+            budget: cache_bytes.max(LEAST_BUDGET),
             timeout: seconds(timeout)?,
             memory: memory_bytes,
             failures_for: seconds(failures_for)?,

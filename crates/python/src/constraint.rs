@@ -12,6 +12,7 @@ use maskwright::{Error, Kind, Options, Remarks};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::errors::{Class, refused};
 use crate::vocabulary::Vocabulary;
@@ -33,17 +34,54 @@ type Checked = (Vec<(String, String)>, Vec<String>);
 type Parts = (&'static str, Source, String, Option<String>);
 
 /// A text, or texts to choose from.
-#[derive(FromPyObject, IntoPyObject)]
+#[derive(IntoPyObject)]
 pub(crate) enum Source {
     Text(String),
     List(Vec<String>),
+}
+
+impl Source {
+    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = value.cast::<PyString>() {
+            return text_of(text).map(Self::Text);
+        }
+        let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+        if !is_list {
+            let name = value.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "a constraint is a string or a list of strings, and this is {name}"
+            )));
+        }
+        let texts = value.try_iter()?.map(|item| {
+            let item = item?;
+            let text = item
+                .cast::<PyString>()
+                .map_err(|_| PyTypeError::new_err("choices must be a list of strings"))?;
+            text_of(text)
+        });
+        texts.collect::<PyResult<_>>().map(Self::List)
+    }
+}
+
+/// The text of a string of Python, which may hold halves of surrogate pairs.
+fn text_of(text: &Bound<'_, PyString>) -> PyResult<String> {
+    text.to_str().map(str::to_owned).map_err(|_| {
+        let message = "the text holds half of a surrogate pair, such as \\ud800, which is no character; write both halves, or leave it out";
+        Class::Constraint.err(text.py(), message)
+    })
 }
 
 #[pymethods]
 impl Constraint {
     #[new]
     #[pyo3(signature = (kind, source, options = None, documents = None))]
-    fn new(kind: &str, source: Source, options: Option<&str>, documents: Option<String>) -> PyResult<Self> {
+    fn new(
+        kind: &str,
+        source: &Bound<'_, PyAny>,
+        options: Option<&str>,
+        documents: Option<String>,
+    ) -> PyResult<Self> {
+        let source = Source::of(source)?;
         let constraint = match (kind, source) {
             ("choice", Source::List(choices)) => maskwright::Constraint::Choice(choices),
             ("choice", Source::Text(_)) => {

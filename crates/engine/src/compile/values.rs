@@ -67,6 +67,8 @@ impl Kinds {
     pub(crate) fn of(grammar: &Grammar, leaves: &Leaves<'_>, scope: ExprId) -> Self {
         let (mut seen, mut work) = (Seen::default(), grammar.expr(scope).operands().to_vec());
         let (mut infinite, mut others) = (Vec::new(), Vec::new());
+        // A key belongs to one member only, so the kinds of keys share none.
+        let mut are_keys = false;
         while let Some(id) = work.pop() {
             if !seen.insert(id.index() as u32) {
                 continue;
@@ -81,7 +83,16 @@ impl Kinds {
                 }
                 // Its values are told apart by themselves.
                 Expr::Scope { .. } => {}
-                expr => work.extend(operands(grammar, expr)),
+                expr => {
+                    if let Expr::Seq(parts) = expr {
+                        let is_key = |pair: &[ExprId]| {
+                            matches!(grammar.expr(pair[0]), Expr::Distinct(_))
+                                && is_colon(grammar, pair[1], 8)
+                        };
+                        are_keys |= parts.windows(2).any(is_key);
+                    }
+                    work.extend(operands(grammar, expr));
+                }
             }
         }
         let sum = |sum: u32, id: &ExprId| sum.saturating_add(count(grammar, *id, &mut { COUNTED_EXPRS }));
@@ -89,7 +100,20 @@ impl Kinds {
             Some(word) => infinite.iter().any(|leaf| leaf.accepts(&word)),
             None => !infinite.is_empty(),
         };
-        Self { finite: others.iter().fold(0, sum).min(MANY), is_mixed: others.iter().any(may_be) }
+        Self {
+            finite: others.iter().fold(0, sum).min(MANY),
+            is_mixed: !are_keys && others.iter().any(may_be),
+        }
+    }
+}
+
+/// Whether an expression is a colon, perhaps with white space in front of it.
+fn is_colon(grammar: &Grammar, id: ExprId, depth: u32) -> bool {
+    let Some(depth) = depth.checked_sub(1) else { return false };
+    match grammar.expr(body(grammar, id)) {
+        Expr::Bytes(bytes) => bytes.trim_ascii_start().first() == Some(&b':'),
+        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(|part| is_colon(grammar, *part, depth)),
+        _ => false,
     }
 }
 

@@ -21,13 +21,23 @@ pub(crate) struct Context<'s> {
     pub(crate) here: PathId,
     /// Places that no value satisfies. They are an error only if no document is left.
     clashes: Vec<Problem>,
+    /// How many there are in all.
+    pub(crate) clash_count: usize,
     is_halted: bool,
 }
 
 impl<'s> Context<'s> {
     pub(crate) fn new(options: &'s Options) -> Self {
         let (report, error) = (Report::new(), SchemaError::default());
-        Self { options, report, error, here: PathId::ROOT, clashes: Vec::new(), is_halted: false }
+        Self {
+            options,
+            report,
+            error,
+            here: PathId::ROOT,
+            clashes: Vec::new(),
+            clash_count: 0,
+            is_halted: false,
+        }
     }
 
     /// Adds a problem at a keyword of the schema at `path`, or at the schema itself if `keyword` is empty.
@@ -46,6 +56,7 @@ impl<'s> Context<'s> {
     /// Notes that no value is possible at this place.
     pub(crate) fn clash(&mut self, path: PathId, keyword: &'static str, message: &str) {
         self.report.line(path, "", Coverage::Note(Note::NeverWritten));
+        self.clash_count += 1;
         if self.clashes.len() < MAX_CLASHES {
             let help = "change one of the keywords that clash";
             let clash = self.spell_out(Reason::Unsatisfiable, path, keyword, message.to_owned(), help);
@@ -53,14 +64,21 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// The error about a schema that no document satisfies: the clashes.
-    pub(crate) fn unsatisfiable(mut self) -> SchemaError {
+    /// The error about a schema that no document satisfies: its clashes, unless it is a recursion without an end. Then the clashes are in parts that
+    /// may be left out.
+    pub(crate) fn unsatisfiable(mut self, is_endless: bool) -> SchemaError {
+        if is_endless {
+            let message = "the recursion never ends: every value must contain another one".to_owned();
+            let help = "make one of the references optional";
+            self.problem(Reason::Unsatisfiable, PathId::ROOT, "", message, help);
+            return self.error;
+        }
         for clash in core::mem::take(&mut self.clashes) {
             self.error.insert(clash);
         }
         if self.error.is_empty() {
-            let message = "the recursion never ends: every value must contain another one".to_owned();
-            let help = "make one of the references optional";
+            let message = "its keywords allow no value together".to_owned();
+            let help = "change one of the keywords that clash";
             self.problem(Reason::Unsatisfiable, PathId::ROOT, "", message, help);
         }
         self.error

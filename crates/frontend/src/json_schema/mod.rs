@@ -45,7 +45,7 @@
 //!   lifts the order. No key is repeated.
 //! - **Spelling**: keys that the schema names, and the values of `enum` and `const`, have one spelling: strings escape
 //!   only quotes, backslashes and control characters; numbers keep the digits of the schema, and `1.0` may also
-//!   be written `1`. Everything else may be spelled in any way that JSON allows.
+//!   be written `1`. Everything else may be spelled in any way that JSON allows, numbers with as many digits as [`Numbers`] says.
 //! - **Integers** are written in plain digits: not `1.0`, not `1e2`. Numbers with bounds other than zero are
 //!   written without an exponent.
 //! - **White space** between tokens as [`Whitespace`] says, none around the whole value.
@@ -78,7 +78,7 @@ use json::Value;
 use lower::{is_deeper, lower};
 
 pub use error::{Problem, Reason, SchemaError};
-pub use options::{KeyOrder, Limits, Options, Resolver, Strictness, Whitespace};
+pub use options::{KeyOrder, Limits, Numbers, Options, Resolver, Strictness, Whitespace};
 pub use report::{Coverage, Entry, Note, Report};
 pub use to_regex::to_regex;
 

@@ -18,6 +18,8 @@ pub struct Options {
     pub key_order: KeyOrder,
     /// How closed objects are, and what happens to what cannot be enforced.
     pub strictness: Strictness,
+    /// How many digits a number may have.
+    pub numbers: Numbers,
     /// Where other documents come from that a `$ref` names.
     #[serde(skip)]
     pub resolver: Option<Resolver>,
@@ -111,6 +113,31 @@ pub enum Strictness {
     Lenient,
 }
 
+/// How many digits a number may have. Numbers that the schema lists keep theirs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Numbers {
+    /// What a double can hold: 24 digits in front of the point and 24 behind it, or 24 more than a bound has, and an exponent up to 279. No such number becomes
+    /// zero or infinite where it is read.
+    #[default]
+    Double,
+    /// Any number.
+    Any,
+}
+
+impl FromStr for Numbers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "double" => Ok(Self::Double),
+            "any" => Ok(Self::Any),
+            _ => Err("known are double and any".to_owned()),
+        }
+    }
+}
+
 /// Where other documents come from: given an address without its fragment, the document, if there is one. Two resolvers are equal if
 /// one is a clone of the other.
 #[derive(Clone)]
@@ -198,6 +225,13 @@ impl Options {
     #[must_use]
     pub fn with_strictness(mut self, strictness: Strictness) -> Self {
         self.strictness = strictness;
+        self
+    }
+
+    /// Chooses how many digits a number may have.
+    #[must_use]
+    pub fn with_numbers(mut self, numbers: Numbers) -> Self {
+        self.numbers = numbers;
         self
     }
 

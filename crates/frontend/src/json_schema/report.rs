@@ -103,11 +103,6 @@ impl Report {
         }
     }
 
-    /// Forgets the origins, because the expressions were renumbered.
-    pub(crate) fn forget_origins(&mut self) {
-        self.origins.clear();
-    }
-
     pub(crate) fn line(&mut self, path: PathId, keyword: &'static str, coverage: Coverage) {
         self.lines.push(Line { path, keyword, coverage });
     }

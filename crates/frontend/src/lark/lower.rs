@@ -19,12 +19,13 @@
 use std::collections::HashMap;
 
 use maskwright_automata::must_stop;
-use maskwright_grammar::{Diagnostic, Expr, ExprId, Grammar, GrammarBuilder, RuleId, Span};
+use maskwright_grammar::{CharSet, Diagnostic, Expr, ExprId, Grammar, GrammarBuilder, RuleId, Span};
 
 use super::Options;
 use super::ast::{Alternation, Alternative, Atom, Definition, Ending, Item, Sort, Source, Visit};
+use super::race::{Races, Start, races};
 use super::resolve::{Scope, resolve};
-use super::{ending, substring, terminal, warn};
+use super::{ending, schema, substring, terminal, warn};
 use crate::json_schema;
 use crate::notation::{parts::Part, remarks::Remarks};
 use crate::stopped::stopped;
@@ -42,6 +43,8 @@ pub fn lower(
         warn::annotations(scope, &mut warnings);
     }
     let mut lowering = Lowering {
+        races: scopes.iter().map(races).collect(),
+        lazy: HashMap::new(),
         scopes: &scopes,
         options,
         schemas,
@@ -81,6 +84,10 @@ struct Prepared {
 
 struct Lowering<'a> {
     scopes: &'a [Scope<'a>],
+    /// For each document, what begins where a lazy terminal does.
+    races: Vec<Races>,
+    /// Lazy terminals, by document and number.
+    lazy: HashMap<(usize, usize), ExprId>,
     options: &'a Options,
     schemas: &'a json_schema::Options,
     builder: GrammarBuilder,
@@ -168,6 +175,9 @@ impl<'a> Lowering<'a> {
         let mut body = self.alternation(&definition.body, inner).build(&mut self.builder);
         if let Some((ending, span)) = &attributes.ending {
             body = self.ended(body, ending, *span, inner);
+            if let Some(&at) = self.scopes[place.document].names.get(&*definition.name) {
+                body = self.outrun(body, Start::Lazy(at), place.document);
+            }
         }
         if let Some((tokens, _)) = attributes.max_tokens {
             body = self.builder.limit(body, u32::try_from(tokens).unwrap_or(u32::MAX));
@@ -198,6 +208,39 @@ impl<'a> Lowering<'a> {
                 self.builder.never()
             }
         }
+    }
+
+    /// The texts of a terminal at which no lazy terminal that begins at the same place has matched before.
+    fn outrun(&mut self, mut terminal: ExprId, start: Start, document: usize) -> ExprId {
+        let Some(others) = self.races[document].get(&start).cloned() else { return terminal };
+        for other in others {
+            let lazy = self.lazy_terminal(document, other);
+            let (any, all) = (self.builder.class(CharSet::all()), self.builder.any_text());
+            let over = match start {
+                // Two lazy ones may match at the same time.
+                Start::Lazy(_) => self.builder.seq([lazy, any, all]),
+                Start::Terminal(..) => self.builder.seq([lazy, all]),
+            };
+            let in_time = self.builder.not(over);
+            terminal = self.builder.and([terminal, in_time]);
+        }
+        terminal
+    }
+
+    /// What a lazy terminal matches by itself.
+    fn lazy_terminal(&mut self, document: usize, at: usize) -> ExprId {
+        if let Some(&known) = self.lazy.get(&(document, at)) {
+            return known;
+        }
+        let definition = &self.scopes[document].document.definitions[at];
+        let place = Place { document, value: None, template: &[], arguments: &[], in_terminal: true };
+        let body = self.alternation(&definition.body, place).build(&mut self.builder);
+        let lazy = match &definition.attributes.ending {
+            Some((ending, span)) => self.ended(body, ending, *span, place),
+            None => body,
+        };
+        self.lazy.insert((document, at), lazy);
+        lazy
     }
 
     fn has_only_terminals(&self, definition: &Definition, document: usize) -> bool {
@@ -327,7 +370,7 @@ impl<'a> Lowering<'a> {
             all.push(part.build(&mut self.builder));
         }
         let both = self.builder.and(all);
-        self.as_terminal(both, place)
+        self.as_terminal(both, alternative.span, place)
     }
 
     fn sequence(&mut self, items: &'a [Item], place: Place<'_>) -> Part {
@@ -374,7 +417,7 @@ impl<'a> Lowering<'a> {
             Atom::Name(name) => match place.template.iter().position(|parameter| parameter == name) {
                 Some(at) => return Part::One(place.arguments[at]),
                 None => match names.get(&**name) {
-                    Some(&at) => return self.mention(at, place),
+                    Some(&at) => return self.mention(at, span, place),
                     None => self.builder.never(),
                 },
             },
@@ -410,16 +453,16 @@ impl<'a> Lowering<'a> {
             Atom::Token(set) => self.builder.token(set.clone()),
             Atom::Regex { .. } | Atom::Substring(_) | Atom::Json(_) => self.quote(atom, span),
         };
-        self.as_terminal(terminal, place)
+        self.as_terminal(terminal, span, place)
     }
 
     /// What a name stands for that is no parameter.
-    fn mention(&mut self, definition: usize, place: Place<'_>) -> Part {
+    fn mention(&mut self, definition: usize, span: Span, place: Place<'_>) -> Part {
         if self.scopes[place.document].document.definitions[definition].sort == Sort::Rule {
             return self.call(Some(&definition), None, Box::default(), place);
         }
         match self.prepared(place.document).terminals.get(&definition).copied() {
-            Some(terminal) => self.as_terminal(terminal, place),
+            Some(terminal) => self.as_terminal(terminal, span, place),
             None => Part::One(self.builder.never()),
         }
     }
@@ -440,9 +483,13 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    /// In a rule, text may be ignored behind a terminal.
-    fn as_terminal(&mut self, terminal: ExprId, place: Place<'_>) -> Part {
-        if place.in_terminal { Part::One(terminal) } else { self.and_ignored(terminal, place) }
+    /// In a rule, text may be ignored behind a terminal, and a lazy one may be faster.
+    fn as_terminal(&mut self, terminal: ExprId, span: Span, place: Place<'_>) -> Part {
+        if place.in_terminal {
+            return Part::One(terminal);
+        }
+        let terminal = self.outrun(terminal, Start::at(span), place.document);
+        self.and_ignored(terminal, place)
     }
 
     fn and_ignored(&mut self, terminal: ExprId, place: Place<'_>) -> Part {
@@ -481,7 +528,15 @@ impl<'a> Lowering<'a> {
 
     /// The grammar of a schema, as a rule of its own.
     fn schema(&mut self, text: &str, span: Span) -> ExprId {
-        match json_schema::grammar(text, self.schemas) {
+        let (text, options) = match schema::with_options(text, self.schemas) {
+            Ok(read) => read,
+            Err((name, help)) => {
+                let message = format!("the option `{name}` of `x-guidance` in this schema is not offered");
+                self.errors.push(Diagnostic::error(span, message).with_help(help));
+                return self.builder.never();
+            }
+        };
+        match json_schema::grammar(&text, &options) {
             Ok((grammar, _report)) => {
                 let body = self.builder.embed(&grammar);
                 let rule = self.builder.declare("json");
@@ -528,6 +583,7 @@ impl<'a> Lowering<'a> {
                 (&self.scopes[instance.document].document.definitions[instance.definition], *rule)
             })
             .collect();
+        warn::vacuous(&grammar, &rules, &mut self.warnings);
         warn::dead(&grammar, start, &rules, &mut self.warnings).map_err(|error| vec![error])?;
         Ok((grammar, self.warnings.into_vec()))
     }

@@ -25,7 +25,8 @@
 //! | `common`    | the terminals that can be imported                                                          |
 //! | `params`    | the 64-bit parameter of parametric rules                                                    |
 //! | `resolve`   | names → definitions: undefined, defined twice, unused, a rule where a terminal must stand     |
-//! | `lower`     | definitions → [`Grammar`]; `terminal` patterns, `ending` lazy matches, `substring` `%regex`   |
+//! | `race`      | which terminals begin where a lazy one does                                                 |
+//! | `lower`     | definitions → [`Grammar`]; `terminal` patterns, `ending` lazy matches, `substring` `%regex`, `schema` `%json` |
 //! | `warn`      | what is right, but perhaps not meant                                                        |
 //!
 //! Errors and warnings are [`Diagnostic`]s, as in [`ebnf`](crate::ebnf).
@@ -37,7 +38,9 @@ mod lex;
 mod lower;
 pub mod params;
 mod parse;
+mod race;
 mod resolve;
+mod schema;
 mod substring;
 mod terminal;
 mod warn;

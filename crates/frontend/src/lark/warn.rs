@@ -1,10 +1,12 @@
 //! What is right, but perhaps not meant: definitions that nothing uses, attributes without effect, rules that can never match.
 
-use maskwright_grammar::{Diagnostic, Grammar, RuleId};
+use maskwright_automata as automata;
+use maskwright_grammar::{Diagnostic, Expr, ExprId, Grammar, RuleId};
 
 use super::ast::Definition;
 use super::resolve::Scope;
 use crate::notation::{check::find_living, remarks::Remarks};
+use crate::translate::translate;
 
 /// What a definition may need that no text matches, beside rules without end.
 const NOTHING: &str = "something that no text matches";
@@ -35,6 +37,120 @@ pub(super) fn annotations(scope: &Scope<'_>, warnings: &mut Remarks) {
             );
         }
     }
+}
+
+/// Rules of which a part that may stand alone matches every text, so that the rest says nothing.
+pub(super) fn vacuous(grammar: &Grammar, rules: &[(&Definition, RuleId)], warnings: &mut Remarks) {
+    let universal = Universal::of(grammar);
+    for (definition, rule) in rules {
+        let mut parts = 0;
+        definition.body.walk(false, |_| parts += 1);
+        if parts > 1 && !definition.is_terminal() && universal.rules[rule.index()] {
+            let message = format!(
+                "every text matches `{}`: one part of it matches all by itself, so the others constrain nothing",
+                definition.name
+            );
+            let help = r"leave out of the free part what the others begin with, as in `TEXT & ~/(.|\n)*<call>(.|\n)*/`, or let them begin with a `lazy` rule";
+            warnings.push(Diagnostic::warning(definition.span, message).with_help(help));
+        }
+    }
+}
+
+/// Which rules match every text, as far as that is seen.
+struct Universal {
+    rules: Vec<bool>,
+}
+
+impl Universal {
+    fn of(grammar: &Grammar) -> Self {
+        let count = grammar.exprs().len();
+        let (mut nullable, mut universal) = (vec![false; count], vec![false; count]);
+        let regular = free_parts(grammar);
+        if !regular.contains(&true) {
+            return Self { rules: vec![false; grammar.rules().len()] };
+        }
+        // Each round finds something, or is the last one.
+        for _ in 0..ROUNDS {
+            let mut has_changed = false;
+            for id in grammar.expr_ids() {
+                let of = |known: &[bool], id: &ExprId| known[id.index()];
+                let (is_nullable, is_universal) = match grammar.expr(id) {
+                    Expr::Empty => (true, false),
+                    Expr::Seq(parts) => {
+                        let is_nullable = parts.iter().all(|part| of(&nullable, part));
+                        (is_nullable, is_nullable && parts.iter().any(|part| of(&universal, part)))
+                    }
+                    Expr::Alt(parts) => (
+                        parts.iter().any(|part| of(&nullable, part)),
+                        parts.iter().any(|part| of(&universal, part)),
+                    ),
+                    Expr::Repeat { body, min, max } => {
+                        (*min == 0 || of(&nullable, body), *max != Some(0) && of(&universal, body))
+                    }
+                    Expr::Rule(rule) => {
+                        let body = grammar.rule(*rule).expr();
+                        (of(&nullable, &body), of(&universal, &body))
+                    }
+                    Expr::Limit { body, .. } => (of(&nullable, body), false),
+                    _ => (false, false),
+                };
+                let at = id.index();
+                let (is_nullable, is_universal) = (is_nullable || regular[at], is_universal || regular[at]);
+                has_changed |= is_nullable && !nullable[at] || is_universal && !universal[at];
+                nullable[at] |= is_nullable;
+                universal[at] |= is_universal;
+            }
+            if !has_changed {
+                break;
+            }
+        }
+        Self { rules: grammar.rules().iter().map(|rule| universal[rule.expr().index()]).collect() }
+    }
+}
+
+/// How far a free part is followed through rules that call each other.
+const ROUNDS: usize = 64;
+
+/// How many expressions are looked at closely.
+const LOOKS: usize = 256;
+
+/// The expressions that match every text, by automata.
+fn free_parts(grammar: &Grammar) -> Vec<bool> {
+    // Nothing that has no large class, and is no complement, comes into question.
+    let mut is_wide = vec![false; grammar.exprs().len()];
+    let mut looks = 0;
+    let mut free = vec![false; grammar.exprs().len()];
+    for id in grammar.expr_ids() {
+        let expr = grammar.expr(id);
+        let called = match expr {
+            Expr::Rule(rule) => Some(grammar.rule(*rule).expr()),
+            _ => None,
+        };
+        is_wide[id.index()] = match expr {
+            Expr::Not(_) => true,
+            Expr::Class(set) => set.contains('a') && set.contains('<') && set.contains('é'),
+            _ => expr.operands().iter().chain(&called).any(|operand| is_wide[operand.index()]),
+        };
+        let may_be_free =
+            matches!(expr, Expr::Repeat { min: 0, max: None, .. } | Expr::And(_) | Expr::Not(_));
+        if is_wide[id.index()] && may_be_free && looks < LOOKS {
+            looks += 1;
+            free[id.index()] = is_everything(grammar, id);
+        }
+    }
+    free
+}
+
+/// Whether a regular expression matches every text.
+fn is_everything(grammar: &Grammar, id: ExprId) -> bool {
+    let mut exprs = automata::Exprs::new();
+    let rule = |rule| Some(grammar.rule(rule).expr());
+    let Ok(all) = translate(|id| grammar.expr(id), rule, id, &mut exprs) else { return false };
+    let (not, utf8) = (exprs.not(all), exprs.utf8_text());
+    let missing = exprs.and([utf8, not]);
+    let limits = automata::Limits { states: 1_000, steps: 50_000, bytes: 1 << 20 };
+    let dfa = automata::Dfa::build(&mut exprs, missing, &limits);
+    dfa.is_ok_and(|dfa| !(0..dfa.len() as u32).any(|state| dfa.is_accepting(state)))
 }
 
 /// Rules that can never match. If no text can match at all, that is an error.

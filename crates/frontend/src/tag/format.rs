@@ -7,8 +7,6 @@
 use maskwright_grammar::TokenRef;
 use serde_json::Value;
 
-use super::types::{Types, types_of};
-
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Format {
@@ -72,6 +70,8 @@ pub struct Json {
     pub any_order: bool,
     /// How much white space may stand in one place, if that was said.
     pub max_whitespace: Option<u32>,
+    /// Texts that no string and no key contains.
+    pub excludes: Vec<String>,
 }
 
 /// How a document is written.
@@ -214,14 +214,6 @@ impl Format {
     /// A part that was described at a place.
     pub fn new(at: impl Into<String>, kind: Kind) -> Self {
         Self { at: at.into(), kind }
-    }
-}
-
-impl Json {
-    /// Whether a document can end in front of this text and could just as well go on with it, as `5` can in front of `0`.
-    pub fn may_go_on_with(&self, text: &str) -> bool {
-        let is_number = !types_of(&self.schema).and(Types::NUMBER).is_empty();
-        self.style == Style::Json && is_number && text.starts_with(|c: char| "0123456789+-.eE".contains(c))
     }
 }
 

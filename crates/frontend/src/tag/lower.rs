@@ -102,6 +102,7 @@ impl<'o> Lower<'o> {
             Kind::Const(text) => self.marked(Marker::Text(text.clone()), at, next.clone()),
             Kind::Token(token) => self.marked(Marker::Token(token.clone()), at, next.clone()),
             Kind::Json(json) => {
+                let body = self.json(json)?;
                 for exit in next.exits.iter().filter(|exit| exit.is_end) {
                     if let Marker::Text(end) = &exit.marker
                         && json.may_go_on_with(end)
@@ -109,7 +110,6 @@ impl<'o> Lower<'o> {
                         return Err(inside(end, "describe no number, or choose another end", &json.at));
                     }
                 }
-                let body = self.json(json)?;
                 Ok(self.before(body, next))
             }
             Kind::Regex(pattern) => {
@@ -521,7 +521,8 @@ impl<'o> Lower<'o> {
 
     /// A document, as a rule: the same schema may stand in several tags.
     fn json(&mut self, json: &Json) -> Lowered<ExprId> {
-        let key = format!("{:?} {} {:?} {}", json.style, json.any_order, json.max_whitespace, json.schema);
+        let Json { style, any_order, max_whitespace, excludes, schema, .. } = json;
+        let key = format!("{style:?} {any_order} {max_whitespace:?} {excludes:?} {schema}");
         if let Some(known) = self.schemas.get(&key) {
             return Ok(*known);
         }

@@ -35,6 +35,7 @@
 //! | `parameters` | what a schema says about such values |
 //! | `xml` | documents that are written value by value |
 //! | `contains` | can the end of a tag occur inside its content? |
+//! | `number_end` | can one tell where a number ends? |
 //!
 //! # What free text is
 //!
@@ -65,6 +66,7 @@ mod error;
 mod format;
 mod free;
 mod lower;
+mod number_end;
 mod parameters;
 mod read;
 mod schema;
@@ -82,7 +84,8 @@ pub use error::{Problem, Reason, TagError};
 pub use format::{
     AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Role, Separated, Style, Syntax, Tag, Then,
 };
-pub use parameters::{Parameter, parameters};
+pub use number_end::is_of_numbers;
+pub use parameters::{Others, Parameter, others, parameters};
 pub use types::Types;
 pub use wire::{Wire, wire};
 

@@ -1,5 +1,7 @@
 //! What a schema says about the values of an object that is written value by value: their names, and of which types they can be.
 
+use maskwright_automata::{Dfa, Limits};
+use maskwright_grammar::{Diagnostic, ExprId, GrammarBuilder};
 use serde_json::{Map, Value, json};
 
 use super::error::{Reason, TagError};
@@ -7,6 +9,7 @@ use super::format::Json;
 use super::types::{Types, types_of};
 use super::wire::{Wire, wire};
 use crate::json_schema::path::escaped;
+use crate::regex;
 
 /// A parameter: its name and the schema of its value.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +45,132 @@ pub fn parameters(json: &Json) -> Result<Vec<Parameter>, TagError> {
         }
     }
     error.or(())?;
-    members(object, "", json, wire)
+    let mut list = members(object, "", json, wire)?;
+    // A name may match a pattern as well.
+    let patterns = Others { patterns: patterns(json)?, cells: Vec::new() };
+    if let Some(map) = object.get("patternProperties").and_then(Value::as_object) {
+        for parameter in &mut list {
+            let matching = patterns.matching(&parameter.name);
+            let also = map.values().enumerate().filter(|(i, _)| matching >> i & 1 == 1);
+            let also: Vec<&Value> = also.map(|(_, schema)| schema).collect();
+            if also.is_empty() {
+                continue;
+            }
+            let is_named = parameter.below.starts_with("/properties");
+            let own = is_named.then(|| parameter.schema.clone());
+            let all: Vec<Value> = own.into_iter().chain(also.into_iter().cloned()).collect();
+            parameter.schema = with_definitions(&json!({"allOf": all}), &json.schema);
+            parameter.types = types_of(&parameter.schema);
+        }
+    }
+    Ok(list)
+}
+
+/// More patterns for names than this have too many combinations.
+const PATTERNS: usize = 5;
+
+/// What the schema of an object says about parameters that it does not name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Others {
+    /// The patterns of `patternProperties`, with an automaton for each.
+    patterns: Vec<(String, Dfa)>,
+    /// Which patterns a name matches, as bits, and what its value is then.
+    cells: Vec<(u32, Parameter)>,
+}
+
+impl Others {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// The types that the value of a name can have; `None` if there is no such parameter.
+    pub fn types(&self, name: &str) -> Option<Types> {
+        let matching = self.matching(name);
+        self.cells.iter().find(|(holds, _)| *holds == matching).map(|(_, parameter)| parameter.types)
+    }
+
+    /// Which patterns a name matches.
+    fn matching(&self, name: &str) -> u32 {
+        let bits = self.patterns.iter().enumerate();
+        bits.map(|(i, (_, dfa))| u32::from(dfa.matches(name.as_bytes())) << i).sum()
+    }
+
+    /// Which patterns a name matches, and what its value is then.
+    pub(super) fn cells(&self) -> impl Iterator<Item = (u32, &Parameter)> {
+        self.cells.iter().map(|(holds, parameter)| (*holds, parameter))
+    }
+
+    /// The patterns, as expressions.
+    pub(super) fn patterns(&self, json: &Json, g: &mut GrammarBuilder) -> Result<Vec<ExprId>, TagError> {
+        let lowered = self.patterns.iter().map(|(pattern, _)| {
+            regex::lower(pattern, &regex::Options::json_schema(), g)
+                .map_err(|error| wrong_pattern(json, pattern, &error))
+        });
+        lowered.collect()
+    }
+}
+
+/// The parameters of an object that its schema does not name. There are some if it speaks of them, or names none at all.
+pub fn others(json: &Json) -> Result<Others, TagError> {
+    if wire(json.style).is_none() {
+        return Ok(Others::default());
+    }
+    let none = Map::new();
+    let object = json.schema.as_object().unwrap_or(&none);
+    let map = |keyword: &str| object.get(keyword).and_then(Value::as_object).unwrap_or(&none);
+    let patterns = patterns(json)?;
+    let list = map("patternProperties");
+    let mut cells = Vec::new();
+    let mut add = |holds: u32, schema: &Value, below: String| {
+        if *schema != Value::Bool(false) {
+            let schema = with_definitions(schema, &json.schema);
+            let types = types_of(&schema);
+            cells.push((holds, Parameter { name: String::new(), schema, below, required: false, types }));
+        }
+    };
+    for holds in 1..1u32 << patterns.len() {
+        let mut schemas =
+            list.values().enumerate().filter(|(i, _)| holds >> i & 1 == 1).map(|(_, schema)| schema.clone());
+        let below = "/patternProperties".to_owned();
+        match (schemas.next(), schemas.next()) {
+            (Some(only), None) => add(holds, &only, below),
+            (first, second) => {
+                let all: Vec<Value> = first.into_iter().chain(second).chain(schemas).collect();
+                if all.iter().all(|schema| *schema != Value::Bool(false)) {
+                    add(holds, &json!({"allOf": all}), below);
+                }
+            }
+        }
+    }
+    match object.get("additionalProperties") {
+        Some(rest) => add(0, rest, "/additionalProperties".into()),
+        None if list.is_empty() && map("properties").is_empty() => add(0, &Value::Bool(true), String::new()),
+        None => {}
+    }
+    Ok(Others { patterns, cells })
+}
+
+/// The patterns of `patternProperties`.
+fn patterns(json: &Json) -> Result<Vec<(String, Dfa)>, TagError> {
+    let Some(map) = json.schema.get("patternProperties").and_then(Value::as_object) else {
+        return Ok(Vec::new());
+    };
+    if map.len() > PATTERNS {
+        let message = format!("{} patterns for names are more than the limit of {PATTERNS}", map.len());
+        return Err(refused(json, "/patternProperties", message));
+    }
+    let automaton = |pattern: &String| {
+        let dfa = regex::automaton(pattern, &regex::Options::json_schema(), &Limits::default());
+        dfa.map(|dfa| (pattern.clone(), dfa)).map_err(|error| wrong_pattern(json, pattern, &error))
+    };
+    map.keys().map(automaton).collect()
+}
+
+fn wrong_pattern(json: &Json, pattern: &str, error: &Diagnostic) -> TagError {
+    let at = format!("{}/patternProperties/{}", json.at, escaped(pattern));
+    let help = error.help.clone().unwrap_or_else(|| "fix the pattern".into());
+    TagError::of(Reason::Content, &at, error.to_string(), help)
 }
 
 fn refused(json: &Json, below: &str, message: String) -> TagError {
@@ -52,7 +180,7 @@ fn refused(json: &Json, below: &str, message: String) -> TagError {
 
 /// Keywords of objects that can be written value by value, and those that ask for nothing.
 fn is_known(keyword: &str) -> bool {
-    let enforced = ["type", "properties", "required", "additionalProperties"];
+    let enforced = ["type", "properties", "required", "additionalProperties", "patternProperties"];
     enforced.contains(&keyword) || is_silent(keyword)
 }
 
@@ -123,7 +251,8 @@ pub(super) enum Inside {
 pub(super) fn inside(parameter: &Parameter, which: Types, json: &Json, wire: Wire) -> Option<Inside> {
     let (map, below) = followed(&parameter.schema, &parameter.below)?;
     let of_lists = ["items", "minItems", "maxItems"];
-    if !map.keys().all(|keyword| is_known(keyword) || of_lists.contains(&&**keyword)) {
+    let has_patterns = map.contains_key("patternProperties");
+    if has_patterns || !map.keys().all(|keyword| is_known(keyword) || of_lists.contains(&&**keyword)) {
         return None;
     }
     if which == Types::OBJECT {

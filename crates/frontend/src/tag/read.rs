@@ -88,7 +88,14 @@ fn structure_of(value: &Value, at: &str) -> Read<Tag> {
     };
     let end = vec![Marker::Text(fields.text("end")?)];
     let place = format!("{at}/schema");
-    let json = Json { at: place.clone(), schema, style: Style::Json, any_order: false, max_whitespace: None };
+    let json = Json {
+        at: place.clone(),
+        schema,
+        style: Style::Json,
+        any_order: false,
+        max_whitespace: None,
+        excludes: Vec::new(),
+    };
     let content = Box::new(Format::new(place, Kind::Json(json)));
     fields.finish(Ok(Tag { at: at.into(), begin, content, end, role: Role::Plain }))
 }
@@ -138,7 +145,14 @@ fn kind(name: &str, fields: &mut Fields<'_>, depth: usize) -> Read<Kind> {
         "qwen_xml_parameter" => {
             let schema = fields.required("json_schema")?.clone();
             let (at, style) = (fields.at_field("json_schema"), Style::QwenXml);
-            Kind::Json(Json { at, schema, style, any_order: false, max_whitespace: None })
+            Kind::Json(Json {
+                at,
+                schema,
+                style,
+                any_order: false,
+                max_whitespace: None,
+                excludes: Vec::new(),
+            })
         }
         "grammar" => grammar(fields)?,
         "regex" => Kind::Regex(fields.text("pattern")?),
@@ -198,8 +212,9 @@ fn json(fields: &mut Fields<'_>) -> Read<Kind> {
     };
     let any_order = fields.flag("any_order", false)?;
     let max_whitespace = fields.number("max_whitespace_cnt")?;
+    let excludes = fields.texts("excludes", false)?;
     let at = fields.at_field("json_schema");
-    Ok(Kind::Json(Json { at, schema, style, any_order, max_whitespace }))
+    Ok(Kind::Json(Json { at, schema, style, any_order, max_whitespace, excludes }))
 }
 
 fn grammar(fields: &mut Fields<'_>) -> Read<Kind> {

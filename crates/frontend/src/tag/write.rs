@@ -98,6 +98,7 @@ fn json_value(json: &Json) -> Value {
             ("style", style),
             ("any_order", flag(json.any_order)),
             ("max_whitespace_cnt", json.max_whitespace.map(Value::from)),
+            ("excludes", list(&json.excludes)),
         ],
     )
 }

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! The schema is that of an object, and each of its properties is a parameter. A string is written as it is, up to the closing tag, which it
-//! therefore does not contain; every other value is written as JSON. Where a style does not say which it is, only what can be nothing
-//! but a string is taken for one: that is a question about the schema ([`Parameter::types`]), and whoever reads the parameters asks it in the same way. `wire` has the
+//! therefore does not contain; every other value is written as JSON. Where a style does not say which it is, the schema does ([`Parameter::types`]), and whoever reads
+//! the parameters asks it in the same way: if the value can be nothing but a string, it is one; if it can be a string or something else, what looks like something else, or like a
+//! string in quotes, is JSON, and everything else a string. `wire` has the
 //! styles as data. For some of them a line break behind the opening tag and one in front of the closing tag belong to the tags, as far as they are there.
 //!
 //! A style may write objects and lists as values inside values ([`Wire::item`]), and then there may be white space between tags:
@@ -23,15 +24,15 @@
 //! ```
 //! What the schema describes by other means than names of members and a schema for items, is JSON there as well.
 //!
-//! Only parameters that the schema names are written, even where it would allow others. `required` and the order of properties are
-//! enforced as for JSON.
+//! Parameters that the schema does not name are written if it speaks of them (`additionalProperties`, `patternProperties`), or names none at all; they
+//! follow those with names. `required` and the order of properties are enforced as for JSON.
 
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar, GrammarBuilder};
 use rustc_hash::FxHashMap;
 
 use super::error::{Reason, TagError};
 use super::format::{Json, Marker};
-use super::parameters::{Inside, Parameter, inside, parameters, reference, restricted};
+use super::parameters::{Inside, Others, Parameter, inside, others, parameters, reference, restricted};
 use super::schema;
 use super::spelling::{Names, Symbol, marker_expr, spellings, symbols_expr};
 use super::types::{Types, types_of};
@@ -46,13 +47,15 @@ pub(super) fn lower(
     names: &Names<'_>,
     g: &mut GrammarBuilder,
 ) -> Result<ExprId, TagError> {
-    let list = parameters(json)?;
+    let (list, others) = (parameters(json)?, others(json)?);
     let line = g.bytes(b"\n");
     let line = g.optional(line);
-    let between = if wire.item.is_some() { layout(options, json, g) } else { line };
-    let mut writer = Writer { g, options, names, json, wire, line, between, lists: FxHashMap::default() };
-    let all = writer.object(&list, DEPTH)?;
-    Ok(g.seq([all, between]))
+    let between = if wire.item.is_some() || wire.trims { layout(options, json, g) } else { line };
+    let behind = if wire.item.is_some() { between } else { line };
+    let mut writer = Writer { g, options, names, json, wire, between, lists: FxHashMap::default() };
+    let other = writer.other(&others, &list)?;
+    let all = writer.object(&list, other, DEPTH)?;
+    Ok(g.seq([all, behind]))
 }
 
 /// How deep values are written as values; below that they are JSON.
@@ -76,9 +79,7 @@ struct Writer<'w> {
     names: &'w Names<'w>,
     json: &'w Json,
     wire: Wire,
-    /// A line break, or nothing.
-    line: ExprId,
-    /// What may stand between two values.
+    /// White space that may stand between two values, and around JSON.
     between: ExprId,
     /// The content of objects and lists that references lead to: they may lead to themselves.
     lists: FxHashMap<(String, bool), maskwright_grammar::RuleId>,
@@ -86,11 +87,16 @@ struct Writer<'w> {
 
 impl Writer<'_> {
     /// The members of an object, one after the other.
-    fn object(&mut self, list: &[Parameter], depth: usize) -> Result<ExprId, TagError> {
+    fn object(
+        &mut self,
+        list: &[Parameter],
+        other: Option<ExprId>,
+        depth: usize,
+    ) -> Result<ExprId, TagError> {
         let mut error = TagError::default();
         let mut parts = Vec::with_capacity(list.len());
         for parameter in list {
-            match self.value(parameter, true, depth) {
+            match self.value(parameter, Name::Own, depth) {
                 Ok(part) => parts.push((part, parameter.required)),
                 Err(problems) => error.append(problems),
             }
@@ -98,14 +104,45 @@ impl Writer<'_> {
         error.or(())?;
         let (g, between) = (&mut *self.g, self.between);
         if self.json.any_order {
-            any_order(&parts, self.json, between, g)
+            any_order(&parts, other, self.json, between, g)
         } else {
-            Ok(in_order(&parts, between, g))
+            Ok(in_order(&parts, other, between, g))
         }
     }
 
+    /// A value whose name the schema does not list; `None` if there is no such thing.
+    fn other(&mut self, others: &Others, named: &[Parameter]) -> Result<Option<ExprId>, TagError> {
+        if others.is_empty() {
+            return Ok(None);
+        }
+        let is_written = |c: &char| self.wire.escapes.iter().all(|(special, _)| special != c);
+        let unwritten = (0..=127u8).map(char::from).filter(|c| "<>\"\n".contains(*c) || !is_written(c));
+        let letters = CharSet::from_ranges(unwritten.map(|c| (c, c))).complement();
+        let letter = self.g.class(letters);
+        let any = self.g.repeat(letter, 1, None);
+        let named: Vec<ExprId> = named.iter().map(|one| self.g.bytes(one.name.as_bytes())).collect();
+        let named = self.g.alt(named);
+        let unnamed = self.g.not(named);
+        let excludes: Vec<ExprId> =
+            self.json.excludes.iter().map(|text| self.g.bytes(text.as_bytes())).collect();
+        let (all, excluded) = (self.g.any_text(), self.g.alt(excludes));
+        let excluded = self.g.seq([all, excluded, all]);
+        let clean = self.g.not(excluded);
+        let patterns = others.patterns(self.json, self.g)?;
+        let mut ways = Vec::new();
+        for (holds, parameter) in others.cells() {
+            let mut conditions = vec![any, unnamed, clean];
+            for (i, &pattern) in patterns.iter().enumerate() {
+                conditions.push(if holds >> i & 1 == 1 { pattern } else { self.g.not(pattern) });
+            }
+            let name = self.g.and(conditions);
+            ways.push(self.value(parameter, Name::Other(name), DEPTH)?);
+        }
+        Ok(Some(self.g.alt(ways)))
+    }
+
     /// One value, with its name or, in a list, without one.
-    fn value(&mut self, parameter: &Parameter, is_named: bool, depth: usize) -> Result<ExprId, TagError> {
+    fn value(&mut self, parameter: &Parameter, name: Name, depth: usize) -> Result<ExprId, TagError> {
         let types = parameter.types;
         // What cannot be written as values in values is JSON.
         let mut as_json = Types::NONE;
@@ -117,7 +154,7 @@ impl Writer<'_> {
             match self.content(parameter, which, depth)? {
                 Some(content) => {
                     let behind = self.wire.parts(which).map(|(_, behind)| behind).next().unwrap_or_default();
-                    let (open, close) = (self.opening(parameter, is_named, behind)?, self.closing()?);
+                    let (open, close) = (self.opening(parameter, name, behind)?, self.closing()?);
                     ways.push(self.g.seq([open, content, self.between, close]));
                 }
                 None => as_json = as_json.or(which),
@@ -136,9 +173,15 @@ impl Writer<'_> {
         for (here, behind) in parts {
             let is_text = here == Types::TEXT;
             let Some(grammar) = self.grammar(parameter, here)? else { continue };
-            let open = self.opening(parameter, is_named, behind)?;
+            let open = self.opening(parameter, name, behind)?;
             let value = if is_text { self.text(&grammar, parameter)? } else { self.document(&grammar)? };
             ways.push(self.g.seq([open, value]));
+            if !is_text
+                && !here.and(Types::TEXT).is_empty()
+                && let Some(bare) = self.bare(parameter, here)?
+            {
+                ways.push(self.g.seq([open, bare]));
+            }
         }
         if ways.is_empty() {
             let at = format!("{}{}", self.json.at, parameter.below);
@@ -182,11 +225,11 @@ impl Writer<'_> {
 
     fn list(&mut self, inside: &Inside, depth: usize) -> Result<ExprId, TagError> {
         match inside {
-            Inside::Object(members) => self.object(members, depth),
+            Inside::Object(members) => self.object(members, None, depth),
             Inside::List { items, below, min, max } => {
                 let (schema, below, types) = (items.clone(), below.clone(), types_of(items));
                 let item = Parameter { name: String::new(), schema, below, required: false, types };
-                let item = self.value(&item, false, depth)?;
+                let item = self.value(&item, Name::None, depth)?;
                 let g = &mut *self.g;
                 let item = g.seq([self.between, item]);
                 Ok(g.repeat(item, *min, *max))
@@ -194,22 +237,25 @@ impl Writer<'_> {
         }
     }
 
-    fn opening(&mut self, parameter: &Parameter, is_named: bool, behind: &str) -> Result<ExprId, TagError> {
+    fn opening(&mut self, parameter: &Parameter, name: Name, behind: &str) -> Result<ExprId, TagError> {
         let wire = self.wire;
-        let (open, name) = match wire.item {
+        let (before, after) = behind.split_at(wire.gap.unwrap_or(behind.len()));
+        let head = match (name, wire.item) {
             // The quote behind the name is not needed without it.
-            Some(item) if !is_named => {
+            (Name::None, Some(item)) => {
                 return self.marker(&format!("{item}{}", behind.trim_start_matches('"')));
             }
-            _ => (wire.open, wire.escape(&parameter.name)),
+            (Name::Other(name), _) => {
+                let (open, before) = (self.marker(wire.open)?, self.marker(before)?);
+                self.g.seq([open, name, before])
+            }
+            _ => self.marker(&format!("{}{}{before}", wire.open, wire.escape(&parameter.name)))?,
         };
-        let (before, after) = behind.split_at(wire.gap.unwrap_or(behind.len()));
-        let head = self.marker(&format!("{open}{name}{before}"))?;
         if after.is_empty() {
             return Ok(head);
         }
         let tail = self.marker(after)?;
-        Ok(self.g.seq([head, self.line, tail]))
+        Ok(self.g.seq([head, self.between, tail]))
     }
 
     fn closing(&mut self) -> Result<ExprId, TagError> {
@@ -224,8 +270,7 @@ impl Writer<'_> {
 
     /// A value that is written as JSON, with the closing tag.
     fn document(&mut self, grammar: &Grammar) -> Result<ExprId, TagError> {
-        let close = self.closing()?;
-        let around = if self.wire.item.is_some() { self.between } else { self.line };
+        let (close, around) = (self.closing()?, self.between);
         let value = self.g.embed(grammar);
         Ok(self.g.seq([around, value, around, close]))
     }
@@ -238,6 +283,23 @@ impl Writer<'_> {
             let message = "the strings of this schema cannot be written without quotes";
             TagError::of(Reason::Unsupported, &at, message, "use a simpler schema, or the style \"json\"")
         })?;
+        self.closed_text(text)
+    }
+
+    /// The strings of a value that may also be something else, as they are, with the closing tag: those that nobody takes for JSON. `None` if there is
+    /// no such string, or none that could be written without quotes.
+    fn bare(&mut self, parameter: &Parameter, types: Types) -> Result<Option<ExprId>, TagError> {
+        let Some(grammar) = self.grammar(parameter, Types::TEXT)? else { return Ok(None) };
+        let mut texts = Texts { grammar: &grammar, depth: 0 };
+        let Some(text) = texts.of(grammar.rule(grammar.root()).expr(), self.g) else { return Ok(None) };
+        let json = like_json(types, self.g);
+        let other = self.g.not(json);
+        let text = self.g.and([text, other]);
+        self.closed_text(text).map(Some)
+    }
+
+    /// A text with the closing tag, which it does not contain.
+    fn closed_text(&mut self, text: ExprId) -> Result<ExprId, TagError> {
         let close = Marker::Text(self.wire.close.into());
         let spellings = spellings(&close, self.names, &self.json.at)?;
         let g = &mut *self.g;
@@ -254,12 +316,77 @@ impl Writer<'_> {
     }
 }
 
-fn in_order(parts: &[(ExprId, bool)], between: ExprId, g: &mut GrammarBuilder) -> ExprId {
+/// What is written as the name of a value.
+#[derive(Clone, Copy)]
+enum Name {
+    /// The name of the parameter.
+    Own,
+    /// One of these.
+    Other(ExprId),
+    /// Nothing.
+    None,
+}
+
+/// Texts that are read as JSON where a value may be a string or of another of these types. White space around them does not count.
+fn like_json(types: Types, g: &mut GrammarBuilder) -> ExprId {
+    let blank = CharSet::from_ranges([' ', '\t', '\n', '\r'].map(|c| (c, c)));
+    let blank = g.class(blank);
+    let (blanks, all) = (g.star(blank), g.any_text());
+    let mut ways = Vec::new();
+    for (which, start) in [(Types::TEXT, b"\""), (Types::OBJECT, b"{"), (Types::ARRAY, b"[")] {
+        if !types.and(which).is_empty() {
+            let start = g.bytes(start);
+            ways.push(g.seq([blanks, start, all]));
+        }
+    }
+    let mut words = Vec::new();
+    if !types.and(Types::NULL).is_empty() {
+        words.push(g.bytes(b"null"));
+    }
+    if !types.and(Types::BOOLEAN).is_empty() {
+        words.extend([g.bytes(b"true"), g.bytes(b"false")]);
+    }
+    if !types.and(Types::NUMBER).is_empty() {
+        words.push(number(g));
+    }
+    let word = g.alt(words);
+    ways.push(g.seq([blanks, word, blanks]));
+    g.alt(ways)
+}
+
+/// A number of JSON.
+fn number(g: &mut GrammarBuilder) -> ExprId {
+    let one = |g: &mut GrammarBuilder, letters: &[(char, char)]| {
+        g.class(CharSet::from_ranges(letters.iter().copied()))
+    };
+    let (digit, first) = (one(g, &[('0', '9')]), one(g, &[('1', '9')]));
+    let (digits, more) = (g.repeat(digit, 1, None), g.star(digit));
+    let (zero, minus, point) = (g.bytes(b"0"), g.bytes(b"-"), g.bytes(b"."));
+    let (sign, power) = (one(g, &[('+', '+'), ('-', '-')]), one(g, &[('E', 'E'), ('e', 'e')]));
+    let whole = g.seq([first, more]);
+    let whole = g.alt([zero, whole]);
+    let fraction = g.seq([point, digits]);
+    let sign = g.optional(sign);
+    let exponent = g.seq([power, sign, digits]);
+    let (minus, fraction, exponent) = (g.optional(minus), g.optional(fraction), g.optional(exponent));
+    g.seq([minus, whole, fraction, exponent])
+}
+
+fn in_order(
+    parts: &[(ExprId, bool)],
+    other: Option<ExprId>,
+    between: ExprId,
+    g: &mut GrammarBuilder,
+) -> ExprId {
     let parts = parts.iter().map(|&(part, required)| {
         let part = g.seq([between, part]);
         if required { part } else { g.optional(part) }
     });
-    let parts: Vec<ExprId> = parts.collect();
+    let mut parts: Vec<ExprId> = parts.collect();
+    if let Some(other) = other {
+        let other = g.seq([between, other]);
+        parts.push(g.star(other));
+    }
     g.seq(parts)
 }
 
@@ -269,6 +396,7 @@ const ORDERED: usize = 8;
 /// Every order: a rule for each set of parameters that are already there.
 fn any_order(
     parts: &[(ExprId, bool)],
+    other: Option<ExprId>,
     json: &Json,
     between: ExprId,
     g: &mut GrammarBuilder,
@@ -284,6 +412,10 @@ fn any_order(
         for (i, &(part, _)) in parts.iter().enumerate().filter(|(i, _)| set >> i & 1 == 0) {
             let rest = g.rule(rules[set | 1 << i]);
             ways.push(g.seq([between, part, rest]));
+        }
+        if let Some(other) = other {
+            let same = g.rule(rules[set]);
+            ways.push(g.seq([between, other, same]));
         }
         if parts.iter().enumerate().all(|(i, (_, required))| !required || set >> i & 1 == 1) {
             ways.push(g.empty());
@@ -364,7 +496,7 @@ impl Texts<'_> {
         }
         match self.grammar.expr(id) {
             Expr::Never => Some(g.never()),
-            Expr::JsonString(text) => self.copy(*text, g),
+            Expr::JsonString(text) => schema::regular_copy(self.grammar, *text, g),
             Expr::Bytes(bytes) => {
                 let text: String = serde_json::from_slice(bytes).ok()?;
                 Some(g.bytes(text.as_bytes()))
@@ -377,43 +509,5 @@ impl Texts<'_> {
             Expr::Rule(rule) => self.of(self.grammar.rule(*rule).expr(), g),
             _ => None,
         }
-    }
-
-    /// Copies the texts of a string, which are regular.
-    fn copy(&self, id: ExprId, g: &mut GrammarBuilder) -> Option<ExprId> {
-        let mut copies: FxHashMap<ExprId, ExprId> = FxHashMap::default();
-        let mut work = vec![(id, false)];
-        while let Some((id, ready)) = work.pop() {
-            if copies.contains_key(&id) {
-                continue;
-            }
-            let expr = self.grammar.expr(id);
-            let called = match expr {
-                Expr::Rule(rule) => Some(self.grammar.rule(*rule).expr()),
-                _ => None,
-            };
-            if !ready {
-                work.push((id, true));
-                work.extend(expr.operands().iter().copied().chain(called).map(|id| (id, false)));
-                continue;
-            }
-            let never = g.never();
-            let of = |id: &ExprId| copies.get(id).copied().unwrap_or(never);
-            let copy = match expr {
-                Expr::Never => never,
-                Expr::Empty => g.empty(),
-                Expr::Bytes(bytes) => g.bytes(bytes),
-                Expr::Class(set) => g.class(set.clone()),
-                Expr::Seq(parts) => g.seq(parts.iter().map(of)),
-                Expr::Alt(parts) => g.alt(parts.iter().map(of)),
-                Expr::And(parts) => g.and(parts.iter().map(of)),
-                Expr::Not(inner) => g.not(of(inner)),
-                Expr::Repeat { body, min, max } => g.repeat(of(body), *min, *max),
-                Expr::Rule(_) => called.map_or(never, |called| of(&called)),
-                _ => return None,
-            };
-            copies.insert(id, copy);
-        }
-        copies.get(&id).copied()
     }
 }

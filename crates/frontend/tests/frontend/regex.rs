@@ -21,7 +21,11 @@ struct File {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_field_names, reason = "`ignore_case` is the name of the option")]
+#[expect(
+    clippy::struct_excessive_bools,
+    clippy::struct_field_names,
+    reason = "the fields are named as the options are"
+)]
 struct Case {
     name: String,
     pattern: String,

@@ -87,6 +87,7 @@ fn call(tool: &Tool, form: &Form, request: &Request) -> Tag {
             style,
             any_order: request.any_order,
             max_whitespace: None,
+            excludes: Vec::new(),
         }),
         Input::Regex(pattern) => Kind::Regex(pattern.clone()),
         Input::Grammar(syntax, source) => Kind::Grammar(*syntax, source.clone()),

@@ -1,6 +1,6 @@
 //! Documents inside a text: where a JSON value ends, and what a list of parameters is as JSON.
 
-use maskwright_frontend::tag::{Parameter, Types, Wire};
+use maskwright_frontend::tag::{Others, Parameter, Types, Wire};
 
 /// Follows a JSON value to its end. It does not check more than it needs for that.
 #[derive(Clone, Debug, Default)]
@@ -34,8 +34,8 @@ pub(super) enum Found {
 }
 
 impl JsonEnd {
-    /// Reads a piece. A number ends with what follows it, or with the text.
-    pub(super) fn read(&mut self, text: &str, is_last: bool) -> Found {
+    /// Reads a piece. A number ends with what follows it, or with the text; it contains none of the `ends`.
+    pub(super) fn read(&mut self, text: &str, ends: &[String], is_last: bool) -> Found {
         for (at, byte) in text.bytes().enumerate() {
             match self.inside {
                 Inside::Start => match byte {
@@ -59,6 +59,14 @@ impl JsonEnd {
                 },
                 Inside::Escape => self.inside = Inside::String,
                 Inside::Number => {
+                    let rest = &text.as_bytes()[at..];
+                    if ends.iter().any(|end| rest.starts_with(end.as_bytes())) {
+                        self.inside = Inside::Over;
+                        return Found::End(at);
+                    }
+                    if !is_last && ends.iter().any(|end| end.as_bytes().starts_with(rest)) {
+                        return Found::More(at);
+                    }
                     if !matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E') {
                         self.inside = Inside::Over;
                         return Found::End(at);
@@ -116,11 +124,21 @@ enum At {
     Text {
         begun: bool,
     },
+    /// In a value that is a string, as it is, or JSON.
+    Mixed(Types),
     /// In front of a value that is JSON.
     BeforeJson,
     Json(JsonEnd),
     /// Behind it.
     AfterJson,
+}
+
+/// How the parameters are written, and what is known about them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named<'p> {
+    pub(super) wire: Wire,
+    pub(super) list: &'p [Parameter],
+    pub(super) others: &'p Others,
 }
 
 /// How far reading got.
@@ -151,14 +169,18 @@ impl Parameters {
         &mut self,
         text: &str,
         is_last: bool,
-        wire: Wire,
-        list: &[Parameter],
+        named: Named<'_>,
         json: &mut String,
     ) -> Progress {
+        let wire = named.wire;
         match &mut self.at {
             At::Between => self.between(text, is_last, wire, json),
-            At::Name => self.name(text, is_last, wire, list, json),
+            At::Name => self.name(text, is_last, named, json),
             At::Text { .. } => self.text(text, wire, json),
+            At::Mixed(types) => {
+                let types = *types;
+                self.mixed(text, is_last, types, wire, json)
+            }
             At::BeforeJson => {
                 let blanks = text.len() - text.trim_start().len();
                 if blanks < text.len() {
@@ -167,7 +189,7 @@ impl Parameters {
                 }
                 wait(is_last)
             }
-            At::Json(end) => match end.read(text, is_last) {
+            At::Json(end) => match end.read(text, &[], is_last) {
                 Found::Nothing => Progress::Broken,
                 Found::More(0) => wait(is_last),
                 Found::More(read) => {
@@ -224,14 +246,8 @@ impl Parameters {
     }
 
     /// The name of a value and what stands behind it, which says what kind of value it is. Items of lists have no name.
-    fn name(
-        &mut self,
-        text: &str,
-        is_last: bool,
-        wire: Wire,
-        list: &[Parameter],
-        json: &mut String,
-    ) -> Progress {
+    fn name(&mut self, text: &str, is_last: bool, named: Named<'_>, json: &mut String) -> Progress {
+        let Named { wire, list, others } = named;
         let is_item = wire.item.is_some() && self.open.last().is_some_and(|container| container.is_list);
         let mut found: Option<(usize, usize, Types)> = None;
         let mut is_open = false;
@@ -263,10 +279,13 @@ impl Parameters {
         }
         // What a style does not say, the schema does; what nobody knows is a string.
         let known = list.iter().find(|parameter| parameter.name == name).map(|parameter| parameter.types);
+        let known = known.or_else(|| others.types(&name));
         let types = if said == Types::ALL { known.unwrap_or(Types::TEXT) } else { said };
         self.at = if types == Types::TEXT {
             json.push('"');
             At::Text { begun: false }
+        } else if said == Types::ALL && !types.and(Types::TEXT).is_empty() {
+            At::Mixed(types)
         } else if wire.item.is_some() && (types == Types::OBJECT || types == Types::ARRAY) {
             let is_list = types == Types::ARRAY;
             json.push(if is_list { '[' } else { '{' });
@@ -276,6 +295,44 @@ impl Parameters {
             At::BeforeJson
         };
         Progress::Read(end)
+    }
+
+    /// A value that begins like JSON of one of the types is JSON, and so is a word or a number that is one of them; the rest are strings.
+    fn mixed(&mut self, text: &str, is_last: bool, types: Types, wire: Wire, json: &mut String) -> Progress {
+        let rest = text.trim_start_matches([' ', '\t', '\n', '\r']);
+        let begins = match rest.bytes().next() {
+            None => return wait(is_last),
+            Some(b'"') => Types::TEXT,
+            Some(b'{') => Types::OBJECT,
+            Some(b'[') => Types::ARRAY,
+            Some(_) => Types::NONE,
+        };
+        if !types.and(begins).is_empty() {
+            self.at = At::Json(JsonEnd::default());
+            return Progress::Read(text.len() - rest.len());
+        }
+        let Some(at) = text.find(wire.close) else { return wait(is_last) };
+        let mut value = &text[..at];
+        if wire.trims {
+            value = value.strip_prefix('\n').unwrap_or(value);
+            value = value.strip_suffix('\n').unwrap_or(value);
+        }
+        let word = value.trim_matches([' ', '\t', '\n', '\r']);
+        let read = match serde_json::from_str(word) {
+            Ok(serde_json::Value::Null) => Types::NULL,
+            Ok(serde_json::Value::Bool(_)) => Types::BOOLEAN,
+            Ok(serde_json::Value::Number(_)) => Types::NUMBER,
+            _ => Types::NONE,
+        };
+        if types.and(read).is_empty() {
+            json.push('"');
+            escape(value, json);
+            json.push('"');
+        } else {
+            json.push_str(word);
+        }
+        self.at = At::Between;
+        Progress::Read(at + wire.close.len())
     }
 
     fn text(&mut self, text: &str, wire: Wire, json: &mut String) -> Progress {

@@ -7,7 +7,7 @@
 use core::fmt;
 
 use maskwright_frontend::tag::{
-    self, Arm, Dispatch, Format, Json, Kind, Marker, Parameter, Role, Separated, Tag, Then, Wire,
+    self, Arm, Dispatch, Format, Json, Kind, Marker, Others, Parameter, Role, Separated, Tag, Then, Wire,
 };
 use maskwright_grammar::TokenRef;
 
@@ -22,9 +22,9 @@ pub(super) enum Step {
     /// Everything up to one of these markers, or to the end of the text where it may end.
     Until { arms: Vec<Way>, what: What, may_end: bool },
     /// A JSON value.
-    Json { next: StepId },
+    Json { ends: Vec<String>, next: StepId },
     /// A document as parameters.
-    Parameters { wire: Wire, list: Vec<Parameter>, next: StepId },
+    Parameters { wire: Wire, list: Vec<Parameter>, others: Others, next: StepId },
     /// A tag begins.
     Begin { role: Role, begin: String, with_json: bool, resume: Option<StepId>, next: StepId },
     /// A tag ends.
@@ -193,17 +193,20 @@ impl Planner {
     fn json(&mut self, json: &Json, at: &str, next: Follow) -> Planned<Follow> {
         if let Some(way) = next.arms.iter().find(|way| json.may_go_on_with(&way.marker)) {
             let message = format!(
-                "a number goes on with {:?}, so nobody can tell where it ends; put another text behind it",
+                "a number can contain {:?}, so nobody can tell where it ends; put another text behind it",
                 way.marker
             );
             return Err(refused(at, message));
         }
+        let ends =
+            next.arms.iter().map(|way| &way.marker).filter(|end| tag::is_of_numbers(end)).cloned().collect();
         let next = self.node(next);
         let step = match tag::wire(json.style) {
-            None => Step::Json { next },
+            None => Step::Json { ends, next },
             Some(wire) => {
                 let list = tag::parameters(json).map_err(|error| refused(at, error.to_string()))?;
-                Step::Parameters { wire, list, next }
+                let others = tag::others(json).map_err(|error| refused(at, error.to_string()))?;
+                Step::Parameters { wire, list, others, next }
             }
         };
         Ok(Follow { arms: Vec::new(), otherwise: Some(self.push(step)) })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use maskwright_frontend::tag::{Format, Role};
 use maskwright_vocab::{TokenId, Vocabulary};
 
-use super::document::{Found, JsonEnd, Parameters, Progress, held_back};
+use super::document::{Found, JsonEnd, Named, Parameters, Progress, held_back};
 use super::plan::{DONE, LOST, Plan, PlanError, Step, StepId, Way, What};
 use crate::stop::unfinished;
 
@@ -331,14 +331,15 @@ impl Reader {
                 }
                 Went::On
             }
-            Step::Json { next } => self.json(*next, is_last, events),
-            Step::Parameters { wire, list, next } => {
+            Step::Json { ends, next } => self.json(ends, *next, is_last, events),
+            Step::Parameters { wire, list, others, next } => {
                 let mut json = String::new();
                 let mut state = match mem::take(&mut self.document) {
                     Document::Parameters(state) => state,
                     _ => Parameters::default(),
                 };
-                let progress = state.step(self.rest(), is_last, *wire, list, &mut json);
+                let progress =
+                    state.step(self.rest(), is_last, Named { wire: *wire, list, others }, &mut json);
                 self.document = Document::Parameters(state);
                 self.report(&json, What::Content, events);
                 match progress {
@@ -357,7 +358,7 @@ impl Reader {
         }
     }
 
-    fn json(&mut self, next: StepId, is_last: bool, events: &mut Vec<Event>) -> Went {
+    fn json(&mut self, ends: &[String], next: StepId, is_last: bool, events: &mut Vec<Event>) -> Went {
         let mut end = if let Document::Json(end) = mem::take(&mut self.document) {
             end
         } else {
@@ -370,7 +371,7 @@ impl Reader {
             }
             JsonEnd::default()
         };
-        let (length, is_over) = match end.read(self.rest(), is_last) {
+        let (length, is_over) = match end.read(self.rest(), ends, is_last) {
             Found::More(length) => (length, false),
             Found::End(length) => (length, true),
             Found::Nothing => {

@@ -315,7 +315,8 @@ fn compiler(suite: &Path) -> Compiler {
         let path = address.strip_prefix("http://localhost:1234/")?;
         serde_json::from_str(&fs::read_to_string(remotes.join(path)).ok()?).ok()
     });
-    let json_schema = json_schema::Options::default().with_resolver(resolver);
+    let json_schema =
+        json_schema::Options::default().with_resolver(resolver).with_numbers(json_schema::Numbers::Any);
     Compiler::with_options(bytes(), Options { json_schema, ..Options::default() })
 }
 

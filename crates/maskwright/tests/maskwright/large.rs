@@ -64,6 +64,16 @@ fn properties(count: usize) -> Map<String, Value> {
 }
 
 #[test]
+fn a_limit_is_told_with_its_pointer() {
+    // A part that can never be finished is removed, and the places of the others stay.
+    let endless = json!({"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}, "required": ["n"]});
+    let large = json!({"type": "string", "pattern": "^[a-z]{1,100000}[0-9]{1,100000}$"});
+    let all = json!({"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}, "a": large}, "$defs": {"n": endless}});
+    let error = refusal(&schema(&all), Options::default());
+    assert!(error.starts_with("/properties/a: "), "{error}");
+}
+
+#[test]
 fn thousands_of_properties() {
     let closed = json!({"type": "object", "properties": properties(10_000), "additionalProperties": false});
     check(

@@ -2,7 +2,7 @@
 
 use maskwright::{
     Options,
-    json_schema::{KeyOrder, Strictness, Whitespace},
+    json_schema::{KeyOrder, Numbers, Strictness, Whitespace},
     regex::Dialect,
 };
 use serde_json::Value;
@@ -17,6 +17,7 @@ pub(crate) struct Extras {
     key_order: Option<KeyOrder>,
     pub(crate) strictness: Option<Strictness>,
     dialect: Option<Dialect>,
+    numbers: Option<Numbers>,
     /// Whether the answer should tell about its tokens.
     pub(crate) tokens: bool,
     /// Whether a constrained answer must be complete when its tokens are used up.
@@ -55,6 +56,10 @@ impl Extras {
                 return Err(not_among(&own, "objects", other, "standard, closed, strict, lenient"));
             }
         };
+        let numbers = match own.text("numbers")? {
+            None => None,
+            Some(name) => Some(name.parse().map_err(|_| not_among(&own, "numbers", &name, "double, any"))?),
+        };
         let dialect = match own.text("dialect")? {
             None => None,
             Some(name) => {
@@ -64,7 +69,7 @@ impl Extras {
         let tokens = own.flag("tokens")?.unwrap_or(false);
         let finishes = own.flag("finish")?.unwrap_or(false);
         own.finish()?;
-        Ok(Self { whitespace, key_order, strictness, dialect, tokens, finishes })
+        Ok(Self { whitespace, key_order, strictness, dialect, numbers, tokens, finishes })
     }
 
     /// Changes how constraints are read.
@@ -75,6 +80,7 @@ impl Extras {
         }
         schemas.key_order = self.key_order.unwrap_or(schemas.key_order);
         schemas.strictness = self.strictness.unwrap_or(schemas.strictness);
+        schemas.numbers = self.numbers.unwrap_or(schemas.numbers);
         options.regex.dialect = self.dialect.unwrap_or(options.regex.dialect);
         options.structural_tag.dialect = self.dialect.unwrap_or(options.structural_tag.dialect);
     }

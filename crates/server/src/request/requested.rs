@@ -154,7 +154,7 @@ impl Found {
         }
         inner.text("description")?;
         let strict = inner.flag("strict")?;
-        let schema = inner.take("schema");
+        let (schema, schema_path) = (inner.take("schema"), inner.at("schema"));
         if is_nested {
             inner.finish()?;
         } else {
@@ -164,8 +164,11 @@ impl Found {
         if strict == Some(true) && self.extras.strictness.is_none() {
             self.extras.strictness = Some(Strictness::Strict);
         }
-        // A schema that is not there allows everything, as in the OpenAI API.
-        self.add(path, schema_of(schema.unwrap_or_else(|| serde_json::json!({}))));
+        // Misspelled fields are told first.
+        if !is_nested {
+            format.clone().finish()?;
+        }
+        self.add(path, schema_of(schema.ok_or_else(|| ApiError::missing(schema_path))?));
         Ok(())
     }
 
@@ -428,6 +431,19 @@ mod tests {
             error(json!({"response_format": {"type": "choice"}})),
             ("response_format.choice".into(), "missing_required_parameter")
         );
+        for schema in [json!({"name": "a"}), json!({"name": "a", "schema": null})] {
+            assert_eq!(
+                error(json!({"response_format": {"type": "json_schema", "json_schema": schema}})),
+                ("response_format.json_schema.schema".into(), "missing_required_parameter")
+            );
+        }
+        for format in [json!({"type": "json_schema"}), json!({"type": "json_schema", "json_schema": null})] {
+            assert_eq!(
+                error(json!({"response_format": format})),
+                ("response_format.schema".into(), "missing_required_parameter")
+            );
+        }
+        assert_eq!(error(json!({"maskwright": {"numbers": "few"}})).0, "maskwright.numbers");
         let named = json!({"type": "json_schema", "json_schema": {"name": "a b", "schema": {}}});
         assert_eq!(
             error(json!({"response_format": named})),

@@ -78,15 +78,23 @@ impl Emitter<'_> {
 
     fn scalars(&mut self, types: TypeSet) -> Vec<ExprId> {
         let mut parts = Vec::with_capacity(6);
+        let numbers = self.algebra.context.options.numbers;
         if types.meets(TypeSet::STRING) {
             parts.push(self.shared.string);
         }
         if types.covers(TypeSet::NUMBER) {
-            parts
-                .push(*self.shared.number.get_or_insert_with(|| spelling::number(&mut self.algebra.grammar)));
+            parts.push(
+                *self
+                    .shared
+                    .number
+                    .get_or_insert_with(|| spelling::number(&mut self.algebra.grammar, numbers)),
+            );
         } else if types.meets(TypeSet::INTEGER) {
             parts.push(
-                *self.shared.integer.get_or_insert_with(|| spelling::integer(&mut self.algebra.grammar)),
+                *self
+                    .shared
+                    .integer
+                    .get_or_insert_with(|| spelling::integer(&mut self.algebra.grammar, numbers)),
             );
         }
         if types.meets(TypeSet::BOOLEAN) {

@@ -41,7 +41,7 @@ use super::schemas::{Keywords, SchemaId};
 use super::types::TypeSet;
 use any::Shared;
 use layout::{Layouts, Style};
-use prune::prune;
+use prune::{Pruned, prune};
 
 /// How many schemas are nested in place. Deeper ones become rules.
 const MAX_INLINE_DEPTH: usize = 48;
@@ -69,6 +69,8 @@ pub(crate) struct Emitter<'s> {
     at_start_of: Option<RuleId>,
     /// Calls from rule to rule before anything is written, each with the node that is called.
     empty_calls: Vec<(RuleId, RuleId, NodeId)>,
+    /// The rules that stand for schemas.
+    schemas: Vec<RuleId>,
     rule_count: usize,
     literal_count: usize,
     /// States of all counted arrays and objects.
@@ -90,6 +92,7 @@ impl<'s> Emitter<'s> {
             numbers: FxHashMap::default(),
             at_start_of: None,
             empty_calls: Vec::new(),
+            schemas: Vec::new(),
             rule_count: 0,
             literal_count: 0,
             state_count: 0,
@@ -111,6 +114,7 @@ impl<'s> Emitter<'s> {
             let rule = if is_only { start } else { self.algebra.grammar.declare("styled") };
             // A reference to the root calls this rule.
             self.rules.insert((node, 0), rule);
+            self.schemas.push(rule);
             self.queue.push((rule, node, 0));
             while let Some((rule, node, level)) = self.queue.pop() {
                 self.at_start_of = Some(rule);
@@ -130,18 +134,14 @@ impl<'s> Emitter<'s> {
 
     /// The finished grammar.
     pub(crate) fn finish(self, start: RuleId) -> Result<(Grammar, Report), SchemaError> {
-        let Algebra { mut context, grammar, .. } = self.algebra;
+        let Algebra { context, grammar, .. } = self.algebra;
         if !context.error.is_empty() {
             return Err(context.error);
         }
-        match grammar.finish(start).and_then(prune) {
-            Ok(Some((grammar, is_new))) => {
-                if is_new {
-                    context.report.forget_origins();
-                }
-                Ok((grammar, context.report))
-            }
-            Ok(None) => Err(context.unsatisfiable()),
+        let schemas = self.schemas;
+        match grammar.finish(start).map(|grammar| prune(grammar, &schemas)) {
+            Ok(Pruned::Grammar(grammar)) => Ok((grammar, context.report)),
+            Ok(Pruned::Nothing { is_endless }) => Err(context.unsatisfiable(is_endless)),
             Err(error) => Err(broken(context, &error.to_string())),
         }
     }
@@ -226,6 +226,7 @@ impl<'s> Emitter<'s> {
             self.count_rule(path);
             self.algebra.context.report.called.push(path);
             self.rules.insert((node, self.level), rule);
+            self.schemas.push(rule);
             self.queue.push((rule, node, self.level));
             rule
         };

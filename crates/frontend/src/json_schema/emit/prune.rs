@@ -5,28 +5,56 @@
 //! if all its parts are, a choice if one is. The work is linear in the size of the grammar: each expression waits for its
 //! operands, and is visited again only when one of them is found productive.
 
-use maskwright_grammar::{Expr, ExprId, Grammar, GrammarError};
+use maskwright_grammar::{Expr, ExprId, Grammar, RuleId};
 
-/// The grammar without calls of rules that match nothing, and whether anything was removed. `None` if the root matches
-/// nothing.
-pub(super) fn prune(grammar: Grammar) -> Result<Option<(Grammar, bool)>, GrammarError> {
+/// What is left of a grammar.
+pub(super) enum Pruned {
+    /// It, without calls of rules that match nothing. The expressions keep their places.
+    Grammar(Grammar),
+    /// The root matches nothing, because a recursion has no end or because something else is impossible.
+    Nothing { is_endless: bool },
+}
+
+/// Removes calls of rules that match nothing. `schemas` are the rules that stand for schemas.
+pub(super) fn prune(grammar: Grammar, schemas: &[RuleId]) -> Pruned {
     let root = grammar.rule(grammar.root()).expr();
     if matches!(grammar.expr(root), Expr::Never) {
-        return Ok(None);
+        return Pruned::Nothing { is_endless: false };
     }
     if is_clearly_productive(&grammar) {
-        return Ok(Some((grammar, false)));
+        return Pruned::Grammar(grammar);
     }
-    let productive = productive_exprs(&grammar);
+    let productive = productive_exprs(&grammar, &vec![false; grammar.rules().len()]);
     let idle: Vec<bool> = grammar.rules().iter().map(|rule| !productive[rule.expr().index()]).collect();
     if idle[grammar.root().index()] {
-        return Ok(None);
+        return Pruned::Nothing { is_endless: is_endless(&grammar, schemas) };
     }
-    if !idle.contains(&true) {
-        return Ok(Some((grammar, false)));
+    Pruned::Grammar(if idle.contains(&true) { grammar.without_rules(&idle) } else { grammar })
+}
+
+/// How often rules are taken back that turn out to be impossible.
+const PASSES: usize = 100;
+
+/// Whether the root would match something if schemas might call each other for ever. Rules that are no schemas, such as the states of an array, must
+/// come to an end.
+fn is_endless(grammar: &Grammar, schemas: &[RuleId]) -> bool {
+    let mut assumed = vec![false; grammar.rules().len()];
+    for rule in schemas {
+        assumed[rule.index()] = true;
     }
-    let is_idle = |expr: &Expr| matches!(expr, Expr::Rule(rule) if idle[rule.index()]);
-    grammar.replacing(|g, expr| is_idle(expr).then(|| g.never())).map(|grammar| Some((grammar, true)))
+    for _ in 0..PASSES {
+        let productive = productive_exprs(grammar, &assumed);
+        let is_possible = |rule: RuleId| productive[grammar.rule(rule).expr().index()];
+        let wrong: Vec<RuleId> =
+            grammar.rule_ids().filter(|rule| assumed[rule.index()] && !is_possible(*rule)).collect();
+        if wrong.is_empty() {
+            return is_possible(grammar.root());
+        }
+        for rule in wrong {
+            assumed[rule.index()] = false;
+        }
+    }
+    false
 }
 
 /// Whether a few plain passes find every rule productive; "no" means "perhaps not".
@@ -54,8 +82,8 @@ fn is_clearly_productive(grammar: &Grammar) -> bool {
     false
 }
 
-/// Which expressions match some text.
-fn productive_exprs(grammar: &Grammar) -> Vec<bool> {
+/// Which expressions match some text, if some rules do.
+fn productive_exprs(grammar: &Grammar, assumed: &[bool]) -> Vec<bool> {
     let exprs = grammar.exprs();
     let mut waiting = Waiting::new(exprs.len());
     // How many operands are still missing.
@@ -72,6 +100,7 @@ fn productive_exprs(grammar: &Grammar) -> Vec<bool> {
             | Expr::Scope { body, .. }
             | Expr::Distinct(body)
             | Expr::Limit { body, .. } => core::slice::from_ref(body),
+            Expr::Rule(rule) if assumed[rule.index()] => &[],
             Expr::Rule(rule) => &[grammar.rule(*rule).expr()],
             // The operands of the others are regular and hold no call that could be empty.
             _ => &[],

@@ -58,14 +58,17 @@ impl Emitter<'_> {
             return self.nothing(path, "minItems", "`minItems` exceeds `maxItems`, so no array is possible");
         }
         shape.is_unique &= shape.count.max.is_none_or(|max| max > 1);
-        if shape.is_unique
-            && is_plain
-            && let Some(array) = self.subset_array(shape)
-        {
-            return array;
+        let clashes = self.algebra.context.clash_count;
+        let subset = if shape.is_unique && is_plain { self.subset_array(shape) } else { None };
+        let array = match subset {
+            Some(array) => array,
+            None if is_plain => self.plain_array(shape),
+            None => self.counted_array(shape),
+        };
+        if self.is_never(array) && self.algebra.context.clash_count == clashes {
+            return self.nothing(path, "", "no array satisfies these keywords together");
         }
-        let array = if is_plain { self.plain_array(shape) } else { self.counted_array(shape) };
-        if shape.is_unique { self.algebra.grammar.scope(array, []) } else { array }
+        if subset.is_none() && shape.is_unique { self.algebra.grammar.scope(array, []) } else { array }
     }
 
     /// An item, which must differ from others if the items are unique.

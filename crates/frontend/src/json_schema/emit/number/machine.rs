@@ -21,16 +21,18 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use super::super::super::decimal::Decimal;
 use super::{Conditions, Test, spelling};
 
-/// The expression of the numbers that meet the conditions; a message, if it is too large.
+/// The expression of the numbers that meet the conditions; a message, if it is too large. Of digits that change nothing, at most so many
+/// may follow each other.
 pub(super) fn build(
     grammar: &mut GrammarBuilder,
     conditions: &Conditions,
     limit: usize,
+    most: Option<u32>,
 ) -> Result<ExprId, String> {
     let machines = Machines::new(conditions, limit)?;
     let table = explore(&machines, limit)?;
     let table = merge(&table);
-    Ok(write(grammar, &table))
+    Ok(write(grammar, &table, most))
 }
 
 /// How many digits a bound may have before the point, and how many zeros after it before the first digit.
@@ -560,7 +562,7 @@ fn merge(rows: &[Row]) -> Vec<Row> {
 }
 
 /// The expression of a table.
-fn write(grammar: &mut GrammarBuilder, rows: &[Row]) -> ExprId {
+fn write(grammar: &mut GrammarBuilder, rows: &[Row], most: Option<u32>) -> ExprId {
     if let Some(order) = without_circles(rows) {
         let never = grammar.never();
         let mut written = vec![never; rows.len()];
@@ -570,7 +572,7 @@ fn write(grammar: &mut GrammarBuilder, rows: &[Row]) -> ExprId {
             let again = symbols(row, state).map(|set| grammar.class(set));
             written[state as usize] = match again {
                 Some(again) => {
-                    let again = grammar.star(again);
+                    let again = grammar.repeat(again, 0, most);
                     grammar.seq([again, ways])
                 }
                 None => ways,

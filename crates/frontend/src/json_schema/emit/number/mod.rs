@@ -5,7 +5,8 @@
 //! is exact, without floating point, and a negated schema is only another way to combine the answers. See [`machine`].
 //!
 //! With such conditions a number is written without an exponent, because the value of `9e…` is known only at its end. A
-//! bound at zero constrains only the sign, so every spelling is allowed.
+//! bound at zero constrains only the sign, so every spelling is allowed. Digits that no condition asks about are counted by [`Numbers`](super::super::Numbers),
+//! but for multiples of a number, where every digit counts.
 
 mod few;
 mod machine;
@@ -69,6 +70,7 @@ impl Emitter<'_> {
     }
 
     fn numbers_of(&mut self, conditions: &Conditions, case: &Case) -> ExprId {
+        let numbers = self.algebra.context.options.numbers;
         let grammar = &mut self.algebra.grammar;
         if conditions.not_all.is_empty() {
             let (bound, is_negative, has_zero) = match &*conditions.all {
@@ -81,17 +83,17 @@ impl Emitter<'_> {
                 _ => (None, false, false),
             };
             if bound.is_some_and(Decimal::is_zero) {
-                return spelling::one_sided(grammar, is_negative, has_zero);
+                return spelling::one_sided(grammar, is_negative, has_zero, numbers);
             }
         }
-        let built = match few::values(conditions) {
-            Some(values) => {
-                let ways: Vec<ExprId> = values.iter().map(|text| grammar.bytes(text.as_bytes())).collect();
-                let is_empty = ways.is_empty();
-                let expr = grammar.alt(ways);
-                Ok(if is_empty { expr } else { spelling::as_rule(grammar, "number", expr) })
-            }
-            None => machine::build(grammar, conditions, self.algebra.context.options.limits.states),
+        let built = if let Some(values) = few::values(conditions) {
+            let ways: Vec<ExprId> = values.iter().map(|text| grammar.bytes(text.as_bytes())).collect();
+            let is_empty = ways.is_empty();
+            let expr = grammar.alt(ways);
+            Ok(if is_empty { expr } else { spelling::as_rule(grammar, "number", expr) })
+        } else {
+            let most = spelling::most(numbers, 0);
+            machine::build(grammar, conditions, self.algebra.context.options.limits.states, most)
         };
         let path = self.algebra.path_of(&case.locals);
         let keyword = self.number_keyword(case);
