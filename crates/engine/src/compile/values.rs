@@ -85,11 +85,12 @@ impl Kinds {
                 Expr::Scope { .. } => {}
                 expr => {
                     if let Expr::Seq(parts) = expr {
-                        let is_key = |pair: &[ExprId]| {
-                            matches!(grammar.expr(pair[0]), Expr::Distinct(_))
-                                && is_colon(grammar, pair[1], 8)
+                        // White space may come between the two.
+                        let is_key = |(at, part): (usize, &ExprId)| {
+                            matches!(grammar.expr(*part), Expr::Distinct(_))
+                                && parts[at + 1..].iter().take(3).any(|next| is_colon(grammar, *next, 8))
                         };
-                        are_keys |= parts.windows(2).any(is_key);
+                        are_keys |= parts.iter().enumerate().any(is_key);
                     }
                     work.extend(operands(grammar, expr));
                 }

@@ -214,33 +214,35 @@ impl DistinctFilter<'_> {
     fn infinite_values(&self, thread: &Thread) -> Option<usize> {
         let (leaf, state) = thread.leaf()?;
         let program = self.bound.program();
-        let (mut values, mut stack) = (1usize, thread.stack);
-        loop {
-            let (frame, below) = match self.arena.top(stack) {
-                Top::Frame(frame, below) => (frame, below),
-                Top::Union([]) => break,
-                Top::Union(_) => return None,
-            };
-            if let Resume::Scope { index, register } = frame.resume() {
-                let finite = program.scope(index).finite as usize;
-                values = values.saturating_add(self.registers.count(register)).saturating_add(finite);
-            }
-            stack = below;
-        }
+        let scopes = self.scopes_below(thread.stack, true);
+        let values = scopes.iter().fold(1usize, |sum, &(index, register)| {
+            let finite = program.scope(index).finite as usize;
+            sum.saturating_add(self.registers.count(register)).saturating_add(finite)
+        });
         (program.leaf(leaf).is_infinite(state) || self.goes_on(thread, values)).then_some(values)
     }
 
-    /// The next scope on a stack, where it does not fork.
-    fn scope_below(&self, mut stack: StackId) -> Option<(&Scope, Register)> {
-        loop {
-            let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
-            match frame.resume() {
-                Resume::Scope { index, register } => {
-                    return Some((self.bound.program().scope(index), register));
+    /// The next scopes on a stack, one for each way where it forks, or all of them.
+    fn scopes_below(&self, stack: StackId, all: bool) -> SmallVec<[(u32, Register); 4]> {
+        let (mut scopes, mut work, mut frames) = (SmallVec::new(), vec![stack], Vec::new());
+        let mut visited = Seen::default();
+        while let Some(stack) = work.pop() {
+            if !visited.insert(stack) {
+                continue;
+            }
+            self.arena.frames(stack, &mut frames);
+            for (frame, below) in frames.drain(..) {
+                let scope = match frame.resume() {
+                    Resume::Scope { index, register } => Some((index, register)),
+                    _ => None,
+                };
+                scopes.extend(scope);
+                if scope.is_none() || all {
+                    work.push(below);
                 }
-                _ => stack = below,
             }
         }
+        scopes
     }
 
     /// Whether a way to the end of the text is known on which no check can fail.
@@ -372,20 +374,8 @@ impl DistinctFilter<'_> {
 
     /// The most values that a scope has seen that is the next on a stack.
     fn seen_below(&self, stack: StackId) -> usize {
-        let (mut work, mut frames, mut visited, mut most) = (vec![stack], Vec::new(), Seen::default(), 0);
-        while let Some(stack) = work.pop() {
-            if !visited.insert(stack) {
-                continue;
-            }
-            self.arena.frames(stack, &mut frames);
-            for (frame, below) in frames.drain(..) {
-                match frame.resume() {
-                    Resume::Scope { register, .. } => most = most.max(self.registers.count(register)),
-                    _ => work.push(below),
-                }
-            }
-        }
-        most
+        let scopes = self.scopes_below(stack, false).into_iter();
+        scopes.map(|(_, register)| self.registers.count(register)).max().unwrap_or(0)
     }
 
     /// The bytes to try, the last first: what may end something comes before everything else. White space between values, which is a
@@ -421,17 +411,18 @@ impl DistinctFilter<'_> {
     /// The bytes that go on with a key that is required and missing, if the text ends inside a key.
     fn required_bytes(&self, threads: &[Thread]) -> ByteSet {
         let mut bytes = ByteSet::EMPTY;
+        let Some(quote) = value::opening_quote(self.text, MAX_KEY_BYTES) else { return bytes };
+        let (typed, true) = value::prefix(&self.text[quote + 1..]) else { return bytes };
         for thread in threads {
-            let Some((scope, register)) = self.scope_below(thread.stack) else { continue };
-            if register.may_close() {
-                continue;
+            for (index, register) in self.scopes_below(thread.stack, false) {
+                if register.may_close() {
+                    continue;
+                }
+                let required = self.bound.program().scope(index).required.iter();
+                let missing = required.filter(|name| !self.registers.has(register, name));
+                let next = missing.filter_map(|name| name.strip_prefix(&*typed)?.first());
+                next.for_each(|&byte| bytes.insert(byte));
             }
-            let Some(quote) = value::opening_quote(self.text, MAX_KEY_BYTES) else { continue };
-            let (typed, true) = value::prefix(&self.text[quote + 1..]) else { continue };
-            let missing = scope.required.iter().filter(|name| !self.registers.has(register, name));
-            missing
-                .filter_map(|name| name.strip_prefix(&*typed)?.first())
-                .for_each(|&byte| bytes.insert(byte));
         }
         bytes
     }
