@@ -53,11 +53,11 @@ pub(crate) struct DistinctFilter<'m> {
     pub(crate) text: &'m mut Vec<u8>,
     pub(crate) searches: &'m mut SearchCache,
     pub(crate) threads: &'m [Thread],
+    /// How many bytes may still be tried in searches.
+    pub(crate) budget: usize,
     pub(crate) row: &'m mut dyn Row,
     /// Tokens that were tried for this mask. PERF: where a scope holds a thousand numbers, the same few tokens lie on the way to many of them.
     pub(crate) tried: Tried,
-    /// Nothing was written yet: what a scope requires has to be found.
-    pub(crate) is_fresh: bool,
 }
 
 /// Tokens that lead on, and tokens that some thread survives.

@@ -1,8 +1,8 @@
 //! The search for a way out: whether everything that must be new can be.
 //!
 //! A place is *out* if a way to the end of the text is known on which no check can fail ([`crate::program::Exits`]). From anywhere else the
-//! search goes on byte by byte, depth first, until a place is out or there is nothing left to try. So it is exact; it ends when the
-//! [steps](crate::Limits::mask_steps) of a mask are used up, and then the mask is an error.
+//! search goes on byte by byte, depth first, until a place is out or there is nothing left to try. It is bounded: what it does not find within
+//! [`MAX_SEARCH_BYTES`] bytes counts as there.
 //!
 //! A value has many spellings: `"a"` and `"\u0061"`, `1` and `1.0`. One of them is enough, so only the shortest is tried. What was
 //! written before the search began is left as it is.
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use maskwright_automata::ByteSet;
 use maskwright_grammar::ExprId;
 use rustc_hash::FxHashMap;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::Distinct;
 use super::filter::{DistinctFilter, Tried};
@@ -32,6 +32,10 @@ use crate::value;
 /// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
 pub(crate) type SearchCache = FxHashMap<Box<[u32]>, bool>;
 
+/// How many bytes are tried in the search for a way out.
+const MAX_SEARCH_BYTES: usize = 2_000;
+/// The same for all tokens of a mask together.
+pub(crate) const MAX_MASK_SEARCH_BYTES: usize = 20_000;
 /// No more searches are remembered.
 const MAX_SEARCHES: usize = 256;
 /// What is written of a value is part of the key of a search up to so many bytes.
@@ -53,33 +57,9 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     (0..).zip(&program.network().scopes).filter(is_dead).map(|(_, scope)| scope.expr).collect()
 }
 
-/// Whether everything that a scope requires can be written from a place in it: a state, or what is on the stack, with these frames between it
-/// and the scope. It is found for a scope that has seen nothing. One that has seen some values requires fewer, and the way that is found
-/// writes no others if it need not.
-fn can_require(bound: &BoundProgram, start: Option<NetState>, above: &[Frame], index: u32) -> bool {
-    let program = bound.program();
-    let mut arena = Arena::default();
-    let bottom = arena.push(program, Frame::FINISH, StackId::BOTTOM);
-    let scope = Frame::scope(index, Register::fresh(program.scope(index)));
-    let mut stack = arena.push(program, scope, bottom);
-    for &frame in above.iter().rev() {
-        stack = arena.push(program, frame, stack);
-    }
-    let mut threads = Vec::new();
-    match start {
-        Some(state) => threads.push(Thread::network(state, stack)),
-        None => {
-            let mut buffers = Buffers::default();
-            step::leave(program, &mut arena, &mut buffers, stack, &mut threads);
-        }
-    }
-    can_complete(bound, &mut arena, &threads) == Some(true)
-}
-
 /// Whether a text can be completed from these threads, before anything was seen; `None` if that takes too many steps to find out.
 fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> Option<bool> {
     let (mut buffers, mut distinct) = (Buffers::default(), Distinct::default());
-    buffers.meter.start(bound.program().limits().mask_steps / FRESH_SHARE);
     let mut filter = DistinctFilter {
         bound,
         arena,
@@ -88,16 +68,12 @@ fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> 
         text: &mut distinct.text,
         searches: &mut distinct.searches,
         threads,
+        budget: usize::MAX,
         row: &mut &mut [][..],
         tried: Tried::default(),
-        is_fresh: true,
     };
-    let found = filter.search(threads);
-    buffers.meter.over().is_none().then_some(found)
+    filter.search(threads)
 }
-
-/// What is found out about a program, and not about a text, may take this part of the steps of a mask.
-const FRESH_SHARE: u64 = 16;
 
 /// A place that a search has come to.
 struct Searched {
@@ -115,17 +91,15 @@ struct Searched {
 impl DistinctFilter<'_> {
     /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
     pub(super) fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
-        let Some(key) = self.key(threads, before) else { return self.search(threads) };
+        let Some(key) = self.key(threads, before) else { return self.search(threads).unwrap_or(true) };
         if let Some(&known) = self.searches.get(&*key) {
             return known;
         }
-        let found = self.search(threads);
-        if self.buffers.meter.over().is_none() {
-            if self.searches.len() >= MAX_SEARCHES {
-                self.searches.clear();
-            }
-            self.searches.insert(key.into_vec().into(), found);
+        let Some(found) = self.search(threads) else { return true };
+        if self.searches.len() >= MAX_SEARCHES {
+            self.searches.clear();
         }
+        self.searches.insert(key.into_vec().into(), found);
         found
     }
 
@@ -154,28 +128,31 @@ impl DistinctFilter<'_> {
         Some(key)
     }
 
-    /// Looks for a way out, depth first. If the steps are used up, the answer means nothing, and the meter says so.
-    pub(crate) fn search(&mut self, threads: &[Thread]) -> bool {
+    /// Looks for a way out, depth first; `None` if it takes too long.
+    fn search(&mut self, threads: &[Thread]) -> Option<bool> {
         if threads.iter().any(|thread| self.is_out(thread)) {
-            return true;
+            return Some(true);
         }
+        let mut left = MAX_SEARCH_BYTES.min(self.budget);
         let from = self.text.len();
         let mut path = vec![self.place(threads.to_vec(), None, 0, from)];
         while let Some(place) = path.last_mut() {
-            if self.buffers.meter.over().is_some() {
-                return false;
-            }
             let Some(byte) = place.bytes.pop() else {
                 path.pop();
                 continue;
             };
+            if left == 0 || self.buffers.meter.over().is_some() {
+                return None;
+            }
+            left -= 1;
+            self.budget -= 1;
             let (mut next, inside) = (place.threads.clone(), place.inside);
             self.text.truncate(place.length);
             if !self.steps(&[byte], &mut next) {
                 continue;
             }
             if next.iter().any(|thread| self.is_out(thread)) {
-                return true;
+                return Some(true);
             }
             next.retain(|thread| !self.needs_seen(thread));
             if next.is_empty() {
@@ -195,7 +172,7 @@ impl DistinctFilter<'_> {
             }
             path.push(next);
         }
-        false
+        Some(false)
     }
 
     /// A place of a search, `depth` bytes after its beginning. `inside` is where the value began that the last byte was part of.
@@ -250,11 +227,7 @@ impl DistinctFilter<'_> {
         let (program, exits) = (self.bound.program(), self.bound.program().exits());
         let (leaf, state) = match thread.at {
             At::DONE => return true,
-            At::Network(state) => {
-                let start = Some(state);
-                return exits.state(program, state)
-                    && self.is_out_below(start, SmallVec::new(), true, thread.stack);
-            }
+            At::Network(state) => return exits.state(program, state) && self.is_out_below(thread.stack),
             At::Leaf(leaf, state) => (leaf, state),
         };
         let mut frames = Vec::new();
@@ -265,63 +238,46 @@ impl DistinctFilter<'_> {
                     let is_new = || {
                         program.leaf(leaf).is_infinite(state) || self.goes_on(thread, self.seen_below(below))
                     };
-                    if !self.passes_check(behind, is_new) {
-                        return false;
-                    }
-                    true
+                    self.passes_check(behind, is_new)
+                }
+                // An array or object with such a string in it can be new, too. What comes behind it is not looked at.
+                Resume::At(_) if program.has_nested_values() && program.leaf(leaf).is_infinite(state) => {
+                    return true;
                 }
                 Resume::At(behind) => exits.state(program, behind),
                 // Whatever else is there stands on its own.
-                _ => return self.is_out_below(None, SmallVec::new(), true, thread.stack),
+                _ => return self.is_out_below(thread.stack),
             };
-            self.is_out_below(None, smallvec![frame], passes, below)
+            passes && self.is_out_below(below)
         })
     }
 
-    /// The same for what is on a stack. `above` are the frames of the scope that the thread is in which come before, `passes` says whether no
-    /// check is in the way there, and `start` is the state that the thread stands in, if it is one.
-    fn is_out_below(
-        &self,
-        mut start: Option<NetState>,
-        mut above: SmallVec<[Frame; 8]>,
-        mut passes: bool,
-        mut stack: StackId,
-    ) -> bool {
+    /// The same for what is on a stack. What a scope requires and lacks is taken to be writable: nothing but a limit on the number of keys, or a
+    /// condition between them, is in the way of that.
+    fn is_out_below(&self, stack: StackId) -> bool {
         let (program, exits) = (self.bound.program(), self.bound.program().exits());
-        loop {
-            let (frame, below) = match self.arena.top(stack) {
-                Top::Frame(frame, below) => (frame, below),
-                Top::Union(members) => {
-                    let mut members = members.iter();
-                    return members.any(|&member| self.is_out_below(start, above.clone(), passes, member));
-                }
-            };
-            match frame.resume() {
-                Resume::Finish => return passes,
-                Resume::At(state) => passes &= exits.state(program, state),
-                Resume::Loop { index, rounds } => {
-                    let counted = program.counted(index);
-                    passes &=
-                        program.counts().may_stop(rounds, counted.bounds()) || exits.machine(counted.body);
-                }
-                Resume::Limit { .. } => {}
-                Resume::Scope { index, register } => {
-                    let is_out = if register.may_close() {
-                        passes
-                    } else {
-                        !self.is_fresh && self.can_require(start, &above, index)
-                    };
-                    if !is_out {
-                        return false;
+        let (mut work, mut frames, mut visited) = (vec![stack], Vec::new(), Seen::default());
+        while let Some(stack) = work.pop() {
+            if !visited.insert(stack) {
+                continue;
+            }
+            self.arena.frames(stack, &mut frames);
+            for (frame, below) in frames.drain(..) {
+                let passes = match frame.resume() {
+                    Resume::Finish => return true,
+                    Resume::At(state) => exits.state(program, state),
+                    Resume::Loop { index, rounds } => {
+                        let counted = program.counted(index);
+                        program.counts().may_stop(rounds, counted.bounds()) || exits.machine(counted.body)
                     }
-                    above.clear();
-                    (start, passes, stack) = (None, true, below);
-                    continue;
+                    Resume::Scope { .. } | Resume::Limit { .. } => true,
+                };
+                if passes {
+                    work.push(below);
                 }
             }
-            above.push(frame);
-            stack = below;
         }
+        false
     }
 
     /// Whether every way on from a thread writes a value that was seen in its scope.
@@ -352,16 +308,6 @@ impl DistinctFilter<'_> {
             }
             stack = below;
         }
-    }
-
-    /// See [`can_require`].
-    fn can_require(&self, start: Option<NetState>, above: &[Frame], scope: u32) -> bool {
-        let mut place: SmallVec<[u32; 32]> = smallvec![scope, start.map_or(u32::MAX, NetState::raw)];
-        for frame in above {
-            let count = if matches!(frame.resume(), Resume::Limit { .. }) { 0 } else { frame.count };
-            place.extend_from_slice(&[frame.raw, count]);
-        }
-        self.bound.can_require(&place, || can_require(self.bound, start, above, scope))
     }
 
     /// Whether a state is the check of the value that a leaf is, the value can be new, and what follows leads to an end.

@@ -21,7 +21,6 @@ use maskwright_vocab::{Trie, TrieNode, Vocabulary};
 
 pub(crate) use self::bitset::{Words, ones, set_bits};
 pub(crate) use self::bytes::{Bytes, Kinds, Shape, utf8};
-use self::clearing_map::ClearingMap;
 pub(crate) use self::distance::{Distances, NEVER};
 pub(crate) use self::leaf_tokens::{Boundaries, LeafTokens, NumberedTrie, SuffixSource, Tokens};
 pub(crate) use self::memo::{Answer, AnswerId, Difference, Key, LineNodeId, Look, Memo, Part, most_more};
@@ -32,9 +31,6 @@ pub(crate) use self::value_tokens::ValueTokens;
 use crate::count::{Bounds, Count, UNBOUNDED};
 use crate::leaf::{Leaf, LeafState, json_string};
 use crate::program::{LeafId, Program};
-
-/// [`BoundProgram::can_require`] remembers so many places.
-const MAX_PLACES: usize = 10_000;
 
 /// A compiled constraint for one vocabulary. Frozen but for its caches; share it between threads and take a
 /// [`Matcher`](crate::Matcher) for each request.
@@ -51,8 +47,6 @@ pub struct BoundProgram {
     growth: Memo,
     /// No token begins more units, or takes more bytes, than this.
     horizon: u32,
-    /// See [`Self::can_require`].
-    required: ClearingMap<Box<[u32]>, bool>,
 }
 
 impl BoundProgram {
@@ -67,7 +61,6 @@ impl BoundProgram {
             memo: Memo::new(),
             ahead: OnceLock::new(),
             growth: Memo::new(),
-            required: ClearingMap::new([], MAX_PLACES),
             horizon: library.vocabulary().max_token_bytes() as u32,
             program,
             library,
@@ -161,14 +154,6 @@ impl BoundProgram {
         let room = self.program.counts().room(count, Bounds { min: *min, max: *max });
         let kinds = self.automata[leaf.index()].endless(state)?;
         Some((kinds, if room == UNBOUNDED { room } else { room.saturating_sub(automaton.longest_tail()) }))
-    }
-
-    /// Whether everything that a scope requires can be written from a place in it. Worked out once for each place.
-    pub(crate) fn can_require(&self, place: &[u32], find: impl FnOnce() -> bool) -> bool {
-        if let Some(&known) = self.required.read().get(place) {
-            return known;
-        }
-        self.required.add(place.into(), find(), |known| *known)
     }
 
     /// What is shared by all programs of this vocabulary.

@@ -4,6 +4,7 @@ use maskwright_vocab::TokenMask;
 
 use super::{MatchError, Matcher, Strategy};
 use crate::distinct::filter::{self, DistinctFilter};
+use crate::distinct::search;
 use crate::library::{AnswerId, Difference, Library, Part, Words, set_bits};
 use crate::parser::mask::{MaskBuffers, Masker, Sink};
 use crate::parser::meter::Over;
@@ -168,9 +169,9 @@ impl Matcher {
             text: &mut distinct.text,
             searches: &mut distinct.searches,
             threads: self.history.since(start),
+            budget: if self.strategy == Strategy::Fast { search::MAX_MASK_SEARCH_BYTES } else { usize::MAX },
             row,
             tried: filter::Tried::default(),
-            is_fresh: false,
         })
     }
 

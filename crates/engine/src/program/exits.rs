@@ -153,11 +153,6 @@ impl Exits {
     fn passes(&self, network: &Network, node: NodeId) -> bool {
         match network.nodes[node.index()] {
             Node::Call { callee: Callee::Check, .. } => network.endless_checks.contains(&node),
-            // A scope that requires values has to be looked into.
-            Node::Call { callee: Callee::Scope(index), .. } => {
-                let scope = &network.scopes[index as usize];
-                scope.required.is_empty() && self.machines[scope.body as usize]
-            }
             Node::Call { callee, .. } => {
                 network.machine_of(callee).is_none_or(|machine| self.machines[machine as usize])
             }
