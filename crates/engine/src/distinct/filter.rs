@@ -22,18 +22,16 @@
 use core::cmp::Reverse;
 
 use maskwright_vocab::{TokenId, Trie, TrieNode, number_spelling};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::registers::{self, Registers, Remembering};
-use super::search::SearchCache;
+use super::registers;
+use super::trial::DistinctFilter;
 use crate::library::{BoundProgram, ones};
 use crate::parser::mask::is_in_string;
-use crate::parser::row::Row;
-use crate::parser::stack::{Arena, Mark, Register, Resume, StackId, Top};
-use crate::parser::step::{self, Buffers, Thread};
+use crate::parser::stack::{Mark, Register, Resume, StackId, Top};
+use crate::parser::step::Thread;
 use crate::program::network::Values;
-use crate::program::{self, Kind, NetState};
 use crate::tuning::tuning;
 use crate::value;
 
@@ -43,30 +41,6 @@ const SPACED_SPELLINGS: u32 = 16;
 const MAX_COUNTED_VALUES: usize = 1_000;
 /// The form of zero.
 const ZERO: &[u8] = b"0e0";
-/// What a mask may have to be corrected by: the state of a matcher, and room to try tokens in.
-pub(crate) struct DistinctFilter<'m> {
-    pub(crate) bound: &'m BoundProgram,
-    pub(crate) arena: &'m mut Arena,
-    pub(crate) registers: &'m mut Registers,
-    pub(crate) buffers: &'m mut Buffers,
-    /// The text so far; longer only while a token is tried.
-    pub(crate) text: &'m mut Vec<u8>,
-    pub(crate) searches: &'m mut SearchCache,
-    pub(crate) threads: &'m [Thread],
-    /// How many bytes may still be tried in searches.
-    pub(crate) budget: usize,
-    pub(crate) row: &'m mut dyn Row,
-    /// Tokens that were tried for this mask. PERF: where a scope holds a thousand numbers, the same few tokens lie on the way to many of them.
-    pub(crate) tried: Tried,
-}
-
-/// Tokens that lead on, and tokens that some thread survives.
-#[derive(Debug, Default)]
-pub(crate) struct Tried {
-    leading: FxHashSet<u32>,
-    living: FxHashSet<u32>,
-}
-
 /// What is written of a value, and perhaps what stands before it, is no longer than this.
 const MAX_WRITTEN_BYTES: usize = 64;
 
@@ -173,11 +147,6 @@ impl DistinctFilter<'_> {
         };
         let before = self.text[..quote].trim_ascii_end().last();
         before.is_none_or(|byte| matches!(byte, b'{' | b'[' | b',' | b':'))
-    }
-
-    /// Whether a thread is in a string that can go on in more than so many ways, whatever token comes next.
-    pub(super) fn goes_on(&self, thread: &Thread, values: usize) -> bool {
-        thread.leaf().is_some_and(|(leaf, state)| self.bound.goes_on(leaf, state, thread.count, values))
     }
 
     /// The tokens of the mask, if they are few. Where values are nested, those that differ only by white space in front of them count as
@@ -325,13 +294,6 @@ impl DistinctFilter<'_> {
                 // The value may end further below.
                 Resume::Loop { .. } | Resume::Scope { .. } | Resume::Limit { .. } => stack = below,
             }
-        }
-    }
-
-    pub(super) fn is_check(&self, state: NetState) -> bool {
-        match self.bound.program().place(state) {
-            program::Place::Cell(cell) => matches!(cell.kind, Kind::Check { .. }),
-            program::Place::Done | program::Place::Node { .. } => false,
         }
     }
 
@@ -558,36 +520,6 @@ impl DistinctFilter<'_> {
     /// The same for a step that was taken, to these threads. `stacks` and `registers` are those of before.
     pub(crate) fn leads_out(&mut self, threads: &[Thread], stacks: Mark, registers: registers::Mark) -> bool {
         self.attempt(|this, _| this.finds_new(threads, (stacks, registers)))
-    }
-
-    /// Does something with the threads, and leaves no trace of it.
-    pub(super) fn attempt<T>(&mut self, what: impl FnOnce(&mut Self, &mut Vec<Thread>) -> T) -> T {
-        let (stacks, registers, length) = (self.arena.mark(), self.registers.mark(), self.text.len());
-        let mut threads = self.threads.to_vec();
-        let result = what(self, &mut threads);
-        self.arena.truncate(stacks);
-        self.registers.truncate(registers);
-        self.text.truncate(length);
-        result
-    }
-
-    /// Steps by some bytes. Returns whether a thread survives.
-    pub(super) fn steps(&mut self, bytes: &[u8], threads: &mut Vec<Thread>) -> bool {
-        let mut next = Vec::new();
-        for &byte in bytes {
-            self.text.push(byte);
-            next.clear();
-            self.arena.next_byte();
-            self.registers.next_byte();
-            let before = self.text.len() - 1;
-            let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
-            step::step_all(self.bound.program(), &mut stacks, self.buffers, threads, byte, &mut next);
-            core::mem::swap(threads, &mut next);
-            if threads.is_empty() {
-                return false;
-            }
-        }
-        true
     }
 }
 

@@ -6,9 +6,10 @@
 pub(crate) mod filter;
 pub(crate) mod registers;
 pub(crate) mod search;
+pub(crate) mod trial;
 
 use self::registers::{Mark, Registers, Remembering};
-use self::search::SearchCache;
+use self::trial::SearchCache;
 use crate::library::BoundProgram;
 use crate::parser::stack::Arena;
 

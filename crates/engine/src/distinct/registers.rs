@@ -13,7 +13,7 @@
 //! list is found by jumping back in steps that double.
 //!
 //! Masks are computed and remembered without any of this, as if every value were new; what registers make of a mask is
-//! settled afterwards ([`super::doubt`]). The one thing that a mask does see is whether a scope may close.
+//! decided afterwards ([`super::filter`]). The one thing that a mask does see is whether a scope may close.
 
 use core::hash::BuildHasher;
 use std::sync::Arc;

@@ -11,26 +11,20 @@ use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_grammar::ExprId;
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Distinct;
-use super::filter::{DistinctFilter, Tried};
-use super::registers::{self, Remembering};
+use super::registers;
+use super::trial::{DistinctFilter, Tried};
 use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::library::BoundProgram;
 use crate::parser::mask::is_in_string;
 use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks, Top};
-use crate::parser::step::{self, Buffers, Thread};
+use crate::parser::step::{Buffers, Thread};
 use crate::program::network::{Callee, Scope};
 use crate::program::{At, NetState, Place};
 use crate::seen::Seen;
 use crate::value;
-
-/// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
-/// value. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
-/// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
-pub(crate) type SearchCache = FxHashMap<Box<[u32]>, bool>;
 
 /// How many bytes are tried in the search for a way out.
 const MAX_SEARCH_BYTES: usize = 2_000;
@@ -407,13 +401,6 @@ impl DistinctFilter<'_> {
             Place::Node { low, high, .. } => low <= byte && byte <= high,
             Place::Cell(cell) => program.step(cell, byte).is_some(),
         }
-    }
-
-    /// The bytes that may come next.
-    pub(super) fn live(&mut self, threads: &[Thread]) -> ByteSet {
-        let before = self.text.len();
-        let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
-        step::live(self.bound.program(), &mut stacks, self.buffers, threads)
     }
 }
 

@@ -3,8 +3,8 @@
 use maskwright_vocab::TokenMask;
 
 use super::{MatchError, Matcher, Strategy};
-use crate::distinct::filter::{self, DistinctFilter};
 use crate::distinct::search;
+use crate::distinct::trial::{DistinctFilter, Tried};
 use crate::library::{AnswerId, Difference, Library, Part, Words, set_bits};
 use crate::parser::mask::{MaskBuffers, Masker, Sink};
 use crate::parser::meter::Over;
@@ -171,7 +171,7 @@ impl Matcher {
             threads: self.history.since(start),
             budget: if self.strategy == Strategy::Fast { search::MAX_MASK_SEARCH_BYTES } else { usize::MAX },
             row,
-            tried: filter::Tried::default(),
+            tried: Tried::default(),
         })
     }
 

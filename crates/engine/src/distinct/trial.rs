@@ -1,0 +1,92 @@
+//! Trying bytes: the state of a matcher, and room to go on from it and back.
+
+use maskwright_automata::ByteSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::registers::{Registers, Remembering};
+use crate::library::BoundProgram;
+use crate::parser::row::Row;
+use crate::parser::stack::Arena;
+use crate::parser::step::{self, Buffers, Thread};
+use crate::program::{self, Kind, NetState};
+
+/// What a mask may have to be corrected by: the state of a matcher, and room to try tokens in.
+pub(crate) struct DistinctFilter<'m> {
+    pub(crate) bound: &'m BoundProgram,
+    pub(crate) arena: &'m mut Arena,
+    pub(crate) registers: &'m mut Registers,
+    pub(crate) buffers: &'m mut Buffers,
+    /// The text so far; longer only while a token is tried.
+    pub(crate) text: &'m mut Vec<u8>,
+    pub(crate) searches: &'m mut SearchCache,
+    pub(crate) threads: &'m [Thread],
+    /// How many bytes may still be tried in searches.
+    pub(crate) budget: usize,
+    pub(crate) row: &'m mut dyn Row,
+    /// Tokens that were tried for this mask. PERF: where a scope holds a thousand numbers, the same few tokens lie on the way to many of them.
+    pub(crate) tried: Tried,
+}
+
+/// Tokens that lead on, and tokens that some thread survives.
+#[derive(Debug, Default)]
+pub(crate) struct Tried {
+    pub(super) leading: FxHashSet<u32>,
+    pub(super) living: FxHashSet<u32>,
+}
+
+/// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
+/// value. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
+/// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
+pub(crate) type SearchCache = FxHashMap<Box<[u32]>, bool>;
+
+impl DistinctFilter<'_> {
+    /// Does something with the threads, and leaves no trace of it.
+    pub(super) fn attempt<T>(&mut self, what: impl FnOnce(&mut Self, &mut Vec<Thread>) -> T) -> T {
+        let (stacks, registers, length) = (self.arena.mark(), self.registers.mark(), self.text.len());
+        let mut threads = self.threads.to_vec();
+        let result = what(self, &mut threads);
+        self.arena.truncate(stacks);
+        self.registers.truncate(registers);
+        self.text.truncate(length);
+        result
+    }
+
+    /// Steps by some bytes. Returns whether a thread survives.
+    pub(super) fn steps(&mut self, bytes: &[u8], threads: &mut Vec<Thread>) -> bool {
+        let mut next = Vec::new();
+        for &byte in bytes {
+            self.text.push(byte);
+            next.clear();
+            self.arena.next_byte();
+            self.registers.next_byte();
+            let before = self.text.len() - 1;
+            let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
+            step::step_all(self.bound.program(), &mut stacks, self.buffers, threads, byte, &mut next);
+            core::mem::swap(threads, &mut next);
+            if threads.is_empty() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether a thread is in a string that can go on in more than so many ways, whatever token comes next.
+    pub(super) fn goes_on(&self, thread: &Thread, values: usize) -> bool {
+        thread.leaf().is_some_and(|(leaf, state)| self.bound.goes_on(leaf, state, thread.count, values))
+    }
+
+    /// Whether a state is the check of a value.
+    pub(super) fn is_check(&self, state: NetState) -> bool {
+        match self.bound.program().place(state) {
+            program::Place::Cell(cell) => matches!(cell.kind, Kind::Check { .. }),
+            program::Place::Done | program::Place::Node { .. } => false,
+        }
+    }
+
+    /// The bytes that may come next.
+    pub(super) fn live(&mut self, threads: &[Thread]) -> ByteSet {
+        let before = self.text.len();
+        let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
+        step::live(self.bound.program(), &mut stacks, self.buffers, threads)
+    }
+}
