@@ -27,7 +27,9 @@ use crate::seen::Seen;
 use crate::value;
 
 /// How many bytes are tried in the search for a way out.
-const MAX_SEARCH_BYTES: usize = 2_000;
+pub(crate) const MAX_SEARCH_BYTES: usize = 2_000;
+/// The same for a scope that has seen nothing, once for a program.
+const MAX_FRESH_BYTES: usize = 50_000;
 /// The same for all tokens of a mask together.
 pub(crate) const MAX_MASK_SEARCH_BYTES: usize = 20_000;
 /// No more searches are remembered.
@@ -63,6 +65,7 @@ fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> 
         searches: &mut distinct.searches,
         threads,
         budget: usize::MAX,
+        search_bytes: MAX_FRESH_BYTES,
         row: &mut &mut [][..],
         tried: Tried::default(),
     };
@@ -127,7 +130,7 @@ impl DistinctFilter<'_> {
         if threads.iter().any(|thread| self.is_out(thread)) {
             return Some(true);
         }
-        let mut left = MAX_SEARCH_BYTES.min(self.budget);
+        let mut left = self.search_bytes.min(self.budget);
         let from = self.text.len();
         let mut path = vec![self.place(threads.to_vec(), None, 0, from)];
         while let Some(place) = path.last_mut() {

@@ -20,8 +20,9 @@ pub(crate) struct DistinctFilter<'m> {
     pub(crate) text: &'m mut Vec<u8>,
     pub(crate) searches: &'m mut SearchCache,
     pub(crate) threads: &'m [Thread],
-    /// How many bytes may still be tried in searches.
+    /// How many bytes may still be tried in all searches, and in one.
     pub(crate) budget: usize,
+    pub(crate) search_bytes: usize,
     pub(crate) row: &'m mut dyn Row,
     /// Tokens that were tried for this mask. PERF: where a scope holds a thousand numbers, the same few tokens lie on the way to many of them.
     pub(crate) tried: Tried,

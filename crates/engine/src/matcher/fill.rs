@@ -170,6 +170,7 @@ impl Matcher {
             searches: &mut distinct.searches,
             threads: self.history.since(start),
             budget: if self.strategy == Strategy::Fast { search::MAX_MASK_SEARCH_BYTES } else { usize::MAX },
+            search_bytes: search::MAX_SEARCH_BYTES,
             row,
             tried: Tried::default(),
         })
