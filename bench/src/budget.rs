@@ -222,7 +222,7 @@ fn likely(words: &[u32], matcher: &Matcher, random: &mut Random) -> Option<Token
         return None;
     }
     let trie = matcher.bound().vocabulary().trie();
-    let node = trie.child(maskwright::Trie::ROOT, TELLING[random.below(TELLING.len())])?;
+    let node = trie.child(maskwright::trie::Trie::ROOT, TELLING[random.below(TELLING.len())])?;
     let token = *trie.tokens(node).first()?;
     (words[token as usize / 32] >> (token % 32) & 1 == 1).then_some(TokenId(token))
 }

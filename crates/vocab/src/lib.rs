@@ -4,7 +4,7 @@
 //! crate is the bridge. It is built once per tokenizer, frozen, and shared by every constraint:
 //!
 //! ```
-//! use maskwright_vocab::{TokenId, VocabularyBuilder};
+//! use maskwright_vocab::{TokenId, Trie, VocabularyBuilder};
 //!
 //! let mut builder = VocabularyBuilder::new();
 //! builder.token(TokenId(0), b"{")?;
@@ -17,7 +17,7 @@
 //! assert_eq!(vocabulary.bytes(TokenId(1)), b"{\"");
 //! // Which tokens may follow if the text must go on with `{`?
 //! let trie = vocabulary.trie();
-//! let brace = trie.child(0, b'{').unwrap();
+//! let brace = trie.child(Trie::ROOT, b'{').unwrap();
 //! assert_eq!(trie.tokens(brace), [0]);
 //! # Ok::<(), maskwright_vocab::VocabularyError>(())
 //! ```
