@@ -194,6 +194,9 @@ class Services(unittest.TestCase):
     def test_ctrl_c_ends_a_wait(self):
         import signal
 
+        # A shell starts background jobs with Ctrl-C ignored.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         service = mw.Compiler(bytes_vocabulary(), timeout=60)
         timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()
