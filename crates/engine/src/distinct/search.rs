@@ -41,7 +41,7 @@ const MAX_KEY_BYTES: usize = 64;
 pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     let program = bound.program();
     let is_dead = |(index, scope): &(u32, &Scope)| {
-        if scope.required.is_empty() && program.exits().machine(scope.body) {
+        if program.exits().machine(scope.body) {
             return false;
         }
         let mut arena = Arena::default();

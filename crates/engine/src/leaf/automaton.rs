@@ -92,6 +92,7 @@ pub(crate) struct Automaton {
     /// Some step begins a unit.
     counts: bool,
     endless: OnceLock<Endless>,
+    numbers: OnceLock<Numbers>,
 }
 
 /// From which states infinitely many texts lead on: see [`Automaton::is_endless`] and [`Automaton::stays_endless`].
@@ -99,8 +100,13 @@ pub(crate) struct Automaton {
 struct Endless {
     at_once: Box<[bool]>,
     always: Box<[bool]>,
+}
+
+/// What states mean for numbers, however they are spelled: `1`, `1.0` and `1.00` are one number.
+#[derive(Debug)]
+struct Numbers {
     /// From which infinitely many numbers lead on.
-    numbers: Box<[bool]>,
+    endless: Box<[bool]>,
     /// From which a digit that is not zero can come, after other digits.
     nonzero: Box<[bool]>,
 }
@@ -298,6 +304,7 @@ impl Automaton {
             grows: false,
             counts,
             endless: OnceLock::new(),
+            numbers: OnceLock::new(),
         }
     }
 
@@ -350,6 +357,7 @@ impl Automaton {
             grows,
             counts,
             endless: OnceLock::new(),
+            numbers: OnceLock::new(),
         }
     }
 
@@ -368,18 +376,17 @@ impl Automaton {
         self.endless.get_or_init(|| self.find_endless()).always[state.index()]
     }
 
-    /// Whether infinitely many numbers lead on from a state, however they are spelled: `1`, `1.0` and `1.00` are one number.
+    /// Whether infinitely many numbers lead on from a state.
     pub(crate) fn is_endless_number(&self, state: LeafState) -> bool {
-        self.endless.get_or_init(|| self.find_endless()).numbers[state.index()]
+        self.numbers.get_or_init(|| self.find_numbers()).endless[state.index()]
     }
 
     /// Whether a digit that is not zero can come, after other digits.
     pub(crate) fn reaches_nonzero(&self, state: LeafState) -> bool {
-        self.endless.get_or_init(|| self.find_endless()).nonzero[state.index()]
+        self.numbers.get_or_init(|| self.find_numbers()).nonzero[state.index()]
     }
 
-    /// See [`Endless::numbers`] and [`Endless::nonzero`].
-    fn find_numbers(&self) -> (Box<[bool]>, Box<[bool]>) {
+    fn find_numbers(&self) -> Numbers {
         let states = || (0..self.len() as u32).map(LeafState);
         let targets = |state: LeafState, bytes: &'static [u8]| {
             let steps = bytes.iter().map(move |&byte| self.step(state, byte));
@@ -404,8 +411,10 @@ impl Automaton {
             found.into()
         };
         let is_nonzero = |state: &LeafState| targets(*state, b"123456789").next().is_some();
-        let numbers = all_before(b"-.0123456789", states().filter(is_rich).collect());
-        (numbers, all_before(b"0123456789", states().filter(is_nonzero).collect()))
+        Numbers {
+            endless: all_before(b"-.0123456789", states().filter(is_rich).collect()),
+            nonzero: all_before(b"0123456789", states().filter(is_nonzero).collect()),
+        }
     }
 
     /// Whether all texts are integers as JSON writes them, and every one of them but zero can always go on.
@@ -458,8 +467,7 @@ impl Automaton {
             let before = before.of(state.0).iter().copied();
             work.extend(before.filter(|&before| core::mem::take(&mut always[before.index()])));
         }
-        let (numbers, nonzero) = self.find_numbers();
-        Endless { at_once, always, numbers, nonzero }
+        Endless { at_once, always }
     }
 
     pub(crate) fn start(&self) -> LeafState {
@@ -635,6 +643,7 @@ impl Automaton {
             grows: flags & 2 != 0,
             counts: any_counts(&steps),
             endless: OnceLock::new(),
+            numbers: OnceLock::new(),
             classes,
             steps,
             states: states.into(),

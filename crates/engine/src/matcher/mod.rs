@@ -219,17 +219,20 @@ impl Matcher {
 
     /// Whether the text so far is complete.
     pub fn is_accepting(&self) -> bool {
-        if self.distinct.is_some() {
-            // Whether a value that ends here is new is asked of the registers, which remember it.
-            return self.fork().gather_threads();
-        }
         let program = self.bound.program();
+        if self.threads().iter().any(Thread::is_done) {
+            return true;
+        }
         let mut threads = Vec::new();
         let may_end = self.on_lines(|stacks, buffers, thread| {
             threads.clear();
             threads.push(thread);
             step::returns(program, stacks, buffers, &mut threads)
         });
+        if may_end && self.distinct.is_some() {
+            // It was taken for granted that a value which ends here is new. The registers know, and remember it.
+            return self.fork().gather_threads();
+        }
         may_end || self.now().bytes == 0 && program.is_nullable()
     }
 
@@ -252,7 +255,7 @@ impl Matcher {
             return true;
         }
         let live = self.live_bytes();
-        if self.distinct.is_none() {
+        if self.distinct.is_none() || live.is_empty() {
             return live.is_empty();
         }
         let mut fork = self.fork();

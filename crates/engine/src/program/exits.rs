@@ -13,6 +13,43 @@ use maskwright_automata::Grouped;
 use super::network::{Callee, Network, Node, NodeId};
 use super::{NetState, Place, Program};
 
+/// The edges of a network, backwards.
+struct Backward {
+    /// The nodes that lead to a node.
+    nodes: Grouped<NodeId>,
+    /// The calls of a machine.
+    calls: Grouped<NodeId>,
+    /// The machines that a node is a start of.
+    starts: Grouped<u32>,
+}
+
+impl Backward {
+    fn of(network: &Network) -> Self {
+        let mut nodes: Vec<(u32, NodeId)> = Vec::new();
+        let mut calls: Vec<(u32, NodeId)> = Vec::new();
+        for (id, node) in (0..).map(NodeId).zip(&network.nodes) {
+            match *node {
+                Node::Byte { next, .. } => nodes.push((next.0, id)),
+                Node::Split { start, len } => {
+                    nodes.extend(network.targets(start, len).iter().map(|to| (to.0, id)));
+                }
+                Node::Call { callee, next } => {
+                    nodes.push((next.0, id));
+                    calls.extend(network.machine_of(callee).map(|machine| (machine, id)));
+                }
+                Node::Final => {}
+            }
+        }
+        let starts = (0u32..).zip(&network.machines);
+        let starts = starts.flat_map(|(at, machine)| machine.start.iter().map(move |node| (node.0, at)));
+        Self {
+            nodes: Grouped::new(network.nodes.len(), nodes.iter().copied()),
+            calls: Grouped::new(network.machines.len(), calls.iter().copied()),
+            starts: Grouped::new(network.nodes.len(), starts),
+        }
+    }
+}
+
 /// Which of the [words](Network::words) every way from a node to the end of its machine writes, a bit each: if one of them was seen, the
 /// node is a dead end.
 #[derive(Debug)]
@@ -23,32 +60,32 @@ pub(crate) struct Needed {
 
 impl Needed {
     pub(crate) fn of(network: &Network) -> Self {
+        let back = Backward::of(network);
         let mut needed = Self {
             nodes: vec![u128::MAX; network.nodes.len()].into(),
             machines: vec![u128::MAX; network.machines.len()].into(),
         };
-        // From everything down to what is so for every way. Nodes mostly lie behind those that they lead to.
-        loop {
-            let mut changed = false;
-            for (at, node) in network.nodes.iter().enumerate() {
-                let new = needed.of_node(network, NodeId(at as u32), *node);
-                changed |= new != needed.nodes[at];
-                needed.nodes[at] = new;
+        // From everything down to what is so for every way. What changes is carried to those that it concerns.
+        let mut work: Vec<NodeId> = (0..network.nodes.len() as u32).map(NodeId).rev().collect();
+        while let Some(node) = work.pop() {
+            let new = needed.of_node(network, node);
+            if core::mem::replace(&mut needed.nodes[node.index()], new) == new {
+                continue;
             }
-            for (at, machine) in network.machines.iter().enumerate() {
-                let all = machine.start.iter().map(|node| needed.nodes[node.index()]);
-                let new = all.fold(u128::MAX, |all, node| all & node);
-                changed |= new != needed.machines[at];
-                needed.machines[at] = new;
-            }
-            if !changed {
-                return needed;
+            work.extend_from_slice(back.nodes.of(node.0));
+            for &machine in back.starts.of(node.0) {
+                let start = network.machines[machine as usize].start.iter();
+                let new = start.fold(u128::MAX, |all, node| all & needed.nodes[node.index()]);
+                if core::mem::replace(&mut needed.machines[machine as usize], new) != new {
+                    work.extend_from_slice(back.calls.of(machine));
+                }
             }
         }
+        needed
     }
 
-    fn of_node(&self, network: &Network, id: NodeId, node: Node) -> u128 {
-        match node {
+    fn of_node(&self, network: &Network, id: NodeId) -> u128 {
+        match network.nodes[id.index()] {
             Node::Final => 0,
             Node::Byte { next, .. } => self.nodes[next.index()],
             Node::Split { start, len } => {
@@ -94,55 +131,34 @@ pub(crate) struct Exits {
 
 impl Exits {
     pub(crate) fn of(network: &Network) -> Self {
-        let ids = || (0..).map(NodeId).zip(&network.nodes);
-        let mut before: Vec<(u32, NodeId)> = Vec::new();
-        let mut calls: Vec<(u32, NodeId)> = Vec::new();
-        for (id, node) in ids() {
-            match *node {
-                Node::Byte { next, .. } => before.push((next.0, id)),
-                Node::Split { start, len } => {
-                    before.extend(network.targets(start, len).iter().map(|to| (to.0, id)));
-                }
-                Node::Call { callee, next } => {
-                    before.push((next.0, id));
-                    calls.extend(network.machine_of(callee).map(|machine| (machine, id)));
-                }
-                Node::Final => {}
-            }
-        }
-        let starts = (0u32..).zip(&network.machines);
-        let starts: Vec<(u32, u32)> =
-            starts.flat_map(|(m, machine)| machine.start.iter().map(move |node| (node.0, m))).collect();
-        let before = Grouped::new(network.nodes.len(), before.iter().copied());
-        let calls = Grouped::new(network.machines.len(), calls.iter().copied());
-        let starts = Grouped::new(network.nodes.len(), starts.iter().copied());
+        let back = Backward::of(network);
         let mut exits = Self {
             nodes: vec![false; network.nodes.len()].into(),
             machines: vec![false; network.machines.len()].into(),
         };
-        let mut work: Vec<NodeId> =
-            ids().filter(|(_, node)| matches!(node, Node::Final)).map(|(id, _)| id).collect();
+        let ends = (0..).map(NodeId).zip(&network.nodes).filter(|(_, node)| matches!(node, Node::Final));
+        let mut work: Vec<NodeId> = ends.map(|(id, _)| id).collect();
         while let Some(node) = work.pop() {
             if network.endless_checks.contains(&node) {
                 // Behind the value it may fail; before it, there is another value.
                 let is_leaf = |from: &&NodeId| {
                     matches!(network.nodes[from.index()], Node::Call { callee: Callee::Leaf(_), .. })
                 };
-                work.extend(before.of(node.0).iter().filter(is_leaf));
+                work.extend(back.nodes.of(node.0).iter().filter(is_leaf));
                 continue;
             }
             if core::mem::replace(&mut exits.nodes[node.index()], true) {
                 continue;
             }
-            work.extend(before.of(node.0).iter().filter(|&&from| exits.passes(network, from)));
-            for &machine in starts.of(node.0) {
+            work.extend(back.nodes.of(node.0).iter().filter(|&&from| exits.passes(network, from)));
+            for &machine in back.starts.of(node.0) {
                 if !core::mem::replace(&mut exits.machines[machine as usize], true) {
                     // The calls of it that lead on to an end.
                     let leads_on = |call: &&NodeId| match network.nodes[call.index()] {
                         Node::Call { next, .. } => exits.nodes[next.index()] && exits.passes(network, **call),
                         _ => false,
                     };
-                    work.extend(calls.of(machine).iter().filter(leads_on));
+                    work.extend(back.calls.of(machine).iter().filter(leads_on));
                 }
             }
         }
