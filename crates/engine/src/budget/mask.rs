@@ -16,7 +16,7 @@ use super::deadline::{Below, Bound, DeadlineView, ENDLESS};
 use crate::count::{Bounds, Window};
 use crate::leaf::{Automaton, Leaf, LeafState};
 use crate::library::{Answer, Tokens, set_bits};
-use crate::parser::line::{Line, LineStacks, Spot, Walk};
+use crate::parser::line::{Line, Spot, Walk};
 use crate::parser::mask::{Masker, frame_key, remember_looks, state_key};
 use crate::parser::stack::{Frame, StackId, Top};
 use crate::parser::step::{Thread, settled};
@@ -342,18 +342,8 @@ impl Masker<'_> {
     ) {
         let mut found = core::mem::take(&mut self.scratch.found);
         found.clear();
-        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
         let mut judged = |tokens: &[u32], threads: &[Thread], line: &Line| judge.found(tokens, threads, line);
-        let mut walk = Walk {
-            bound: self.bound,
-            stacks: &mut stacks,
-            buffers: self.buffers,
-            found: &mut found,
-            shortcuts: false,
-            sets: true,
-            visitor: Some(&mut judged),
-        };
-        walk_with(&mut self.scratch.walker, &mut walk);
+        self.walk_by((false, true), &mut found, Some(&mut judged), walk_with);
         self.scratch.found = found;
     }
 }

@@ -65,6 +65,14 @@ impl Leaf {
         }
     }
 
+    /// Whether all its texts are JSON strings.
+    pub(crate) fn is_string(&self) -> bool {
+        match self {
+            Self::Window { automaton, .. } => automaton.is_string() || Arc::ptr_eq(automaton, json_string()),
+            Self::Text(_) => true,
+        }
+    }
+
     /// Whether the leaf may end before its first byte.
     pub(crate) fn is_nullable(&self) -> bool {
         match self {
@@ -115,11 +123,7 @@ impl Leaf {
     pub(crate) fn is_infinite(&self, state: LeafState) -> bool {
         match self {
             Self::Text(text) => text.is_except(),
-            Self::Window { automaton, max: u32::MAX, .. }
-                if automaton.is_string() || Arc::ptr_eq(automaton, json_string()) =>
-            {
-                automaton.is_endless(state)
-            }
+            Self::Window { automaton, max: u32::MAX, .. } if self.is_string() => automaton.is_endless(state),
             Self::Window { automaton, max: u32::MAX, .. } => automaton.is_endless_number(state),
             Self::Window { .. } => false,
         }

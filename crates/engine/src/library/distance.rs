@@ -428,7 +428,7 @@ impl<'n> Settling<'n> {
                 }
                 Node::Call { callee, next } => {
                     before.push((next.0, at));
-                    calls.extend(machine_of(network, callee).map(|(machine, _)| (machine, at)));
+                    calls.extend(network.machine_of(callee).map(|machine| (machine, at)));
                 }
                 Node::Final => {}
             }
@@ -493,28 +493,17 @@ impl<'n> Settling<'n> {
         match callee {
             Callee::Leaf(leaf) => self.leaves[leaf.index()],
             Callee::Check => NEW_VALUE,
-            _ => machine_of(self.network, callee).map_or(NEVER, |(machine, rounds)| {
-                let through = self.machines[machine as usize].saturating_mul(rounds);
+            _ => self.network.machine_of(callee).map_or(NEVER, |machine| {
+                let through = self.machines[machine as usize];
                 match callee {
+                    Callee::Loop(index) => {
+                        through.saturating_mul(self.network.loops[index as usize].min.max(1))
+                    }
                     Callee::Limit(index) if through > self.network.limits[index as usize].tokens => NEVER,
                     _ => through,
                 }
             }),
         }
-    }
-}
-
-/// The machine behind a callee, and how often it must be gone through.
-fn machine_of(network: &Network, callee: Callee) -> Option<(u32, u32)> {
-    match callee {
-        Callee::Machine(machine) => Some((machine, 1)),
-        Callee::Loop(index) => {
-            let counted = network.loops[index as usize];
-            Some((counted.body, counted.min.max(1)))
-        }
-        Callee::Scope(index) => Some((network.scopes[index as usize].body, 1)),
-        Callee::Limit(index) => Some((network.limits[index as usize].body, 1)),
-        Callee::Leaf(_) | Callee::Check => None,
     }
 }
 

@@ -14,18 +14,17 @@
 
 use core::cell::Cell;
 use core::ops::RangeInclusive;
-use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use smallvec::SmallVec;
 
-use super::line::{Line, LineStacks, Walk};
+use super::line::{Line, LineStacks, Visitor, Walk};
 use super::meter::THREAD_STEPS;
 use super::stack::{Arena, Frame, Resume, StackId, Stacks, Top};
 use super::step::{Buffers, Thread, call_from, leave, live, settled};
 use super::walk::{Walker, completion_nodes};
 use crate::count::{Bounds, UNBOUNDED, Window};
-use crate::leaf::{JSON_BODY, Leaf, LeafState, Text, json_string};
+use crate::leaf::{JSON_BODY, Leaf, LeafState, Text};
 use crate::library::{
     Answer, AnswerId, BoundProgram, Difference, Key, Library, LineNodeId, Look, Memo, Part, Tokens, Words,
     most_more, ones, set_bits,
@@ -199,11 +198,7 @@ impl Masker<'_> {
         let (leaf, state) = thread.leaf()?;
         let Leaf::Window { automaton, min, max } = program.leaf(leaf) else { return None };
         // PERF: narrow leaves, such as white space in front of a number, have few tokens; to read the long ones first took ten times as long.
-        if *max == UNBOUNDED
-            || automaton.is_string()
-            || Arc::ptr_eq(automaton, json_string())
-            || self.bound.is_narrow(leaf, state)
-        {
+        if *max == UNBOUNDED || program.leaf(leaf).is_string() || self.bound.is_narrow(leaf, state) {
             return None;
         }
         let &[Window { need, room }] =
@@ -237,17 +232,9 @@ impl Masker<'_> {
         self.start_line(thread.stack);
         let mut found = core::mem::take(&mut self.scratch.found);
         found.clear();
-        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk = Walk {
-            bound,
-            stacks: &mut stacks,
-            buffers: self.buffers,
-            found: &mut found,
-            shortcuts: true,
-            sets: true,
-            visitor: None,
-        };
-        self.scratch.walker.walk_part(&mut walk, long, &[Thread { stack: Line::TOP, ..thread }]);
+        self.walk(&mut found, |walker, walk| {
+            walker.walk_part(walk, long, &[Thread { stack: Line::TOP, ..thread }]);
+        });
         found.sort_unstable();
         let bytes = bound.library().bytes();
         let is_too_long =
@@ -266,18 +253,10 @@ impl Masker<'_> {
     pub(crate) fn plain(&mut self, thread: Thread, sink: &mut dyn Sink) {
         let mut found = Vec::new();
         self.start_line(thread.stack);
-        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk = Walk {
-            bound: self.bound,
-            stacks: &mut stacks,
-            buffers: self.buffers,
-            found: &mut found,
-            shortcuts: false,
-            sets: false,
-            visitor: None,
-        };
         let trie = self.bound.vocabulary().trie();
-        self.scratch.walker.walk(&mut walk, trie, 0, &[Thread { stack: Line::TOP, ..thread }]);
+        self.walk_by((false, false), &mut found, None, |walker, walk| {
+            walker.walk(walk, trie, 0, &[Thread { stack: Line::TOP, ..thread }]);
+        });
         sink.part(self.bound.library(), None, &Part::List(found.into()), &[], &[]);
     }
 
@@ -459,20 +438,11 @@ impl Masker<'_> {
         if follow.intersection(*boundaries.bytes()).is_empty() {
             return;
         }
-        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk = Walk {
-            bound,
-            stacks: &mut stacks,
-            buffers: self.buffers,
-            found,
-            shortcuts: true,
-            sets: true,
-            visitor: None,
-        };
-        for byte in follow.intersection(*boundaries.bytes()).iter() {
-            let trie = vocabulary.trie();
-            self.scratch.walker.walk_suffixes(&mut walk, boundaries, byte, need..=room, trie, 0, behind);
-        }
+        self.walk(found, |walker, walk| {
+            for byte in follow.intersection(*boundaries.bytes()).iter() {
+                walker.walk_suffixes(walk, boundaries, byte, need..=room, vocabulary.trie(), 0, behind);
+            }
+        });
     }
 
     /// The plain walk, for one state and what it can call – but calls are items of their own here.
@@ -480,48 +450,48 @@ impl Masker<'_> {
         let bound = self.bound;
         let program = &**bound.program();
         let trie = bound.vocabulary().trie();
-        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk = Walk {
-            bound,
-            stacks: &mut stacks,
-            buffers: self.buffers,
-            found,
-            shortcuts: true,
-            sets: true,
-            visitor: None,
-        };
-        match program.place(state) {
+        self.walk(found, |walker, walk| match program.place(state) {
             Place::Done => {}
-            Place::Node { .. } => {
-                self.scratch.walker.walk(&mut walk, trie, 0, &[Thread::network(state, stack)]);
-            }
+            Place::Node { .. } => walker.walk(walk, trie, 0, &[Thread::network(state, stack)]),
             Place::Cell(cell) => {
                 for (byte, state) in program.edges(cell) {
                     if let Some(child) = trie.child(Trie::ROOT, byte) {
                         let thread = Thread::network(state, stack);
                         let threads = settled(program, walk.stacks, walk.buffers, thread);
                         if !threads.is_empty() {
-                            self.scratch.walker.walk_from(&mut walk, trie, 0, child, &threads);
+                            walker.walk_from(walk, trie, 0, child, &threads);
                         }
                     }
                 }
             }
-        }
+        });
     }
 
     /// The walk over the whole trie, for one of some words: few tokens can be read.
     fn walk_text(&mut self, item: Thread, found: &mut Vec<u32>) {
+        let trie = self.bound.vocabulary().trie();
+        self.walk(found, |walker, walk| walker.walk(walk, trie, 0, &[item]));
+    }
+
+    /// Walks over tries, with every shortcut. What is read is added to `found`.
+    fn walk(&mut self, found: &mut Vec<u32>, with: impl FnOnce(&mut Walker, &mut Walk<'_, '_>)) {
+        self.walk_by((true, true), found, None, with);
+    }
+
+    /// The same, with [shortcuts and sets](Walk) or without, and with a visitor.
+    pub(crate) fn walk_by(
+        &mut self,
+        (shortcuts, sets): (bool, bool),
+        found: &mut Vec<u32>,
+        visitor: Option<&mut Visitor<'_>>,
+        with: impl FnOnce(&mut Walker, &mut Walk<'_, '_>),
+    ) {
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk = Walk {
-            bound: self.bound,
-            stacks: &mut stacks,
-            buffers: self.buffers,
-            found,
-            shortcuts: true,
-            sets: true,
-            visitor: None,
-        };
-        self.scratch.walker.walk(&mut walk, self.bound.vocabulary().trie(), 0, &[item]);
+        let (bound, buffers) = (self.bound, &mut *self.buffers);
+        // Mapped, so that the visitor may live longer than the walk.
+        let visitor = visitor.map(|visitor| visitor as &mut Visitor<'_>);
+        let mut walk = Walk { bound, stacks: &mut stacks, buffers, found, shortcuts, sets, visitor };
+        with(&mut self.scratch.walker, &mut walk);
     }
 
     /// The walk over the whole trie, by sets of threads.
@@ -532,17 +502,7 @@ impl Masker<'_> {
             words.clear();
             words.resize(bound.vocabulary().size().div_ceil(32), 0);
         }
-        let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        let mut walk = Walk {
-            bound,
-            stacks: &mut stacks,
-            buffers: self.buffers,
-            found: &mut Vec::new(),
-            shortcuts: true,
-            sets: true,
-            visitor: None,
-        };
-        self.scratch.walker.walk_long(&mut walk, &[item], &mut words);
+        self.walk(&mut Vec::new(), |walker, walk| walker.walk_long(walk, &[item], &mut words));
         self.scratch.has_walked = true;
         self.scratch.words = words;
     }
@@ -607,10 +567,7 @@ pub(crate) fn is_in_string(program: &Program, thread: &Thread) -> bool {
     let Some((leaf, state)) = thread.leaf() else { return false };
     match program.leaf(leaf) {
         Leaf::Text(text) => text.is_except() && text.spelling(state) == JSON_BODY,
-        Leaf::Window { automaton, .. } => {
-            (automaton.is_string() || Arc::ptr_eq(automaton, json_string()))
-                && automaton.is_between_units(state)
-        }
+        Leaf::Window { automaton, .. } => program.leaf(leaf).is_string() && automaton.is_between_units(state),
     }
 }
 

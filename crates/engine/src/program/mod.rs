@@ -17,7 +17,7 @@ mod place;
 use core::hash::BuildHasher;
 use core::num::NonZeroU32;
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use maskwright_automata::ByteSet;
 use maskwright_grammar::ExprId;
@@ -249,11 +249,7 @@ impl Program {
         if has_text {
             leaves.push(Leaf::plain(json_string().clone()));
         }
-        let is_string = |leaf: &Leaf| match leaf {
-            Leaf::Window { automaton, .. } => automaton.is_string() || Arc::ptr_eq(automaton, json_string()),
-            Leaf::Text(_) => true,
-        };
-        let has_strings = leaves.iter().any(is_string);
+        let has_strings = leaves.iter().any(Leaf::is_string);
         let unknown = |len: usize| (0..len).map(|_| AtomicU32::new(0)).collect::<Box<[_]>>();
         Self {
             starts: unknown(network.machines.len()),
@@ -582,11 +578,7 @@ impl Program {
     fn first_of(&self, callee: Callee) -> ByteSet {
         match callee {
             Callee::Leaf(leaf) => self.leaf(leaf).first(),
-            Callee::Machine(machine) => self.first(machine),
-            Callee::Loop(index) => self.first(self.network.loops[index as usize].body),
-            Callee::Scope(index) => self.first(self.network.scopes[index as usize].body),
-            Callee::Limit(index) => self.first(self.network.limits[index as usize].body),
-            Callee::Check => ByteSet::EMPTY,
+            _ => self.network.machine_of(callee).map_or(ByteSet::EMPTY, |machine| self.first(machine)),
         }
     }
 
@@ -626,16 +618,11 @@ impl Program {
                         first = first.union(self.leaf(leaf).first());
                         continue;
                     }
-                    Node::Call { callee: Callee::Machine(machine), .. } => machine,
-                    Node::Call { callee: Callee::Loop(index), .. } => self.network.loops[index as usize].body,
-                    Node::Call { callee: Callee::Scope(index), .. } => {
-                        self.network.scopes[index as usize].body
-                    }
-                    Node::Call { callee: Callee::Limit(index), .. } => {
-                        self.network.limits[index as usize].body
-                    }
-                    // A value is not empty, so that none ends where a machine starts.
-                    Node::Call { callee: Callee::Check, .. } => continue,
+                    // A value is not empty, so that no check comes where a machine starts.
+                    Node::Call { callee, .. } => match self.network.machine_of(callee) {
+                        Some(machine) => machine,
+                        None => continue,
+                    },
                     Node::Split { .. } | Node::Final => continue,
                 };
                 match self.firsts[callee as usize].get() {
