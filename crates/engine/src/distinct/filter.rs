@@ -22,14 +22,14 @@
 use core::cmp::Reverse;
 
 use maskwright_vocab::{TokenId, Trie, TrieNode, number_spelling};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::registers;
-use super::trial::DistinctFilter;
+use super::trial::Trial;
 use crate::library::{BoundProgram, ones};
 use crate::parser::mask::is_in_string;
-use crate::parser::stack::{Mark, Register, Resume, StackId, Top};
+use crate::parser::row::Row;
+use crate::parser::stack::{Register, Resume, StackId, Top};
 use crate::parser::step::Thread;
 use crate::program::network::Values;
 use crate::tuning::tuning;
@@ -52,14 +52,30 @@ struct Place {
     in_value: bool,
 }
 
+/// What a mask may have to be corrected by.
+pub(crate) struct DistinctFilter<'m> {
+    trial: Trial<'m>,
+    row: &'m mut dyn Row,
+    /// Tokens that were found to lead on, and tokens that some thread survives. PERF: where a scope holds a thousand numbers, the same few tokens
+    /// lie on the way to many of them.
+    leading: FxHashSet<u32>,
+    living: FxHashSet<u32>,
+}
+
+impl<'m> DistinctFilter<'m> {
+    pub(crate) fn new(trial: Trial<'m>, row: &'m mut dyn Row) -> Self {
+        Self { trial, row, leading: FxHashSet::default(), living: FxHashSet::default() }
+    }
+}
+
 impl DistinctFilter<'_> {
     /// Corrects the mask. `several` are tokens of it that contain more than one value.
     pub(crate) fn apply(&mut self, several: &[u32]) {
-        let program = self.bound.program();
+        let program = self.trial.bound.program();
         let mut open: SmallVec<[(u32, Register); 8]> = SmallVec::new();
         self.open_scopes(&mut open);
         // Values are JSON, and in JSON it does not depend on the thread whether one is inside a string.
-        let in_string = self.threads.iter().any(|thread| is_in_string(program, thread));
+        let in_string = self.trial.threads.iter().any(|thread| is_in_string(program, thread));
         if open.iter().any(|(_, register)| !register.may_close()) {
             self.add_key_closers(in_string);
         }
@@ -71,7 +87,7 @@ impl DistinctFilter<'_> {
             return;
         }
         let may_be_value = |thread: &Thread| thread.is_in_network() || self.ends_in_check(thread);
-        let in_value = !in_string || self.threads.iter().any(may_be_value);
+        let in_value = !in_string || self.trial.threads.iter().any(may_be_value);
         let place = Place { in_string, in_value };
         let is_finite = |&(index, register): &(u32, Register)| {
             let values = program.scope(index).values;
@@ -81,7 +97,7 @@ impl DistinctFilter<'_> {
             && let Some(groups) = self.few(in_string, program.has_nested_values())
         {
             for group in groups {
-                if !self.leads_on(self.bound.vocabulary().spelling(TokenId(group[0]))) {
+                if !self.trial.leads_on(self.trial.bound.vocabulary().spelling(TokenId(group[0]))) {
                     group.iter().for_each(|token| self.forbid(*token));
                 }
             }
@@ -95,17 +111,17 @@ impl DistinctFilter<'_> {
             let finite = self.may_run_out(program.scope(index).values, register, &place);
             if finite {
                 if !begun && self.may_repeat(register, &place) {
-                    self.keep_leading(self.bound.library().value_tokens().commas.at(in_string));
+                    self.keep_leading(self.trial.bound.library().value_tokens().commas.at(in_string));
                     begun = true;
                 }
                 self.filter_ends(register, &place);
             }
             if program.scope(index).values == Values::Integers
                 && !in_string
-                && self.registers.has(register, ZERO)
+                && self.trial.registers.has(register, ZERO)
             {
                 // The only integer that cannot go on.
-                self.keep_leading(&self.bound.library().value_tokens().zeros);
+                self.keep_leading(&self.trial.bound.library().value_tokens().zeros);
             }
             if !register.is_empty() {
                 self.filter_scope(register, &place, finite);
@@ -115,14 +131,14 @@ impl DistinctFilter<'_> {
 
     /// Whether there may be no new value behind some token.
     fn may_run_out(&self, values: Values, register: Register, place: &Place) -> bool {
-        let seen = self.registers.count(register);
+        let seen = self.trial.registers.count(register);
         // The value that the text ends in is the only one for a while, or a new one begins after it.
         let in_long = place.in_string && place.in_value;
-        let goes_on = || self.threads.iter().all(|thread| self.goes_on(thread, seen));
+        let goes_on = || self.trial.threads.iter().all(|thread| self.trial.goes_on(thread, seen));
         match values {
             Values::Endless | Values::Integers => false,
             Values::Long(Reverse(room)) => {
-                (room as usize) <= seen + 1 + self.bound.horizon() as usize || in_long && !goes_on()
+                (room as usize) <= seen + 1 + self.trial.bound.horizon() as usize || in_long && !goes_on()
             }
             Values::Simple | Values::Nested => !(in_long && goes_on()),
         }
@@ -134,25 +150,25 @@ impl DistinctFilter<'_> {
             place.in_value
         } else {
             let is_scalar = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'"';
-            self.text.last().is_some_and(is_scalar) || self.may_be_in_word()
+            self.trial.text.last().is_some_and(is_scalar) || self.may_be_in_word()
         };
-        self.registers.summary(register).simple || is_written
+        self.trial.registers.summary(register).simple || is_written
     }
 
     /// Whether the text may end inside a string: whether its last quote may be an opening one. Words of a list are not leaves, so threads
     /// do not tell.
     fn may_be_in_word(&self) -> bool {
-        let Some(quote) = value::opening_quote(self.text, MAX_WRITTEN_BYTES) else {
-            return self.text.len() > MAX_WRITTEN_BYTES;
+        let Some(quote) = value::opening_quote(self.trial.text, MAX_WRITTEN_BYTES) else {
+            return self.trial.text.len() > MAX_WRITTEN_BYTES;
         };
-        let before = self.text[..quote].trim_ascii_end().last();
+        let before = self.trial.text[..quote].trim_ascii_end().last();
         before.is_none_or(|byte| matches!(byte, b'{' | b'[' | b',' | b':'))
     }
 
     /// The tokens of the mask, if they are few. Where values are nested, those that differ only by white space in front of them count as
     /// one, and there are hundreds of them; other values rarely run out between two of them in any other way than by their keys.
     fn few(&self, in_string: bool, is_nested: bool) -> Option<Vec<SmallVec<[u32; 2]>>> {
-        let most = self.bound.program().limits().tried;
+        let most = self.trial.bound.program().limits().tried;
         let count: u32 = self.row.words().iter().map(|word| word.count_ones()).sum();
         if count > if is_nested { most.saturating_mul(SPACED_SPELLINGS) } else { most } {
             return None;
@@ -160,7 +176,7 @@ impl DistinctFilter<'_> {
         let in_text = !is_nested || in_string || self.may_be_in_word();
         let (mut places, mut groups) = (FxHashMap::default(), Vec::<SmallVec<[u32; 2]>>::new());
         for token in ones(self.row.words().iter().copied()) {
-            let spelling = self.bound.vocabulary().spelling(TokenId(token));
+            let spelling = self.trial.bound.vocabulary().spelling(TokenId(token));
             let text = if in_text { spelling } else { spelling.trim_ascii_start() };
             let place: usize = *places.entry(text).or_insert(groups.len());
             if place == groups.len() {
@@ -177,7 +193,8 @@ impl DistinctFilter<'_> {
     /// Where any value may be one that something else needs: no token may end it so that nothing is left. Inside a string, all but the
     /// tokens with a quote leave it open.
     fn keep_value_ends(&mut self, in_string: bool) {
-        let ends = if in_string { tokens_with(self.row.words(), self.bound, b'"') } else { self.allowed() };
+        let ends =
+            if in_string { tokens_with(self.row.words(), self.trial.bound, b'"') } else { self.allowed() };
         self.keep_leading(&ends);
     }
 
@@ -187,14 +204,15 @@ impl DistinctFilter<'_> {
 
     /// The same for every token, for comparison. If only endless strings have to differ, nothing can happen before a quote.
     pub(crate) fn try_all(&mut self) {
-        let may_run_out = self.bound.program().may_run_out();
-        let is_numbered = self.bound.vocabulary().is_numbered();
-        for (token, bytes) in self.bound.vocabulary().spelled() {
+        let may_run_out = self.trial.bound.program().may_run_out();
+        let is_numbered = self.trial.bound.vocabulary().is_numbered();
+        for (token, bytes) in self.trial.bound.vocabulary().spelled() {
             if !may_run_out && !bytes.contains(&b'"') {
                 continue;
             }
-            let mut is_right =
-                |bytes: &[u8]| if may_run_out { self.leads_on(bytes) } else { self.is_alive_after(bytes) };
+            let mut is_right = |bytes: &[u8]| {
+                if may_run_out { self.trial.leads_on(bytes) } else { self.trial.is_alive_after(bytes) }
+            };
             let is_right = is_right(bytes) || is_numbered && is_right(&number_spelling(token));
             if is_right {
                 self.allow(token.0);
@@ -206,15 +224,15 @@ impl DistinctFilter<'_> {
 
     /// All scopes that are open, the innermost first.
     fn open_scopes(&self, open: &mut SmallVec<[(u32, Register); 8]>) {
-        let mut work: SmallVec<[StackId; 8]> = self.threads.iter().map(|thread| thread.stack).collect();
-        let forks = self.threads.len() > 1;
+        let mut work: SmallVec<[StackId; 8]> = self.trial.threads.iter().map(|thread| thread.stack).collect();
+        let forks = self.trial.threads.len() > 1;
         let mut visited = crate::seen::Seen::default();
         while let Some(mut stack) = work.pop() {
             loop {
                 if forks && !visited.insert(stack) {
                     break;
                 }
-                let (frame, below) = match self.arena.top(stack) {
+                let (frame, below) = match self.trial.arena.top(stack) {
                     Top::Frame(frame, below) => (frame, below),
                     Top::Union(members) => {
                         work.extend_from_slice(members);
@@ -233,18 +251,20 @@ impl DistinctFilter<'_> {
 
     /// Values that are not endless: no token may lead to where none is new.
     fn filter_ends(&mut self, register: Register, place: &Place) {
-        let bound = self.bound;
-        let summary = self.registers.summary(register);
+        let bound = self.trial.bound;
+        let summary = self.trial.registers.summary(register);
         // A string that goes on does so after escapes, too.
-        let goes_on =
-            place.in_string && self.threads.iter().any(|thread| self.goes_on(thread, MAX_COUNTED_VALUES));
+        let goes_on = place.in_string
+            && self.trial.threads.iter().any(|thread| self.trial.goes_on(thread, MAX_COUNTED_VALUES));
         if place.in_value && summary.simple && !goes_on {
             // Values are followed as they are written plainly; other spellings have escapes.
             let mut escaped = tokens_with(self.row.words(), bound, b'\\');
             if place.in_string
-                && let Some((typed, true)) = self.typed(self.registers.summary(register).longest as usize)
+                && let Some((typed, true)) =
+                    self.typed(self.trial.registers.summary(register).longest as usize)
             {
-                let rests = self.registers.forms(register).filter_map(|form| form.strip_prefix(&*typed));
+                let rests =
+                    self.trial.registers.forms(register).filter_map(|form| form.strip_prefix(&*typed));
                 let rests: SmallVec<[&[u8]; 8]> = rests.collect();
                 escaped.retain(|&token| {
                     let (written, _) = value::prefix(bound.vocabulary().spelling(TokenId(token)));
@@ -259,16 +279,17 @@ impl DistinctFilter<'_> {
     }
 
     fn filter_scope(&mut self, register: Register, place: &Place, finite: bool) {
-        let whole = self.bound.library().value_tokens();
-        let summary = self.registers.summary(register);
+        let whole = self.trial.bound.library().value_tokens();
+        let summary = self.trial.registers.summary(register);
         if summary.in_token {
-            let forms: Vec<Vec<u8>> = self.registers.forms_in_tokens(register).map(<[u8]>::to_vec).collect();
+            let forms: Vec<Vec<u8>> =
+                self.trial.registers.forms_in_tokens(register).map(<[u8]>::to_vec).collect();
             for form in forms {
                 self.keep_living(whole.tokens_with(&form).unwrap_or_default());
             }
         }
         let in_number = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
-        if !place.in_string && summary.unquoted && self.text.last().is_some_and(in_number) {
+        if !place.in_string && summary.unquoted && self.trial.text.last().is_some_and(in_number) {
             self.keep_living(&whole.number_ends);
         }
         if place.in_value {
@@ -280,16 +301,16 @@ impl DistinctFilter<'_> {
     }
 
     fn forms(&self, register: Register) -> Vec<Vec<u8>> {
-        self.registers.forms(register).map(<[u8]>::to_vec).collect()
+        self.trial.registers.forms(register).map(<[u8]>::to_vec).collect()
     }
 
     /// Whether the leaf that a thread is in is a value that must be new.
     fn ends_in_check(&self, thread: &Thread) -> bool {
         let mut stack = thread.stack;
         loop {
-            let Top::Frame(frame, below) = self.arena.top(stack) else { return true };
+            let Top::Frame(frame, below) = self.trial.arena.top(stack) else { return true };
             match frame.resume() {
-                Resume::At(state) => return self.is_check(state),
+                Resume::At(state) => return self.trial.is_check(state),
                 Resume::Finish => return false,
                 // The value may end further below.
                 Resume::Loop { .. } | Resume::Scope { .. } | Resume::Limit { .. } => stack = below,
@@ -300,22 +321,23 @@ impl DistinctFilter<'_> {
     /// Where the string begins that the text ends in, if it can be a value with a form of up to so many bytes.
     fn quote(&self, longest: usize) -> Option<usize> {
         // A character takes up to twelve bytes as an escape, where its form has one at least.
-        value::opening_quote(self.text, longest.saturating_mul(12) + 1)
+        value::opening_quote(self.trial.text, longest.saturating_mul(12) + 1)
     }
 
     /// The form of what there is of that string, and whether that is all.
     fn typed(&self, longest: usize) -> Option<(Vec<u8>, bool)> {
-        self.quote(longest).map(|quote| value::prefix(&self.text[quote + 1..]))
+        self.quote(longest).map(|quote| value::prefix(&self.trial.text[quote + 1..]))
     }
 
     /// The text may end inside a string that was seen.
     fn filter_string(&mut self, register: Register, longest: usize, finite: bool) {
         let Some(quote) = self.quote(longest) else { return };
-        let (typed, is_whole) = value::prefix(&self.text[quote + 1..]);
-        if is_whole && !finite && self.registers.count(register) > tuning().scope_values {
+        let (typed, is_whole) = value::prefix(&self.trial.text[quote + 1..]);
+        if is_whole && !finite && self.trial.registers.count(register) > tuning().scope_values {
             return self.filter_suffixes(register, &typed);
         }
         let matching: Vec<Vec<u8>> = self
+            .trial
             .registers
             .forms(register)
             .filter(|form| form.starts_with(&typed))
@@ -324,7 +346,7 @@ impl DistinctFilter<'_> {
         if matching.is_empty() {
             return;
         }
-        let bound = self.bound;
+        let bound = self.trial.bound;
         let trie = bound.vocabulary().trie();
         let whole = bound.library().value_tokens();
         if !is_whole {
@@ -346,13 +368,13 @@ impl DistinctFilter<'_> {
 
     /// The same for an endless string in a scope with many values, by what tokens write.
     fn filter_suffixes(&mut self, register: Register, typed: &[u8]) {
-        let bound = self.bound;
+        let bound = self.trial.bound;
         let (trie, whole) = (bound.vocabulary().trie(), bound.library().value_tokens());
         let mut form = typed.to_vec();
         for rest in &whole.rests {
             form.truncate(typed.len());
             form.extend_from_slice(rest);
-            if self.registers.has(register, &form) {
+            if self.trial.registers.has(register, &form) {
                 self.filter_path(trie, Trie::ROOT, rest, false);
                 self.keep_living(whole.escaped(rest));
             }
@@ -362,8 +384,8 @@ impl DistinctFilter<'_> {
     /// Tries the tokens that would write exactly this value and its quote.
     fn keep_unless_equal(&mut self, quote: usize, form: &[u8], tokens: &[u32]) {
         for &token in tokens.iter().filter(|token| self.allows(**token)).collect::<Vec<_>>() {
-            let bytes = self.bound.vocabulary().spelling(TokenId(token));
-            let (mut written, _) = value::prefix(&[&self.text[quote + 1..], bytes].concat());
+            let bytes = self.trial.bound.vocabulary().spelling(TokenId(token));
+            let (mut written, _) = value::prefix(&[&self.trial.text[quote + 1..], bytes].concat());
             written.push(b'"');
             if written == form {
                 self.keep_if_alive(token);
@@ -386,7 +408,7 @@ impl DistinctFilter<'_> {
             // A number may have another spelling, a literal cannot.
             let spelled = b".eE".iter().filter_map(|&byte| trie.child(node, byte)).collect::<Vec<_>>();
             for node in spelled {
-                let below = self.bound.library().tokens_below(node);
+                let below = self.trial.bound.library().tokens_below(node);
                 self.keep_leading(&below);
             }
             return;
@@ -395,14 +417,14 @@ impl DistinctFilter<'_> {
             // What comes before the value is part of the path.
             return self.keep_living(trie.tokens_below(node));
         }
-        let below = self.bound.library().tokens_below(node);
+        let below = self.trial.bound.library().tokens_below(node);
         if !below.iter().any(|token| self.allows(*token)) {
             return;
         }
-        let refused = self.registers.refused();
-        if self.is_alive_after(rest) {
+        let refused = self.trial.registers.refused();
+        if self.trial.is_alive_after(rest) {
             // The value may belong to another scope, like the key of an object in an object: then it is new to every thread.
-            if self.registers.refused() > refused {
+            if self.trial.registers.refused() > refused {
                 self.keep_living(&below);
             }
         } else {
@@ -415,9 +437,9 @@ impl DistinctFilter<'_> {
     /// Values from a finite set that begin with the next token, or go on with it: every token on the way to one that was
     /// seen must lead on.
     fn filter_beginnings(&mut self, register: Register) {
-        let bound = self.bound;
+        let bound = self.trial.bound;
         let trie = bound.vocabulary().trie();
-        if ends_in_fraction(self.text) {
+        if ends_in_fraction(self.trial.text) {
             return self.keep_leading(&self.allowed());
         }
         // The nodes behind white space that go on with a byte.
@@ -425,9 +447,9 @@ impl DistinctFilter<'_> {
         for form in self.forms(register).into_iter().filter(|form| !value::is_nested(form)) {
             let written = written(&form);
             let Some(&first) = written.first() else { continue };
-            let most = written.len().min(self.text.len());
+            let most = written.len().min(self.trial.text.len());
             for begun in
-                (1..=most).filter(|&begun| self.text.ends_with(&written[..begun])).collect::<Vec<_>>()
+                (1..=most).filter(|&begun| self.trial.text.ends_with(&written[..begun])).collect::<Vec<_>>()
             {
                 self.filter_path(trie, Trie::ROOT, &written[begun..], true);
             }
@@ -444,23 +466,23 @@ impl DistinctFilter<'_> {
     /// Whether the array or object that is being written may become one that was seen. Equal values hold equal strings,
     /// so every string that is complete must occur there.
     fn may_be_nested(&self, register: Register, in_string: bool) -> bool {
-        if self.registers.count(register) > tuning().scope_values {
+        if self.trial.registers.count(register) > tuning().scope_values {
             return true;
         }
-        let quote = if in_string { value::opening_quote(self.text, usize::MAX) } else { None };
-        let strings = open_strings(&self.text[..quote.unwrap_or(self.text.len())]);
-        let mut forms = self.registers.forms(register).filter(|form| value::is_nested(form));
+        let quote = if in_string { value::opening_quote(self.trial.text, usize::MAX) } else { None };
+        let strings = open_strings(&self.trial.text[..quote.unwrap_or(self.trial.text.len())]);
+        let mut forms = self.trial.registers.forms(register).filter(|form| value::is_nested(form));
         forms.any(|form| strings.iter().all(|string| contains(form, string)))
     }
 
     /// Tokens that end a key and close the object at once.
     fn add_key_closers(&mut self, in_string: bool) {
-        let bound = self.bound;
-        let live = self.attempt(|this, threads| this.live(threads));
+        let bound = self.trial.bound;
+        let live = self.trial.attempt(|trial, threads| trial.live(threads));
         for &token in bound.library().value_tokens().key_closers.at(in_string) {
             let bytes = bound.vocabulary().spelling(TokenId(token));
             let may_come = bytes.first().is_some_and(|&byte| live.contains(byte)) && !self.allows(token);
-            if may_come && self.is_alive_after(bytes) {
+            if may_come && self.trial.is_alive_after(bytes) {
                 self.allow(token);
             }
         }
@@ -477,8 +499,8 @@ impl DistinctFilter<'_> {
     fn keep_leading(&mut self, tokens: &[u32]) {
         for &token in tokens {
             if self.allows(token)
-                && self.tried.leading.insert(token)
-                && !self.leads_on(self.bound.vocabulary().spelling(TokenId(token)))
+                && self.leading.insert(token)
+                && !self.trial.leads_on(self.trial.bound.vocabulary().spelling(TokenId(token)))
             {
                 self.forbid(token);
             }
@@ -500,26 +522,11 @@ impl DistinctFilter<'_> {
     /// Takes a token out of the mask if no thread survives it.
     fn keep_if_alive(&mut self, token: u32) {
         if self.allows(token)
-            && self.tried.living.insert(token)
-            && !self.is_alive_after(self.bound.vocabulary().spelling(TokenId(token)))
+            && self.living.insert(token)
+            && !self.trial.is_alive_after(self.trial.bound.vocabulary().spelling(TokenId(token)))
         {
             self.forbid(token);
         }
-    }
-
-    fn is_alive_after(&mut self, bytes: &[u8]) -> bool {
-        self.attempt(|this, threads| this.steps(bytes, threads))
-    }
-
-    /// Whether everything that has to be new after these bytes can be.
-    pub(crate) fn leads_on(&mut self, bytes: &[u8]) -> bool {
-        let before = (self.arena.mark(), self.registers.mark());
-        self.attempt(|this, threads| this.steps(bytes, threads) && this.finds_new(threads, before))
-    }
-
-    /// The same for a step that was taken, to these threads. `stacks` and `registers` are those of before.
-    pub(crate) fn leads_out(&mut self, threads: &[Thread], stacks: Mark, registers: registers::Mark) -> bool {
-        self.attempt(|this, _| this.finds_new(threads, (stacks, registers)))
     }
 }
 

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::Distinct;
 use super::registers;
-use super::trial::{DistinctFilter, Tried};
+use super::trial::Trial;
 use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::library::BoundProgram;
 use crate::parser::mask::is_in_string;
@@ -56,7 +56,7 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
 /// Whether a text can be completed from these threads, before anything was seen; `None` if that takes too many steps to find out.
 fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> Option<bool> {
     let (mut buffers, mut distinct) = (Buffers::default(), Distinct::default());
-    let mut filter = DistinctFilter {
+    let mut trial = Trial {
         bound,
         arena,
         registers: &mut distinct.registers,
@@ -66,10 +66,8 @@ fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> 
         threads,
         budget: usize::MAX,
         search_bytes: MAX_FRESH_BYTES,
-        row: &mut &mut [][..],
-        tried: Tried::default(),
     };
-    filter.search(threads)
+    trial.search(threads)
 }
 
 /// A place that a search has come to.
@@ -85,9 +83,20 @@ struct Searched {
     left: usize,
 }
 
-impl DistinctFilter<'_> {
+impl Trial<'_> {
+    /// Whether everything that has to be new after these bytes can be.
+    pub(crate) fn leads_on(&mut self, bytes: &[u8]) -> bool {
+        let before = (self.arena.mark(), self.registers.mark());
+        self.attempt(|this, threads| this.steps(bytes, threads) && this.finds_new(threads, before))
+    }
+
+    /// The same for a step that was taken, to these threads. `stacks` and `registers` are those of before.
+    pub(crate) fn leads_out(&mut self, threads: &[Thread], stacks: Mark, registers: registers::Mark) -> bool {
+        self.attempt(|this, _| this.finds_new(threads, (stacks, registers)))
+    }
+
     /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
-    pub(super) fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
+    fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
         let Some(key) = self.key(threads, before) else { return self.search(threads).unwrap_or(true) };
         if let Some(&known) = self.searches.get(&*key) {
             return known;

@@ -1,17 +1,16 @@
 //! Trying bytes: the state of a matcher, and room to go on from it and back.
 
 use maskwright_automata::ByteSet;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::registers::{Registers, Remembering};
 use crate::library::BoundProgram;
-use crate::parser::row::Row;
 use crate::parser::stack::Arena;
 use crate::parser::step::{self, Buffers, Thread};
 use crate::program::{self, Kind, NetState};
 
-/// What a mask may have to be corrected by: the state of a matcher, and room to try tokens in.
-pub(crate) struct DistinctFilter<'m> {
+/// The state of a matcher, and room to try bytes in.
+pub(crate) struct Trial<'m> {
     pub(crate) bound: &'m BoundProgram,
     pub(crate) arena: &'m mut Arena,
     pub(crate) registers: &'m mut Registers,
@@ -23,16 +22,6 @@ pub(crate) struct DistinctFilter<'m> {
     /// How many bytes may still be tried in all searches, and in one.
     pub(crate) budget: usize,
     pub(crate) search_bytes: usize,
-    pub(crate) row: &'m mut dyn Row,
-    /// Tokens that were tried for this mask. PERF: where a scope holds a thousand numbers, the same few tokens lie on the way to many of them.
-    pub(crate) tried: Tried,
-}
-
-/// Tokens that lead on, and tokens that some thread survives.
-#[derive(Debug, Default)]
-pub(crate) struct Tried {
-    pub(super) leading: FxHashSet<u32>,
-    pub(super) living: FxHashSet<u32>,
 }
 
 /// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
@@ -40,7 +29,7 @@ pub(crate) struct Tried {
 /// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
 pub(crate) type SearchCache = FxHashMap<Box<[u32]>, bool>;
 
-impl DistinctFilter<'_> {
+impl Trial<'_> {
     /// Does something with the threads, and leaves no trace of it.
     pub(super) fn attempt<T>(&mut self, what: impl FnOnce(&mut Self, &mut Vec<Thread>) -> T) -> T {
         let (stacks, registers, length) = (self.arena.mark(), self.registers.mark(), self.text.len());
@@ -89,5 +78,10 @@ impl DistinctFilter<'_> {
         let before = self.text.len();
         let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
         step::live(self.bound.program(), &mut stacks, self.buffers, threads)
+    }
+
+    /// Whether a thread survives these bytes.
+    pub(super) fn is_alive_after(&mut self, bytes: &[u8]) -> bool {
+        self.attempt(|this, threads| this.steps(bytes, threads))
     }
 }

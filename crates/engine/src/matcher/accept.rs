@@ -336,19 +336,18 @@ impl Matcher {
         threads: &[Thread],
         now: &Checkpoint,
     ) -> Result<(), MatchError> {
-        let mut none = &mut [][..];
-        let Some(mut filter) = self.distinct_filter(&mut none) else { return result };
+        let Some(mut trial) = self.trial() else { return result };
         let fitting = match result {
-            Ok(()) if filter.leads_out(threads, now.mark, now.registers) => return result,
+            Ok(()) if trial.leads_out(threads, now.mark, now.registers) => return result,
             Ok(()) => bytes.len().saturating_sub(1),
             Err(MatchError::NotAllowed { bytes }) => bytes,
             Err(_) => return result,
         };
         self.restore(now);
-        let Some(mut filter) = self.distinct_filter(&mut none) else { return result };
+        let Some(mut trial) = self.trial() else { return result };
         // If a text leads on, so does its beginning.
         let lengths: Vec<usize> = (1..=fitting).collect();
-        let fitting = lengths.partition_point(|&length| filter.leads_on(&bytes[..length]));
+        let fitting = lengths.partition_point(|&length| trial.leads_on(&bytes[..length]));
         Err(MatchError::NotAllowed { bytes: fitting })
     }
 

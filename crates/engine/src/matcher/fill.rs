@@ -3,8 +3,9 @@
 use maskwright_vocab::TokenMask;
 
 use super::{MatchError, Matcher, Strategy};
+use crate::distinct::filter::DistinctFilter;
 use crate::distinct::search;
-use crate::distinct::trial::{DistinctFilter, Tried};
+use crate::distinct::trial::Trial;
 use crate::library::{AnswerId, Difference, Library, Part, Words, set_bits};
 use crate::parser::mask::{MaskBuffers, Masker, Sink};
 use crate::parser::meter::Over;
@@ -148,7 +149,8 @@ impl Matcher {
     /// Takes the tokens that repeat a value out of a mask.
     fn keep_distinct(&mut self, multi_value: &[u32], row: &mut dyn Row) {
         let is_fast = self.strategy == Strategy::Fast && !self.bound.vocabulary().is_numbered();
-        if let Some(mut filter) = self.distinct_filter(row) {
+        if let Some(trial) = self.trial() {
+            let mut filter = DistinctFilter::new(trial, row);
             if is_fast {
                 filter.apply(multi_value);
             } else {
@@ -157,11 +159,11 @@ impl Matcher {
         }
     }
 
-    /// The filter for values that must differ, if there is one.
-    pub(super) fn distinct_filter<'m>(&'m mut self, row: &'m mut dyn Row) -> Option<DistinctFilter<'m>> {
+    /// Room to try bytes in, if values must differ.
+    pub(super) fn trial(&mut self) -> Option<Trial<'_>> {
         let start = self.now().start as usize;
         let distinct = self.distinct.as_mut()?;
-        Some(DistinctFilter {
+        Some(Trial {
             bound: &self.bound,
             arena: &mut self.arena,
             registers: &mut distinct.registers,
@@ -171,8 +173,6 @@ impl Matcher {
             threads: self.history.since(start),
             budget: if self.strategy == Strategy::Fast { search::MAX_MASK_SEARCH_BYTES } else { usize::MAX },
             search_bytes: search::MAX_SEARCH_BYTES,
-            row,
-            tried: Tried::default(),
         })
     }
 

@@ -143,6 +143,43 @@ fn step_merged<S: Stacks>(
     byte: u8,
     next: &mut Vec<Thread>,
 ) {
+    visit_waiting(program, stacks, buffers, true, |stacks, buffers, at, stack, calls| {
+        let state = match at {
+            At::Network(state) => state,
+            At::Leaf(leaf, state) => {
+                let thread = Thread::new(at, stack);
+                return step_leaf(program, stacks, buffers, (leaf, state), &thread, byte, next);
+            }
+        };
+        match program.place(state) {
+            Place::Node { low, high, next: node } => {
+                if low <= byte && byte <= high {
+                    arrive(program, stacks, buffers, Thread::network(program.behind(node), stack), next);
+                }
+            }
+            Place::Cell(cell) if cell.first.contains(byte) => {
+                if let Some(state) = program.step(cell, byte) {
+                    arrive(program, stacks, buffers, Thread::network(state, stack), next);
+                }
+                for call in cell.calls.iter().filter(|call| call.first.contains(byte)) {
+                    calls.extend(call_from(program, stacks, call, stack));
+                }
+            }
+            Place::Cell(_) | Place::Done => {}
+        }
+    });
+}
+
+/// Visits everything that waits, what it returns to if it is `returning`, and, level by level, what the visitor calls. What stands in the same
+/// place is visited once, on the union of its stacks.
+#[inline]
+fn visit_waiting<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    returning: bool,
+    mut visit: impl FnMut(&mut S, &mut Buffers, At, StackId, &mut Vec<(At, StackId)>),
+) {
     let mut level = core::mem::take(&mut buffers.level);
     let mut calls = core::mem::take(&mut buffers.calls);
     // 1. What may end returns, and what is returned to waits.
@@ -151,6 +188,7 @@ fn step_merged<S: Stacks>(
             Work::Return(stack) => resume(program, stacks, buffers, stack),
             Work::Enter(at, stack) => {
                 if let At::Network(state) = at
+                    && returning
                     && program.may_return(state)
                 {
                     buffers.work.push(Work::Return(stack));
@@ -159,7 +197,7 @@ fn step_merged<S: Stacks>(
             }
         }
     }
-    // 2. What waits steps, and calls; what is called steps, and calls.
+    // 2. What waits is visited, and calls; what is called is visited, and calls.
     while !level.is_empty() {
         let steps = (THREAD_STEPS * level.len() as u32).saturating_add(stacks.effort());
         if !buffers.meter.spend(steps) {
@@ -174,30 +212,7 @@ fn step_merged<S: Stacks>(
                 [only] => *only,
                 _ => (group[0].0, stacks.union_all(program, &mut group.iter().map(|one| one.1))),
             };
-            let state = match at {
-                At::Network(state) => state,
-                At::Leaf(leaf, state) => {
-                    let thread = Thread::new(at, stack);
-                    step_leaf(program, stacks, buffers, (leaf, state), &thread, byte, next);
-                    continue;
-                }
-            };
-            match program.place(state) {
-                Place::Node { low, high, next: node } => {
-                    if low <= byte && byte <= high {
-                        arrive(program, stacks, buffers, Thread::network(program.behind(node), stack), next);
-                    }
-                }
-                Place::Cell(cell) if cell.first.contains(byte) => {
-                    if let Some(state) = program.step(cell, byte) {
-                        arrive(program, stacks, buffers, Thread::network(state, stack), next);
-                    }
-                    for call in cell.calls.iter().filter(|call| call.first.contains(byte)) {
-                        calls.extend(call_from(program, stacks, call, stack));
-                    }
-                }
-                Place::Cell(_) | Place::Done => {}
-            }
+            visit(stacks, buffers, at, stack, &mut calls);
         }
         level.clear();
         core::mem::swap(&mut level, &mut calls);
@@ -225,8 +240,6 @@ pub(crate) fn wait<S: Stacks>(
     out: &mut Vec<Waiting>,
 ) {
     buffers.begin();
-    let mut level = core::mem::take(&mut buffers.level);
-    let mut calls = core::mem::take(&mut buffers.calls);
     buffers.meter.spend(2 * threads.len() as u32);
     for &thread in threads {
         if thread.is_in_network() {
@@ -238,54 +251,27 @@ pub(crate) fn wait<S: Stacks>(
             buffers.work.push(Work::Return(thread.stack));
         }
     }
-    while let Some(work) = buffers.work.pop() {
-        match work {
-            Work::Return(stack) => resume(program, stacks, buffers, stack),
-            Work::Enter(at, stack) => {
-                if returning && program.accepts_at(at) {
-                    buffers.work.push(Work::Return(stack));
-                }
-                level.push((at, stack));
+    visit_waiting(program, stacks, buffers, returning, |stacks, _, at, stack, calls| {
+        let thread = Thread::new(at, stack);
+        let At::Network(state) = at else {
+            return out.push(Waiting { first: program.live_at(at), thread });
+        };
+        match program.place(state) {
+            Place::Done => {}
+            Place::Node { low, high, .. } => {
+                out.push(Waiting { first: ByteSet::range(low, high), thread });
             }
-        }
-    }
-    while !level.is_empty() {
-        let steps = (THREAD_STEPS * level.len() as u32).saturating_add(stacks.effort());
-        if !buffers.meter.spend(steps) {
-            level.clear();
-            break;
-        }
-        level.sort_unstable();
-        for group in level.chunk_by(|a, b| a.0 == b.0) {
-            let (at, stack) = match group {
-                [only] => *only,
-                _ => (group[0].0, stacks.union_all(program, &mut group.iter().map(|one| one.1))),
-            };
-            let thread = Thread::new(at, stack);
-            let At::Network(state) = at else {
-                out.push(Waiting { first: program.live_at(at), thread });
-                continue;
-            };
-            match program.place(state) {
-                Place::Done => {}
-                Place::Node { low, high, .. } => {
-                    out.push(Waiting { first: ByteSet::range(low, high), thread });
+            Place::Cell(cell) => {
+                let first = cell.bytes();
+                if !first.is_empty() {
+                    out.push(Waiting { first, thread });
                 }
-                Place::Cell(cell) => {
-                    let first = cell.bytes();
-                    if !first.is_empty() {
-                        out.push(Waiting { first, thread });
-                    }
-                    for call in &cell.calls {
-                        calls.extend(call_from(program, stacks, call, stack));
-                    }
+                for call in &cell.calls {
+                    calls.extend(call_from(program, stacks, call, stack));
                 }
             }
         }
-        level.clear();
-        core::mem::swap(&mut level, &mut calls);
-    }
-    (buffers.level, buffers.calls) = (level, calls);
+    });
 }
 
 /// Steps everything that waits by a byte.
