@@ -236,7 +236,7 @@ impl Builder<'_, '_> {
             Expr::Distinct(value) => {
                 let check = self.network.push(Node::Call { callee: Callee::Check, next });
                 let leaf = self.leaves.of(body(grammar, *value)).map(|leaf| &self.leaves.list[leaf.index()]);
-                if leaf.is_some_and(|leaf| leaf.is_infinite(leaf.start())) {
+                if leaf.is_some_and(|leaf| leaf.starts_infinite()) {
                     self.network.endless_checks.insert(check);
                 }
                 if let Some(form) = word(grammar, *value).and_then(|word| value::ending(&word)) {

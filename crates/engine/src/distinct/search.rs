@@ -195,14 +195,14 @@ impl Trial<'_> {
     /// In a leaf with infinitely many values, or nearly: how many of them have to be tried until one is neither seen nor one of the finitely
     /// many that something else may need.
     fn infinite_values(&self, thread: &Thread) -> Option<usize> {
-        let (leaf, state) = thread.leaf()?;
+        thread.leaf()?;
         let program = self.bound.program();
         let scopes = self.scopes_below(thread.stack, true);
         let values = scopes.iter().fold(1usize, |sum, &(index, register)| {
             let finite = program.scope(index).finite as usize;
             sum.saturating_add(self.registers.count(register)).saturating_add(finite)
         });
-        (program.leaf(leaf).is_infinite(state) || self.goes_on(thread, values)).then_some(values)
+        (self.is_infinite(thread) || self.goes_on(thread, values)).then_some(values)
     }
 
     /// The next scopes on a stack, one for each way where it forks, or all of them.
@@ -231,23 +231,21 @@ impl Trial<'_> {
     /// Whether a way to the end of the text is known on which no check can fail.
     fn is_out(&self, thread: &Thread) -> bool {
         let (program, exits) = (self.bound.program(), self.bound.program().exits());
-        let (leaf, state) = match thread.at {
+        match thread.at {
             At::DONE => return true,
             At::Network(state) => return exits.state(program, state) && self.is_out_below(thread.stack),
-            At::Leaf(leaf, state) => (leaf, state),
-        };
+            At::Leaf(..) => {}
+        }
         let mut frames = Vec::new();
         self.arena.frames(thread.stack, &mut frames);
         frames.into_iter().any(|(frame, below)| {
             let passes = match frame.resume() {
                 Resume::At(behind) if self.is_check(behind) => {
-                    let is_new = || {
-                        program.leaf(leaf).is_infinite(state) || self.goes_on(thread, self.seen_below(below))
-                    };
+                    let is_new = || self.is_infinite(thread) || self.goes_on(thread, self.seen_below(below));
                     self.passes_check(behind, is_new)
                 }
                 // An array or object with such a string in it can be new, too. What comes behind it is not looked at.
-                Resume::At(_) if program.has_nested_values() && program.leaf(leaf).is_infinite(state) => {
+                Resume::At(_) if program.has_nested_values() && self.is_infinite(thread) => {
                     return true;
                 }
                 Resume::At(behind) => exits.state(program, behind),
