@@ -122,7 +122,7 @@ clippy: cargo-is-there
 
 # The command is left out: it is named like the library, and their pages would overwrite each other.
 doc-check: cargo-is-there
-	RUSTDOCFLAGS="-D warnings" \
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
 		$(CARGO) doc --workspace --exclude maskwright-cli --no-deps --document-private-items
 
 cargo-is-there:

@@ -13,6 +13,7 @@ use super::facts::{Facts, LEAF_SIZE};
 use super::leaves::Leaves;
 use super::values::{Kinds, body, classify, word};
 use super::{CompileError, Place};
+use crate::leaf::Leaf;
 use crate::limits::Limits;
 use crate::program::LeafId;
 use crate::program::network::{
@@ -236,7 +237,7 @@ impl Builder<'_, '_> {
             Expr::Distinct(value) => {
                 let check = self.network.push(Node::Call { callee: Callee::Check, next });
                 let leaf = self.leaves.of(body(grammar, *value)).map(|leaf| &self.leaves.list[leaf.index()]);
-                if leaf.is_some_and(|leaf| leaf.starts_infinite()) {
+                if leaf.is_some_and(Leaf::starts_infinite) {
                     self.network.endless_checks.insert(check);
                 }
                 if let Some(form) = word(grammar, *value).and_then(|word| value::ending(&word)) {

@@ -305,9 +305,8 @@ impl Trial<'_> {
                 Resume::Limit { .. } => {}
                 Resume::Finish => return false,
                 Resume::Scope { register, .. } => {
-                    let is_seen = |word: &Box<[u8]>| self.registers.has(register, word);
                     let mut all = (0..).zip(&program.network().words);
-                    return all.any(|(at, word)| words >> at & 1 == 1 && is_seen(word));
+                    return all.any(|(at, word)| words >> at & 1 == 1 && self.registers.has(register, word));
                 }
             }
             stack = below;

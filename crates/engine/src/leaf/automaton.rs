@@ -182,7 +182,9 @@ fn tails<'s>(
     let mut tails = vec![NEVER; len];
     // Breadth first by units: what costs none goes to the front.
     let mut work: VecDeque<LeafState> = ends.collect();
-    work.iter().for_each(|end| tails[end.index()] = 0);
+    for end in &work {
+        tails[end.index()] = 0;
+    }
     while let Some(state) = work.pop_front() {
         for &(from, units) in before.of(state.0) {
             let tail = tails[state.index()] + units;
@@ -415,7 +417,9 @@ impl Automaton {
             let before = states().flat_map(|state| targets(state, bytes).map(move |to| (to.0, state)));
             let before = Grouped::new(self.len(), before);
             let (mut distances, mut work) = (vec![NEVER; self.len()], ends);
-            work.iter().for_each(|end| distances[end.index()] = 0);
+            for end in &work {
+                distances[end.index()] = 0;
+            }
             while let Some(state) = work.pop_front() {
                 let distance = distances[state.index()] + 1;
                 for &from in before.of(state.0) {
