@@ -66,6 +66,7 @@ pub(crate) fn build(
         network: Network {
             nodes: Vec::with_capacity(grammar.exprs().len() * 4),
             nested_values,
+            names: required_names(grammar),
             ..Network::default()
         },
         machine_of: FxHashMap::default(),
@@ -82,6 +83,19 @@ pub(crate) fn build(
         next += 1;
     }
     Ok(builder.network)
+}
+
+/// The strings that some scope requires, in the form in which values are compared.
+fn required_names(grammar: &Grammar) -> Vec<Box<[u8]>> {
+    let required = grammar.exprs().iter().filter_map(|expr| match expr {
+        Expr::Scope { required, .. } => Some(required),
+        _ => None,
+    });
+    let mut names: Vec<Box<[u8]>> =
+        required.flat_map(|names| names.iter().map(|name| value::of_string(name))).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 struct Builder<'g, 'l> {
@@ -236,7 +250,8 @@ impl Builder<'_, '_> {
             }
             Expr::Distinct(value) => {
                 let check = self.network.push(Node::Call { callee: Callee::Check, next });
-                let leaf = self.leaves.of(body(grammar, *value)).map(|leaf| &self.leaves.list[leaf.index()]);
+                let leaf_id = self.leaves.of(body(grammar, *value));
+                let leaf = leaf_id.map(|leaf| &self.leaves.list[leaf.index()]);
                 if leaf.is_some_and(Leaf::starts_infinite) {
                     self.network.endless_checks.insert(check);
                 }
@@ -251,10 +266,39 @@ impl Builder<'_, '_> {
                         self.network.word_checks.insert(check, number as u32);
                     }
                 }
+                let names = self.names(*value, leaf_id);
+                if !names.is_empty() {
+                    self.network.name_checks.insert(check, names.into());
+                }
                 return self.build(*value, check);
             }
             Expr::Rule(rule) => return self.rule(grammar.rule(*rule).expr(), next),
         }))
+    }
+
+    /// Which of the required strings a value may be, by their places in the network's list.
+    fn names(&self, value: ExprId, leaf: Option<LeafId>) -> Vec<u32> {
+        let grammar = self.grammar;
+        let names = &self.network.names;
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let find = |value: ExprId| {
+            let form = value::ending(&word(grammar, value)?)?;
+            names.binary_search_by(|name| (**name).cmp(&form)).ok()
+        };
+        let mut found: Vec<u32> = match (grammar.expr(body(grammar, value)), leaf) {
+            (Expr::Alt(parts), _) => {
+                parts.iter().filter_map(|part| find(*part)).map(|at| at as u32).collect()
+            }
+            (_, Some(leaf)) if word(grammar, value).is_none() => {
+                let leaf = &self.leaves.list[leaf.index()];
+                (0..).zip(names).filter(|(_, name)| leaf.accepts(name)).map(|(at, _)| at).collect()
+            }
+            _ => find(value).map(|at| at as u32).into_iter().collect(),
+        };
+        found.dedup();
+        found
     }
 
     /// Words in ascending order, as a tree: what they have in common at their beginnings is there once. Adds the nodes to begin with.

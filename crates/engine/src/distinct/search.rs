@@ -22,7 +22,7 @@ use crate::parser::mask::is_in_string;
 use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks, Top};
 use crate::parser::step::{Buffers, Thread};
 use crate::program::network::{Callee, Scope};
-use crate::program::{At, NetState, Place};
+use crate::program::{At, NetState, Place, Program};
 use crate::seen::Seen;
 use crate::value;
 
@@ -41,7 +41,8 @@ const MAX_KEY_BYTES: usize = 64;
 pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     let program = bound.program();
     let is_dead = |(index, scope): &(u32, &Scope)| {
-        if program.exits().machine(scope.body) {
+        let exits = program.exits();
+        if if scope.required.is_empty() { exits.machine(scope.body) } else { exits.scope(*index) } {
             return false;
         }
         let mut arena = Arena::default();
@@ -81,6 +82,36 @@ struct Searched {
     inside: Option<usize>,
     /// If it began here: how many more of them are tried.
     left: usize,
+}
+
+/// What is known of the way from a place down to the next scope.
+#[derive(Clone, Default)]
+struct Above {
+    /// The scopes for which everything that they require can be written on it.
+    open: SmallVec<[u32; 4]>,
+    /// There is a way on which no check can fail.
+    leads_out: bool,
+}
+
+impl Above {
+    fn of(program: &Program, state: NetState) -> Self {
+        Self { open: program.open().state(program, state), leads_out: program.exits().state(program, state) }
+    }
+
+    /// The same with a place below it. What is open above must come to an end below, and what is open below must be reached.
+    fn then(&mut self, below: Self) {
+        if !below.leads_out {
+            self.open.clear();
+        }
+        if self.leads_out {
+            self.open.extend(below.open);
+        }
+        self.leads_out &= below.leads_out;
+    }
+
+    fn is_dead(&self) -> bool {
+        !self.leads_out && self.open.is_empty()
+    }
 }
 
 impl Trial<'_> {
@@ -230,54 +261,74 @@ impl Trial<'_> {
 
     /// Whether a way to the end of the text is known on which no check can fail.
     fn is_out(&self, thread: &Thread) -> bool {
-        let (program, exits) = (self.bound.program(), self.bound.program().exits());
+        let program = self.bound.program();
         match thread.at {
             At::DONE => return true,
-            At::Network(state) => return exits.state(program, state) && self.is_out_below(thread.stack),
+            At::Network(state) => return self.is_out_below(thread.stack, Above::of(program, state)),
             At::Leaf(..) => {}
         }
         let mut frames = Vec::new();
         self.arena.frames(thread.stack, &mut frames);
-        frames.into_iter().any(|(frame, below)| {
-            let passes = match frame.resume() {
-                Resume::At(behind) if self.is_check(behind) => {
-                    let is_new = || self.is_infinite(thread) || self.goes_on(thread, self.seen_below(below));
-                    self.passes_check(behind, is_new)
-                }
-                // An array or object with such a string in it can be new, too. What comes behind it is not looked at.
-                Resume::At(_) if program.has_nested_values() && self.is_infinite(thread) => {
-                    return true;
-                }
-                Resume::At(behind) => exits.state(program, behind),
-                // Whatever else is there stands on its own.
-                _ => return self.is_out_below(thread.stack),
-            };
-            passes && self.is_out_below(below)
+        frames.into_iter().any(|(frame, below)| match frame.resume() {
+            Resume::At(behind) if self.is_check(behind) => {
+                let is_new = || self.is_infinite(thread) || self.goes_on(thread, self.seen_below(below));
+                let mut checked = self.checked(behind).filter(|above| !above.is_dead()).peekable();
+                checked.peek().is_some() && is_new() && checked.any(|above| self.is_out_below(below, above))
+            }
+            // An array or object with such a string in it can be new, too. What comes behind it is not looked at.
+            Resume::At(_) if program.has_nested_values() && self.is_infinite(thread) => true,
+            Resume::At(behind) => self.is_out_below(below, Above::of(program, behind)),
+            // Whatever else is there stands on its own.
+            _ => self.is_out_below(thread.stack, Above { leads_out: true, ..Above::default() }),
         })
     }
 
-    /// The same for what is on a stack. What a scope requires and lacks is taken to be writable: nothing but a limit on the number of keys, or a
-    /// condition between them, is in the way of that.
-    fn is_out_below(&self, stack: StackId) -> bool {
+    /// What follows the checks of a state.
+    fn checked(&self, state: NetState) -> impl Iterator<Item = Above> + '_ {
+        let program = self.bound.program();
+        let calls = match program.place(state) {
+            Place::Cell(cell) => &*cell.calls,
+            Place::Done | Place::Node { .. } => &[],
+        };
+        let checks = calls.iter().filter(|call| call.callee == Callee::Check);
+        checks.map(|call| Above::of(program, program.returning(call)))
+    }
+
+    /// The same for what is on a stack, below a place.
+    fn is_out_below(&self, stack: StackId, above: Above) -> bool {
+        if above.is_dead() {
+            return false;
+        }
         let (program, exits) = (self.bound.program(), self.bound.program().exits());
-        let (mut work, mut frames, mut visited) = (vec![stack], Vec::new(), Seen::default());
-        while let Some(stack) = work.pop() {
+        let (mut work, mut frames, mut visited) = (vec![(stack, above)], Vec::new(), Seen::default());
+        while let Some((stack, above)) = work.pop() {
             if !visited.insert(stack) {
                 continue;
             }
             self.arena.frames(stack, &mut frames);
             for (frame, below) in frames.drain(..) {
-                let passes = match frame.resume() {
-                    Resume::Finish => return true,
-                    Resume::At(state) => exits.state(program, state),
+                let mut above = above.clone();
+                match frame.resume() {
+                    Resume::Finish if above.leads_out => return true,
+                    Resume::Finish => continue,
+                    Resume::At(state) => above.then(Above::of(program, state)),
                     Resume::Loop { index, rounds } => {
                         let counted = program.counted(index);
-                        program.counts().may_stop(rounds, counted.bounds()) || exits.machine(counted.body)
+                        let may_stop = program.counts().may_stop(rounds, counted.bounds());
+                        above.then(Above {
+                            open: program.open().counted(index).into(),
+                            leads_out: may_stop || exits.machine(counted.body),
+                        });
                     }
-                    Resume::Scope { .. } | Resume::Limit { .. } => true,
-                };
-                if passes {
-                    work.push(below);
+                    Resume::Scope { index, register } => {
+                        let passes =
+                            if register.may_close() { above.leads_out } else { above.open.contains(&index) };
+                        above = Above { open: SmallVec::new(), leads_out: passes };
+                    }
+                    Resume::Limit { .. } => {}
+                }
+                if !above.is_dead() {
+                    work.push((below, above));
                 }
             }
         }
@@ -311,14 +362,6 @@ impl Trial<'_> {
             }
             stack = below;
         }
-    }
-
-    /// Whether a state is the check of the value that a leaf is, the value can be new, and what follows leads to an end.
-    fn passes_check(&self, state: NetState, is_new: impl FnOnce() -> bool) -> bool {
-        let program = self.bound.program();
-        let Place::Cell(cell) = program.place(state) else { return false };
-        let mut checks = cell.calls.iter().filter(|call| call.callee == Callee::Check);
-        checks.any(|call| program.exits().state(program, program.returning(call))) && is_new()
     }
 
     /// The most values that a scope has seen that is the next on a stack.

@@ -44,7 +44,7 @@ pub struct BoundProgram {
     /// How far it is to the end; worked out when somebody asks.
     ahead: OnceLock<Distances>,
     /// By how much a token can move the end away, by the same keys as masks.
-    growth: Memo,
+    growth: OnceLock<Box<Memo>>,
     /// No token takes more bytes than this.
     horizon: u32,
     /// For each leaf, a number of units from which on more room makes no difference to any token.
@@ -69,7 +69,7 @@ impl BoundProgram {
             automata,
             memo: Memo::new(),
             ahead: OnceLock::new(),
-            growth: Memo::new(),
+            growth: OnceLock::new(),
             horizon: library.vocabulary().max_token_bytes() as u32,
             program,
             library,
@@ -89,7 +89,8 @@ impl BoundProgram {
     /// How much memory this constraint holds, what is shared with others not counted.
     pub fn heap_bytes(&self) -> usize {
         let own = size_of::<Self>() + size_of::<Program>();
-        let ahead = self.ahead.get().map_or(0, Distances::heap_bytes) + self.growth.heap_bytes();
+        let growth = self.growth.get().map_or(0, |growth| size_of::<Memo>() + growth.heap_bytes());
+        let ahead = self.ahead.get().map_or(0, Distances::heap_bytes) + growth;
         let leaves = size_of_val(&*self.automata) + size_of_val(&*self.distant);
         own + self.program.heap_bytes() + self.memo.heap_bytes() + ahead + leaves
     }
@@ -104,7 +105,7 @@ impl BoundProgram {
     }
 
     pub(crate) fn growth(&self) -> &Memo {
-        &self.growth
+        self.growth.get_or_init(|| Box::new(Memo::new()))
     }
 
     pub(crate) fn distances(&self) -> &Distances {

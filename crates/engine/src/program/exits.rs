@@ -6,7 +6,8 @@
 //! ```text
 //!   [ item ("," item)* ]      behind an item: "]" leads out      behind the comma: an item comes first, and must be new
 //! ```
-//! In front of a leaf with infinitely many values, its check counts as passed.
+//! In front of a leaf with infinitely many values, its check counts as passed. A scope that requires some values is passed if all of them can
+//! be written, whatever was written before ([`super::required`]).
 
 use maskwright_automata::Grouped;
 
@@ -14,7 +15,7 @@ use super::network::{Callee, Network, Node, NodeId};
 use super::{NetState, Place, Program};
 
 /// The edges of a network, backwards.
-struct Backward {
+pub(super) struct Backward {
     /// The nodes that lead to a node.
     nodes: Grouped<NodeId>,
     /// The calls of a machine.
@@ -24,7 +25,7 @@ struct Backward {
 }
 
 impl Backward {
-    fn of(network: &Network) -> Self {
+    pub(super) fn of(network: &Network) -> Self {
         let mut nodes: Vec<(u32, NodeId)> = Vec::new();
         let mut calls: Vec<(u32, NodeId)> = Vec::new();
         for (id, node) in (0..).map(NodeId).zip(&network.nodes) {
@@ -127,14 +128,16 @@ impl Needed {
 pub(crate) struct Exits {
     nodes: Box<[bool]>,
     machines: Box<[bool]>,
+    /// Scopes that can be completed from their start, as far as values are required.
+    scopes: Box<[bool]>,
 }
 
 impl Exits {
-    pub(crate) fn of(network: &Network) -> Self {
-        let back = Backward::of(network);
+    pub(super) fn of(network: &Network, back: &Backward, scopes: Box<[bool]>) -> Self {
         let mut exits = Self {
             nodes: vec![false; network.nodes.len()].into(),
             machines: vec![false; network.machines.len()].into(),
+            scopes,
         };
         let ends = (0..).map(NodeId).zip(&network.nodes).filter(|(_, node)| matches!(node, Node::Final));
         let mut work: Vec<NodeId> = ends.map(|(id, _)| id).collect();
@@ -166,9 +169,13 @@ impl Exits {
     }
 
     /// Whether a node can be passed, if what follows leads to an end.
-    fn passes(&self, network: &Network, node: NodeId) -> bool {
+    pub(super) fn passes(&self, network: &Network, node: NodeId) -> bool {
         match network.nodes[node.index()] {
             Node::Call { callee: Callee::Check, .. } => network.endless_checks.contains(&node),
+            Node::Call { callee: Callee::Scope(index), .. } => {
+                let scope = &network.scopes[index as usize];
+                if scope.required.is_empty() { self.machines[scope.body as usize] } else { self.scope(index) }
+            }
             Node::Call { callee, .. } => {
                 network.machine_of(callee).is_none_or(|machine| self.machines[machine as usize])
             }
@@ -179,6 +186,16 @@ impl Exits {
     /// Whether a machine has a way from its start to its end.
     pub(crate) fn machine(&self, machine: u32) -> bool {
         self.machines[machine as usize]
+    }
+
+    /// Whether a scope that requires some values can be completed from its start.
+    pub(crate) fn scope(&self, index: u32) -> bool {
+        self.scopes[index as usize]
+    }
+
+    /// Whether a node has a way to the end of its machine.
+    pub(super) fn leads_out(&self, node: NodeId) -> bool {
+        self.nodes[node.index()]
     }
 
     /// Whether a state has a way to the end of its machine.
