@@ -22,7 +22,7 @@ use crate::parser::mask::is_in_string;
 use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks, Top};
 use crate::parser::step::{Buffers, Thread};
 use crate::program::network::{Callee, Scope};
-use crate::program::{At, NetState, Place, Program};
+use crate::program::{At, NetState, Place, Program, join};
 use crate::seen::Seen;
 use crate::value;
 
@@ -42,7 +42,7 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     let program = bound.program();
     let is_dead = |(index, scope): &(u32, &Scope)| {
         let exits = program.exits();
-        if if scope.required.is_empty() { exits.machine(scope.body) } else { exits.scope(*index) } {
+        if exits.scope_at(*index, scope) {
             return false;
         }
         let mut arena = Arena::default();
@@ -89,28 +89,33 @@ struct Searched {
 struct Above {
     /// The scopes for which everything that they require can be written on it.
     open: SmallVec<[u32; 4]>,
-    /// There is a way on which no check can fail.
-    leads_out: bool,
+    /// The words that are written on a way on which no other check can fail.
+    words: Option<u128>,
 }
 
 impl Above {
+    /// A way with nothing to write, or none.
+    fn new(leads_out: bool) -> Self {
+        Self { open: SmallVec::new(), words: leads_out.then_some(0) }
+    }
+
     fn of(program: &Program, state: NetState) -> Self {
-        Self { open: program.open().state(program, state), leads_out: program.exits().state(program, state) }
+        Self { open: program.open().state(program, state), words: program.exits().state(program, state) }
     }
 
     /// The same with a place below it. What is open above must come to an end below, and what is open below must be reached.
     fn then(&mut self, below: Self) {
-        if !below.leads_out {
+        if below.words != Some(0) {
             self.open.clear();
         }
-        if self.leads_out {
+        if self.words == Some(0) {
             self.open.extend(below.open);
         }
-        self.leads_out &= below.leads_out;
+        self.words = join(self.words, below.words);
     }
 
     fn is_dead(&self) -> bool {
-        !self.leads_out && self.open.is_empty()
+        self.words.is_none() && self.open.is_empty()
     }
 }
 
@@ -279,7 +284,7 @@ impl Trial<'_> {
             Resume::At(_) if program.has_nested_values() && self.is_infinite(thread) => true,
             Resume::At(behind) => self.is_out_below(below, Above::of(program, behind)),
             // Whatever else is there stands on its own.
-            _ => self.is_out_below(thread.stack, Above { leads_out: true, ..Above::default() }),
+            _ => self.is_out_below(thread.stack, Above::new(true)),
         })
     }
 
@@ -309,21 +314,24 @@ impl Trial<'_> {
             for (frame, below) in frames.drain(..) {
                 let mut above = above.clone();
                 match frame.resume() {
-                    Resume::Finish if above.leads_out => return true,
+                    Resume::Finish if above.words.is_some() => return true,
                     Resume::Finish => continue,
                     Resume::At(state) => above.then(Above::of(program, state)),
                     Resume::Loop { index, rounds } => {
                         let counted = program.counted(index);
                         let may_stop = program.counts().may_stop(rounds, counted.bounds());
-                        above.then(Above {
-                            open: program.open().counted(index).into(),
-                            leads_out: may_stop || exits.machine(counted.body),
-                        });
+                        let mut rounds = Above::new(may_stop || exits.machine(counted.body));
+                        rounds.open = program.open().counted(index).into();
+                        above.then(rounds);
                     }
                     Resume::Scope { index, register } => {
-                        let passes =
-                            if register.may_close() { above.leads_out } else { above.open.contains(&index) };
-                        above = Above { open: SmallVec::new(), leads_out: passes };
+                        let is_new = |words| !self.any_seen(words, register);
+                        let passes = if register.may_close() {
+                            above.words.is_some_and(is_new)
+                        } else {
+                            above.open.contains(&index)
+                        };
+                        above = Above::new(passes);
                     }
                     Resume::Limit { .. } => {}
                 }
@@ -333,6 +341,12 @@ impl Trial<'_> {
             }
         }
         false
+    }
+
+    /// Whether one of these words was seen.
+    fn any_seen(&self, words: u128, register: Register) -> bool {
+        let mut all = (0..).zip(&self.bound.program().network().words);
+        words != 0 && all.any(|(at, word)| words >> at & 1 == 1 && self.registers.has(register, word))
     }
 
     /// Whether every way on from a thread writes a value that was seen in its scope.
@@ -355,10 +369,7 @@ impl Trial<'_> {
                 }
                 Resume::Limit { .. } => {}
                 Resume::Finish => return false,
-                Resume::Scope { register, .. } => {
-                    let mut all = (0..).zip(&program.network().words);
-                    return all.any(|(at, word)| words >> at & 1 == 1 && self.registers.has(register, word));
-                }
+                Resume::Scope { register, .. } => return self.any_seen(words, register),
             }
             stack = below;
         }

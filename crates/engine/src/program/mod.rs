@@ -33,7 +33,7 @@ use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, NodeI
 use crate::store::Store;
 
 pub use self::debug::{Dot, Listing};
-pub(crate) use self::exits::{Exits, Needed};
+pub(crate) use self::exits::{Exits, Needed, join};
 pub(crate) use self::place::At;
 pub(crate) use self::required::Open;
 
