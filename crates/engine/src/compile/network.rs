@@ -474,3 +474,49 @@ impl Builder<'_, '_> {
         if nullable { self.network.split(&[call, next]) } else { call }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use maskwright_grammar::GrammarBuilder;
+
+    use super::*;
+    use crate::leaf::AutomatonCache;
+
+    /// `"{" member ("," member)* "}"` as a scope, with up to `most` further members.
+    fn object(keys: &[&str], required: &[&str], most: Option<u32>) -> Grammar {
+        let mut g = GrammarBuilder::new();
+        let root = g.declare("root");
+        let member = |g: &mut GrammarBuilder, key: &str| -> ExprId {
+            let key = g.bytes(format!("\"{key}\"").as_bytes());
+            let (key, value) = (g.distinct(key), g.bytes(b":1"));
+            g.seq([key, value])
+        };
+        let members: Vec<ExprId> = keys.iter().map(|key| member(&mut g, key)).collect();
+        let members = g.alt(members);
+        let (open, comma, close) = (g.bytes(b"{"), g.bytes(b","), g.bytes(b"}"));
+        let another = g.seq([comma, members]);
+        let others = g.repeat(another, 0, most);
+        let body = g.seq([open, members, others, close]);
+        let scope = g.scope(body, required.iter().map(|name| (*name).into()));
+        g.define(root, scope);
+        g.finish(root).expect("the rule is defined")
+    }
+
+    fn is_open(grammar: &Grammar) -> bool {
+        let program = super::super::compile(grammar, &AutomatonCache::default(), &Limits::default());
+        let program = program.expect("the grammar compiles");
+        program.exits().scope_at(0, program.scope(0))
+    }
+
+    #[test]
+    fn required_keys_are_proved_to_be_writable() {
+        assert!(is_open(&object(&["a", "b", "c"], &["a", "b"], None)));
+        assert!(is_open(&object(&["a", "b", "c"], &["a", "b", "c"], None)));
+        assert!(!is_open(&object(&["a", "b", "c"], &["a", "d"], None)), "no member has this key");
+        assert!(!is_open(&object(&["a", "b", "c"], &["a", "b"], Some(0))), "there is one member only");
+        assert!(
+            !is_open(&object(&["a", "b", "c"], &["a", "b"], Some(500))),
+            "members are counted, which is not followed"
+        );
+    }
+}
