@@ -46,13 +46,13 @@ if command -v cmake >/dev/null; then
     cat >"$work/there/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.16)
 project(program C)
-find_package(maskwright REQUIRED)
+find_package(maskwright ${WANTED} REQUIRED)
 add_executable(shared program.c)
 target_link_libraries(shared PRIVATE maskwright::maskwright)
 add_executable(static program.c)
 target_link_libraries(static PRIVATE maskwright::static)
 CMAKE
-    cmake -S "$work/there" -B "$work/there/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" && cmake --build "$work/there/build" >>"$work/log" || { cat "$work/log" >&2; exit 1; }
+    cmake -S "$work/there" -B "$work/there/build" -DCMAKE_PREFIX_PATH="$prefix" -DWANTED="$VERSION" >"$work/log" && cmake --build "$work/there/build" >>"$work/log" || { cat "$work/log" >&2; exit 1; }
     try build/shared
     try build/static
 else

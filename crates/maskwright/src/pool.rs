@@ -34,6 +34,14 @@ impl std::error::Error for PoolError {
 
 /// How many threads fill batches from now on, in this process; as many as the machine has unless told otherwise. Whoever is at work finishes with the threads
 /// of before.
+///
+/// ```
+/// use std::num::NonZero;
+///
+/// maskwright::set_threads(NonZero::new(2).unwrap())?;
+/// assert_eq!(maskwright::in_pool(|| 6 * 7)?, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn set_threads(threads: NonZero<usize>) -> Result<(), PoolError> {
     let mut made = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     replace(&mut made, threads.get()).map(drop)

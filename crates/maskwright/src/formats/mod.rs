@@ -64,6 +64,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// How one family of models writes its tool calls.
+///
+/// ```
+/// use maskwright::formats::ModelFormat;
+///
+/// assert!(ModelFormat::names().any(|name| name == "hermes"));
+/// let format = ModelFormat::named("qwen3")?;
+/// assert!(format.can_reason());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct ModelFormat {
@@ -167,6 +176,22 @@ enum Ends {
 }
 
 /// What a model may do.
+///
+/// ```
+/// use maskwright::formats::{Choice, ModelFormat, Request, Thinking, Tool};
+/// use serde_json::json;
+///
+/// let request = Request {
+///     tools: vec![Tool::function("now", json!({"type": "object", "properties": {}}))],
+///     choice: Choice::Required,
+///     one_call: true,
+///     thinking: Thinking::Off,
+///     ..Request::default()
+/// };
+/// let tree = ModelFormat::named("qwen3")?.tag(&request)?; // a structural tag: compile it, and read answers with it
+/// # let _ = tree;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// The tools it knows.
@@ -184,6 +209,14 @@ pub struct Request {
 }
 
 /// A tool.
+///
+/// ```
+/// use maskwright::formats::{Input, Tool};
+///
+/// let search = Tool::function("search", serde_json::json!({"type": "object"}));
+/// let python = Tool { name: "python".into(), input: Input::Text };
+/// assert!(matches!(search.input, Input::Schema(_)) && python.input == Input::Text);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
     /// Its name, as the model writes it.

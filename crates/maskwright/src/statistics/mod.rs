@@ -22,6 +22,25 @@ use crate::Kind;
 pub const TIMED: u32 = 64;
 
 /// What a service has done so far.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::statistics::Lookup;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let service = Service::new(Settings::default())?;
+/// service.client(Arc::new(compiler)).compile(&Constraint::regex("a"))?;
+/// let statistics = service.statistics();
+/// assert_eq!(statistics.requests(Lookup::Miss), 1);
+/// assert!(statistics.to_prometheus().contains("# TYPE"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Statistics {
@@ -126,6 +145,18 @@ pub struct MatchingStatistics {
 }
 
 /// How often something took how long.
+///
+/// ```
+/// use std::time::Duration;
+/// use maskwright::statistics::Histogram;
+///
+/// let ms = Duration::from_millis;
+/// let waits = Histogram { buckets: vec![(ms(1), 90), (ms(10), 9)], beyond: 1, sum: ms(150) };
+/// assert_eq!(waits.count(), 100);
+/// assert_eq!(waits.quantile(0.5), Some(ms(1)));
+/// assert_eq!(waits.quantile(0.99), Some(ms(10)));
+/// assert_eq!(waits.quantile(1.0), None); // longer than the last bound
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     /// Upper bounds, ascending, and how many took longer than the bound before and no longer than this one.

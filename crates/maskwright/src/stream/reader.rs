@@ -106,6 +106,19 @@ impl Finish {
 }
 
 /// Reads a text, piece by piece.
+///
+/// ```
+/// use maskwright::formats::{ModelFormat, Request, Tool};
+/// use maskwright::stream::{Event, Reader};
+///
+/// let tools = vec![Tool::function("now", serde_json::json!({"type": "object", "properties": {}}))];
+/// let tree = ModelFormat::named("hermes")?.tag(&Request { tools, ..Request::default() })?;
+/// let mut reader = Reader::new(&tree)?; // `fresh` makes another for the next answer
+/// let mut events = Vec::new();
+/// reader.feed("One moment. <tool_", &mut events);
+/// assert_eq!(events, [Event::Text("One moment. ".into())]); // what may become a marker is held back
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Reader {
     plan: Arc<Plan>,
