@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use maskwright::{
-    Compiler, Constraint, Limits, Matcher, Options, Strategy, TokenId, Vocabulary, VocabularyBuilder,
-};
+use maskwright::{Compiler, Constraint, Matcher, Options, Strategy, TokenId, Vocabulary, VocabularyBuilder};
 
 /// All bytes, some texts that cross the borders of strings, keys and words, and an end.
 pub static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| {
@@ -27,15 +25,11 @@ pub static COMPILER: LazyLock<Compiler> = LazyLock::new(|| Compiler::new(VOCABUL
 
 /// Limits that a single input meets soon, so that many inputs are tried in a second.
 pub fn options() -> Options {
-    let limits = Limits {
-        exprs: 20_000,
-        nodes: 50_000,
-        leaf_states: 2_000,
-        leaf_steps: 200_000,
-        mask_steps: 200_000,
-        ..Limits::default()
-    };
-    Options { limits, ..Options::default() }.within(32 << 20)
+    let mut options = Options::default();
+    let limits = &mut options.limits;
+    (limits.exprs, limits.nodes, limits.mask_steps) = (20_000, 50_000, 200_000);
+    (limits.leaf_states, limits.leaf_steps) = (2_000, 200_000);
+    options.within(32 << 20)
 }
 
 /// Compiles a constraint, and follows a random text through it. The rest of the input says which of the allowed tokens are taken.

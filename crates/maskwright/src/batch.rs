@@ -66,6 +66,23 @@ impl<M: Matching + 'static> FillRow for (M, Vec<u32>) {
 }
 
 /// What comes back from [`fill_masks`].
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder, fill_masks};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let compiled = compiler.compile(&Constraint::regex("[ab]"))?;
+/// let filled = fill_masks(vec![(compiled.matcher(), vec![0; 9])], 1);
+/// let (matcher, mask) = &filled.rows[0]; // what was moved in comes back
+/// assert_eq!(mask[3], 0b110); // `a` is byte 97, and `b` 98
+/// # let _ = matcher;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Filled<R: FillRow> {

@@ -48,6 +48,13 @@ pub fn set_threads(threads: NonZero<usize>) -> Result<(), PoolError> {
 }
 
 /// Runs something on these threads: what it does in parallel, such as [`Index::build`](crate::Index::build), is done by them.
+///
+/// ```
+/// // Work of one's own on the threads that fill masks, so that there are not twice as many threads as processors.
+/// let sum = maskwright::in_pool(|| (1..=100).sum::<u32>())?;
+/// assert_eq!(sum, 5_050);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, PoolError> {
     Ok(pool()?.install(work))
 }

@@ -226,6 +226,13 @@ pub struct Tool {
 }
 
 /// What a tool takes.
+///
+/// ```
+/// use maskwright::formats::{Input, Tool};
+///
+/// let query = Tool { name: "sql".into(), input: Input::Regex("SELECT [a-z]+ FROM [a-z]+".into()) };
+/// assert!(matches!(query.input, Input::Regex(_)));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// Arguments that satisfy a JSON Schema.
@@ -239,6 +246,14 @@ pub enum Input {
 }
 
 /// Which tools a model may call.
+///
+/// ```
+/// use maskwright::formats::{Choice, ModelFormat, Request};
+///
+/// // A call is required, and there is no tool to call.
+/// let request = Request { choice: Choice::Required, ..Request::default() };
+/// assert!(ModelFormat::named("qwen3").unwrap().tag(&request).is_err());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// Any or none.
@@ -257,6 +272,19 @@ pub enum Choice {
 }
 
 /// Whether a model thinks before it answers.
+///
+/// ```
+/// use maskwright::formats::{ModelFormat, Request, Thinking};
+/// use maskwright::stream::{Event, Reader};
+///
+/// // The prompt ends with `<think>`.
+/// let request = Request { thinking: Thinking::Begun, ..Request::default() };
+/// let mut reader = Reader::new(&ModelFormat::named("qwen3")?.tag(&request)?)?;
+/// let mut events = Vec::new();
+/// reader.feed("Hm.</think>", &mut events);
+/// assert_eq!(events[0], Event::Reasoning("Hm.".into()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Thinking {
     /// It may; then it says so itself.
@@ -271,6 +299,12 @@ pub enum Thinking {
 }
 
 /// Why a format, or a request, makes no tree.
+///
+/// ```
+/// use maskwright::formats::{FormatError, ModelFormat};
+///
+/// assert!(matches!(ModelFormat::named("abacus"), Err(FormatError::Unknown { .. })));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormatError {

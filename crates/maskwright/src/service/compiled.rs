@@ -47,6 +47,23 @@ pub struct CompiledConstraint {
 }
 
 /// What is known about one compile.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::{Compiler, Constraint, Kind, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let client = Service::new(Settings::default())?.client(Arc::new(compiler));
+/// let report = *client.compile(&Constraint::regex("[0-9]+"))?.report();
+/// assert_eq!(report.kind, Kind::Regex);
+/// assert!(report.bytes > 0 && report.time > std::time::Duration::ZERO);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {

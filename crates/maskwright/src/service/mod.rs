@@ -34,7 +34,7 @@
 //!                     ├─ on its way ─▶ seat ─┐
 //!                     └─ unknown ─▶ seat ─▶ queue ─▶ worker ─▶ backend ─▶ lands
 //! ```
-//! The cache holds what is on its way as well as what is there, so equal requests share one compilation ([`flight`]). Equal means: the same
+//! The cache holds what is on its way as well as what is there, so equal requests share one compilation (`flight.rs`). Equal means: the same
 //! kind, text, [`Options`] and backend, where schemas may differ in white space.
 //!
 //! # Memory
