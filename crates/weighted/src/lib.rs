@@ -71,8 +71,3 @@ pub use terminal::{Pattern, Terminal};
 pub use train::{Counts, Trained, Training, expected_counts, train};
 pub use tree::{Label, Node, Tree};
 pub use viterbi::best_parse;
-
-/// Runs the examples of the page about weighted grammars.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/weighted.md")]
-struct Page;
