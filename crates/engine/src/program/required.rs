@@ -108,14 +108,12 @@ fn loop_at(network: &Network, node: NodeId) -> Option<(u32, u32)> {
 }
 
 /// The open nodes of a scope's body and of the machines that it calls; `None` if some required value has no check of its own.
-fn open_nodes(
-    network: &Network,
-    exits: &Exits,
-    machines: &Machines,
-    scope: &Scope,
-) -> Option<FxHashSet<NodeId>> {
-    let place = |name: &Box<[u8]>| network.names.binary_search(name).ok().map(|at| at as u32);
-    let names = scope.required.iter().map(place).collect::<Option<Vec<u32>>>()?;
+fn open_nodes(network: &Network, exits: &Exits, machines: &Machines, scope: &Scope) -> Option<Vec<NodeId>> {
+    let place = |name: &[u8]| {
+        let found = network.names.binary_search_by(|one| (**one).cmp(name));
+        found.ok().map(|at| at as u32)
+    };
+    let names = scope.required.iter().map(|name| place(name)).collect::<Option<Vec<u32>>>()?;
     let parts = machines.parts(network, scope.body);
     let batches: Vec<Written<'_>> =
         names.chunks(BATCH).map(|names| Written::of(network, exits, machines, &parts, names)).collect();
@@ -132,7 +130,7 @@ fn open_nodes(
             open.retain(|node| bits.get(node).is_some_and(|bits| *bits == batch.all));
         }
         if open.len() == before {
-            return Some(open);
+            return Some(nodes.into_iter().filter(|node| open.contains(node)).collect());
         }
     }
 }
