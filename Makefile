@@ -17,7 +17,7 @@ export ASSETS_DIR
 export LLAMA_SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test-sdk test-page test test-python test-engines wheel test-backends test-llama-cpp capi test-llama assets bench load soak miri lint map fmt-check clippy doc-check cargo-is-there
+.PHONY: help demo serve test-sdk test-page test test-python test-engines wheel test-backends test-llama-cpp capi test-llama assets bench load soak fuzz-schema miri lint map fmt-check clippy doc-check cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
@@ -99,6 +99,9 @@ load: ## put load on a server that runs (ARGS="speed", "answers --count 10000", 
 
 soak: cargo-is-there ## compare engine and oracle for longer, optimised, with the tests that 'make test' leaves out
 	$(CARGO) test --release -p maskwright-engine --test engine laws:: -- --include-ignored --nocapture
+
+fuzz-schema: cargo-is-there ## look for disagreements with validators on random schemas (ARGS="--seconds 600", "--help")
+	$(CARGO) run --release -p maskwright-fuzzer -- $(ARGS)
 
 miri: cargo-is-there ## run the tests of the store and of the stacks under Miri (needs a nightly toolchain with miri)
 	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || { \

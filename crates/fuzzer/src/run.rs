@@ -1,0 +1,269 @@
+//! Rounds, and what they count.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use maskwright::json_schema::{KeyOrder, Whitespace};
+use maskwright_oracle::generate::Rng;
+use serde_json::Value;
+
+use crate::document::{Document, change};
+use crate::find::{Fault, Find};
+use crate::judge::{Bench, Judge, Pair, Settings, Unjudged};
+use crate::shrink::{Case, shrink};
+use crate::walk::{Walker, plan, vocabulary};
+use crate::{notation, sample, schema};
+
+/// The kinds of rounds: the name, and every how many seeds there is one.
+const KINDS: [(&str, u64); 5] = [("pairs", 1), ("walks", 1), ("masks", 8), ("grammars", 8), ("tags", 8)];
+
+/// The names of the kinds.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|(name, _)| *name)
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    /// The first seed; each round takes the next.
+    pub seed: u64,
+    /// How many seeds.
+    pub count: Option<u64>,
+    /// For how long.
+    pub time: Option<Duration>,
+    /// Only this kind of rounds.
+    pub only: Option<String>,
+    /// After how many finds to stop.
+    pub finds: usize,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Seeds.
+    pub seeds: u64,
+    /// Schemas that were judged, those that nothing satisfies included.
+    pub schemas: u64,
+    /// Of these, those that nothing satisfies.
+    pub unsatisfiable: u64,
+    /// Schemas that a validator does not take.
+    pub unjudged: u64,
+    /// Constraints that we refuse, by the beginning of the reason.
+    pub refused: BTreeMap<String, u64>,
+    /// Pairs of a schema and a document, and of these the valid ones, and those about which the validators disagree.
+    pub pairs: u64,
+    /// See `pairs`.
+    pub valid: u64,
+    /// See `pairs`.
+    pub disputed: u64,
+    /// Walks under a mask.
+    pub walks: u64,
+    /// Of these, the finished ones.
+    pub finished: u64,
+    /// Masks that were compared with trying every token.
+    pub masks: u64,
+    /// The slowest round.
+    pub slowest: (Duration, u64, &'static str),
+}
+
+/// Runs rounds until there is enough. `progress` is called before each seed.
+pub fn run(orders: &Orders, progress: &mut dyn FnMut(&Counts, u64)) -> (Counts, Vec<Find>) {
+    let bench = Bench::new(vocabulary());
+    let (mut counts, mut finds, mut known) = (Counts::default(), Vec::new(), BTreeSet::new());
+    let start = Instant::now();
+    for seed in orders.seed.. {
+        let spent = orders.time.is_some_and(|time| start.elapsed() >= time);
+        if spent || orders.count.is_some_and(|count| seed - orders.seed >= count) || finds.len() >= orders.finds {
+            break;
+        }
+        progress(&counts, seed);
+        counts.seeds += 1;
+        for (kind, every) in KINDS {
+            let due = match &orders.only {
+                Some(only) => only == kind,
+                None => seed % every == 0,
+            };
+            if !due {
+                continue;
+            }
+            let begun = Instant::now();
+            if let Some(find) = round(&bench, kind, seed, &mut counts) {
+                // The same small case again and again is one find.
+                if known.insert((find.fault.parts().0, find.constraint.to_string())) {
+                    finds.push(find);
+                }
+            }
+            counts.slowest = counts.slowest.max((begun.elapsed(), seed, kind));
+        }
+        bench.tidy();
+    }
+    (counts, finds)
+}
+
+/// One round.
+pub fn round(bench: &Bench, kind: &'static str, seed: u64, counts: &mut Counts) -> Option<Find> {
+    if matches!(kind, "grammars" | "tags") {
+        let compiler = bench.compiler();
+        let mut constraint = Value::Null;
+        let done = caught(|| {
+            let done =
+                if kind == "tags" { notation::tags(compiler, seed) } else { notation::grammars(compiler, seed) };
+            done.map_err(|(text, fault)| {
+                constraint = text;
+                fault
+            })
+        });
+        return match done {
+            Ok(tally) => {
+                counts.masks += tally.masks;
+                counts.walks += tally.walks;
+                if tally.refused > 0 {
+                    *counts.refused.entry(kind.to_owned()).or_default() += tally.refused;
+                }
+                None
+            }
+            Err(fault) => Some(Find { seed, kind, constraint, settings: None, fault, verdicts: None }),
+        };
+    }
+    let mut rng = Rng::new(seed);
+    let schema = schema::random(&mut rng);
+    let settings = settings(&mut rng);
+    let mut document = None;
+    let result = caught(|| schema_round(bench, kind, &schema, &settings, seed, counts, &mut document));
+    let fault = result.err()?;
+    let case = Case { schema, settings, document, seed };
+    let (case, fault) = shrink(bench, case, fault, kind == "masks");
+    let verdicts = case.document.as_ref().and_then(|document| {
+        let judge = bench.judge(&case.schema, &case.settings).ok()?;
+        Some(judge.verdicts(&document.value()?, fault.parts().1))
+    });
+    Some(Find { seed, kind, constraint: case.schema, settings: Some(case.settings), fault, verdicts })
+}
+
+fn settings(rng: &mut Rng) -> Settings {
+    let order = if rng.one_in(2) { KeyOrder::Any } else { KeyOrder::Schema };
+    let whitespace = match rng.below(8) {
+        0 | 1 => Whitespace::default(),
+        2 => Whitespace::Tidy,
+        3 => Whitespace::Spaced,
+        4 => Whitespace::Indent(2),
+        5 => Whitespace::Natural,
+        _ => Whitespace::Compact,
+    };
+    Settings { order, whitespace }
+}
+
+/// A round about a schema. `shown` is the document that is being judged, for when it shows a fault.
+fn schema_round(
+    bench: &Bench,
+    kind: &str,
+    schema: &Value,
+    settings: &Settings,
+    seed: u64,
+    counts: &mut Counts,
+    shown: &mut Option<Document>,
+) -> Result<(), Fault> {
+    let judge = match bench.judge(schema, settings) {
+        Ok(judge) => judge,
+        Err(Unjudged::Refused(message)) => {
+            *counts.refused.entry(reason(&message)).or_default() += 1;
+            return Ok(());
+        }
+        Err(Unjudged::ByValidator) => {
+            counts.unjudged += 1;
+            return Ok(());
+        }
+        Err(Unjudged::Fault(fault)) => return Err(fault),
+    };
+    counts.schemas += 1;
+    counts.unsatisfiable += u64::from(judge.compiled().is_none());
+    // Not the numbers that the schema was drawn from.
+    let mut rng = Rng::new(!seed);
+    if kind != "pairs" {
+        return walks(&judge, kind == "masks", &mut rng, counts, shown);
+    }
+    for document in documents(&judge, &mut rng, counts)? {
+        *shown = Some(document);
+        if let Some(document) = &*shown {
+            pair(&judge, document, seed, counts)?;
+        }
+        *shown = None;
+    }
+    Ok(())
+}
+
+fn pair(judge: &Judge, document: &Document, seed: u64, counts: &mut Counts) -> Result<(), Fault> {
+    counts.pairs += 1;
+    match judge.pair(document, seed)? {
+        Pair::Valid => counts.valid += 1,
+        Pair::Invalid => {}
+        Pair::Disputed => counts.disputed += 1,
+    }
+    Ok(())
+}
+
+/// Documents to judge: made for the schema, at random, written under the mask, and changed ones.
+fn documents(judge: &Judge, rng: &mut Rng, counts: &mut Counts) -> Result<Vec<Document>, Fault> {
+    let schema = judge.schema();
+    let mut all: Vec<Document> =
+        (0..14).map(|_| Document::of(&sample::for_schema(schema, schema, rng, 4))).collect();
+    all.extend((0..3).map(|_| Document::of(&sample::any(rng, 2))));
+    if let Some(compiled) = judge.compiled() {
+        let mut walker = Walker::new(compiled);
+        for _ in 0..3 {
+            counts.walks += 1;
+            if let Some(text) = walker.walk(&plan(rng, false), rng)? {
+                counts.finished += 1;
+                all.push(judge.reads(&text)?);
+            }
+        }
+    }
+    for _ in 0..20 {
+        let base = all[rng.below(all.len())].clone();
+        let mut other = |rng: &mut Rng| Document::of(&sample::for_schema(schema, schema, rng, 2));
+        all.push(change(&base, rng, &mut other));
+    }
+    let mut texts = BTreeSet::new();
+    all.retain(|document| texts.insert(document.to_string()));
+    Ok(all)
+}
+
+fn walks(
+    judge: &Judge,
+    masks: bool,
+    rng: &mut Rng,
+    counts: &mut Counts,
+    shown: &mut Option<Document>,
+) -> Result<(), Fault> {
+    let Some(compiled) = judge.compiled() else { return Ok(()) };
+    let mut walker = Walker::new(compiled);
+    for _ in 0..if masks { 2 } else { 8 } {
+        counts.walks += 1;
+        let Some(text) = walker.walk(&plan(rng, masks), rng)? else { continue };
+        counts.finished += 1;
+        *shown = Some(judge.reads(&text)?);
+        if let Some(document) = &*shown {
+            pair(judge, document, 0, counts)?;
+        }
+        *shown = None;
+    }
+    counts.masks += walker.masks;
+    Ok(())
+}
+
+/// The words of a message that do not depend on the schema.
+fn reason(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    let line = line.split_once(": ").map_or(line, |(_, rest)| rest);
+    line.chars().filter(|character| !character.is_ascii_digit()).take(70).collect()
+}
+
+/// Makes a fault of a panic.
+pub fn caught<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(Fault::Panic(text.unwrap_or_default()))
+    })
+}
