@@ -90,14 +90,27 @@ impl fmt::Display for Find {
             schema => writeln!(f, "  schema     {schema}")?,
         }
         if let Some(settings) = &self.settings {
-            writeln!(f, "  options    key order {:?}, white space {:?}", settings.order, settings.whitespace)?;
+            writeln!(
+                f,
+                "  options    key order {:?}, white space {:?}",
+                settings.order, settings.whitespace
+            )?;
         }
         writeln!(f, "  shown by   {text}")?;
         if let Some([first, second, engine]) = self.verdicts {
             let word = |valid| if valid { "valid" } else { "invalid" };
             let ours = if engine { "accepted" } else { "refused" };
-            writeln!(f, "  verdicts   jsonschema: {}, boon: {}, maskwright: {ours}", word(first), word(second))?;
+            writeln!(
+                f,
+                "  verdicts   jsonschema: {}, boon: {}, maskwright: {ours}",
+                word(first),
+                word(second)
+            )?;
         }
-        write!(f, "  again      make fuzz-schema ARGS=\"--seed {} --count 1 --only {}\"", self.seed, self.kind)
+        write!(
+            f,
+            "  again      make fuzz-schema ARGS=\"--seed {} --count 1 --only {}\"",
+            self.seed, self.kind
+        )
     }
 }

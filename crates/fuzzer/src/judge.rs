@@ -7,14 +7,14 @@
 //! | decision | where |
 //! |---|---|
 //! | no key stands twice | [`Judge::pair`]: such a text must be refused, whatever validators think of the last member |
-//! | keys have an order, or any | [`in_some_order`]: with the schema's order, some order of the keys must be accepted; with any order, the one at hand |
+//! | keys have an order, or any | [`in_some_order`]: with the schema's order, some order of the keys must be accepted; with any order, the one at hand, but in listed objects. [`Judge::orders_of_root`] knows the order where schemas are not merged |
 //! | listed words have one spelling | [`Spellings::strings`]: words that the schema names are written with as few escapes as possible |
 //! | integers and bounded numbers in plain digits, listed numbers as listed | [`Spellings::numbers`] |
+//! | a number has at most 24 digits on each side of the point | [`has_long_numbers`]: with longer ones, documents need not be accepted |
+//! | patterns are ECMA-262's | [`has_line_breaks`]: about a dot and such a line break the validators are not asked |
 //! | white space by style | [`Settings::layouts`] |
 //! | a schema that nothing satisfies is an error | [`Judge::pair`]: then no document may be valid |
 //! | what cannot be enforced is refused | such schemas are counted, not judged |
-//!
-//! Numbers stay below the cap on digits, because [`crate::sample`] draws no longer ones.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use maskwright::json_schema::{self, KeyOrder, Reason, Whitespace};
 use maskwright::{CompiledConstraint, Compiler, Constraint, Error, Library, Options, Vocabulary};
 use serde_json::Value;
 
-use crate::document::{Document, Layout, decode, encode, permutations, plain_number};
+use crate::document::{Document, Layout, decode, encode, orders, permutations, plain_number};
 use crate::find::Fault;
 use crate::schema::{for_each, mentions};
 
@@ -59,6 +59,8 @@ pub struct Judge {
     /// None where nothing satisfies the schema.
     compiled: Option<CompiledConstraint>,
     spellings: Spellings,
+    /// Whether some pattern has a dot.
+    has_dots: bool,
 }
 
 impl core::fmt::Debug for Judge {
@@ -118,11 +120,7 @@ impl Bench {
 
     /// Compiles a schema and builds its validators.
     pub fn judge(&self, schema: &Value, settings: &Settings) -> Result<Judge, Unjudged> {
-        let first = jsonschema::options()
-            .with_draft(jsonschema::Draft::Draft202012)
-            .should_validate_formats(true)
-            .build(schema)
-            .map_err(|_| Unjudged::ByValidator)?;
+        let first = jsonschema(schema).ok_or(Unjudged::ByValidator)?;
         let second = boon(schema).ok_or(Unjudged::ByValidator)?;
         let options = Options {
             json_schema: json_schema::Options::default()
@@ -130,23 +128,36 @@ impl Bench {
                 .with_whitespace(settings.whitespace.clone()),
             ..Options::default()
         };
-        let compiled = match self.compiler.compile_with(&Constraint::json_schema(schema.to_string()), &options) {
-            Ok(compiled) => Some(compiled),
-            Err(Error::Schema(error)) => {
-                let has = |reason| error.problems().iter().any(|problem| problem.reason == reason);
-                if error.problems().iter().all(|problem| problem.reason == Reason::Unsatisfiable) {
-                    None
-                } else if has(Reason::NotJson) || has(Reason::Malformed) || has(Reason::Reference) {
-                    return Err(Unjudged::Fault(Fault::Malformed(error.to_string())));
-                } else {
-                    return Err(Unjudged::Refused(error.to_string()));
+        let compiled =
+            match self.compiler.compile_with(&Constraint::json_schema(schema.to_string()), &options) {
+                Ok(compiled) => Some(compiled),
+                Err(Error::Schema(error)) => {
+                    let has = |reason| error.problems().iter().any(|problem| problem.reason == reason);
+                    if error.problems().iter().all(|problem| problem.reason == Reason::Unsatisfiable) {
+                        None
+                    } else if has(Reason::NotJson) || has(Reason::Malformed) || has(Reason::Reference) {
+                        return Err(Unjudged::Fault(Fault::Malformed(error.to_string())));
+                    } else {
+                        return Err(Unjudged::Refused(error.to_string()));
+                    }
                 }
-            }
-            Err(error) => return Err(Unjudged::Refused(error.to_string())),
-        };
+                Err(error) => return Err(Unjudged::Refused(error.to_string())),
+            };
         let spellings = Spellings::of(schema);
-        Ok(Judge { schema: schema.clone(), settings: settings.clone(), first, second, compiled, spellings })
+        let mut has_dots = false;
+        for_each(schema, &mut |one| {
+            for keyword in ["pattern", "patternProperties"] {
+                has_dots |= one.get(keyword).is_some_and(|patterns| patterns.to_string().contains('.'));
+            }
+        });
+        let (schema, settings) = (schema.clone(), settings.clone());
+        Ok(Judge { schema, settings, first, second, compiled, spellings, has_dots })
     }
+}
+
+fn jsonschema(schema: &Value) -> Option<jsonschema::Validator> {
+    let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012);
+    options.should_validate_formats(true).build(schema).ok()
 }
 
 fn boon(schema: &Value) -> Option<(boon::Schemas, boon::SchemaIndex)> {
@@ -194,7 +205,8 @@ impl Judge {
     /// Reads a finished text back: it is JSON, and accepted as a whole.
     pub fn reads(&self, text: &[u8]) -> Result<Document, Fault> {
         let read = core::str::from_utf8(text).ok().filter(|text| self.accepts(text));
-        read.and_then(Document::parse).ok_or_else(|| Fault::NotRead(String::from_utf8_lossy(text).into_owned()))
+        read.and_then(Document::parse)
+            .ok_or_else(|| Fault::NotRead(String::from_utf8_lossy(text).into_owned()))
     }
 
     /// Judges a document. `seed` chooses the white space.
@@ -208,6 +220,9 @@ impl Judge {
             };
         }
         let Some(value) = document.value() else { return Ok(Pair::Disputed) };
+        if self.has_dots && has_line_breaks(&value) {
+            return Ok(Pair::Disputed);
+        }
         let Some(valid) = self.validators(&value) else { return Ok(Pair::Disputed) };
         if !valid {
             return match texts.into_iter().find(|text| self.accepts(text)) {
@@ -218,6 +233,9 @@ impl Judge {
         if self.compiled.is_none() {
             return Err(Fault::CallsUnsatisfiable(document.to_string()));
         }
+        if has_long_numbers(document) {
+            return Ok(Pair::Valid);
+        }
         let layout = layouts[0];
         let Some(accepted) = self.some_spelling(document, layout) else {
             return Err(Fault::RefusesValid(layout.write(document)));
@@ -225,6 +243,10 @@ impl Judge {
         // From here on the document is written as it was accepted, and one thing is changed that must not matter, or must.
         for layout in layouts {
             self.must_accept(&layout.write(&accepted))?;
+        }
+        for (order, allowed) in self.orders_of_root(&accepted) {
+            let text = layout.write(&order);
+            if allowed { self.must_accept(&text) } else { self.must_refuse(text) }?;
         }
         self.must_accept(&layout.write(&self.spellings.restore_strings(document, &accepted)))?;
         if self.spellings.numbers_are_free {
@@ -237,6 +259,49 @@ impl Judge {
         self.must_refuse(format!(" {ours}"))?;
         self.must_refuse(format!("{ours}\n"))?;
         Ok(Pair::Valid)
+    }
+
+    /// Other orders of the document's own keys, and whether they may be written: the keys of `properties` as they are listed there, then those of
+    /// `required` and `dependentRequired`, then others in any order. Only for schemas that are not merged with others, where it is plain to see.
+    fn orders_of_root(&self, accepted: &Document) -> Vec<(Document, bool)> {
+        const ORDERS: usize = 24;
+        let combined = ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "enum", "const"];
+        let (Document::Object(members), KeyOrder::Schema) = (accepted, self.settings.order) else {
+            return Vec::new();
+        };
+        if combined.iter().any(|keyword| self.schema.get(*keyword).is_some()) {
+            return Vec::new();
+        }
+        let listed = self.schema.get("properties").and_then(Value::as_object);
+        let mut names: Vec<&str> =
+            listed.into_iter().flat_map(|map| map.keys().map(String::as_str)).collect();
+        let required = self.schema.get("required").and_then(Value::as_array);
+        for name in required.into_iter().flatten().filter_map(Value::as_str) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let dependent = self.schema.get("dependentRequired").and_then(Value::as_object);
+        for (name, needed) in dependent.into_iter().flatten() {
+            let needed = needed.as_array().into_iter().flatten().filter_map(Value::as_str);
+            for name in [name.as_str()].into_iter().chain(needed) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let place = |key: &str| {
+            let key = decode(key).unwrap_or_default();
+            names.iter().position(|name| *name == key).unwrap_or(names.len())
+        };
+        orders(members.len(), ORDERS)
+            .into_iter()
+            .map(|order| {
+                let members: Vec<_> = order.into_iter().map(|at| members[at].clone()).collect();
+                let allowed = members.is_sorted_by_key(|(key, _)| place(key));
+                (Document::Object(members), allowed)
+            })
+            .collect()
     }
 
     fn must_accept(&self, text: &str) -> Result<(), Fault> {
@@ -255,9 +320,38 @@ impl Judge {
             return spelled.into_iter().nth(at);
         }
         match self.settings.order {
-            KeyOrder::Any => None,
+            // Listed objects keep the order of their keys.
+            KeyOrder::Any if !self.spellings.lists_objects => None,
             _ => spelled.iter().find_map(|document| in_some_order(document, &self.spellings.names, &accepts)),
         }
+    }
+}
+
+/// Whether some string has a line break that the dot of ECMA-262 does not match, and that of the validators does: both use the crate `regex`,
+/// whose dot excludes `\n` alone.
+fn has_line_breaks(value: &Value) -> bool {
+    let breaks = |text: &str| text.contains(['\r', '\u{2028}', '\u{2029}']);
+    match value {
+        Value::String(text) => breaks(text),
+        Value::Array(items) => items.iter().any(has_line_breaks),
+        Value::Object(members) => members.iter().any(|(key, value)| breaks(key) || has_line_breaks(value)),
+        _ => false,
+    }
+}
+
+/// Whether some number has more digits than may be written, so that no model writes digits for ever.
+fn has_long_numbers(document: &Document) -> bool {
+    const DIGITS: usize = 24;
+    match document {
+        Document::Scalar(text) if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) => {
+            plain_number(text).is_none_or(|plain| {
+                let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
+                whole.trim_start_matches('-').len() > DIGITS || fraction.len() > DIGITS
+            })
+        }
+        Document::Scalar(_) => false,
+        Document::Array(items) => items.iter().any(has_long_numbers),
+        Document::Object(members) => members.iter().any(|(_, value)| has_long_numbers(value)),
     }
 }
 
@@ -299,6 +393,8 @@ struct Spellings {
     words: Vec<String>,
     /// Numbers in `enum` and `const`, as they are spelled.
     listed: Vec<String>,
+    /// Whether some object is listed.
+    lists_objects: bool,
     /// Whether no number is listed, bounded or an integer, so that each may be spelled in any way.
     numbers_are_free: bool,
 }
@@ -308,10 +404,15 @@ impl Spellings {
         const NUMERIC: [&str; 5] =
             ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
         let (mut names, mut words, mut listed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut integers = false;
+        let (mut integers, mut lists_objects) = (false, false);
         for_each(schema, &mut |one| {
             for keyword in ["properties", "dependentSchemas", "dependentRequired"] {
-                names.extend(one.get(keyword).and_then(Value::as_object).into_iter().flat_map(|map| map.keys().cloned()));
+                names.extend(
+                    one.get(keyword)
+                        .and_then(Value::as_object)
+                        .into_iter()
+                        .flat_map(|map| map.keys().cloned()),
+                );
             }
             let lists = one.get("dependentRequired").and_then(Value::as_object);
             let lists = lists.into_iter().flat_map(|map| map.values()).chain(one.get("required"));
@@ -320,12 +421,13 @@ impl Spellings {
             }
             for value in one.get("enum").into_iter().chain(one.get("const")) {
                 collect(value, &mut words, &mut listed);
+                lists_objects |= value.to_string().contains('{');
             }
             integers |= one.get("type").is_some_and(|kind| kind.to_string().contains("integer"));
         });
         words.extend(names.iter().cloned());
         let numbers_are_free = !integers && listed.is_empty() && !mentions(schema, &NUMERIC);
-        Self { names, words, listed, numbers_are_free }
+        Self { names, words, listed, lists_objects, numbers_are_free }
     }
 
     /// Spellings of which one must be accepted: numbers as they are, plain, and as the schema has them.
@@ -333,7 +435,9 @@ impl Spellings {
         let mut all: Vec<Document> = Vec::new();
         for how in [Numbers::Plain, Numbers::Listed, Numbers::AsIs] {
             let spelled = document.respelled(
-                &mut |scalar| if scalar.starts_with('"') { plain_string(scalar) } else { self.numbers(scalar, how) },
+                &mut |scalar| {
+                    if scalar.starts_with('"') { plain_string(scalar) } else { self.numbers(scalar, how) }
+                },
                 &mut plain_string,
             );
             if !all.contains(&spelled) {
@@ -416,14 +520,67 @@ fn restore(theirs: &Document, ours: &Document, choose: &dyn Fn(&str, &str) -> St
             theirs.iter().zip(ours).map(|(theirs, ours)| restore(theirs, ours, choose)).collect(),
         ),
         (Document::Object(theirs), Document::Object(ours)) => {
-            let member = |(key, value): &(String, Document)| {
-                match theirs.iter().find(|(other, _)| decode(other) == decode(key)) {
-                    Some((other, theirs)) => (choose(other, key), restore(theirs, value, choose)),
-                    None => (key.clone(), value.clone()),
-                }
+            let member = |(key, value): &(String, Document)| match theirs
+                .iter()
+                .find(|(other, _)| decode(other) == decode(key))
+            {
+                Some((other, theirs)) => (choose(other, key), restore(theirs, value, choose)),
+                None => (key.clone(), value.clone()),
             };
             Document::Object(ours.iter().map(member).collect())
         }
         _ => ours.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::walk::vocabulary;
+    use serde_json::json;
+
+    fn settings(order: KeyOrder) -> Settings {
+        Settings { order, whitespace: Whitespace::Compact }
+    }
+
+    /// What the judge says about an engine that has been given `ours`, where the validators have `theirs`.
+    fn fault(ours: &Value, theirs: &Value, text: &str) -> Option<Fault> {
+        let bench = Bench::new(vocabulary());
+        let mut judge = bench.judge(ours, &settings(KeyOrder::Schema)).unwrap();
+        judge.first = jsonschema(theirs).unwrap();
+        judge.second = boon(theirs).unwrap();
+        judge.pair(&Document::parse(text).unwrap(), 0).err()
+    }
+
+    #[test]
+    fn mistakes_are_noticed() {
+        let (short, long) = (json!({"maxLength": 1}), json!({"maxLength": 2}));
+        assert_eq!(fault(&long, &short, "\"ab\""), Some(Fault::AcceptsInvalid("\"ab\"".to_owned())));
+        assert_eq!(fault(&short, &long, "\"ab\""), Some(Fault::RefusesValid("\"ab\"".to_owned())));
+        assert_eq!(fault(&short, &long, "\"a\""), None);
+        let (never, always) = (json!(false), json!({"type": "null"}));
+        assert_eq!(fault(&never, &always, "null"), Some(Fault::CallsUnsatisfiable("null".to_owned())));
+        // A listed word has one spelling, and is refused in others; any other word has all.
+        let (listed, free) = (json!({"enum": ["a"]}), json!({"type": "string"}));
+        assert_eq!(fault(&listed, &listed, r#""\u0061""#), None);
+        assert_eq!(fault(&free, &free, r#""\u0061""#), None);
+    }
+
+    #[test]
+    fn decisions_are_no_mistakes() {
+        let bench = Bench::new(vocabulary());
+        let schema =
+            json!({"properties": {"a": {"type": "integer"}, "b": {"const": "x"}}, "required": ["c"]});
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let judge = bench.judge(&schema, &settings(order)).unwrap();
+            for text in
+                [r#"{"c":1,"a":1.0}"#, r#"{"b":"\u0078","c":0,"a":1}"#, r#"{"\u0061":1,"c":[],"z":1}"#]
+            {
+                assert_eq!(judge.pair(&Document::parse(text).unwrap(), 0), Ok(Pair::Valid), "{text}");
+            }
+            for text in [r#"{"c":1,"c":1}"#, r#"{"c":1,"a":1,"\u0061":2}"#, r#"{"a":1}"#] {
+                assert_eq!(judge.pair(&Document::parse(text).unwrap(), 0), Ok(Pair::Invalid), "{text}");
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use maskwright_fuzzer::run::{Counts, Orders, kinds, run};
+use maskwright_fuzzer::run::{Counts, Event, Orders, kinds, run, schema_of};
 
 // Compiling is many small allocations.
 #[global_allocator]
@@ -35,6 +35,9 @@ struct Arguments {
     /// Only one kind of rounds
     #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(kinds()))]
     only: Option<String>,
+    /// Print the schema of every round
+    #[arg(long)]
+    show: bool,
     /// Stop after so many finds
     #[arg(long, value_name = "N", default_value_t = 1)]
     finds: usize,
@@ -55,15 +58,18 @@ fn main() -> ExitCode {
     let start = Instant::now();
     let mut last = Instant::now();
     let every = Duration::from_secs(if std::io::stderr().is_terminal() { 1 } else { 30 });
-    let (counts, finds) = run(&orders, &mut |counts, seed| {
-        if last.elapsed() >= every {
-            last = Instant::now();
-            eprintln!("seed {seed}: {}", short(counts, start.elapsed()));
+    let (counts, finds) = run(&orders, &mut |event| match event {
+        Event::Found(find) => println!("{find}\n"),
+        Event::Seed(seed, counts) => {
+            if arguments.show {
+                println!("{seed}: {}", schema_of(seed).0);
+            }
+            if last.elapsed() >= every {
+                last = Instant::now();
+                eprintln!("seed {seed}: {}", short(counts, start.elapsed()));
+            }
         }
     });
-    for find in &finds {
-        println!("{find}\n");
-    }
     eprintln!("{}", short(&counts, start.elapsed()));
     eprintln!(
         "{} schemas judged, {} of them unsatisfiable; {} not taken by a validator; slowest round: seed {} ({}), {:.1} s",

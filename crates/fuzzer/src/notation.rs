@@ -127,12 +127,14 @@ pub fn grammars(compiler: &Compiler, seed: u64) -> Result<Tally, (Value, Fault)>
         };
         let mut walker = Walker::new(&bound);
         for compared in [false, true] {
-            let text = walker.walk(&plan(&mut rng, compared), &mut rng).map_err(|fault| (name.clone(), fault))?;
+            let text =
+                walker.walk(&plan(&mut rng, compared), &mut rng).map_err(|fault| (name.clone(), fault))?;
             tally.walks += 1;
             texts.extend(text);
         }
         tally.masks += walker.masks;
-        obey_laws(compiler, &constraint, || bound.matcher(), &mut rng).map_err(|fault| (name.clone(), fault))?;
+        obey_laws(compiler, &constraint, || bound.matcher(), &mut rng)
+            .map_err(|fault| (name.clone(), fault))?;
         compiled.push((name, bound));
     }
     let changed: Vec<Vec<u8>> = texts.iter().map(|text| generate::mutate(&mut rng, text)).collect();
@@ -164,11 +166,8 @@ fn obey_laws(
     let Ok((grammar, _)) = compiler.grammar(constraint) else { return Ok(()) };
     let Ok(oracle) = Oracle::with_limit(&grammar, LIMIT) else { return Ok(()) };
     let vocabulary = compiler.vocabulary();
-    let tokens = Tokens::new(
-        vocabulary.size(),
-        vocabulary.ordinary().map(|(token, bytes)| (token.0, bytes)),
-    )
-    .with_eos(vocabulary.eos().iter().map(|token| token.0));
+    let tokens = Tokens::new(vocabulary.size(), vocabulary.ordinary().map(|(token, bytes)| (token.0, bytes)))
+        .with_eos(vocabulary.eos().iter().map(|token| token.0));
     let case = Case::new("a random grammar", &oracle, &tokens);
     let effort = Effort { length: 8, rounds: 1, accepts: 400 };
     laws::masks_are_exact(&case, &|| Engine(fresh()), rng, &effort).map_err(Fault::Mask)?;
@@ -250,7 +249,9 @@ fn format(rng: &mut Rng, depth: usize) -> Value {
             "type": "tags_with_separator", "tags": [tag(rng, depth, "<a>"), tag(rng, depth, "<b>")], "separator": ",",
             "at_least_one": rng.one_in(2), "stop_after_first": rng.one_in(2),
         }),
-        _ => json!({"type": "grammar", "grammar": format!("root ::= {}\n", Notation::Ebnf.write(&tree(rng, 2, 0)))}),
+        _ => {
+            json!({"type": "grammar", "grammar": format!("root ::= {}\n", Notation::Ebnf.write(&tree(rng, 2, 0)))})
+        }
     }
 }
 

@@ -67,17 +67,29 @@ pub struct Counts {
     pub slowest: (Duration, u64, &'static str),
 }
 
-/// Runs rounds until there is enough. `progress` is called before each seed.
-pub fn run(orders: &Orders, progress: &mut dyn FnMut(&Counts, u64)) -> (Counts, Vec<Find>) {
+/// What happens in a run.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The rounds of a seed begin; what was done before.
+    Seed(u64, &'a Counts),
+    /// Something was found.
+    Found(&'a Find),
+}
+
+/// Runs rounds until there is enough.
+pub fn run(orders: &Orders, tell: &mut dyn FnMut(Event<'_>)) -> (Counts, Vec<Find>) {
     let bench = Bench::new(vocabulary());
     let (mut counts, mut finds, mut known) = (Counts::default(), Vec::new(), BTreeSet::new());
     let start = Instant::now();
     for seed in orders.seed.. {
         let spent = orders.time.is_some_and(|time| start.elapsed() >= time);
-        if spent || orders.count.is_some_and(|count| seed - orders.seed >= count) || finds.len() >= orders.finds {
+        if spent
+            || orders.count.is_some_and(|count| seed - orders.seed >= count)
+            || finds.len() >= orders.finds
+        {
             break;
         }
-        progress(&counts, seed);
+        tell(Event::Seed(seed, &counts));
         counts.seeds += 1;
         for (kind, every) in KINDS {
             let due = match &orders.only {
@@ -91,6 +103,7 @@ pub fn run(orders: &Orders, progress: &mut dyn FnMut(&Counts, u64)) -> (Counts, 
             if let Some(find) = round(&bench, kind, seed, &mut counts) {
                 // The same small case again and again is one find.
                 if known.insert((find.fault.parts().0, find.constraint.to_string())) {
+                    tell(Event::Found(&find));
                     finds.push(find);
                 }
             }
@@ -107,8 +120,11 @@ pub fn round(bench: &Bench, kind: &'static str, seed: u64, counts: &mut Counts) 
         let compiler = bench.compiler();
         let mut constraint = Value::Null;
         let done = caught(|| {
-            let done =
-                if kind == "tags" { notation::tags(compiler, seed) } else { notation::grammars(compiler, seed) };
+            let done = if kind == "tags" {
+                notation::tags(compiler, seed)
+            } else {
+                notation::grammars(compiler, seed)
+            };
             done.map_err(|(text, fault)| {
                 constraint = text;
                 fault
@@ -126,9 +142,7 @@ pub fn round(bench: &Bench, kind: &'static str, seed: u64, counts: &mut Counts) 
             Err(fault) => Some(Find { seed, kind, constraint, settings: None, fault, verdicts: None }),
         };
     }
-    let mut rng = Rng::new(seed);
-    let schema = schema::random(&mut rng);
-    let settings = settings(&mut rng);
+    let (schema, settings) = schema_of(seed);
     let mut document = None;
     let result = caught(|| schema_round(bench, kind, &schema, &settings, seed, counts, &mut document));
     let fault = result.err()?;
@@ -139,6 +153,13 @@ pub fn round(bench: &Bench, kind: &'static str, seed: u64, counts: &mut Counts) 
         Some(judge.verdicts(&document.value()?, fault.parts().1))
     });
     Some(Find { seed, kind, constraint: case.schema, settings: Some(case.settings), fault, verdicts })
+}
+
+/// The schema of a seed, and its options.
+pub fn schema_of(seed: u64) -> (Value, Settings) {
+    let mut rng = Rng::new(seed);
+    let schema = schema::random(&mut rng);
+    (schema, settings(&mut rng))
 }
 
 fn settings(rng: &mut Rng) -> Settings {
@@ -210,7 +231,7 @@ fn documents(judge: &Judge, rng: &mut Rng, counts: &mut Counts) -> Result<Vec<Do
         (0..14).map(|_| Document::of(&sample::for_schema(schema, schema, rng, 4))).collect();
     all.extend((0..3).map(|_| Document::of(&sample::any(rng, 2))));
     if let Some(compiled) = judge.compiled() {
-        let mut walker = Walker::new(compiled);
+        let mut walker = Walker::of_schema(compiled, judge.schema());
         for _ in 0..3 {
             counts.walks += 1;
             if let Some(text) = walker.walk(&plan(rng, false), rng)? {
@@ -237,7 +258,7 @@ fn walks(
     shown: &mut Option<Document>,
 ) -> Result<(), Fault> {
     let Some(compiled) = judge.compiled() else { return Ok(()) };
-    let mut walker = Walker::new(compiled);
+    let mut walker = Walker::of_schema(compiled, judge.schema());
     for _ in 0..if masks { 2 } else { 8 } {
         counts.walks += 1;
         let Some(text) = walker.walk(&plan(rng, masks), rng)? else { continue };

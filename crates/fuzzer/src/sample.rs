@@ -94,9 +94,7 @@ pub fn for_schema(root: &Value, schema: &Value, rng: &mut Rng, depth: usize) -> 
     }
     let kind = match keywords.get("type") {
         Some(Value::String(kind)) => kind.clone(),
-        Some(Value::Array(kinds)) => {
-            rng.choose(kinds).and_then(Value::as_str).unwrap_or("null").to_owned()
-        }
+        Some(Value::Array(kinds)) => rng.choose(kinds).and_then(Value::as_str).unwrap_or("null").to_owned(),
         _ => likely_type(&keywords, rng).to_owned(),
     };
     match kind.as_str() {

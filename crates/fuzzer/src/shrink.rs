@@ -45,7 +45,7 @@ impl Case {
             return judge.pair(document, self.seed).map(|_| ());
         }
         let Some(compiled) = judge.compiled() else { return Ok(()) };
-        let mut walker = Walker::new(compiled);
+        let mut walker = Walker::of_schema(compiled, judge.schema());
         for number in 0..WALKS {
             let mut rng = Rng::new(self.seed.wrapping_add(number));
             if let Some(text) = walker.walk(&plan(&mut rng, masks), &mut rng)? {

@@ -10,17 +10,20 @@ use maskwright::{
     Budget, BudgetError, CompiledConstraint, Matcher, Strategy, TokenId, Vocabulary, VocabularyBuilder,
 };
 use maskwright_oracle::generate::Rng;
+use serde_json::Value;
 
 use crate::find::Fault;
+use crate::schema::mentions;
 
 /// Every byte, and tokens that hold parts of words, several values, or the end of one and the beginning of the next.
 pub fn vocabulary() -> Arc<Vocabulary> {
     const PIECES: [&str; 72] = [
-        "\",\"", "\":", "\": ", "\":\"", ", \"", ",\"", "\"a\"", "\"a", "a\"", "\"b", "\"a\":", "\"b\":", "\"c\":",
-        "{\"", "{\"a\":", "\"}", "\"}]", "},{", "\":1,\"", "\":{", "\":[", "\":[]", "{}", "[]", "[[", "]]", "}}", "],[",
-        "[{", "}]", "[],[]", "[1", "1,1", "1,2", "0,", "10", "12", "-1", ".5", ".0", "00", "e1", "1e", "1]", "1}", "5,",
-        "aa", "ab", "abc", "bc", "bbb", "ba", "é", "\\u00", "\\u0061", "\\n", "\\\"", "\\\\", "null", "null,", "true",
-        "false", "tr", "nu", "2024", "-01", ", ", "\n  ", "\n", "  ", ":", "::",
+        "\",\"", "\":", "\": ", "\":\"", ", \"", ",\"", "\"a\"", "\"a", "a\"", "\"b", "\"a\":", "\"b\":",
+        "\"c\":", "{\"", "{\"a\":", "\"}", "\"}]", "},{", "\":1,\"", "\":{", "\":[", "\":[]", "{}", "[]",
+        "[[", "]]", "}}", "],[", "[{", "}]", "[],[]", "[1", "1,1", "1,2", "0,", "10", "12", "-1", ".5", ".0",
+        "00", "e1", "1e", "1]", "1}", "5,", "aa", "ab", "abc", "bc", "bbb", "ba", "é", "\\u00", "\\u0061",
+        "\\n", "\\\"", "\\\\", "null", "null,", "true", "false", "tr", "nu", "2024", "-01", ", ", "\n  ",
+        "\n", "  ", ":", "::",
     ];
     let mut builder = VocabularyBuilder::new();
     let mut tokens: Vec<Vec<u8>> = (0..=u8::MAX).map(|byte| vec![byte]).collect();
@@ -74,19 +77,28 @@ pub struct Walker<'a> {
     vocabulary: Arc<Vocabulary>,
     /// How often each token was taken.
     taken: Vec<u32>,
+    /// After so many tokens a walk heads for the end, and after twice as many it is given up.
+    long: usize,
     /// Masks that were compared.
     pub masks: u64,
 }
 
-/// After so many tokens a walk heads for the end, and after twice as many it is given up.
-const LONG: usize = 120;
+/// How long walks are, and how long where every token is a search for a value that is new.
+const LONG: usize = 100;
+const LONG_WITH_SEARCHES: usize = 25;
 
 impl<'a> Walker<'a> {
     /// Walks under a constraint.
     pub fn new(compiled: &'a CompiledConstraint) -> Self {
         let vocabulary = compiled.vocabulary().clone();
         let taken = vec![0; vocabulary.size()];
-        Self { compiled, vocabulary, taken, masks: 0 }
+        Self { compiled, vocabulary, taken, long: LONG, masks: 0 }
+    }
+
+    /// Walks under a schema.
+    pub fn of_schema(compiled: &'a CompiledConstraint, schema: &Value) -> Self {
+        let long = if mentions(schema, &["uniqueItems"]) { LONG_WITH_SEARCHES } else { LONG };
+        Self { long, ..Self::new(compiled) }
     }
 
     /// Writes a text; `None` if it takes too long.
@@ -94,13 +106,13 @@ impl<'a> Walker<'a> {
         let mut matcher = self.compiled.matcher();
         let mut text = Vec::new();
         let mut left: Option<u32> = None;
-        for step in 0..LONG * 2 {
+        for step in 0..self.long * 2 {
             if let Some((_, more)) = plan.budget.filter(|&(after, _)| after == step) {
                 left = set_budget(&mut matcher, more, &text)?;
             }
             if plan.compared.contains(&step) {
                 self.masks += 1;
-                compare(&mut matcher, &text, left.is_some())?;
+                compare(&mut matcher, &text, left)?;
             }
             let mask = matcher.mask().map_err(|error| Fault::MaskLies(shown(&text, &error.to_string())))?;
             let allowed: Vec<TokenId> = mask.iter().collect();
@@ -117,9 +129,9 @@ impl<'a> Walker<'a> {
                 Fault::MaskLies(shown(&text, &format!("the mask allows {token}, but: {error}")))
             })?;
             if let Some(left) = &mut left {
-                *left = left
-                    .checked_sub(1)
-                    .ok_or_else(|| Fault::Budget(shown(&text, "the budget is spent, and the text goes on")))?;
+                *left = left.checked_sub(1).ok_or_else(|| {
+                    Fault::Budget(shown(&text, "the budget is spent, and the text goes on"))
+                })?;
             }
             if self.vocabulary.eos().contains(&token) {
                 return Ok(Some(text));
@@ -132,7 +144,7 @@ impl<'a> Walker<'a> {
 
     fn choose(&self, allowed: &[TokenId], step: usize, style: Style, rng: &mut Rng) -> TokenId {
         let vocabulary = &self.vocabulary;
-        let hurry = step > LONG || rng.below(LONG * 4) < step;
+        let hurry = step > self.long || rng.below(self.long * 4) < step;
         if let Some(&end) = allowed.iter().find(|&token| vocabulary.eos().contains(token)) {
             if hurry || rng.one_in(6) {
                 return end;
@@ -166,8 +178,12 @@ fn set_budget(matcher: &mut Matcher, more: u32, text: &[u8]) -> Result<Option<u3
 }
 
 /// The mask, bit by bit: by the plain way, and by trying every token on a fork.
-pub fn compare(matcher: &mut Matcher, text: &[u8], budget: bool) -> Result<(), Fault> {
-    let wrong = |what: String| Fault::Mask(shown(text, &what));
+/// `budget` is how many tokens are left, if they are counted.
+pub fn compare(matcher: &mut Matcher, text: &[u8], budget: Option<u32>) -> Result<(), Fault> {
+    let wrong = |what: String| {
+        let left = budget.map_or(String::new(), |left| format!(", with {left} tokens left"));
+        Fault::Mask(shown(text, &format!("{what}{left}")))
+    };
     let error = |error: maskwright::MatchError| Fault::Mask(shown(text, &error.to_string()));
     let mask = matcher.mask().map_err(error)?.clone();
     let mut plain = matcher.fork();
@@ -185,7 +201,7 @@ pub fn compare(matcher: &mut Matcher, text: &[u8], budget: bool) -> Result<(), F
             return Err(wrong(format!("mask {bit}, accept {accepted} for the token {}", name())));
         }
         // A budget counts tokens, and bytes alone are none.
-        if !budget && !vocabulary.is_special(token) {
+        if budget.is_none() && !vocabulary.is_special(token) {
             let taken = matcher.fork().accept_bytes(vocabulary.bytes(token)).is_ok();
             if taken != bit {
                 return Err(wrong(format!("mask {bit}, bytes accepted {taken} for the token {}", name())));

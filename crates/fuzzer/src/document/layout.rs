@@ -98,9 +98,7 @@ impl Writer {
 pub fn permutations(document: &Document, limit: usize) -> Vec<Document> {
     let mut all = match document {
         Document::Scalar(_) => vec![document.clone()],
-        Document::Array(items) => {
-            product(items.iter(), limit).into_iter().map(Document::Array).collect()
-        }
+        Document::Array(items) => product(items.iter(), limit).into_iter().map(Document::Array).collect(),
         Document::Object(members) => {
             let keys: Vec<&String> = members.iter().map(|(key, _)| key).collect();
             let values = product(members.iter().map(|(_, value)| value), limit);
@@ -140,12 +138,15 @@ fn product<'a>(parts: impl Iterator<Item = &'a Document>, limit: usize) -> Vec<V
     all
 }
 
-/// The orders of the numbers below `count`, the natural one first.
-fn orders(count: usize, limit: usize) -> Vec<Vec<usize>> {
+/// The orders of the numbers below `count`, the natural one first; at most `limit`.
+pub fn orders(count: usize, limit: usize) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new()];
     for _ in 0..count {
         let longer = |order: Vec<usize>| {
-            (0..count).filter(|at| !order.contains(at)).map(|at| [&order[..], &[at]].concat()).collect::<Vec<_>>()
+            (0..count)
+                .filter(|at| !order.contains(at))
+                .map(|at| [&order[..], &[at]].concat())
+                .collect::<Vec<_>>()
         };
         all = all.into_iter().flat_map(longer).take(limit).collect();
     }
@@ -160,10 +161,7 @@ mod tests {
     fn layouts() {
         let document = Document::parse(r#"{"a":[1,{}],"b":[]}"#).unwrap();
         assert_eq!(Layout::Spaced.write(&document), r#"{"a": [1, {}], "b": []}"#);
-        assert_eq!(
-            Layout::Indented.write(&document),
-            "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": []\n}"
-        );
+        assert_eq!(Layout::Indented.write(&document), "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": []\n}");
         assert_eq!(Document::parse(&Layout::Random(7).write(&document)), Some(document));
     }
 

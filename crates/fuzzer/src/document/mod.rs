@@ -9,7 +9,7 @@ mod spelling;
 
 pub(crate) use changes::KEYS;
 pub use changes::{change, smaller};
-pub use layout::{Layout, permutations};
+pub use layout::{Layout, orders, permutations};
 pub use spelling::{decode, encode, plain_number, respell_number, respell_string};
 
 use serde_json::Value;

@@ -12,9 +12,11 @@ use crate::sample::{self, FORMATS};
 
 /// The types, those with most keywords more often.
 const TYPES: [&str; 12] = [
-    "null", "boolean", "integer", "number", "string", "string", "array", "array", "array", "object", "object",
-    "object",
+    "null", "boolean", "integer", "number", "string", "string", "array", "array", "array", "object",
+    "object", "object",
 ];
+/// How deep schemas nest.
+const DEPTH: usize = 3;
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "ab", "é"];
 const KEY_PATTERNS: [&str; 9] = ["^a", "b$", "^[a-c]$", "^a|b", "^.{1,2}$", "c", "^(a|ab)$", "^[^a]", "^$"];
 
@@ -23,7 +25,7 @@ pub fn random(rng: &mut Rng) -> Value {
     loop {
         let definitions = [0, 0, 0, 1, 1, 2][rng.below(6)];
         let mut generator = Generator { rng, definitions };
-        let mut root = generator.schema(3, None);
+        let mut root = generator.schema(DEPTH, None);
         if definitions > 0 {
             let mut map = Map::new();
             for number in 0..definitions {
@@ -50,7 +52,7 @@ struct Generator<'a> {
 impl Generator<'_> {
     /// A schema that combines others at most `depth` deep and speaks of values of a type.
     fn schema(&mut self, depth: usize, of: Option<&str>) -> Value {
-        if depth < 3 {
+        if depth < DEPTH {
             match self.rng.below(40) {
                 0 => return json!(false),
                 1 | 2 => return json!(true),
@@ -59,7 +61,7 @@ impl Generator<'_> {
             }
         }
         let mut keywords = Map::new();
-        if self.definitions > 0 && self.one_in(5) {
+        if self.definitions > 0 && self.one_in(4) {
             keywords.insert("$ref".to_owned(), self.reference());
             if !self.one_in(3) {
                 return keywords.into();
@@ -68,6 +70,8 @@ impl Generator<'_> {
         let kind = match of {
             Some(kind) if !self.one_in(8) => kind,
             _ if depth == 0 => TYPES[self.rng.below(6)],
+            // There is little to say about `null` and truth values.
+            _ if depth == DEPTH => TYPES[2 + self.rng.below(TYPES.len() - 2)],
             _ => TYPES[self.rng.below(TYPES.len())],
         };
         self.kind(kind, &mut keywords);
@@ -157,7 +161,8 @@ impl Generator<'_> {
             keywords.insert(keyword.to_owned(), bound);
         }
         if self.one_in(4) {
-            let step = [json!(1), json!(2), json!(3), json!(0.5), json!(0.25), json!(1.5), json!(10), json!(7)];
+            let step =
+                [json!(1), json!(2), json!(3), json!(0.5), json!(0.25), json!(1.5), json!(10), json!(7)];
             keywords.insert("multipleOf".to_owned(), step[self.rng.below(step.len())].clone());
         }
     }
@@ -245,7 +250,7 @@ impl Generator<'_> {
         let below = depth.saturating_sub(1);
         if !self.one_in(4) {
             let mut map = Map::new();
-            for _ in 0..self.rng.below(4) {
+            for _ in 0..[0, 1, 1, 2, 2, 3][self.rng.below(6)] {
                 map.insert(self.name(), self.schema(below, None));
             }
             keywords.insert("properties".to_owned(), map.into());
