@@ -89,6 +89,8 @@ pub enum Pair {
     Invalid,
     /// The validators disagree with one another.
     Disputed,
+    /// There are too many orders of keys to try.
+    Undecided,
 }
 
 /// What the engine is asked through: one compiler for all schemas, so that they share what the vocabulary is known to do.
@@ -237,8 +239,10 @@ impl Judge {
             return Ok(Pair::Valid);
         }
         let layout = layouts[0];
-        let Some(accepted) = self.some_spelling(document, layout) else {
-            return Err(Fault::RefusesValid(layout.write(document)));
+        let accepted = match self.some_spelling(document, layout) {
+            Search::Found(accepted) => accepted,
+            Search::TooMany => return Ok(Pair::Undecided),
+            Search::Nothing => return Err(Fault::RefusesValid(layout.write(document))),
         };
         // From here on the document is written as it was accepted, and one thing is changed that must not matter, or must.
         for layout in layouts {
@@ -313,17 +317,45 @@ impl Judge {
     }
 
     /// A spelling of the document, in some order of keys if the schema decides about the order, that the engine takes.
-    fn some_spelling(&self, document: &Document, layout: Layout) -> Option<Document> {
+    fn some_spelling(&self, document: &Document, layout: Layout) -> Search {
         let spelled = self.spellings.all(document);
         let accepts = |document: &Document| self.accepts(&layout.write(document));
-        if let Some(at) = spelled.iter().position(accepts) {
-            return spelled.into_iter().nth(at);
+        if let Some(found) = spelled.iter().find(|document| accepts(document)) {
+            return Search::Found(found.clone());
         }
-        match self.settings.order {
-            // Listed objects keep the order of their keys.
-            KeyOrder::Any if !self.spellings.lists_objects => None,
-            _ => spelled.iter().find_map(|document| in_some_order(document, &self.spellings.names, &accepts)),
+        // Listed objects keep the order of their keys.
+        if self.settings.order == KeyOrder::Any && !self.spellings.lists_objects {
+            return Search::Nothing;
         }
+        let mut result = Search::Nothing;
+        for document in &spelled {
+            match in_some_order(document, &self.spellings.names, &accepts) {
+                Search::Nothing => {}
+                Search::TooMany => result = Search::TooMany,
+                found @ Search::Found(_) => return found,
+            }
+        }
+        result
+    }
+}
+
+/// What came of a search for a text that is accepted.
+enum Search {
+    Found(Document),
+    Nothing,
+    TooMany,
+}
+
+/// The document with its keys in an order that is accepted. The order in which the schema names them is tried first, and then every other.
+fn in_some_order(document: &Document, names: &[String], accepts: &dyn Fn(&Document) -> bool) -> Search {
+    /// Enough for six keys in one object.
+    const ORDERS: usize = 721;
+    let all = permutations(&sorted(document, names), ORDERS);
+    let too_many = all.len() == ORDERS;
+    match all.into_iter().find(|document| accepts(document)) {
+        Some(found) => Search::Found(found),
+        None if too_many => Search::TooMany,
+        None => Search::Nothing,
     }
 }
 
@@ -353,18 +385,6 @@ fn has_long_numbers(document: &Document) -> bool {
         Document::Array(items) => items.iter().any(has_long_numbers),
         Document::Object(members) => members.iter().any(|(_, value)| has_long_numbers(value)),
     }
-}
-
-/// The document with its keys in an order that is accepted. The order in which the schema names them is tried first, and then every other.
-fn in_some_order(
-    document: &Document,
-    names: &[String],
-    accepts: &dyn Fn(&Document) -> bool,
-) -> Option<Document> {
-    /// Enough for five keys in one object.
-    const ORDERS: usize = 720;
-    let sorted = sorted(document, names);
-    permutations(&sorted, ORDERS).into_iter().find(|document| accepts(document))
 }
 
 fn sorted(document: &Document, names: &[String]) -> Document {

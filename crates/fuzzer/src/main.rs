@@ -72,10 +72,11 @@ fn main() -> ExitCode {
     });
     eprintln!("{}", short(&counts, start.elapsed()));
     eprintln!(
-        "{} schemas judged, {} of them unsatisfiable; {} not taken by a validator; slowest round: seed {} ({}), {:.1} s",
+        "{} schemas judged, {} of them unsatisfiable; {} not taken by a validator; {} pairs undecided; slowest round: seed {} ({}), {:.1} s",
         counts.schemas,
         counts.unsatisfiable,
         counts.unjudged,
+        counts.undecided,
         counts.slowest.1,
         counts.slowest.2,
         counts.slowest.0.as_secs_f64()

@@ -57,6 +57,8 @@ pub struct Counts {
     pub valid: u64,
     /// See `pairs`.
     pub disputed: u64,
+    /// Pairs with too many orders of keys to try.
+    pub undecided: u64,
     /// Walks under a mask.
     pub walks: u64,
     /// Of these, the finished ones.
@@ -220,6 +222,7 @@ fn pair(judge: &Judge, document: &Document, seed: u64, counts: &mut Counts) -> R
         Pair::Valid => counts.valid += 1,
         Pair::Invalid => {}
         Pair::Disputed => counts.disputed += 1,
+        Pair::Undecided => counts.undecided += 1,
     }
     Ok(())
 }

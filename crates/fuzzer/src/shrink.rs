@@ -11,10 +11,11 @@ use crate::run::caught;
 use crate::schema;
 use crate::walk::{Walker, plan};
 
-/// How many cases are tried.
-const TRIES: usize = 4_000;
+/// How many cases are tried. Walks take longer than documents.
+const TRIES: usize = 3_000;
+const TRIES_OF_WALKS: usize = 300;
 /// Walks that look for the fault in one smaller schema.
-const WALKS: u64 = 40;
+const WALKS: u64 = 10;
 
 /// A case that shows a fault.
 #[derive(Clone, Debug)]
@@ -58,11 +59,12 @@ impl Case {
 
 /// The smallest case that was found, and its fault.
 pub fn shrink(bench: &Bench, case: Case, fault: Fault, masks: bool) -> (Case, Fault) {
+    let limit = if case.document.is_some() { TRIES } else { TRIES_OF_WALKS };
     let (mut best, mut shown, mut tries) = (case, fault, 0);
     loop {
         let better = candidates(&best).into_iter().find_map(|candidate| {
             tries += 1;
-            if tries > TRIES {
+            if tries > limit {
                 return None;
             }
             let fault = candidate.fault(bench, masks)?;
