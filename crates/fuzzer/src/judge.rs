@@ -254,7 +254,7 @@ impl Judge {
         }
         self.must_accept(&layout.write(&self.spellings.restore_strings(document, &accepted)))?;
         if self.spellings.numbers_are_free {
-            self.must_accept(&layout.write(&self.spellings.restore_numbers(document, &accepted)))?;
+            self.must_accept(&layout.write(&restore_numbers(document, &accepted)))?;
         }
         let ours = layout.write(&accepted);
         for text in foreign.iter().map(|layout| layout.write(&accepted)).filter(|text| *text != ours) {
@@ -496,13 +496,6 @@ impl Spellings {
             if theirs.starts_with('"') { self.strings(theirs) } else { ours.to_owned() }
         })
     }
-
-    /// `accepted` with numbers spelled as in `document`.
-    fn restore_numbers(&self, document: &Document, accepted: &Document) -> Document {
-        restore(document, accepted, &|theirs, ours| {
-            if theirs.starts_with('"') { ours.to_owned() } else { theirs.to_owned() }
-        })
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -530,6 +523,13 @@ fn collect(value: &Value, words: &mut Vec<String>, numbers: &mut Vec<String>) {
         }
         Value::Null | Value::Bool(_) => {}
     }
+}
+
+/// `accepted` with numbers spelled as in `document`.
+fn restore_numbers(document: &Document, accepted: &Document) -> Document {
+    restore(document, accepted, &|theirs, ours| {
+        if theirs.starts_with('"') { ours.to_owned() } else { theirs.to_owned() }
+    })
 }
 
 /// `ours` with its scalars and keys replaced by what `choose` makes of their two spellings. Both have the same keys, perhaps in other orders.

@@ -59,6 +59,10 @@ fn main() -> ExitCode {
     let mut last = Instant::now();
     let every = Duration::from_secs(if std::io::stderr().is_terminal() { 1 } else { 30 });
     let (counts, finds) = run(&orders, &mut |event| match event {
+        Event::Fault(seed, kind, fault) => {
+            let (what, text) = fault.parts();
+            eprintln!("seed {seed} ({kind}): {what}: {text}\nmaking it small ...");
+        }
         Event::Found(find) => println!("{find}\n"),
         Event::Seed(seed, counts) => {
             if arguments.show {
@@ -88,9 +92,9 @@ fn main() -> ExitCode {
 }
 
 fn short(counts: &Counts, time: Duration) -> String {
-    let rate = counts.pairs as f64 / time.as_secs_f64().max(0.001);
+    let rate = u128::from(counts.pairs) * 1000 / time.as_millis().max(1);
     format!(
-        "{} pairs ({} valid, {} disputed, {rate:.0} a second), {} walks ({} finished), {} masks",
+        "{} pairs ({} valid, {} disputed, {rate} a second), {} walks ({} finished), {} masks",
         counts.pairs, counts.valid, counts.disputed, counts.walks, counts.finished, counts.masks
     )
 }

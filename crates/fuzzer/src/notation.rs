@@ -2,6 +2,8 @@
 //!
 //! One tree is written in four notations. Each must have exact masks, by the oracle and by trying every token, and all must mean the same.
 
+use core::fmt::Write as _;
+
 use maskwright::{Compiler, Constraint, MatchError, Matcher, TokenId};
 use maskwright_oracle::generate::{self, Rng};
 use maskwright_oracle::laws::{self, Case, Effort, Subject};
@@ -84,7 +86,8 @@ impl Notation {
         let (start, arrow) = if self == Self::Lark { ("start", ":") } else { ("root", " ::=") };
         let mut text = format!("{start}{arrow} {}\n", self.write(root));
         for (number, rule) in rules.iter().enumerate() {
-            text.push_str(&format!("r{number}{arrow} {}\n", self.write(rule)));
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "r{number}{arrow} {}", self.write(rule));
         }
         match self {
             Self::Regex => Constraint::regex(self.write(root)),
@@ -228,7 +231,7 @@ pub fn tags(compiler: &Compiler, seed: u64) -> Result<Tally, (Value, Fault)> {
 }
 
 fn format(rng: &mut Rng, depth: usize) -> Value {
-    let some = |rng: &mut Rng| (0..1 + rng.below(3)).map(|_| format(rng, depth - 1)).collect::<Vec<_>>();
+    let some = |rng: &mut Rng| (0..=rng.below(3)).map(|_| format(rng, depth - 1)).collect::<Vec<_>>();
     match rng.below(if depth == 0 { 5 } else { 12 }) {
         0 => json!({"type": "const_string", "value": WORDS[rng.below(WORDS.len())]}),
         1 => json!({"type": "regex", "pattern": Notation::Regex.write(&tree(rng, 2, 0))}),

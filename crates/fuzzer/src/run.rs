@@ -74,6 +74,8 @@ pub struct Counts {
 pub enum Event<'a> {
     /// The rounds of a seed begin; what was done before.
     Seed(u64, &'a Counts),
+    /// A round has a fault, which is about to be made small.
+    Fault(u64, &'static str, &'a Fault),
     /// Something was found.
     Found(&'a Find),
 }
@@ -102,7 +104,7 @@ pub fn run(orders: &Orders, tell: &mut dyn FnMut(Event<'_>)) -> (Counts, Vec<Fin
                 continue;
             }
             let begun = Instant::now();
-            if let Some(find) = round(&bench, kind, seed, &mut counts) {
+            if let Some(find) = round(&bench, kind, seed, &mut counts, tell) {
                 // The same small case again and again is one find.
                 if known.insert((find.fault.parts().0, find.constraint.to_string())) {
                     tell(Event::Found(&find));
@@ -117,7 +119,13 @@ pub fn run(orders: &Orders, tell: &mut dyn FnMut(Event<'_>)) -> (Counts, Vec<Fin
 }
 
 /// One round.
-pub fn round(bench: &Bench, kind: &'static str, seed: u64, counts: &mut Counts) -> Option<Find> {
+fn round(
+    bench: &Bench,
+    kind: &'static str,
+    seed: u64,
+    counts: &mut Counts,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Option<Find> {
     if matches!(kind, "grammars" | "tags") {
         let compiler = bench.compiler();
         let mut constraint = Value::Null;
@@ -148,6 +156,7 @@ pub fn round(bench: &Bench, kind: &'static str, seed: u64, counts: &mut Counts) 
     let mut document = None;
     let result = caught(|| schema_round(bench, kind, &schema, &settings, seed, counts, &mut document));
     let fault = result.err()?;
+    tell(Event::Fault(seed, kind, &fault));
     let case = Case { schema, settings, document, seed };
     let (case, fault) = shrink(bench, case, fault, kind == "masks");
     let verdicts = case.document.as_ref().and_then(|document| {

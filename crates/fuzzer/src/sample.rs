@@ -42,7 +42,7 @@ pub fn of_type(kind: &str, rng: &mut Rng, depth: usize) -> Value {
             if rng.one_in(2) {
                 integer(rng)
             } else {
-                json!((rng.below(40) as f64 - 16.0) / 4.0)
+                json!((f64::from(small(rng, 40)) - 16.0) / 4.0)
             }
         }
         "string" => json!(word(rng)),
@@ -64,8 +64,13 @@ pub fn of_type(kind: &str, rng: &mut Rng, depth: usize) -> Value {
 fn integer(rng: &mut Rng) -> Value {
     match rng.below(8) {
         0 => json!([100, 1000, -100, 20, 1_000_000_007, 300][rng.below(6)]),
-        _ => json!(rng.below(14) as i64 - 5),
+        _ => json!(small(rng, 14) - 5),
     }
+}
+
+/// A number below a small bound.
+pub(crate) fn small(rng: &mut Rng, bound: i32) -> i32 {
+    (rng.bits() % u64::from(bound.unsigned_abs())) as i32
 }
 
 fn word(rng: &mut Rng) -> String {
@@ -181,23 +186,22 @@ fn number(kind: &str, keywords: &Map<String, Value>, rng: &mut Rng) -> Value {
     let high = bound("maximum").or(bound("exclusiveMaximum"));
     let step = bound("multipleOf").unwrap_or(if kind == "integer" { 1.0 } else { 0.5 });
     let near = match (low, high) {
-        (Some(low), Some(high)) if rng.one_in(2) => (low + high) / 2.0,
+        (Some(low), Some(high)) if rng.one_in(2) => low.midpoint(high),
         (Some(low), _) if rng.one_in(2) => low,
         (_, Some(high)) => high,
         (Some(low), None) => low,
         (None, None) => return of_type(kind, rng, 0),
     };
-    let number = ((near / step).round() + rng.below(4) as f64 - 1.0) * step;
+    let number = ((near / step).round() + f64::from(small(rng, 4)) - 1.0) * step;
     let number = if kind == "integer" { number.round() } else { number };
     #[expect(clippy::float_cmp, reason = "a number that is an integer is written as one")]
     if number == number.round() { json!(number as i64) } else { json!(number) }
 }
 
 fn string(keywords: &Map<String, Value>, rng: &mut Rng) -> Value {
-    if let Some(format) = keywords.get("format").and_then(Value::as_str).filter(|_| !rng.one_in(8)) {
-        if let Some((_, examples)) = FORMATS.iter().find(|(name, _)| *name == format) {
-            return json!(examples[rng.below(examples.len())]);
-        }
+    let format = keywords.get("format").and_then(Value::as_str).filter(|_| !rng.one_in(8));
+    if let Some((_, examples)) = FORMATS.iter().find(|(name, _)| Some(*name) == format) {
+        return json!(examples[rng.below(examples.len())]);
     }
     let mut text = word(rng);
     let length = |name: &str| keywords.get(name).and_then(Value::as_u64).map(|length| length as usize);

@@ -145,10 +145,9 @@ impl<'a> Walker<'a> {
     fn choose(&self, allowed: &[TokenId], step: usize, style: Style, rng: &mut Rng) -> TokenId {
         let vocabulary = &self.vocabulary;
         let hurry = step > self.long || rng.below(self.long * 4) < step;
-        if let Some(&end) = allowed.iter().find(|&token| vocabulary.eos().contains(token)) {
-            if hurry || rng.one_in(6) {
-                return end;
-            }
+        let end = allowed.iter().find(|&token| vocabulary.eos().contains(token));
+        if let Some(&end) = end.filter(|_| hurry || rng.one_in(6)) {
+            return end;
         }
         let of = |bytes: &[u8], all: &[u8]| !bytes.is_empty() && bytes.iter().all(|byte| all.contains(byte));
         let some: Vec<TokenId> = if hurry {

@@ -23,7 +23,9 @@ pub fn respell_string(spelled: &str, rng: &mut Rng) -> String {
             (_, 0) => {
                 for unit in character.encode_utf16(&mut units) {
                     let upper = rng.one_in(2);
-                    out.push_str(&if upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") });
+                    let digits = if upper { format!("{unit:04X}") } else { format!("{unit:04x}") };
+                    out.push_str("\\u");
+                    out.push_str(&digits);
                 }
             }
             _ => {
@@ -63,7 +65,7 @@ pub fn plain_number(number: &str) -> Option<String> {
         return None;
     }
     if exponent >= 0 {
-        digits.push_str(&"0".repeat(exponent as usize));
+        digits.push_str(&"0".repeat(exponent.unsigned_abs() as usize));
     } else {
         let fraction = exponent.unsigned_abs() as usize;
         if digits.len() <= fraction {

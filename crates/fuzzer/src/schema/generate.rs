@@ -140,13 +140,13 @@ impl Generator<'_> {
     }
 
     fn number(&mut self, kind: &str, keywords: &mut Map<String, Value>) {
-        let bound = |generator: &mut Self, low: i64| {
-            let whole = low + generator.rng.below(8) as i64;
+        let bound = |generator: &mut Self, low: i32| {
+            let whole = low + sample::small(generator.rng, 8);
             match generator.rng.below(12) {
-                0 if kind == "number" => json!(whole as f64 + 0.5),
+                0 if kind == "number" => json!(f64::from(whole) + 0.5),
                 1 => json!(whole * 100),
-                2 => json!(whole * 1_000_000_007),
-                3 if kind == "number" => json!(whole as f64 / 4.0),
+                2 => json!(i64::from(whole) * 1_000_000_007),
+                3 if kind == "number" => json!(f64::from(whole) / 4.0),
                 _ => json!(whole),
             }
         };
