@@ -130,8 +130,9 @@ pub fn grammars(compiler: &Compiler, seed: u64) -> Result<Tally, (Value, Fault)>
         };
         let mut walker = Walker::new(&bound);
         for compared in [false, true] {
-            let text =
-                walker.walk(&plan(&mut rng, compared), &mut rng).map_err(|fault| (name.clone(), fault))?;
+            let text = walker
+                .walk(&plan(&mut rng, compared), &mut rng, &mut None)
+                .map_err(|fault| (name.clone(), fault))?;
             tally.walks += 1;
             texts.extend(text);
         }
@@ -217,7 +218,9 @@ pub fn tags(compiler: &Compiler, seed: u64) -> Result<Tally, (Value, Fault)> {
     };
     let mut walker = Walker::new(&bound);
     for compared in [false, true, true] {
-        let text = walker.walk(&plan(&mut rng, compared), &mut rng).map_err(|fault| (tag.clone(), fault))?;
+        let text = walker
+            .walk(&plan(&mut rng, compared), &mut rng, &mut None)
+            .map_err(|fault| (tag.clone(), fault))?;
         tally.walks += 1;
         if let Some(text) = text {
             let mut matcher = bound.matcher();

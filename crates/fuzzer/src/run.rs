@@ -153,11 +153,12 @@ fn round(
         };
     }
     let (schema, settings) = schema_of(seed);
-    let mut document = None;
-    let result = caught(|| schema_round(bench, kind, &schema, &settings, seed, counts, &mut document));
+    let mut trace = Trace::default();
+    let result = caught(|| schema_round(bench, kind, &schema, &settings, seed, counts, &mut trace));
     let fault = result.err()?;
     tell(Event::Fault(seed, kind, &fault));
-    let case = Case { schema, settings, document, seed };
+    let Trace { document, prefix } = trace;
+    let case = Case { schema, settings, document, prefix, seed };
     let (case, fault) = shrink(bench, case, fault, kind == "masks");
     let verdicts = case.document.as_ref().and_then(|document| {
         let judge = bench.judge(&case.schema, &case.settings).ok()?;
@@ -186,7 +187,16 @@ fn settings(rng: &mut Rng) -> Settings {
     Settings { order, whitespace }
 }
 
-/// A round about a schema. `shown` is the document that is being judged, for when it shows a fault.
+/// What is being looked at, for when it shows a fault.
+#[derive(Debug, Default)]
+struct Trace {
+    /// The document that is judged.
+    document: Option<Document>,
+    /// The text after which a walk could not go on.
+    prefix: Option<Vec<u8>>,
+}
+
+/// A round about a schema.
 fn schema_round(
     bench: &Bench,
     kind: &str,
@@ -194,7 +204,7 @@ fn schema_round(
     settings: &Settings,
     seed: u64,
     counts: &mut Counts,
-    shown: &mut Option<Document>,
+    trace: &mut Trace,
 ) -> Result<(), Fault> {
     let judge = match bench.judge(schema, settings) {
         Ok(judge) => judge,
@@ -213,14 +223,12 @@ fn schema_round(
     // Not the numbers that the schema was drawn from.
     let mut rng = Rng::new(!seed);
     if kind != "pairs" {
-        return walks(&judge, kind == "masks", &mut rng, counts, shown);
+        return walks(&judge, kind == "masks", &mut rng, counts, trace);
     }
-    for document in documents(&judge, &mut rng, counts)? {
-        *shown = Some(document);
-        if let Some(document) = &*shown {
-            pair(&judge, document, seed, counts)?;
-        }
-        *shown = None;
+    for document in documents(&judge, &mut rng, counts, trace)? {
+        let document = trace.document.insert(document);
+        pair(&judge, document, seed, counts)?;
+        trace.document = None;
     }
     Ok(())
 }
@@ -237,7 +245,12 @@ fn pair(judge: &Judge, document: &Document, seed: u64, counts: &mut Counts) -> R
 }
 
 /// Documents to judge: made for the schema, at random, written under the mask, and changed ones.
-fn documents(judge: &Judge, rng: &mut Rng, counts: &mut Counts) -> Result<Vec<Document>, Fault> {
+fn documents(
+    judge: &Judge,
+    rng: &mut Rng,
+    counts: &mut Counts,
+    trace: &mut Trace,
+) -> Result<Vec<Document>, Fault> {
     let schema = judge.schema();
     let mut all: Vec<Document> =
         (0..14).map(|_| Document::of(&sample::for_schema(schema, schema, rng, 4))).collect();
@@ -246,7 +259,7 @@ fn documents(judge: &Judge, rng: &mut Rng, counts: &mut Counts) -> Result<Vec<Do
         let mut walker = Walker::of_schema(compiled, judge.schema());
         for _ in 0..3 {
             counts.walks += 1;
-            if let Some(text) = walker.walk(&plan(rng, false), rng)? {
+            if let Some(text) = walker.walk(&plan(rng, false), rng, &mut trace.prefix)? {
                 counts.finished += 1;
                 all.push(judge.reads(&text)?);
             }
@@ -267,19 +280,17 @@ fn walks(
     masks: bool,
     rng: &mut Rng,
     counts: &mut Counts,
-    shown: &mut Option<Document>,
+    trace: &mut Trace,
 ) -> Result<(), Fault> {
     let Some(compiled) = judge.compiled() else { return Ok(()) };
     let mut walker = Walker::of_schema(compiled, judge.schema());
     for _ in 0..if masks { 2 } else { 8 } {
         counts.walks += 1;
-        let Some(text) = walker.walk(&plan(rng, masks), rng)? else { continue };
+        let Some(text) = walker.walk(&plan(rng, masks), rng, &mut trace.prefix)? else { continue };
         counts.finished += 1;
-        *shown = Some(judge.reads(&text)?);
-        if let Some(document) = &*shown {
-            pair(judge, document, 0, counts)?;
-        }
-        *shown = None;
+        let document = trace.document.insert(judge.reads(&text)?);
+        pair(judge, document, 0, counts)?;
+        trace.document = None;
     }
     counts.masks += walker.masks;
     Ok(())

@@ -9,7 +9,7 @@ use crate::find::Fault;
 use crate::judge::{Bench, Settings, Unjudged};
 use crate::run::caught;
 use crate::schema;
-use crate::walk::{Walker, plan};
+use crate::walk::{Walker, look, plan};
 
 /// How many cases are tried. Walks take longer than documents.
 const TRIES: usize = 3_000;
@@ -26,6 +26,8 @@ pub struct Case {
     pub settings: Settings,
     /// The document; none if the fault is one of walks.
     pub document: Option<Document>,
+    /// The text after which a walk could not go on; none if it had to do with a budget.
+    pub prefix: Option<Vec<u8>>,
     /// Chooses white space and walks.
     pub seed: u64,
 }
@@ -46,10 +48,18 @@ impl Case {
             return judge.pair(document, self.seed).map(|_| ());
         }
         let Some(compiled) = judge.compiled() else { return Ok(()) };
+        if let Some(prefix) = &self.prefix {
+            let mut matcher = compiled.matcher();
+            return if matcher.accept_bytes(prefix).is_ok() {
+                look(&mut matcher, prefix, masks)
+            } else {
+                Ok(())
+            };
+        }
         let mut walker = Walker::of_schema(compiled, judge.schema());
         for number in 0..WALKS {
             let mut rng = Rng::new(self.seed.wrapping_add(number));
-            if let Some(text) = walker.walk(&plan(&mut rng, masks), &mut rng)? {
+            if let Some(text) = walker.walk(&plan(&mut rng, masks), &mut rng, &mut None)? {
                 judge.reads(&text)?;
             }
         }
@@ -59,7 +69,7 @@ impl Case {
 
 /// The smallest case that was found, and its fault.
 pub fn shrink(bench: &Bench, case: Case, fault: Fault, masks: bool) -> (Case, Fault) {
-    let limit = if case.document.is_some() { TRIES } else { TRIES_OF_WALKS };
+    let limit = if case.document.is_some() || case.prefix.is_some() { TRIES } else { TRIES_OF_WALKS };
     let (mut best, mut shown, mut tries) = (case, fault, 0);
     loop {
         let better = candidates(&best).into_iter().find_map(|candidate| {
@@ -86,6 +96,14 @@ fn candidates(case: &Case) -> Vec<Case> {
         }
     }
     all.extend(schema::smaller(&case.schema).into_iter().map(|schema| Case { schema, ..case.clone() }));
+    if let Some(prefix) = &case.prefix {
+        // Without one of the parts between commas.
+        let parts: Vec<&[u8]> = prefix.split_inclusive(|&byte| byte == b',').collect();
+        for at in 0..parts.len() {
+            let shorter = [&parts[..at], &parts[at + 1..]].concat().concat();
+            all.push(Case { prefix: Some(shorter), ..case.clone() });
+        }
+    }
     for document in case.document.iter().flat_map(document::smaller) {
         all.push(Case { document: Some(document), ..case.clone() });
     }

@@ -101,45 +101,62 @@ impl<'a> Walker<'a> {
         Self { long, ..Self::new(compiled) }
     }
 
-    /// Writes a text; `None` if it takes too long.
-    pub fn walk(&mut self, plan: &Plan, rng: &mut Rng) -> Result<Option<Vec<u8>>, Fault> {
+    /// Writes a text; `None` if it takes too long. After a fault that has nothing to do with a budget, `prefix` is the text before it.
+    pub fn walk(
+        &mut self,
+        plan: &Plan,
+        rng: &mut Rng,
+        prefix: &mut Option<Vec<u8>>,
+    ) -> Result<Option<Vec<u8>>, Fault> {
+        let (mut text, mut left) = (Vec::new(), None);
+        let result = self.go(plan, rng, &mut text, &mut left);
+        *prefix = (result.is_err() && left.is_none()).then(|| text.clone());
+        result.map(|finished| finished.then_some(text))
+    }
+
+    /// Whether the walk came to an end. `left` is what is left of the budget.
+    fn go(
+        &mut self,
+        plan: &Plan,
+        rng: &mut Rng,
+        text: &mut Vec<u8>,
+        left: &mut Option<u32>,
+    ) -> Result<bool, Fault> {
         let mut matcher = self.compiled.matcher();
-        let mut text = Vec::new();
-        let mut left: Option<u32> = None;
         for step in 0..self.long * 2 {
             if let Some((_, more)) = plan.budget.filter(|&(after, _)| after == step) {
-                left = set_budget(&mut matcher, more, &text)?;
+                *left = set_budget(&mut matcher, more, text)?;
             }
             if plan.compared.contains(&step) {
                 self.masks += 1;
-                compare(&mut matcher, &text, left)?;
+                compare(&mut matcher, text, *left)?;
             }
-            let mask = matcher.mask().map_err(|error| Fault::MaskLies(shown(&text, &error.to_string())))?;
+            let mask = matcher.mask().map_err(|error| Fault::MaskLies(shown(text, &error.to_string())))?;
             let allowed: Vec<TokenId> = mask.iter().collect();
             if allowed.is_empty() {
                 return Err(if left.is_some() {
-                    Fault::Budget(shown(&text, "nothing is allowed under the budget"))
+                    Fault::Budget(shown(text, "nothing is allowed under the budget"))
                 } else {
-                    Fault::Stuck(shown(&text, "nothing is allowed"))
+                    Fault::Stuck(shown(text, "nothing is allowed"))
                 });
             }
             let token = self.choose(&allowed, step, plan.style, rng);
             matcher.accept(token).map_err(|error| {
                 let token = self.vocabulary.spelling(token).escape_ascii();
-                Fault::MaskLies(shown(&text, &format!("the mask allows {token}, but: {error}")))
+                Fault::MaskLies(shown(text, &format!("the mask allows {token}, but: {error}")))
             })?;
-            if let Some(left) = &mut left {
-                *left = left.checked_sub(1).ok_or_else(|| {
-                    Fault::Budget(shown(&text, "the budget is spent, and the text goes on"))
-                })?;
+            if let Some(left) = left {
+                *left = left
+                    .checked_sub(1)
+                    .ok_or_else(|| Fault::Budget(shown(text, "the budget is spent, and the text goes on")))?;
             }
             if self.vocabulary.eos().contains(&token) {
-                return Ok(Some(text));
+                return Ok(true);
             }
             self.taken[token.index()] += 1;
             text.extend_from_slice(self.vocabulary.bytes(token));
         }
-        Ok(None)
+        Ok(false)
     }
 
     fn choose(&self, allowed: &[TokenId], step: usize, style: Style, rng: &mut Rng) -> TokenId {
@@ -174,6 +191,25 @@ fn set_budget(matcher: &mut Matcher, more: u32, text: &[u8]) -> Result<Option<u3
         Err(BudgetError::Values | BudgetError::NoWay) => Ok(None),
         Err(error) => Err(Fault::Budget(shown(text, &error.to_string()))),
     }
+}
+
+/// What is wrong where the text stands: nothing is allowed, or a token of the mask is refused; or a bit of the mask, if `masks` says so.
+pub fn look(matcher: &mut Matcher, text: &[u8], masks: bool) -> Result<(), Fault> {
+    if masks {
+        compare(matcher, text, None)?;
+    }
+    let mask = matcher.mask().map_err(|error| Fault::MaskLies(shown(text, &error.to_string())))?;
+    let allowed: Vec<TokenId> = mask.iter().collect();
+    if allowed.is_empty() {
+        return Err(Fault::Stuck(shown(text, "nothing is allowed")));
+    }
+    for token in allowed {
+        if let Err(error) = matcher.fork().accept(token) {
+            let token = matcher.bound().vocabulary().spelling(token).escape_ascii();
+            return Err(Fault::MaskLies(shown(text, &format!("the mask allows {token}, but: {error}"))));
+        }
+    }
+    Ok(())
 }
 
 /// The mask, bit by bit: by the plain way, and by trying every token on a fork.
