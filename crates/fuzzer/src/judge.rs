@@ -10,7 +10,7 @@
 //! | keys have an order, or any | [`in_some_order`]: with the schema's order, some order of the keys must be accepted; with any order, the one at hand, but in listed objects. [`Judge::orders_of_root`] knows the order where schemas are not merged |
 //! | listed words have one spelling | [`Spellings::strings`]: words that the schema names are written with as few escapes as possible |
 //! | integers and bounded numbers in plain digits, listed numbers as listed | [`Spellings::numbers`] |
-//! | a number has at most 24 digits on each side of the point | [`has_long_numbers`]: with longer ones, documents need not be accepted |
+//! | numbers are exact, and have at most 24 digits on each side of the point | [`has_numbers_beyond`]: about more digits than a double holds the validators are not asked |
 //! | patterns are ECMA-262's | [`has_line_breaks`]: about a dot and such a line break the validators are not asked |
 //! | white space by style | [`Settings::layouts`] |
 //! | a schema that nothing satisfies is an error | [`Judge::pair`]: then no document may be valid |
@@ -222,7 +222,7 @@ impl Judge {
             };
         }
         let Some(value) = document.value() else { return Ok(Pair::Disputed) };
-        if self.has_dots && has_line_breaks(&value) {
+        if (self.has_dots && has_line_breaks(&value)) || has_numbers_beyond(document, DIGITS_OF_A_DOUBLE) {
             return Ok(Pair::Disputed);
         }
         let Some(valid) = self.validators(&value) else { return Ok(Pair::Disputed) };
@@ -234,9 +234,6 @@ impl Judge {
         }
         if self.compiled.is_none() {
             return Err(Fault::CallsUnsatisfiable(document.to_string()));
-        }
-        if has_long_numbers(document) {
-            return Ok(Pair::Valid);
         }
         let layout = layouts[0];
         let accepted = match self.some_spelling(document, layout) {
@@ -371,19 +368,20 @@ fn has_line_breaks(value: &Value) -> bool {
     }
 }
 
-/// Whether some number has more digits than may be written, so that no model writes digits for ever.
-fn has_long_numbers(document: &Document) -> bool {
-    const DIGITS: usize = 24;
+/// As many digits as a double surely holds. With more, `84202447271010757981.5` becomes an integer in both validators, and we count digits.
+const DIGITS_OF_A_DOUBLE: usize = 15;
+
+/// Whether some number has more digits than this, written plainly. Such numbers are also beyond what may be written: a number has at most
+/// 24 digits on each side of the point, so that no model writes digits for ever.
+fn has_numbers_beyond(document: &Document, digits: usize) -> bool {
     match document {
         Document::Scalar(text) if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) => {
-            plain_number(text).is_none_or(|plain| {
-                let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
-                whole.trim_start_matches('-').len() > DIGITS || fraction.len() > DIGITS
-            })
+            let count = |plain: String| plain.bytes().filter(u8::is_ascii_digit).count();
+            plain_number(text).is_none_or(|plain| count(plain) > digits)
         }
         Document::Scalar(_) => false,
-        Document::Array(items) => items.iter().any(has_long_numbers),
-        Document::Object(members) => members.iter().any(|(_, value)| has_long_numbers(value)),
+        Document::Array(items) => items.iter().any(|item| has_numbers_beyond(item, digits)),
+        Document::Object(members) => members.iter().any(|(_, value)| has_numbers_beyond(value, digits)),
     }
 }
 
