@@ -1,10 +1,11 @@
 //! What is found, and how it is shown.
 
 use core::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 
-use crate::judge::Settings;
+use crate::settings::Settings;
 
 /// Something that must not happen. The text is what shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,4 +114,13 @@ impl fmt::Display for Find {
             self.seed, self.kind
         )
     }
+}
+
+/// Makes a fault of a panic.
+pub fn caught<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(Fault::Panic(text.unwrap_or_default()))
+    })
 }

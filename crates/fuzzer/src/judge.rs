@@ -18,37 +18,14 @@
 
 use std::sync::Arc;
 
-use maskwright::json_schema::{self, KeyOrder, Reason, Whitespace};
+use maskwright::json_schema::{self, KeyOrder, Reason};
 use maskwright::{CompiledConstraint, Compiler, Constraint, Error, Library, Options, Vocabulary};
 use serde_json::Value;
 
 use crate::document::{Document, Layout, decode, encode, orders, permutations, plain_number};
 use crate::find::Fault;
 use crate::schema::{for_each, mentions};
-
-/// The options of one schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// The order of keys.
-    pub order: KeyOrder,
-    /// The white space.
-    pub whitespace: Whitespace,
-}
-
-impl Settings {
-    /// Layouts that may be written, and layouts that may not if they differ from all of the former.
-    fn layouts(&self, seed: u64) -> (Vec<Layout>, Vec<Layout>) {
-        let (random, all) = (Layout::Random(seed), [Layout::Compact, Layout::Spaced, Layout::Indented]);
-        match self.whitespace {
-            Whitespace::Compact => (vec![Layout::Compact], vec![random, Layout::Spaced, Layout::Indented]),
-            Whitespace::Spaced => (vec![Layout::Spaced], vec![random, Layout::Compact, Layout::Indented]),
-            Whitespace::Indent(2) => (vec![Layout::Indented], vec![random, Layout::Compact, Layout::Spaced]),
-            Whitespace::Tidy => (all.to_vec(), Vec::new()),
-            Whitespace::Natural => (all.to_vec(), Vec::new()),
-            _ => (vec![Layout::Compact, random, Layout::Spaced, Layout::Indented], Vec::new()),
-        }
-    }
-}
+use crate::settings::Settings;
 
 /// A schema as the engine and both validators see it.
 pub struct Judge {
@@ -555,6 +532,7 @@ fn restore(theirs: &Document, ours: &Document, choose: &dyn Fn(&str, &str) -> St
 mod tests {
     use super::*;
     use crate::walk::vocabulary;
+    use maskwright::json_schema::Whitespace;
     use serde_json::json;
 
     fn settings(order: KeyOrder) -> Settings {

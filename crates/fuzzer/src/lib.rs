@@ -20,6 +20,8 @@ pub mod judge;
 pub mod notation;
 pub mod run;
 pub mod sample;
+pub mod satisfy;
 pub mod schema;
+pub mod settings;
 pub mod shrink;
 pub mod walk;

@@ -1,7 +1,6 @@
 //! Rounds, and what they count.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use maskwright::json_schema::{KeyOrder, Whitespace};
@@ -9,11 +8,12 @@ use maskwright_oracle::generate::Rng;
 use serde_json::Value;
 
 use crate::document::{Document, change};
-use crate::find::{Fault, Find};
-use crate::judge::{Bench, Judge, Pair, Settings, Unjudged};
+use crate::find::{Fault, Find, caught};
+use crate::judge::{Bench, Judge, Pair, Unjudged};
+use crate::settings::Settings;
 use crate::shrink::{Case, shrink};
 use crate::walk::{Walker, plan, vocabulary};
-use crate::{notation, sample, schema};
+use crate::{notation, sample, satisfy, schema};
 
 /// The kinds of rounds: the name, and every how many seeds there is one.
 const KINDS: [(&str, u64); 5] = [("pairs", 1), ("walks", 1), ("masks", 8), ("grammars", 8), ("tags", 8)];
@@ -253,7 +253,7 @@ fn documents(
 ) -> Result<Vec<Document>, Fault> {
     let schema = judge.schema();
     let mut all: Vec<Document> =
-        (0..14).map(|_| Document::of(&sample::for_schema(schema, schema, rng, 4))).collect();
+        (0..14).map(|_| Document::of(&satisfy::for_schema(schema, schema, rng, 4))).collect();
     all.extend((0..3).map(|_| Document::of(&sample::any(rng, 2))));
     if let Some(compiled) = judge.compiled() {
         let mut walker = Walker::of_schema(compiled, judge.schema());
@@ -267,7 +267,7 @@ fn documents(
     }
     for _ in 0..20 {
         let base = all[rng.below(all.len())].clone();
-        let mut other = |rng: &mut Rng| Document::of(&sample::for_schema(schema, schema, rng, 2));
+        let mut other = |rng: &mut Rng| Document::of(&satisfy::for_schema(schema, schema, rng, 2));
         all.push(change(&base, rng, &mut other));
     }
     let mut texts = BTreeSet::new();
@@ -301,13 +301,4 @@ fn reason(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let line = line.split_once(": ").map_or(line, |(_, rest)| rest);
     line.chars().filter(|character| !character.is_ascii_digit()).take(70).collect()
-}
-
-/// Makes a fault of a panic.
-pub fn caught<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
-    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
-        let text = payload.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(Fault::Panic(text.unwrap_or_default()))
-    })
 }

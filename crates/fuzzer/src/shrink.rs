@@ -5,10 +5,10 @@ use maskwright_oracle::generate::Rng;
 use serde_json::Value;
 
 use crate::document::{self, Document};
-use crate::find::Fault;
-use crate::judge::{Bench, Settings, Unjudged};
-use crate::run::caught;
+use crate::find::{Fault, caught};
+use crate::judge::{Bench, Unjudged};
 use crate::schema;
+use crate::settings::Settings;
 use crate::walk::{Walker, look, plan};
 
 /// How many cases are tried. Walks take longer than documents.
