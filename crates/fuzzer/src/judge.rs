@@ -7,11 +7,11 @@
 //! | decision | where |
 //! |---|---|
 //! | no key stands twice | [`Judge::pair`]: such a text must be refused, whatever validators think of the last member |
-//! | keys have an order, or any | [`in_some_order`]: with the schema's order, some order of the keys must be accepted; with any order, the one at hand, but in listed objects. [`Judge::orders_of_root`] knows the order where schemas are not merged |
-//! | listed words have one spelling | [`Spellings::strings`]: words that the schema names are written with as few escapes as possible |
-//! | integers and bounded numbers in plain digits, listed numbers as listed | [`Spellings::numbers`] |
-//! | numbers are exact, and have at most 24 digits on each side of the point | [`has_numbers_beyond`]: about more digits than a double holds the validators are not asked |
-//! | patterns are ECMA-262's | [`has_line_breaks`]: about a dot and such a line break the validators are not asked |
+//! | keys have an order, or any | `in_some_order`: with the schema's order, some order of the keys must be accepted; with any order, the one at hand, but in listed objects. `Judge::orders_of_root` knows the order where schemas are not merged |
+//! | listed words have one spelling | `Spellings::strings`: words that the schema names are written with as few escapes as possible |
+//! | integers and bounded numbers in plain digits, listed numbers as listed | `Spellings::numbers` |
+//! | numbers are exact, and have at most 24 digits on each side of the point | `has_numbers_beyond`: about more digits than a double holds the validators are not asked |
+//! | patterns are ECMA-262's | `has_line_breaks`: about a dot and such a line break the validators are not asked |
 //! | white space by style | [`Settings::layouts`] |
 //! | a schema that nothing satisfies is an error | [`Judge::pair`]: then no document may be valid |
 //! | what cannot be enforced is refused | such schemas are counted, not judged |
