@@ -20,7 +20,7 @@ export LLAMA_SOURCE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve docs test-sdk test-page test test-python test-engines wheel sdist test-sdist test-backends test-llama-cpp capi capi-archive test-llama assets \
-	bench load soak fuzz miri lint map fmt-check clippy doc-check metadata-check package-check deny semver-check msrv minimal-versions cargo-is-there
+	bench load soak fuzz fuzz-schema miri lint map fmt-check clippy doc-check metadata-check package-check deny semver-check msrv minimal-versions cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
@@ -119,6 +119,9 @@ soak: cargo-is-there ## compare engine and oracle for longer, optimised, with th
 
 fuzz: cargo-is-there ## run every fuzz target for SECONDS each (60) with the stable compiler; see fuzz/README.md
 	@scripts/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
+
+fuzz-schema: cargo-is-there ## look for disagreements with validators on random schemas (ARGS="--seconds 600", "--help")
+	$(CARGO) run --release -p maskwright-fuzzer -- $(ARGS)
 
 miri: cargo-is-there ## run the tests of the store and of the stacks under Miri (needs a nightly toolchain with miri)
 	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || { \

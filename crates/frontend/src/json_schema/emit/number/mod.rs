@@ -73,7 +73,12 @@ impl Emitter<'_> {
                         Value::Number(number) => Some(Decimal::parse(number)),
                         _ => None,
                     });
-                    tests.push(Test::OneOf(numbers.collect()));
+                    let numbers: Vec<Decimal> = numbers.collect();
+                    if numbers.is_empty() {
+                        // Every number differs from values that are none, however it is spelled.
+                        continue;
+                    }
+                    tests.push(Test::OneOf(numbers));
                 }
                 conditions.not_all.push(tests);
             } else {
