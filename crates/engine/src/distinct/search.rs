@@ -103,6 +103,30 @@ impl Above {
         Self { open: program.open().state(program, state), words: program.exits().state(program, state) }
     }
 
+    /// The same with a frame below it.
+    fn pass(&mut self, trial: &Trial<'_>, frame: Frame) {
+        let program = trial.bound.program();
+        match frame.resume() {
+            Resume::At(state) => self.then(Self::of(program, state)),
+            Resume::Loop { index, rounds } => {
+                let counted = program.counted(index);
+                let may_stop = program.counts().may_stop(rounds, counted.bounds());
+                let mut rounds = Self::new(may_stop || program.exits().machine(counted.body));
+                rounds.open = program.open().counted(index).into();
+                self.then(rounds);
+            }
+            Resume::Scope { index, register } => {
+                let passes = if register.may_close() {
+                    self.words.is_some_and(|words| !trial.any_seen(words, register))
+                } else {
+                    self.open.contains(&index)
+                };
+                *self = Self::new(passes);
+            }
+            Resume::Limit { .. } | Resume::Finish => {}
+        }
+    }
+
     /// The same with a place below it. What is open above must come to an end below, and what is open below must be reached.
     fn then(&mut self, below: Self) {
         if below.words != Some(0) {
@@ -218,7 +242,18 @@ impl Trial<'_> {
     }
 
     /// A place of a search, `depth` bytes after its beginning. `inside` is where the value began that the last byte was part of.
-    fn place(&mut self, threads: Vec<Thread>, inside: Option<usize>, depth: usize, from: usize) -> Searched {
+    fn place(
+        &mut self,
+        mut threads: Vec<Thread>,
+        inside: Option<usize>,
+        depth: usize,
+        from: usize,
+    ) -> Searched {
+        if !self.bound.program().has_nested_values() {
+            threads.iter_mut().for_each(|thread| *thread = self.skip(*thread));
+            threads.sort_unstable_by_key(|thread| (thread.at, thread.count, thread.stack));
+            threads.dedup();
+        }
         let values = match &*threads {
             [thread] => self.infinite_values(thread),
             _ => None,
@@ -226,6 +261,60 @@ impl Trial<'_> {
         let inside = values.map(|_| inside.unwrap_or(depth));
         let bytes = self.order(&threads, from);
         Searched { threads, length: self.text.len(), bytes, inside, left: values.unwrap_or(0) }
+    }
+
+    /// Passes over what does not matter: what is inside of a member's value, or of an inner scope that can be completed, makes no
+    /// difference to what may follow. So one way through it stands for all.
+    fn skip(&self, mut thread: Thread) -> Thread {
+        while let Some(next) = self.skip_quiet(&thread).or_else(|| self.skip_scope(&thread)) {
+            thread = next;
+        }
+        thread
+    }
+
+    /// Behind a leaf, and behind machines without checks; nowhere if that is a value that is checked.
+    fn skip_quiet(&self, thread: &Thread) -> Option<Thread> {
+        let program = self.bound.program();
+        let mut skipped = *thread;
+        loop {
+            let can_end = match skipped.at {
+                At::Leaf(..) => true,
+                At::Network(state) => {
+                    program.open().is_quiet(program, state)
+                        && program.exits().state(program, state) == Some(0)
+                }
+            };
+            let Top::Frame(frame, below) = self.arena.top(skipped.stack) else { break };
+            let Resume::At(next) = frame.resume() else { break };
+            if !can_end {
+                break;
+            }
+            if self.is_check(next) {
+                return None;
+            }
+            skipped = Thread::network(next, below);
+        }
+        (skipped != *thread).then_some(skipped)
+    }
+
+    /// Behind the next scope, if it can be completed.
+    fn skip_scope(&self, thread: &Thread) -> Option<Thread> {
+        let program = self.bound.program();
+        let At::Network(state) = thread.at else { return None };
+        let (mut above, mut stack) = (Above::of(program, state), thread.stack);
+        loop {
+            let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
+            stack = below;
+            above.pass(self, frame);
+            if above.is_dead() {
+                return None;
+            }
+            if matches!(frame.resume(), Resume::Scope { .. }) {
+                let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
+                let Resume::At(next) = frame.resume() else { return None };
+                return (!self.is_check(next)).then(|| Thread::network(next, below));
+            }
+        }
     }
 
     /// In a leaf with infinitely many values, or nearly: how many of them have to be tried until one is neither seen nor one of the finitely
@@ -304,7 +393,6 @@ impl Trial<'_> {
         if above.is_dead() {
             return false;
         }
-        let (program, exits) = (self.bound.program(), self.bound.program().exits());
         let (mut work, mut frames, mut visited) = (vec![(stack, above)], Vec::new(), Seen::default());
         while let Some((stack, above)) = work.pop() {
             if !visited.insert(stack) {
@@ -313,27 +401,9 @@ impl Trial<'_> {
             self.arena.frames(stack, &mut frames);
             for (frame, below) in frames.drain(..) {
                 let mut above = above.clone();
-                match frame.resume() {
-                    Resume::Finish if above.words.is_some() => return true,
-                    Resume::Finish => continue,
-                    Resume::At(state) => above.then(Above::of(program, state)),
-                    Resume::Loop { index, rounds } => {
-                        let counted = program.counted(index);
-                        let may_stop = program.counts().may_stop(rounds, counted.bounds());
-                        let mut rounds = Above::new(may_stop || exits.machine(counted.body));
-                        rounds.open = program.open().counted(index).into();
-                        above.then(rounds);
-                    }
-                    Resume::Scope { index, register } => {
-                        let is_new = |words| !self.any_seen(words, register);
-                        let passes = if register.may_close() {
-                            above.words.is_some_and(is_new)
-                        } else {
-                            above.open.contains(&index)
-                        };
-                        above = Above::new(passes);
-                    }
-                    Resume::Limit { .. } => {}
+                above.pass(self, frame);
+                if matches!(frame.resume(), Resume::Finish) && above.words.is_some() {
+                    return true;
                 }
                 if !above.is_dead() {
                     work.push((below, above));

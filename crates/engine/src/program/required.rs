@@ -30,16 +30,19 @@ pub(crate) struct Open {
     nodes: FxHashMap<NodeId, SmallVec<[u32; 1]>>,
     /// The same for loops without a maximum, between two rounds.
     loops: FxHashMap<u32, SmallVec<[u32; 1]>>,
+    /// The nodes of machines in which no value is checked.
+    quiet: Box<[bool]>,
 }
 
 /// Which places can be left, and which are open.
 pub(super) fn exits(network: &Network) -> (Exits, Open) {
     let back = Backward::of(network);
     let mut scopes: Box<[bool]> = network.scopes.iter().map(|scope| scope.required.is_empty()).collect();
-    if scopes.iter().all(|is_done| *is_done) {
-        return (Exits::of(network, &back, scopes), Open::default());
-    }
     let machines = Machines::of(network);
+    let quiet = machines.quiet(network);
+    if scopes.iter().all(|is_done| *is_done) {
+        return (Exits::of(network, &back, scopes), Open { quiet, ..Open::default() });
+    }
     // Scopes inside of others come first, so there are as many rounds as levels.
     loop {
         let exits = Exits::of(network, &back, scopes.clone());
@@ -50,6 +53,7 @@ pub(super) fn exits(network: &Network) -> (Exits, Open) {
             }
         }
         if !changed {
+            open.quiet = quiet;
             return (exits, open);
         }
     }
@@ -65,6 +69,15 @@ impl Open {
             Place::Done => SmallVec::new(),
             Place::Node { .. } => state.node().into_iter().flat_map(|node| self.node(node)).collect(),
             Place::Cell(cell) => cell.nodes.iter().flat_map(|node| self.node(*node)).collect(),
+        }
+    }
+
+    /// Whether no value is checked in the machine of a state.
+    pub(crate) fn is_quiet(&self, program: &Program, state: NetState) -> bool {
+        match program.place(state) {
+            Place::Done => true,
+            Place::Node { .. } => state.node().is_some_and(|node| self.quiet[node.index()]),
+            Place::Cell(cell) => cell.nodes.iter().all(|node| self.quiet[node.index()]),
         }
     }
 
@@ -195,6 +208,15 @@ impl Machines {
             }
         }
         Self { nodes, checks }
+    }
+
+    /// For each node, whether it belongs to machines without checks alone.
+    fn quiet(&self, network: &Network) -> Box<[bool]> {
+        let mut quiet: Box<[bool]> = vec![true; network.nodes.len()].into();
+        for (nodes, _) in self.nodes.iter().zip(&self.checks).filter(|(_, checks)| **checks) {
+            nodes.iter().for_each(|node| quiet[node.index()] = false);
+        }
+        quiet
     }
 
     /// The machine that a node calls, if values of the same scope are checked there.

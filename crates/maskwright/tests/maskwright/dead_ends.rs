@@ -83,7 +83,7 @@ fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) -> u32 {
     finished
 }
 
-const FINITE: [&str; 17] = [
+const FINITE: [&str; 18] = [
     r#"{"type":"object","propertyNames":{"pattern":"^(monday|tuesday|wednesday)$"}}"#,
     r#"{"type":"object","patternProperties":{"^(temperature|humidity|pressure)$":{"type":"integer"}},"additionalProperties":false}"#,
     r#"{"type":"object","patternProperties":{"^(a|b{9})$":{"type":"null"}},"additionalProperties":false,"minProperties":1}"#,
@@ -100,6 +100,7 @@ const FINITE: [&str; 17] = [
     r#"{"type":"object","properties":{"a":{"type":"null"}},"required":["a"],"patternProperties":{"^[ab]$":{"type":"null"}},"additionalProperties":false,"minProperties":2}"#,
     r#"{"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"}},"required":["a","b"],"maxProperties":2}"#,
     r#"{"type":"object","patternProperties":{"z$":{"type":"null"}},"propertyNames":{"maxLength":2,"pattern":"^[a-c]?z$"},"additionalProperties":false}"#,
+    r#"{"properties":{"c":{}},"additionalProperties":{"maxItems":2},"propertyNames":{"enum":["a","c"]},"minProperties":2}"#,
     r#"{"type":"array","items":{"multipleOf":0.5,"minimum":0,"maximum":1},"uniqueItems":true,"minItems":3}"#,
 ];
 
