@@ -250,7 +250,9 @@ impl Trial<'_> {
         from: usize,
     ) -> Searched {
         if !self.bound.program().has_nested_values() {
-            threads.iter_mut().for_each(|thread| *thread = self.skip(*thread));
+            for thread in &mut threads {
+                *thread = self.skip(*thread);
+            }
             threads.sort_unstable_by_key(|thread| (thread.at, thread.count, thread.stack));
             threads.dedup();
         }

@@ -214,7 +214,9 @@ impl Machines {
     fn quiet(&self, network: &Network) -> Box<[bool]> {
         let mut quiet: Box<[bool]> = vec![true; network.nodes.len()].into();
         for (nodes, _) in self.nodes.iter().zip(&self.checks).filter(|(_, checks)| **checks) {
-            nodes.iter().for_each(|node| quiet[node.index()] = false);
+            for node in nodes {
+                quiet[node.index()] = false;
+            }
         }
         quiet
     }
