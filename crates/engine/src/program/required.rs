@@ -20,6 +20,8 @@ use super::network::{Callee, Network, Node, NodeId, Scope};
 use super::{NetState, Place, Program};
 use crate::count::UNBOUNDED;
 
+/// So many visits of nodes are made for a program. Beyond them no more scopes are looked at, and a search decides about their texts.
+const MAX_STEPS: usize = 2_000_000;
 /// So many required keys are followed at once.
 const BATCH: usize = u64::BITS as usize;
 
@@ -43,17 +45,17 @@ pub(super) fn exits(network: &Network) -> (Exits, Open) {
     if scopes.iter().all(|is_done| *is_done) {
         return (Exits::of(network, &back, scopes), Open { quiet, ..Open::default() });
     }
-    // Scopes inside of others come first, so there are as many rounds as levels.
+    // Scopes inside of others come first, so there are as many rounds as levels. What is open stays open.
+    let (mut open, mut steps) = (Open { quiet, ..Open::default() }, MAX_STEPS);
     loop {
         let exits = Exits::of(network, &back, scopes.clone());
-        let (mut open, mut changed) = (Open::default(), false);
-        for (index, scope) in (0u32..).zip(&network.scopes) {
-            if !scope.required.is_empty() && open.add(network, &exits, &machines, index) {
-                changed |= !core::mem::replace(&mut scopes[index as usize], true);
+        let mut changed = false;
+        for index in 0..scopes.len() {
+            if !scopes[index] && open.add(network, &exits, &machines, index as u32, &mut steps) {
+                (scopes[index], changed) = (true, true);
             }
         }
         if !changed {
-            open.quiet = quiet;
             return (exits, open);
         }
     }
@@ -91,9 +93,16 @@ impl Open {
     }
 
     /// Adds the open nodes of a scope. Returns whether one of them is a start.
-    fn add(&mut self, network: &Network, exits: &Exits, machines: &Machines, index: u32) -> bool {
+    fn add(
+        &mut self,
+        network: &Network,
+        exits: &Exits,
+        machines: &Machines,
+        index: u32,
+        steps: &mut usize,
+    ) -> bool {
         let scope = &network.scopes[index as usize];
-        let Some(open) = open_nodes(network, exits, machines, scope) else { return false };
+        let Some(open) = open_nodes(network, exits, machines, scope, steps) else { return false };
         for &node in &open {
             push(self.nodes.entry(node).or_default(), index);
             if let Some((counted, UNBOUNDED)) = loop_at(network, node) {
@@ -121,19 +130,30 @@ fn loop_at(network: &Network, node: NodeId) -> Option<(u32, u32)> {
 }
 
 /// The open nodes of a scope's body and of the machines that it calls; `None` if some required value has no check of its own.
-fn open_nodes(network: &Network, exits: &Exits, machines: &Machines, scope: &Scope) -> Option<Vec<NodeId>> {
+fn open_nodes(
+    network: &Network,
+    exits: &Exits,
+    machines: &Machines,
+    scope: &Scope,
+    steps: &mut usize,
+) -> Option<Vec<NodeId>> {
     let place = |name: &[u8]| {
         let found = network.names.binary_search_by(|one| (**one).cmp(name));
         found.ok().map(|at| at as u32)
     };
     let names = scope.required.iter().map(|name| place(name)).collect::<Option<Vec<u32>>>()?;
     let parts = machines.parts(network, scope.body);
+    // About so many visits of nodes are needed for the machines, and for each round behind them.
+    let size: usize = parts.iter().map(|part| machines.nodes[*part as usize].len()).sum();
+    let round = size * names.len().div_ceil(BATCH) * 4;
+    *steps = steps.checked_sub(round)?;
     let batches: Vec<Written<'_>> =
         names.chunks(BATCH).map(|names| Written::of(network, exits, machines, &parts, names)).collect();
     // Callers first, so that what they call is known when they are looked at in reverse.
     let nodes: Vec<NodeId> = parts.iter().flat_map(|part| &machines.nodes[*part as usize]).copied().collect();
     let mut open: FxHashSet<NodeId> = nodes.iter().copied().collect();
     loop {
+        *steps = steps.checked_sub(round)?;
         let before = open.len();
         // Something was written then, so there must be a way to the end.
         let done: FxHashSet<NodeId> = open.iter().copied().filter(|node| exits.leads_out(*node)).collect();
