@@ -40,6 +40,7 @@ const MAX_KEY_BYTES: usize = 64;
 /// The scopes that cannot be completed, though they have seen nothing yet: more values must differ than there are.
 pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     let program = bound.program();
+    let mut left = MAX_FRESH_BYTES;
     let is_dead = |(index, scope): &(u32, &Scope)| {
         let exits = program.exits();
         if exits.scope_at(*index, scope) {
@@ -49,13 +50,18 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
         let bottom = arena.push(program, Frame::FINISH, StackId::BOTTOM);
         let stack = arena.push(program, Frame::scope(*index, Register::fresh(scope)), bottom);
         let start = Thread::network(program.start(scope.body), stack);
-        can_complete(bound, &mut arena, &[start]) == Some(false)
+        can_complete(bound, &mut arena, &[start], &mut left) == Some(false)
     };
     (0..).zip(&program.network().scopes).filter(is_dead).map(|(_, scope)| scope.expr).collect()
 }
 
 /// Whether a text can be completed from these threads, before anything was seen; `None` if that takes too many steps to find out.
-fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> Option<bool> {
+fn can_complete(
+    bound: &BoundProgram,
+    arena: &mut Arena,
+    threads: &[Thread],
+    left: &mut usize,
+) -> Option<bool> {
     let (mut buffers, mut distinct) = (Buffers::default(), Distinct::default());
     let mut trial = Trial {
         bound,
@@ -65,10 +71,12 @@ fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> 
         text: &mut distinct.text,
         searches: &mut distinct.searches,
         threads,
-        budget: usize::MAX,
-        search_bytes: MAX_FRESH_BYTES,
+        budget: *left,
+        search_bytes: *left,
     };
-    trial.search(threads)
+    let found = trial.search(threads);
+    *left = trial.budget;
+    found
 }
 
 /// A place that a search has come to.
