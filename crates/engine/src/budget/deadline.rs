@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use crate::count::{Count, UNBOUNDED, Window, Windows};
 use crate::library::{BoundProgram, NEVER};
 use crate::parser::stack::{Arena, Frame, Resume, StackId, Top};
-use crate::parser::step::Thread;
+use crate::parser::thread::Thread;
 use crate::program::{At, LeafId, NetState, Program};
 
 /// Later than every token.

@@ -11,7 +11,8 @@ use crate::budget::{Budget, BudgetError, Deadlines};
 use crate::library::set_bits;
 use crate::parser::mask::{MaskBuffers, Masker};
 use crate::parser::stack::{StackId, Top};
-use crate::parser::step::{self, Thread};
+use crate::parser::step::{self};
+use crate::parser::thread::Thread;
 
 impl Matcher {
     /// In how many tokens the text can be completed, the end-of-text token not counted; `None` if no way is known. There may be a
