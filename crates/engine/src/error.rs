@@ -60,8 +60,9 @@ impl fmt::Display for MatchError {
             }
             Self::TooManySteps { steps, rule } => write!(
                 f,
-                "more than {steps} steps are needed here, in rule `{rule}`: the constraint has too many readings; \
-                 make repetitions and alternatives in it less ambiguous, or raise the limit `mask_steps`"
+                "more than {steps} steps are needed here, in rule `{rule}`: the constraint has too many readings, or too few \
+                 values are left where values must differ; make repetitions and alternatives in it less ambiguous, demand \
+                 fewer different values, or raise the limit `mask_steps`"
             ),
             Self::Cancelled => f.write_str("the work was told to stop"),
             Self::OutOfTokens => {

@@ -57,7 +57,7 @@ pub(crate) fn build(
             }
         }
     }
-    let (values, nested_values) = classify(grammar, leaves);
+    let (values, nested) = classify(grammar, leaves);
     let mut builder = Builder {
         grammar,
         facts,
@@ -65,13 +65,14 @@ pub(crate) fn build(
         limits,
         network: Network {
             nodes: Vec::with_capacity(grammar.exprs().len() * 4),
-            nested_values,
+            nested_values: !nested.is_empty(),
             names: required_names(grammar),
             ..Network::default()
         },
         machine_of: FxHashMap::default(),
         scope_of: FxHashMap::default(),
         values,
+        nested,
         repeated: Vec::new(),
         wide: FxHashMap::default(),
     };
@@ -103,6 +104,9 @@ fn required_names(grammar: &Grammar) -> Vec<Box<[u8]>> {
     names
 }
 
+/// Alternatives of values are told apart through so many levels of alternatives.
+const VALUE_DEPTH: u32 = 8;
+
 struct Builder<'g, 'l> {
     grammar: &'g Grammar,
     facts: &'g Facts,
@@ -113,6 +117,8 @@ struct Builder<'g, 'l> {
     scope_of: FxHashMap<ExprId, u32>,
     /// What the values in each expression are like, if there are scopes.
     values: Vec<Values>,
+    /// Whether there is an array or object in each expression, if some of them must be new.
+    nested: Vec<bool>,
     /// Repetitions that were looked at, and their leaves.
     repeated: Vec<((ExprId, u32, u32), Option<LeafId>)>,
     /// The leaves of classes with many ranges.
@@ -201,24 +207,7 @@ impl Builder<'_, '_> {
                 }
                 next
             }
-            Expr::Alt(parts) => {
-                let word = |part: &ExprId| match grammar.expr(*part) {
-                    Expr::Bytes(bytes) => Some(&**bytes),
-                    _ => None,
-                };
-                let is_tree = parts.iter().filter_map(word).count() >= MANY_WORDS;
-                let mut entries = Vec::with_capacity(if is_tree { 0 } else { parts.len() });
-                for part in parts.iter().filter(|part| !is_tree || word(part).is_none()) {
-                    entries.extend(self.build(*part, next)?);
-                }
-                if is_tree {
-                    let mut words: Vec<&[u8]> = parts.iter().filter_map(word).collect();
-                    words.sort_unstable();
-                    words.dedup();
-                    self.words(&words, next, &mut entries);
-                }
-                self.network.split(&entries)
-            }
+            Expr::Alt(parts) => self.alternatives(parts, next, Self::build)?,
             Expr::Repeat { body, min, max } => {
                 return self.repeat(*body, *min, max.unwrap_or(u32::MAX), next);
             }
@@ -275,10 +264,49 @@ impl Builder<'_, '_> {
                 if !names.is_empty() {
                     self.network.name_checks.insert(check, names.into());
                 }
-                return self.build(*value, check);
+                return self.value(*value, check, VALUE_DEPTH);
             }
             Expr::Rule(rule) => return self.rule(grammar.rule(*rule).expr(), next),
         }))
+    }
+
+    fn alternatives(
+        &mut self,
+        parts: &[ExprId],
+        next: NodeId,
+        build: impl Fn(&mut Self, ExprId, NodeId) -> Result<Option<NodeId>, CompileError>,
+    ) -> Result<NodeId, CompileError> {
+        let grammar = self.grammar;
+        let word = |part: &ExprId| match grammar.expr(*part) {
+            Expr::Bytes(bytes) => Some(&**bytes),
+            _ => None,
+        };
+        let is_tree = parts.iter().filter_map(word).count() >= MANY_WORDS;
+        let mut entries = Vec::with_capacity(if is_tree { 0 } else { parts.len() });
+        for part in parts.iter().filter(|part| !is_tree || word(part).is_none()) {
+            entries.extend(build(self, *part, next)?);
+        }
+        if is_tree {
+            let mut words: Vec<&[u8]> = parts.iter().filter_map(word).collect();
+            words.sort_unstable();
+            words.dedup();
+            self.words(&words, next, &mut entries);
+        }
+        Ok(self.network.split(&entries))
+    }
+
+    /// A value in front of its check. Arrays and objects have machines of their own, so that what is known of a machine is known of the value.
+    fn value(&mut self, id: ExprId, check: NodeId, depth: u32) -> Result<Option<NodeId>, CompileError> {
+        let value = body(self.grammar, id);
+        if self.nested.get(value.index()) != Some(&true) || self.facts.plain[value.index()] {
+            return self.build(id, check);
+        }
+        match self.grammar.expr(value) {
+            Expr::Alt(parts) if depth > 0 => self
+                .alternatives(parts, check, |this, part, check| this.value(part, check, depth - 1))
+                .map(Some),
+            _ => self.rule(value, check),
+        }
     }
 
     /// Which of the required strings a value may be, by their places in the network's list. `form` is that of its only text.

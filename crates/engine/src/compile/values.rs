@@ -11,14 +11,14 @@ use super::leaves::Leaves;
 use crate::program::network::Values;
 use crate::seen::Seen;
 
-/// For each expression, what the values in it are like, those of inner scopes not counted; and whether there are arrays or objects among
-/// them, if some may run out.
-pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> (Vec<Values>, bool) {
+/// For each expression, what the values in it are like, those of inner scopes not counted; and whether it holds an array or object, if some value
+/// that must be new is one and values may run out.
+pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> (Vec<Values>, Vec<bool>) {
     let is_other = |expr: &Expr| matches!(expr, Expr::Distinct(value) if !is_endless(leaves, *value));
     let mut values = vec![Values::Endless; grammar.exprs().len()];
     // PERF: nearly always ends here.
     if !grammar.exprs().iter().any(is_other) {
-        return (values, false);
+        return (values, Vec::new());
     }
     let (endless, nested) =
         (holds(grammar, |id| is_endless(leaves, id)), holds(grammar, |id| is_bracket(grammar, id)));
@@ -51,7 +51,8 @@ pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> (Vec<Values>, 
         }
     }
     let is_nested = |expr: &Expr| matches!(expr, Expr::Distinct(value) if nested[value.index()]);
-    (values, grammar.exprs().iter().any(is_nested))
+    let any = grammar.exprs().iter().any(is_nested);
+    (values, if any { nested } else { Vec::new() })
 }
 
 /// What kinds of values a scope has.

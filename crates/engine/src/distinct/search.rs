@@ -1,8 +1,8 @@
 //! The search for a way out: whether everything that must be new can be.
 //!
 //! A place is *out* if a way to the end of the text is known on which no check can fail ([`crate::program::Exits`]). From anywhere else the
-//! search goes on byte by byte, depth first, until a place is out or there is nothing left to try. It is bounded: what it does not find within
-//! [`MAX_SEARCH_BYTES`] bytes counts as there.
+//! search goes on byte by byte, depth first, until a place is out or there is nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may
+//! take. If they are used up, the answer is an error, and never a guess.
 //!
 //! A value has many spellings: `"a"` and `"\u0061"`, `1` and `1.0`. One of them is enough, so only the shortest is tried. What was
 //! written before the search began is left as it is.
@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use super::Distinct;
 use super::registers;
 use super::trial::Trial;
+use crate::count::UNBOUNDED;
 use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::library::BoundProgram;
 use crate::parser::mask::is_in_string;
@@ -27,12 +28,10 @@ use crate::program::{At, NetState, Place, Program, join};
 use crate::seen::Seen;
 use crate::value;
 
-/// How many bytes are tried in the search for a way out.
-pub(crate) const MAX_SEARCH_BYTES: usize = 2_000;
-/// The same for a scope that has seen nothing, once for a program.
-const MAX_FRESH_BYTES: usize = 50_000;
-/// The same for all tokens of a mask together.
-pub(crate) const MAX_MASK_SEARCH_BYTES: usize = 20_000;
+/// What a byte costs that is tried in the search for a way out, in steps.
+const SEARCH_STEPS: u32 = 400;
+/// So many steps are taken to find the dead scopes of a program.
+const MAX_FRESH_STEPS: u64 = 20_000_000;
 /// No more searches are remembered.
 const MAX_SEARCHES: usize = 256;
 /// What is written of a value is part of the key of a search up to so many bytes.
@@ -41,7 +40,8 @@ const MAX_KEY_BYTES: usize = 64;
 /// The scopes that cannot be completed, though they have seen nothing yet: more values must differ than there are.
 pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     let program = bound.program();
-    let mut left = MAX_FRESH_BYTES;
+    let mut buffers = Buffers::default();
+    buffers.meter.start(MAX_FRESH_STEPS);
     let is_dead = |(index, scope): &(u32, &Scope)| {
         let exits = program.exits();
         if exits.scope_at(*index, scope) {
@@ -51,7 +51,7 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
         let bottom = arena.push(program, Frame::FINISH, StackId::BOTTOM);
         let stack = arena.push(program, Frame::scope(*index, Register::fresh(scope)), bottom);
         let start = Thread::network(program.start(scope.body), stack);
-        can_complete(bound, &mut arena, &[start], &mut left) == Some(false)
+        can_complete(bound, &mut arena, &mut buffers, &[start]) == Some(false)
     };
     (0..).zip(&program.network().scopes).filter(is_dead).map(|(_, scope)| scope.expr).collect()
 }
@@ -60,24 +60,20 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
 fn can_complete(
     bound: &BoundProgram,
     arena: &mut Arena,
+    buffers: &mut Buffers,
     threads: &[Thread],
-    left: &mut usize,
 ) -> Option<bool> {
-    let (mut buffers, mut distinct) = (Buffers::default(), Distinct::default());
+    let mut distinct = Distinct::default();
     let mut trial = Trial {
         bound,
         arena,
         registers: &mut distinct.registers,
-        buffers: &mut buffers,
+        buffers,
         text: &mut distinct.text,
         searches: &mut distinct.searches,
         threads,
-        budget: *left,
-        search_bytes: *left,
     };
-    let found = trial.search(threads);
-    *left = trial.budget;
-    found
+    trial.search(threads)
 }
 
 /// A place that a search has come to.
@@ -91,6 +87,8 @@ struct Searched {
     inside: Option<usize>,
     /// If it began here: how many more of them are tried.
     left: usize,
+    /// Where values led that were passed over. Nothing was seen on the way there, so it is enough to go there once.
+    skipped: Vec<Vec<Thread>>,
 }
 
 /// What is known of the path from a place down to the next scope.
@@ -100,37 +98,64 @@ struct Above {
     open: SmallVec<[u32; 4]>,
     /// The words that are written on a path on which no other check can fail.
     words: Option<u128>,
+    /// The same for an infinite path; see [`crate::program::Exits`].
+    infinite: Option<u128>,
+    /// Every path is infinite: the place itself is in a leaf with infinitely many values.
+    is_infinite: bool,
 }
 
 impl Above {
     /// A path with nothing to write, or none.
-    fn new(leads_out: bool) -> Self {
-        Self { open: SmallVec::new(), words: leads_out.then_some(0) }
+    fn new(leads_out: bool, is_infinite: bool) -> Self {
+        let words = leads_out.then_some(0);
+        Self { open: SmallVec::new(), words, infinite: words.filter(|_| is_infinite), is_infinite }
     }
 
     fn of(program: &Program, state: NetState) -> Self {
-        Self { open: program.open().state(program, state), words: program.exits().state(program, state) }
+        let exits = program.exits();
+        Self {
+            open: program.open().state(program, state),
+            words: exits.state(program, state),
+            infinite: exits.infinite_state(program, state),
+            is_infinite: false,
+        }
     }
 
     /// The same with a frame below it.
     fn pass(&mut self, trial: &Trial<'_>, frame: Frame) {
         let program = trial.bound.program();
         match frame.resume() {
-            Resume::At(state) => self.then(Self::of(program, state)),
+            Resume::At(state) => {
+                let before = (self.infinite.is_some() && trial.is_check(state)).then(|| self.clone());
+                self.then(Self::of(program, state));
+                if let Some(before) = before.filter(|_| self.is_dead()) {
+                    // The array or object that ends here is one of infinitely many.
+                    *self = Self { words: before.infinite, is_infinite: true, ..before };
+                    let mut checked = trial.checked(state).map(|(_, above)| above);
+                    self.then(checked.find(|above| !above.is_dead()).unwrap_or_default());
+                }
+            }
             Resume::Loop { index, rounds } => {
-                let counted = program.counted(index);
-                let may_stop = program.counts().may_stop(rounds, counted.bounds());
-                let mut rounds = Self::new(may_stop || program.exits().machine(counted.body));
+                let (counted, exits) = (program.counted(index), program.exits());
+                let may_stop =
+                    program.counts().may_stop(rounds, counted.bounds()) || exits.machine(counted.body);
+                let mut rounds = Self::new(may_stop, false);
                 rounds.open = program.open().counted(index).into();
+                if may_stop && counted.bounds().max == UNBOUNDED {
+                    rounds.infinite = exits.infinite_machine(counted.body).filter(|words| *words == 0);
+                }
                 self.then(rounds);
             }
             Resume::Scope { index, register } => {
-                let passes = if register.may_close() {
-                    self.words.is_some_and(|words| !trial.any_seen(words, register))
+                let is_new =
+                    |words: Option<u128>| words.is_some_and(|words| !trial.any_seen(words, register));
+                let (passes, infinitely) = if register.may_close() {
+                    (is_new(self.words), is_new(self.infinite))
                 } else {
-                    self.open.contains(&index)
+                    let is_open = self.open.contains(&index);
+                    (is_open, is_open && (self.is_infinite || trial.misses_infinite(index, register)))
                 };
-                *self = Self::new(passes);
+                *self = Self::new(passes || infinitely, infinitely);
             }
             Resume::Limit { .. } | Resume::Finish => {}
         }
@@ -144,6 +169,7 @@ impl Above {
         if self.words == Some(0) {
             self.open.extend(below.open);
         }
+        self.infinite = join(self.infinite, below.words).or_else(|| join(self.words, below.infinite));
         self.words = join(self.words, below.words);
     }
 
@@ -166,11 +192,13 @@ impl Trial<'_> {
 
     /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
     fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
-        let Some(key) = self.key(threads, before) else { return self.search(threads).unwrap_or(true) };
-        if let Some(&known) = self.searches.get(&*key) {
+        let key = self.key(threads, before);
+        if let Some(&known) = key.as_ref().and_then(|key| self.searches.get(&**key)) {
             return known;
         }
+        // If the steps are used up, whoever asked throws away the answer.
         let Some(found) = self.search(threads) else { return true };
+        let Some(key) = key else { return found };
         if self.searches.len() >= MAX_SEARCHES {
             self.searches.clear();
         }
@@ -203,12 +231,11 @@ impl Trial<'_> {
         Some(key)
     }
 
-    /// Looks for a way out, depth first; `None` if it takes too long.
+    /// Looks for a way out, depth first; `None` if the steps are used up.
     fn search(&mut self, threads: &[Thread]) -> Option<bool> {
         if threads.iter().any(|thread| self.is_out(thread)) {
             return Some(true);
         }
-        let mut left = self.search_bytes.min(self.budget);
         let from = self.text.len();
         let mut path = vec![self.place(threads.to_vec(), None, 0, from)];
         while let Some(place) = path.last_mut() {
@@ -216,12 +243,10 @@ impl Trial<'_> {
                 path.pop();
                 continue;
             };
-            if left == 0 || self.buffers.meter.over().is_some() {
+            if !self.buffers.meter.spend(SEARCH_STEPS) {
                 return None;
             }
-            left -= 1;
-            self.budget -= 1;
-            let (mut next, inside) = (place.threads.clone(), place.inside);
+            let (mut next, inside, registers) = (place.threads.clone(), place.inside, self.registers.mark());
             self.text.truncate(place.length);
             if !self.steps(&[byte], &mut next) {
                 continue;
@@ -233,8 +258,15 @@ impl Trial<'_> {
             if next.is_empty() {
                 continue;
             }
-            let depth = path.len();
+            let (depth, before) = (path.len(), next.clone());
             let next = self.place(next, inside, depth, from);
+            if next.threads != before && self.registers.is_at(registers) {
+                let skipped = &mut path[depth - 1].skipped;
+                if skipped.contains(&next.threads) {
+                    continue;
+                }
+                skipped.push(next.threads.clone());
+            }
             if let Some(first) = inside
                 && next.inside != inside
             {
@@ -247,7 +279,7 @@ impl Trial<'_> {
             }
             path.push(next);
         }
-        Some(false)
+        self.buffers.meter.over().is_none().then_some(false)
     }
 
     /// A place of a search, `depth` bytes after its beginning. `inside` is where the value began that the last byte was part of.
@@ -258,29 +290,69 @@ impl Trial<'_> {
         depth: usize,
         from: usize,
     ) -> Searched {
-        if !self.bound.program().has_nested_values() {
-            for thread in &mut threads {
-                *thread = self.skip(*thread);
-            }
-            threads.sort_unstable_by_key(|thread| (thread.at, thread.count, thread.stack));
-            threads.dedup();
-        }
+        self.skip_all(&mut threads);
         let values = match &*threads {
             [thread] => self.infinite_values(thread),
             _ => None,
         };
         let inside = values.map(|_| inside.unwrap_or(depth));
         let bytes = self.order(&threads, from);
-        Searched { threads, length: self.text.len(), bytes, inside, left: values.unwrap_or(0) }
+        Searched {
+            threads,
+            length: self.text.len(),
+            bytes,
+            inside,
+            left: values.unwrap_or(0),
+            skipped: Vec::new(),
+        }
     }
 
-    /// Passes over what does not matter: what is inside of a member's value, or of an inner scope that can be completed, makes no
-    /// difference to what may follow. So one path through it stands for all.
-    fn skip(&self, mut thread: Thread) -> Thread {
-        while let Some(next) = self.skip_quiet(&thread).or_else(|| self.skip_scope(&thread)) {
-            thread = next;
+    /// Passes over what does not matter: what is inside of a member's value, of an inner scope that can be completed, or of a value of which
+    /// there are infinitely many, makes no difference to what may follow. So one path through it stands for all.
+    fn skip_all(&self, threads: &mut Vec<Thread>) {
+        let mut work = core::mem::take(threads);
+        while let Some(thread) = work.pop() {
+            if let Some(behind) = self.skip_value(&thread) {
+                work.extend(behind);
+            } else if let Some(next) = self.skip(&thread) {
+                work.push(next);
+            } else if !threads.contains(&thread) {
+                threads.push(thread);
+            }
         }
-        thread
+        threads.sort_unstable_by_key(|thread| (thread.at, thread.count, thread.stack));
+    }
+
+    fn skip(&self, thread: &Thread) -> Option<Thread> {
+        if self.bound.program().has_nested_values() {
+            return None;
+        }
+        self.skip_quiet(thread).or_else(|| self.skip_scope(thread))
+    }
+
+    /// Behind the check of a value that can still become one of infinitely many: one that was not seen, and that nothing else needs.
+    fn skip_value(&self, thread: &Thread) -> Option<Vec<Thread>> {
+        let program = self.bound.program();
+        let mut above = match thread.at {
+            At::Network(state) => Above::of(program, state),
+            At::Leaf(..) => Above::new(true, self.is_infinite(thread)),
+        };
+        let mut stack = thread.stack;
+        loop {
+            let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
+            match frame.resume() {
+                Resume::At(state) if self.is_check(state) => {
+                    let behind = |(next, _): (NetState, Above)| Thread::network(next, below);
+                    return (above.infinite == Some(0)).then(|| self.checked(state).map(behind).collect());
+                }
+                Resume::Finish => return None,
+                _ => above.pass(self, frame),
+            }
+            if above.words.is_none() {
+                return None;
+            }
+            stack = below;
+        }
     }
 
     /// Behind a leaf, and behind machines without checks; nowhere if that is a value that is checked.
@@ -377,26 +449,42 @@ impl Trial<'_> {
         frames.into_iter().any(|(frame, below)| match frame.resume() {
             Resume::At(behind) if self.is_check(behind) => {
                 let is_new = || self.is_infinite(thread) || self.goes_on(thread, self.seen_below(below));
-                let mut checked = self.checked(behind).filter(|above| !above.is_dead()).peekable();
-                checked.peek().is_some() && is_new() && checked.any(|above| self.is_out_below(below, above))
+                let checked = self.checked(behind).map(|(_, above)| above);
+                let mut checked = checked.filter(|above| !above.is_dead()).peekable();
+                let is_out = |above| {
+                    let mut all = self.at_leaf(thread);
+                    all.then(above);
+                    self.is_out_below(below, all)
+                };
+                checked.peek().is_some() && is_new() && checked.any(is_out)
             }
-            // An array or object with such a string in it can be new, too. What comes behind it is not looked at.
-            Resume::At(_) if program.has_nested_values() && self.is_infinite(thread) => true,
-            Resume::At(behind) => self.is_out_below(below, Above::of(program, behind)),
             // Whatever else is there stands on its own.
-            _ => self.is_out_below(thread.stack, Above::new(true)),
+            _ => self.is_out_below(thread.stack, self.at_leaf(thread)),
         })
     }
 
+    /// The rest of a leaf.
+    fn at_leaf(&self, thread: &Thread) -> Above {
+        Above::new(true, self.bound.program().has_nested_values() && self.is_infinite(thread))
+    }
+
+    /// Whether a required key is missing whose member has infinitely many values.
+    fn misses_infinite(&self, index: u32, register: Register) -> bool {
+        let program = self.bound.program();
+        let mut required = program.scope(index).required.iter().zip(program.open().infinite(index));
+        required.any(|(name, is_infinite)| *is_infinite && !self.registers.has(register, name))
+    }
+
     /// What follows the checks of a state.
-    fn checked(&self, state: NetState) -> impl Iterator<Item = Above> + '_ {
+    fn checked(&self, state: NetState) -> impl Iterator<Item = (NetState, Above)> + '_ {
         let program = self.bound.program();
         let calls = match program.place(state) {
             Place::Cell(cell) => &*cell.calls,
             Place::Done | Place::Node { .. } => &[],
         };
         let checks = calls.iter().filter(|call| call.callee == Callee::Check);
-        checks.map(|call| Above::of(program, program.returning(call)))
+        let behind = checks.map(|call| program.returning(call));
+        behind.map(|state| (state, Above::of(program, state)))
     }
 
     /// The same for what is on a stack, below a place.

@@ -20,9 +20,6 @@ pub(crate) struct Trial<'m> {
     pub(crate) text: &'m mut Vec<u8>,
     pub(crate) searches: &'m mut SearchCache,
     pub(crate) threads: &'m [Thread],
-    /// How many bytes may still be tried in all searches, and in one.
-    pub(crate) budget: usize,
-    pub(crate) search_bytes: usize,
 }
 
 /// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a

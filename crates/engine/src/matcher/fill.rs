@@ -4,7 +4,6 @@ use maskwright_vocab::TokenMask;
 
 use super::{MatchError, Matcher, Strategy};
 use crate::distinct::filter::DistinctFilter;
-use crate::distinct::search;
 use crate::distinct::trial::Trial;
 use crate::library::{AnswerId, Difference, Library, Part, Words, set_bits};
 use crate::parser::mask::{MaskBuffers, Masker, Sink};
@@ -171,8 +170,6 @@ impl Matcher {
             text: &mut distinct.text,
             searches: &mut distinct.searches,
             threads: self.history.since(start),
-            budget: if self.strategy == Strategy::Fast { search::MAX_MASK_SEARCH_BYTES } else { usize::MAX },
-            search_bytes: search::MAX_SEARCH_BYTES,
         })
     }
 

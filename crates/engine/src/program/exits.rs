@@ -10,9 +10,11 @@
 //! be written, whatever was written before ([`super::required`]).
 
 use maskwright_automata::Grouped;
+use rustc_hash::FxHashMap;
 
 use super::network::{Callee, MAX_WORDS, Network, Node, NodeId, Scope};
 use super::{NetState, Place, Program};
+use crate::leaf::Leaf;
 
 /// The edges of a network, backwards.
 pub(super) struct Backward {
@@ -123,61 +125,126 @@ impl Needed {
     }
 }
 
-/// What is known of the nodes and machines of a network: the [words](Network::words), a bit each, that are written on some path to the end. If
-/// none of them was seen, the path leads out.
+/// A path to the end of a machine: the [words](Network::words) that are written on it, a bit each. If none of them was seen, the path leads out.
+type Words = u128;
+
+/// For the nodes and machines of a network, a path to the end on which no check can fail but those of words.
+#[derive(Debug, Default)]
+struct Paths {
+    nodes: Box<[Option<Words>]>,
+    machines: Box<[Option<Words>]>,
+}
+
+impl Paths {
+    fn new(network: &Network) -> Self {
+        Self {
+            nodes: vec![None; network.nodes.len()].into(),
+            machines: vec![None; network.machines.len()].into(),
+        }
+    }
+}
+
+/// What is known of the ways out of a network.
+///
+/// A path is *infinite* if it passes a leaf with infinitely many values. An array or object that is written on such a path can always be new, whatever its
+/// scope has seen.
 #[derive(Debug)]
 pub(crate) struct Exits {
-    nodes: Box<[Option<u128>]>,
-    machines: Box<[Option<u128>]>,
-    /// Scopes that can be completed from their start, as far as values are required.
-    scopes: Box<[bool]>,
+    paths: Paths,
+    /// Infinite paths. Empty where no array or object must be new.
+    infinite: Paths,
+    /// The leaves with infinitely many values. Empty as well.
+    infinite_leaves: Box<[bool]>,
+    scopes: Box<[Fresh]>,
+}
+
+/// What is known of a scope that requires values, while it has seen nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fresh {
+    /// All that it requires can be written.
+    pub(super) is_open: bool,
+    /// In infinitely many ways.
+    pub(super) is_infinite: bool,
+}
+
+/// A path that was found while all are looked for.
+struct Found {
+    node: NodeId,
+    words: Words,
+    is_infinite: bool,
 }
 
 impl Exits {
-    pub(super) fn of(network: &Network, back: &Backward, scopes: Box<[bool]>) -> Self {
+    pub(super) fn of(network: &Network, leaves: &[Leaf], back: &Backward, scopes: Box<[Fresh]>) -> Self {
+        let leaves = if network.nested_values { leaves } else { &[] };
         let mut exits = Self {
-            nodes: vec![None; network.nodes.len()].into(),
-            machines: vec![None; network.machines.len()].into(),
+            paths: Paths::new(network),
+            infinite: if network.nested_values { Paths::new(network) } else { Paths::default() },
+            infinite_leaves: leaves.iter().map(Leaf::starts_infinite).collect(),
             scopes,
         };
+        // What follows the checks of arrays and objects.
+        let mut behind: FxHashMap<NodeId, Words> = FxHashMap::default();
         // Paths with fewer words first: the first path that is found is the one to keep.
-        let mut work: Vec<Vec<(NodeId, u128)>> = vec![Vec::new(); MAX_WORDS + 1];
+        let mut work: Vec<Vec<Found>> = (0..=MAX_WORDS).map(|_| Vec::new()).collect();
         let ends = (0..).map(NodeId).zip(&network.nodes).filter(|(_, node)| matches!(node, Node::Final));
-        work[0].extend(ends.map(|(id, _)| (id, 0)));
+        work[0].extend(ends.map(|(node, _)| Found { node, words: 0, is_infinite: false }));
         let mut least = 0;
         while least < work.len() {
-            let Some((node, words)) = work[least].pop() else {
+            let Some(Found { node, words, is_infinite }) = work[least].pop() else {
                 least += 1;
                 continue;
             };
-            let mut add = |node: NodeId, words: u128| work[words.count_ones() as usize].push((node, words));
-            if network.endless_checks.contains(&node) {
+            let mut add = |node: NodeId, words: Option<Words>, is_infinite: bool| {
+                let Some(words) = words else { return };
+                let found = |is_infinite| Found { node, words, is_infinite };
+                let paths = &mut work[words.count_ones() as usize];
+                paths.push(found(false));
+                if is_infinite && network.nested_values {
+                    paths.push(found(true));
+                }
+            };
+            if exits.is_value_check(network, node) {
                 // Behind the value it may fail; before it, there is another value.
-                let is_leaf = |from: &&NodeId| {
-                    matches!(network.nodes[from.index()], Node::Call { callee: Callee::Leaf(_), .. })
-                };
-                back.nodes.of(node.0).iter().filter(is_leaf).for_each(|&from| add(from, words));
+                behind.entry(node).or_insert(words);
+                let is_endless = network.endless_checks.contains(&node);
+                for &from in back.nodes.of(node.0) {
+                    let is_leaf =
+                        matches!(network.nodes[from.index()], Node::Call { callee: Callee::Leaf(_), .. });
+                    let value = if is_endless && is_leaf { Some(0) } else { exits.infinitely(network, from) };
+                    add(from, join(value, Some(words)), true);
+                }
                 continue;
             }
-            if exits.nodes[node.index()].is_some() {
+            let paths = if is_infinite { &mut exits.infinite } else { &mut exits.paths };
+            if paths.nodes[node.index()].is_some() {
                 continue;
             }
-            exits.nodes[node.index()] = Some(words);
+            paths.nodes[node.index()] = Some(words);
             for &from in back.nodes.of(node.0) {
-                if let Some(all) = join(exits.written(network, from), Some(words)) {
-                    add(from, all);
+                let is_check = exits.is_value_check(network, from);
+                let written = if is_check { Some(0) } else { exits.written(network, from) };
+                add(from, join(written, Some(words)), is_infinite);
+                if !is_infinite {
+                    add(from, join(exits.infinitely(network, from), Some(words)), true);
                 }
             }
             for &machine in back.starts.of(node.0) {
-                if exits.machines[machine as usize].is_some() {
+                let paths = if is_infinite { &mut exits.infinite } else { &mut exits.paths };
+                if paths.machines[machine as usize].is_some() {
                     continue;
                 }
-                exits.machines[machine as usize] = Some(words);
+                paths.machines[machine as usize] = Some(words);
                 // The calls of it that lead on to an end.
                 for &call in back.calls.of(machine) {
                     let Node::Call { next, .. } = network.nodes[call.index()] else { continue };
-                    if let Some(all) = join(exits.written(network, call), exits.nodes[next.index()]) {
-                        add(call, all);
+                    let (written, infinitely) =
+                        (exits.written(network, call), exits.infinitely(network, call));
+                    let after = exits.paths.nodes[next.index()];
+                    add(call, join(written, after), false);
+                    if network.nested_values {
+                        add(call, join(written, exits.infinite.nodes[next.index()]), true);
+                        add(call, join(infinitely, after.or_else(|| behind.get(&next).copied())), true);
                     }
                 }
             }
@@ -185,8 +252,15 @@ impl Exits {
         exits
     }
 
+    /// Whether a node is the check of a value that has to be one of infinitely many.
+    fn is_value_check(&self, network: &Network, node: NodeId) -> bool {
+        matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. })
+            && (network.endless_checks.contains(&node)
+                || network.nested_values && !network.word_checks.contains_key(&node))
+    }
+
     /// The words that a node itself writes; `None` if it cannot be passed.
-    fn written(&self, network: &Network, node: NodeId) -> Option<u128> {
+    fn written(&self, network: &Network, node: NodeId) -> Option<Words> {
         match network.nodes[node.index()] {
             Node::Call { callee: Callee::Check, .. } if network.endless_checks.contains(&node) => Some(0),
             Node::Call { callee: Callee::Check, .. } => network.word_checks.get(&node).map(|word| 1 << word),
@@ -196,10 +270,40 @@ impl Exits {
             }
             Node::Call { callee, .. } => {
                 let Some(machine) = network.machine_of(callee) else { return Some(0) };
-                let words = self.machines[machine as usize]?;
+                let words = self.paths.machines[machine as usize]?;
                 (words == 0 || network.rounds(callee).min <= 1).then_some(words)
             }
             Node::Byte { .. } | Node::Split { .. } | Node::Final => Some(0),
+        }
+    }
+
+    /// The same on an infinite path through it.
+    pub(super) fn infinitely(&self, network: &Network, node: NodeId) -> Option<Words> {
+        let Node::Call { callee, .. } = network.nodes[node.index()] else { return None };
+        match callee {
+            Callee::Leaf(leaf) => (self.infinite_leaves.get(leaf.index()) == Some(&true)).then_some(0),
+            Callee::Scope(index) => {
+                let scope = &network.scopes[index as usize];
+                let is_infinite = if scope.required.is_empty() {
+                    self.infinite_machine(scope.body).is_some()
+                } else {
+                    self.scopes[index as usize].is_infinite
+                };
+                is_infinite.then_some(0)
+            }
+            Callee::Machine(machine) => self.infinite_machine(machine),
+            Callee::Loop(_) => {
+                let machine = network.machine_of(callee)?;
+                // The other rounds must pass.
+                let others = if network.rounds(callee).min <= 1 {
+                    Some(0)
+                } else {
+                    self.paths.machines[machine as usize]
+                };
+                (others == Some(0)).then(|| self.infinite_machine(machine))?
+            }
+            // So many tokens write finitely many values.
+            Callee::Limit(_) | Callee::Check => None,
         }
     }
 
@@ -210,33 +314,59 @@ impl Exits {
 
     /// Whether a machine has a path from its start to its end on which no check can fail.
     pub(crate) fn machine(&self, machine: u32) -> bool {
-        self.machines[machine as usize] == Some(0)
+        self.paths.machines[machine as usize] == Some(0)
+    }
+
+    /// The words on an infinite path through a machine.
+    pub(crate) fn infinite_machine(&self, machine: u32) -> Option<Words> {
+        self.infinite.machines.get(machine as usize).copied().flatten()
     }
 
     /// Whether a scope that has seen nothing can be completed: its body by any words, or all that it requires can be written.
     pub(crate) fn scope_at(&self, index: u32, scope: &Scope) -> bool {
         if scope.required.is_empty() {
-            self.machines[scope.body as usize].is_some()
+            self.paths.machines[scope.body as usize].is_some()
         } else {
-            self.scopes[index as usize]
+            self.scopes[index as usize].is_open
         }
     }
 
     /// Whether a node has a path to the end of its machine on which no check can fail.
     pub(super) fn leads_out(&self, node: NodeId) -> bool {
-        self.nodes[node.index()] == Some(0)
+        self.paths.nodes[node.index()] == Some(0)
+    }
+
+    /// The same for an infinite path.
+    pub(super) fn leads_out_infinitely(&self, node: NodeId) -> bool {
+        self.infinite.nodes.get(node.index()) == Some(&Some(0))
     }
 
     /// The words on a path from a state to the end of its machine.
-    pub(crate) fn state(&self, program: &Program, state: NetState) -> Option<u128> {
+    pub(crate) fn state(&self, program: &Program, state: NetState) -> Option<Words> {
         match program.place(state) {
             Place::Done => Some(0),
-            Place::Node { .. } => self.nodes[state.node()?.index()],
             Place::Cell(cell) if cell.returns => Some(0),
-            Place::Cell(cell) => {
-                let paths = cell.nodes.iter().filter_map(|node| self.nodes[node.index()]);
-                paths.min_by_key(|words| words.count_ones())
-            }
+            place => least(&self.paths, &place, state),
+        }
+    }
+
+    /// The words on an infinite path from a state to the end of its machine.
+    pub(crate) fn infinite_state(&self, program: &Program, state: NetState) -> Option<Words> {
+        if self.infinite.nodes.is_empty() {
+            return None;
+        }
+        least(&self.infinite, &program.place(state), state)
+    }
+}
+
+/// The path with the fewest words from a place.
+fn least(paths: &Paths, place: &Place<'_>, state: NetState) -> Option<Words> {
+    match place {
+        Place::Done => None,
+        Place::Node { .. } => paths.nodes[state.node()?.index()],
+        Place::Cell(cell) => {
+            let words = cell.nodes.iter().filter_map(|node| paths.nodes[node.index()]);
+            words.min_by_key(|words| words.count_ones())
         }
     }
 }

@@ -294,7 +294,7 @@ impl Program {
     }
 
     fn exits_and_open(&self) -> &(Exits, Open) {
-        self.exits.get_or_init(|| required::exits(&self.network))
+        self.exits.get_or_init(|| required::exits(&self.network, &self.leaves))
     }
 
     /// See [`Needed`].

@@ -15,10 +15,11 @@ use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::exits::{Backward, Exits};
+use super::exits::{Backward, Exits, Fresh};
 use super::network::{Callee, Network, Node, NodeId, Scope};
 use super::{NetState, Place, Program};
 use crate::count::{Bounds, UNBOUNDED};
+use crate::leaf::Leaf;
 
 /// So many visits of nodes are made for a program. Beyond them no more scopes are looked at, and a search decides about their texts.
 const MAX_STEPS: usize = 2_000_000;
@@ -34,22 +35,26 @@ pub(crate) struct Open {
     loops: FxHashMap<u32, SmallVec<[u32; 1]>>,
     /// The nodes of machines in which no value is checked.
     quiet: Box<[bool]>,
+    /// For each open scope, the required keys that have infinitely many values; see [`Exits`].
+    infinite: FxHashMap<u32, Box<[bool]>>,
 }
 
 /// Which places can be left, and which are open.
-pub(super) fn exits(network: &Network) -> (Exits, Open) {
+pub(super) fn exits(network: &Network, leaves: &[Leaf]) -> (Exits, Open) {
     let back = Backward::of(network);
-    let mut scopes: Box<[bool]> = network.scopes.iter().map(|scope| scope.required.is_empty()).collect();
+    let fresh = |scope: &Scope| Fresh { is_open: scope.required.is_empty(), is_infinite: false };
+    let mut scopes: Box<[Fresh]> = network.scopes.iter().map(fresh).collect();
     let machines = Machines::of(network);
     let mut open = Open { quiet: machines.quiet(network), ..Open::default() };
     let mut steps = MAX_STEPS;
     // Scopes inside of others come first, so there are as many rounds as levels. What is open stays open.
     loop {
-        let exits = Exits::of(network, &back, scopes.clone());
+        let exits = Exits::of(network, leaves, &back, scopes.clone());
         let mut changed = false;
-        for index in 0..scopes.len() {
-            if !scopes[index] && open.add(network, &exits, &machines, index as u32, &mut steps) {
-                (scopes[index], changed) = (true, true);
+        for (index, scope) in (0..).zip(&mut scopes) {
+            if !scope.is_open && open.add(network, &exits, &machines, index, &mut steps) {
+                let is_infinite = open.infinite.get(&index).is_some_and(|names| names.contains(&true));
+                (*scope, changed) = (Fresh { is_open: true, is_infinite }, true);
             }
         }
         if !changed {
@@ -89,6 +94,11 @@ impl Open {
         self.loops.get(&index).map_or(&[], |scopes| scopes)
     }
 
+    /// For each value that an open scope requires, whether the member that it is the key of has infinitely many values.
+    pub(crate) fn infinite(&self, index: u32) -> &[bool] {
+        self.infinite.get(&index).map_or(&[], |names| names)
+    }
+
     /// Adds the open nodes of a scope. Returns whether one of them is a start.
     fn add(
         &mut self,
@@ -99,7 +109,10 @@ impl Open {
         steps: &mut usize,
     ) -> bool {
         let scope = &network.scopes[index as usize];
-        let Some(open) = open_nodes(network, exits, machines, scope, steps) else { return false };
+        let Some((open, infinite)) = open_nodes(network, exits, machines, scope, steps) else { return false };
+        if network.nested_values {
+            self.infinite.insert(index, infinite);
+        }
         for &node in &open {
             push(self.nodes.entry(node).or_default(), index);
             if let Node::Call { callee: callee @ Callee::Loop(counted), .. } = network.nodes[node.index()]
@@ -118,14 +131,15 @@ fn push(scopes: &mut SmallVec<[u32; 1]>, index: u32) {
     }
 }
 
-/// The open nodes of a scope's body and of the machines that it calls; `None` if some required value has no check of its own.
+/// The open nodes of a scope's body and of the machines that it calls, and which of the required values can be written on an infinite path from each of them;
+/// `None` if some required value has no check of its own.
 fn open_nodes(
     network: &Network,
     exits: &Exits,
     machines: &Machines,
     scope: &Scope,
     steps: &mut usize,
-) -> Option<Vec<NodeId>> {
+) -> Option<(Vec<NodeId>, Box<[bool]>)> {
     let place = |name: &[u8]| {
         let found = network.names.binary_search_by(|one| (**one).cmp(name));
         found.ok().map(|at| at as u32)
@@ -146,15 +160,62 @@ fn open_nodes(
         let before = open.len();
         // Something was written then, so there must be a path to the end.
         let done: FxHashSet<NodeId> = open.iter().copied().filter(|node| exits.leads_out(*node)).collect();
-        let leads_to_done = reaching(network, exits, &nodes, &done);
+        let ends = Ends { all: reaching(network, exits, &nodes, &done), infinite: None };
         for batch in &batches {
-            let bits = batch.then(&nodes, &leads_to_done, Some(&open));
+            let bits = batch.then(&nodes, &ends, Some(&open));
             open.retain(|node| bits.get(node).is_some_and(|bits| *bits == batch.all));
         }
         if open.len() == before {
-            return Some(nodes.into_iter().filter(|node| open.contains(node)).collect());
+            let infinite = infinite_names(network, exits, &nodes, &batches, &ends, &open);
+            return Some((nodes.into_iter().filter(|node| open.contains(node)).collect(), infinite));
         }
     }
+}
+
+/// Which of the required values can be written on an infinite path from every open node, in order.
+fn infinite_names(
+    network: &Network,
+    exits: &Exits,
+    nodes: &[NodeId],
+    batches: &[Written<'_>],
+    ends: &Ends,
+    open: &FxHashSet<NodeId>,
+) -> Box<[bool]> {
+    if !network.nested_values {
+        return Box::default();
+    }
+    let infinite = reaching_infinitely(network, exits, nodes, &ends.all);
+    let ends = Ends { all: ends.all.clone(), infinite: Some(infinite) };
+    let of_batch = |batch: &Written<'_>| {
+        let bits = batch.then(nodes, &ends, Some(open));
+        let all = open.iter().fold(batch.all, |all, node| all & bits.get(node).copied().unwrap_or(0));
+        (0..batch.all.count_ones()).map(move |at| all >> at & 1 == 1).collect::<Vec<_>>()
+    };
+    batches.iter().flat_map(of_batch).collect()
+}
+
+/// The same by an infinite path. `set` are the nodes that reach their ends.
+fn reaching_infinitely(
+    network: &Network,
+    exits: &Exits,
+    body: &[NodeId],
+    set: &FxHashSet<NodeId>,
+) -> FxHashSet<NodeId> {
+    let mut reaching: FxHashSet<NodeId> = FxHashSet::default();
+    until_stable(|| {
+        let before = reaching.len();
+        for &node in body.iter().rev() {
+            let mut next = successors(network, node);
+            let is_infinite =
+                exits.infinitely(network, node) == Some(0) && next.any(|next| set.contains(&next));
+            let mut next = successors(network, node);
+            if is_infinite || exits.passes(network, node) && next.any(|next| reaching.contains(&next)) {
+                reaching.insert(node);
+            }
+        }
+        reaching.len() != before
+    });
+    reaching
 }
 
 /// The nodes of a machine from which a node of a set is reached without a check that may fail.
@@ -283,6 +344,15 @@ struct Written<'n> {
     checks: FxHashMap<NodeId, u64>,
     /// By one path through a machine that passes no other check.
     machines: FxHashMap<u32, u64>,
+    /// By an infinite one.
+    infinite_machines: FxHashMap<u32, u64>,
+}
+
+/// Where paths may end: behind what they write, these nodes lead on.
+struct Ends {
+    all: FxHashSet<NodeId>,
+    /// If only infinite paths count: those from which the rest of the path is infinite.
+    infinite: Option<FxHashSet<NodeId>>,
 }
 
 impl<'n> Written<'n> {
@@ -303,21 +373,34 @@ impl<'n> Written<'n> {
                 checks.insert(*node, bits);
             }
         }
-        let mut written = Self { network, exits, all_machines, all, checks, machines: FxHashMap::default() };
-        until_stable(|| {
-            let mut changed = false;
-            for machine in parts[1..].iter().rev() {
-                let nodes = &all_machines.nodes[*machine as usize];
-                let ends: FxHashSet<NodeId> =
-                    nodes.iter().copied().filter(|node| exits.leads_out(*node)).collect();
-                let bits = written.then(nodes, &ends, None);
-                let start = network.machines[*machine as usize].start.iter();
-                let bits = start.fold(0, |all, node| all | bits.get(node).copied().unwrap_or(0));
-                changed |= written.machines.insert(*machine, bits).unwrap_or(0) != bits;
-            }
-            changed
-        });
+        let (machines, infinite_machines) = (FxHashMap::default(), FxHashMap::default());
+        let mut written = Self { network, exits, all_machines, all, checks, machines, infinite_machines };
+        until_stable(|| written.add_machines(parts, false));
+        if network.nested_values {
+            until_stable(|| written.add_machines(parts, true));
+        }
         written
+    }
+
+    /// Looks at the machines below the first. Returns whether something is new.
+    fn add_machines(&mut self, parts: &[u32], infinite: bool) -> bool {
+        let mut changed = false;
+        for machine in parts[1..].iter().rev() {
+            let nodes = &self.all_machines.nodes[*machine as usize];
+            let filter = |is_end: &dyn Fn(NodeId) -> bool| {
+                nodes.iter().copied().filter(|node| is_end(*node)).collect()
+            };
+            let ends = Ends {
+                all: filter(&|node| self.exits.leads_out(node)),
+                infinite: infinite.then(|| filter(&|node| self.exits.leads_out_infinitely(node))),
+            };
+            let bits = self.then(nodes, &ends, None);
+            let start = self.network.machines[*machine as usize].start.iter();
+            let bits = start.fold(0, |all, node| all | bits.get(node).copied().unwrap_or(0));
+            let machines = if infinite { &mut self.infinite_machines } else { &mut self.machines };
+            changed |= machines.insert(*machine, bits).unwrap_or(0) != bits;
+        }
+        changed
     }
 
     /// For each node, what one path from it to a node of `ends` can write, if the path passes no other check. With `open`, the path may end inside of
@@ -325,7 +408,7 @@ impl<'n> Written<'n> {
     fn then(
         &self,
         nodes: &[NodeId],
-        ends: &FxHashSet<NodeId>,
+        ends: &Ends,
         open: Option<&FxHashSet<NodeId>>,
     ) -> FxHashMap<NodeId, u64> {
         let mut bits: FxHashMap<NodeId, u64> = FxHashMap::default();
@@ -360,17 +443,24 @@ impl<'n> Written<'n> {
     }
 
     /// What a node itself can write on a path to `ends`.
-    fn at(&self, node: NodeId, ends: &FxHashSet<NodeId>, open: Option<&FxHashSet<NodeId>>) -> u64 {
+    fn at(&self, node: NodeId, ends: &Ends, open: Option<&FxHashSet<NodeId>>) -> u64 {
         let Node::Call { callee, next } = self.network.nodes[node.index()] else { return 0 };
+        let leads_on = ends.all.contains(&next);
+        // The rest of the path is as it has to be, whatever comes before it.
+        let is_enough = ends.infinite.as_ref().map_or(leads_on, |infinite| infinite.contains(&next));
         if callee == Callee::Check {
-            return if ends.contains(&next) { self.checks.get(&node).copied().unwrap_or(0) } else { 0 };
+            return if is_enough { self.checks.get(&node).copied().unwrap_or(0) } else { 0 };
         }
         let Some(machine) = self.all_machines.part_at(self.network, node) else { return 0 };
-        let Some(&bits) = self.machines.get(&machine) else { return 0 };
         let Bounds { min, max } = self.network.rounds(callee);
         // Further rounds must pass without a check.
-        let others_pass = min <= 1 || self.exits.machine(machine);
+        if min > 1 && !self.exits.machine(machine) {
+            return 0;
+        }
         let comes_back = max == UNBOUNDED && open.is_some_and(|open| open.contains(&node));
-        if others_pass && (ends.contains(&next) || comes_back) { bits } else { 0 }
+        let of = |machines: &FxHashMap<u32, u64>| machines.get(&machine).copied().unwrap_or(0);
+        let plain = if is_enough || comes_back && ends.infinite.is_none() { of(&self.machines) } else { 0 };
+        let infinite = if leads_on || comes_back { of(&self.infinite_machines) } else { 0 };
+        plain | infinite
     }
 }
