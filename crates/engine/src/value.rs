@@ -55,6 +55,13 @@ pub(crate) fn start(text: &[u8]) -> Option<usize> {
     }
 }
 
+/// Whether a text ends in a number that has a fraction or an exponent.
+pub(crate) fn ends_in_fraction(text: &[u8]) -> bool {
+    let number = &text[start(text).unwrap_or(text.len())..];
+    matches!(number.first(), Some(b'-' | b'0'..=b'9'))
+        && number.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
+}
+
 /// Looks back for a quote that is not escaped, at most so many bytes far.
 pub(crate) fn opening_quote(text: &[u8], far: usize) -> Option<usize> {
     let first = text.len().saturating_sub(far);

@@ -249,6 +249,7 @@ impl Builder<'_, '_> {
                     self.network.endless_checks.insert(check);
                 }
                 let form = form(grammar, *value);
+                self.network.other_values |= form.is_none() && !leaf.is_some_and(Leaf::starts_infinite);
                 let names = self.names(*value, form.as_deref(), leaf);
                 if let Some(form) = form {
                     let words = &mut self.network.words;

@@ -80,6 +80,10 @@ impl DistinctFilter<'_> {
             self.add_key_closers(in_string);
         }
         self.keep_living(several);
+        let narrow = program.may_run_out().then(|| program.open().narrow()).unwrap_or_default();
+        if narrow.contains(&true) {
+            self.keep_leading(&self.trial.bound.library().value_tokens().openers.at(in_string));
+        }
         if open
             .iter()
             .all(|(index, register)| register.is_empty() && program.scope(*index).values == Values::Endless)
@@ -103,7 +107,10 @@ impl DistinctFilter<'_> {
             }
             return;
         }
-        if open.iter().any(|(index, _)| program.scope(*index).is_mixed) {
+        if open
+            .iter()
+            .any(|(index, _)| program.scope(*index).is_mixed || narrow.get(*index as usize) == Some(&true))
+        {
             self.keep_value_ends(in_string);
         }
         let mut begun = false;
@@ -447,7 +454,7 @@ impl DistinctFilter<'_> {
     fn filter_beginnings(&mut self, register: Register) {
         let bound = self.trial.bound;
         let trie = bound.vocabulary().trie();
-        if ends_in_fraction(self.trial.text) {
+        if value::ends_in_fraction(self.trial.text) {
             return self.keep_leading(&self.allowed());
         }
         // The nodes behind white space that go on with a byte.
@@ -536,13 +543,6 @@ impl DistinctFilter<'_> {
             self.forbid(token);
         }
     }
-}
-
-/// Whether a text ends in a number that has a fraction or an exponent.
-fn ends_in_fraction(text: &[u8]) -> bool {
-    let number = &text[value::start(text).unwrap_or(text.len())..];
-    matches!(number.first(), Some(b'-' | b'0'..=b'9'))
-        && number.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
 }
 
 /// How a value of a finite set is written: numbers as plain digits.

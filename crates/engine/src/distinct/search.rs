@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_grammar::ExprId;
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::Distinct;
@@ -87,8 +88,20 @@ struct Searched {
     inside: Option<usize>,
     /// If it began here: how many more of them are tried.
     left: usize,
-    /// Where values led that were passed over. Nothing was seen on the way there, so it is enough to go there once.
-    skipped: Vec<Vec<Thread>>,
+}
+
+/// What a search has come to.
+struct Search {
+    /// Where it began in the text.
+    from: usize,
+    /// The places that are not done with, each behind one of those before it.
+    path: Vec<Searched>,
+    /// The registers when it began.
+    registers: registers::Mark,
+    /// The threads behind values that were passed over.
+    skipped: FxHashSet<Vec<Thread>>,
+    /// Where those of them stand that have seen nothing since the search began. Nobody who stands there can do what they cannot.
+    freest: FxHashSet<Box<[u32]>>,
 }
 
 /// What is known of the path from a place down to the next scope.
@@ -236,17 +249,24 @@ impl Trial<'_> {
         if threads.iter().any(|thread| self.is_out(thread)) {
             return Some(true);
         }
-        let from = self.text.len();
-        let mut path = vec![self.place(threads.to_vec(), None, 0, from)];
-        while let Some(place) = path.last_mut() {
+        let (from, registers) = (self.text.len(), self.registers.mark());
+        let mut search = Search {
+            from,
+            path: Vec::new(),
+            registers,
+            skipped: FxHashSet::default(),
+            freest: FxHashSet::default(),
+        };
+        self.go_on(&mut search, threads.to_vec(), None);
+        while let Some(place) = search.path.last_mut() {
             let Some(byte) = place.bytes.pop() else {
-                path.pop();
+                search.path.pop();
                 continue;
             };
             if !self.buffers.meter.spend(SEARCH_STEPS) {
                 return None;
             }
-            let (mut next, inside, registers) = (place.threads.clone(), place.inside, self.registers.mark());
+            let (mut next, inside) = (place.threads.clone(), place.inside);
             self.text.truncate(place.length);
             if !self.steps(&[byte], &mut next) {
                 continue;
@@ -254,73 +274,95 @@ impl Trial<'_> {
             if next.iter().any(|thread| self.is_out(thread)) {
                 return Some(true);
             }
-            next.retain(|thread| !self.needs_seen(thread));
-            if next.is_empty() {
-                continue;
-            }
-            let (depth, before) = (path.len(), next.clone());
-            let next = self.place(next, inside, depth, from);
-            if next.threads != before && self.registers.is_at(registers) {
-                let skipped = &mut path[depth - 1].skipped;
-                if skipped.contains(&next.threads) {
-                    continue;
-                }
-                skipped.push(next.threads.clone());
-            }
-            if let Some(first) = inside
-                && next.inside != inside
-            {
-                // One more of infinitely many values. If so many do not help, none does: what follows cannot tell the others apart.
-                if path[first].left == 0 {
-                    path.truncate(first);
-                    continue;
-                }
-                path[first].left -= 1;
-            }
-            path.push(next);
+            let in_fraction = matches!(byte, b'.' | b'0') && value::ends_in_fraction(self.text);
+            next.retain(|thread| !self.needs_seen(thread) && !(in_fraction && self.has_zeros_only(thread)));
+            self.go_on(&mut search, next, inside);
         }
         self.buffers.meter.over().is_none().then_some(false)
     }
 
-    /// A place of a search, `depth` bytes after its beginning. `inside` is where the value began that the last byte was part of.
-    fn place(
-        &mut self,
-        mut threads: Vec<Thread>,
-        inside: Option<usize>,
-        depth: usize,
-        from: usize,
-    ) -> Searched {
-        self.skip_all(&mut threads);
+    /// Adds the places of some threads. `inside` is where the value began that the last byte was part of.
+    fn go_on(&mut self, search: &mut Search, threads: Vec<Thread>, inside: Option<usize>) {
+        let (skipped, mut others) = self.skip_all(threads);
+        others.retain(|thread| {
+            self.standing(thread, search.registers).is_none_or(|(at, _)| !search.freest.contains(&at))
+        });
+        for thread in &skipped {
+            if let Some((at, true)) = self.standing(thread, search.registers) {
+                search.freest.insert(at);
+            }
+        }
+        // It does not matter what was written of the values that were passed over, so it is enough to come to the place behind them once.
+        if !skipped.is_empty() && search.skipped.insert(skipped.clone()) {
+            self.add_place(search, skipped, inside);
+        }
+        if !others.is_empty() {
+            self.add_place(search, others, inside);
+        }
+    }
+
+    fn add_place(&mut self, search: &mut Search, threads: Vec<Thread>, before: Option<usize>) {
         let values = match &*threads {
             [thread] => self.infinite_values(thread),
             _ => None,
         };
-        let inside = values.map(|_| inside.unwrap_or(depth));
-        let bytes = self.order(&threads, from);
-        Searched {
-            threads,
-            length: self.text.len(),
-            bytes,
-            inside,
-            left: values.unwrap_or(0),
-            skipped: Vec::new(),
+        let inside = values.map(|_| before.unwrap_or(search.path.len()));
+        if let Some(first) = before
+            && inside != before
+        {
+            // One more of infinitely many values. If so many do not help, none does: what follows cannot tell the others apart.
+            let Some(place) = search.path.get_mut(first) else { return };
+            if place.left == 0 {
+                search.path.truncate(first);
+                return;
+            }
+            place.left -= 1;
+        }
+        let bytes = self.order(&threads, search.from);
+        let (length, left) = (self.text.len(), values.unwrap_or(0));
+        search.path.push(Searched { threads, length, bytes, inside, left });
+    }
+
+    /// Where a thread stands, whatever was seen; and whether nothing was seen since `registers`, and nothing has to be.
+    fn standing(&self, thread: &Thread, registers: registers::Mark) -> Option<(Box<[u32]>, bool)> {
+        let at = thread.at.key();
+        let mut key: SmallVec<[u32; 64]> =
+            SmallVec::from_slice(&[(at >> 32) as u32, at as u32, thread.count.raw()]);
+        let (mut stack, mut is_freest) = (thread.stack, true);
+        loop {
+            let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
+            match frame.resume() {
+                Resume::Finish => return Some((key.into_vec().into(), is_freest)),
+                Resume::Scope { index, register } => {
+                    is_freest &= register.is_before(registers) && register.may_close();
+                    key.extend_from_slice(&[1, index]);
+                }
+                _ => key.extend_from_slice(&[0, frame.raw, frame.count]),
+            }
+            stack = below;
         }
     }
 
     /// Passes over what does not matter: what is inside of a member's value, of an inner scope that can be completed, or of a value of which
-    /// there are infinitely many, makes no difference to what may follow. So one path through it stands for all.
-    fn skip_all(&self, threads: &mut Vec<Thread>) {
-        let mut work = core::mem::take(threads);
-        while let Some(thread) = work.pop() {
+    /// there are infinitely many, makes no difference to what may follow. So one path through it stands for all. Returns the threads behind such things, and
+    /// the others.
+    fn skip_all(&self, threads: Vec<Thread>) -> (Vec<Thread>, Vec<Thread>) {
+        let (mut skipped, mut others) = (Vec::new(), Vec::new());
+        let mut work: Vec<(Thread, bool)> = threads.into_iter().map(|thread| (thread, false)).collect();
+        while let Some((thread, is_skipped)) = work.pop() {
             if let Some(behind) = self.skip_value(&thread) {
-                work.extend(behind);
+                work.extend(behind.into_iter().map(|thread| (thread, true)));
             } else if let Some(next) = self.skip(&thread) {
-                work.push(next);
-            } else if !threads.contains(&thread) {
-                threads.push(thread);
+                work.push((next, true));
+            } else {
+                if is_skipped { &mut skipped } else { &mut others }.push(thread);
             }
         }
-        threads.sort_unstable_by_key(|thread| (thread.at, thread.count, thread.stack));
+        for threads in [&mut skipped, &mut others] {
+            threads.sort_unstable_by_key(|thread| (thread.at, thread.count, thread.stack));
+            threads.dedup();
+        }
+        (skipped, others)
     }
 
     fn skip(&self, thread: &Thread) -> Option<Thread> {
@@ -622,6 +664,16 @@ impl Trial<'_> {
             b'0' if number.contains(&b'.') => automaton.reaches_nonzero(automaton.step(state, byte).target()),
             _ => true,
         }
+    }
+
+    /// Whether nothing but zeros can come in a number that is no leaf, so that it stays the same.
+    fn has_zeros_only(&self, thread: &Thread) -> bool {
+        let program = self.bound.program();
+        let (At::Network(state), Top::Frame(frame, _)) = (thread.at, self.arena.top(thread.stack)) else {
+            return false;
+        };
+        let Resume::At(behind) = frame.resume() else { return false };
+        self.is_check(behind) && !program.exits().reaches_nonzero(program, state)
     }
 
     /// Whether a thread takes a byte inside of a string, or of a literal.

@@ -105,7 +105,7 @@ struct Endless {
 /// What states mean for numbers, however they are spelled: `1`, `1.0` and `1.00` are one number.
 #[derive(Debug)]
 struct Numbers {
-    /// How many digits it takes to a state that every digit but zero leads back to.
+    /// How many digits it takes to a state from which any number of digits may follow, each of them any but zero.
     endless: Box<[u32]>,
     /// How many digits come before one that is not zero.
     nonzero: Box<[u32]>,
@@ -431,7 +431,21 @@ impl Automaton {
             }
             distances.into()
         };
-        let is_endless = |state: &LeafState| targets(*state, NONZERO).filter(|to| to == state).count() >= 9;
+        // The states from which nine digits lead to such states again. Others are taken away until all that are left are such.
+        let before = states().flat_map(|state| targets(state, NONZERO).map(move |to| (to.0, state)));
+        let before = Grouped::new(self.len(), before);
+        let mut digits: Vec<usize> = states().map(|state| targets(state, NONZERO).count()).collect();
+        let mut work: Vec<LeafState> =
+            states().filter(|state| digits[state.index()] < NONZERO.len()).collect();
+        while let Some(state) = work.pop() {
+            for &from in before.of(state.0) {
+                digits[from.index()] -= 1;
+                if digits[from.index()] + 1 == NONZERO.len() {
+                    work.push(from);
+                }
+            }
+        }
+        let is_endless = |state: &LeafState| digits[state.index()] == NONZERO.len();
         let is_nonzero = |state: &LeafState| targets(*state, NONZERO).next().is_some();
         Numbers {
             endless: distances(b"-.0123456789", states().filter(is_endless).collect()),

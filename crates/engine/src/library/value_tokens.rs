@@ -34,6 +34,8 @@ pub(crate) struct ValueTokens {
     pub(crate) closers: Tokens,
     /// Tokens that end a key and close an object.
     pub(crate) key_closers: Tokens,
+    /// Tokens that open an array or an object and write something in it.
+    pub(crate) openers: Tokens,
     /// Tokens that end a string after an escape, by the form of what they write of it.
     escaped: FxHashMap<Box<[u8]>, Vec<u32>>,
     /// The nodes of the trie that white space leads to, the root among them.
@@ -83,7 +85,7 @@ impl ValueTokens {
             map.capacity() * entry
                 + map.iter().map(|(form, tokens)| form.len() + tokens.len() * 4).sum::<usize>()
         };
-        let lists = [&self.several, &self.commas, &self.closers, &self.key_closers];
+        let lists = [&self.several, &self.commas, &self.closers, &self.key_closers, &self.openers];
         let lists = lists.iter().map(|tokens| tokens.outside.len() + tokens.in_string.len()).sum::<usize>();
         let bits = self.several_bits.iter().map(|words| words.len()).sum::<usize>();
         by_text(&self.by_form)
@@ -102,6 +104,7 @@ impl ValueTokens {
             zeros: Vec::new(),
             closers: Tokens::default(),
             key_closers: Tokens::default(),
+            openers: Tokens::default(),
             escaped: FxHashMap::default(),
             spaces: spaces(vocabulary),
             rests: Vec::new(),
@@ -164,6 +167,10 @@ impl ValueTokens {
         self.key_closers.push(token, bytes, |bytes| {
             let colon = bytes.iter().position(|byte| *byte == b':');
             colon.is_some_and(|colon| bytes[colon..].contains(&b'}'))
+        });
+        self.openers.push(token, bytes, |bytes| {
+            let open = bytes.iter().position(|byte| matches!(byte, b'{' | b'['));
+            open.is_some_and(|open| !bytes[open + 1..].trim_ascii().is_empty())
         });
         if let Some(rest) = value::rest(bytes) {
             self.rests.push(rest.into());

@@ -10,10 +10,11 @@
 //! be written, whatever was written before ([`super::required`]).
 
 use maskwright_automata::Grouped;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::network::{Callee, MAX_WORDS, Network, Node, NodeId, Scope};
 use super::{NetState, Place, Program};
+use crate::components::components;
 use crate::leaf::Leaf;
 
 /// The edges of a network, backwards.
@@ -146,15 +147,17 @@ impl Paths {
 
 /// What is known of the ways out of a network.
 ///
-/// A path is *infinite* if it passes a leaf with infinitely many values. An array or object that is written on such a path can always be new, whatever its
-/// scope has seen.
+/// A path is *infinite* if it passes a leaf with infinitely many values, or a machine that calls itself and writes more with each round. A value that is written on
+/// such a path can always be new, whatever its scope has seen.
 #[derive(Debug)]
 pub(crate) struct Exits {
     paths: Paths,
-    /// Infinite paths. Empty where no array or object must be new.
+    /// Infinite paths. Empty where all values that must be new are words, or leaves with infinitely many values.
     infinite: Paths,
     /// The leaves with infinitely many values. Empty as well.
     infinite_leaves: Box<[bool]>,
+    /// The nodes behind which a digit that is not zero may come, in the same machine or one that it calls. Empty as well.
+    nonzero: Box<[bool]>,
     scopes: Box<[Fresh]>,
 }
 
@@ -174,89 +177,168 @@ struct Found {
     is_infinite: bool,
 }
 
-impl Exits {
-    pub(super) fn of(network: &Network, leaves: &[Leaf], back: &Backward, scopes: Box<[Fresh]>) -> Self {
-        let leaves = if network.nested_values { leaves } else { &[] };
-        let mut exits = Self {
-            paths: Paths::new(network),
-            infinite: if network.nested_values { Paths::new(network) } else { Paths::default() },
-            infinite_leaves: leaves.iter().map(Leaf::starts_infinite).collect(),
-            scopes,
-        };
-        // What follows the checks of arrays and objects.
-        let mut behind: FxHashMap<NodeId, Words> = FxHashMap::default();
-        // Paths with fewer words first: the first path that is found is the one to keep.
-        let mut work: Vec<Vec<Found>> = (0..=MAX_WORDS).map(|_| Vec::new()).collect();
-        let ends = (0..).map(NodeId).zip(&network.nodes).filter(|(_, node)| matches!(node, Node::Final));
-        work[0].extend(ends.map(|(node, _)| Found { node, words: 0, is_infinite: false }));
+/// Looks for all paths, from the ends of the machines backwards.
+struct Finder<'n> {
+    network: &'n Network,
+    back: &'n Backward,
+    exits: Exits,
+    /// What follows the checks of values that are neither words nor leaves with infinitely many values.
+    behind: FxHashMap<NodeId, Words>,
+    /// Paths by their number of words. Those with fewer come first: the first path that is found is the one to keep.
+    work: Vec<Vec<Found>>,
+}
+
+impl Finder<'_> {
+    fn add(&mut self, node: NodeId, words: Option<Words>, is_infinite: bool) {
+        let Some(words) = words else { return };
+        let paths = &mut self.work[words.count_ones() as usize];
+        paths.push(Found { node, words, is_infinite: false });
+        if is_infinite && self.network.other_values {
+            paths.push(Found { node, words, is_infinite });
+        }
+    }
+
+    fn run(&mut self) {
         let mut least = 0;
-        while least < work.len() {
-            let Some(Found { node, words, is_infinite }) = work[least].pop() else {
-                least += 1;
-                continue;
-            };
-            let mut add = |node: NodeId, words: Option<Words>, is_infinite: bool| {
-                let Some(words) = words else { return };
-                let found = |is_infinite| Found { node, words, is_infinite };
-                let paths = &mut work[words.count_ones() as usize];
-                paths.push(found(false));
-                if is_infinite && network.nested_values {
-                    paths.push(found(true));
-                }
-            };
-            if exits.is_value_check(network, node) {
-                // Behind the value it may fail; before it, there is another value.
-                behind.entry(node).or_insert(words);
-                let is_endless = network.endless_checks.contains(&node);
-                for &from in back.nodes.of(node.0) {
-                    let is_leaf =
-                        matches!(network.nodes[from.index()], Node::Call { callee: Callee::Leaf(_), .. });
-                    let value = if is_endless && is_leaf { Some(0) } else { exits.infinitely(network, from) };
-                    add(from, join(value, Some(words)), true);
-                }
-                continue;
+        while let Some(paths) = self.work.get_mut(least) {
+            match paths.pop() {
+                Some(found) => self.visit(&found),
+                None => least += 1,
             }
-            let paths = if is_infinite { &mut exits.infinite } else { &mut exits.paths };
-            if paths.nodes[node.index()].is_some() {
-                continue;
-            }
-            paths.nodes[node.index()] = Some(words);
+        }
+    }
+
+    fn visit(&mut self, &Found { node, words, is_infinite }: &Found) {
+        let (network, back) = (self.network, self.back);
+        if self.exits.is_value_check(network, node) {
+            // Behind the value it may fail; before it, there is another value.
+            self.behind.entry(node).or_insert(words);
+            let is_endless = network.endless_checks.contains(&node);
             for &from in back.nodes.of(node.0) {
-                let is_check = exits.is_value_check(network, from);
-                let written = if is_check { Some(0) } else { exits.written(network, from) };
-                add(from, join(written, Some(words)), is_infinite);
-                if !is_infinite {
-                    add(from, join(exits.infinitely(network, from), Some(words)), true);
-                }
+                let is_leaf =
+                    matches!(network.nodes[from.index()], Node::Call { callee: Callee::Leaf(_), .. });
+                let value =
+                    if is_endless && is_leaf { Some(0) } else { self.exits.infinitely(network, from) };
+                self.add(from, join(value, Some(words)), true);
             }
-            for &machine in back.starts.of(node.0) {
-                let paths = if is_infinite { &mut exits.infinite } else { &mut exits.paths };
-                if paths.machines[machine as usize].is_some() {
+            return;
+        }
+        let paths = if is_infinite { &mut self.exits.infinite } else { &mut self.exits.paths };
+        if paths.nodes[node.index()].is_some() {
+            return;
+        }
+        paths.nodes[node.index()] = Some(words);
+        for &from in back.nodes.of(node.0) {
+            let is_check = self.exits.is_value_check(network, from);
+            let written = if is_check { Some(0) } else { self.exits.written(network, from) };
+            self.add(from, join(written, Some(words)), is_infinite);
+            if !is_infinite {
+                self.add(from, join(self.exits.infinitely(network, from), Some(words)), true);
+            }
+        }
+        for &machine in back.starts.of(node.0) {
+            self.add_machine(machine, words, is_infinite);
+        }
+    }
+
+    /// A path through a machine was found. Follows the calls of it that lead on to an end.
+    fn add_machine(&mut self, machine: u32, words: Words, is_infinite: bool) {
+        let paths = if is_infinite { &mut self.exits.infinite } else { &mut self.exits.paths };
+        if paths.machines[machine as usize].is_some() {
+            return;
+        }
+        paths.machines[machine as usize] = Some(words);
+        for &call in self.back.calls.of(machine) {
+            let Node::Call { next, .. } = self.network.nodes[call.index()] else { continue };
+            let written = self.exits.written(self.network, call);
+            let after = self.exits.paths.nodes[next.index()];
+            self.add(call, join(written, after), false);
+            if self.network.other_values {
+                self.add(call, join(written, self.exits.infinite.nodes[next.index()]), true);
+                let after = after.or_else(|| self.behind.get(&next).copied());
+                self.add(call, join(self.exits.infinitely(self.network, call), after), true);
+            }
+        }
+    }
+
+    /// The machines that call themselves, perhaps through others, with a digit that is not zero or a bracket in front of the call: with each round, there is another
+    /// value.
+    fn growing(&self) -> Vec<u32> {
+        let network = self.network;
+        let count = network.machines.len();
+        let mut calls: Vec<Vec<u32>> = vec![Vec::new(); count];
+        let mut grown: Vec<(u32, u32)> = Vec::new();
+        for (index, machine) in (0..).zip(&network.machines) {
+            let mut seen: FxHashSet<(NodeId, bool)> = FxHashSet::default();
+            let mut work: Vec<(NodeId, bool)> = machine.start.iter().map(|node| (*node, false)).collect();
+            while let Some((node, grows)) = work.pop() {
+                if !seen.insert((node, grows)) {
                     continue;
                 }
-                paths.machines[machine as usize] = Some(words);
-                // The calls of it that lead on to an end.
-                for &call in back.calls.of(machine) {
-                    let Node::Call { next, .. } = network.nodes[call.index()] else { continue };
-                    let (written, infinitely) =
-                        (exits.written(network, call), exits.infinitely(network, call));
-                    let after = exits.paths.nodes[next.index()];
-                    add(call, join(written, after), false);
-                    if network.nested_values {
-                        add(call, join(written, exits.infinite.nodes[next.index()]), true);
-                        add(call, join(infinitely, after.or_else(|| behind.get(&next).copied())), true);
+                if let Node::Call { callee, next } = network.nodes[node.index()]
+                    && let Some(called) = network.machine_of(callee)
+                    && self.exits.leads_out(next)
+                    && !matches!(callee, Callee::Limit(_))
+                {
+                    calls[index as usize].push(called);
+                    if grows {
+                        grown.push((index, called));
                     }
+                }
+                if !self.exits.passes(network, node) {
+                    continue;
+                }
+                match network.nodes[node.index()] {
+                    Node::Byte { low, high, next } => {
+                        let is_digit = low <= b'9' && b'1' <= high;
+                        let is_bracket = low == high && matches!(low, b'[' | b'{');
+                        work.push((next, grows || is_digit || is_bracket));
+                    }
+                    Node::Call { next, .. } => work.push((next, grows)),
+                    Node::Split { start, len } => {
+                        work.extend(network.targets(start, len).iter().map(|next| (*next, grows)));
+                    }
+                    Node::Final => {}
                 }
             }
         }
-        exits
+        let component = components(&calls);
+        let is_cycle = |(from, to): &&(u32, u32)| component[*from as usize] == component[*to as usize];
+        grown.iter().filter(is_cycle).map(|(from, _)| *from).collect()
+    }
+}
+
+impl Exits {
+    pub(super) fn of(network: &Network, leaves: &[Leaf], back: &Backward, scopes: Box<[Fresh]>) -> Self {
+        let (leaves, infinite) = if network.other_values {
+            (leaves, Paths::new(network))
+        } else {
+            (&[] as &[Leaf], Paths::default())
+        };
+        let infinite_leaves = leaves.iter().map(Leaf::starts_infinite).collect();
+        let nonzero = if network.other_values { nonzero(network, back) } else { Box::default() };
+        let exits = Self { paths: Paths::new(network), infinite, infinite_leaves, nonzero, scopes };
+        let work = (0..=MAX_WORDS).map(|_| Vec::new()).collect();
+        let mut finder = Finder { network, back, exits, behind: FxHashMap::default(), work };
+        for (node, _) in (0..).map(NodeId).zip(&network.nodes).filter(|(_, node)| matches!(node, Node::Final))
+        {
+            finder.add(node, Some(0), false);
+        }
+        finder.run();
+        if network.other_values {
+            for machine in finder.growing() {
+                finder.add_machine(machine, 0, true);
+            }
+            finder.run();
+        }
+        finder.exits
     }
 
     /// Whether a node is the check of a value that has to be one of infinitely many.
     fn is_value_check(&self, network: &Network, node: NodeId) -> bool {
         matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. })
             && (network.endless_checks.contains(&node)
-                || network.nested_values && !network.word_checks.contains_key(&node))
+                || network.other_values && !network.word_checks.contains_key(&node))
     }
 
     /// The words that a node itself writes; `None` if it cannot be passed.
@@ -350,6 +432,16 @@ impl Exits {
         }
     }
 
+    /// Whether a digit that is not zero may come before the end of the machine, as far as that is known.
+    pub(crate) fn reaches_nonzero(&self, program: &Program, state: NetState) -> bool {
+        let is_nonzero = |node: NodeId| self.nonzero.get(node.index()) != Some(&false);
+        match program.place(state) {
+            Place::Done => false,
+            Place::Node { .. } => state.node().is_some_and(is_nonzero),
+            Place::Cell(cell) => cell.nodes.iter().any(|node| is_nonzero(*node)),
+        }
+    }
+
     /// The words on an infinite path from a state to the end of its machine.
     pub(crate) fn infinite_state(&self, program: &Program, state: NetState) -> Option<Words> {
         if self.infinite.nodes.is_empty() {
@@ -357,6 +449,26 @@ impl Exits {
         }
         least(&self.infinite, &program.place(state), state)
     }
+}
+
+/// The nodes behind which a digit that is not zero may come.
+fn nonzero(network: &Network, back: &Backward) -> Box<[bool]> {
+    let mut found: Box<[bool]> = vec![false; network.nodes.len()].into();
+    let is_digit = |(_, node): &(NodeId, &Node)| match node {
+        Node::Byte { low, high, .. } => *low <= b'9' && b'1' <= *high,
+        Node::Call { callee: Callee::Leaf(_), .. } => true,
+        _ => false,
+    };
+    let digits = (0..).map(NodeId).zip(&network.nodes).filter(is_digit);
+    let mut work: Vec<NodeId> = digits.map(|(node, _)| node).collect();
+    while let Some(node) = work.pop() {
+        if !core::mem::replace(&mut found[node.index()], true) {
+            work.extend_from_slice(back.nodes.of(node.0));
+            let machines = back.starts.of(node.0).iter();
+            machines.for_each(|machine| work.extend_from_slice(back.calls.of(*machine)));
+        }
+    }
+    found
 }
 
 /// The path with the fewest words from a place.

@@ -187,6 +187,8 @@ pub(crate) struct Network {
     pub(crate) name_checks: FxHashMap<NodeId, Box<[u32]>>,
     /// Some values that must differ are arrays or objects, and may run out.
     pub(crate) nested_values: bool,
+    /// Some values that must differ are neither words nor leaves with infinitely many values.
+    pub(crate) other_values: bool,
 }
 
 impl Network {

@@ -37,6 +37,8 @@ pub(crate) struct Open {
     quiet: Box<[bool]>,
     /// For each open scope, the required keys that have infinitely many values; see [`Exits`].
     infinite: FxHashMap<u32, Box<[bool]>>,
+    /// The scopes in which a value may be a dead end, even if it is the first.
+    narrow: Box<[bool]>,
 }
 
 /// Which places can be left, and which are open.
@@ -58,6 +60,9 @@ pub(super) fn exits(network: &Network, leaves: &[Leaf]) -> (Exits, Open) {
             }
         }
         if !changed {
+            let is_narrow =
+                |(index, scope): (u32, &Scope)| open.is_narrow(network, &exits, &machines, index, scope);
+            open.narrow = (0..).zip(&network.scopes).map(is_narrow).collect();
             return (exits, open);
         }
     }
@@ -94,6 +99,31 @@ impl Open {
         self.loops.get(&index).map_or(&[], |scopes| scopes)
     }
 
+    /// Whether a value of a scope may be a dead end, even if it is the first: what must follow it may not be new.
+    pub(crate) fn narrow(&self) -> &[bool] {
+        &self.narrow
+    }
+
+    fn is_narrow(
+        &self,
+        network: &Network,
+        exits: &Exits,
+        machines: &Machines,
+        index: u32,
+        scope: &Scope,
+    ) -> bool {
+        let parts = machines.parts(network, scope.body);
+        let mut nodes = parts.iter().flat_map(|part| &machines.nodes[*part as usize]);
+        nodes.any(|&node| {
+            let Node::Call { callee, next } = network.nodes[node.index()] else { return false };
+            let part = machines.part_at(network, node);
+            let leads_on = |node| exits.leads_out(node) || self.node(node).any(|open| open == index);
+            let must_go_on = network.rounds(callee).min > 1;
+            (callee == Callee::Check || part.is_some()) && !leads_on(next)
+                || part.is_some_and(|part| must_go_on && !exits.machine(part))
+        })
+    }
+
     /// For each value that an open scope requires, whether the member that it is the key of has infinitely many values.
     pub(crate) fn infinite(&self, index: u32) -> &[bool] {
         self.infinite.get(&index).map_or(&[], |names| names)
@@ -110,7 +140,7 @@ impl Open {
     ) -> bool {
         let scope = &network.scopes[index as usize];
         let Some((open, infinite)) = open_nodes(network, exits, machines, scope, steps) else { return false };
-        if network.nested_values {
+        if network.other_values {
             self.infinite.insert(index, infinite);
         }
         for &node in &open {
@@ -181,7 +211,7 @@ fn infinite_names(
     ends: &Ends,
     open: &FxHashSet<NodeId>,
 ) -> Box<[bool]> {
-    if !network.nested_values {
+    if !network.other_values {
         return Box::default();
     }
     let infinite = reaching_infinitely(network, exits, nodes, &ends.all);
@@ -376,7 +406,7 @@ impl<'n> Written<'n> {
         let (machines, infinite_machines) = (FxHashMap::default(), FxHashMap::default());
         let mut written = Self { network, exits, all_machines, all, checks, machines, infinite_machines };
         until_stable(|| written.add_machines(parts, false));
-        if network.nested_values {
+        if network.other_values {
             until_stable(|| written.add_machines(parts, true));
         }
         written

@@ -83,7 +83,7 @@ fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) -> u32 {
     finished
 }
 
-const FINITE: [&str; 18] = [
+const FINITE: [&str; 24] = [
     r#"{"type":"object","propertyNames":{"pattern":"^(monday|tuesday|wednesday)$"}}"#,
     r#"{"type":"object","patternProperties":{"^(temperature|humidity|pressure)$":{"type":"integer"}},"additionalProperties":false}"#,
     r#"{"type":"object","patternProperties":{"^(a|b{9})$":{"type":"null"}},"additionalProperties":false,"minProperties":1}"#,
@@ -102,6 +102,12 @@ const FINITE: [&str; 18] = [
     r#"{"type":"object","patternProperties":{"z$":{"type":"null"}},"propertyNames":{"maxLength":2,"pattern":"^[a-c]?z$"},"additionalProperties":false}"#,
     r#"{"properties":{"c":{}},"additionalProperties":{"maxItems":2},"propertyNames":{"enum":["a","c"]},"minProperties":2}"#,
     r#"{"type":"array","items":{"multipleOf":0.5,"minimum":0,"maximum":1},"uniqueItems":true,"minItems":3}"#,
+    r#"{"properties":{"c":{}},"propertyNames":{"enum":["a","c"]},"minProperties":2}"#,
+    r#"{"type":"array","items":{"type":"number","multipleOf":1},"uniqueItems":true}"#,
+    r#"{"type":"array","items":{"maxLength":1},"contains":{"pattern":"é"},"uniqueItems":true}"#,
+    r#"{"type":"array","uniqueItems":true,"items":{"multipleOf":3}}"#,
+    r#"{"type":"array","minItems":2,"uniqueItems":true,"items":{"type":"object","required":["a"],"additionalProperties":false,"properties":{"a":{"type":"array","uniqueItems":true,"minItems":1,"items":{"type":"string","pattern":"^x"}},"b":{"type":"boolean"}}}}"#,
+    r#"{"type":"array","minItems":2,"uniqueItems":true,"items":{"type":"array","items":{"type":"array","items":{"type":"array","maxItems":0}}}}"#,
 ];
 
 #[test]
@@ -152,6 +158,8 @@ fn what_nothing_satisfies_is_refused() {
         r#"{"type":"array","items":{"type":"array","maxItems":0},"uniqueItems":true,"minItems":2}"#,
         r#"{"type":"object","patternProperties":{"^[ab]$":{"type":"null"}},"additionalProperties":false,"minProperties":3}"#,
         r#"{"type":"array","prefixItems":[{"const":"a"},{"const":"a"}],"minItems":2,"uniqueItems":true}"#,
+        r#"{"type":"array","contains":{"type":"null"},"minContains":2,"uniqueItems":true,"maxItems":3}"#,
+        r#"{"type":"array","contains":{"enum":[""]},"minContains":2,"uniqueItems":true}"#,
     ];
     for schema in cases {
         for order in [KeyOrder::Schema, KeyOrder::Any] {
