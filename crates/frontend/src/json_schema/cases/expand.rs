@@ -235,6 +235,14 @@ impl<'s> Algebra<'s> {
             return Progress::Done;
         }
         let mut beside: Vec<Signed> = draft.case.positive().map(Signed::plus).collect();
+        if !keywords.one_of.is_empty() {
+            // What still waits holds as well.
+            for todo in draft.todo.iter().rev().filter(|todo| !todo.part.negative) {
+                if todo.is_local || self.keywords(todo.part.id).is_plain() {
+                    beside.push(todo.part);
+                }
+            }
+        }
         beside.retain(|other| other.id != local.id);
         if constrains {
             beside.push(local);

@@ -5,12 +5,15 @@
 //! there is only a minimum, an item need not be counted, so the second is simply `item`; if there is only a maximum, an
 //! item may be counted in any case, so the first is.
 //!
+//! Once everything is matched and broken, what follows is a plain repetition, and so is a single `contains` in an array without other
+//! conditions: bounds of thousands add no states then.
+//!
 //! A negated schema is *broken* by one item that its `items` forbids, which is another choice. Its counts and its
 //! `contains` are broken by the opposite count, which makes a case of its own.
 
 use maskwright_grammar::ExprId;
 
-use super::super::super::cases::{Signed, item};
+use super::super::super::cases::{NodeId, Signed, item};
 use super::super::super::schemas::{SchemaId, Window};
 use super::super::Emitter;
 use super::super::layout::Layout;
@@ -19,6 +22,12 @@ use super::Shape;
 
 /// How many negated schemas of one array may have to be broken.
 const MAX_BROKEN_SCHEMAS: usize = 16;
+
+/// How many ways there may be to write one item.
+const MAX_ITEM_WAYS: usize = 1_024;
+
+/// From this count on, the items of a single `contains` are a repetition and not states.
+const MIN_REPEATED: u32 = 32;
 
 /// Conditions on the array as a whole.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +64,14 @@ impl Plan<'_> {
         counts.all(|((_, window), &count)| window.contains(count as usize))
             && state.broken.count_ones() as usize == self.demands.broken.len()
             && self.demands.window.contains(state.place as usize)
+    }
+
+    /// Whether only the number of items matters from here on.
+    fn is_free(&self, state: &State) -> bool {
+        let mut counts = self.demands.contains.iter().zip(&state.counts);
+        counts.all(|((_, window), &count)| window.max.is_none() && count >= window.min)
+            && state.broken.count_ones() as usize == self.demands.broken.len()
+            && state.place as usize >= self.shape.prefix
     }
 }
 
@@ -123,27 +140,48 @@ impl Emitter<'_> {
         }
         last_place = last_place.max(demands.window.min);
         last_place = last_place.max(demands.window.max.map_or(0, |max| max.saturating_add(1)));
-        let limit = self.algebra.context.options.limits.states;
-        let counts = demands.contains.iter().map(|(_, window)| window.cap() as usize + 1);
-        let least = counts.fold(last_place as usize + 1, usize::saturating_mul);
-        if least > limit {
-            let message = format!("counting the items takes more than {limit} states");
-            self.algebra.context.exceed("states", shape.path, "", message);
+        if demands.contains.iter().any(|(_, window)| window.is_empty()) {
             return self.algebra.grammar.never();
+        }
+        if let ([only], []) = (&*demands.contains, &*demands.broken)
+            && shape.prefix == 0
+            && demands.window.max.is_none()
+            && demands.window.min <= only.1.min
+            && only.1.cap() >= MIN_REPEATED
+        {
+            return self.repeated_array(shape, *only);
         }
         if demands.broken.len() > MAX_BROKEN_SCHEMAS {
             let message = format!("more than {MAX_BROKEN_SCHEMAS} schemas of one array are negated");
             self.algebra.context.halt(shape.path, "", message, "negate fewer schemas of this array");
             return self.algebra.grammar.never();
         }
+        // A state is a rule with few expressions here, so there may be some more.
+        let limit = self.algebra.context.options.limits.states.saturating_mul(4);
+        let parts = self.algebra.item_parts(shape.case, shape.prefix);
+        let mut least = 1usize;
+        for &(schema, window) in &demands.contains {
+            // Where there is no maximum, an item may be counted for one schema alone.
+            let counted = [&*parts, &[Signed::plus(schema)]].concat();
+            if window.max.is_none() && self.algebra.possible_node_of(&counted) != NodeId::NEVER {
+                least = least.saturating_mul(window.min as usize + 1);
+            }
+        }
+        if least > limit {
+            let message = format!("counting the items takes more than {limit} states");
+            self.algebra.context.exceed("states", shape.path, "contains", message);
+            return self.algebra.grammar.never();
+        }
         let start = State { place: 0, counts: vec![0; demands.contains.len()], broken: 0 };
         let plan = Plan { shape, demands, last_place };
         let mut states = States::new("items", shape.path);
         let first = self.items_state(&plan, &mut states, &start, enter, array_empty_end);
-        let is_done =
-            self.write_states(&mut states, usize::MAX, "counting the items", |this, states, state| {
-                this.items_state(&plan, states, state, comma, array_end)
-            });
+        let is_done = self.write_states(&mut states, limit, "counting the items", |this, states, state| {
+            if plan.is_free(state) {
+                return this.free_items(&plan, state.place);
+            }
+            this.items_state(&plan, states, state, comma, array_end)
+        });
         if !is_done {
             return self.algebra.grammar.never();
         }
@@ -165,7 +203,7 @@ impl Emitter<'_> {
         }
         if plan.demands.window.max.is_none_or(|max| state.place < max) {
             let parts = self.algebra.item_parts(plan.shape.case, state.place as usize);
-            for (more, next) in self.item_choices(plan, state) {
+            for (more, next) in self.item_choices(plan, state, &parts) {
                 let item = self.part_with(&parts, &more);
                 if self.is_never(item) {
                     continue;
@@ -179,8 +217,43 @@ impl Emitter<'_> {
         self.algebra.grammar.alt(ways)
     }
 
-    /// The ways to write one item: what it must satisfy beside the schemas of its place, and the state after it.
-    fn item_choices(&mut self, plan: &Plan<'_>, state: &State) -> Vec<(Vec<Signed>, State)> {
+    /// What follows where only the number of items matters: more of them, and the end.
+    fn free_items(&mut self, plan: &Plan<'_>, place: u32) -> ExprId {
+        let Layout { comma, after, array_end, .. } = self.layout();
+        let item = self.item(plan.shape.case, place as usize);
+        let item = self.told_apart(item, plan.shape.is_unique);
+        let next = self.algebra.grammar.seq([comma, item, after]);
+        let Window { min, max } = plan.demands.window.after(place);
+        let more = self.algebra.grammar.repeat(next, min, max);
+        self.algebra.grammar.seq([more, array_end])
+    }
+
+    /// An array with one `contains` and nothing else: rounds of items that are passed, each with one that is counted.
+    fn repeated_array(&mut self, shape: Shape<'_>, (schema, window): (SchemaId, Window)) -> ExprId {
+        let Layout { array_start, array_empty_end, enter, comma, after, array_end, .. } = self.layout();
+        let parts = self.algebra.item_parts(shape.case, 0);
+        let denied = [Signed::minus(schema)];
+        let passed = self.part_with(&parts, if window.max.is_some() { &denied } else { &[] });
+        let counted = self.part_with(&parts, &[Signed::plus(schema)]);
+        let [passed, counted] = [passed, counted].map(|item| self.told_apart(item, shape.is_unique));
+        let next_passed = self.algebra.grammar.seq([comma, passed, after]);
+        let next_passed = self.algebra.grammar.star(next_passed);
+        let round = self.algebra.grammar.seq([next_passed, comma, counted, after]);
+        let mut ways = Vec::with_capacity(3);
+        let items = [(passed, window), (counted, window.after(1))];
+        for (first, Window { min, max }) in items {
+            let rounds = self.algebra.grammar.repeat(round, min, max);
+            ways.push(self.algebra.grammar.seq([enter, first, after, rounds, next_passed, array_end]));
+        }
+        if window.min == 0 {
+            ways.push(array_empty_end);
+        }
+        let body = self.algebra.grammar.alt(ways);
+        self.algebra.grammar.seq([array_start, body])
+    }
+
+    /// The ways to write one item: what it must satisfy beside the schemas of its place, and the state after it. Clearly empty ones are left out.
+    fn item_choices(&mut self, plan: &Plan<'_>, state: &State, own: &[Signed]) -> Vec<(Vec<Signed>, State)> {
         let next = State { place: (state.place + 1).min(plan.last_place), ..state.clone() };
         let mut choices = vec![(Vec::new(), next)];
         for (i, &(schema, window)) in plan.demands.contains.iter().enumerate() {
@@ -202,7 +275,7 @@ impl Emitter<'_> {
                 }
                 more.push((passed, next));
             }
-            choices = more;
+            choices = self.possible_choices(plan, own, more);
         }
         for (i, &id) in plan.demands.broken.iter().enumerate() {
             if state.broken & (1 << i) != 0 {
@@ -219,6 +292,27 @@ impl Emitter<'_> {
                 parts.push(Signed::plus(item));
             }
             choices.extend(breaking);
+            choices = self.possible_choices(plan, own, choices);
+        }
+        choices
+    }
+
+    fn possible_choices(
+        &mut self,
+        plan: &Plan<'_>,
+        own: &[Signed],
+        mut choices: Vec<(Vec<Signed>, State)>,
+    ) -> Vec<(Vec<Signed>, State)> {
+        choices.retain(|(parts, _)| {
+            let node = self.algebra.possible_node_of(&[own, parts].concat());
+            node != NodeId::NEVER
+        });
+        if choices.len() > MAX_ITEM_WAYS {
+            let message =
+                format!("the conditions on the items split one item into more than {MAX_ITEM_WAYS} ways");
+            let help = "use fewer `contains`, and negate fewer schemas of this array";
+            self.algebra.context.halt(plan.shape.path, "", message, help);
+            choices.clear();
         }
         choices
     }
