@@ -52,7 +52,7 @@ use super::path::PathId;
 use super::schemas::{Dialect, Keywords, Miss, Reference, Schema, SchemaId, Schemas};
 use super::types::TypeSet;
 
-pub(crate) use expand::Case;
+pub(crate) use expand::{Case, Unevaluated};
 pub(crate) use items::item;
 pub(crate) use language::Languages;
 pub(crate) use members::ObjectCase;

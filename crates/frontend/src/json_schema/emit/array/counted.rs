@@ -13,7 +13,7 @@
 
 use maskwright_grammar::ExprId;
 
-use super::super::super::cases::{NodeId, Signed, item};
+use super::super::super::cases::{NodeId, Signed, Unevaluated, item};
 use super::super::super::schemas::{SchemaId, Window};
 use super::super::Emitter;
 use super::super::layout::Layout;
@@ -36,7 +36,15 @@ struct Demands {
     /// How many items must satisfy a schema.
     contains: Vec<(SchemaId, Window)>,
     /// Schemas that some item must break.
-    broken: Vec<SchemaId>,
+    broken: Vec<Broken>,
+}
+
+/// What some item must break.
+#[derive(Clone, Debug)]
+enum Broken {
+    Schema(SchemaId),
+    /// `unevaluatedItems`, by an item that is not evaluated.
+    Unevaluated(Unevaluated),
 }
 
 /// A state between two items.
@@ -90,7 +98,9 @@ impl Emitter<'_> {
 
     /// The alternative demands of a case: a negated schema can be broken in several ways. `None` after an error.
     fn array_demands(&mut self, shape: Shape<'_>) -> Option<Vec<Demands>> {
-        let mut all = vec![Demands { window: shape.count, ..Demands::default() }];
+        let denied = shape.case.unevaluated.iter().filter(|one| one.is_denied).cloned();
+        let broken = denied.map(Broken::Unevaluated).collect();
+        let mut all = vec![Demands { window: shape.count, broken, ..Demands::default() }];
         for local in &shape.case.locals {
             let keywords = self.algebra.keywords(local.id);
             let contains = keywords.contains.map(|schema| (schema, keywords.contains_count));
@@ -108,7 +118,7 @@ impl Emitter<'_> {
                     ways.push(way);
                 };
                 if keywords.rest.is_some() || !keywords.prefix.is_empty() {
-                    add(&|way| way.broken.push(local.id));
+                    add(&|way| way.broken.push(Broken::Schema(local.id)));
                 }
                 for window in keywords.item_count.complement() {
                     add(&|way| way.window = way.window.and(window));
@@ -135,8 +145,10 @@ impl Emitter<'_> {
         let Layout { array_start, array_empty_end, enter, comma, array_end, .. } = self.layout();
         // Every place up to the greatest one that a bound names is a place of its own.
         let mut last_place = u32::try_from(shape.prefix).unwrap_or(u32::MAX);
-        for &id in &demands.broken {
-            last_place = last_place.max(self.algebra.keywords(id).prefix.len() as u32);
+        for broken in &demands.broken {
+            if let Broken::Schema(id) = *broken {
+                last_place = last_place.max(self.algebra.keywords(id).prefix.len() as u32);
+            }
         }
         last_place = last_place.max(demands.window.min);
         last_place = last_place.max(demands.window.max.map_or(0, |max| max.saturating_add(1)));
@@ -277,11 +289,16 @@ impl Emitter<'_> {
             }
             choices = self.possible_choices(plan, own, more);
         }
-        for (i, &id) in plan.demands.broken.iter().enumerate() {
+        for (i, broken) in plan.demands.broken.iter().enumerate() {
             if state.broken & (1 << i) != 0 {
                 continue;
             }
-            let Some(item) = item(&self.algebra.keywords(id), state.place as usize) else { continue };
+            let place = state.place as usize;
+            let schema = match broken {
+                Broken::Schema(id) => item(&self.algebra.keywords(*id), place),
+                Broken::Unevaluated(denied) => self.algebra.unevaluated_item(denied, place),
+            };
+            let Some(item) = schema else { continue };
             // An item that does not break the schema satisfies it, so that every text is parsed in one way only.
             let mut breaking = choices.clone();
             for (parts, next) in &mut breaking {

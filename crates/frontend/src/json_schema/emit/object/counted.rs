@@ -6,7 +6,7 @@
 
 use maskwright_grammar::ExprId;
 
-use super::super::super::cases::{NodeId, Signed};
+use super::super::super::cases::{NodeId, ObjectCase, Signed};
 use super::super::super::json::Value;
 use super::super::super::path::PathId;
 use super::super::super::schemas::{SchemaId, Window};
@@ -128,7 +128,12 @@ impl<'s> Emitter<'s> {
     }
 
     /// For each member and each schema that must be broken, how the member breaks it.
-    pub(super) fn member_breaks(&mut self, broken: &[SchemaId], members: &[Member<'s>]) -> Vec<Vec<Breaks>> {
+    pub(super) fn member_breaks(
+        &mut self,
+        object: &ObjectCase<'s>,
+        broken: &[SchemaId],
+        members: &[Member<'s>],
+    ) -> Vec<Vec<Breaks>> {
         let mut all = Vec::with_capacity(members.len());
         for member in members {
             let mut row = Vec::with_capacity(broken.len());
@@ -144,6 +149,11 @@ impl<'s> Emitter<'s> {
                     by.push(None);
                 }
                 row.push(Breaks { absent, by });
+            }
+            for denied in &object.denied {
+                let schema = self.algebra.unevaluated_member(denied, &member.name);
+                let by = schema.map(|schema| Some(Signed::minus(schema))).into_iter().collect();
+                row.push(Breaks { absent: false, by });
             }
             all.push(row);
         }

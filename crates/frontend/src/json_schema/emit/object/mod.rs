@@ -135,8 +135,8 @@ impl<'s> Emitter<'s> {
         let Some(others) = self.other_keys(object, &members, demands) else {
             return self.algebra.grammar.never();
         };
-        let breaks = self.member_breaks(&demands.broken, &members);
-        let broken = demands.broken.len();
+        let breaks = self.member_breaks(object, &demands.broken, &members);
+        let broken = demands.broken.len() + object.denied.len();
         let mut plan = Plan { window, members, others, broken, breaks, needs, path };
         if !self.settle(&mut plan) {
             return self.nothing(path, "", "no object satisfies these keywords together");
@@ -267,7 +267,7 @@ impl<'s> Emitter<'s> {
         let has_needs =
             object.positive.iter().any(|&id| !self.algebra.keywords(id).dependent_required.is_empty());
         let only = match (&*object.positive, &*object.unevaluated, &*object.negative) {
-            ([id], [], []) if demands.is_plain() => Some(*id),
+            ([id], [], []) if demands.is_plain() && object.denied.is_empty() => Some(*id),
             _ => None,
         };
         for (name, required) in names {
