@@ -6,8 +6,9 @@
 use super::super::super::decimal::Decimal;
 use super::{Conditions, Test};
 
-/// How many multiples are listed.
-const MAX_MULTIPLES: i128 = 512;
+/// How many multiples are listed. Integers have one spelling anyway; others lose the zeros behind the point, so few of them are listed.
+const MAX_MULTIPLES: i128 = 64;
+const MAX_INTEGERS: i128 = 512;
 
 /// The same conditions with one step for all multiples, and without what follows from it. `None` if no number meets them.
 pub(super) fn reduced(mut conditions: Conditions) -> Option<Conditions> {
@@ -54,7 +55,8 @@ pub(super) fn values(conditions: &Conditions) -> Option<Vec<String>> {
     let (step, low, high) = (step?, low?, high?);
     let first = low.0.div_euclid(step.0);
     let last = high.0.div_euclid(step.0);
-    if last - first > MAX_MULTIPLES {
+    let is_integer = conditions.all.contains(&Test::Integer);
+    if last - first > if is_integer { MAX_INTEGERS } else { MAX_MULTIPLES } {
         return None;
     }
     let mut values = Vec::new();
