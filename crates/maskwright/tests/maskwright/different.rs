@@ -213,6 +213,42 @@ fn any_order_with_conditions() {
 }
 
 #[test]
+fn any_order_of_overlapping_branches() {
+    let object = |name: String| {
+        format!(r#"{{"properties": {{"{name}": {{"type": "string"}}}}, "required": ["{name}"]}}"#)
+    };
+    let branches: Vec<String> = (0..20).map(|i| object(format!("p{i}"))).collect();
+    let open = format!(r#"{{"type": "object", "oneOf": [{}]}}"#, branches.join(", "));
+    let right = [r#"{"p2": 1, "z": 2, "p1": ""}"#, r#"{"p19": "a"}"#, r#"{"z": 1, "p0": ""}"#];
+    let wrong = ["{}", r#"{"p2": "", "p1": ""}"#, r#"{"p1": 1}"#, r#"{"z": 1}"#];
+    check(&open, KeyOrder::Any, &right, &wrong);
+
+    // The last branch has no tag, so all others must be broken: by the tag, or by a key that is missing.
+    let tagged = |i: usize| {
+        format!(
+            r#"{{"properties": {{"t": {{"enum": ["v{i}"]}}, "a{i}": {{"type": "string"}}}}, "required": ["t", "a{i}", "b{i}"]}}"#
+        )
+    };
+    let mut branches: Vec<String> = (0..8).map(tagged).collect();
+    branches.push(r#"{"required": ["t", "m", "n"]}"#.to_owned());
+    let schema = format!(r#"{{"type": "object", "oneOf": [{}]}}"#, branches.join(", "));
+    let right = [
+        r#"{"n": 1, "m": 2, "t": "other"}"#,
+        r#"{"b0": 1, "t": "v0", "a0": ""}"#,
+        r#"{"m": 1, "t": "v0", "n": 2, "a0": ""}"#,
+        r#"{"n": 1, "b2": 1, "t": "v1", "m": 1, "a2": ""}"#,
+        r#"{"n": 1, "b1": 1, "t": "v1", "m": 1, "a1": 3}"#,
+    ];
+    let wrong = [
+        r#"{"b0": 1, "t": "v0", "a0": "", "n": 1, "m": 2}"#,
+        r#"{"n": 1, "b1": 1, "a1": "", "m": 1, "t": "v1"}"#,
+        r#"{"t": "v0", "a0": ""}"#,
+        r#"{"m": 1, "n": 1}"#,
+    ];
+    check(&schema, KeyOrder::Any, &right, &wrong);
+}
+
+#[test]
 fn no_comma_without_a_new_key() {
     let schema = r#"{"type": "object", "patternProperties": {"^e$": {}}, "properties": {"d": {}}, "additionalProperties": false}"#;
     for value in ["1", "\"x\"", "[]", "[1]", "{}", "true", "{\"a\": [1]}"] {

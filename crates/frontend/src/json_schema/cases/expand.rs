@@ -21,6 +21,9 @@
 //! says which schemas hold. Each such keyword opens a *tracker*. Every schema that joins the case below it is a
 //! contributor, and at the end the keyword acts like an `additionalProperties` beside all contributors. An `anyOf` below
 //! a tracker is split into sets of branches and not into single ones, since a second branch that holds evaluates more.
+//!
+//! Such a keyword fails if the rest of its schema holds and a key or item that is not evaluated violates it. So its negation is the schema
+//! itself, with a tracker that is *denied*.
 
 use rustc_hash::FxHashSet;
 
@@ -45,6 +48,8 @@ pub(crate) struct Unevaluated {
     pub(crate) owner: SchemaId,
     /// The schemas that evaluate keys or items, the owner among them.
     pub(crate) contributors: Vec<SchemaId>,
+    /// Whether some key or item that is not evaluated must violate the keyword.
+    pub(crate) is_denied: bool,
 }
 
 impl Case {
@@ -95,11 +100,14 @@ struct Todo {
     trail: Vec<SchemaId>,
     /// Whether only the local keywords are still to be added.
     is_local: bool,
+    /// Whether everything holds but `unevaluatedProperties` or `unevaluatedItems`.
+    is_denied: bool,
 }
 
 impl Todo {
     fn new(part: Signed, trackers: &[usize], trail: &[SchemaId]) -> Self {
-        Self { part, trackers: trackers.to_vec(), trail: trail.to_vec(), is_local: false }
+        let (trackers, trail) = (trackers.to_vec(), trail.to_vec());
+        Self { part, trackers, trail, is_local: false, is_denied: false }
     }
 }
 
@@ -171,12 +179,13 @@ impl<'s> Algebra<'s> {
             if self.context.is_halted() {
                 return Progress::Dead;
             }
-            if !todo.is_local && todo.trail.contains(&todo.part.id) {
+            if !todo.is_local && !todo.is_denied && todo.trail.contains(&todo.part.id) {
                 self.refuse_circle(todo.part.id);
                 return Progress::Dead;
             }
             let keywords = self.keywords(todo.part.id);
             if !todo.is_local
+                && !todo.is_denied
                 && !keywords.is_plain()
                 && !draft.done.insert((todo.part, todo.trackers.clone()))
             {
@@ -210,10 +219,10 @@ impl<'s> Algebra<'s> {
         if todo.is_local {
             return if draft.case.add(local) { Progress::Done } else { Progress::Dead };
         }
-        let Todo { mut trackers, mut trail, .. } = todo;
+        let Todo { mut trackers, mut trail, is_denied, .. } = todo;
         if keywords.unevaluated(kind).is_some() {
             trackers.push(draft.case.unevaluated.len());
-            draft.case.unevaluated.push(Unevaluated { owner: local.id, contributors: Vec::new() });
+            draft.case.unevaluated.push(Unevaluated { owner: local.id, contributors: Vec::new(), is_denied });
         }
         for &tracker in &trackers {
             let contributors = &mut draft.case.unevaluated[tracker].contributors;
@@ -235,12 +244,21 @@ impl<'s> Algebra<'s> {
             return Progress::Done;
         }
         let mut beside: Vec<Signed> = draft.case.positive().map(Signed::plus).collect();
+        if !keywords.one_of.is_empty() {
+            // What still waits holds as well.
+            for todo in draft.todo.iter().rev().filter(|todo| !todo.part.negative) {
+                if todo.is_local || self.keywords(todo.part.id).is_plain() {
+                    beside.push(todo.part);
+                }
+            }
+        }
         beside.retain(|other| other.id != local.id);
         if constrains {
             beside.push(local);
         }
         let Some(needed) = self.needed(local.id, keywords) else { return Progress::Dead };
-        let choices = self.choices(local.id, keywords, kind, !trackers.is_empty(), &beside);
+        let is_exact = trackers.iter().any(|&tracker| draft.case.unevaluated[tracker].is_denied);
+        let choices = self.choices(local.id, keywords, kind, (!trackers.is_empty(), is_exact), &beside);
         let base = draft.todo.len();
         draft.todo.extend(needed.into_iter().rev().map(|part| Todo::new(part, &trackers, &trail)));
         self.fork(draft, &choices, base, (&trackers, &trail), kind)
@@ -259,12 +277,16 @@ impl<'s> Algebra<'s> {
         id: SchemaId,
         keywords: &Keywords<'s>,
         kind: TypeSet,
-        is_tracked: bool,
+        (is_tracked, is_exact): (bool, bool),
         beside: &[Signed],
     ) -> Vec<Choice> {
         let mut choices: Vec<Choice> = Vec::new();
         if !keywords.any_of.is_empty() {
-            choices.push(self.any_of(&keywords.any_of, kind, is_tracked));
+            let mut sets = self.any_of(&keywords.any_of, kind, is_tracked);
+            if is_exact {
+                self.exclude_others(id, &keywords.any_of, &mut sets);
+            }
+            choices.push(sets);
         }
         if !keywords.one_of.is_empty() {
             choices.push(self.one_of(&keywords.one_of, kind, beside));
@@ -332,6 +354,23 @@ impl<'s> Algebra<'s> {
         sets
     }
 
+    /// Adds to each set of branches that the others do not hold. Where a keyword about what is not evaluated must fail, a branch that holds unseen would
+    /// be wrong.
+    fn exclude_others(&mut self, id: SchemaId, branches: &[SchemaId], sets: &mut Choice) {
+        if branches.len() > MAX_BRANCHES_IN_SETS {
+            let message = format!(
+                "an `anyOf` of more than {MAX_BRANCHES_IN_SETS} branches beside a negated `unevaluatedProperties` or `unevaluatedItems` cannot be enforced"
+            );
+            let help = "use `additionalProperties` or `items` instead, or write the negation out";
+            self.context.unenforceable(self.path(id), "anyOf", message, help);
+        }
+        for set in sets {
+            let others: Vec<Signed> = branches.iter().copied().map(Signed::minus).collect();
+            let others = others.into_iter().filter(|other| !set.contains(&other.flipped()));
+            *set = set.iter().copied().chain(others).collect();
+        }
+    }
+
     /// Adds that a schema does not hold.
     fn add_negative(
         &mut self,
@@ -365,7 +404,12 @@ impl<'s> Algebra<'s> {
         }
         let mut trail = todo.trail;
         trail.push(local.id);
-        let mut drafts = Vec::with_capacity(ways.len());
+        let mut drafts = Vec::with_capacity(ways.len() + 1);
+        if keywords.unevaluated(kind).is_some() {
+            let mut copy = draft.clone();
+            copy.todo.push(Todo { is_denied: true, ..Todo::new(Signed::plus(local.id), &[], &trail) });
+            drafts.push(copy);
+        }
         for (place, way) in ways.iter().enumerate() {
             let mut copy = draft.clone();
             if Some(place) == local_way {
@@ -417,12 +461,6 @@ impl<'s> Algebra<'s> {
                 let present = self.presence(id, name);
                 ways.push(vec![Signed::plus(present), Signed::minus(schema)]);
             }
-        }
-        if keywords.unevaluated(kind).is_some() {
-            let keyword = if kind == TypeSet::OBJECT { "unevaluatedProperties" } else { "unevaluatedItems" };
-            let message = format!("`{keyword}` cannot be negated (by `not`, `oneOf` or `if`)");
-            let help = "use `additionalProperties` or `items` instead, or write the negation out";
-            return self.context.unenforceable(self.path(id), keyword, message, help);
         }
         true
     }

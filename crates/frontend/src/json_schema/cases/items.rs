@@ -12,7 +12,7 @@ impl Algebra<'_> {
         for id in case.positive() {
             parts.extend(item(&self.keywords(id), place).map(Signed::plus));
         }
-        for unevaluated in &case.unevaluated {
+        for unevaluated in case.unevaluated.iter().filter(|one| !one.is_denied) {
             parts.extend(self.unevaluated_item(unevaluated, place).map(Signed::plus));
         }
         parts
@@ -20,7 +20,7 @@ impl Algebra<'_> {
 
     /// The schema that `unevaluatedItems` applies to a place, unless the place is evaluated. Items that satisfy a
     /// `contains` are evaluated as well, so its schema is an alternative.
-    fn unevaluated_item(&mut self, unevaluated: &Unevaluated, place: usize) -> Option<SchemaId> {
+    pub(crate) fn unevaluated_item(&mut self, unevaluated: &Unevaluated, place: usize) -> Option<SchemaId> {
         let mut choices: Vec<SchemaId> = Vec::new();
         for &id in &unevaluated.contributors {
             let keywords = self.keywords(id);

@@ -20,6 +20,8 @@ pub(crate) struct ObjectCase<'s> {
     pub(crate) positive: Vec<SchemaId>,
     pub(crate) negative: Vec<SchemaId>,
     pub(crate) unevaluated: Vec<Unevaluated>,
+    /// Those that some key must violate.
+    pub(crate) denied: Vec<Unevaluated>,
     index: Option<Index<'s>>,
 }
 
@@ -38,7 +40,8 @@ impl ObjectCase<'_> {
             let locals = case.locals.iter().filter(move |local| local.negative == negative);
             locals.map(|local| local.id).collect()
         };
-        Self { positive: of(false), negative: of(true), unevaluated: case.unevaluated.clone(), index: None }
+        let (denied, unevaluated) = case.unevaluated.iter().cloned().partition(|one| one.is_denied);
+        Self { positive: of(false), negative: of(true), unevaluated, denied, index: None }
     }
 
     /// The positive schemas that may apply to a key, in their order.
@@ -91,14 +94,17 @@ impl<'s> Algebra<'s> {
             parts.extend(self.member_schemas(id, &keywords, name).into_iter().map(Signed::plus));
         }
         for unevaluated in &object.unevaluated {
-            let schema = self.unevaluated_property(unevaluated, |this, id, keywords| {
-                keywords.properties.contains_key(name)
-                    || !this.matching_patterns(id, keywords, name).is_empty()
-            });
-            parts.extend(schema.map(Signed::plus));
+            parts.extend(self.unevaluated_member(unevaluated, name).map(Signed::plus));
         }
         let is_forbidden = parts.iter().any(|part| self.keywords(part.id).types.is_empty());
         (!is_forbidden).then_some(parts)
+    }
+
+    /// The schema that `unevaluatedProperties` applies to a key with this name.
+    pub(crate) fn unevaluated_member(&mut self, unevaluated: &Unevaluated, name: &str) -> Option<SchemaId> {
+        self.unevaluated_property(unevaluated, |this, id, keywords| {
+            keywords.properties.contains_key(name) || !this.matching_patterns(id, keywords, name).is_empty()
+        })
     }
 
     /// The schemas that one schema has for the value of a key.

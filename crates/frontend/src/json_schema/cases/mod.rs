@@ -5,7 +5,7 @@
 //! | [`node`] | sets of signed schemas, with references followed |
 //! | [`expand`] | combinators turned into cases: conjunctions of local keywords |
 //! | [`one_of`] | which branches of a `oneOf` can hold together |
-//! | [`overlap`] | which conjunctions are clearly empty |
+//! | [`overlap`], [`alike`] | which conjunctions are clearly empty, which schemas say the same |
 //! | [`validate`] | whether one JSON value satisfies a schema |
 //! | [`members`], [`items`] | which schemas apply to a key, or to an item |
 //! | [`derived`] | schemas that are in no document |
@@ -26,6 +26,7 @@
 //! emitter's. Strings are the exception: whether a conjunction of patterns is empty is a question about regular
 //! languages, so the algebra builds these as expressions of the grammar, and the emitter uses them as they are.
 
+mod alike;
 mod combined;
 mod derived;
 mod expand;
@@ -51,12 +52,13 @@ use super::path::PathId;
 use super::schemas::{Dialect, Keywords, Miss, Reference, Schema, SchemaId, Schemas};
 use super::types::TypeSet;
 
-pub(crate) use expand::Case;
+pub(crate) use expand::{Case, Unevaluated};
 pub(crate) use items::item;
 pub(crate) use language::Languages;
 pub(crate) use members::ObjectCase;
 pub(crate) use node::{NodeId, Signed};
 
+use alike::Alike;
 use derived::Derived;
 use node::Nodes;
 use overlap::Memo;
@@ -79,6 +81,7 @@ pub(crate) struct Algebra<'s> {
     referenced: Vec<bool>,
     nodes: Nodes,
     overlaps: Memo,
+    alike: Alike,
     checks: Checks,
     /// The expressions of string languages; the emitter adds its own.
     pub(crate) grammar: GrammarBuilder,
@@ -106,6 +109,7 @@ impl<'s> Algebra<'s> {
             referenced: vec![false; count],
             nodes: Nodes::new(),
             overlaps: Memo::default(),
+            alike: Alike::default(),
             checks: Checks::default(),
             grammar,
             character,

@@ -7,9 +7,10 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::json::Value;
-use super::super::schemas::{Bound, SchemaId, Window};
+use super::super::schemas::{Bound, Keywords, SchemaId, Window};
 use super::super::types::TypeSet;
 use super::expand::{BRANCH_TYPES_DEPTH, Case};
+use super::items::item;
 use super::members::ObjectCase;
 use super::node::Signed;
 use super::{Algebra, KINDS, SCALARS};
@@ -28,6 +29,9 @@ const MAX_TRIED_VALUES: usize = 64;
 
 /// How many of the first items are examined.
 const MAX_TRIED_ITEMS: u32 = 4;
+
+/// Arrays with more places of their own are not compared.
+const MAX_TRIED_PLACES: usize = 16;
 
 /// Choices of more branches are not examined.
 const MAX_TRIED_BRANCHES: usize = 16;
@@ -98,6 +102,10 @@ impl<'s> Algebra<'s> {
         if let Some(&known) = self.overlaps.answers.get(&key) {
             return known;
         }
+        if self.has_opposites(&key.0) {
+            self.overlaps.answers.insert(key, true);
+            return true;
+        }
         self.overlaps.questions += 1;
         // While the answer is searched, it is no: a circle proves nothing.
         self.overlaps.answers.insert(key.clone(), false);
@@ -106,6 +114,14 @@ impl<'s> Algebra<'s> {
             self.overlaps.answers.insert(key, true);
         }
         answer
+    }
+
+    /// Whether a schema holds and one that says the same does not.
+    fn has_opposites(&mut self, parts: &[Signed]) -> bool {
+        parts
+            .iter()
+            .filter(|part| part.negative)
+            .any(|denied| parts.iter().any(|part| !part.negative && self.are_alike(part.id, denied.id)))
     }
 
     fn prove_empty(&mut self, parts: &[Signed], types: TypeSet, depth: usize) -> bool {
@@ -215,6 +231,9 @@ impl<'s> Algebra<'s> {
     }
 
     fn is_empty_case(&mut self, case: &Case, kind: TypeSet, depth: usize) -> bool {
+        if self.has_opposites(&case.locals) {
+            return true;
+        }
         match kind {
             TypeSet::STRING => self.has_no_string(case),
             TypeSet::NUMBER => self.has_no_number(case),
@@ -235,8 +254,17 @@ impl<'s> Algebra<'s> {
                 languages += usize::from(keywords.format.is_some());
             }
         }
-        if window.is_empty() || languages < 2 {
-            return window.is_empty();
+        let is_within = |keywords: &Keywords<'_>| {
+            let has_only_length =
+                keywords.pattern.is_none() && keywords.format.is_none() && keywords.listed().is_none();
+            has_only_length && window.and(keywords.length) == window
+        };
+        let mut denied = case.locals.iter().filter(|local| local.negative);
+        if window.is_empty() || denied.any(|local| is_within(&self.keywords(local.id))) {
+            return true;
+        }
+        if languages < 2 {
+            return false;
         }
         self.overlaps.questions += QUESTIONS_PER_LANGUAGE;
         let text = self.text(case);
@@ -262,8 +290,32 @@ impl<'s> Algebra<'s> {
                 high = Some(bound.clone());
             }
         }
-        low.zip(high).is_some_and(|(low, high)| {
+        let is_beyond = |low: &Bound, high: &Bound| {
             low.value > high.value || low.value == high.value && (low.exclusive || high.exclusive)
+        };
+        if low.as_ref().zip(high.as_ref()).is_some_and(|(low, high)| is_beyond(low, high)) {
+            return true;
+        }
+        // Whether every number of this case clearly satisfies what is negated.
+        let opposite = |bound: &Bound| Bound { exclusive: !bound.exclusive, ..bound.clone() };
+        case.locals.iter().filter(|local| local.negative).any(|local| {
+            let denied = self.keywords(local.id);
+            denied.listed().is_none()
+                && denied
+                    .minimum
+                    .iter()
+                    .all(|bound| low.as_ref().is_some_and(|low| is_beyond(low, &opposite(bound))))
+                && denied
+                    .maximum
+                    .iter()
+                    .all(|bound| high.as_ref().is_some_and(|high| is_beyond(&opposite(bound), high)))
+                && denied.multiple_of.iter().all(|step| {
+                    let mut steps = case.positive().filter_map(|id| self.keywords(id).multiple_of.clone());
+                    steps.any(|one| one.is_multiple_of(step) == Some(true))
+                })
+                && (denied.types.covers(TypeSet::NUMBER)
+                    || denied.types.meets(TypeSet::INTEGER)
+                        && case.positive().any(|id| !self.keywords(id).types.covers(TypeSet::NUMBER)))
         })
     }
 
@@ -276,6 +328,36 @@ impl<'s> Algebra<'s> {
             || (0..window.min.min(MAX_TRIED_ITEMS) as usize).any(|place| {
                 let parts = self.item_parts(case, place);
                 parts.len() > 1 && self.is_clearly_empty(&parts, TypeSet::ALL, depth - 1)
+            })
+            || case
+                .locals
+                .iter()
+                .filter(|local| local.negative)
+                .any(|local| self.always_fits(case, window, local.id, depth))
+    }
+
+    /// Whether every array of this case clearly satisfies the local keywords of a schema.
+    fn always_fits(&mut self, case: &Case, window: Window, id: SchemaId, depth: usize) -> bool {
+        let denied = self.keywords(id);
+        let mut places = denied.prefix.len();
+        let mut is_unique = window.max.is_some_and(|max| max < 2);
+        for id in case.positive() {
+            let keywords = self.keywords(id);
+            places = places.max(keywords.prefix.len());
+            is_unique |= keywords.unique;
+        }
+        denied.listed().is_none()
+            && denied.contains.is_none()
+            && window.and(denied.item_count) == window
+            && (is_unique || !denied.unique)
+            && places <= MAX_TRIED_PLACES
+            && case.unevaluated.is_empty()
+            && (0..=places).all(|place| {
+                let Some(item) = item(&denied, place) else { return true };
+                let mut parts = self.item_parts(case, place);
+                parts.push(Signed::minus(item));
+                window.max.is_some_and(|max| place >= max as usize)
+                    || self.is_clearly_empty(&parts, TypeSet::ALL, depth - 1)
             })
     }
 

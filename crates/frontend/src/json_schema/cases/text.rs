@@ -21,6 +21,9 @@ use crate::regex;
 /// How deep an expression is searched for the lengths of its texts.
 const MAX_LENGTH_DEPTH: usize = 64;
 
+/// With more choices between negated lengths than this, the others are part of the automaton.
+const MAX_WAYS: usize = 16;
+
 impl<'s> Algebra<'s> {
     /// Whether a language is empty; `None` if finding out takes too many steps.
     pub(crate) fn is_empty_text(&mut self, text: ExprId) -> Option<bool> {
@@ -44,32 +47,62 @@ impl<'s> Algebra<'s> {
 
     /// The decoded strings of a case; `None` after an error.
     pub(crate) fn text(&mut self, case: &Case) -> Option<ExprId> {
-        let mut window = Window::default();
-        let mut parts: Vec<ExprId> = Vec::new();
+        let ways = self.text_ways(case)?;
+        Some(self.grammar.alt(ways))
+    }
+
+    /// The same as a union: a negated length is a choice, so that lengths are counted and not part of an automaton.
+    pub(crate) fn text_ways(&mut self, case: &Case) -> Option<Vec<ExprId>> {
+        let mut ways: Vec<(Window, Vec<ExprId>)> = vec![(Window::default(), Vec::new())];
         for local in &case.locals {
             let keywords = self.keywords(local.id);
-            if local.negative {
+            if !local.negative {
+                let mut languages = Vec::new();
+                self.add_languages(local.id, &keywords, &mut languages)?;
+                for (window, parts) in &mut ways {
+                    *window = window.and(keywords.length);
+                    parts.extend_from_slice(&languages);
+                }
+            } else if keywords.length.is_open() || ways.len() > MAX_WAYS {
                 let text = self.local_text(local.id, &keywords)?;
-                parts.push(self.complement(text));
+                let other = self.complement(text);
+                for (_, parts) in &mut ways {
+                    parts.push(other);
+                }
             } else {
-                window = window.and(keywords.length);
-                self.add_languages(local.id, &keywords, &mut parts)?;
+                let languages = self.local_languages(local.id, &keywords)?;
+                let others = if languages.is_empty() { None } else { Some(self.grammar.and(languages)) };
+                let others = others.map(|language| self.complement(language));
+                let mut next = Vec::with_capacity(ways.len() * 3);
+                for (window, mut parts) in ways {
+                    let outside = keywords.length.complement();
+                    next.extend(outside.map(|outside| (window.and(outside), parts.clone())));
+                    if let Some(others) = others {
+                        parts.push(others);
+                        next.push((window, parts));
+                    }
+                }
+                ways = next;
             }
+            ways.retain(|(window, _)| !window.is_empty());
         }
-        if window.is_empty() {
-            return Some(self.grammar.never());
-        }
+        let ways = ways.into_iter().map(|(window, parts)| self.text_within(parts, window));
+        Some(ways.collect())
+    }
+
+    /// The texts that are in all of these languages and have a length in the window.
+    fn text_within(&mut self, mut parts: Vec<ExprId>, window: Window) -> ExprId {
         parts.sort_unstable();
         parts.dedup();
         match *parts {
-            [] => return Some(self.any_text_within(window)),
-            [only] => return Some(self.within(only, window)),
+            [] => return self.any_text_within(window),
+            [only] => return self.within(only, window),
             _ => {}
         }
         if !window.is_open() {
             parts.push(self.any_text_within(window));
         }
-        Some(self.grammar.and(parts))
+        self.grammar.and(parts)
     }
 
     /// Adds the languages of `pattern` and `format`; `None` after an error.
@@ -144,17 +177,23 @@ impl<'s> Algebra<'s> {
 
     /// The strings that satisfy the local keywords of a schema; `None` after an error.
     pub(super) fn local_text(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<ExprId> {
-        let mut parts = Vec::with_capacity(4);
+        let mut parts = self.local_languages(id, keywords)?;
         if !keywords.length.is_open() {
-            parts.push(self.any_text_within(keywords.length));
+            parts.insert(0, self.any_text_within(keywords.length));
         }
+        Some(self.grammar.and(parts))
+    }
+
+    /// The same without the length, as languages that all contain them.
+    fn local_languages(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<Vec<ExprId>> {
+        let mut parts = Vec::with_capacity(4);
         self.add_languages(id, keywords, &mut parts)?;
         if let Some(values) = keywords.listed() {
             let texts = values.iter().filter_map(Value::as_str);
             let texts: Vec<ExprId> = texts.map(|text| self.grammar.bytes(text.as_bytes())).collect();
             parts.push(self.grammar.alt(texts));
         }
-        Some(self.grammar.and(parts))
+        Some(parts)
     }
 
     /// Every text that is not in a language, without [`Expr::Not`] where that is simple.

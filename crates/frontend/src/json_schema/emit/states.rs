@@ -62,7 +62,8 @@ impl Emitter<'_> {
             self.algebra.grammar.define(rule, body);
             self.state_count += 1;
             if states.len() > max_states || self.state_count > limit.saturating_mul(10) {
-                let message = format!("{what} takes more than {limit} states");
+                let message =
+                    format!("{what} takes more than {} states", max_states.min(limit.saturating_mul(10)));
                 self.algebra.context.exceed("states", states.path, "", message);
             }
             if self.is_halted() {

@@ -8,26 +8,34 @@ use super::Emitter;
 impl Emitter<'_> {
     /// The strings of a case.
     pub(super) fn string(&mut self, case: &Case) -> ExprId {
-        let Some(text) = self.algebra.text(case) else { return self.algebra.grammar.never() };
-        let Some(first) = case.locals.first() else { return self.algebra.grammar.json_string(text) };
-        match self.algebra.is_empty_text(text) {
-            Some(false) => self.algebra.grammar.json_string(text),
-            Some(true) => {
-                let keywords = self.algebra.keywords(first.id);
-                let (keyword, why) = if keywords.length.is_empty() {
-                    ("minLength", "`minLength` exceeds `maxLength`, so no string is possible")
-                } else if keywords.pattern.is_some() {
-                    ("pattern", "no string matches `pattern` and the other keywords about strings")
-                } else {
-                    ("", "no string satisfies these keywords together")
-                };
-                self.nothing(self.algebra.path(first.id), keyword, why)
-            }
-            None => {
-                self.algebra.exceed_language(first.id, "pattern", "finding out whether a string is possible");
-                self.algebra.grammar.never()
+        let Some(texts) = self.algebra.text_ways(case) else { return self.algebra.grammar.never() };
+        let mut ways = Vec::with_capacity(texts.len());
+        for text in texts {
+            let is_empty =
+                if case.locals.is_empty() { Some(false) } else { self.algebra.is_empty_text(text) };
+            match is_empty {
+                Some(false) => ways.push(self.algebra.grammar.json_string(text)),
+                Some(true) => {}
+                None => {
+                    let what = "finding out whether a string is possible";
+                    self.algebra.exceed_language(case.locals[0].id, "pattern", what);
+                    return self.algebra.grammar.never();
+                }
             }
         }
+        if !ways.is_empty() {
+            return self.algebra.grammar.alt(ways);
+        }
+        let Some(first) = case.locals.first() else { return self.algebra.grammar.never() };
+        let keywords = self.algebra.keywords(first.id);
+        let (keyword, why) = if keywords.length.is_empty() {
+            ("minLength", "`minLength` exceeds `maxLength`, so no string is possible")
+        } else if keywords.pattern.is_some() {
+            ("pattern", "no string matches `pattern` and the other keywords about strings")
+        } else {
+            ("", "no string satisfies these keywords together")
+        };
+        self.nothing(self.algebra.path(first.id), keyword, why)
     }
 
     /// The strings of a conjunction as one language, if that is better than cases.

@@ -5,12 +5,15 @@
 //! there is only a minimum, an item need not be counted, so the second is simply `item`; if there is only a maximum, an
 //! item may be counted in any case, so the first is.
 //!
+//! Once everything is matched and broken, what follows is a plain repetition, and so is a single `contains` in an array without other
+//! conditions: bounds of thousands add no states then.
+//!
 //! A negated schema is *broken* by one item that its `items` forbids, which is another choice. Its counts and its
 //! `contains` are broken by the opposite count, which makes a case of its own.
 
 use maskwright_grammar::ExprId;
 
-use super::super::super::cases::{Signed, item};
+use super::super::super::cases::{NodeId, Signed, Unevaluated, item};
 use super::super::super::schemas::{SchemaId, Window};
 use super::super::Emitter;
 use super::super::layout::Layout;
@@ -20,6 +23,12 @@ use super::Shape;
 /// How many negated schemas of one array may have to be broken.
 const MAX_BROKEN_SCHEMAS: usize = 16;
 
+/// How many ways there may be to write one item.
+const MAX_ITEM_WAYS: usize = 1_024;
+
+/// From this count on, the items of a single `contains` are a repetition and not states.
+const MIN_REPEATED: u32 = 32;
+
 /// Conditions on the array as a whole.
 #[derive(Clone, Debug, Default)]
 struct Demands {
@@ -27,7 +36,15 @@ struct Demands {
     /// How many items must satisfy a schema.
     contains: Vec<(SchemaId, Window)>,
     /// Schemas that some item must break.
-    broken: Vec<SchemaId>,
+    broken: Vec<Broken>,
+}
+
+/// What some item must break.
+#[derive(Clone, Debug)]
+enum Broken {
+    Schema(SchemaId),
+    /// `unevaluatedItems`, by an item that is not evaluated.
+    Unevaluated(Unevaluated),
 }
 
 /// A state between two items.
@@ -56,6 +73,14 @@ impl Plan<'_> {
             && state.broken.count_ones() as usize == self.demands.broken.len()
             && self.demands.window.contains(state.place as usize)
     }
+
+    /// Whether only the number of items matters from here on.
+    fn is_free(&self, state: &State) -> bool {
+        let mut counts = self.demands.contains.iter().zip(&state.counts);
+        counts.all(|((_, window), &count)| window.max.is_none() && count >= window.min)
+            && state.broken.count_ones() as usize == self.demands.broken.len()
+            && state.place as usize >= self.shape.prefix
+    }
 }
 
 impl Emitter<'_> {
@@ -73,7 +98,9 @@ impl Emitter<'_> {
 
     /// The alternative demands of a case: a negated schema can be broken in several ways. `None` after an error.
     fn array_demands(&mut self, shape: Shape<'_>) -> Option<Vec<Demands>> {
-        let mut all = vec![Demands { window: shape.count, ..Demands::default() }];
+        let denied = shape.case.unevaluated.iter().filter(|one| one.is_denied).cloned();
+        let broken = denied.map(Broken::Unevaluated).collect();
+        let mut all = vec![Demands { window: shape.count, broken, ..Demands::default() }];
         for local in &shape.case.locals {
             let keywords = self.algebra.keywords(local.id);
             let contains = keywords.contains.map(|schema| (schema, keywords.contains_count));
@@ -91,7 +118,7 @@ impl Emitter<'_> {
                     ways.push(way);
                 };
                 if keywords.rest.is_some() || !keywords.prefix.is_empty() {
-                    add(&|way| way.broken.push(local.id));
+                    add(&|way| way.broken.push(Broken::Schema(local.id)));
                 }
                 for window in keywords.item_count.complement() {
                     add(&|way| way.window = way.window.and(window));
@@ -118,32 +145,55 @@ impl Emitter<'_> {
         let Layout { array_start, array_empty_end, enter, comma, array_end, .. } = self.layout();
         // Every place up to the greatest one that a bound names is a place of its own.
         let mut last_place = u32::try_from(shape.prefix).unwrap_or(u32::MAX);
-        for &id in &demands.broken {
-            last_place = last_place.max(self.algebra.keywords(id).prefix.len() as u32);
+        for broken in &demands.broken {
+            if let Broken::Schema(id) = *broken {
+                last_place = last_place.max(self.algebra.keywords(id).prefix.len() as u32);
+            }
         }
         last_place = last_place.max(demands.window.min);
         last_place = last_place.max(demands.window.max.map_or(0, |max| max.saturating_add(1)));
-        let limit = self.algebra.context.options.limits.states;
-        let counts = demands.contains.iter().map(|(_, window)| window.cap() as usize + 1);
-        let least = counts.fold(last_place as usize + 1, usize::saturating_mul);
-        if least > limit {
-            let message = format!("counting the items takes more than {limit} states");
-            self.algebra.context.exceed("states", shape.path, "", message);
+        if demands.contains.iter().any(|(_, window)| window.is_empty()) {
             return self.algebra.grammar.never();
+        }
+        if let ([only], []) = (&*demands.contains, &*demands.broken)
+            && shape.prefix == 0
+            && demands.window.max.is_none()
+            && demands.window.min <= only.1.min
+            && only.1.cap() >= MIN_REPEATED
+        {
+            return self.repeated_array(shape, *only);
         }
         if demands.broken.len() > MAX_BROKEN_SCHEMAS {
             let message = format!("more than {MAX_BROKEN_SCHEMAS} schemas of one array are negated");
             self.algebra.context.halt(shape.path, "", message, "negate fewer schemas of this array");
             return self.algebra.grammar.never();
         }
+        // A state is a rule with few expressions here, so there may be some more.
+        let limit = self.algebra.context.options.limits.states.saturating_mul(4);
+        let parts = self.algebra.item_parts(shape.case, shape.prefix);
+        let mut least = 1usize;
+        for &(schema, window) in &demands.contains {
+            // Where there is no maximum, an item may be counted for one schema alone.
+            let counted = [&*parts, &[Signed::plus(schema)]].concat();
+            if window.max.is_none() && self.algebra.possible_node_of(&counted) != NodeId::NEVER {
+                least = least.saturating_mul(window.min as usize + 1);
+            }
+        }
+        if least > limit {
+            let message = format!("counting the items takes more than {limit} states");
+            self.algebra.context.exceed("states", shape.path, "contains", message);
+            return self.algebra.grammar.never();
+        }
         let start = State { place: 0, counts: vec![0; demands.contains.len()], broken: 0 };
         let plan = Plan { shape, demands, last_place };
         let mut states = States::new("items", shape.path);
         let first = self.items_state(&plan, &mut states, &start, enter, array_empty_end);
-        let is_done =
-            self.write_states(&mut states, usize::MAX, "counting the items", |this, states, state| {
-                this.items_state(&plan, states, state, comma, array_end)
-            });
+        let is_done = self.write_states(&mut states, limit, "counting the items", |this, states, state| {
+            if plan.is_free(state) {
+                return this.free_items(&plan, state.place);
+            }
+            this.items_state(&plan, states, state, comma, array_end)
+        });
         if !is_done {
             return self.algebra.grammar.never();
         }
@@ -165,7 +215,7 @@ impl Emitter<'_> {
         }
         if plan.demands.window.max.is_none_or(|max| state.place < max) {
             let parts = self.algebra.item_parts(plan.shape.case, state.place as usize);
-            for (more, next) in self.item_choices(plan, state) {
+            for (more, next) in self.item_choices(plan, state, &parts) {
                 let item = self.part_with(&parts, &more);
                 if self.is_never(item) {
                     continue;
@@ -179,8 +229,43 @@ impl Emitter<'_> {
         self.algebra.grammar.alt(ways)
     }
 
-    /// The ways to write one item: what it must satisfy beside the schemas of its place, and the state after it.
-    fn item_choices(&mut self, plan: &Plan<'_>, state: &State) -> Vec<(Vec<Signed>, State)> {
+    /// What follows where only the number of items matters: more of them, and the end.
+    fn free_items(&mut self, plan: &Plan<'_>, place: u32) -> ExprId {
+        let Layout { comma, after, array_end, .. } = self.layout();
+        let item = self.item(plan.shape.case, place as usize);
+        let item = self.told_apart(item, plan.shape.is_unique);
+        let next = self.algebra.grammar.seq([comma, item, after]);
+        let Window { min, max } = plan.demands.window.after(place);
+        let more = self.algebra.grammar.repeat(next, min, max);
+        self.algebra.grammar.seq([more, array_end])
+    }
+
+    /// An array with one `contains` and nothing else: rounds of items that are passed, each with one that is counted.
+    fn repeated_array(&mut self, shape: Shape<'_>, (schema, window): (SchemaId, Window)) -> ExprId {
+        let Layout { array_start, array_empty_end, enter, comma, after, array_end, .. } = self.layout();
+        let parts = self.algebra.item_parts(shape.case, 0);
+        let denied = [Signed::minus(schema)];
+        let passed = self.part_with(&parts, if window.max.is_some() { &denied } else { &[] });
+        let counted = self.part_with(&parts, &[Signed::plus(schema)]);
+        let [passed, counted] = [passed, counted].map(|item| self.told_apart(item, shape.is_unique));
+        let next_passed = self.algebra.grammar.seq([comma, passed, after]);
+        let next_passed = self.algebra.grammar.star(next_passed);
+        let round = self.algebra.grammar.seq([next_passed, comma, counted, after]);
+        let mut ways = Vec::with_capacity(3);
+        let items = [(passed, window), (counted, window.after(1))];
+        for (first, Window { min, max }) in items {
+            let rounds = self.algebra.grammar.repeat(round, min, max);
+            ways.push(self.algebra.grammar.seq([enter, first, after, rounds, next_passed, array_end]));
+        }
+        if window.min == 0 {
+            ways.push(array_empty_end);
+        }
+        let body = self.algebra.grammar.alt(ways);
+        self.algebra.grammar.seq([array_start, body])
+    }
+
+    /// The ways to write one item: what it must satisfy beside the schemas of its place, and the state after it. Clearly empty ones are left out.
+    fn item_choices(&mut self, plan: &Plan<'_>, state: &State, own: &[Signed]) -> Vec<(Vec<Signed>, State)> {
         let next = State { place: (state.place + 1).min(plan.last_place), ..state.clone() };
         let mut choices = vec![(Vec::new(), next)];
         for (i, &(schema, window)) in plan.demands.contains.iter().enumerate() {
@@ -202,13 +287,18 @@ impl Emitter<'_> {
                 }
                 more.push((passed, next));
             }
-            choices = more;
+            choices = self.possible_choices(plan, own, more);
         }
-        for (i, &id) in plan.demands.broken.iter().enumerate() {
+        for (i, broken) in plan.demands.broken.iter().enumerate() {
             if state.broken & (1 << i) != 0 {
                 continue;
             }
-            let Some(item) = item(&self.algebra.keywords(id), state.place as usize) else { continue };
+            let place = state.place as usize;
+            let schema = match broken {
+                Broken::Schema(id) => item(&self.algebra.keywords(*id), place),
+                Broken::Unevaluated(denied) => self.algebra.unevaluated_item(denied, place),
+            };
+            let Some(item) = schema else { continue };
             // An item that does not break the schema satisfies it, so that every text is parsed in one way only.
             let mut breaking = choices.clone();
             for (parts, next) in &mut breaking {
@@ -219,6 +309,27 @@ impl Emitter<'_> {
                 parts.push(Signed::plus(item));
             }
             choices.extend(breaking);
+            choices = self.possible_choices(plan, own, choices);
+        }
+        choices
+    }
+
+    fn possible_choices(
+        &mut self,
+        plan: &Plan<'_>,
+        own: &[Signed],
+        mut choices: Vec<(Vec<Signed>, State)>,
+    ) -> Vec<(Vec<Signed>, State)> {
+        choices.retain(|(parts, _)| {
+            let node = self.algebra.possible_node_of(&[own, parts].concat());
+            node != NodeId::NEVER
+        });
+        if choices.len() > MAX_ITEM_WAYS {
+            let message =
+                format!("the conditions on the items split one item into more than {MAX_ITEM_WAYS} ways");
+            let help = "use fewer `contains`, and negate fewer schemas of this array";
+            self.algebra.context.halt(plan.shape.path, "", message, help);
+            choices.clear();
         }
         choices
     }

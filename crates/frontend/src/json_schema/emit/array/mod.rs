@@ -39,7 +39,7 @@ impl Emitter<'_> {
     pub(super) fn array(&mut self, case: &Case) -> ExprId {
         let path = self.algebra.path_of(&case.locals);
         let mut shape = Shape { case, prefix: 0, count: Window::default(), is_unique: false, path };
-        let mut is_plain = true;
+        let mut is_plain = case.unevaluated.iter().all(|one| !one.is_denied);
         for local in &case.locals {
             let keywords = self.algebra.keywords(local.id);
             shape.prefix = shape.prefix.max(keywords.prefix.len());

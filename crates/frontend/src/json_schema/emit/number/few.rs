@@ -1,26 +1,48 @@
-//! Multiples within bounds, listed one by one if they are few.
+//! Several multiples are one, and multiples within bounds are listed one by one if they are few.
 //!
-//! `multipleOf: 6.75` and `multipleOf: 19` between 0 and 1000 have the common step 513, and only 0 and 513 remain. The
+//! `multipleOf: 6.75` and `multipleOf: 19` have the common step 513, and between 0 and 1000 only 0 and 513 remain. The
 //! automaton of the two divisions would have thousands of states.
 
 use super::super::super::decimal::Decimal;
 use super::{Conditions, Test};
 
-/// How many multiples are listed.
+/// How many multiples are listed. Integers have one spelling anyway; others lose the zeros behind the point, so few of them are listed.
 const MAX_MULTIPLES: i128 = 64;
+const MAX_INTEGERS: i128 = 512;
+
+/// The same conditions with one step for all multiples, and without what follows from it. `None` if no number meets them.
+pub(super) fn reduced(mut conditions: Conditions) -> Option<Conditions> {
+    let is_integer = conditions.all.contains(&Test::Integer);
+    let steps = conditions.all.iter().filter_map(|test| match test {
+        Test::MultipleOf(step) => Some(Scaled::of(step)),
+        _ => None,
+    });
+    let steps: Vec<Option<Scaled>> = steps.chain(is_integer.then_some(Some(Scaled::ONE))).collect();
+    let Some(Some(step)) = steps.into_iter().reduce(|a, b| a?.common_multiple(b?)) else {
+        return Some(conditions);
+    };
+    conditions.all.retain(|test| !matches!(test, Test::MultipleOf(_)));
+    let step_value = Decimal::parse(&step.spelled());
+    if !is_integer || step != Scaled::ONE {
+        conditions.all.push(Test::MultipleOf(step_value.clone()));
+    }
+    let follows = |test: &Test| match test {
+        Test::MultipleOf(other) => step_value.is_multiple_of(other) == Some(true),
+        Test::Integer => step_value.is_integer(),
+        _ => false,
+    };
+    for tests in &mut conditions.not_all {
+        tests.retain(|test| !follows(test));
+    }
+    conditions.not_all.iter().all(|tests| !tests.is_empty()).then_some(conditions)
+}
 
 /// The numbers that meet the conditions, spelled out; `None` if there are too many candidates.
 pub(super) fn values(conditions: &Conditions) -> Option<Vec<String>> {
     let (mut step, mut low, mut high): (Option<Scaled>, Option<Scaled>, Option<Scaled>) = (None, None, None);
     for test in &conditions.all {
         match test {
-            Test::MultipleOf(one) => {
-                let one = Scaled::of(one)?;
-                step = Some(match step {
-                    Some(step) => step.common_multiple(one)?,
-                    None => one,
-                });
-            }
+            Test::MultipleOf(one) => step = Some(Scaled::of(one)?),
             // Whether the ends are included is tested below.
             Test::AtLeast(value) | Test::Above(value) => low = low.max(Some(Scaled::of(value)?)),
             Test::AtMost(value) | Test::Below(value) => {
@@ -33,7 +55,8 @@ pub(super) fn values(conditions: &Conditions) -> Option<Vec<String>> {
     let (step, low, high) = (step?, low?, high?);
     let first = low.0.div_euclid(step.0);
     let last = high.0.div_euclid(step.0);
-    if last - first > MAX_MULTIPLES {
+    let is_integer = conditions.all.contains(&Test::Integer);
+    if last - first > if is_integer { MAX_INTEGERS } else { MAX_MULTIPLES } {
         return None;
     }
     let mut values = Vec::new();
@@ -72,6 +95,8 @@ struct Scaled(i128);
 const PLACES: i64 = 12;
 
 impl Scaled {
+    const ONE: Self = Self(10i128.pow(PLACES as u32));
+
     fn of(value: &Decimal) -> Option<Self> {
         let digits = i128::from(if value.is_zero() { 0 } else { value.digits_as_u64()? });
         let power = u32::try_from(value.exponent() + PLACES).ok().filter(|power| *power <= 18)?;

@@ -10,6 +10,7 @@
 //! dead ones are dropped, and equivalent ones are merged. If there are no cycles except self-loops, as with bounds, the
 //! result is one expression; otherwise it is a rule for each state.
 
+use core::cell::RefCell;
 use core::cmp::Ordering;
 use core::hash::BuildHasher;
 
@@ -41,8 +42,8 @@ const MAX_BOUND_MAGNITUDE: i64 = 400;
 /// How many significant digits a bound may have.
 const MAX_BOUND_DIGITS: usize = 800;
 
-/// The greatest divisor of `multipleOf`, and how many decimal places it may have.
-const MAX_DIVISOR: u64 = 1_000_000;
+/// The greatest divisor of `multipleOf`, and how many decimal places it may have. Ten times a remainder is calculated with.
+const MAX_DIVISOR: u64 = 1_000_000_000_000_000_000;
 const MAX_DIVISOR_PLACES: u32 = 400;
 
 /// The automata of all conditions.
@@ -50,17 +51,44 @@ struct Machines<'k> {
     conditions: &'k Conditions,
     parts: Vec<Part>,
     has_fraction: bool,
+    /// Whether the sign matters.
+    has_sign: bool,
 }
 
 enum Part {
     /// Compares with a number.
     Compare(Ruler),
     /// Divides by `modulus`, the number being shifted by `places` decimal places.
-    Divide { modulus: u64, places: u32 },
+    Divide { modulus: u64, places: u32, classes: Classes },
     /// Looks for a digit other than 0 in the fraction.
     Whole,
     /// Looks a number up in a list.
     List(List),
+}
+
+/// Remainders that the same digits lead to zero, each with the first one that was met.
+///
+/// A multiple of 100,000 ends in five zeros, so six states tell all, and not as many as there are remainders. A remainder is led to zero by a few digits
+/// in one way or in none, and by more digits than the modulus has in any case; so the least number of digits, and these digits,
+/// say what it is.
+#[derive(Default)]
+struct Classes(RefCell<FxHashMap<(u32, u64), u64>>);
+
+impl Classes {
+    /// The remainder that stands for this one.
+    fn find(&self, rest: u64, modulus: u64) -> u64 {
+        if !modulus.is_multiple_of(2) && !modulus.is_multiple_of(5) {
+            return rest;
+        }
+        let (mut shifted, mut power, mut digits) = (rest, 1u64, 0);
+        loop {
+            let missing = (modulus - shifted) % modulus;
+            if missing < power {
+                return *self.0.borrow_mut().entry((digits, missing)).or_insert(rest);
+            }
+            (shifted, power, digits) = (shifted * 10 % modulus, power.saturating_mul(10), digits + 1);
+        }
+    }
 }
 
 /// A number that others are compared with.
@@ -153,8 +181,8 @@ const SYMBOLS: [u8; 12] = *b"-.0123456789";
 
 impl<'k> Machines<'k> {
     fn new(conditions: &'k Conditions, limit: usize) -> Result<Self, String> {
-        let mut machines =
-            Self { conditions, parts: Vec::new(), has_fraction: !conditions.all.contains(&Test::Integer) };
+        let has_fraction = !conditions.all.contains(&Test::Integer);
+        let mut machines = Self { conditions, parts: Vec::new(), has_fraction, has_sign: false };
         for test in conditions.all.iter().chain(conditions.not_all.iter().flatten()) {
             match test {
                 Test::Integer => machines.parts.push(Part::Whole),
@@ -164,28 +192,9 @@ impl<'k> Machines<'k> {
                 Test::MultipleOf(step) => machines.parts.push(Part::divide(step)?),
                 Test::OneOf(values) => machines.parts.push(Part::List(List::new(values, limit)?)),
             }
+            machines.has_sign |= !matches!(test, Test::Integer | Test::MultipleOf(_));
         }
         Ok(machines)
-    }
-
-    /// A lower bound of the number of states, to refuse early: some whole number has each combination of remainders, with
-    /// either sign. If the fraction does not change the remainders, each occurs again at the point and after it, with and
-    /// without a lost digit.
-    fn least_states(&self) -> u64 {
-        let (mut rests, mut is_whole) = (1, true);
-        for part in &self.parts {
-            if let Part::Divide { modulus, places } = part {
-                rests = least_common_multiple(rests, *modulus);
-                is_whole &= *places == 0;
-            }
-        }
-        let phases = match (self.has_fraction, is_whole) {
-            _ if rests == 1 => 0,
-            (false, _) => 1,
-            (true, false) => 2,
-            (true, true) => 4,
-        };
-        rests.saturating_mul(2 * phases)
     }
 
     /// The states of the automata before anything is read.
@@ -206,7 +215,7 @@ impl<'k> Machines<'k> {
         let phase = match (place.phase, symbol) {
             (P::Start, b'-') => {
                 after.extend_from_slice(known);
-                return Some(Place { phase: P::Sign, negative: true });
+                return Some(Place { phase: P::Sign, negative: self.has_sign });
             }
             (P::Start | P::Sign, b'0') => P::Zero,
             (P::Start | P::Sign | P::Whole, b'0'..=b'9') => P::Whole,
@@ -281,7 +290,7 @@ impl Part {
         if modulus > MAX_DIVISOR || places > MAX_DIVISOR_PLACES {
             return Err(too_long());
         }
-        Ok(Self::Divide { modulus, places })
+        Ok(Self::Divide { modulus, places, classes: Classes::default() })
     }
 
     fn step(&self, known: Known, place: Place, symbol: u8) -> Known {
@@ -290,17 +299,21 @@ impl Part {
             (Self::Compare(ruler), Known::Compared { digits, order }) => {
                 ruler.step(digits, order, phase, symbol)
             }
-            (Self::Divide { modulus, places: all }, Known::Rest { rest, places, lost }) => {
+            (Self::Divide { modulus, places: all, classes }, Known::Rest { rest, places, lost }) => {
                 let digit = u64::from(symbol.wrapping_sub(b'0'));
+                // With all places read, a remainder is as good as a digit that is lost.
+                let at = |places: u32, rest: u64| match rest {
+                    _ if places < *all => Known::Rest { rest, places, lost },
+                    _ => Known::Rest { rest: 0, places, lost: lost || rest != 0 },
+                };
                 match phase {
-                    Phase::Point => known,
-                    Phase::Fraction if places == *all => {
-                        Known::Rest { rest, places, lost: lost || digit != 0 }
+                    Phase::Point => at(places, rest),
+                    Phase::Fraction if places == *all => at(places, digit),
+                    Phase::Fraction => at(places + 1, (rest * 10 + digit) % modulus),
+                    _ => {
+                        let rest = classes.find((rest * 10 + digit) % modulus, *modulus);
+                        Known::Rest { rest, places, lost }
                     }
-                    Phase::Fraction => {
-                        Known::Rest { rest: (rest * 10 + digit) % modulus, places: places + 1, lost }
-                    }
-                    _ => Known::Rest { rest: (rest * 10 + digit) % modulus, places, lost },
                 }
             }
             (_, Known::Seen(seen)) => Known::Seen(seen || phase == Phase::Fraction && symbol != b'0'),
@@ -322,7 +335,7 @@ impl Part {
                     _ => order.is_eq(),
                 }
             }
-            (Self::Divide { modulus, places: all }, Known::Rest { rest, places, lost }) => {
+            (Self::Divide { modulus, places: all, .. }, Known::Rest { rest, places, lost }) => {
                 let shifted = (places..*all).fold(rest, |rest, _| rest * 10 % modulus);
                 shifted == 0 && !lost
             }
@@ -445,9 +458,6 @@ struct Row {
 /// The states that can be reached and from which something is accepted. The first one is the start.
 fn explore(machines: &Machines<'_>, limit: usize) -> Result<Vec<Row>, String> {
     let most = limit.saturating_mul(8);
-    if machines.least_states() > most as u64 {
-        return Err(too_many(limit));
-    }
     let mut states = States { width: machines.parts.len(), ..States::default() };
     states.number(Place { phase: Phase::Start, negative: false }, &machines.start());
     let (mut rows, mut known, mut after) = (Vec::new(), Vec::new(), Vec::new());
@@ -500,14 +510,6 @@ impl States {
         });
         number
     }
-}
-
-fn least_common_multiple(a: u64, b: u64) -> u64 {
-    let (mut x, mut y) = (a, b);
-    while y != 0 {
-        (x, y) = (y, x % y);
-    }
-    (a / x.max(1)).saturating_mul(b)
 }
 
 /// Removes the transitions that lead to no accepted number.

@@ -89,12 +89,16 @@ impl Emitter<'_> {
         if let Some(&known) = self.numbers.get(&conditions) {
             return known;
         }
-        let expr = self.numbers_of(&conditions, case);
+        let expr = self.numbers_of(conditions.clone(), case);
         self.numbers.insert(conditions, expr);
         expr
     }
 
-    fn numbers_of(&mut self, conditions: &Conditions, case: &Case) -> ExprId {
+    fn numbers_of(&mut self, conditions: Conditions, case: &Case) -> ExprId {
+        let path = self.algebra.path_of(&case.locals);
+        let keyword = self.number_keyword(case);
+        let why = "no number satisfies these keywords together";
+        let Some(conditions) = &few::reduced(conditions) else { return self.nothing(path, keyword, why) };
         let numbers = self.algebra.context.options.numbers;
         let grammar = &mut self.algebra.grammar;
         if conditions.not_all.is_empty() {
@@ -119,12 +123,8 @@ impl Emitter<'_> {
         } else {
             machine::build(grammar, conditions, self.algebra.context.options.limits.states, numbers)
         };
-        let path = self.algebra.path_of(&case.locals);
-        let keyword = self.number_keyword(case);
         match built {
-            Ok(expr) if self.is_never(expr) => {
-                self.nothing(path, keyword, "no number satisfies these keywords together")
-            }
+            Ok(expr) if self.is_never(expr) => self.nothing(path, keyword, why),
             Ok(expr) => expr,
             Err(what) => {
                 let help = "use numbers with fewer digits, or smaller ones";

@@ -6,17 +6,17 @@
 
 use maskwright_grammar::ExprId;
 
-use super::super::super::cases::{NodeId, Signed};
+use super::super::super::cases::{NodeId, ObjectCase, Signed};
 use super::super::super::json::Value;
 use super::super::super::path::PathId;
-use super::super::super::schemas::Window;
+use super::super::super::schemas::{SchemaId, Window};
 use super::super::Emitter;
 use super::super::layout::Layout;
 use super::super::states::States;
 use super::{Member, Plan};
 
 /// How many negated schemas of one object may have to be broken.
-pub(super) const MAX_BROKEN_SCHEMAS: usize = 60;
+pub(super) const MAX_BROKEN_SCHEMAS: usize = 120;
 
 /// How many ways there may be to write one member.
 const MAX_MEMBER_WAYS: usize = 512;
@@ -55,7 +55,7 @@ struct State {
     owed: Later,
     banned: Later,
     /// The schemas that are broken, as bits.
-    broken: u64,
+    broken: u128,
     /// Whether a member was written.
     begun: bool,
 }
@@ -81,6 +81,7 @@ impl Links {
 }
 
 /// How a member breaks a schema.
+#[derive(Clone, Debug)]
 pub(super) struct Breaks {
     /// Whether it does by being absent.
     pub(super) absent: bool,
@@ -90,9 +91,9 @@ pub(super) struct Breaks {
 
 impl<'s> Emitter<'s> {
     /// An object whose members are counted, or depend on one another.
-    pub(super) fn counted_object(&mut self, plan: &Plan<'_, 's>) -> ExprId {
+    pub(super) fn counted_object(&mut self, plan: &Plan<'s>) -> ExprId {
         let what = "counting the members of this object, or following their dependencies,";
-        if plan.demands.broken.len() > MAX_BROKEN_SCHEMAS {
+        if plan.broken > MAX_BROKEN_SCHEMAS {
             let message = format!("more than {MAX_BROKEN_SCHEMAS} schemas of one object are negated");
             self.algebra.context.halt(plan.path, "", message, "negate fewer schemas of this object");
             return self.algebra.grammar.never();
@@ -105,13 +106,17 @@ impl<'s> Emitter<'s> {
             return self.algebra.grammar.never();
         }
         let Layout { object_start, .. } = self.layout();
-        let breaks = self.member_breaks(plan);
         let links = Links::of(plan.members.len(), &plan.needs);
+        // What must be broken before each place.
+        let due: Vec<u128> = match plan.broken {
+            0 => vec![0; plan.members.len() + 1],
+            _ => (0..=plan.members.len()).map(|place| plan.unbreakable(|at| at >= place)).collect(),
+        };
         let mut states = States::new("members", plan.path);
         let first = self.state(&mut states, State::default());
         let is_done = self.write_states(&mut states, limit, what, |this, states, state| {
             if state.place < plan.members.len() {
-                this.member_state(plan, states, &breaks[state.place], &links, state)
+                this.member_state(plan, states, due[state.place + 1], &links, state)
             } else {
                 this.others_state(plan, states, state)
             }
@@ -123,13 +128,18 @@ impl<'s> Emitter<'s> {
     }
 
     /// For each member and each schema that must be broken, how the member breaks it.
-    pub(super) fn member_breaks(&mut self, plan: &Plan<'_, 's>) -> Vec<Vec<Breaks>> {
-        let mut all = Vec::with_capacity(plan.members.len());
-        for member in &plan.members {
-            let mut row = Vec::with_capacity(plan.demands.broken.len());
-            for &id in &plan.demands.broken {
+    pub(super) fn member_breaks(
+        &mut self,
+        object: &ObjectCase<'s>,
+        broken: &[SchemaId],
+        members: &[Member<'s>],
+    ) -> Vec<Vec<Breaks>> {
+        let mut all = Vec::with_capacity(members.len());
+        for member in members {
+            let mut row = Vec::with_capacity(broken.len());
+            for &id in broken {
                 let keywords = self.algebra.keywords(id);
-                let absent = keywords.required.contains(&&*member.name);
+                let absent = !member.required && keywords.required.contains(&&*member.name);
                 let schemas = self.algebra.member_schemas(id, &keywords, &member.name);
                 let mut by: Vec<Option<Signed>> =
                     schemas.into_iter().map(|schema| Some(Signed::minus(schema))).collect();
@@ -140,6 +150,11 @@ impl<'s> Emitter<'s> {
                 }
                 row.push(Breaks { absent, by });
             }
+            for denied in &object.denied {
+                let schema = self.algebra.unevaluated_member(denied, &member.name);
+                let by = schema.map(|schema| Some(Signed::minus(schema))).into_iter().collect();
+                row.push(Breaks { absent: false, by });
+            }
             all.push(row);
         }
         all
@@ -147,13 +162,13 @@ impl<'s> Emitter<'s> {
 
     fn member_state(
         &mut self,
-        plan: &Plan<'_, 's>,
+        plan: &Plan<'s>,
         states: &mut States<State>,
-        breaks: &[Breaks],
+        due: u128,
         links: &Links,
         state: &State,
     ) -> ExprId {
-        let (place, member) = (state.place, &plan.members[state.place]);
+        let (place, member, breaks) = (state.place, &plan.members[state.place], &plan.breaks[state.place]);
         let mut next = State { place: place + 1, ..state.clone() };
         next.owed.remove(place);
         next.banned.remove(place);
@@ -162,9 +177,11 @@ impl<'s> Emitter<'s> {
             let mut left_out = next.clone();
             links.needed_by[place].iter().for_each(|&at| left_out.banned.insert(at));
             for (i, breaks) in breaks.iter().enumerate() {
-                left_out.broken |= u64::from(breaks.absent) << i;
+                left_out.broken |= u128::from(breaks.absent) << i;
             }
-            ways.push(self.state(states, left_out));
+            if due & !left_out.broken == 0 {
+                ways.push(self.state(states, left_out));
+            }
         }
         let is_full = plan.window.max.is_some_and(|max| state.count >= max);
         if !state.banned.contains(place) && !is_full && !self.is_never(member.value) {
@@ -174,7 +191,7 @@ impl<'s> Emitter<'s> {
             let Layout { enter, comma, colon, after, .. } = self.layout();
             let key = self.string_literal(&member.name);
             let before = if state.begun { comma } else { enter };
-            self.each_value(member, breaks, state.broken, plan.path, |this, value, broken| {
+            self.each_value(member, breaks, (state.broken, due), plan.path, |this, value, broken| {
                 let then = this.state(states, State { broken, ..next.clone() });
                 ways.push(this.algebra.grammar.seq([before, key, colon, value, after, then]));
             });
@@ -183,7 +200,7 @@ impl<'s> Emitter<'s> {
     }
 
     /// The state after the last member: other keys, and the end.
-    fn others_state(&mut self, plan: &Plan<'_, 's>, states: &mut States<State>, state: &State) -> ExprId {
+    fn others_state(&mut self, plan: &Plan<'s>, states: &mut States<State>, state: &State) -> ExprId {
         let Layout { enter, comma, object_end, object_empty_end, .. } = self.layout();
         let Window { min, max } = plan.window.after(state.count);
         if plan.is_broken(state.broken) {
@@ -208,7 +225,7 @@ impl<'s> Emitter<'s> {
             let count = (state.count + 1).min(plan.window.cap());
             for other in &plan.others {
                 let by = other.breaks.iter().map(|by| &**by);
-                for (more, broken) in self.breaking_ways(&other.parts, by, state.broken, plan.path) {
+                for (more, broken) in self.breaking_ways(&other.parts, by, (state.broken, 0), plan.path) {
                     let member = self.other_member(other, &more);
                     if !self.is_never(member) {
                         let next = State { count, broken, begun: true, ..state.clone() };
@@ -221,14 +238,14 @@ impl<'s> Emitter<'s> {
         self.algebra.grammar.alt(ways)
     }
 
-    /// Writes each kind of value of a member, with the schemas that are broken then.
+    /// Writes each kind of value of a member, with the schemas that are broken then. `broken` are those of before, and those that must be.
     pub(super) fn each_value(
         &mut self,
         member: &Member<'s>,
         breaks: &[Breaks],
-        broken: u64,
+        broken: (u128, u128),
         path: PathId,
-        mut write: impl FnMut(&mut Self, ExprId, u64),
+        mut write: impl FnMut(&mut Self, ExprId, u128),
     ) {
         let by = breaks.iter().map(|breaks| &*breaks.by);
         for (more, broken) in self.breaking_ways(&member.parts, by, broken, path) {
@@ -247,13 +264,13 @@ impl<'s> Emitter<'s> {
         &mut self,
         parts: &[Signed],
         breaks: impl Iterator<Item = &'b [Option<Signed>]>,
-        broken: u64,
+        (broken, due): (u128, u128),
         path: PathId,
-    ) -> Vec<(Vec<Signed>, u64)> {
-        let mut ways: Vec<(Vec<Signed>, u64)> = vec![(Vec::new(), broken)];
+    ) -> Vec<(Vec<Signed>, u128)> {
+        let mut ways: Vec<(Vec<Signed>, u128)> = vec![(Vec::new(), broken)];
         for (i, by) in breaks.enumerate() {
             let bit = 1 << i;
-            if broken & bit != 0 || by.is_empty() {
+            if broken & bit != 0 || by.is_empty() && due & bit == 0 {
                 continue;
             }
             if by.contains(&None) {
@@ -271,7 +288,7 @@ impl<'s> Emitter<'s> {
                     }
                     satisfied.push(part.flipped());
                 }
-                if self.is_possible(parts, &satisfied) {
+                if due & bit == 0 && self.is_possible(parts, &satisfied) {
                     next.push((satisfied, broken));
                 }
             }

@@ -223,7 +223,8 @@ impl<'s> Emitter<'s> {
             Some(divider) => divider.uses.push(used),
             None => dividers.push(Divider { language, uses: vec![used], names_of: None }),
         };
-        let contributors = object.unevaluated.iter().flat_map(|others| &others.contributors);
+        let unevaluated = object.unevaluated.iter().chain(&object.denied);
+        let contributors = unevaluated.flat_map(|others| &others.contributors);
         let mut all: Vec<SchemaId> = Vec::new();
         for &id in object.positive.iter().chain(&demands.broken).chain(contributors) {
             if !all.contains(&id) {
@@ -318,6 +319,10 @@ impl<'s> Emitter<'s> {
                 ways.push(None);
             }
             breaks.push(ways);
+        }
+        for denied in &object.denied {
+            let schema = self.algebra.unevaluated_property(denied, |_, id, _| !inside(id).is_empty());
+            breaks.push(schema.map(|schema| Some(Signed::minus(schema))).into_iter().collect());
         }
         let key = self.algebra.grammar.never();
         Some(OtherKeys { key, parts: self.algebra.members(node), node, breaks })

@@ -34,6 +34,7 @@ use super::super::path::PathId;
 use super::super::schemas::{SchemaId, Window};
 use super::Emitter;
 use super::layout::Layout;
+use counted::Breaks;
 use demands::Demands;
 use keys::OtherKeys;
 
@@ -54,25 +55,53 @@ struct Member<'s> {
 }
 
 /// What an object is built from.
-struct Plan<'p, 's> {
-    demands: &'p Demands<'s>,
+#[derive(Clone)]
+struct Plan<'s> {
     window: Window,
     members: Vec<Member<'s>>,
     others: Vec<OtherKeys>,
+    /// How many schemas must be broken, and how each member breaks each of them.
+    broken: usize,
+    breaks: Vec<Vec<Breaks>>,
     /// Pairs of members: the first needs the second.
     needs: Vec<(usize, usize)>,
     path: PathId,
 }
 
-impl Plan<'_, '_> {
+impl Plan<'_> {
     /// Whether only single members have conditions, apart from a least number of them.
     fn is_independent(&self) -> bool {
-        self.needs.is_empty() && self.demands.broken.is_empty() && self.window.max.is_none()
+        self.needs.is_empty() && self.broken == 0 && self.window.max.is_none()
     }
 
     /// Whether all schemas that must be broken are, given as bits.
-    fn is_broken(&self, broken: u64) -> bool {
-        broken.count_ones() as usize == self.demands.broken.len()
+    fn is_broken(&self, broken: u128) -> bool {
+        broken.count_ones() as usize == self.broken
+    }
+
+    /// Forgets schemas that must be broken.
+    fn keep(&mut self, is_kept: &[bool]) {
+        let kept = |i: usize| is_kept[i];
+        for row in &mut self.breaks {
+            let mut i = 0..;
+            row.retain(|_| i.next().is_some_and(kept));
+        }
+        for other in &mut self.others {
+            let mut i = 0..;
+            other.breaks.retain(|_| i.next().is_some_and(kept));
+        }
+        self.broken = is_kept.iter().filter(|kept| **kept).count();
+    }
+
+    /// The schemas that no other key breaks and none of these members, as bits.
+    fn unbreakable(&self, may_come: impl Fn(usize) -> bool) -> u128 {
+        let is_broken_by =
+            |at: usize, i: usize| self.breaks[at][i].absent || !self.breaks[at][i].by.is_empty();
+        let is_breakable = |i: usize| {
+            self.others.iter().any(|other| !other.breaks[i].is_empty())
+                || (0..self.members.len()).any(|at| is_broken_by(at, i) && may_come(at))
+        };
+        (0..self.broken).filter(|&i| !is_breakable(i)).fold(0, |bits, i| bits | 1 << i)
     }
 }
 
@@ -96,45 +125,53 @@ impl<'s> Emitter<'s> {
     }
 
     fn demanded_object(&mut self, object: &ObjectCase<'s>, demands: &Demands<'s>, path: PathId) -> ExprId {
-        let mut window = demands.window;
+        let window = demands.window;
         if window.is_empty() {
             return self.nothing(path, "minProperties", "`minProperties` exceeds `maxProperties`");
         }
-        let Some((mut members, needs)) = self.members(object, demands, path) else {
+        let Some((members, needs)) = self.members(object, demands, path) else {
             return self.algebra.grammar.never();
         };
+        let Some(others) = self.other_keys(object, &members, demands) else {
+            return self.algebra.grammar.never();
+        };
+        let breaks = self.member_breaks(object, &demands.broken, &members);
+        let broken = demands.broken.len() + object.denied.len();
+        let mut plan = Plan { window, members, others, broken, breaks, needs, path };
+        if !self.settle(&mut plan) {
+            return self.nothing(path, "", "no object satisfies these keywords together");
+        }
+        let Plan { window, members, others, needs, broken, .. } = &mut plan;
         let required = members.iter().filter(|member| member.required).count();
         if window.max.is_some_and(|max| (max as usize) < required) {
             let why = "more keys are required than `maxProperties` allows";
             return self.nothing(path, "maxProperties", why);
         }
-        if window.max == Some(0) && demands.broken.is_empty() {
+        if window.max == Some(0) && *broken == 0 {
             let Layout { object_start, object_empty_end, .. } = self.layout();
             return self.algebra.grammar.seq([object_start, object_empty_end]);
         }
-        let Some(mut others) = self.other_keys(object, &members, demands) else {
-            return self.algebra.grammar.never();
-        };
         if window.min as usize <= required {
             window.min = 0;
         } else {
             let texts =
                 |other: &OtherKeys| Languages::texts(&self.algebra.grammar, other.key, MAX_NAMED_KEYS);
             let names: Vec<Option<Vec<String>>> = others.iter().map(texts).collect();
-            if self.are_too_few(&members, &names, window.min) {
+            if self.are_too_few(members, &names, window.min) {
                 return self.nothing(path, "minProperties", "fewer keys than `minProperties` are possible");
             }
             // Without dependencies, the engine finds out when no key is left.
-            if !demands.broken.is_empty() || !needs.is_empty() {
-                self.name_others(&mut members, &mut others, names);
+            if *broken > 0 || !needs.is_empty() {
+                self.name_others(&mut plan, names);
             }
         }
+        let Plan { window, members, others, .. } = &mut plan;
         // Other keys may come in any order, also after they were named.
         let has_named_others = members.iter().any(|member| matches!(member.name, Cow::Owned(_)));
         if others.is_empty() && window.max.is_some_and(|max| members.len() <= max as usize) {
             window.max = None;
         }
-        let mut plan = Plan { demands, window, members, others, needs, path };
+        let window = *window;
         let is_any_order = has_named_others || self.algebra.context.options.key_order == KeyOrder::Any;
         if is_any_order && plan.members.len() + plan.others.len() > 1 {
             return self.unordered_object(&plan);
@@ -149,6 +186,43 @@ impl<'s> Emitter<'s> {
         self.with_different_keys(object, &plan.others)
     }
 
+    /// Turns each schema that only one key can break into a condition on that key; false if one cannot be broken.
+    fn settle(&mut self, plan: &mut Plan<'s>) -> bool {
+        if plan.broken == 0 {
+            return true;
+        }
+        let Plan { members, others, breaks, .. } = plan;
+        let mut more: Vec<Vec<Signed>> = vec![Vec::new(); members.len()];
+        let mut is_kept = vec![true; plan.broken];
+        for (i, kept) in is_kept.iter_mut().enumerate() {
+            if others.iter().any(|other| !other.breaks[i].is_empty()) {
+                continue;
+            }
+            let is_breaking = |at: &usize| {
+                let Breaks { absent, by } = &breaks[*at][i];
+                *absent || !by.is_empty() && !self.is_never(members[*at].value)
+            };
+            let mut breaking = (0..members.len()).filter(is_breaking);
+            let (Some(at), None) = (breaking.next(), breaking.next()) else { continue };
+            match *breaks[at][i].by {
+                [] => members[at].value = self.algebra.grammar.never(),
+                [Some(part)] => more[at].push(part),
+                ref by if by.contains(&None) => {}
+                _ => continue,
+            }
+            members[at].required |= !breaks[at][i].absent;
+            *kept = false;
+        }
+        for (member, mut more) in members.iter_mut().zip(more) {
+            if !more.is_empty() && !self.is_never(member.value) {
+                member.parts.append(&mut more);
+                member.value = self.part_with(&member.parts, &[]);
+            }
+        }
+        plan.keep(&is_kept);
+        plan.members.iter().all(|member| !member.required || !self.is_never(member.value))
+    }
+
     /// Whether there are fewer keys than an object must have.
     fn are_too_few(&self, members: &[Member<'s>], others: &[Option<Vec<String>>], least: u32) -> bool {
         let members = members.iter().filter(|member| !self.is_never(member.value)).count();
@@ -157,23 +231,18 @@ impl<'s> Emitter<'s> {
     }
 
     /// Turns other keys into members if there are only a few of them, because a count must not wait for more.
-    fn name_others(
-        &mut self,
-        members: &mut Vec<Member<'s>>,
-        others: &mut Vec<OtherKeys>,
-        names: Vec<Option<Vec<String>>>,
-    ) {
+    fn name_others(&mut self, plan: &mut Plan<'s>, names: Vec<Option<Vec<String>>>) {
+        let Plan { members, others, breaks, .. } = plan;
         let mut names = names.into_iter();
         others.retain(|other| {
             let Some(names) = names.next().flatten() else { return true };
             let value = self.part_with(&other.parts, &[]);
-            let parts = &other.parts;
-            members.extend(names.into_iter().map(|name| Member {
-                name: name.into(),
-                parts: parts.clone(),
-                value,
-                required: false,
-            }));
+            for name in names {
+                let parts = other.parts.clone();
+                members.push(Member { name: name.into(), parts, value, required: false });
+                let row = other.breaks.iter().map(|by| Breaks { absent: false, by: by.clone() });
+                breaks.push(row.collect());
+            }
             false
         });
     }
@@ -198,7 +267,7 @@ impl<'s> Emitter<'s> {
         let has_needs =
             object.positive.iter().any(|&id| !self.algebra.keywords(id).dependent_required.is_empty());
         let only = match (&*object.positive, &*object.unevaluated, &*object.negative) {
-            ([id], [], []) if demands.is_plain() => Some(*id),
+            ([id], [], []) if demands.is_plain() && object.denied.is_empty() => Some(*id),
             _ => None,
         };
         for (name, required) in names {
