@@ -12,8 +12,9 @@ use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::deadline::{Below, Bound, DeadlineView, ENDLESS};
-use crate::count::{Bounds, Window};
+use super::deadline::{Below, Bound, DeadlineView};
+use super::least::ENDLESS;
+use crate::count::{Bounds, Count, Window};
 use crate::leaf::{Automaton, Leaf, LeafState};
 use crate::library::{Answer, Tokens, set_bits};
 use crate::parser::line::{Line, Spot, Walk};
@@ -23,6 +24,13 @@ use crate::parser::step::{Thread, settled};
 use crate::program::{At, LeafId, NetState, Place};
 use crate::tuning::{FastPath, may_take, tuning};
 use maskwright_vocab::Trie;
+
+/// Which tokens are in time.
+pub(crate) struct InTime {
+    pub(crate) words: Vec<u32>,
+    /// Tokens that have to be tried.
+    pub(crate) untried: Vec<u32>,
+}
 
 /// Judges tokens.
 pub(crate) struct BudgetMask<'j> {
@@ -35,11 +43,23 @@ pub(crate) struct BudgetMask<'j> {
     latest: FxHashMap<StackId, i64>,
     /// What is allowed; nothing is written if only the growth is wanted.
     words: Option<&'j mut [u32]>,
+    /// Tokens that may end a value that a scope remembers: a walk does not know what follows from that. They are to be tried.
+    pub(crate) untried: Vec<u32>,
+    /// The stack of the leaf in which the token begins, if it does.
+    inside: Option<StackId>,
 }
 
 impl<'j> BudgetMask<'j> {
     pub(crate) fn new(deadlines: DeadlineView<'j>, words: Option<&'j mut [u32]>) -> Self {
-        Self { deadlines, base: 0, growth: -ENDLESS, latest: FxHashMap::default(), words }
+        Self {
+            deadlines,
+            base: 0,
+            growth: -ENDLESS,
+            latest: FxHashMap::default(),
+            words,
+            untried: Vec::new(),
+            inside: None,
+        }
     }
 
     /// The number of the token that comes.
@@ -52,12 +72,24 @@ impl<'j> BudgetMask<'j> {
         if tokens.is_empty() {
             return;
         }
+        let is_inside = |thread: &Thread| self.inside == Some(thread.stack) && !thread.is_in_network();
+        if !self.is_plain() && !threads.iter().all(is_inside) {
+            self.untried.extend_from_slice(tokens);
+            return;
+        }
         let mut best = Verdict::WORST;
         for thread in threads {
             let needs = self.deadlines.needs(thread);
             best = best.or(self.verdict(needs, thread.stack, line));
         }
-        self.settle(best, |words| set_bits(words, tokens));
+        let is_allowed = self.words.is_some()
+            && (self.is_in_time(best) || threads.iter().any(|thread| self.is_least_in_time(thread, line)));
+        self.record(best, is_allowed, |words| set_bits(words, tokens));
+    }
+
+    /// Whether there is time after the token by the least number of tokens.
+    fn is_least_in_time(&mut self, thread: &Thread, line: &Line) -> bool {
+        self.deadlines.least.latest(thread, Some(line)) > self.token()
     }
 
     /// What is known of tokens after which so much is needed, and then what this stack returns to.
@@ -129,18 +161,22 @@ impl<'j> BudgetMask<'j> {
         Verdict { latest: latest.min(below - needs), growth }
     }
 
-    fn settle(&mut self, verdict: Verdict, allow: impl FnOnce(&mut [u32])) {
+    /// Notes what is known of some tokens, and allows them.
+    fn record(&mut self, verdict: Verdict, is_allowed: bool, allow: impl FnOnce(&mut [u32])) {
         self.growth = self.growth.max(verdict.growth);
-        if self.is_in_time(verdict)
-            && let Some(words) = &mut self.words
-        {
+        if is_allowed && let Some(words) = &mut self.words {
             allow(words);
         }
     }
 
-    /// Whether there is time for what is left after the token.
+    /// Whether there is time for what is left after the token, by the upper bound.
     fn is_in_time(&self, verdict: Verdict) -> bool {
-        verdict.latest > self.token()
+        self.is_plain() && verdict.latest > self.token()
+    }
+
+    /// Whether a token changes nothing in what scopes need.
+    fn is_plain(&self) -> bool {
+        self.deadlines.bound.program().has_plain_scopes()
     }
 }
 
@@ -215,6 +251,7 @@ impl Masker<'_> {
     }
 
     fn judge_item(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
+        judge.inside = (!item.is_in_network()).then_some(item.stack);
         let (leaf, start) = match item.at {
             At::Network(state) => return self.judge_edges(state, item, judge),
             At::Leaf(leaf, state) => (leaf, state),
@@ -232,7 +269,8 @@ impl Masker<'_> {
             Leaf::Text(_) => false,
         };
         let is_bulk = most < ENDLESS && (judge.words.is_none() || judge.is_in_time(verdict));
-        if is_open || !is_bulk && matches!(self.bound.program().leaf(leaf), Leaf::Text(_)) {
+        let is_walked = is_open || !is_bulk && matches!(self.bound.program().leaf(leaf), Leaf::Text(_));
+        if is_walked {
             self.scratch.work = behind;
             return self.judge_walk(item, judge);
         }
@@ -261,7 +299,7 @@ impl Masker<'_> {
         let entry = self.bound.entry(leaf, state, room);
         if let Some(verdict) = inside {
             let bytes = self.bound.library().bytes();
-            judge.settle(verdict, |words| {
+            judge.record(verdict, judge.is_in_time(verdict), |words| {
                 match entry.inner(room, bytes) {
                     Tokens::Many(inner) => {
                         words.iter_mut().zip(inner.iter()).for_each(|(word, inner)| *word |= inner);
@@ -292,6 +330,8 @@ impl Masker<'_> {
         let trie = self.bound.vocabulary().trie();
         // All of them have the same stack.
         let behind = judge.verdict(0, item.stack, &self.scratch.line);
+        let has_scopes = self.bound.program().has_scopes();
+        let mut known: FxHashMap<(LeafState, Count), (Verdict, bool)> = FxHashMap::default();
         let mut work = vec![(Trie::ROOT, start, item.count)];
         while let Some((node, state, count)) = work.pop() {
             for child in trie.children(node) {
@@ -301,8 +341,18 @@ impl Masker<'_> {
                 };
                 let thread = Thread { at: At::Leaf(leaf, step.target()), count, ..item };
                 if !trie.tokens(child).is_empty() {
-                    let verdict = behind.after(judge.deadlines.needs(&thread));
-                    judge.settle(verdict, |words| set_bits(words, trie.tokens(child)));
+                    let line = &self.scratch.line;
+                    let (verdict, is_allowed) = *known.entry((step.target(), count)).or_insert_with(|| {
+                        let verdict = behind.after(judge.deadlines.needs(&thread));
+                        let is_allowed = judge.words.is_some()
+                            && (judge.is_in_time(verdict) || judge.is_least_in_time(&thread, line));
+                        (verdict, is_allowed)
+                    });
+                    judge.record(verdict, is_allowed, |words| set_bits(words, trie.tokens(child)));
+                    if !is_allowed && has_scopes && automaton.is_accepting(step.target()) {
+                        // A value that must be new may be over, and then it costs nothing more.
+                        judge.untried.extend_from_slice(trie.tokens(child));
+                    }
                 }
                 work.push((child, step.target(), count));
             }

@@ -14,32 +14,26 @@
 //! closest to the end are allowed.
 
 pub(crate) mod deadline;
+pub(crate) mod least;
 pub(crate) mod mask;
 
 use core::fmt;
 
 use rustc_hash::FxHashMap;
 
-use self::deadline::ENDLESS;
+use self::least::ENDLESS;
 
-/// How many tokens a text may still take.
+/// How many tokens a text may still take, the one that ends it included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// The number of tokens.
     pub tokens: u32,
-    /// Whether the end-of-text token is one of them.
-    pub with_end: bool,
 }
 
 impl Budget {
-    /// So many tokens, the end-of-text token not counted.
+    /// So many tokens, the one that ends the text included.
     pub fn new(tokens: u32) -> Self {
-        Self { tokens, with_end: false }
-    }
-
-    /// So many tokens, the end-of-text token included.
-    pub fn with_end(tokens: u32) -> Self {
-        Self { tokens, with_end: true }
+        Self { tokens }
     }
 }
 
@@ -51,13 +45,12 @@ pub enum BudgetError {
     TooSmall {
         /// The tokens of the budget.
         tokens: u32,
-        /// How many are enough.
+        /// How many are enough, the one that ends the text included.
         need: u32,
     },
     /// No way to complete the text with this vocabulary is known.
     NoWay,
-    /// Some object requires keys in any order, or some array needs different values of which there are finitely many: how far it is to
-    /// the end of those is not known.
+    /// Some object requires many keys in any order, or some array needs different values, and how far it is to the end of those is not known.
     Values,
 }
 
@@ -69,7 +62,7 @@ impl fmt::Display for BudgetError {
             }
             Self::NoWay => f.write_str("with this vocabulary no way to complete the text is known"),
             Self::Values => f.write_str(
-                "the constraint requires keys in any order, or different values out of finitely many, and cannot be kept within a budget; \
+                "the constraint requires many keys in any order, or different arrays or objects, and how far it is to its end is not known; \
                  fix the order of keys, or do without the budget",
             ),
         }
@@ -81,14 +74,15 @@ impl core::error::Error for BudgetError {}
 /// What a matcher needs to finish in time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deadlines {
-    /// The number of the first token beyond the budget, if there is one. Without it, only limited parts of the text have a deadline.
+    /// The number of the last token of the budget, the one that ends the text; `None` without a budget. Then only limited parts of the text have a
+    /// deadline.
     pub(crate) finish: Option<u32>,
     /// How many tokens states need.
     pub(crate) distances: FxHashMap<u32, u32>,
 }
 
 impl Deadlines {
-    /// The number of the first token beyond the budget.
+    /// The number of the token that ends the text at the latest.
     pub(crate) fn finish(&self) -> i64 {
         self.finish.map_or(ENDLESS, i64::from)
     }

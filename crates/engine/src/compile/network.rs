@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::factor::{WIDE_CHOICE, factor_splits};
 use super::facts::{Facts, LEAF_SIZE};
 use super::leaves::Leaves;
-use super::values::{Kinds, body, classify, word};
+use super::values::{Kinds, body, classify, longest, word};
 use super::{CompileError, Place};
 use crate::limits::Limits;
 use crate::program::LeafId;
@@ -249,6 +249,9 @@ impl Builder<'_, '_> {
                         }
                         self.network.word_checks.insert(check, number as u32);
                     }
+                }
+                if let Some(longest) = longest(grammar, *value) {
+                    self.network.longest_values.insert(check, longest);
                 }
                 return self.build(*value, check);
             }

@@ -5,11 +5,11 @@
 //!   ▲ 5 tokens from here                         └ 4 ┘└ 3 ┘ …
 //! ```
 //! The number is an upper bound with a promise: where it is n, some token leads to a place where it is n − 1 or less. So whoever
-//! has n tokens left and takes only such tokens will finish. It need not be the least number, because no token is
-//! counted here that runs from one part of a grammar into the next; within a literal the longest way is the vocabulary's.
+//! has n tokens left and takes only such tokens will finish. It is not the least number, which [`super::shortest`] finds: no token is
+//! counted here that runs from one part of a grammar into the next. But it is quick to find, and adds up along a stack; if it says that there is time, there is.
 //!
 //! * A **node** of the network: to the end of its machine. A literal is spelled in the fewest tokens, a call costs what the callee does.
-//!   All nodes are settled by Knuth's generalisation of Dijkstra's algorithm: the nearest first, each once.
+//!   All nodes are found by Knuth's generalisation of Dijkstra's algorithm: the nearest first, each once.
 //! * A **leaf**: byte by byte, counters included, so the bytes that are tokens by themselves are needed. Vocabularies that lack some of
 //!   them are small or strange; for those each leaf is searched token by token.
 //! * A **check** that a value is new is taken to cost [`NEW_VALUE`] tokens: so many characters make any string new.
@@ -32,7 +32,7 @@ use crate::program::{At, LeafId, NetState, Place, Program};
 /// There is no way to the end.
 pub(crate) const NEVER: u32 = u32::MAX;
 /// How many characters, at most, make a string differ from all that were seen.
-const NEW_VALUE: u32 = 2;
+pub(super) const NEW_VALUE: u32 = 2;
 /// In larger networks, literals are spelled byte by byte.
 const LARGE: usize = 400_000;
 /// How many nodes are looked at for the tokens that begin at one of them.
@@ -94,7 +94,7 @@ impl Distances {
             tokens,
         };
         let through: Vec<u32> = program.leaf_ids().map(|leaf| ahead.through(program, leaf)).collect();
-        (ahead.nodes, ahead.machines) = Settling::new(program.network(), &through, trie).run();
+        (ahead.nodes, ahead.machines) = NodeSearch::new(program.network(), &through, trie).run();
         ahead
     }
 
@@ -287,7 +287,7 @@ impl Table {
     /// Nothing must begin any more.
     fn first(automaton: &Automaton, edges: &Edges) -> Box<[(u32, u32)]> {
         let ends = automaton.live_states().filter(|state| automaton.is_accepting(*state));
-        edges.settle(ends.map(|state| ((0, 0), state)), |_| true)
+        edges.nearest(ends.map(|state| ((0, 0), state)), |_| true)
     }
 
     /// One more unit must begin: pass on to a unit, and then as in the last row.
@@ -298,7 +298,7 @@ impl Table {
             let (tokens, units) = last[edge.to.index()];
             (tokens != NEVER).then(|| ((tokens + 1, units + 1), edge.from))
         });
-        let row = edges.settle(starts, |action| action == Action::Pass);
+        let row = edges.nearest(starts, |action| action == Action::Pass);
         // If a row is the one before and a constant, all that follow are: each is the same function of the one before.
         let mut steps = row.iter().zip(last).map(|(new, old)| match (new.0, old.0) {
             (NEVER, NEVER) => None,
@@ -371,7 +371,7 @@ impl Edges {
     }
 
     /// The least distances, given those of some states, along the steps with some actions.
-    fn settle(
+    fn nearest(
         &self,
         known: impl Iterator<Item = ((u32, u32), LeafState)>,
         is_taken: impl Fn(Action) -> bool,
@@ -395,8 +395,8 @@ impl Edges {
     }
 }
 
-/// Settles the nodes of a network, the nearest first.
-struct Settling<'n> {
+/// Finds the distances of nodes, the nearest first.
+struct NodeSearch<'n> {
     network: &'n Network,
     /// Through each leaf.
     leaves: &'n [u32],
@@ -416,7 +416,7 @@ enum Item {
     Machine(u32),
 }
 
-impl<'n> Settling<'n> {
+impl<'n> NodeSearch<'n> {
     fn new(network: &'n Network, leaves: &'n [u32], trie: &Trie) -> Self {
         let mut before = Vec::new();
         let mut calls = Vec::new();

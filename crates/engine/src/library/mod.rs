@@ -10,12 +10,13 @@ mod memo;
 mod safe_chars;
 mod save;
 mod shared;
+mod shortest;
 mod token_equivalence;
 pub(crate) mod tries;
 mod unbounded;
 mod value_tokens;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use maskwright_vocab::{Trie, TrieNode, Vocabulary};
 
@@ -27,6 +28,7 @@ pub(crate) use self::memo::{Answer, AnswerId, Difference, Key, LineNodeId, Look,
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::shared::BoundAutomaton;
 pub use self::shared::Library;
+pub(crate) use self::shortest::{Context, Exit, PlaceSet, Position, ShortestPaths};
 pub(crate) use self::value_tokens::ValueTokens;
 use crate::count::{Bounds, Count, UNBOUNDED};
 use crate::leaf::{Leaf, LeafState, json_string};
@@ -43,6 +45,8 @@ pub struct BoundProgram {
     memo: Memo,
     /// How far it is to the end; worked out when somebody asks.
     ahead: OnceLock<Distances>,
+    /// The least numbers of tokens; worked out when somebody asks.
+    shortest: OnceLock<Mutex<ShortestPaths>>,
     /// By how much a token can move the end away, by the same keys as masks.
     growth: Memo,
     /// No token begins more units, or takes more bytes, than this.
@@ -60,6 +64,7 @@ impl BoundProgram {
             automata: program.leaves().iter().map(automaton).collect(),
             memo: Memo::new(),
             ahead: OnceLock::new(),
+            shortest: OnceLock::new(),
             growth: Memo::new(),
             horizon: library.vocabulary().max_token_bytes() as u32,
             program,
@@ -81,7 +86,12 @@ impl BoundProgram {
     pub fn heap_bytes(&self) -> usize {
         let own = size_of::<Self>() + size_of::<Program>();
         let ahead = self.ahead.get().map_or(0, Distances::heap_bytes) + self.growth.heap_bytes();
-        own + self.program.heap_bytes() + self.memo.heap_bytes() + ahead + size_of_val(&*self.automata)
+        let shortest = self.shortest.get().map_or(0, |_| self.shortest().heap_bytes());
+        own + self.program.heap_bytes()
+            + self.memo.heap_bytes()
+            + ahead
+            + shortest
+            + size_of_val(&*self.automata)
     }
 
     /// How many masks, and steps towards masks, are remembered.
@@ -99,6 +109,11 @@ impl BoundProgram {
 
     pub(crate) fn distances(&self) -> &Distances {
         self.ahead.get_or_init(|| Distances::new(&self.program, self.vocabulary()))
+    }
+
+    pub(crate) fn shortest(&self) -> MutexGuard<'_, ShortestPaths> {
+        let paths = self.shortest.get_or_init(|| Mutex::new(ShortestPaths::new(&self.program)));
+        paths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn horizon(&self) -> u32 {

@@ -5,8 +5,9 @@ use rustc_hash::FxHashMap;
 
 use super::fill::Fill;
 use super::{MatchError, Matcher, Strategy};
-use crate::budget::deadline::{DeadlineView, ENDLESS};
-use crate::budget::mask::BudgetMask;
+use crate::budget::deadline::DeadlineView;
+use crate::budget::least::ENDLESS;
+use crate::budget::mask::{BudgetMask, InTime};
 use crate::budget::{Budget, BudgetError, Deadlines};
 use crate::library::set_bits;
 use crate::parser::mask::{MaskBuffers, Masker};
@@ -14,25 +15,47 @@ use crate::parser::stack::{StackId, Top};
 use crate::parser::step::{self, Thread};
 
 impl Matcher {
-    /// In how many tokens the text can be completed, the end-of-text token not counted; `None` if no way is known. There may be a
-    /// way with fewer: tokens that run from one part of a grammar into the next are not looked for.
+    /// The least number of tokens that complete the text, the one that ends it included; `None` if there is no way with this vocabulary. Where values
+    /// must differ, and in very large grammars, there may be a way with fewer; see `docs/budgets.md`.
     pub fn shortest_completion(&self) -> Option<u32> {
-        if self.is_terminated() || self.is_accepting() {
+        if self.is_terminated() {
             return Some(0);
         }
-        let mut distances = FxHashMap::default();
-        let (bound, arena) = (&*self.bound, &self.arena);
+        if self.is_accepting() {
+            return Some(1);
+        }
+        let now = i64::from(self.now().tokens);
+        // Without limits, the end may be anywhere.
+        if !self.bound.program().has_limits() {
+            return u32::try_from(ENDLESS - self.latest_before(ENDLESS) + 1).ok();
+        }
+        // By when must the text end at the latest?
+        let fits = |tokens: u32| self.latest_before(now + i64::from(tokens)) >= now;
+        let (mut few, mut many) = (0, 1u32);
+        while !fits(many) {
+            few = many;
+            many = many.checked_mul(2)?;
+        }
+        while many - few > 1 {
+            let middle = few + (many - few) / 2;
+            *(if fits(middle) { &mut many } else { &mut few }) = middle;
+        }
+        Some(many + 1)
+    }
+
+    /// The latest token before which the text must go on, if it ends with token `finish`.
+    fn latest_before(&self, finish: i64) -> i64 {
+        let mut states = FxHashMap::default();
         let mut deadlines =
-            DeadlineView { bound, arena, finish: ENDLESS, limits: false, states: &mut distances };
-        let start = self.checkpoints.last().expect("the beginning is a checkpoint").start as usize;
-        let latest = self.history.since(start).iter().map(|thread| deadlines.latest(thread)).max();
-        u32::try_from(ENDLESS - latest.unwrap_or(-ENDLESS)).ok()
+            DeadlineView::new(&self.bound, &self.arena, finish, &mut states, self.distinct.as_deref());
+        let latest = |thread: &Thread| deadlines.latest(thread).max(deadlines.least.latest(thread, None));
+        self.threads().iter().map(latest).max().unwrap_or(-ENDLESS)
     }
 
     /// From now on only what can be completed within a budget is allowed; `None` lifts it. If the text cannot be completed in
     /// so many tokens, nothing changes.
     pub fn set_budget(&mut self, budget: Option<Budget>) -> Result<(), BudgetError> {
-        let Some(budget) = budget else {
+        let Some(Budget { tokens }) = budget else {
             if self.bound.program().has_limits() {
                 self.budget.get_or_insert_default().finish = None;
             } else {
@@ -40,23 +63,21 @@ impl Matcher {
             }
             return Ok(());
         };
-        if !self.bound.program().has_plain_scopes() {
-            return Err(BudgetError::Values);
+        let is_plain = self.bound.program().has_plain_scopes();
+        let unknown = if is_plain { BudgetError::NoWay } else { BudgetError::Values };
+        let need = self.shortest_completion().ok_or(unknown)?;
+        if tokens < need {
+            return Err(BudgetError::TooSmall { tokens, need });
         }
-        let need = self.shortest_completion().ok_or(BudgetError::NoWay)?;
-        let end = u32::from(budget.with_end);
-        if budget.tokens < need.saturating_add(end) {
-            return Err(BudgetError::TooSmall { tokens: budget.tokens, need: need.saturating_add(end) });
-        }
-        let finish = self.now().tokens.saturating_add(budget.tokens - end);
+        let finish = self.now().tokens.saturating_add(tokens.saturating_sub(1));
         self.budget.get_or_insert_default().finish = Some(finish);
         Ok(())
     }
 
-    /// How many tokens are left of the budget, the end-of-text token not counted.
+    /// How many tokens are left of the budget, the one that ends the text included.
     pub fn budget_left(&self) -> Option<u32> {
-        let finish = self.budget.as_ref()?.finish;
-        finish.map(|finish| finish.saturating_sub(self.now().tokens))
+        let finish = self.budget.as_ref()?.finish?;
+        Some(finish.saturating_add(1).saturating_sub(self.now().tokens))
     }
 
     /// Whether tokens are counted at all.
@@ -70,12 +91,13 @@ impl Matcher {
         let Deadlines { finish, distances } = &mut **self.budget.as_mut()?;
         let finish = finish.map_or(ENDLESS, i64::from);
         let (bound, arena) = (&*self.bound, &self.arena);
-        let mut deadlines = DeadlineView { bound, arena, finish, limits: true, states: distances };
-        self.history.since(start).iter().map(|thread| deadlines.latest(thread)).max()
+        let mut deadlines = DeadlineView::new(bound, arena, finish, distances, self.distinct.as_deref());
+        let mut latest = |thread: &Thread| deadlines.latest(thread).max(deadlines.least.latest(thread, None));
+        self.history.since(start).iter().map(&mut latest).max()
     }
 
     /// The tokens after which there is time for the rest, if that is not all of them. `threads` are those of the mask.
-    pub(super) fn in_time(&mut self, threads: &[Thread]) -> Option<Vec<u32>> {
+    pub(super) fn in_time(&mut self, threads: &[Thread]) -> Option<InTime> {
         let size = self.bound.vocabulary().size().div_ceil(32);
         let budget = self.budget.as_mut()?;
         let finish = budget.finish();
@@ -87,10 +109,14 @@ impl Matcher {
             buffers: &mut self.buffers,
             scratch: &mut scratch,
         };
-        let (bound, arena) = (&*self.bound, &self.arena);
+        let (bound, arena, distinct) = (&*self.bound, &self.arena, self.distinct.as_deref());
         let threads = || threads.iter().filter(|thread| !thread.is_done());
+        let is_plain = bound.program().has_plain_scopes();
         let is_late = |thread: &&Thread| {
-            let mut deadlines = DeadlineView { bound, arena, finish, limits: true, states: &mut *states };
+            if !is_plain {
+                return true;
+            }
+            let mut deadlines = DeadlineView::new(bound, arena, finish, &mut *states, distinct);
             let latest = deadlines.latest(thread);
             let growth = match self.strategy {
                 Strategy::Fast => masker.growth(**thread, &mut BudgetMask::new(deadlines, None)),
@@ -101,11 +127,14 @@ impl Matcher {
         let late: Vec<Thread> = threads().filter(is_late).copied().collect();
         let mut allowed = None;
         if !late.is_empty() {
-            let words = allowed.insert(vec![0u32; size]);
+            let InTime { words, untried } =
+                allowed.insert(InTime { words: vec![0; size], untried: Vec::new() });
             for &thread in threads() {
                 if late.contains(&thread) {
-                    let deadlines = DeadlineView { bound, arena, finish, limits: true, states: &mut *states };
-                    masker.judge(thread, &mut BudgetMask::new(deadlines, Some(words)));
+                    let deadlines = DeadlineView::new(bound, arena, finish, &mut *states, distinct);
+                    let mut judge = BudgetMask::new(deadlines, Some(words));
+                    masker.judge(thread, &mut judge);
+                    untried.append(&mut judge.untried);
                 } else {
                     // There is time for all that this thread allows.
                     masker.mask(thread, &mut Fill::onto(words, &mut Vec::new()));
@@ -117,12 +146,30 @@ impl Matcher {
     }
 
     /// Takes all other tokens out of a mask. It does not become empty where values must differ.
-    pub(super) fn keep_in_time(&mut self, in_time: &[u32], accepting: bool, words: &mut [u32]) {
+    pub(super) fn keep_in_time(&mut self, mut in_time: InTime, accepting: bool, words: &mut [u32]) {
         let before = if self.distinct.is_some() { words.to_vec() } else { Vec::new() };
-        words.iter_mut().zip(in_time).for_each(|(word, allowed)| *word &= allowed);
+        in_time.untried.sort_unstable();
+        in_time.untried.dedup();
+        for &token in &in_time.untried {
+            let (word, bit) = (token as usize / 32, 1 << (token % 32));
+            if words[word] & bit != 0 && in_time.words[word] & bit == 0 && self.is_in_time(TokenId(token)) {
+                in_time.words[word] |= bit;
+            }
+        }
+        words.iter_mut().zip(&in_time.words).for_each(|(word, allowed)| *word &= allowed);
         if !accepting && !before.is_empty() && words.iter().all(|word| *word == 0) {
             self.keep_closest(&before, words);
         }
+    }
+
+    /// Whether there is time for the rest after a token, found out by taking it.
+    fn is_in_time(&mut self, token: TokenId) -> bool {
+        let bytes = self.bound.vocabulary().spelling(token).to_vec();
+        let is_taken = self.advance(&bytes, Charge::Token).is_ok();
+        if is_taken {
+            self.undo(1);
+        }
+        is_taken
     }
 
     /// Where values must differ and no token is in time: those of one byte that lead closest to the end.
@@ -161,8 +208,8 @@ impl Matcher {
         let finish = budget.finish();
         let (bound, arena) = (&*self.bound, &self.arena);
         let mut deadlines =
-            DeadlineView { bound, arena, finish, limits: true, states: &mut budget.distances };
-        threads.iter().any(|thread| deadlines.latest(thread) >= i64::from(next))
+            DeadlineView::new(bound, arena, finish, &mut budget.distances, self.distinct.as_deref());
+        threads.iter().any(|thread| deadlines.is_in_time(thread, next))
     }
 
     /// Leaves limited parts that have taken all their tokens, and forgets threads that are too late for one.
@@ -180,8 +227,8 @@ impl Matcher {
         let Some(budget) = &mut self.budget else { return };
         let (bound, arena) = (&*self.bound, &self.arena);
         let states = &mut budget.distances;
-        let mut deadlines = DeadlineView { bound, arena, finish: ENDLESS, limits: true, states };
-        kept.retain(|thread| deadlines.latest(thread) >= i64::from(next));
+        let mut deadlines = DeadlineView::new(bound, arena, ENDLESS, states, self.distinct.as_deref());
+        kept.retain(|thread| deadlines.is_in_time(thread, next));
         *threads = kept;
     }
 

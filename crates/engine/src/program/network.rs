@@ -181,6 +181,8 @@ pub(crate) struct Network {
     pub(crate) word_checks: FxHashMap<NodeId, u32>,
     /// The first [`MAX_WORDS`] such values, in the form in which values are compared.
     pub(crate) words: Vec<Box<[u8]>>,
+    /// The checks of values of which there are finitely many, as far as that is easily seen: how many bytes the longest has.
+    pub(crate) longest_values: FxHashMap<NodeId, u32>,
     /// Some values that must differ are arrays or objects, and may run out.
     pub(crate) nested_values: bool,
 }
