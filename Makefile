@@ -8,6 +8,8 @@ CARGO      ?= cargo
 ASSETS_DIR ?= target/assets
 TOKENIZER  ?= $(ASSETS_DIR)/llama3_1/tokenizer.json
 SAMPLE     ?= 300
+# The oldest compiler that we promise.
+MSRV        = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 # How the C library is built, and where Cargo then puts it. Without optimisation: make capi CAPI_FLAGS= CAPI_BUILT=debug
 CAPI_FLAGS ?= --release
 CAPI_BUILT ?= release
@@ -17,21 +19,33 @@ export ASSETS_DIR
 export LLAMA_SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test-sdk test-page test test-python test-engines wheel test-backends test-llama-cpp capi test-llama assets bench load soak miri lint map fmt-check clippy doc-check cargo-is-there
+.PHONY: help demo serve docs test-sdk test-page test test-python test-engines wheel sdist test-sdist test-backends test-llama-cpp capi capi-archive test-llama assets \
+	bench load soak fuzz fuzz-schema miri lint map fmt-check clippy doc-check metadata-check package-check deny semver-check msrv minimal-versions cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-15s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+
+serve: cargo-is-there ## fetch a small model and serve it at http://127.0.0.1:8000 (ARGS="--port 9000" for more)
+	@scripts/assets.sh smollm2
+	@echo "building the server; the first time this takes some minutes"
+	$(CARGO) build --release -p maskwright-cli
+	@$(CARGO) run --release --quiet -p maskwright-cli -- serve $(ARGS)
+
+# Examples are programs for people, and clippy reads them; to build them takes longer than to run most tests.
+test: cargo-is-there assets ## fetch the tokenizers and run every test, those of the Python package included
+	$(CARGO) test $(RUST_TESTS) --lib --bins --tests
+	$(CARGO) test $(RUST_TESTS) --doc
+	@scripts/python.sh test
 
 demo: cargo-is-there ## fetch a tokenizer and watch a text being accepted token by token
 	@scripts/assets.sh llama3_1
 	$(CARGO) build --release -p maskwright-cli
 	@$(CARGO) run --release --quiet -p maskwright-cli -- demo --tokenizer "$(TOKENIZER)"
 
-serve: cargo-is-there ## fetch a small model and serve it at http://127.0.0.1:8000 (ARGS="--port 9000" for more)
-	@scripts/assets.sh smollm2
-	$(CARGO) build --release -p maskwright-cli
-	@$(CARGO) run --release --quiet -p maskwright-cli -- serve $(ARGS)
+docs: ## build the documentation site into target/book, and check its links (needs mdbook)
+	@scripts/need.sh mdbook "the site is built with mdBook: cargo install mdbook"
+	@PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" python3 scripts/docs.py
 
 test-sdk: cargo-is-there ## run the OpenAI SDK for Python against a live server (needs pip)
 	@scripts/assets.sh smollm2
@@ -45,12 +59,6 @@ test-page: cargo-is-there ## run the page in headless Chromium against a live se
 	$(CARGO) build --release -p maskwright-cli
 	@scripts/page_test.sh "$${CARGO_TARGET_DIR:-target}/release/maskwright"
 
-# Examples are programs for people, and clippy reads them; to build them takes longer than to run most tests.
-test: cargo-is-there assets ## fetch the tokenizers and run every test, those of the Python package included
-	$(CARGO) test $(RUST_TESTS) --lib --bins --tests
-	$(CARGO) test $(RUST_TESTS) --doc
-	@scripts/python.sh test
-
 test-python: cargo-is-there ## build the Python package, install it into target/python and run its tests (needs pip)
 	@scripts/assets.sh llama3_1
 	@scripts/assets.sh smollm2
@@ -58,6 +66,12 @@ test-python: cargo-is-there ## build the Python package, install it into target/
 
 wheel: cargo-is-there ## build the Python package as people install it, into target/wheels
 	@scripts/python.sh wheel
+
+sdist: cargo-is-there ## pack the source of the Python package, into target/sdist
+	@scripts/python.sh sdist
+
+test-sdist: cargo-is-there ## install the Python package from its source package into a fresh environment, and use it (minutes)
+	@scripts/python.sh test-sdist
 
 test-engines: wheel ## run the plug-ins in the real vLLM and SGLang, and serve a model with vLLM (fetches 3.5 GB, takes 7 GB)
 	@scripts/assets.sh llama3_1
@@ -76,6 +90,9 @@ test-llama-cpp: cargo-is-there ## run the tests of the runtime with its model on
 capi: cargo-is-there ## build the C library and put it with its headers into target/capi
 	$(CARGO) build $(CAPI_FLAGS) -p maskwright-capi
 	@scripts/capi_install.sh "$${CARGO_TARGET_DIR:-target}/$(CAPI_BUILT)" target/capi
+
+capi-archive: capi ## pack the C library for a release, and try the package with pkg-config and CMake
+	@scripts/capi_archive.sh target/capi
 
 test-llama: capi ## run the examples for llama.cpp against its library and a small model (needs npm; LLAMA_SOURCE=folder for more)
 	@scripts/llama_test.sh target/capi
@@ -100,11 +117,38 @@ load: ## put load on a server that runs (ARGS="speed", "answers --count 10000", 
 soak: cargo-is-there ## compare engine and oracle for longer, optimised, with the tests that 'make test' leaves out
 	$(CARGO) test --release -p maskwright-engine --test engine laws:: -- --include-ignored --nocapture
 
+fuzz: cargo-is-there ## run every fuzz target for SECONDS each (60) with the stable compiler; see fuzz/README.md
+	@scripts/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
+
+fuzz-schema: cargo-is-there ## look for disagreements with validators on random schemas (ARGS="--seconds 600", "--help")
+	$(CARGO) run --release -p maskwright-fuzzer -- $(ARGS)
+
 miri: cargo-is-there ## run the tests of the store and of the stacks under Miri (needs a nightly toolchain with miri)
 	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || { \
 		echo "Miri is part of nightly toolchains: rustup toolchain install nightly --component miri,rust-src" >&2; \
 		exit 1; }
 	$(CARGO) +nightly miri test -p maskwright-engine --lib -- store:: parser::stack:: parser::log::
+
+metadata-check: cargo-is-there ## check what the crates say about themselves: versions, licences, readmes (seconds)
+	@python3 scripts/package_check.py
+
+package-check: metadata-check ## pack every public crate and compile it from its package, as 'cargo publish' would (minutes)
+	$(CARGO) publish --workspace --dry-run --locked $(ARGS)
+
+deny: cargo-is-there ## check licences, advisories, sources and duplicates of all dependencies (needs cargo-deny; CHECKS="licenses bans" for some)
+	@scripts/need.sh cargo-deny "install it with: cargo install cargo-deny --locked"
+	$(CARGO) deny --all-features check $(CHECKS)
+
+semver-check: cargo-is-there ## compare the API of the public crates with the last release (needs cargo-semver-checks)
+	@scripts/semver_check.sh
+
+msrv: cargo-is-there ## build with the oldest compiler that we promise (needs rustup)
+	@$(CARGO) +$(MSRV) --version >/dev/null 2>&1 || { \
+		echo "Rust $(MSRV) is not installed: rustup toolchain install $(MSRV) --profile minimal" >&2; exit 1; }
+	$(CARGO) +$(MSRV) check --workspace --locked --target-dir target/msrv
+
+minimal-versions: cargo-is-there ## build with the oldest dependencies that the manifests allow (needs a nightly Cargo)
+	@scripts/minimal_versions.sh
 
 map: ## print which folders of each crate use which; fails if there is a circle
 	@python3 scripts/map.py $(ARGS)
@@ -122,7 +166,7 @@ clippy: cargo-is-there
 
 # The command is left out: it is named like the library, and their pages would overwrite each other.
 doc-check: cargo-is-there
-	RUSTDOCFLAGS="-D warnings" \
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
 		$(CARGO) doc --workspace --exclude maskwright-cli --no-deps --document-private-items
 
 cargo-is-there:

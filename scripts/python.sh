@@ -3,6 +3,9 @@
 #
 #   scripts/python.sh test     build the wheel as the tests want it, install it into target/python, run the tests
 #   scripts/python.sh wheel    build the wheel that people install, into target/wheels
+#   scripts/python.sh sdist    pack the source, into target/sdist
+#   scripts/python.sh test-sdist
+#                              the same, and install it into a fresh environment far from this repository
 #
 # PYTHON names the interpreter; for one without the GIL, such as python3.14t, the wheel is for that version alone.
 # What is needed besides Cargo and Python 3.11 is fetched by pip into a virtual environment of its own.
@@ -72,7 +75,29 @@ wheel)
     build target/wheels --release
     ls -l target/wheels/*.whl
     ;;
+sdist | test-sdist)
+    environment "$TOOLS"
+    rm -rf target/sdist
+    (cd python && "../$ENVIRONMENT/bin/maturin" sdist --out ../target/sdist)
+    ls -l target/sdist/*.tar.gz
+    [ "$1" = test-sdist ] || exit 0
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    cp target/sdist/*.tar.gz "$work/"
+    "$PYTHON" -m venv "$work/environment"
+    # What was built for it before is used again, if the caller says where; a user's pip has no such folder.
+    (
+        cd "$work"
+        environment/bin/python -m pip install --quiet --disable-pip-version-check ./maskwright-*.tar.gz || fail "the package does not build from its source"
+        environment/bin/python -c '
+import maskwright as mw
+vocabulary = mw.Vocabulary.from_tokens([b"yes", b"no", b"n", b"o", b"maybe", b"<end>"], eos=5)
+matcher = mw.Compiler(vocabulary).compile(mw.regex("yes|no")).matcher()
+assert matcher.allowed_tokens() == [0, 1, 2]
+print("python: installed from source, version", mw.__version__)'
+    )
+    ;;
 *)
-    fail "say 'test' or 'wheel'"
+    fail "say 'test', 'wheel', 'sdist' or 'test-sdist'"
     ;;
 esac

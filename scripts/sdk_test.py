@@ -1,4 +1,4 @@
-"""Runs OpenAI's SDK for Python against a live server, and the Python examples of README.md and docs/server.md.
+"""Runs OpenAI's SDK for Python against a live server, and the Python examples of docs/start/server.md and docs/server.md.
 
     python scripts/sdk_test.py --start                      starts target/release/maskwright itself
     python scripts/sdk_test.py --url http://127.0.0.1:8000  uses one that runs
@@ -173,7 +173,7 @@ def errors(client):
 
 def documented(client):
     count = 0
-    for page in ("README.md", "docs/server.md"):
+    for page in ("docs/start/server.md", "docs/server.md"):
         for number, code in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S), 1):
             if "http://127.0.0.1:8000" not in code:
                 continue

@@ -55,7 +55,7 @@ fn collect(schema: &Value, lists: &mut Vec<Vec<String>>) {
 pub fn admits(matcher: &Matcher, orders: &Orders, text: &str) -> bool {
     let Ok(value) = serde_json::from_str(text) else { return false };
     let mut search = Search { orders, budget: BUDGET };
-    search.write(matcher.fork(), &value).is_some_and(|mut matcher| matcher.is_accepting())
+    search.write(matcher.fork(), &value).is_some_and(|matcher| matcher.is_accepting())
 }
 
 struct Search<'o> {

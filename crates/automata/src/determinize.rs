@@ -20,7 +20,7 @@ use crate::{ByteClasses, LimitError, Limits, Nfa, NfaState};
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A deterministic automaton as a construction leaves it: missing transitions mean rejection, and states
-/// may be dead or equivalent. [`minimize`](crate::minimize) makes a [`Dfa`](crate::Dfa) of it.
+/// may be dead or equivalent. [`minimize`](crate::minimize()) makes a [`Dfa`](crate::Dfa) of it.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub(crate) classes: ByteClasses,

@@ -1,9 +1,8 @@
-//! Being told to stop while something long is built.
+//! Cancelling long work.
 //!
-//! [`Limits`](crate::Limits) are counted, so that the same input has the same fate on every machine. Somebody who waits
-//! has another wish: to end *now*, because the time is over or because nobody waits any more. That wish is a [`Stop`]. It is
-//! shared between the one who may utter it and the thread that works, and it reaches the loops of the lowest layers
-//! without passing through the options of all others: the working thread carries it along while it is [`with_cancel`].
+//! [`Limits`](crate::Limits) count steps, so the same input has the same fate on every machine. A caller can also have a deadline, or
+//! lose interest: then it cancels a [`CancelToken`]. The token is not passed through the options of every layer. The thread that works
+//! carries it ([`with_cancel`]), and long loops ask [`must_stop`].
 //!
 //! ```
 //! use maskwright_automata::{CancelToken, must_stop, with_cancel};
@@ -22,18 +21,17 @@
 //! });
 //! assert!(rounds > 5 && stop.is_cancelled());
 //! ```
-//! A construction that must stop fails in whatever way it fails at a limit, and the one who told it to knows why. What came
-//! out is to be thrown away: some of it was cut short.
+//! A cancelled construction fails as it does at a limit. Its result is incomplete: throw it away.
 
 use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How many calls of [`must_stop`] look at the clock once.
+/// One in so many calls of [`must_stop`] reads the clock.
 const PATIENCE: u32 = 32;
 
-/// The wish that a piece of work ends early.
+/// Tells a piece of work to end early. Clones of the `Arc` share the state.
 #[derive(Debug, Default)]
 pub struct CancelToken {
     asked: AtomicBool,
@@ -41,7 +39,7 @@ pub struct CancelToken {
 }
 
 impl CancelToken {
-    /// Nothing is wished for yet.
+    /// A token that is not cancelled, without a deadline.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }

@@ -432,13 +432,13 @@ fn files_that_are_no_index_are_refused() {
     );
 }
 
-/// Every command of docs/index.md does what the page says.
+/// Every command of docs/indexes.md does what the page says.
 #[test]
 fn the_commands_of_the_page_about_indexes_run() {
     let folder = Scratch::new("index-page");
     std::fs::create_dir_all(&folder.0).expect("a folder");
     std::fs::copy(TINY, folder.0.join("tokenizer.json")).expect("a tokenizer");
-    let page = include_str!("../../../docs/index.md");
+    let page = include_str!("../../../docs/indexes.md");
     let mut commands = 0;
     let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
     for line in blocks.flat_map(str::lines) {
@@ -455,6 +455,45 @@ fn the_commands_of_the_page_about_indexes_run() {
     }
     let _ = std::fs::remove_dir_all(&folder.0);
     assert!(commands >= 8, "only {commands} commands were found");
+}
+
+/// Every command of the tutorial, and of the page about the command, prints what stands below it.
+#[test]
+fn the_commands_of_the_book_print_what_it_shows() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let pages = [include_str!("../../../docs/tutorial.md"), include_str!("../../../docs/command.md")];
+    let mut commands = 0;
+    for block in pages.iter().flat_map(|page| page.split("```console\n").skip(1)) {
+        let block = block.split("```").next().expect("a block ends");
+        let (line, shown) = block.split_once('\n').expect("a command, and what it prints");
+        let args = words(line.strip_prefix("$ maskwright ").expect("a command"));
+        let answer = Answer::of(command(&args).current_dir(root).output().expect("the command starts"));
+        let said = format!("{}{}", answer.out, answer.err);
+        let said: Vec<&str> = said.lines().map(str::trim_end).collect();
+        assert_eq!(said, shown.lines().collect::<Vec<_>>(), "{line}");
+        commands += 1;
+    }
+    assert!(commands >= 10, "only {commands} commands were found");
+}
+
+/// SECURITY.md lists the defaults of the server as its help does.
+#[cfg(feature = "server")]
+#[test]
+fn the_defaults_of_the_server_are_those_of_the_security_page() {
+    let help = run(&["serve", "--help"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let rows = include_str!("../../../SECURITY.md").lines().filter(|line| line.starts_with("| `--"));
+    let mut flags = 0;
+    for row in rows {
+        let mut cells = row.split('|').map(|cell| cell.trim().trim_matches('`')).skip(1);
+        let (flag, default) = (cells.next().expect("a flag"), cells.next().expect("a default"));
+        let about = help.split_once(&format!(" {flag} <")).unwrap_or_else(|| panic!("no {flag}")).1;
+        let about = about.split(" --").next().expect("a flag's text");
+        let shown =
+            about.split_once("[default: ").map_or("none", |(_, rest)| rest.split(']').next().unwrap_or(rest));
+        assert_eq!(shown, default, "{flag}");
+        flags += 1;
+    }
+    assert!(flags >= 9, "only {flags} flags were found");
 }
 
 /// The words of a command line, as a shell would see them; single quotes are all it knows.

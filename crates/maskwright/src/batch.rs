@@ -21,6 +21,33 @@ const CHUNK: usize = 8;
 /// A row of a batch: something that can fill a mask, and knows where the mask belongs.
 ///
 /// A matcher with a vector of words is one. Programs that fill memory of others write a row of their own.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, FillRow, Matcher, TokenId, VocabularyBuilder, fill_masks};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// /// A row that counts its tokens.
+/// struct Counted(Matcher, usize);
+///
+/// impl FillRow for Counted {
+///     type Error = maskwright::MatchError;
+///
+///     fn fill_row(&mut self) -> Result<(), Self::Error> {
+///         self.1 = self.0.mask()?.count();
+///         Ok(())
+///     }
+/// }
+///
+/// let rows = ["[0-9]", "[ab]"].map(|pattern| compiler.compile(&Constraint::regex(pattern)).map(|compiled| Counted(compiled.matcher(), 0)));
+/// let filled = fill_masks(rows.into_iter().collect::<Result<_, _>>()?, 2);
+/// assert_eq!(filled.rows.iter().map(|row| row.1).collect::<Vec<_>>(), [10, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait FillRow: Send + 'static {
     /// Why a mask cannot be filled.
     type Error: Send + 'static;
@@ -39,6 +66,23 @@ impl<M: Matching + 'static> FillRow for (M, Vec<u32>) {
 }
 
 /// What comes back from [`fill_masks`].
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder, fill_masks};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let compiled = compiler.compile(&Constraint::regex("[ab]"))?;
+/// let filled = fill_masks(vec![(compiled.matcher(), vec![0; 9])], 1);
+/// let (matcher, mask) = &filled.rows[0]; // what was moved in comes back
+/// assert_eq!(mask[3], 0b110); // `a` is byte 97, and `b` 98
+/// # let _ = matcher;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Filled<R: FillRow> {
@@ -49,6 +93,22 @@ pub struct Filled<R: FillRow> {
 }
 
 /// Why a row was not filled.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, MatchError, RowError, TokenId, VocabularyBuilder, fill_masks};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let compiled = compiler.compile(&Constraint::regex("a+"))?;
+/// let filled = fill_masks(vec![(compiled.matcher(), vec![0; 9]), (compiled.matcher(), vec![0; 2])], 1);
+/// let [(1, RowError::Mask(error))] = &filled.errors[..] else { panic!() }; // the second row is too short
+/// assert!(matches!(error, MatchError::MaskTooShort { .. }), "{error:?}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowError<E> {
     /// The mask could not be filled.

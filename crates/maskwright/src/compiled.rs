@@ -32,6 +32,21 @@ pub struct CompiledConstraint {
 }
 
 /// What a frontend says about a constraint that it accepts.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let compiled = compiler.compile(&Constraint::ebnf("root ::= \"a\"\nunused ::= \"b\""))?;
+/// let warnings = &compiled.remarks().warnings;
+/// assert!(warnings[0].message.contains("unused"), "{warnings:?}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Remarks {

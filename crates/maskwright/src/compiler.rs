@@ -15,6 +15,24 @@ use maskwright_vocab::Vocabulary;
 use crate::{CompiledConstraint, Constraint, Remarks};
 
 /// How each language is read, and how much a constraint may cost.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, Options, TokenId, VocabularyBuilder, json_schema, regex};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// // Compact JSON, and patterns as in JavaScript.
+/// let mut options = Options::default().with_dialect(regex::Dialect::Ecma);
+/// options.json_schema.whitespace = json_schema::Whitespace::Compact;
+/// let compiled = compiler.compile_with(&Constraint::json_schema(r#"{"type": "array"}"#), &options)?;
+/// assert!(compiled.matcher().accept_bytes(b"[1, 2]").is_err());
+/// assert!(compiled.matcher().accept_bytes(b"[1,2]").is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Options {
@@ -35,6 +53,23 @@ pub struct Options {
 }
 
 /// How structural tags are read, besides what is said about the languages in them.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, Options, TagOptions, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut options = Options::default();
+/// options.structural_tag = TagOptions { specials: false, ..TagOptions::default() }; // markers are written as characters alone
+/// let tag = r#"{"type": "tag", "begin": "<a>", "content": {"type": "regex", "pattern": "[0-9]+"}, "end": "</a>"}"#;
+/// let compiled = compiler.compile_with(&Constraint::structural_tag(tag), &options)?;
+/// assert!(compiled.matcher().accept_bytes(b"<a>42</a>").is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct TagOptions {
@@ -112,6 +147,20 @@ impl Options {
 }
 
 /// Compiles constraints for one vocabulary. What it learns about the vocabulary is shared by all of them.
+///
+/// ```
+/// use std::sync::Arc;
+/// use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+///
+/// let mut vocabulary = VocabularyBuilder::new();
+/// vocabulary.token(TokenId(0), b"1")?.token(TokenId(1), b"23")?.token(TokenId(2), b"x")?;
+/// let compiler = Compiler::new(Arc::new(vocabulary.finish()?));
+/// // Shared by threads: what one constraint teaches it about the vocabulary, the next one knows.
+/// let (number, word) = (Constraint::regex("[0-9]+"), Constraint::regex("[a-z]+"));
+/// assert_eq!(compiler.compile(&number)?.matcher().mask_words()?, [0b011]);
+/// assert_eq!(compiler.compile(&word)?.matcher().mask_words()?, [0b100]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Compiler {
     vocabulary: Arc<Vocabulary>,
@@ -331,6 +380,22 @@ fn warned(result: Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>) -> Result
 }
 
 /// Why a constraint was refused.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, Error, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let schema = r#"{"minLength": 9, "maxLength": 4, "type": "string"}"#;
+/// let error = compiler.compile(&Constraint::json_schema(schema)).unwrap_err();
+/// assert!(matches!(error, Error::Schema(_)));
+/// assert!(error.render("schema.json", schema).starts_with("schema.json: error: "));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {

@@ -5,6 +5,17 @@ use core::fmt;
 use maskwright_frontend::Dialect;
 
 /// A constraint in one of the languages that we read.
+///
+/// ```
+/// use maskwright::Constraint;
+///
+/// let schema = Constraint::json_schema(r#"{"type": "boolean"}"#);
+/// assert_eq!(schema.kind().name(), "json_schema");
+/// // It can be stored: a constraint is a text with the name of its language.
+/// let choice = Constraint::choice(["yes", "no"]);
+/// assert_eq!(serde_json::to_string(&choice)?, r#"{"choice":["yes","no"]}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -26,6 +37,13 @@ pub enum Constraint {
 }
 
 /// The language of a constraint.
+///
+/// ```
+/// use maskwright::{Constraint, Kind};
+///
+/// assert_eq!(Constraint::regex("a").kind(), Kind::Regex);
+/// assert!(Kind::ALL.iter().any(|kind| kind.name() == "structural_tag"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {

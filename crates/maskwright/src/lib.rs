@@ -1,5 +1,9 @@
 //! Structured output for language models: which tokens may come next, exactly and fast.
 //!
+//! A language model writes a text token by token. Give this crate a [`Constraint`] – a regular expression, a JSON Schema, a grammar – and the
+//! model's [`Vocabulary`], and before every token it fills a *mask*: one bit for each token of the vocabulary, set if the token may come next. The caller
+//! forbids all others, samples, and says which token was taken.
+//!
 //! ```
 //! use std::sync::Arc;
 //! use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
@@ -27,11 +31,120 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A [`Compiler`] belongs to one vocabulary and shares what it learns between constraints. A compiled constraint
-//! ([`CompiledConstraint`]) is frozen and shared between requests; a [`Matcher`] is the state of one request.
+//! A mask is exact: a token is allowed if and only if the text with it can still be completed to a text that the constraint allows. So the text
+//! is never invalid, and nothing valid is forbidden. What cannot be enforced is an error when the constraint is compiled.
 //!
-//! That is enough for a program with a few constraints. A server with thousands wants a [`service`]: workers, a cache within a
-//! budget, timeouts, [`statistics`], and the choice of a [`backend`].
+//! # The parts
+//!
+//! | | | how many |
+//! |---|---|---|
+//! | [`Vocabulary`] | the bytes of every token | one for each tokenizer |
+//! | [`Compiler`] | compiles constraints, and shares what it learns about the vocabulary between them | one for each vocabulary |
+//! | [`CompiledConstraint`] | frozen, cheap to clone, shared by threads | one for each constraint |
+//! | [`Matcher`] | the state of one text | one for each request |
+//!
+//! The files of real tokenizers are read by the crate `maskwright-tokenizers`:
+//!
+//! ```text
+//! let tokenizer = maskwright_tokenizers::load("tokenizer.json")?;     // or .gguf, .model, .tiktoken
+//! let compiler = Compiler::new(tokenizer.vocabulary().clone());
+//! ```
+//!
+//! # Constraints
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+//! # let mut vocabulary = VocabularyBuilder::new();
+//! # for byte in 0..=u8::MAX {
+//! #     vocabulary.token(TokenId(byte.into()), &[byte])?;
+//! # }
+//! # let compiler = Compiler::new(Arc::new(vocabulary.finish()?));
+//! let constraints = [
+//!     (Constraint::regex(r"\d{4}-\d{2}-\d{2}"), "2026-07-14"),
+//!     (Constraint::choice(["red", "green", "blue"]), "green"),
+//!     (Constraint::json_schema(r#"{"type": "array", "items": {"type": "integer"}}"#), "[1, 2]"),
+//!     (Constraint::lark("start: NAME \"=\" NUMBER\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/"), "x=12"),
+//!     (Constraint::gbnf("root ::= \"(\" root \")\" | \"x\""), "((x))"),
+//!     (Constraint::ebnf("root ::= \"a\" root \"b\" | \"\""), "aabb"),
+//! ];
+//! for (constraint, text) in constraints {
+//!     let mut matcher = compiler.compile(&constraint)?.matcher();
+//!     matcher.accept_bytes(text.as_bytes())?;
+//!     assert!(matcher.is_accepting(), "{constraint:?}");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [Structural tags](Constraint::StructuralTag) mix free text with constrained parts, such as tool calls; [`formats`] knows how families of models write those, and
+//! [`stream`] reads them back. [`Options`] says how each language is read, and [`GrammarBuilder`] builds a grammar without any text.
+//!
+//! # One text
+//!
+//! The loop of a sampler: fill a mask, forbid what it does not allow, take a token, accept it. [`apply`] writes −∞ into the logits of forbidden tokens.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder, apply};
+//! # let mut vocabulary = VocabularyBuilder::new();
+//! # for (id, token) in (0..).zip(["1", "2", "x", "-"]) {
+//! #     vocabulary.token(TokenId(id), token.as_bytes())?;
+//! # }
+//! # vocabulary.special(TokenId(4), "<end>")?.eos(TokenId(4));
+//! # let compiler = Compiler::new(Arc::new(vocabulary.finish()?));
+//! let mut matcher = compiler.compile(&Constraint::regex("[0-9]-[0-9]"))?.matcher();
+//! let mut text = Vec::<u8>::new();
+//! while !matcher.is_terminated() {
+//!     let mut logits = [0.1f32, 0.4, 0.9, 0.2, 0.3]; // what the model says
+//!     apply::mask(&mut logits, matcher.mask_words()?);
+//!     let best = (0..5).max_by(|a, b| f32::total_cmp(&logits[*a], &logits[*b])).unwrap();
+//!     let token = TokenId(best as u32);
+//!     matcher.accept(token)?;
+//!     text.extend(compiler.vocabulary().bytes(token));
+//! }
+//! assert_eq!(text, b"2-2"); // `x` is what the model would have liked best
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A matcher also [rolls back](Matcher::rollback), [forks](Matcher::fork), [validates](Matcher::validate) tokens that were guessed, tells what is
+//! [forced](Matcher::forced_tokens) and how many tokens the text [needs at least](Matcher::shortest_completion), and can be held to a [`Budget`].
+//! [`explain`] says why a token is not allowed.
+//!
+//! # Many texts
+//!
+//! [`fill_masks`] fills the masks of a batch in parallel. A server with thousands of constraints wants a [`service`]: workers, a cache within a
+//! budget of memory, timeouts, [`statistics`] for Prometheus, and the choice of a [`backend`]. A constraint with finitely many states can be compiled ahead of
+//! time into an [`Index`], a file that is mapped and used at once.
+//!
+//! # Constraints from strangers
+//!
+//! A constraint may come from a client. Compiling, filling a mask and accepting a token count their steps, states and bytes against [`Limits`], and end
+//! with an error that names the limit and the place; the matcher is then as it was before. A [`CancelToken`] ends work from outside, and a
+//! [`service`] adds a timeout. Every error has a [`Category`], which says whose fault it is:
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use maskwright::{Category, Compiler, Constraint, TokenId, VocabularyBuilder};
+//! # let mut vocabulary = VocabularyBuilder::new();
+//! # vocabulary.token(TokenId(0), b"a")?;
+//! # let compiler = Compiler::new(Arc::new(vocabulary.finish()?));
+//! let error = compiler.compile(&Constraint::regex("a{5,2}")).unwrap_err();
+//! assert_eq!(error.category(), Category::Invalid);
+//! assert!(error.render("pattern", "a{5,2}").contains("1 | a{5,2}\n  |  ^^^^^"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Crate features
+//!
+//! None is on by default.
+//!
+//! | | |
+//! |---|---|
+//! | `mmap` | `map_index`, which maps an [`Index`] from a file |
+//! | `llguidance` | a second [`backend`] |
+//! | `ablation` | fast paths can be switched off and thresholds moved, for tests and benchmarks of the engine |
+
+#![deny(missing_docs)]
 
 pub mod backend;
 mod batch;
@@ -57,15 +170,18 @@ pub use compiler::{Compiler, Error, Options, TagOptions};
 pub use constraint::{Constraint, Kind};
 #[cfg(feature = "mmap")]
 pub use map::{MapError, map_index};
+pub use pool::{PoolError, in_pool, set_threads};
+pub use stop::{StopError, StopStream, StopStrings};
+
+// What other crates of ours define. An example that needs a compiler cannot stand there, so it stands here, in front of what the type says about itself.
+
 pub use maskwright_automata::{
-    ByteClasses, ByteSet, CancelToken, LimitError, Resource as LimitResource, must_stop, with_cancel,
+    ByteClasses, ByteSet, LimitError, Resource as LimitResource, must_stop, with_cancel,
 };
 pub use maskwright_engine::{
-    AutomatonCache, BoundProgram, Budget, BudgetError, CompileError, DRAFT_ROOT, Dot as ProgramDot,
-    DraftError, DraftTree, Encode, Flaw, ForcedText, ForcedTokens, Index, IndexChecks, IndexError,
-    IndexLimits, Library, LibraryLoadError, Limits, Listing as ProgramListing, LoadError, MaskRef,
-    MatchError, Matcher, NotAllowed, Place, Program, Resource as IndexResource, StateId, StateInfo, Strategy,
-    ThreadInfo, TokenHealing,
+    AutomatonCache, DRAFT_ROOT, Dot as ProgramDot, DraftError, Encode, Flaw, ForcedText, ForcedTokens,
+    IndexLimits, LibraryLoadError, Listing as ProgramListing, LoadError, MaskRef, NotAllowed, Place,
+    Resource as IndexResource, StateId, ThreadInfo,
 };
 #[cfg(feature = "ablation")]
 pub use maskwright_engine::{FastPath, Tuning};
@@ -73,33 +189,477 @@ pub use maskwright_frontend::{
     Dialect, Problems, choice, ebnf, gbnf, json_schema, lark, regex, regular, tag,
 };
 pub use maskwright_grammar::{
-    CharSet, Diagnostic, Expr, ExprId, Grammar, GrammarBuilder, GrammarError, Rule, RuleId, Severity, Span,
-    TokenBase, TokenRef, TokenSet,
+    CharSet, Expr, ExprId, Grammar, GrammarError, Rule, RuleId, Severity, Span, TokenBase, TokenRef,
 };
 pub use maskwright_vocab::{
-    LoadError as VocabularyLoadError, TokenId, TokenMask, Vocabulary, VocabularyBuilder, VocabularyError,
-    apply, class, trie,
+    LoadError as VocabularyLoadError, TokenId, Vocabulary, VocabularyError, apply, class, trie,
 };
 
-pub use pool::{PoolError, in_pool, set_threads};
-pub use stop::{StopError, StopStream, StopStrings};
+/// The state of one text: which tokens may come next, and what was written so far.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut matcher = compiler.compile(&Constraint::regex("[a-z]+!"))?.matcher();
+/// matcher.accept_bytes(b"hello")?;
+/// assert!(matcher.allows(TokenId(b'!'.into())) && !matcher.allows(TokenId(b'?'.into())));
+///
+/// let mut other = matcher.fork(); // shares its history, and goes its own way
+/// other.accept(TokenId(b'!'.into()))?;
+/// assert!(other.is_accepting() && !matcher.is_accepting());
+/// other.rollback(1)?; // a step is a call of `accept` or `accept_bytes`
+/// assert_eq!(other.next_bytes(), matcher.next_bytes());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::Matcher;
 
-/// Runs the examples of the page about structural tags.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/structural-tags.md")]
-struct TagPage;
+/// A compiled constraint without the remarks about its source; [`CompiledConstraint::bound`] has it.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let compiled = compiler.compile(&Constraint::regex("a+"))?;
+/// assert!(Arc::ptr_eq(compiled.bound().vocabulary(), compiler.vocabulary()));
+/// assert!(compiled.bound().heap_bytes() > 0); // grows while texts are matched
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::BoundProgram;
 
-/// Runs the examples of the page about the service.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/service.md")]
-struct ServicePage;
+/// How many tokens a text may still have, with a guaranteed finish.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Budget, Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut matcher = compiler.compile(&Constraint::regex("[a-z]+;"))?.matcher();
+/// matcher.set_budget(Some(Budget::with_end(3)))?; // a letter, the semicolon, the end
+/// matcher.accept(TokenId(b'x'.into()))?;
+/// assert!(!matcher.allows(TokenId(b'y'.into()))); // behind it there would be no time for the semicolon
+/// assert!(matcher.allows(TokenId(b';'.into())));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::Budget;
 
-/// Runs the examples of the page about what is forced.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/jump-forward.md")]
-struct JumpForwardPage;
+/// Why a budget cannot be set.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Budget, BudgetError, Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut matcher = compiler.compile(&Constraint::regex("abc"))?.matcher();
+/// let error = matcher.set_budget(Some(Budget::with_end(2))).unwrap_err();
+/// assert_eq!(error, BudgetError::TooSmall { tokens: 2, need: 4 }); // three letters and the end
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::BudgetError;
 
-/// Runs the examples of the page about budgets, stop strings and drafts.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/budgets.md")]
-struct BudgetsPage;
+/// Why a grammar cannot be compiled.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{CompileError, Compiler, Constraint, Error, Options, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut options = Options::default();
+/// options.limits.exprs = 3;
+/// let error = compiler.compile_with(&Constraint::ebnf("root ::= [a-z]* [0-9]+ [a-z]*"), &options).unwrap_err();
+/// assert!(matches!(error, Error::Compile(CompileError::TooManyExprs { .. })), "{error:?}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::CompileError;
+
+/// Why a token, some bytes or a mask was refused.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, MatchError, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut matcher = compiler.compile(&Constraint::regex("yes|no"))?.matcher();
+/// let error = matcher.accept(TokenId(b'x'.into())).unwrap_err();
+/// assert!(matches!(error, MatchError::NotAllowed { .. }), "{error:?}");
+/// assert!(matcher.accept(TokenId(b'y'.into())).is_ok()); // a refused token changes nothing
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::MatchError;
+
+/// A tree of guessed tokens, for speculative decoding.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, DRAFT_ROOT, DraftTree, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// // Two guesses: `yes`, or `y` and then `o`. Tokens are bytes here.
+/// let token = |byte: u8| TokenId(byte.into());
+/// let tree = DraftTree::from_parents(&[token(b'y'), token(b'e'), token(b'o')], &[DRAFT_ROOT, 0, 0])?;
+/// let mut matcher = compiler.compile(&Constraint::regex("yes"))?.matcher();
+/// let mut masks = vec![0; tree.rows() * 9]; // 257 tokens are nine words
+/// let allowed = matcher.fill_masks_for_tree(&tree, &mut masks, 9)?;
+/// assert_eq!(allowed, [true, true, false]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::DraftTree;
+
+/// Whether forced tokens may change the last token that was written.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, ForcedText, ForcedTokens, TokenHealing, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut matcher = compiler.compile(&Constraint::regex("the answer is (yes|no)"))?.matcher();
+/// let forced: ForcedText = matcher.forced_text(100);
+/// assert_eq!(forced.text, "the answer is ");
+///
+/// // The tokenizer says how the text is cut; here, into bytes.
+/// let encode = |text: &str| Some(text.bytes().map(|byte| TokenId(byte.into())).collect::<Vec<_>>());
+/// let forced: ForcedTokens = matcher.forced_tokens(&[], 100, TokenHealing::Keep, &encode);
+/// assert_eq!(forced.tokens[0], TokenId(b't'.into()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::TokenHealing;
+
+/// Every state, mask and transition of a constraint, ahead of time, in one block of memory.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, Index, IndexLimits, StateId, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let index: Index = compiler.index(&Constraint::regex("[0-9]{2}"), &IndexLimits::default())?;
+/// let state: StateId = index.next_state(index.initial_state(), TokenId(b'7'.into()))?;
+/// assert!(index.allows(state, TokenId(b'8'.into())) && !index.is_terminal(state));
+///
+/// let mut file = Vec::new();
+/// index.save(&mut file)?;
+/// assert_eq!(Index::from_bytes(file)?.len(), index.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::Index;
+
+/// Why a constraint has no index.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, Error, IndexError, IndexLimits, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let error = compiler.index(&Constraint::ebnf("root ::= \"(\" root \")\" | \"x\""), &IndexLimits::default());
+/// assert!(matches!(error, Err(Error::Index(IndexError::Recursive { .. }))), "{error:?}"); // infinitely many states
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::IndexError;
+
+/// What was checked about an index.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, Index, IndexChecks, IndexLimits, NotAllowed, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let index = compiler.index(&Constraint::regex("[0-9]{2}"), &IndexLimits::default())?;
+/// let checks: IndexChecks = index.check(compiler.vocabulary())?; // an error is a `Flaw`
+/// assert_eq!(checks.states, index.len());
+/// let refused: NotAllowed = index.next_state(index.initial_state(), TokenId(b'x'.into())).unwrap_err();
+/// assert_eq!(refused.token, TokenId(b'x'.into()));
+/// assert!(Index::from_bytes(b"no index".to_vec()).is_err()); // a `LoadError`
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::IndexChecks;
+
+/// What a vocabulary does inside strings, numbers and other regular parts, shared by all constraints.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, Library, Options, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// // Two compilers with different options share what is known about the vocabulary.
+/// let library: Arc<Library> = compiler.library();
+/// let strict = Compiler::with_library(library.clone(), Options::default());
+/// assert!(Arc::ptr_eq(strict.vocabulary(), library.vocabulary()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::Library;
+
+/// How much a constraint, a mask or a token may cost.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, Options, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut options = Options::default();
+/// options.limits.mask_steps = 100_000; // a mask that needs more is an error
+/// let compiled = compiler.compile_with(&Constraint::regex("a+"), &options)?;
+/// assert!(compiled.matcher().mask_words().is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::Limits;
+
+/// A compiled grammar that does not know its vocabulary yet.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, Program, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let (grammar, _) = compiler.grammar(&Constraint::ebnf("root ::= [0-9]+ (\"+\" root)?"))?;
+/// let program: Program = compiler.program(&grammar)?;
+/// assert!(program.to_dot().to_string().starts_with("digraph")); // for Graphviz
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::Program;
+
+/// Where a matcher stands, for people.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, StateInfo, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut matcher = compiler.compile(&Constraint::ebnf("root ::= word \"!\"\nword ::= [a-z]{1,9}"))?.matcher();
+/// matcher.accept_bytes(b"hey")?;
+/// let info: StateInfo = matcher.state_info();
+/// assert_eq!((info.bytes, info.accepting), (3, false));
+/// assert_eq!(info.next_bytes, [(b'!', b'!'), (b'a', b'z')]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::StateInfo;
+
+/// How masks are computed: fast, or by definition.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, Strategy, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// // The plain walk over the vocabulary defines what a mask is. To compare with it finds bugs of the engine.
+/// let compiled = compiler.compile(&Constraint::regex("[a-z]+"))?;
+/// let (mut fast, mut plain) = (compiled.matcher(), compiled.matcher());
+/// plain.set_strategy(Strategy::Reference);
+/// assert_eq!(fast.mask_words()?, plain.mask_words()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::Strategy;
+
+/// Asks work on another thread to end early.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{CancelToken, Compiler, Constraint, TokenId, VocabularyBuilder, with_cancel};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let cancel = CancelToken::new();
+/// cancel.cancel(); // normally from another thread, while the work goes on
+/// let result = with_cancel(&cancel, || compiler.compile(&Constraint::regex("[a-z]{1,500}")));
+/// assert!(result.is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_automata::CancelToken;
+
+/// Builds a grammar by program, without any text.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, Grammar, GrammarBuilder, Remarks, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// // root ::= "<" root ">" | "x"
+/// let mut g = GrammarBuilder::new();
+/// let root = g.declare("root");
+/// let (open, inner, close) = (g.bytes(b"<"), g.rule(root), g.bytes(b">"));
+/// let nested = g.seq([open, inner, close]);
+/// let x = g.bytes(b"x");
+/// let either = g.alt([nested, x]);
+/// g.define(root, either);
+/// let grammar: Grammar = g.finish(root)?;
+///
+/// let mut matcher = compiler.compile_grammar(&grammar, Remarks::default())?.matcher();
+/// matcher.accept_bytes(b"<<x>>")?;
+/// assert!(matcher.is_accepting());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_grammar::GrammarBuilder;
+
+/// An error or a warning about a place in the source.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, Error, Severity, Span, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let source = "root ::= digits";
+/// let Err(Error::Source(problems)) = compiler.compile(&Constraint::ebnf(source)) else { panic!() };
+/// assert_eq!((problems[0].severity, problems[0].span), (Severity::Error, Span::new(9, 15)));
+/// assert_eq!(problems[0].line_column(source), (1, 10));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_grammar::Diagnostic;
+
+/// A set of tokens, as a grammar names it.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, GrammarBuilder, Remarks, TokenId, TokenRef, TokenSet, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// // A text, and then one special token by name.
+/// let mut g = GrammarBuilder::new();
+/// let root = g.declare("root");
+/// let (text, end) = (g.bytes(b"hi"), g.token(TokenSet::these([TokenRef::name("<end>")])));
+/// let both = g.seq([text, end]);
+/// g.define(root, both);
+/// let mut matcher = compiler.compile_grammar(&g.finish(root)?, Remarks::default())?.matcher();
+/// matcher.accept_bytes(b"hi")?;
+/// assert!(matcher.allows(TokenId(256)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_grammar::TokenSet;
+
+/// Builds a vocabulary from the bytes of its tokens.
+///
+/// ```
+/// use maskwright::{TokenId, Vocabulary, VocabularyBuilder};
+///
+/// let mut builder = VocabularyBuilder::new();
+/// builder.token(TokenId(0), b" hello")?.token(TokenId(1), "é".as_bytes())?; // bytes, not text: a token may be half of a character
+/// builder.special(TokenId(2), "<end>")?.eos(TokenId(2)); // in no text, and ends one
+/// builder.size(32); // a model may have more logits than tokens
+/// assert!(builder.token(TokenId(0), b"again").is_err()); // a `VocabularyError`
+/// let vocabulary: Vocabulary = builder.finish()?;
+///
+/// assert_eq!((vocabulary.len(), vocabulary.size()), (3, 32));
+/// assert_eq!(vocabulary.bytes(TokenId(0)), b" hello");
+/// assert_eq!(vocabulary.special("<end>"), Some(TokenId(2)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_vocab::VocabularyBuilder;
+
+/// The tokens that may come next: a bit for each.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, TokenMask, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut matcher = compiler.compile(&Constraint::regex("[ab]"))?.matcher();
+/// let mask: &TokenMask = matcher.mask()?;
+/// assert_eq!(mask.iter().collect::<Vec<_>>(), [TokenId(b'a'.into()), TokenId(b'b'.into())]);
+/// assert_eq!((mask.count(), mask.size()), (2, 257));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_vocab::TokenMask;

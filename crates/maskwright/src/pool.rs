@@ -34,12 +34,27 @@ impl std::error::Error for PoolError {
 
 /// How many threads fill batches from now on, in this process; as many as the machine has unless told otherwise. Whoever is at work finishes with the threads
 /// of before.
+///
+/// ```
+/// use std::num::NonZero;
+///
+/// maskwright::set_threads(NonZero::new(2).unwrap())?;
+/// assert_eq!(maskwright::in_pool(|| 6 * 7)?, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn set_threads(threads: NonZero<usize>) -> Result<(), PoolError> {
     let mut made = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     replace(&mut made, threads.get()).map(drop)
 }
 
 /// Runs something on these threads: what it does in parallel, such as [`Index::build`](crate::Index::build), is done by them.
+///
+/// ```
+/// // Work of one's own on the threads that fill masks, so that there are not twice as many threads as processors.
+/// let sum = maskwright::in_pool(|| (1..=100).sum::<u32>())?;
+/// assert_eq!(sum, 5_050);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, PoolError> {
     Ok(pool()?.install(work))
 }

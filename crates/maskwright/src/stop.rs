@@ -21,12 +21,28 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Strings that end a text.
+///
+/// ```
+/// use maskwright::StopStrings;
+///
+/// let stops = StopStrings::new(["###"])?; // shared by all requests that have them
+/// let mut stream = stops.stream();
+/// assert_eq!(stream.push(b"one ## two #"), "one ## two ");
+/// assert_eq!(stream.finish(), "#");
+/// # Ok::<(), maskwright::StopError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct StopStrings {
     automaton: Arc<Automaton>,
 }
 
 /// Why some stop strings cannot be used.
+///
+/// ```
+/// use maskwright::{StopError, StopStrings};
+///
+/// assert_eq!(StopStrings::new(["a", ""]).unwrap_err(), StopError::Empty(1));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopError {
@@ -149,6 +165,16 @@ impl Automaton {
 }
 
 /// A text that is being written: bytes go in, and what may be shown comes out.
+///
+/// ```
+/// use maskwright::StopStrings;
+///
+/// let mut stream = StopStrings::new(["\n\n"])?.stream();
+/// assert_eq!(stream.push("caf\u{e9}\n".as_bytes()), "caf\u{e9}");
+/// assert_eq!(stream.push(b"\nmore"), "");
+/// assert_eq!(stream.stopped(), Some(0));
+/// # Ok::<(), maskwright::StopError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct StopStream {
     automaton: Arc<Automaton>,

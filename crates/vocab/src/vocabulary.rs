@@ -44,7 +44,7 @@ pub fn number_spelling(token: TokenId) -> [u8; 5] {
     [MARK, seven(21), seven(14), seven(7), seven(0)]
 }
 
-/// A tokenizer's tokens, frozen and shared; see the [crate](crate).
+/// A tokenizer's tokens, frozen and shared; see the [crate].
 #[derive(Debug)]
 pub struct Vocabulary {
     pub(crate) text: Vec<u8>,

@@ -28,7 +28,7 @@
 //! | [`ByteParser`] | the same over bytes, for terminals of any length |
 //! | [`Adapter`] | the same over the tokens of a model: masks, scores, what is under way |
 //! | [`best_parse`], [`Tree`] | the most probable derivation, drawn |
-//! | [`train`], [`expected_counts`] | probabilities from sentences |
+//! | [`train()`], [`expected_counts`] | probabilities from sentences |
 //! | [`guide`], [`log_mask_mass`], [`ExactSampler`] | a grammar's opinion in generation, and sampling without the distortion of a mask |
 //! | [`Sampler`] | random sentences |
 //! | [`semiring`] | the same parser with other numbers: yes or no, logarithms, best, how many, shortest |
@@ -71,8 +71,3 @@ pub use terminal::{Pattern, Terminal};
 pub use train::{Counts, Trained, Training, expected_counts, train};
 pub use tree::{Label, Node, Tree};
 pub use viterbi::best_parse;
-
-/// Runs the examples of the page about weighted grammars.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/weighted.md")]
-struct Page;

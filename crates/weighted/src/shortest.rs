@@ -1,4 +1,4 @@
-//! How little it takes to finish: the same chart, read with the numbers of [`MinPlus`](crate::MinPlus).
+//! How little it takes to finish: the same chart, read with the numbers of [`MinPlus`].
 //!
 //! Every symbol has a shortest text. An item still needs the shortest texts of what stands behind its dot, and then whatever the item needs that waited for
 //! it in the column where it began. So the needs of a column follow from those of the columns before it.

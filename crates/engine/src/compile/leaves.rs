@@ -22,7 +22,7 @@ use crate::program::LeafId;
 use crate::seen::Seen;
 
 /// A limit on the number of characters up to this one is part of the table.
-const TABULATED: u32 = 64;
+const TABULATED: u32 = 32;
 /// An expression with a longer description is not cached.
 const KEY_BYTES: usize = 16_384;
 /// A rule becomes a table if that has no more states on the way to it, and takes no more steps.
@@ -189,7 +189,7 @@ impl<'g> Leaves<'g> {
         self.window(automaton, min, max)
     }
 
-    /// A leaf for texts of a set with at most so many characters, counted outside the table, if the set allows it.
+    /// A leaf for texts of a set with at most so many characters, counted outside the table.
     fn short_text(&mut self, id: ExprId) -> Result<Option<LeafId>, CompileError> {
         let Expr::And(parts) = self.grammar.expr(id) else { return Ok(None) };
         let [a, b] = **parts else { return Ok(None) };
@@ -211,7 +211,7 @@ impl<'g> Leaves<'g> {
         let mut exprs = automata::Exprs::new();
         let expr = translate(self.grammar, set, &mut exprs)?;
         let Ok(dfa) = automata::Dfa::build(&mut exprs, expr, &self.limits) else { return Ok(None) };
-        let Some(automaton) = Automaton::characters(&dfa).map(Arc::new) else { return Ok(None) };
+        let automaton = Arc::new(Automaton::characters(&dfa));
         if let Some(key) = key {
             self.cache.put(key, &automaton);
         }
@@ -384,7 +384,8 @@ impl<'g> Leaves<'g> {
             self.bytes += automaton.heap_bytes();
         }
         let start = automaton.start();
-        let empty = start.is_dead() || automaton.live(start).is_empty() && !automaton.is_accepting(start);
+        let is_stuck = || automaton.live(start).is_empty() && !automaton.is_accepting(start);
+        let empty = start.is_dead() || is_stuck() || automaton.tail(start) > max;
         let leaf = self.push(Leaf::Window { automaton, min, max }, empty);
         let leaves = &self.list;
         self.windows.insert_unique(key, leaf, |&i| match &leaves[i.index()] {

@@ -13,6 +13,7 @@ use super::facts::{Facts, LEAF_SIZE};
 use super::leaves::Leaves;
 use super::values::{Kinds, body, classify, longest, word};
 use super::{CompileError, Place};
+use crate::leaf::Leaf;
 use crate::limits::Limits;
 use crate::program::LeafId;
 use crate::program::network::{
@@ -65,6 +66,7 @@ pub(crate) fn build(
         network: Network {
             nodes: Vec::with_capacity(grammar.exprs().len() * 4),
             nested_values,
+            names: required_names(grammar),
             ..Network::default()
         },
         machine_of: FxHashMap::default(),
@@ -81,6 +83,19 @@ pub(crate) fn build(
         next += 1;
     }
     Ok(builder.network)
+}
+
+/// The strings that some scope requires, in the form in which values are compared.
+fn required_names(grammar: &Grammar) -> Vec<Box<[u8]>> {
+    let required = grammar.exprs().iter().filter_map(|expr| match expr {
+        Expr::Scope { required, .. } => Some(required),
+        _ => None,
+    });
+    let mut names: Vec<Box<[u8]>> =
+        required.flat_map(|names| names.iter().map(|name| value::of_string(name))).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 struct Builder<'g, 'l> {
@@ -235,8 +250,9 @@ impl Builder<'_, '_> {
             }
             Expr::Distinct(value) => {
                 let check = self.network.push(Node::Call { callee: Callee::Check, next });
-                let leaf = self.leaves.of(body(grammar, *value)).map(|leaf| &self.leaves.list[leaf.index()]);
-                if leaf.is_some_and(|leaf| leaf.is_infinite(leaf.start())) {
+                let leaf_id = self.leaves.of(body(grammar, *value));
+                let leaf = leaf_id.map(|leaf| &self.leaves.list[leaf.index()]);
+                if leaf.is_some_and(Leaf::starts_infinite) {
                     self.network.endless_checks.insert(check);
                 }
                 if let Some(form) = word(grammar, *value).and_then(|word| value::ending(&word)) {
@@ -253,10 +269,39 @@ impl Builder<'_, '_> {
                 if let Some(longest) = longest(grammar, *value) {
                     self.network.longest_values.insert(check, longest);
                 }
+                let names = self.names(*value, leaf_id);
+                if !names.is_empty() {
+                    self.network.name_checks.insert(check, names.into());
+                }
                 return self.build(*value, check);
             }
             Expr::Rule(rule) => return self.rule(grammar.rule(*rule).expr(), next),
         }))
+    }
+
+    /// Which of the required strings a value may be, by their places in the network's list.
+    fn names(&self, value: ExprId, leaf: Option<LeafId>) -> Vec<u32> {
+        let grammar = self.grammar;
+        let names = &self.network.names;
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let find = |value: ExprId| {
+            let form = value::ending(&word(grammar, value)?)?;
+            names.binary_search_by(|name| (**name).cmp(&form)).ok()
+        };
+        let mut found: Vec<u32> = match (grammar.expr(body(grammar, value)), leaf) {
+            (Expr::Alt(parts), _) => {
+                parts.iter().filter_map(|part| find(*part)).map(|at| at as u32).collect()
+            }
+            (_, Some(leaf)) if word(grammar, value).is_none() => {
+                let leaf = &self.leaves.list[leaf.index()];
+                (0..).zip(names).filter(|(_, name)| leaf.accepts(name)).map(|(at, _)| at).collect()
+            }
+            _ => find(value).map(|at| at as u32).into_iter().collect(),
+        };
+        found.dedup();
+        found
     }
 
     /// Words in ascending order, as a tree: what they have in common at their beginnings is there once. Adds the nodes to begin with.
@@ -430,5 +475,51 @@ impl Builder<'_, '_> {
     fn call(&mut self, callee: Callee, nullable: bool, next: NodeId) -> NodeId {
         let call = self.network.push(Node::Call { callee, next });
         if nullable { self.network.split(&[call, next]) } else { call }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright_grammar::GrammarBuilder;
+
+    use super::*;
+    use crate::leaf::AutomatonCache;
+
+    /// `"{" member ("," member)* "}"` as a scope, with up to `most` further members.
+    fn object(keys: &[&str], required: &[&str], most: Option<u32>) -> Grammar {
+        let mut g = GrammarBuilder::new();
+        let root = g.declare("root");
+        let member = |g: &mut GrammarBuilder, key: &str| -> ExprId {
+            let key = g.bytes(format!("\"{key}\"").as_bytes());
+            let (key, value) = (g.distinct(key), g.bytes(b":1"));
+            g.seq([key, value])
+        };
+        let members: Vec<ExprId> = keys.iter().map(|key| member(&mut g, key)).collect();
+        let members = g.alt(members);
+        let (open, comma, close) = (g.bytes(b"{"), g.bytes(b","), g.bytes(b"}"));
+        let another = g.seq([comma, members]);
+        let others = g.repeat(another, 0, most);
+        let body = g.seq([open, members, others, close]);
+        let scope = g.scope(body, required.iter().map(|name| (*name).into()));
+        g.define(root, scope);
+        g.finish(root).expect("the rule is defined")
+    }
+
+    fn is_open(grammar: &Grammar) -> bool {
+        let program = super::super::compile(grammar, &AutomatonCache::default(), &Limits::default());
+        let program = program.expect("the grammar compiles");
+        program.exits().scope_at(0, program.scope(0))
+    }
+
+    #[test]
+    fn required_keys_are_proved_to_be_writable() {
+        assert!(is_open(&object(&["a", "b", "c"], &["a", "b"], None)));
+        assert!(is_open(&object(&["a", "b", "c"], &["a", "b", "c"], None)));
+        assert!(!is_open(&object(&["a", "b", "c"], &["a", "d"], None)), "no member has this key");
+        assert!(!is_open(&object(&["a", "b", "c"], &["a", "b"], Some(0))), "there is one member only");
+        assert!(
+            !is_open(&object(&["a", "b", "c"], &["a", "b"], Some(500))),
+            "members are counted, which is not followed"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Tokens that a grammar asks for become bytes.
 //!
 //! A special token stands for no text, but on the tries of a vocabulary it has a spelling all the same: a byte that UTF-8 does
-//! not have, and its number ([`number_spelling`](maskwright_vocab::number_spelling)). So `<|call|>`, with number 300 = 2 · 128 + 44, is the literal
+//! not have, and its number ([`number_spelling`]). So `<|call|>`, with number 300 = 2 · 128 + 44, is the literal
 //! `FF 00 00 02 2C`, a set of tokens is a few ranges of such numbers, and nothing behind this pass
 //! knows that there are special tokens.
 

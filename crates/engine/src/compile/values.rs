@@ -76,7 +76,7 @@ impl Kinds {
             match grammar.expr(id) {
                 Expr::Distinct(value) => {
                     let leaf = leaves.of(body(grammar, *value)).map(|leaf| &leaves.list[leaf.index()]);
-                    match leaf.filter(|leaf| leaf.is_infinite(leaf.start())) {
+                    match leaf.filter(|leaf| leaf.starts_infinite()) {
                         Some(leaf) => infinite.push(leaf),
                         None => others.push(*value),
                     }

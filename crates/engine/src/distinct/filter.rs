@@ -136,7 +136,15 @@ impl DistinctFilter<'_> {
         let in_long = place.in_string && place.in_value;
         let goes_on = || self.trial.threads.iter().all(|thread| self.trial.goes_on(thread, seen));
         match values {
-            Values::Endless | Values::Integers => false,
+            Values::Endless => false,
+            // Zero cannot go on, and others cannot go on for ever.
+            Values::Integers => self.trial.threads.iter().any(|thread| {
+                let program = self.trial.bound.program();
+                let is_integer = |(leaf, _)| program.leaf(leaf).is_integers();
+                thread.leaf().is_some_and(is_integer)
+                    && !program.live_at(thread.at).is_empty()
+                    && !self.trial.goes_on(thread, seen)
+            }),
             Values::Long(Reverse(room)) => {
                 (room as usize) <= seen + 1 + self.trial.bound.horizon() as usize || in_long && !goes_on()
             }

@@ -22,7 +22,7 @@ use crate::parser::mask::is_in_string;
 use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks, Top};
 use crate::parser::step::{Buffers, Thread};
 use crate::program::network::{Callee, Scope};
-use crate::program::{At, NetState, Place};
+use crate::program::{At, NetState, Place, Program, join};
 use crate::seen::Seen;
 use crate::value;
 
@@ -40,21 +40,28 @@ const MAX_KEY_BYTES: usize = 64;
 /// The scopes that cannot be completed, though they have seen nothing yet: more values must differ than there are.
 pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     let program = bound.program();
+    let mut left = MAX_FRESH_BYTES;
     let is_dead = |(index, scope): &(u32, &Scope)| {
-        if program.exits().machine(scope.body) {
+        let exits = program.exits();
+        if exits.scope_at(*index, scope) {
             return false;
         }
         let mut arena = Arena::default();
         let bottom = arena.push(program, Frame::FINISH, StackId::BOTTOM);
         let stack = arena.push(program, Frame::scope(*index, Register::fresh(scope)), bottom);
         let start = Thread::network(program.start(scope.body), stack);
-        can_complete(bound, &mut arena, &[start]) == Some(false)
+        can_complete(bound, &mut arena, &[start], &mut left) == Some(false)
     };
     (0..).zip(&program.network().scopes).filter(is_dead).map(|(_, scope)| scope.expr).collect()
 }
 
 /// Whether a text can be completed from these threads, before anything was seen; `None` if that takes too many steps to find out.
-fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> Option<bool> {
+fn can_complete(
+    bound: &BoundProgram,
+    arena: &mut Arena,
+    threads: &[Thread],
+    left: &mut usize,
+) -> Option<bool> {
     let (mut buffers, mut distinct) = (Buffers::default(), Distinct::default());
     let mut trial = Trial {
         bound,
@@ -64,10 +71,12 @@ fn can_complete(bound: &BoundProgram, arena: &mut Arena, threads: &[Thread]) -> 
         text: &mut distinct.text,
         searches: &mut distinct.searches,
         threads,
-        budget: usize::MAX,
-        search_bytes: MAX_FRESH_BYTES,
+        budget: *left,
+        search_bytes: *left,
     };
-    trial.search(threads)
+    let found = trial.search(threads);
+    *left = trial.budget;
+    found
 }
 
 /// A place that a search has come to.
@@ -81,6 +90,65 @@ struct Searched {
     inside: Option<usize>,
     /// If it began here: how many more of them are tried.
     left: usize,
+}
+
+/// What is known of the way from a place down to the next scope.
+#[derive(Clone, Default)]
+struct Above {
+    /// The scopes for which everything that they require can be written on it.
+    open: SmallVec<[u32; 4]>,
+    /// The words that are written on a way on which no other check can fail.
+    words: Option<u128>,
+}
+
+impl Above {
+    /// A way with nothing to write, or none.
+    fn new(leads_out: bool) -> Self {
+        Self { open: SmallVec::new(), words: leads_out.then_some(0) }
+    }
+
+    fn of(program: &Program, state: NetState) -> Self {
+        Self { open: program.open().state(program, state), words: program.exits().state(program, state) }
+    }
+
+    /// The same with a frame below it.
+    fn pass(&mut self, trial: &Trial<'_>, frame: Frame) {
+        let program = trial.bound.program();
+        match frame.resume() {
+            Resume::At(state) => self.then(Self::of(program, state)),
+            Resume::Loop { index, rounds } => {
+                let counted = program.counted(index);
+                let may_stop = program.counts().may_stop(rounds, counted.bounds());
+                let mut rounds = Self::new(may_stop || program.exits().machine(counted.body));
+                rounds.open = program.open().counted(index).into();
+                self.then(rounds);
+            }
+            Resume::Scope { index, register } => {
+                let passes = if register.may_close() {
+                    self.words.is_some_and(|words| !trial.any_seen(words, register))
+                } else {
+                    self.open.contains(&index)
+                };
+                *self = Self::new(passes);
+            }
+            Resume::Limit { .. } | Resume::Finish => {}
+        }
+    }
+
+    /// The same with a place below it. What is open above must come to an end below, and what is open below must be reached.
+    fn then(&mut self, below: Self) {
+        if below.words != Some(0) {
+            self.open.clear();
+        }
+        if self.words == Some(0) {
+            self.open.extend(below.open);
+        }
+        self.words = join(self.words, below.words);
+    }
+
+    fn is_dead(&self) -> bool {
+        self.words.is_none() && self.open.is_empty()
+    }
 }
 
 impl Trial<'_> {
@@ -182,7 +250,20 @@ impl Trial<'_> {
     }
 
     /// A place of a search, `depth` bytes after its beginning. `inside` is where the value began that the last byte was part of.
-    fn place(&mut self, threads: Vec<Thread>, inside: Option<usize>, depth: usize, from: usize) -> Searched {
+    fn place(
+        &mut self,
+        mut threads: Vec<Thread>,
+        inside: Option<usize>,
+        depth: usize,
+        from: usize,
+    ) -> Searched {
+        if !self.bound.program().has_nested_values() {
+            for thread in &mut threads {
+                *thread = self.skip(*thread);
+            }
+            threads.sort_unstable_by_key(|thread| (thread.at, thread.count, thread.stack));
+            threads.dedup();
+        }
         let values = match &*threads {
             [thread] => self.infinite_values(thread),
             _ => None,
@@ -192,17 +273,71 @@ impl Trial<'_> {
         Searched { threads, length: self.text.len(), bytes, inside, left: values.unwrap_or(0) }
     }
 
+    /// Passes over what does not matter: what is inside of a member's value, or of an inner scope that can be completed, makes no
+    /// difference to what may follow. So one way through it stands for all.
+    fn skip(&self, mut thread: Thread) -> Thread {
+        while let Some(next) = self.skip_quiet(&thread).or_else(|| self.skip_scope(&thread)) {
+            thread = next;
+        }
+        thread
+    }
+
+    /// Behind a leaf, and behind machines without checks; nowhere if that is a value that is checked.
+    fn skip_quiet(&self, thread: &Thread) -> Option<Thread> {
+        let program = self.bound.program();
+        let mut skipped = *thread;
+        loop {
+            let can_end = match skipped.at {
+                At::Leaf(..) => true,
+                At::Network(state) => {
+                    program.open().is_quiet(program, state)
+                        && program.exits().state(program, state) == Some(0)
+                }
+            };
+            let Top::Frame(frame, below) = self.arena.top(skipped.stack) else { break };
+            let Resume::At(next) = frame.resume() else { break };
+            if !can_end {
+                break;
+            }
+            if self.is_check(next) {
+                return None;
+            }
+            skipped = Thread::network(next, below);
+        }
+        (skipped != *thread).then_some(skipped)
+    }
+
+    /// Behind the next scope, if it can be completed.
+    fn skip_scope(&self, thread: &Thread) -> Option<Thread> {
+        let program = self.bound.program();
+        let At::Network(state) = thread.at else { return None };
+        let (mut above, mut stack) = (Above::of(program, state), thread.stack);
+        loop {
+            let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
+            stack = below;
+            above.pass(self, frame);
+            if above.is_dead() {
+                return None;
+            }
+            if matches!(frame.resume(), Resume::Scope { .. }) {
+                let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
+                let Resume::At(next) = frame.resume() else { return None };
+                return (!self.is_check(next)).then(|| Thread::network(next, below));
+            }
+        }
+    }
+
     /// In a leaf with infinitely many values, or nearly: how many of them have to be tried until one is neither seen nor one of the finitely
     /// many that something else may need.
     fn infinite_values(&self, thread: &Thread) -> Option<usize> {
-        let (leaf, state) = thread.leaf()?;
+        thread.leaf()?;
         let program = self.bound.program();
         let scopes = self.scopes_below(thread.stack, true);
         let values = scopes.iter().fold(1usize, |sum, &(index, register)| {
             let finite = program.scope(index).finite as usize;
             sum.saturating_add(self.registers.count(register)).saturating_add(finite)
         });
-        (program.leaf(leaf).is_infinite(state) || self.goes_on(thread, values)).then_some(values)
+        (self.is_infinite(thread) || self.goes_on(thread, values)).then_some(values)
     }
 
     /// The next scopes on a stack, one for each way where it forks, or all of them.
@@ -230,60 +365,68 @@ impl Trial<'_> {
 
     /// Whether a way to the end of the text is known on which no check can fail.
     fn is_out(&self, thread: &Thread) -> bool {
-        let (program, exits) = (self.bound.program(), self.bound.program().exits());
-        let (leaf, state) = match thread.at {
+        let program = self.bound.program();
+        match thread.at {
             At::DONE => return true,
-            At::Network(state) => return exits.state(program, state) && self.is_out_below(thread.stack),
-            At::Leaf(leaf, state) => (leaf, state),
-        };
+            At::Network(state) => return self.is_out_below(thread.stack, Above::of(program, state)),
+            At::Leaf(..) => {}
+        }
         let mut frames = Vec::new();
         self.arena.frames(thread.stack, &mut frames);
-        frames.into_iter().any(|(frame, below)| {
-            let passes = match frame.resume() {
-                Resume::At(behind) if self.is_check(behind) => {
-                    let is_new = || {
-                        program.leaf(leaf).is_infinite(state) || self.goes_on(thread, self.seen_below(below))
-                    };
-                    self.passes_check(behind, is_new)
-                }
-                // An array or object with such a string in it can be new, too. What comes behind it is not looked at.
-                Resume::At(_) if program.has_nested_values() && program.leaf(leaf).is_infinite(state) => {
-                    return true;
-                }
-                Resume::At(behind) => exits.state(program, behind),
-                // Whatever else is there stands on its own.
-                _ => return self.is_out_below(thread.stack),
-            };
-            passes && self.is_out_below(below)
+        frames.into_iter().any(|(frame, below)| match frame.resume() {
+            Resume::At(behind) if self.is_check(behind) => {
+                let is_new = || self.is_infinite(thread) || self.goes_on(thread, self.seen_below(below));
+                let mut checked = self.checked(behind).filter(|above| !above.is_dead()).peekable();
+                checked.peek().is_some() && is_new() && checked.any(|above| self.is_out_below(below, above))
+            }
+            // An array or object with such a string in it can be new, too. What comes behind it is not looked at.
+            Resume::At(_) if program.has_nested_values() && self.is_infinite(thread) => true,
+            Resume::At(behind) => self.is_out_below(below, Above::of(program, behind)),
+            // Whatever else is there stands on its own.
+            _ => self.is_out_below(thread.stack, Above::new(true)),
         })
     }
 
-    /// The same for what is on a stack. What a scope requires and lacks is taken to be writable: nothing but a limit on the number of keys, or a
-    /// condition between them, is in the way of that.
-    fn is_out_below(&self, stack: StackId) -> bool {
-        let (program, exits) = (self.bound.program(), self.bound.program().exits());
-        let (mut work, mut frames, mut visited) = (vec![stack], Vec::new(), Seen::default());
-        while let Some(stack) = work.pop() {
+    /// What follows the checks of a state.
+    fn checked(&self, state: NetState) -> impl Iterator<Item = Above> + '_ {
+        let program = self.bound.program();
+        let calls = match program.place(state) {
+            Place::Cell(cell) => &*cell.calls,
+            Place::Done | Place::Node { .. } => &[],
+        };
+        let checks = calls.iter().filter(|call| call.callee == Callee::Check);
+        checks.map(|call| Above::of(program, program.returning(call)))
+    }
+
+    /// The same for what is on a stack, below a place.
+    fn is_out_below(&self, stack: StackId, above: Above) -> bool {
+        if above.is_dead() {
+            return false;
+        }
+        let (mut work, mut frames, mut visited) = (vec![(stack, above)], Vec::new(), Seen::default());
+        while let Some((stack, above)) = work.pop() {
             if !visited.insert(stack) {
                 continue;
             }
             self.arena.frames(stack, &mut frames);
             for (frame, below) in frames.drain(..) {
-                let passes = match frame.resume() {
-                    Resume::Finish => return true,
-                    Resume::At(state) => exits.state(program, state),
-                    Resume::Loop { index, rounds } => {
-                        let counted = program.counted(index);
-                        program.counts().may_stop(rounds, counted.bounds()) || exits.machine(counted.body)
-                    }
-                    Resume::Scope { .. } | Resume::Limit { .. } => true,
-                };
-                if passes {
-                    work.push(below);
+                let mut above = above.clone();
+                above.pass(self, frame);
+                if matches!(frame.resume(), Resume::Finish) && above.words.is_some() {
+                    return true;
+                }
+                if !above.is_dead() {
+                    work.push((below, above));
                 }
             }
         }
         false
+    }
+
+    /// Whether one of these words was seen.
+    fn any_seen(&self, words: u128, register: Register) -> bool {
+        let mut all = (0..).zip(&self.bound.program().network().words);
+        words != 0 && all.any(|(at, word)| words >> at & 1 == 1 && self.registers.has(register, word))
     }
 
     /// Whether every way on from a thread writes a value that was seen in its scope.
@@ -306,22 +449,10 @@ impl Trial<'_> {
                 }
                 Resume::Limit { .. } => {}
                 Resume::Finish => return false,
-                Resume::Scope { register, .. } => {
-                    let is_seen = |word: &Box<[u8]>| self.registers.has(register, word);
-                    let mut all = (0..).zip(&program.network().words);
-                    return all.any(|(at, word)| words >> at & 1 == 1 && is_seen(word));
-                }
+                Resume::Scope { register, .. } => return self.any_seen(words, register),
             }
             stack = below;
         }
-    }
-
-    /// Whether a state is the check of the value that a leaf is, the value can be new, and what follows leads to an end.
-    fn passes_check(&self, state: NetState, is_new: impl FnOnce() -> bool) -> bool {
-        let program = self.bound.program();
-        let Place::Cell(cell) = program.place(state) else { return false };
-        let mut checks = cell.calls.iter().filter(|call| call.callee == Callee::Check);
-        checks.any(|call| program.exits().state(program, program.returning(call))) && is_new()
     }
 
     /// The most values that a scope has seen that is the next on a stack.

@@ -60,6 +60,15 @@ impl Trial<'_> {
         true
     }
 
+    /// Whether no text can use up the values that lead on from a thread.
+    pub(super) fn is_infinite(&self, thread: &Thread) -> bool {
+        let program = self.bound.program();
+        thread.leaf().is_some_and(|(leaf, state)| {
+            let leaf = program.leaf(leaf);
+            leaf.is_infinite(state, program.counts().room(thread.count, leaf.bounds()))
+        })
+    }
+
     /// Whether a thread is in a string that can go on in more than so many ways, whatever token comes next.
     pub(super) fn goes_on(&self, thread: &Thread, values: usize) -> bool {
         thread.leaf().is_some_and(|(leaf, state)| self.bound.goes_on(leaf, state, thread.count, values))

@@ -43,7 +43,7 @@
 //! grammar ──language──▶ Dfa ──walk──▶ rows: where all tokens lead ──classes──▶ rows by class of tokens
 //!                                                                        └──masks──▶ bases and differences ──file──▶ words
 //! ```
-//! The result *is* the file: a sequence of 32-bit words with a table of sections. See [`file`].
+//! The result *is* the file: a sequence of 32-bit words with a table of sections. See [`mod@file`].
 //!
 //! # Numbers of states
 //!

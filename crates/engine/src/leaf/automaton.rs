@@ -6,13 +6,13 @@
 //! of `minLength` and `maxLength`; a bound of 100,000 adds no states.
 
 use core::hash::{Hash, Hasher};
+use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 use maskwright_automata::{ByteSet, Dfa, Grouped};
 use maskwright_vocab::pack::{Read, Reader, Writer};
 use rustc_hash::FxHasher;
 
-use crate::components::components;
 use crate::count::Bounds;
 
 /// What a transition does to the counter.
@@ -105,10 +105,12 @@ struct Endless {
 /// What states mean for numbers, however they are spelled: `1`, `1.0` and `1.00` are one number.
 #[derive(Debug)]
 struct Numbers {
-    /// From which infinitely many numbers lead on.
-    endless: Box<[bool]>,
-    /// From which a digit that is not zero can come, after other digits.
-    nonzero: Box<[bool]>,
+    /// How many digits it takes to a state that every digit but zero leads back to.
+    endless: Box<[u32]>,
+    /// How many digits come before one that is not zero.
+    nonzero: Box<[u32]>,
+    /// See [`Automaton::is_integers`].
+    are_integers: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -125,8 +127,10 @@ fn any_counts(steps: &[Step]) -> bool {
     steps.iter().any(|step| !step.is_dead() && step.action() == Action::Unit)
 }
 
-/// The tail of a state from which nothing is accepted.
+/// The tail of a state from which nothing is accepted, and the distance from which nothing is reached.
 const NEVER: u32 = u32::MAX;
+
+const NONZERO: &[u8] = b"123456789";
 
 /// Sparse rows of a table: for each state, ranges of bytes and where they lead. The first is that of the dead state.
 pub(super) struct Rows {
@@ -166,17 +170,21 @@ impl Rows {
     }
 }
 
-/// For each state, the least number of units on a way to the one that accepts.
-fn tails(rows: &Rows, end: LeafState) -> Vec<u32> {
-    let live = (0u32..).map(LeafState).zip(rows.iter()).flat_map(|(state, row)| {
-        let steps = row.iter().filter(|(_, _, step)| !step.is_dead());
-        steps.map(move |&(_, _, step)| (step.target().0, (state, u32::from(step.action() == Action::Unit))))
-    });
-    let before = Grouped::new(rows.len(), live);
-    let mut tails = vec![NEVER; rows.len()];
-    tails[end.index()] = 0;
+/// For each of `len` states, the least number of units on a way to one of the `ends`.
+fn tails<'s>(
+    len: usize,
+    steps: impl Iterator<Item = (LeafState, &'s Step)> + Clone,
+    ends: impl Iterator<Item = LeafState>,
+) -> Vec<u32> {
+    let live = steps.filter(|(_, step)| !step.is_dead());
+    let live = live.map(|(state, step)| (step.target().0, (state, u32::from(step.action() == Action::Unit))));
+    let before = Grouped::new(len, live);
+    let mut tails = vec![NEVER; len];
     // Breadth first by units: what costs none goes to the front.
-    let mut work = std::collections::VecDeque::from([end]);
+    let mut work: VecDeque<LeafState> = ends.collect();
+    for end in &work {
+        tails[end.index()] = 0;
+    }
     while let Some(state) = work.pop_front() {
         for &(from, units) in before.of(state.0) {
             let tail = tails[state.index()] + units;
@@ -191,6 +199,10 @@ fn tails(rows: &Rows, end: LeafState) -> Vec<u32> {
         }
     }
     tails
+}
+
+fn longest(tails: &[u32]) -> u32 {
+    tails.iter().copied().filter(|&tail| tail != NEVER).max().unwrap_or(0)
 }
 
 impl Automaton {
@@ -220,25 +232,22 @@ impl Automaton {
         )
     }
 
-    /// A set of texts that holds, with each text, all its beginnings, so that a limit on the number of characters leads into no dead
-    /// end; `None` if the set is not like that. The unit is the character.
-    pub(crate) fn characters(texts: &Dfa) -> Option<Self> {
-        let rest = ByteSet::range(0x80, 0xBF);
-        for state in (1..texts.len() as u32).filter(|&state| !texts.live(state).is_empty()) {
-            let live = texts.live(state);
-            let inside = live.intersection(rest);
-            // Inside a character, or behind one and then a text may end.
-            if inside != live && !(inside.is_empty() && texts.is_accepting(state)) {
-                return None;
-            }
-        }
+    /// Texts whose unit is the character. A limit on their number leads into no dead end, because what must follow a state counts, too.
+    pub(crate) fn characters(texts: &Dfa) -> Self {
         let action = |byte: u8| if byte & 0xC0 == 0x80 { Action::Pass } else { Action::Unit };
-        Some(Self::new(
+        let mut table = Self::new(
             texts.len(),
             LeafState(texts.start()),
             |s| texts.is_accepting(s.0),
             |s, b| Step::new(LeafState(texts.next(s.0, b)), action(b)),
-        ))
+        );
+        let rows = (0u32..).map(LeafState).zip(table.steps.chunks(table.stride));
+        let all = rows.flat_map(|(state, row)| row.iter().map(move |step| (state, step)));
+        let ends = table.live_states().filter(|end| table.is_accepting(*end));
+        let tails = tails(table.len(), all, ends);
+        table.longest_tail = longest(&tails);
+        table.states.iter_mut().zip(tails).for_each(|(state, tail)| state.tail = tail);
+        table
     }
 
     /// Tabulates a transition function over states `0..len`, of which 0 is the dead one.
@@ -311,7 +320,9 @@ impl Automaton {
     /// A table of JSON strings. One state accepts. Steps into states from which it cannot be reached are left out.
     /// `grows` says whether every text that ends can be made longer by one character.
     pub(super) fn of_strings(rows: &Rows, start: LeafState, end: LeafState, grows: bool) -> Self {
-        let tails = tails(rows, end);
+        let numbered = (0u32..).map(LeafState).zip(rows.iter());
+        let all = numbered.flat_map(|(state, row)| row.iter().map(move |(_, _, step)| (state, step)));
+        let tails = tails(rows.len(), all, [end].into_iter());
         let mut cuts = [false; 257];
         for &(low, high, _) in &rows.steps {
             cuts[usize::from(low)] = true;
@@ -344,7 +355,7 @@ impl Automaton {
             states.push(State { live, accepting, counts_only, tail });
         }
         let counts = any_counts(&steps);
-        let longest_tail = tails.iter().copied().filter(|&tail| tail != NEVER).max().unwrap_or(0);
+        let longest_tail = longest(&tails);
         Self {
             classes,
             stride,
@@ -376,14 +387,24 @@ impl Automaton {
         self.endless.get_or_init(|| self.find_endless()).always[state.index()]
     }
 
-    /// Whether infinitely many numbers lead on from a state.
-    pub(crate) fn is_endless_number(&self, state: LeafState) -> bool {
-        self.numbers.get_or_init(|| self.find_numbers()).endless[state.index()]
+    /// How many digits it takes from a state to where each further one makes nine other numbers or more; `None` if there is no such place.
+    pub(crate) fn digits_to_endless(&self, state: LeafState) -> Option<u32> {
+        let digits = self.numbers().endless[state.index()];
+        (digits != NEVER).then_some(digits)
     }
 
     /// Whether a digit that is not zero can come, after other digits.
     pub(crate) fn reaches_nonzero(&self, state: LeafState) -> bool {
-        self.numbers.get_or_init(|| self.find_numbers()).nonzero[state.index()]
+        self.numbers().nonzero[state.index()] != NEVER
+    }
+
+    /// Whether all texts are integers as JSON writes them, and every one of them but zero can always go on.
+    pub(crate) fn is_integers(&self) -> bool {
+        self.numbers().are_integers
+    }
+
+    fn numbers(&self) -> &Numbers {
+        self.numbers.get_or_init(|| self.find_numbers())
     }
 
     fn find_numbers(&self) -> Numbers {
@@ -392,33 +413,34 @@ impl Automaton {
             let steps = bytes.iter().map(move |&byte| self.step(state, byte));
             steps.filter(|step| !step.is_dead()).map(Step::target)
         };
-        let digits: Vec<Vec<u32>> =
-            states().map(|state| targets(state, b"0123456789").map(|to| to.0).collect()).collect();
-        let component = components(&digits);
-        // A loop with a digit that is not zero makes another number with each round.
-        let is_rich = |state: &LeafState| {
-            targets(*state, b"123456789").any(|to| component[to.index()] == component[state.index()])
-        };
-        let all_before = |bytes: &'static [u8], ends: Vec<LeafState>| -> Box<[bool]> {
+        let distances = |bytes: &'static [u8], ends: VecDeque<LeafState>| -> Box<[u32]> {
             let before = states().flat_map(|state| targets(state, bytes).map(move |to| (to.0, state)));
             let before = Grouped::new(self.len(), before);
-            let (mut found, mut work) = (vec![false; self.len()], ends);
-            while let Some(state) = work.pop() {
-                if !core::mem::replace(&mut found[state.index()], true) {
-                    work.extend_from_slice(before.of(state.0));
+            let (mut distances, mut work) = (vec![NEVER; self.len()], ends);
+            for end in &work {
+                distances[end.index()] = 0;
+            }
+            while let Some(state) = work.pop_front() {
+                let distance = distances[state.index()] + 1;
+                for &from in before.of(state.0) {
+                    if distances[from.index()] == NEVER {
+                        distances[from.index()] = distance;
+                        work.push_back(from);
+                    }
                 }
             }
-            found.into()
+            distances.into()
         };
-        let is_nonzero = |state: &LeafState| targets(*state, b"123456789").next().is_some();
+        let is_endless = |state: &LeafState| targets(*state, NONZERO).filter(|to| to == state).count() >= 9;
+        let is_nonzero = |state: &LeafState| targets(*state, NONZERO).next().is_some();
         Numbers {
-            endless: all_before(b"-.0123456789", states().filter(is_rich).collect()),
-            nonzero: all_before(b"0123456789", states().filter(is_nonzero).collect()),
+            endless: distances(b"-.0123456789", states().filter(is_endless).collect()),
+            nonzero: distances(b"0123456789", states().filter(is_nonzero).collect()),
+            are_integers: self.are_integers(),
         }
     }
 
-    /// Whether all texts are integers as JSON writes them, and every one of them but zero can always go on.
-    pub(crate) fn is_integers(&self) -> bool {
+    fn are_integers(&self) -> bool {
         let start = self.start;
         let minus = self.step(start, b'-').target();
         // Where a text ends for good, it must be a zero, which can be told by where it comes from.
@@ -638,7 +660,7 @@ impl Automaton {
             stride,
             start,
             open,
-            longest_tail: tails.iter().copied().filter(|&tail| tail != NEVER).max().unwrap_or(0),
+            longest_tail: longest(&tails),
             is_string: flags & 1 != 0,
             grows: flags & 2 != 0,
             counts: any_counts(&steps),

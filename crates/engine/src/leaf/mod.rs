@@ -30,6 +30,9 @@ pub(crate) use json::{BODY as JSON_BODY, json_string};
 pub(crate) use spelled::spell;
 pub(crate) use text::{Next as TextNext, Text, Words};
 
+/// No text has all the numbers with so many digits.
+const MANY_DIGITS: u32 = 16;
+
 /// A leaf as one place of a program uses it.
 #[derive(Debug)]
 pub(crate) enum Leaf {
@@ -119,21 +122,29 @@ impl Leaf {
         }
     }
 
-    /// Whether infinitely many values lead on from a state, as far as that is easily seen.
-    pub(crate) fn is_infinite(&self, state: LeafState) -> bool {
+    /// Whether more values lead on from a state with room for so many units than any text can use up, as far as that is easily seen.
+    pub(crate) fn is_infinite(&self, state: LeafState, room: u32) -> bool {
         match self {
             Self::Text(text) => text.is_except(),
-            Self::Window { automaton, max: u32::MAX, .. } if self.is_string() => automaton.is_endless(state),
-            Self::Window { automaton, max: u32::MAX, .. } => automaton.is_endless_number(state),
-            Self::Window { .. } => false,
+            Self::Window { automaton, .. } if self.is_string() => {
+                room == UNBOUNDED && automaton.is_endless(state)
+            }
+            Self::Window { automaton, .. } => automaton
+                .digits_to_endless(state)
+                .is_some_and(|digits| room.saturating_sub(digits + automaton.longest_tail()) >= MANY_DIGITS),
         }
     }
 
-    /// Whether the leaf is integers of which all but zero can always go on.
+    /// The same from its start.
+    pub(crate) fn starts_infinite(&self) -> bool {
+        self.is_infinite(self.start(), self.bounds().max)
+    }
+
+    /// Whether the leaf is integers of which all but zero can always go on, up to a great number of digits.
     pub(crate) fn is_integers(&self) -> bool {
         match self {
-            Self::Window { automaton, max: u32::MAX, .. } => automaton.is_integers(),
-            Self::Window { .. } | Self::Text(_) => false,
+            Self::Window { automaton, .. } => automaton.is_integers() && self.starts_infinite(),
+            Self::Text(_) => false,
         }
     }
 

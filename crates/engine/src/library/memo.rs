@@ -13,7 +13,7 @@
 
 use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxBuildHasher;
 
@@ -233,14 +233,14 @@ impl Look {
 #[derive(Debug)]
 pub(crate) struct Memo {
     nodes: Store<(Key, Answer)>,
-    /// The frames of nodes where stacks fork.
-    forks: Store<Box<[u64]>>,
+    /// The frames of nodes where stacks fork. PERF: an empty store is a kilobyte that every constraint pays for.
+    forks: OnceLock<Box<Store<Box<[u64]>>>>,
     bases: Mutex<Bases>,
 }
 
 impl Memo {
     pub(crate) fn new() -> Self {
-        Self { nodes: Store::new(), forks: Store::new(), bases: Mutex::default() }
+        Self { nodes: Store::new(), forks: OnceLock::new(), bases: Mutex::default() }
     }
 
     #[inline]
@@ -267,7 +267,8 @@ impl Memo {
     /// The number of a list of frames, the same for equal ones.
     pub(crate) fn forks(&self, frames: &[u64]) -> u32 {
         let hash = |frames: &[u64]| FxBuildHasher.hash_one(frames);
-        self.forks.intern(hash(frames), |known| **known == *frames, |known| hash(known), || frames.into())
+        let forks = self.forks.get_or_init(|| Box::new(Store::new()));
+        forks.intern(hash(frames), |known| **known == *frames, |known| hash(known), || frames.into())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -284,8 +285,10 @@ impl Memo {
             }
             Answer::Look(_) | Answer::Growth(_) => 0,
         });
-        let forks =
-            self.forks.heap_bytes() + self.forks.iter().map(|frames| size_of_val(&**frames)).sum::<usize>();
+        let forks = self.forks.get().map_or(0, |forks| {
+            let frames = forks.iter().map(|frames| size_of_val(&**frames));
+            size_of_val(&**forks) + forks.heap_bytes() + frames.sum::<usize>()
+        });
         let bases = self.bases.lock().unwrap_or_else(PoisonError::into_inner);
         let bases: usize = bases.0.iter().map(|base| size_of_val(&**base)).sum();
         self.nodes.heap_bytes() + parts.sum::<usize>() + forks + bases

@@ -48,9 +48,11 @@ pub struct BoundProgram {
     /// The least numbers of tokens; worked out when somebody asks.
     shortest: OnceLock<Mutex<ShortestPaths>>,
     /// By how much a token can move the end away, by the same keys as masks.
-    growth: Memo,
-    /// No token begins more units, or takes more bytes, than this.
+    growth: OnceLock<Box<Memo>>,
+    /// No token takes more bytes than this.
     horizon: u32,
+    /// For each leaf, a number of units from which on more room makes no difference to any token.
+    distant: Box<[u32]>,
 }
 
 impl BoundProgram {
@@ -60,12 +62,19 @@ impl BoundProgram {
             Leaf::Window { automaton, .. } => library.bind(automaton),
             Leaf::Text(_) => library.bind(json_string()),
         };
+        let automata: Box<[Arc<BoundAutomaton>]> = program.leaves().iter().map(automaton).collect();
+        let distant = |(leaf, automaton): (&Leaf, &Arc<BoundAutomaton>)| match leaf.bounds() {
+            // Nothing is counted.
+            Bounds { min: 0, max: UNBOUNDED } => 0,
+            _ => automaton.reach(library.vocabulary()) + automaton.automaton().longest_tail(),
+        };
         Arc::new(Self {
-            automata: program.leaves().iter().map(automaton).collect(),
+            distant: program.leaves().iter().zip(&automata).map(distant).collect(),
+            automata,
             memo: Memo::new(),
             ahead: OnceLock::new(),
             shortest: OnceLock::new(),
-            growth: Memo::new(),
+            growth: OnceLock::new(),
             horizon: library.vocabulary().max_token_bytes() as u32,
             program,
             library,
@@ -85,13 +94,11 @@ impl BoundProgram {
     /// How much memory this constraint holds, what is shared with others not counted.
     pub fn heap_bytes(&self) -> usize {
         let own = size_of::<Self>() + size_of::<Program>();
-        let ahead = self.ahead.get().map_or(0, Distances::heap_bytes) + self.growth.heap_bytes();
+        let growth = self.growth.get().map_or(0, |growth| size_of::<Memo>() + growth.heap_bytes());
+        let ahead = self.ahead.get().map_or(0, Distances::heap_bytes) + growth;
         let shortest = self.shortest.get().map_or(0, |_| self.shortest().heap_bytes());
-        own + self.program.heap_bytes()
-            + self.memo.heap_bytes()
-            + ahead
-            + shortest
-            + size_of_val(&*self.automata)
+        let leaves = size_of_val(&*self.automata) + size_of_val(&*self.distant);
+        own + self.program.heap_bytes() + self.memo.heap_bytes() + ahead + shortest + leaves
     }
 
     /// How many masks, and steps towards masks, are remembered.
@@ -104,7 +111,7 @@ impl BoundProgram {
     }
 
     pub(crate) fn growth(&self) -> &Memo {
-        &self.growth
+        self.growth.get_or_init(|| Box::new(Memo::new()))
     }
 
     pub(crate) fn distances(&self) -> &Distances {
@@ -118,6 +125,12 @@ impl BoundProgram {
 
     pub(crate) fn horizon(&self) -> u32 {
         self.horizon
+    }
+
+    /// From so many units on, more room in a leaf makes no difference to any token.
+    #[inline]
+    pub(crate) fn distant(&self, leaf: LeafId) -> u32 {
+        self.distant[leaf.index()]
     }
 
     /// What the tokens below a node of a trie with this number do in a state of a leaf's automaton.
@@ -154,11 +167,18 @@ impl BoundProgram {
         match self.program.leaf(leaf) {
             Leaf::Text(text) => text.is_except(),
             Leaf::Window { automaton, max: u32::MAX, .. } => automaton.stays_endless(state),
-            // Each length is another value. A token may take up some of them at once.
-            leaf @ Leaf::Window { automaton, .. } => {
-                let Some(count) = count.single() else { return false };
-                let room = leaf.room().unwrap_or(0).saturating_sub(count.saturating_add(self.horizon));
-                room as usize > values && !automaton.live(state).is_empty()
+            window @ Leaf::Window { automaton, .. } => {
+                // A token may take up some of the room at once.
+                let room = self.program.counts().room(count, window.bounds());
+                let room = room.saturating_sub(self.distant(leaf));
+                let is_enough = if automaton.is_integers() {
+                    // Each digit has ten values.
+                    automaton.stays_endless(state) && room >= usize::BITS - values.leading_zeros()
+                } else {
+                    // Each length is another value.
+                    window.room().is_some() && room as usize > values
+                };
+                is_enough && !automaton.live(state).is_empty()
             }
         }
     }
@@ -195,7 +215,7 @@ impl BoundProgram {
     /// of them will be taken back.
     pub(crate) fn has_room(&self, leaf: LeafId, room: u32) -> bool {
         match self.program.leaf(leaf) {
-            Leaf::Window { automaton, .. } => room >= self.horizon + automaton.longest_tail(),
+            Leaf::Window { .. } => room >= self.distant(leaf),
             Leaf::Text(_) => false,
         }
     }

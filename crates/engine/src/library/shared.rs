@@ -259,6 +259,8 @@ pub(crate) struct BoundAutomaton {
     /// The same where there is room for any token.
     free: Box<[Slot]>,
     distances: OnceLock<DeathDistances>,
+    /// See [`Self::reach`].
+    reach: OnceLock<u32>,
     safe_chars: Mutex<SafeChars>,
     equivalences: Mutex<Equivalences>,
     /// Entries for parts of tries.
@@ -292,6 +294,38 @@ impl Wanted {
         before + 1 >= tuning().asked_before_reading
     }
 }
+
+/// How many bytes an automaton reads of any token at most, from whatever state, if that is quickly found out: in numbers there are few
+/// tokens, and in strings nearly all.
+fn longest_reading(automaton: &Automaton, trie: &Trie) -> Option<u32> {
+    let is_narrow = |state: LeafState| automaton.live(state).len() < tuning().loop_kinds as usize;
+    if !automaton.live_states().all(is_narrow) {
+        return None;
+    }
+    let (mut longest, mut steps) = (0, 0);
+    let mut work = vec![(Trie::ROOT, 0, automaton.live_states().collect::<Vec<_>>())];
+    while let Some((node, depth, states)) = work.pop() {
+        longest = longest.max(depth);
+        for child in trie.children(node) {
+            steps += states.len();
+            if steps > READING_STEPS {
+                return None;
+            }
+            let byte = trie.byte(child);
+            let next = states.iter().map(|&state| automaton.step(state, byte).target());
+            let mut next: Vec<LeafState> = next.filter(|state| !state.is_dead()).collect();
+            if !next.is_empty() {
+                next.sort_unstable();
+                next.dedup();
+                work.push((child, depth + 1, next));
+            }
+        }
+    }
+    Some(longest)
+}
+
+/// So many steps are made for it.
+const READING_STEPS: usize = 50_000;
 
 /// What an automaton held when it was last measured, and whether it was used since. PERF: a library has thousands of automata, few of
 /// which grow between two measurements, and measuring one walks over all its entries.
@@ -332,6 +366,7 @@ impl BoundAutomaton {
             entries,
             free,
             distances: OnceLock::new(),
+            reach: OnceLock::new(),
             safe_chars: Mutex::default(),
             equivalences: Mutex::default(),
             parts: Store::new(),
@@ -408,6 +443,14 @@ impl BoundAutomaton {
             self.equivalent(&self.entries, true, state, library).unwrap_or_else(|| {
                 LeafTokens::new(automaton, &mut self.safe_chars(), state, trie, &library.bytes).into()
             })
+        })
+    }
+
+    /// No token begins more units.
+    pub(super) fn reach(&self, vocabulary: &Vocabulary) -> u32 {
+        *self.reach.get_or_init(|| {
+            let longest = vocabulary.max_token_bytes() as u32;
+            longest_reading(&self.automaton, vocabulary.trie()).unwrap_or(longest)
         })
     }
 

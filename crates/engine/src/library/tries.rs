@@ -236,7 +236,7 @@ fn subtrees(trie: &Trie, bytes: impl Iterator<Item = u128>) -> Box<[Subtree]> {
     let mut subtrees: Box<[Subtree]> = bytes.map(|bytes| Subtree { bytes, start: 0, end: 0 }).collect();
     for node in trie.nodes().rev() {
         let children = trie.children(node);
-        let Some(last) = children.clone().last() else { continue };
+        let Some(last) = children.clone().next_back() else { continue };
         let start = trie.positions(children.first()).start;
         // What is below children comes behind them, and what is below the last of them comes last.
         let inner = children.rev().find(|&child| !trie.children(child).is_empty());

@@ -622,8 +622,8 @@ pub(crate) fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
     let counters = match thread.at {
         At::Network(_) => 0,
         At::Leaf(leaf, _) => match program.leaf(leaf) {
-            Leaf::Window { automaton, min, max } => {
-                let far = bound.horizon() + automaton.longest_tail() + 1;
+            Leaf::Window { min, max, .. } => {
+                let far = bound.distant(leaf) + 1;
                 program.counts().view(thread.count, Bounds { min: *min, max: *max }, far)
             }
             Leaf::Text(_) => 0,

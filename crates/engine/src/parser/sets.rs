@@ -8,7 +8,7 @@
 //!   {name, after one letter} ── letter ──▶ {name, after more letters} ── letter ──▶ the same
 //!                                                        └── space ──▶ {after name}
 //! ```
-//! Bytes that do the same everywhere in a program share a column of the table ([`Program::byte_classes`]). Sets belong to one line: they are
+//! Bytes that do the same everywhere in a program share a column of the table ([`byte_classes`](crate::program::Program::byte_classes)). Sets belong to one line: they are
 //! forgotten when the next one starts.
 //!
 //! Most nodes need not be visited at all. Below a node of the vocabulary's trie there are characters of known kinds ([`Kinds`]). If all of these

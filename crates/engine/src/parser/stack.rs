@@ -25,7 +25,7 @@
 //! [`Arena::set_merging`] switches the rules off, for comparison.
 //!
 //! The first rule is not applied where `X ∪ Y` would be a new union: that would make sets of stacks deterministic, and there are grammars with
-//! exponentially many of them. Then members are only listed, as in any graph-structured stack. All merging has a bound ([`MERGE_EFFORT`]).
+//! exponentially many of them. Then members are only listed, as in any graph-structured stack. All merging has a bound (`merge_stacks` in [`crate::tuning`]).
 
 use core::hash::BuildHasher;
 

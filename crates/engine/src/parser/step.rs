@@ -359,7 +359,7 @@ fn step_one<S: Stacks>(
     true
 }
 
-/// Steps a thread that stands in a cell, without the calls that are [`Apart`].
+/// Steps a thread that stands in a cell, without the calls that are [`Apart`](crate::program::Apart).
 pub(crate) fn step_others<S: Stacks>(
     program: &Program,
     stacks: &mut S,

@@ -7,7 +7,7 @@
 //! below do inside the string is the same wherever the string stands, so it is worked out once for all grammars.
 //!
 //! The walk runs on a [`Line`](super::line::Line): the frames below the thread, taken from the matcher's stacks one by one and only when a token
-//! reaches them. What was looked at is what the result depends on ([`crate::library::memo`]).
+//! reaches them. What was looked at is what the result depends on (`library/memo.rs`).
 
 use core::ops::RangeInclusive;
 use std::sync::Arc;

@@ -1,20 +1,21 @@
 //! Which places can be left without a value that may have to differ from others.
 //!
 //! Where values must differ, a text can come to a dead end: all values were seen. It cannot, if there is a way to the end of every open
-//! rule on which no check may fail. Whether there is one inside a rule is a property of its nodes, found once for a program:
+//! rule on which no check can fail, or only those of words that were not seen. Whether there is one inside a rule is a property of its nodes, found once for a program:
 //!
 //! ```text
 //!   [ item ("," item)* ]      behind an item: "]" leads out      behind the comma: an item comes first, and must be new
 //! ```
-//! In front of a leaf with infinitely many values, its check counts as passed.
+//! In front of a leaf with infinitely many values, its check counts as passed. A scope that requires some values is passed if all of them can
+//! be written, whatever was written before ([`super::required`]).
 
 use maskwright_automata::Grouped;
 
-use super::network::{Callee, Network, Node, NodeId};
+use super::network::{Callee, MAX_WORDS, Network, Node, NodeId, Scope};
 use super::{NetState, Place, Program};
 
 /// The edges of a network, backwards.
-struct Backward {
+pub(super) struct Backward {
     /// The nodes that lead to a node.
     nodes: Grouped<NodeId>,
     /// The calls of a machine.
@@ -24,7 +25,7 @@ struct Backward {
 }
 
 impl Backward {
-    fn of(network: &Network) -> Self {
+    pub(super) fn of(network: &Network) -> Self {
         let mut nodes: Vec<(u32, NodeId)> = Vec::new();
         let mut calls: Vec<(u32, NodeId)> = Vec::new();
         for (id, node) in (0..).map(NodeId).zip(&network.nodes) {
@@ -122,71 +123,130 @@ impl Needed {
     }
 }
 
-/// What is known of the nodes and machines of a network.
+/// What is known of the nodes and machines of a network: the [words](Network::words), a bit each, that are written on some way to the end. If
+/// none of them was seen, the way leads out.
 #[derive(Debug)]
 pub(crate) struct Exits {
-    nodes: Box<[bool]>,
-    machines: Box<[bool]>,
+    nodes: Box<[Option<u128>]>,
+    machines: Box<[Option<u128>]>,
+    /// Scopes that can be completed from their start, as far as values are required.
+    scopes: Box<[bool]>,
 }
 
 impl Exits {
-    pub(crate) fn of(network: &Network) -> Self {
-        let back = Backward::of(network);
+    pub(super) fn of(network: &Network, back: &Backward, scopes: Box<[bool]>) -> Self {
         let mut exits = Self {
-            nodes: vec![false; network.nodes.len()].into(),
-            machines: vec![false; network.machines.len()].into(),
+            nodes: vec![None; network.nodes.len()].into(),
+            machines: vec![None; network.machines.len()].into(),
+            scopes,
         };
+        // Ways with fewer words first: then the first way that is found is the one to keep.
+        let mut work: Vec<Vec<(NodeId, u128)>> = vec![Vec::new(); MAX_WORDS + 1];
         let ends = (0..).map(NodeId).zip(&network.nodes).filter(|(_, node)| matches!(node, Node::Final));
-        let mut work: Vec<NodeId> = ends.map(|(id, _)| id).collect();
-        while let Some(node) = work.pop() {
+        work[0].extend(ends.map(|(id, _)| (id, 0)));
+        let mut least = 0;
+        while least < work.len() {
+            let Some((node, words)) = work[least].pop() else {
+                least += 1;
+                continue;
+            };
+            let mut add = |node: NodeId, words: u128| work[words.count_ones() as usize].push((node, words));
             if network.endless_checks.contains(&node) {
                 // Behind the value it may fail; before it, there is another value.
                 let is_leaf = |from: &&NodeId| {
                     matches!(network.nodes[from.index()], Node::Call { callee: Callee::Leaf(_), .. })
                 };
-                work.extend(back.nodes.of(node.0).iter().filter(is_leaf));
+                back.nodes.of(node.0).iter().filter(is_leaf).for_each(|&from| add(from, words));
                 continue;
             }
-            if core::mem::replace(&mut exits.nodes[node.index()], true) {
+            if exits.nodes[node.index()].is_some() {
                 continue;
             }
-            work.extend(back.nodes.of(node.0).iter().filter(|&&from| exits.passes(network, from)));
+            exits.nodes[node.index()] = Some(words);
+            for &from in back.nodes.of(node.0) {
+                if let Some(all) = join(exits.written(network, from), Some(words)) {
+                    add(from, all);
+                }
+            }
             for &machine in back.starts.of(node.0) {
-                if !core::mem::replace(&mut exits.machines[machine as usize], true) {
-                    // The calls of it that lead on to an end.
-                    let leads_on = |call: &&NodeId| match network.nodes[call.index()] {
-                        Node::Call { next, .. } => exits.nodes[next.index()] && exits.passes(network, **call),
-                        _ => false,
-                    };
-                    work.extend(back.calls.of(machine).iter().filter(leads_on));
+                if exits.machines[machine as usize].is_some() {
+                    continue;
+                }
+                exits.machines[machine as usize] = Some(words);
+                // The calls of it that lead on to an end.
+                for &call in back.calls.of(machine) {
+                    let Node::Call { next, .. } = network.nodes[call.index()] else { continue };
+                    if let Some(all) = join(exits.written(network, call), exits.nodes[next.index()]) {
+                        add(call, all);
+                    }
                 }
             }
         }
         exits
     }
 
-    /// Whether a node can be passed, if what follows leads to an end.
-    fn passes(&self, network: &Network, node: NodeId) -> bool {
+    /// The words that a node itself writes; `None` if it cannot be passed.
+    fn written(&self, network: &Network, node: NodeId) -> Option<u128> {
         match network.nodes[node.index()] {
-            Node::Call { callee: Callee::Check, .. } => network.endless_checks.contains(&node),
-            Node::Call { callee, .. } => {
-                network.machine_of(callee).is_none_or(|machine| self.machines[machine as usize])
+            Node::Call { callee: Callee::Check, .. } if network.endless_checks.contains(&node) => Some(0),
+            Node::Call { callee: Callee::Check, .. } => network.word_checks.get(&node).map(|word| 1 << word),
+            Node::Call { callee: Callee::Scope(index), .. } => {
+                // Its values are told apart by themselves.
+                self.scope_at(index, &network.scopes[index as usize]).then_some(0)
             }
-            Node::Byte { .. } | Node::Split { .. } | Node::Final => true,
+            Node::Call { callee, .. } => {
+                let Some(machine) = network.machine_of(callee) else { return Some(0) };
+                let words = self.machines[machine as usize]?;
+                let is_repeated = match callee {
+                    Callee::Loop(index) => network.loops[index as usize].bounds().min > 1,
+                    _ => false,
+                };
+                (words == 0 || !is_repeated).then_some(words)
+            }
+            Node::Byte { .. } | Node::Split { .. } | Node::Final => Some(0),
         }
     }
 
-    /// Whether a machine has a way from its start to its end.
+    /// Whether a node can be passed without a check that may fail, if what follows leads to an end.
+    pub(super) fn passes(&self, network: &Network, node: NodeId) -> bool {
+        self.written(network, node) == Some(0)
+    }
+
+    /// Whether a machine has a way from its start to its end on which no check can fail.
     pub(crate) fn machine(&self, machine: u32) -> bool {
-        self.machines[machine as usize]
+        self.machines[machine as usize] == Some(0)
     }
 
-    /// Whether a state has a way to the end of its machine.
-    pub(crate) fn state(&self, program: &Program, state: NetState) -> bool {
-        match program.place(state) {
-            Place::Done => true,
-            Place::Node { .. } => state.node().is_some_and(|node| self.nodes[node.index()]),
-            Place::Cell(cell) => cell.returns || cell.nodes.iter().any(|node| self.nodes[node.index()]),
+    /// Whether a scope that has seen nothing can be completed: its body by any words, or all that it requires can be written.
+    pub(crate) fn scope_at(&self, index: u32, scope: &Scope) -> bool {
+        if scope.required.is_empty() {
+            self.machines[scope.body as usize].is_some()
+        } else {
+            self.scopes[index as usize]
         }
     }
+
+    /// Whether a node has a way to the end of its machine on which no check can fail.
+    pub(super) fn leads_out(&self, node: NodeId) -> bool {
+        self.nodes[node.index()] == Some(0)
+    }
+
+    /// The words on a way from a state to the end of its machine.
+    pub(crate) fn state(&self, program: &Program, state: NetState) -> Option<u128> {
+        match program.place(state) {
+            Place::Done => Some(0),
+            Place::Node { .. } => self.nodes[state.node()?.index()],
+            Place::Cell(cell) if cell.returns => Some(0),
+            Place::Cell(cell) => {
+                let ways = cell.nodes.iter().filter_map(|node| self.nodes[node.index()]);
+                ways.min_by_key(|words| words.count_ones())
+            }
+        }
+    }
+}
+
+/// The words of two ways, one after the other; `None` if one of them comes twice.
+pub(crate) fn join(a: Option<u128>, b: Option<u128>) -> Option<u128> {
+    let (a, b) = (a?, b?);
+    (a & b == 0).then_some(a | b)
 }

@@ -13,6 +13,7 @@ mod debug;
 mod exits;
 pub(crate) mod network;
 mod place;
+mod required;
 
 use core::hash::BuildHasher;
 use core::num::NonZeroU32;
@@ -32,8 +33,9 @@ use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, NodeI
 use crate::store::Store;
 
 pub use self::debug::{Dot, Listing};
-pub(crate) use self::exits::{Exits, Needed};
+pub(crate) use self::exits::{Exits, Needed, join};
 pub(crate) use self::place::At;
+pub(crate) use self::required::Open;
 
 /// A compiled constraint, without a vocabulary. Frozen but for its cache of cells; share it freely.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ pub struct Program {
     /// The sets of counts that ambiguous texts have led to.
     counts: CountSets,
     classes: OnceLock<Box<ByteClasses>>,
-    exits: OnceLock<Exits>,
+    exits: OnceLock<(Exits, Open)>,
     needed: OnceLock<Needed>,
 }
 
@@ -283,7 +285,16 @@ impl Program {
 
     /// See [`Exits`].
     pub(crate) fn exits(&self) -> &Exits {
-        self.exits.get_or_init(|| Exits::of(&self.network))
+        &self.exits_and_open().0
+    }
+
+    /// See [`Open`].
+    pub(crate) fn open(&self) -> &Open {
+        &self.exits_and_open().1
+    }
+
+    fn exits_and_open(&self) -> &(Exits, Open) {
+        self.exits.get_or_init(|| required::exits(&self.network))
     }
 
     /// See [`Needed`].

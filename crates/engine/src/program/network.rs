@@ -183,6 +183,10 @@ pub(crate) struct Network {
     pub(crate) words: Vec<Box<[u8]>>,
     /// The checks of values of which there are finitely many, as far as that is easily seen: how many bytes the longest has.
     pub(crate) longest_values: FxHashMap<NodeId, u32>,
+    /// The strings that some scope requires, in the form in which values are compared, ascending.
+    pub(crate) names: Vec<Box<[u8]>>,
+    /// The checks of values that may be one of them, by their places in `names`.
+    pub(crate) name_checks: FxHashMap<NodeId, Box<[u32]>>,
     /// Some values that must differ are arrays or objects, and may run out.
     pub(crate) nested_values: bool,
 }

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod ambiguous;
+mod bounded;
 mod distinct;
 mod index;
 mod laws;

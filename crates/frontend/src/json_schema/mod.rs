@@ -36,7 +36,7 @@
 //! | [`emit`] | the emitter: cases to strings, numbers, arrays, objects and rules | `cases`, `schemas` |
 //! | [`formats`] | the regular expressions of `format` | – |
 //!
-//! [`lower`] runs the stages.
+//! [`lower()`] runs the stages.
 //!
 //! # Decisions
 //!

@@ -113,13 +113,13 @@ pub enum Strictness {
     Lenient,
 }
 
-/// How many digits a number may have. Numbers that the schema lists keep theirs.
+/// How long a number may be. Numbers that the schema lists keep their length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Numbers {
-    /// What a double can hold: 24 digits in front of the point and 24 behind it, or 24 more than a bound has, and an exponent up to 279. No such number becomes
-    /// zero or infinite where it is read.
+    /// What a double can hold: 40 characters, or 40 more than its bounds have, and an exponent up to 259, or 307 behind one digit that is not
+    /// zero. No such number becomes zero or infinite where it is read.
     #[default]
     Double,
     /// Any number.

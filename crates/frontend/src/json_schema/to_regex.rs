@@ -10,12 +10,13 @@
 //! assert_eq!(regex, r#"\[(?:"a"|1)(?:,(?:"a"|1))*\]"#);
 //! ```
 //!
-//! It matches, as a whole, exactly the texts that the schema's grammar matches. A schema is regular only if the nesting of
+//! It matches, as a whole, exactly the texts that the schema's grammar matches with [`Numbers::Any`]: to count the characters of a number would
+//! make its expression a hundred times as long. A schema is regular only if the nesting of
 //! its documents is bounded. So these are errors, by JSON pointer: a schema that refers to itself, one that allows an
 //! arbitrary value, and one whose objects allow other keys, since those must not repeat.
 
 use super::super::regex::{WriteError, WriteErrorKind, WriteLimits, write};
-use super::{Options, Problem, Reason, Report, SchemaError, grammar};
+use super::{Numbers, Options, Problem, Reason, Report, SchemaError, grammar};
 
 /// The regular expression of a schema, given as text.
 pub fn to_regex(
@@ -23,7 +24,7 @@ pub fn to_regex(
     options: &Options,
     limits: &WriteLimits,
 ) -> Result<(String, Report), SchemaError> {
-    let (grammar, report) = grammar(schema_text, options)?;
+    let (grammar, report) = grammar(schema_text, &options.clone().with_numbers(Numbers::Any))?;
     match write(&grammar, limits) {
         Ok(regex) => Ok((regex, report)),
         Err(error) => Err(explain(&error, &report)),

@@ -1,6 +1,6 @@
 //! The typed tree of a structural tag: what a text consists of, one node for each part.
 //!
-//! It is the *one spec* that has two readers: [`lower`](super::lower) makes a grammar of it, and the stream parser of the crate
+//! It is the *one spec* that has two readers: [`lower`](super::lower()) makes a grammar of it, and the stream parser of the crate
 //! `maskwright` reads finished or growing texts by it. Trees come from JSON ([`parse`](super::parse)) or from code that knows how a model
 //! writes its tool calls.
 

@@ -15,6 +15,8 @@ use crate::grammar_cases::{Notation, Read, render};
 const LARK: Notation = Notation { name: "lark", read: read_lark, matches };
 const GBNF: Notation = Notation { name: "gbnf", read: read_gbnf, matches };
 
+type Reader = fn(&str, Option<&str>) -> Read;
+
 fn read_lark(source: &str, start: Option<&str>) -> Read {
     let mut options = lark::Options::default();
     options.start = start.map_or(options.start, str::to_owned);
@@ -221,9 +223,8 @@ fn hostile_repetitions_are_answered() {
         "start: \"a\"\n",
     ] {
         let count = long / piece.len();
-        let readers: [(fn(&str, Option<&str>) -> Read, &str); 2] =
-            [(read_lark, "start: "), (read_gbnf, "root ::= ")];
-        for (read, rule) in readers {
+        let (lark, gbnf): (Reader, Reader) = (read_lark, read_gbnf);
+        for (read, rule) in [(lark, "start: "), (gbnf, "root ::= ")] {
             for source in [piece.repeat(count), format!("{rule}{}", piece.repeat(count))] {
                 match within_steps(&source, |source| read(source, None)) {
                     Ok((_, remarks)) | Err(remarks) => check_remarks(&source, &remarks),

@@ -145,6 +145,24 @@ pub trait Matching: fmt::Debug + Send {
 }
 
 /// Where a text stands.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::backend::Status;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut matcher = Service::new(Settings::default())?.client(Arc::new(compiler)).compile(&Constraint::regex("ab*"))?.matcher();
+/// assert_eq!(matcher.status(), Status::Open);
+/// matcher.accept(TokenId(b'a'.into()))?;
+/// assert_eq!(matcher.status(), Status::Accepting);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
     /// It is not complete.

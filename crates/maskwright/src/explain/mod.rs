@@ -28,6 +28,23 @@ use serde_json::{Value, json};
 pub use self::words::{expected, listed, quoted, token, visible};
 
 /// What may come next, in words.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::explain::Expectation;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut matcher = compiler.compile(&Constraint::regex("-?[0-9]+"))?.matcher();
+/// assert_eq!(Expectation::of(&matcher).words, "`-` or `0`–`9`");
+/// matcher.accept_bytes(b"4")?;
+/// assert!(Expectation::of(&matcher).end);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Expectation {
     /// The next byte, in words: "`0`–`9` or `-`", "the end of the text".
@@ -102,6 +119,23 @@ fn forced(matcher: &mut Matcher) -> Option<Vec<u8>> {
 }
 
 /// Why a token is allowed or not.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::explain::Explanation;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let matcher = compiler.compile(&Constraint::choice(["yes", "no"]))?.matcher();
+/// let why = Explanation::of(&matcher, TokenId(b'm'.into()));
+/// assert_eq!((why.is_allowed(), why.fitting), (false, 0));
+/// assert!(why.reason().contains("expected"), "{}", why.reason());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Explanation {
     /// The token.

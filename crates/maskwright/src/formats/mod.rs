@@ -64,6 +64,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// How one family of models writes its tool calls.
+///
+/// ```
+/// use maskwright::formats::ModelFormat;
+///
+/// assert!(ModelFormat::names().any(|name| name == "hermes"));
+/// let format = ModelFormat::named("qwen3")?;
+/// assert!(format.can_reason());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct ModelFormat {
@@ -167,6 +176,22 @@ enum Ends {
 }
 
 /// What a model may do.
+///
+/// ```
+/// use maskwright::formats::{Choice, ModelFormat, Request, Thinking, Tool};
+/// use serde_json::json;
+///
+/// let request = Request {
+///     tools: vec![Tool::function("now", json!({"type": "object", "properties": {}}))],
+///     choice: Choice::Required,
+///     one_call: true,
+///     thinking: Thinking::Off,
+///     ..Request::default()
+/// };
+/// let tree = ModelFormat::named("qwen3")?.tag(&request)?; // a structural tag: compile it, and read answers with it
+/// # let _ = tree;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// The tools it knows.
@@ -184,6 +209,14 @@ pub struct Request {
 }
 
 /// A tool.
+///
+/// ```
+/// use maskwright::formats::{Input, Tool};
+///
+/// let search = Tool::function("search", serde_json::json!({"type": "object"}));
+/// let python = Tool { name: "python".into(), input: Input::Text };
+/// assert!(matches!(search.input, Input::Schema(_)) && python.input == Input::Text);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
     /// Its name, as the model writes it.
@@ -193,6 +226,13 @@ pub struct Tool {
 }
 
 /// What a tool takes.
+///
+/// ```
+/// use maskwright::formats::{Input, Tool};
+///
+/// let query = Tool { name: "sql".into(), input: Input::Regex("SELECT [a-z]+ FROM [a-z]+".into()) };
+/// assert!(matches!(query.input, Input::Regex(_)));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// Arguments that satisfy a JSON Schema.
@@ -206,6 +246,14 @@ pub enum Input {
 }
 
 /// Which tools a model may call.
+///
+/// ```
+/// use maskwright::formats::{Choice, ModelFormat, Request};
+///
+/// // A call is required, and there is no tool to call.
+/// let request = Request { choice: Choice::Required, ..Request::default() };
+/// assert!(ModelFormat::named("qwen3").unwrap().tag(&request).is_err());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// Any or none.
@@ -224,6 +272,19 @@ pub enum Choice {
 }
 
 /// Whether a model thinks before it answers.
+///
+/// ```
+/// use maskwright::formats::{ModelFormat, Request, Thinking};
+/// use maskwright::stream::{Event, Reader};
+///
+/// // The prompt ends with `<think>`.
+/// let request = Request { thinking: Thinking::Begun, ..Request::default() };
+/// let mut reader = Reader::new(&ModelFormat::named("qwen3")?.tag(&request)?)?;
+/// let mut events = Vec::new();
+/// reader.feed("Hm.</think>", &mut events);
+/// assert_eq!(events[0], Event::Reasoning("Hm.".into()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Thinking {
     /// It may; then it says so itself.
@@ -238,6 +299,12 @@ pub enum Thinking {
 }
 
 /// Why a format, or a request, makes no tree.
+///
+/// ```
+/// use maskwright::formats::{FormatError, ModelFormat};
+///
+/// assert!(matches!(ModelFormat::named("abacus"), Err(FormatError::Unknown { .. })));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormatError {

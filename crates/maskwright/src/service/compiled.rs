@@ -17,6 +17,24 @@ use crate::statistics::{Counters, Tally};
 use crate::{Kind, Remarks};
 
 /// A compiled constraint. As long as somebody holds it, or one of its matchers, the cache keeps it.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let client = Service::new(Settings::default())?.client(Arc::new(compiler));
+/// let compiled = client.compile(&Constraint::choice(["yes", "no"]))?;
+/// println!("compiled in {:?}, {} bytes", compiled.report().time, compiled.report().bytes);
+/// let mut matcher = compiled.matcher();
+/// matcher.accept(TokenId(b'y'.into()))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct CompiledConstraint {
     inner: Arc<dyn Compiled>,
     report: Report,
@@ -29,6 +47,23 @@ pub struct CompiledConstraint {
 }
 
 /// What is known about one compile.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::{Compiler, Constraint, Kind, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let client = Service::new(Settings::default())?.client(Arc::new(compiler));
+/// let report = *client.compile(&Constraint::regex("[0-9]+"))?.report();
+/// assert_eq!(report.kind, Kind::Regex);
+/// assert!(report.bytes > 0 && report.time > std::time::Duration::ZERO);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
@@ -106,6 +141,26 @@ impl fmt::Debug for CompiledConstraint {
 }
 
 /// One text being written, counted in the service's [statistics](super::Service::statistics).
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let client = Service::new(Settings::default())?.client(Arc::new(compiler));
+/// let mut matcher = client.compile(&Constraint::choice(["yes", "no"]))?.matcher();
+/// assert!(matcher.allows(TokenId(b'n'.into()))?);
+/// // What only the engine of this crate can do:
+/// let engine = matcher.inner().as_engine().expect("the backend is a `Compiler`");
+/// engine.accept_bytes(b"ye")?;
+/// assert_eq!(engine.forced_bytes(10), b"s");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Matcher {
     inner: Box<dyn Matching>,
     tally: Tally,

@@ -5,6 +5,23 @@ use core::time::Duration;
 use std::sync::Arc;
 
 /// Why a request got nothing. Cheap to clone: it is kept for those who ask again.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Error, Service, Settings};
+/// # use maskwright::{Category, Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let client = Service::new(Settings::default())?.client(Arc::new(compiler));
+/// let error = client.compile(&Constraint::regex("(")).unwrap_err();
+/// assert!(matches!(error, Error::Refused(_)));
+/// assert_eq!(error.category(), Category::Invalid);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {

@@ -34,7 +34,7 @@
 //!                     ├─ on its way ─▶ seat ─┐
 //!                     └─ unknown ─▶ seat ─▶ queue ─▶ worker ─▶ backend ─▶ lands
 //! ```
-//! The cache holds what is on its way as well as what is there, so equal requests share one compilation ([`flight`]). Equal means: the same
+//! The cache holds what is on its way as well as what is there, so equal requests share one compilation (`flight.rs`). Equal means: the same
 //! kind, text, [`Options`] and backend, where schemas may differ in white space.
 //!
 //! # Memory
@@ -106,6 +106,15 @@ type Flight = flight::Flight<Result, Arc<CancelToken>>;
 type Seat = flight::Seat<Result, Arc<CancelToken>>;
 
 /// How a service works.
+///
+/// ```
+/// use std::time::Duration;
+/// use maskwright::service::{Service, Settings};
+///
+/// let service = Service::new(Settings { budget: 128 << 20, timeout: Duration::from_secs(2), ..Settings::default() })?;
+/// assert_eq!(service.statistics().cache.budget, 128 << 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Threads that compile. At least one is started.
@@ -142,12 +151,48 @@ impl Default for Settings {
 
 /// Workers, a cache and statistics. Clones are the same service; when the last of them and of its [clients](Client) is gone, the workers end, and who
 /// still waits gets [`Error::Closed`].
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let service = Service::new(Settings::default())?;
+/// // One client for each vocabulary; they share workers, memory and statistics.
+/// let client = service.client(Arc::new(compiler));
+/// client.compile(&Constraint::regex("[0-9]+"))?;
+/// assert_eq!(service.statistics().cache.entries, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Service {
     owner: Arc<Owner>,
 }
 
 /// Requests for one vocabulary, with one set of options. Cheap to clone.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::{Compiler, Constraint, Options, TokenId, VocabularyBuilder, json_schema};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let client = Service::new(Settings::default())?.client(Arc::new(compiler));
+/// let mut options = Options::default();
+/// options.json_schema.key_order = json_schema::KeyOrder::Any;
+/// let any_order = client.with_options(options); // the same service, and other entries of its cache
+/// assert!(any_order.compile(&Constraint::json_schema(r#"{"required": ["a", "b"], "type": "object"}"#)).is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Client {
     owner: Arc<Owner>,

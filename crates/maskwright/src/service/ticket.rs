@@ -17,6 +17,25 @@ use crate::statistics::Lookup;
 ///
 /// Whoever drops it no longer waits. When the last one who waits for a constraint leaves, its compilation is cancelled: it is
 /// taken from the queue, or told to stop.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::statistics::Lookup;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let client = Service::new(Settings::default())?.client(Arc::new(compiler));
+/// let ticket = client.request(&Constraint::regex("[a-z]+")); // returns at once
+/// let compiled = ticket.wait()?; // or `ticket.await`
+/// assert_eq!(client.request(&Constraint::regex("[a-z]+")).lookup(), Lookup::Hit);
+/// # drop(compiled);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "whoever drops a ticket no longer waits"]
 pub struct Ticket {
     place: Place,

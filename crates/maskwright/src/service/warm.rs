@@ -51,6 +51,28 @@ pub struct Saved {
 }
 
 /// What was loaded.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let compiler = Arc::new(compiler);
+/// let client = Service::new(Settings::default())?.client(compiler.clone());
+/// client.compile(&Constraint::regex("[0-9]+"))?;
+/// let mut file = Vec::new();
+/// assert_eq!(client.save(&mut file)?.constraints, 1);
+///
+/// // Another process, another day.
+/// let client = Service::new(Settings::default())?.client(compiler);
+/// assert_eq!(client.load(&file)?.ready, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Warm {
     /// Constraints that are ready.
@@ -130,6 +152,21 @@ impl Client {
 }
 
 /// Why a saved service cannot be loaded.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{LoadError, Service, Settings};
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let client = Service::new(Settings::default())?.client(Arc::new(compiler));
+/// assert!(matches!(client.load(b"something else"), Err(LoadError::Open(_))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError {

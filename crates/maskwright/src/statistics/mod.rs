@@ -22,6 +22,25 @@ use crate::Kind;
 pub const TIMED: u32 = 64;
 
 /// What a service has done so far.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::statistics::Lookup;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let service = Service::new(Settings::default())?;
+/// service.client(Arc::new(compiler)).compile(&Constraint::regex("a"))?;
+/// let statistics = service.statistics();
+/// assert_eq!(statistics.requests(Lookup::Miss), 1);
+/// assert!(statistics.to_prometheus(&[]).contains("# TYPE"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Statistics {
@@ -36,6 +55,24 @@ pub struct Statistics {
 }
 
 /// Requests and compiles of one kind.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::{Compiler, Constraint, Kind, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let service = Service::new(Settings::default())?;
+/// service.client(Arc::new(compiler)).compile(&Constraint::regex("a"))?;
+/// let statistics = service.statistics();
+/// let regex = statistics.kinds.iter().find(|kind| kind.kind == Kind::Regex).expect("all kinds are there");
+/// assert_eq!((regex.seconds.count(), regex.bytes > 0), (1, true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KindStatistics {
@@ -86,6 +123,23 @@ pub enum Outcome {
 }
 
 /// The cache and the queue, as they are now.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let service = Service::new(Settings { budget: 64 << 20, ..Settings::default() })?;
+/// service.client(Arc::new(compiler)).compile(&Constraint::regex("a"))?;
+/// let cache = service.statistics().cache;
+/// assert!(cache.entries == 1 && cache.bytes <= cache.budget);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct CacheStatistics {
@@ -110,6 +164,25 @@ pub struct CacheStatistics {
 }
 
 /// Texts that were matched.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::service::{Service, Settings};
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let service = Service::new(Settings::default())?;
+/// let compiled = service.client(Arc::new(compiler)).compile(&Constraint::regex("a"))?;
+/// let mut matcher = compiled.matcher();
+/// matcher.accept(TokenId(b'a'.into()))?;
+/// drop(matcher); // it counts by itself, and adds up when it goes
+/// assert_eq!(service.statistics().matching.tokens, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MatchingStatistics {
@@ -126,6 +199,18 @@ pub struct MatchingStatistics {
 }
 
 /// How often something took how long.
+///
+/// ```
+/// use std::time::Duration;
+/// use maskwright::statistics::Histogram;
+///
+/// let ms = Duration::from_millis;
+/// let waits = Histogram { buckets: vec![(ms(1), 90), (ms(10), 9)], beyond: 1, sum: ms(150) };
+/// assert_eq!(waits.count(), 100);
+/// assert_eq!(waits.quantile(0.5), Some(ms(1)));
+/// assert_eq!(waits.quantile(0.99), Some(ms(10)));
+/// assert_eq!(waits.quantile(1.0), None); // longer than the last bound
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     /// Upper bounds, ascending, and how many took longer than the bound before and no longer than this one.

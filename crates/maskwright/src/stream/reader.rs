@@ -11,6 +11,16 @@ use super::plan::{DONE, LOST, Plan, PlanError, Step, StepId, Way, What};
 use crate::stop::unfinished;
 
 /// Something that a reader understood.
+///
+/// ```
+/// use maskwright::stream::Event;
+///
+/// /// What a chat shows of an answer.
+/// fn shown(events: &[Event]) -> String {
+///     events.iter().filter_map(|event| if let Event::Text(text) = event { Some(text.as_str()) } else { None }).collect()
+/// }
+/// assert_eq!(shown(&[Event::Reasoning("hm".into()), Event::Text("4".into()), Event::Text("2".into())]), "42");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -88,6 +98,17 @@ pub enum Event {
 }
 
 /// How a text ended.
+///
+/// ```
+/// use maskwright::stream::{Finish, Reader};
+/// use maskwright::tag;
+///
+/// let format = tag::parse(r#"{"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": "</a>"}"#, &tag::Options::default())?;
+/// let mut reader = Reader::new(&format)?;
+/// reader.feed("<a>half", &mut Vec::new());
+/// assert_eq!(reader.finish(&mut Vec::new()), Finish::Cut);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Finish {
     /// It is all that the tree asks for.
@@ -106,6 +127,19 @@ impl Finish {
 }
 
 /// Reads a text, piece by piece.
+///
+/// ```
+/// use maskwright::formats::{ModelFormat, Request, Tool};
+/// use maskwright::stream::{Event, Reader};
+///
+/// let tools = vec![Tool::function("now", serde_json::json!({"type": "object", "properties": {}}))];
+/// let tree = ModelFormat::named("hermes")?.tag(&Request { tools, ..Request::default() })?;
+/// let mut reader = Reader::new(&tree)?; // `fresh` makes another for the next answer
+/// let mut events = Vec::new();
+/// reader.feed("One moment. <tool_", &mut events);
+/// assert_eq!(events, [Event::Text("One moment. ".into())]); // what may become a marker is held back
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Reader {
     plan: Arc<Plan>,

@@ -71,7 +71,7 @@ fn every_link_leads_somewhere() {
             let path = if file.is_empty() { document.clone() } else { document.parent().unwrap().join(file) };
             let leads = match fs::read_to_string(&path) {
                 Ok(page) => heading.is_empty() || headings(&page).contains(heading),
-                Err(_) => heading.is_empty() && path.is_dir(),
+                Err(_) => heading.is_empty() && path.exists(),
             };
             if !leads {
                 broken.push(format!("{}: {target}", document.display()));
@@ -117,16 +117,54 @@ fn every_command_can_be_given() {
     assert!(commands > 25, "only {commands} commands were found; are they still recognised?");
 }
 
+/// A limit in SECURITY.md names the test that holds it.
+#[test]
+fn every_test_that_holds_a_limit_is_there() {
+    let mut sources = String::new();
+    let mut folders: Vec<PathBuf> = crates().collect();
+    while let Some(folder) = folders.pop() {
+        for entry in sorted(&folder) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if entry.extension().is_some_and(|ending| ending == "rs") {
+                sources += &fs::read_to_string(&entry).unwrap();
+            }
+        }
+    }
+    let text = fs::read_to_string(root().join("SECURITY.md")).unwrap();
+    let rows = text
+        .lines()
+        .skip_while(|line| !line.contains("| test |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let tests: Vec<&str> = rows.map(|row| *in_backticks(row).last().expect("a row names a test")).collect();
+    assert!(tests.len() >= 20, "only {} rows were found", tests.len());
+    for test in tests {
+        assert!(
+            sources.contains(&format!("fn {test}(")),
+            "SECURITY.md names {test}, and there is no such test"
+        );
+    }
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// The pages that describe what is; the changelog tells what was.
 fn documents() -> Vec<PathBuf> {
-    let mut documents: Vec<PathBuf> =
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md", "python/README.md"]
-            .map(|name| root().join(name))
-            .into();
+    let mut documents: Vec<PathBuf> = [
+        "README",
+        "ARCHITECTURE",
+        "CONTRIBUTING",
+        "RELEASING",
+        "SECURITY",
+        "bench/README",
+        "fuzz/README",
+        "python/README",
+    ]
+    .map(|name| root().join(name).with_extension("md"))
+    .into();
     let mut folders = vec![root().join("docs")];
     while let Some(folder) = folders.pop() {
         for entry in sorted(&folder) {

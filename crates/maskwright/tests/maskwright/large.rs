@@ -328,7 +328,8 @@ fn limits_are_named() {
         assert!(error.contains(&format!("raise the limit `{name}`")), "{constraint:?}: {error}");
         assert!(name == "exprs" || error.starts_with("rule `"), "{constraint:?}: {error}");
     }
-    let nested = json!({"items": {"type": "string", "pattern": "^(ab|cd)*$", "not": {"pattern": "^ab"}}});
+    let items = json!({"type": "string", "pattern": "^(ab|cd)*$", "not": {"pattern": "^ab"}});
+    let nested = json!({"type": "array", "items": items});
     let error = refusal(&schema(&nested), with(|limits| limits.leaf_states = 2));
     assert!(error.starts_with("/items: ") && error.contains("raise the limit `leaf_states`"), "{error}");
     // Each table is small, and all of them together are not.

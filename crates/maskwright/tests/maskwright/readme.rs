@@ -1,4 +1,4 @@
-//! The examples of README.md and docs/index.md, executed, and the check that they are the same there and here.
+//! The examples of README.md and docs/indexes.md, executed, and the check that they are the same there and here.
 
 /// Between the two markers stands the example, word for word.
 #[test]
@@ -54,7 +54,7 @@ fn the_example_of_indexes_runs() -> Result<(), Box<dyn std::error::Error>> {
 #[test]
 fn the_pages_show_them() {
     check(include_str!("../../../../README.md"), "    // example\n");
-    check(include_str!("../../../../docs/index.md"), "    // example of indexes\n");
+    check(include_str!("../../../../docs/indexes.md"), "    // example of indexes\n");
 }
 
 fn check(page: &str, marker: &str) {

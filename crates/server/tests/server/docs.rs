@@ -1,4 +1,4 @@
-//! The examples of `README.md` and `docs/server.md` with `curl`, as they stand there.
+//! The examples of `README.md`, `docs/server.md` and `docs/start/server.md` with `curl`, as they stand there.
 
 use serde_json::Value;
 
@@ -7,7 +7,11 @@ use crate::fake::start;
 #[tokio::test]
 async fn every_example_with_curl_is_answered() {
     let running = start().await;
-    let pages = [include_str!("../../../../README.md"), include_str!("../../../../docs/server.md")];
+    let pages = [
+        include_str!("../../../../README.md"),
+        include_str!("../../../../docs/server.md"),
+        include_str!("../../../../docs/start/server.md"),
+    ];
     let mut count = 0;
     for block in pages.iter().flat_map(|page| page.split("```sh\n").skip(1)) {
         let block = block.split("```").next().unwrap();

@@ -11,7 +11,6 @@
 //! | [`derived`] | schemas that are in no document |
 //! | [`text`], [`combined`] | the strings of a case as a regular language |
 //! | [`language`] | questions about regular languages |
-//! | [`value`] | equality of JSON values |
 //!
 //! # Cases
 //!

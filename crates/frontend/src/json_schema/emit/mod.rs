@@ -7,15 +7,15 @@
 //! | [`literal`] | the values of `enum` and `const` |
 //! | [`string`] | strings, and the spelling of one string |
 //! | [`number`] | numbers, as automata over their digits |
-//! | [`array`], [`object`] | items and members |
+//! | [`mod@array`], [`object`] | items and members |
 //! | [`states`] | rules for the states of an array or object that is counted |
-//! | [`prune`] | removes what can never be finished |
+//! | [`mod@prune`] | removes what can never be finished |
 //!
 //! # Rules
 //!
 //! A schema that is the target of a reference is a rule, and so is every node that is not a single schema. Rules wait in
 //! a queue, so that the recursion is as deep as the JSON text, and not as deep as a chain of references. What no finite
-//! text matches is removed at the end ([`prune`]).
+//! text matches is removed at the end ([`mod@prune`]).
 
 mod any;
 mod array;

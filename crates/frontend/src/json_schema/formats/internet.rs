@@ -17,7 +17,7 @@ pub(super) fn hostname(more: &str) -> String {
 pub(super) fn email(more: &str) -> String {
     let atom = format!("[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~{more}-]+");
     // In pairs, because an escaped character is two. Where single ones stand between escaped ones, a little less fits.
-    let plain = format!(r#"[ !#-\[\]-~{more}]"#);
+    let plain = format!(r"[ !#-\[\]-~{more}]");
     let quoted = format!(r#""(?:{plain}{plain}?|\\[ -~]){{0,31}}""#);
     let (host, ipv4, ipv6) = (hostname(more), ipv4(), ipv6());
     format!(r"(?:(?=[^@]{{1,64}}@){atom}(?:\.{atom})*|{quoted})@(?:{host}|\[{ipv4}\]|\[IPv6:{ipv6}\])")

@@ -19,20 +19,20 @@ use maskwright_grammar::{CharSet, ExprId, GrammarBuilder};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::super::super::decimal::Decimal;
+use super::super::super::options::Numbers;
 use super::{Conditions, Test, spelling};
 
-/// The expression of the numbers that meet the conditions; a message, if it is too large. Of digits that change nothing, at most so many
-/// may follow each other.
+/// The expression of the numbers that meet the conditions; a message, if it is too large.
 pub(super) fn build(
     grammar: &mut GrammarBuilder,
     conditions: &Conditions,
     limit: usize,
-    most: Option<u32>,
+    numbers: Numbers,
 ) -> Result<ExprId, String> {
     let machines = Machines::new(conditions, limit)?;
     let table = explore(&machines, limit)?;
     let table = merge(&table);
-    Ok(write(grammar, &table, most))
+    Ok(write(grammar, &table, numbers, conditions.characters()))
 }
 
 /// How many digits a bound may have before the point, and how many zeros after it before the first digit.
@@ -562,7 +562,7 @@ fn merge(rows: &[Row]) -> Vec<Row> {
 }
 
 /// The expression of a table.
-fn write(grammar: &mut GrammarBuilder, rows: &[Row], most: Option<u32>) -> ExprId {
+fn write(grammar: &mut GrammarBuilder, rows: &[Row], numbers: Numbers, more: u32) -> ExprId {
     if let Some(order) = without_circles(rows) {
         let never = grammar.never();
         let mut written = vec![never; rows.len()];
@@ -572,7 +572,7 @@ fn write(grammar: &mut GrammarBuilder, rows: &[Row], most: Option<u32>) -> ExprI
             let again = symbols(row, state).map(|set| grammar.class(set));
             written[state as usize] = match again {
                 Some(again) => {
-                    let again = grammar.repeat(again, 0, most);
+                    let again = grammar.repeat(again, 0, None);
                     grammar.seq([again, ways])
                 }
                 None => ways,
@@ -581,7 +581,10 @@ fn write(grammar: &mut GrammarBuilder, rows: &[Row], most: Option<u32>) -> ExprI
         if written[0] == never {
             return never;
         }
-        return spelling::as_rule(grammar, "number", written[0]);
+        // What has no loops is short by itself.
+        let has_loop = (0u32..).zip(rows).any(|(state, row)| symbols(row, state).is_some());
+        let numbers = if has_loop { numbers } else { Numbers::Any };
+        return spelling::capped(grammar, "number", written[0], numbers, more);
     }
     let is_live = |row: &Row| row.accepts || row.next.iter().any(Option::is_some);
     let rules: Vec<_> = rows.iter().map(|row| is_live(row).then(|| grammar.declare("digits"))).collect();

@@ -5,8 +5,8 @@
 //! is exact, without floating point, and a negated schema is only another way to combine the answers. See [`machine`].
 //!
 //! With such conditions a number is written without an exponent, because the value of `9e…` is known only at its end. A
-//! bound at zero constrains only the sign, so every spelling is allowed. Digits that no condition asks about are counted by [`Numbers`](super::super::Numbers),
-//! but for multiples of a number, where every digit counts.
+//! bound at zero constrains only the sign, so every spelling is allowed. How long a number may be, [`Numbers`](super::super::Numbers) says, but
+//! for multiples of a number.
 
 mod few;
 mod machine;
@@ -40,6 +40,26 @@ pub(super) struct Conditions {
     not_all: Vec<Vec<Test>>,
 }
 
+impl Conditions {
+    /// How many characters the numbers of all conditions have, written in plain digits.
+    fn characters(&self) -> u32 {
+        let length = |number: &Decimal| {
+            let characters = number.magnitude().max(1).saturating_add((-number.exponent()).max(0));
+            u32::try_from(characters).unwrap_or(u32::MAX)
+        };
+        let of_test = |test: &Test| match test {
+            Test::Integer => 0,
+            Test::Above(bound) | Test::AtLeast(bound) | Test::Below(bound) | Test::AtMost(bound) => {
+                length(bound)
+            }
+            Test::MultipleOf(step) => length(step),
+            Test::OneOf(values) => values.iter().map(length).max().unwrap_or(0),
+        };
+        let tests = self.all.iter().chain(self.not_all.iter().flatten());
+        tests.fold(0, |sum, test| sum.saturating_add(of_test(test)))
+    }
+}
+
 impl Emitter<'_> {
     /// The numbers of a case.
     pub(super) fn number(&mut self, case: &Case) -> ExprId {
@@ -53,7 +73,12 @@ impl Emitter<'_> {
                         Value::Number(number) => Some(Decimal::parse(number)),
                         _ => None,
                     });
-                    tests.push(Test::OneOf(numbers.collect()));
+                    let numbers: Vec<Decimal> = numbers.collect();
+                    if numbers.is_empty() {
+                        // Every number differs from values that are none, however it is spelled.
+                        continue;
+                    }
+                    tests.push(Test::OneOf(numbers));
                 }
                 conditions.not_all.push(tests);
             } else {
@@ -92,8 +117,7 @@ impl Emitter<'_> {
             let expr = grammar.alt(ways);
             Ok(if is_empty { expr } else { spelling::as_rule(grammar, "number", expr) })
         } else {
-            let most = spelling::most(numbers, 0);
-            machine::build(grammar, conditions, self.algebra.context.options.limits.states, most)
+            machine::build(grammar, conditions, self.algebra.context.options.limits.states, numbers)
         };
         let path = self.algebra.path_of(&case.locals);
         let keyword = self.number_keyword(case);

@@ -1,40 +1,57 @@
 //! Numbers without bounds: any JSON spelling, and integers in plain digits.
 //!
 //! `1.0` and `1e2` are integers to the standard since draft-06, but a reader of the document may well not think so;
-//! an integer is written in plain digits. How many digits there may be is the caller's choice ([`Numbers`]).
+//! an integer is written in plain digits. How long a number may be is the caller's choice ([`Numbers`]).
 
 use maskwright_grammar::{CharSet, ExprId, GrammarBuilder};
 
 use super::super::super::options::Numbers;
 
-/// How many digits may follow each other. The shortest text of a double has up to 22 behind the point, and 21 in front of it.
-const DIGITS: u32 = 24;
+/// How many characters a number may have. The shortest text of a double has 24 at most.
+const MAX_CHARACTERS: u32 = 40;
 
-/// The greatest number of digits in a row, less those that must be there; `None` if there may be any number of them.
-pub(super) fn most(numbers: Numbers, less: u32) -> Option<u32> {
-    match numbers {
-        Numbers::Double => Some(DIGITS - less),
-        Numbers::Any => None,
-    }
+/// The numbers that are no longer than allowed, and `more` characters, as a rule: a sequence would dissolve into what stands around it, and the
+/// engine could not share its table. The length is counted outside the table.
+pub(super) fn capped(
+    grammar: &mut GrammarBuilder,
+    name: &str,
+    number: ExprId,
+    numbers: Numbers,
+    more: u32,
+) -> ExprId {
+    let number = match numbers {
+        Numbers::Any => number,
+        Numbers::Double => {
+            let any = grammar.class(CharSet::all());
+            let short = grammar.repeat(any, 0, Some(MAX_CHARACTERS.saturating_add(more)));
+            grammar.and([number, short])
+        }
+    };
+    as_rule(grammar, name, number)
 }
 
-/// `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`, as a rule: a sequence would dissolve into what stands around it, and
-/// the engine could not share its table.
+/// `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`, as a rule.
 pub(in super::super) fn number(grammar: &mut GrammarBuilder, numbers: Numbers) -> ExprId {
     let minus = minus(grammar);
-    let whole = whole(grammar, numbers);
-    let fraction = fraction(grammar, numbers);
+    let whole = whole(grammar);
+    let fraction = fraction(grammar);
     let exponent = exponent(grammar, numbers);
-    let number = grammar.seq([minus, whole, fraction, exponent]);
-    as_rule(grammar, "number", number)
+    let mut ways = vec![grammar.seq([minus, whole, fraction, exponent])];
+    if numbers == Numbers::Double {
+        let first = grammar.class(CharSet::from_ranges([('1', '9')]));
+        let exponent = long_exponent(grammar);
+        ways.push(grammar.seq([minus, first, fraction, exponent]));
+    }
+    let number = grammar.alt(ways);
+    capped(grammar, "number", number, numbers, 0)
 }
 
 /// `-?(0|[1-9][0-9]*)`, as a rule.
 pub(in super::super) fn integer(grammar: &mut GrammarBuilder, numbers: Numbers) -> ExprId {
     let minus = minus(grammar);
-    let whole = whole(grammar, numbers);
+    let whole = whole(grammar);
     let integer = grammar.seq([minus, whole]);
-    as_rule(grammar, "integer", integer)
+    capped(grammar, "integer", integer, numbers, 0)
 }
 
 /// Numbers on one side of zero, in any spelling.
@@ -45,33 +62,37 @@ pub(super) fn one_sided(
     numbers: Numbers,
 ) -> ExprId {
     let exponent = exponent(grammar, numbers);
-    let mut ways = Vec::with_capacity(2);
+    let mut ways = Vec::with_capacity(4);
     let sign = if negative { grammar.bytes(b"-") } else { grammar.empty() };
+    let first = grammar.class(CharSet::from_ranges([('1', '9')]));
+    let fraction = fraction(grammar);
     if with_zero && !negative {
-        let (whole, fraction) = (whole(grammar, numbers), fraction(grammar, numbers));
+        let whole = whole(grammar);
         ways.push(grammar.seq([whole, fraction, exponent]));
     } else {
         let digit = digit(grammar);
-        let digits = grammar.repeat(digit, 0, most(numbers, 1));
-        let first = grammar.class(CharSet::from_ranges([('1', '9')]));
-        let fraction = fraction(grammar, numbers);
+        let digits = grammar.repeat(digit, 0, None);
         ways.push(grammar.seq([sign, first, digits, fraction, exponent]));
         let (start, zero) = (grammar.bytes(b"0."), grammar.bytes(b"0"));
-        let zeros = grammar.repeat(zero, 0, most(numbers, 1));
+        let zeros = grammar.repeat(zero, 0, None);
         ways.push(grammar.seq([sign, start, zeros, first, digits, exponent]));
+    }
+    if numbers == Numbers::Double {
+        let exponent = long_exponent(grammar);
+        ways.push(grammar.seq([sign, first, fraction, exponent]));
     }
     if with_zero {
         // Zero itself, with either sign.
         let minus = if negative { minus(grammar) } else { grammar.bytes(b"-") };
         let zero = grammar.bytes(b"0");
-        let zeros = grammar.repeat(zero, 1, most(numbers, 0));
+        let zeros = grammar.repeat(zero, 1, None);
         let point = grammar.bytes(b".");
         let fraction = grammar.seq([point, zeros]);
         let fraction = grammar.optional(fraction);
         ways.push(grammar.seq([minus, zero, fraction, exponent]));
     }
     let number = grammar.alt(ways);
-    as_rule(grammar, "number", number)
+    capped(grammar, "number", number, numbers, 0)
 }
 
 pub(super) fn as_rule(grammar: &mut GrammarBuilder, name: &str, expr: ExprId) -> ExprId {
@@ -85,42 +106,66 @@ fn minus(grammar: &mut GrammarBuilder) -> ExprId {
     grammar.optional(minus)
 }
 
-fn whole(grammar: &mut GrammarBuilder, numbers: Numbers) -> ExprId {
+fn whole(grammar: &mut GrammarBuilder) -> ExprId {
     let zero = grammar.bytes(b"0");
     let first = grammar.class(CharSet::from_ranges([('1', '9')]));
     let digit = digit(grammar);
-    let digits = grammar.repeat(digit, 0, most(numbers, 1));
+    let digits = grammar.repeat(digit, 0, None);
     let positive = grammar.seq([first, digits]);
     grammar.alt([zero, positive])
 }
 
-fn fraction(grammar: &mut GrammarBuilder, numbers: Numbers) -> ExprId {
+fn fraction(grammar: &mut GrammarBuilder) -> ExprId {
     let digit = digit(grammar);
-    let digits = grammar.repeat(digit, 1, most(numbers, 0));
+    let digits = grammar.repeat(digit, 1, None);
     let point = grammar.bytes(b".");
     let fraction = grammar.seq([point, digits]);
     grammar.optional(fraction)
 }
 
-/// A double has three digits of it: with the digits in front, 279 is never too much.
+/// With as many digits in front as there may be, an exponent of 259 is never too much.
 fn exponent(grammar: &mut GrammarBuilder, numbers: Numbers) -> ExprId {
-    let e = grammar.class(CharSet::from_ranges([('e', 'e'), ('E', 'E')]));
-    let sign = grammar.class(CharSet::from_ranges([('+', '+'), ('-', '-')]));
-    let sign = grammar.optional(sign);
     let digit = digit(grammar);
     let digits = match numbers {
         Numbers::Any => grammar.repeat(digit, 1, None),
-        Numbers::Double => {
-            let (few, two) = (grammar.repeat(digit, 1, Some(2)), grammar.repeat(digit, 2, Some(2)));
-            let low = grammar.class(CharSet::from_ranges([('0', '1')]));
-            let low = grammar.seq([low, two]);
-            let (high, tens) = (grammar.bytes(b"2"), grammar.class(CharSet::from_ranges([('0', '7')])));
-            let high = grammar.seq([high, tens, digit]);
-            grammar.alt([few, low, high])
-        }
+        Numbers::Double => exponents(grammar, '2', '5'),
     };
-    let exponent = grammar.seq([e, sign, digits]);
+    let exponent = signed_exponent(grammar, digits);
     grammar.optional(exponent)
+}
+
+/// Behind one digit that is not zero, it may be 307.
+fn long_exponent(grammar: &mut GrammarBuilder) -> ExprId {
+    let (up_to_299, zero, digit) = (
+        exponents(grammar, '2', '9'),
+        grammar.bytes(b"30"),
+        grammar.class(CharSet::from_ranges([('0', '7')])),
+    );
+    let up_to_307 = grammar.seq([zero, digit]);
+    let digits = grammar.alt([up_to_299, up_to_307]);
+    signed_exponent(grammar, digits)
+}
+
+/// Up to three digits, of which the first two are no greater than these.
+fn exponents(grammar: &mut GrammarBuilder, hundreds: char, tens: char) -> ExprId {
+    let digit = digit(grammar);
+    let (few, two) = (grammar.repeat(digit, 1, Some(2)), grammar.repeat(digit, 2, Some(2)));
+    let below = char::from(hundreds as u8 - 1);
+    let low = grammar.class(CharSet::from_ranges([('0', below)]));
+    let low = grammar.seq([low, two]);
+    let (high, tens) = (
+        grammar.class(CharSet::from_ranges([(hundreds, hundreds)])),
+        grammar.class(CharSet::from_ranges([('0', tens)])),
+    );
+    let high = grammar.seq([high, tens, digit]);
+    grammar.alt([few, low, high])
+}
+
+fn signed_exponent(grammar: &mut GrammarBuilder, digits: ExprId) -> ExprId {
+    let e = grammar.class(CharSet::from_ranges([('e', 'e'), ('E', 'E')]));
+    let sign = grammar.class(CharSet::from_ranges([('+', '+'), ('-', '-')]));
+    let sign = grammar.optional(sign);
+    grammar.seq([e, sign, digits])
 }
 
 fn digit(grammar: &mut GrammarBuilder) -> ExprId {

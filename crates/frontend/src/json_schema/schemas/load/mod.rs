@@ -2,7 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | [`read`], [`values`] | one schema object into [`Keywords`] |
+//! | [`mod@read`], [`values`] | one schema object into [`Keywords`] |
 //! | [`resolve`] | a reference to the id of its target |
 //! | [`index`] | the addresses and anchors of all documents |
 //!

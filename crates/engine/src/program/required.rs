@@ -1,0 +1,393 @@
+//! From which places of a scope everything that it requires can be written.
+//!
+//! With keys in any order, an object may close only when it has all required keys. There is no dead end as long as every one of them can
+//! still be written, however many of the others were. Whether that is so is a property of the nodes of the scope's body:
+//!
+//! ```text
+//!   "{" ( "a": … | "b": … | other: … ) ("," ( "a": … | "b": … | other: … ))* "}"       required: a, b
+//!                                      ^ here, a leads back here, and so does b: both can be written, in any order
+//! ```
+//! A node is *open* if each required key has a way from it that passes no check but the key's own and leads to an open node again, from which
+//! there is a way to the end. The greatest such set is found by taking away nodes that are not open, until all are. It may be too small, as
+//! where keys are counted; it is never too large.
+
+use maskwright_automata::Grouped;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::exits::{Backward, Exits};
+use super::network::{Callee, Network, Node, NodeId, Scope};
+use super::{NetState, Place, Program};
+use crate::count::UNBOUNDED;
+
+/// So many visits of nodes are made for a program. Beyond them no more scopes are looked at, and a search decides about their texts.
+const MAX_STEPS: usize = 2_000_000;
+/// So many required keys are followed at once.
+const BATCH: usize = u64::BITS as usize;
+
+/// The open nodes of all scopes that require something.
+#[derive(Debug, Default)]
+pub(crate) struct Open {
+    /// The scopes that a node is open for.
+    nodes: FxHashMap<NodeId, SmallVec<[u32; 1]>>,
+    /// The same for loops without a maximum, between two rounds.
+    loops: FxHashMap<u32, SmallVec<[u32; 1]>>,
+    /// The nodes of machines in which no value is checked.
+    quiet: Box<[bool]>,
+}
+
+/// Which places can be left, and which are open.
+pub(super) fn exits(network: &Network) -> (Exits, Open) {
+    let back = Backward::of(network);
+    let mut scopes: Box<[bool]> = network.scopes.iter().map(|scope| scope.required.is_empty()).collect();
+    let machines = Machines::of(network);
+    let quiet = machines.quiet(network);
+    if scopes.iter().all(|is_done| *is_done) {
+        return (Exits::of(network, &back, scopes), Open { quiet, ..Open::default() });
+    }
+    // Scopes inside of others come first, so there are as many rounds as levels. What is open stays open.
+    let (mut open, mut steps) = (Open { quiet, ..Open::default() }, MAX_STEPS);
+    loop {
+        let exits = Exits::of(network, &back, scopes.clone());
+        let mut changed = false;
+        for index in 0..scopes.len() {
+            if !scopes[index] && open.add(network, &exits, &machines, index as u32, &mut steps) {
+                (scopes[index], changed) = (true, true);
+            }
+        }
+        if !changed {
+            return (exits, open);
+        }
+    }
+}
+
+impl Open {
+    /// The scopes for which everything that they require can be written from a state.
+    pub(crate) fn state(&self, program: &Program, state: NetState) -> SmallVec<[u32; 4]> {
+        if self.nodes.is_empty() {
+            return SmallVec::new();
+        }
+        match program.place(state) {
+            Place::Done => SmallVec::new(),
+            Place::Node { .. } => state.node().into_iter().flat_map(|node| self.node(node)).collect(),
+            Place::Cell(cell) => cell.nodes.iter().flat_map(|node| self.node(*node)).collect(),
+        }
+    }
+
+    /// Whether no value is checked in the machine of a state.
+    pub(crate) fn is_quiet(&self, program: &Program, state: NetState) -> bool {
+        match program.place(state) {
+            Place::Done => true,
+            Place::Node { .. } => state.node().is_some_and(|node| self.quiet[node.index()]),
+            Place::Cell(cell) => cell.nodes.iter().all(|node| self.quiet[node.index()]),
+        }
+    }
+
+    fn node(&self, node: NodeId) -> impl Iterator<Item = u32> + '_ {
+        self.nodes.get(&node).into_iter().flatten().copied()
+    }
+
+    /// The same for a loop, between two rounds.
+    pub(crate) fn counted(&self, index: u32) -> &[u32] {
+        self.loops.get(&index).map_or(&[], |scopes| scopes)
+    }
+
+    /// Adds the open nodes of a scope. Returns whether one of them is a start.
+    fn add(
+        &mut self,
+        network: &Network,
+        exits: &Exits,
+        machines: &Machines,
+        index: u32,
+        steps: &mut usize,
+    ) -> bool {
+        let scope = &network.scopes[index as usize];
+        let Some(open) = open_nodes(network, exits, machines, scope, steps) else { return false };
+        for &node in &open {
+            push(self.nodes.entry(node).or_default(), index);
+            if let Some((counted, UNBOUNDED)) = loop_at(network, node) {
+                push(self.loops.entry(counted).or_default(), index);
+            }
+        }
+        network.machines[scope.body as usize].start.iter().any(|node| open.contains(node))
+    }
+}
+
+fn push(scopes: &mut SmallVec<[u32; 1]>, index: u32) {
+    if !scopes.contains(&index) {
+        scopes.push(index);
+    }
+}
+
+/// The loop that a node calls, and its maximum.
+fn loop_at(network: &Network, node: NodeId) -> Option<(u32, u32)> {
+    match network.nodes[node.index()] {
+        Node::Call { callee: Callee::Loop(index), .. } => {
+            Some((index, network.loops[index as usize].bounds().max))
+        }
+        _ => None,
+    }
+}
+
+/// The open nodes of a scope's body and of the machines that it calls; `None` if some required value has no check of its own.
+fn open_nodes(
+    network: &Network,
+    exits: &Exits,
+    machines: &Machines,
+    scope: &Scope,
+    steps: &mut usize,
+) -> Option<Vec<NodeId>> {
+    let place = |name: &[u8]| {
+        let found = network.names.binary_search_by(|one| (**one).cmp(name));
+        found.ok().map(|at| at as u32)
+    };
+    let names = scope.required.iter().map(|name| place(name)).collect::<Option<Vec<u32>>>()?;
+    let parts = machines.parts(network, scope.body);
+    // About so many visits of nodes are needed for the machines, and for each round behind them.
+    let size: usize = parts.iter().map(|part| machines.nodes[*part as usize].len()).sum();
+    let round = size * names.len().div_ceil(BATCH) * 4;
+    *steps = steps.checked_sub(round)?;
+    let batches: Vec<Written<'_>> =
+        names.chunks(BATCH).map(|names| Written::of(network, exits, machines, &parts, names)).collect();
+    // Callers first, so that what they call is known when they are looked at in reverse.
+    let nodes: Vec<NodeId> = parts.iter().flat_map(|part| &machines.nodes[*part as usize]).copied().collect();
+    let mut open: FxHashSet<NodeId> = nodes.iter().copied().collect();
+    loop {
+        *steps = steps.checked_sub(round)?;
+        let before = open.len();
+        // Something was written then, so there must be a way to the end.
+        let done: FxHashSet<NodeId> = open.iter().copied().filter(|node| exits.leads_out(*node)).collect();
+        let leads_to_done = reaching(network, exits, &nodes, &done);
+        for batch in &batches {
+            let bits = batch.then(&nodes, &leads_to_done, Some(&open));
+            open.retain(|node| bits.get(node).is_some_and(|bits| *bits == batch.all));
+        }
+        if open.len() == before {
+            return Some(nodes.into_iter().filter(|node| open.contains(node)).collect());
+        }
+    }
+}
+
+/// The nodes of a machine from which a node of a set is reached without a check that may fail.
+fn reaching(network: &Network, exits: &Exits, body: &[NodeId], set: &FxHashSet<NodeId>) -> FxHashSet<NodeId> {
+    let mut reaching = set.clone();
+    until_stable(|| {
+        let before = reaching.len();
+        for &node in body.iter().rev() {
+            if exits.passes(network, node) && successors(network, node).any(|next| reaching.contains(&next)) {
+                reaching.insert(node);
+            }
+        }
+        reaching.len() != before
+    });
+    reaching
+}
+
+fn until_stable(mut step: impl FnMut() -> bool) {
+    while step() {}
+}
+
+/// The nodes that follow in the same machine.
+fn successors(network: &Network, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+    let (one, many): (Option<NodeId>, &[NodeId]) = match network.nodes[node.index()] {
+        Node::Byte { next, .. } | Node::Call { next, .. } => (Some(next), &[]),
+        Node::Split { start, len } => (None, network.targets(start, len)),
+        Node::Final => (None, &[]),
+    };
+    one.into_iter().chain(many.iter().copied())
+}
+
+/// The nodes of all machines, and in which of them values of a scope around them are checked.
+struct Machines {
+    nodes: Vec<Vec<NodeId>>,
+    checks: Vec<bool>,
+}
+
+impl Machines {
+    fn of(network: &Network) -> Self {
+        let count = network.machines.len() as u32;
+        let nodes: Vec<Vec<NodeId>> = (0..count).map(|machine| nodes_of(network, machine)).collect();
+        let has_check = |nodes: &Vec<NodeId>| {
+            nodes
+                .iter()
+                .any(|node| matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. }))
+        };
+        let mut checks: Vec<bool> = nodes.iter().map(has_check).collect();
+        let calls = |(machine, nodes): (u32, &Vec<NodeId>)| {
+            let called = nodes.iter().filter_map(|node| called(network, *node));
+            called.map(|called| (called, machine)).collect::<Vec<_>>()
+        };
+        let callers =
+            Grouped::new(nodes.len(), (0..).zip(&nodes).flat_map(calls).collect::<Vec<_>>().into_iter());
+        let mut work: Vec<u32> = (0..count).filter(|machine| checks[*machine as usize]).collect();
+        while let Some(machine) = work.pop() {
+            for &caller in callers.of(machine) {
+                if !core::mem::replace(&mut checks[caller as usize], true) {
+                    work.push(caller);
+                }
+            }
+        }
+        Self { nodes, checks }
+    }
+
+    /// For each node, whether it belongs to machines without checks alone.
+    fn quiet(&self, network: &Network) -> Box<[bool]> {
+        let mut quiet: Box<[bool]> = vec![true; network.nodes.len()].into();
+        for (nodes, _) in self.nodes.iter().zip(&self.checks).filter(|(_, checks)| **checks) {
+            for node in nodes {
+                quiet[node.index()] = false;
+            }
+        }
+        quiet
+    }
+
+    /// The machine that a node calls, if values of the same scope are checked there.
+    fn part_at(&self, network: &Network, node: NodeId) -> Option<u32> {
+        called(network, node).filter(|machine| self.checks[*machine as usize])
+    }
+
+    /// A machine and those it calls in which values of the same scope are checked.
+    fn parts(&self, network: &Network, body: u32) -> Vec<u32> {
+        let (mut parts, mut at) = (vec![body], 0);
+        let mut seen: FxHashSet<u32> = FxHashSet::from_iter([body]);
+        while let Some(&machine) = parts.get(at) {
+            let nodes = self.nodes[machine as usize].iter();
+            parts.extend(
+                nodes.filter_map(|node| self.part_at(network, *node)).filter(|part| seen.insert(*part)),
+            );
+            at += 1;
+        }
+        parts
+    }
+}
+
+/// The machine that a node calls as part of its own scope.
+fn called(network: &Network, node: NodeId) -> Option<u32> {
+    match network.nodes[node.index()] {
+        Node::Call { callee: Callee::Scope(_), .. } => None,
+        Node::Call { callee, .. } => network.machine_of(callee),
+        _ => None,
+    }
+}
+
+/// The nodes of a machine, in the order in which they are met.
+fn nodes_of(network: &Network, machine: u32) -> Vec<NodeId> {
+    let mut work: Vec<NodeId> = network.machines[machine as usize].start.to_vec();
+    let (mut nodes, mut seen) = (Vec::new(), FxHashSet::default());
+    while let Some(node) = work.pop() {
+        if seen.insert(node) {
+            nodes.push(node);
+            work.extend(successors(network, node));
+        }
+    }
+    nodes
+}
+
+/// What can be written on the way through machines, of up to [`BATCH`] required values, a bit each.
+struct Written<'n> {
+    network: &'n Network,
+    exits: &'n Exits,
+    all_machines: &'n Machines,
+    /// All bits.
+    all: u64,
+    /// The bits of checks.
+    checks: FxHashMap<NodeId, u64>,
+    /// By one way through a machine that passes no other check.
+    machines: FxHashMap<u32, u64>,
+}
+
+impl<'n> Written<'n> {
+    fn of(
+        network: &'n Network,
+        exits: &'n Exits,
+        all_machines: &'n Machines,
+        parts: &[u32],
+        names: &[u32],
+    ) -> Self {
+        let all = u64::MAX >> (BATCH - names.len());
+        let bit = |name: &u32| names.iter().position(|one| one == name).map_or(0, |at| 1u64 << at);
+        let mut checks = FxHashMap::default();
+        for node in parts.iter().flat_map(|part| &all_machines.nodes[*part as usize]) {
+            let bits =
+                network.name_checks.get(node).map_or(0, |names| names.iter().map(bit).fold(0, |a, b| a | b));
+            if bits != 0 {
+                checks.insert(*node, bits);
+            }
+        }
+        let mut written = Self { network, exits, all_machines, all, checks, machines: FxHashMap::default() };
+        until_stable(|| {
+            let mut changed = false;
+            for machine in parts[1..].iter().rev() {
+                let nodes = &all_machines.nodes[*machine as usize];
+                let ends: FxHashSet<NodeId> =
+                    nodes.iter().copied().filter(|node| exits.leads_out(*node)).collect();
+                let bits = written.then(nodes, &ends, None);
+                let start = network.machines[*machine as usize].start.iter();
+                let bits = start.fold(0, |all, node| all | bits.get(node).copied().unwrap_or(0));
+                changed |= written.machines.insert(*machine, bits).unwrap_or(0) != bits;
+            }
+            changed
+        });
+        written
+    }
+
+    /// For each node, what one way from it to a node of `ends` can write, if the way passes no other check. With `open`, the way may end inside of
+    /// a machine that is called, and a loop may come back to its open nodes.
+    fn then(
+        &self,
+        nodes: &[NodeId],
+        ends: &FxHashSet<NodeId>,
+        open: Option<&FxHashSet<NodeId>>,
+    ) -> FxHashMap<NodeId, u64> {
+        let mut bits: FxHashMap<NodeId, u64> = FxHashMap::default();
+        until_stable(|| {
+            let mut changed = false;
+            for &node in nodes.iter().rev() {
+                let mut new = self.at(node, ends, open);
+                if self.exits.passes(self.network, node) {
+                    let next = successors(self.network, node);
+                    new |= next.fold(0, |all, next| all | bits.get(&next).copied().unwrap_or(0));
+                }
+                if open.is_some() {
+                    new |= self.inside(node, &bits);
+                }
+                if new != 0 {
+                    changed |= bits.insert(node, new) != Some(new);
+                }
+            }
+            changed
+        });
+        bits
+    }
+
+    /// What can be written inside of the machine that a node calls, if what follows leads to an end.
+    fn inside(&self, node: NodeId, bits: &FxHashMap<NodeId, u64>) -> u64 {
+        let Some(machine) = self.all_machines.part_at(self.network, node) else { return 0 };
+        if !successors(self.network, node).all(|next| self.exits.leads_out(next)) {
+            return 0;
+        }
+        let start = self.network.machines[machine as usize].start.iter();
+        start.fold(0, |all, node| all | bits.get(node).copied().unwrap_or(0))
+    }
+
+    /// What a node itself can write on a way to `ends`.
+    fn at(&self, node: NodeId, ends: &FxHashSet<NodeId>, open: Option<&FxHashSet<NodeId>>) -> u64 {
+        let Node::Call { callee, next } = self.network.nodes[node.index()] else { return 0 };
+        if callee == Callee::Check {
+            return if ends.contains(&next) { self.checks.get(&node).copied().unwrap_or(0) } else { 0 };
+        }
+        let Some(machine) = self.all_machines.part_at(self.network, node) else { return 0 };
+        let Some(&bits) = self.machines.get(&machine) else { return 0 };
+        let (min, max) = match callee {
+            Callee::Loop(index) => {
+                let bounds = self.network.loops[index as usize].bounds();
+                (bounds.min, bounds.max)
+            }
+            _ => (1, 1),
+        };
+        // Further rounds must pass without a check.
+        let others_pass = min <= 1 || self.exits.machine(machine);
+        let comes_back = max == UNBOUNDED && open.is_some_and(|open| open.contains(&node));
+        if others_pass && (ends.contains(&next) || comes_back) { bits } else { 0 }
+    }
+}

@@ -1,0 +1,126 @@
+//! What is found, and how it is shown.
+
+use core::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde_json::Value;
+
+use crate::settings::Settings;
+
+/// Something that must not happen. The text is what shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Both validators call the text invalid, and the engine takes it.
+    AcceptsInvalid(String),
+    /// A key stands twice, and the engine takes it.
+    AcceptsRepeatedKey(String),
+    /// Both validators call the value valid, and the engine takes none of its spellings.
+    RefusesValid(String),
+    /// A spelling is refused that may be written.
+    RefusesSpelling(String),
+    /// A spelling is accepted that may not be written.
+    AcceptsSpelling(String),
+    /// The schema is said to have no value, and this is one.
+    CallsUnsatisfiable(String),
+    /// The schema is called malformed, and no validator agrees.
+    Malformed(String),
+    /// A walk under the mask cannot go on.
+    Stuck(String),
+    /// A token of the mask is refused.
+    MaskLies(String),
+    /// What a walk has written is no JSON, or not accepted when it is read again.
+    NotRead(String),
+    /// A budget is refused that should do, or not kept.
+    Budget(String),
+    /// A mask is not what trying every token gives, or one notation does not mean what another does.
+    Mask(String),
+    /// The code panicked.
+    Panic(String),
+}
+
+impl Fault {
+    /// Its kind, and what shows it.
+    pub fn parts(&self) -> (&'static str, &str) {
+        match self {
+            Self::AcceptsInvalid(text) => ("accepts an invalid document", text),
+            Self::AcceptsRepeatedKey(text) => ("accepts a key twice", text),
+            Self::RefusesValid(text) => ("refuses a valid document", text),
+            Self::RefusesSpelling(text) => ("refuses a spelling", text),
+            Self::AcceptsSpelling(text) => ("accepts a spelling", text),
+            Self::CallsUnsatisfiable(text) => ("calls a schema unsatisfiable", text),
+            Self::Malformed(text) => ("calls a schema malformed", text),
+            Self::Stuck(text) => ("a walk is stuck", text),
+            Self::MaskLies(text) => ("a token of the mask is refused", text),
+            Self::NotRead(text) => ("a finished text is not accepted", text),
+            Self::Budget(text) => ("a budget is not kept", text),
+            Self::Mask(text) => ("a mask is wrong", text),
+            Self::Panic(text) => ("panic", text),
+        }
+    }
+
+    /// Whether two faults are of one kind, so that a smaller case may stand for a larger one.
+    pub fn is_like(&self, other: &Self) -> bool {
+        core::mem::discriminant(self) == core::mem::discriminant(other)
+    }
+}
+
+/// A fault with what is needed to see it again.
+#[derive(Clone, Debug)]
+pub struct Find {
+    /// The seed of the round.
+    pub seed: u64,
+    /// The kind of round.
+    pub kind: &'static str,
+    /// The schema, or the text of another constraint.
+    pub constraint: Value,
+    /// The options of the schema.
+    pub settings: Option<Settings>,
+    /// The fault.
+    pub fault: Fault,
+    /// What the first validator, the second one and the engine say.
+    pub verdicts: Option<[bool; 3]>,
+}
+
+impl fmt::Display for Find {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, text) = self.fault.parts();
+        writeln!(f, "FOUND: {kind}")?;
+        writeln!(f, "  seed       {} ({})", self.seed, self.kind)?;
+        match &self.constraint {
+            Value::String(text) => writeln!(f, "  constraint {text}")?,
+            schema => writeln!(f, "  schema     {schema}")?,
+        }
+        if let Some(settings) = &self.settings {
+            writeln!(
+                f,
+                "  options    key order {:?}, white space {:?}",
+                settings.order, settings.whitespace
+            )?;
+        }
+        writeln!(f, "  shown by   {text}")?;
+        if let Some([first, second, engine]) = self.verdicts {
+            let word = |valid| if valid { "valid" } else { "invalid" };
+            let ours = if engine { "accepted" } else { "refused" };
+            writeln!(
+                f,
+                "  verdicts   jsonschema: {}, boon: {}, maskwright: {ours}",
+                word(first),
+                word(second)
+            )?;
+        }
+        write!(
+            f,
+            "  again      make fuzz-schema ARGS=\"--seed {} --count 1 --only {}\"",
+            self.seed, self.kind
+        )
+    }
+}
+
+/// Makes a fault of a panic.
+pub fn caught<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(Fault::Panic(text.unwrap_or_default()))
+    })
+}

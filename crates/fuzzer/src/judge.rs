@@ -1,0 +1,582 @@
+//! The judges: two validators that know nothing of us and of one another, and what we have decided to do otherwise.
+//!
+//! A *pair* is a schema and a document. The validators say whether the document's value satisfies the schema; the engine says whether the
+//! document's text may be written. These are different questions, and `docs/json-schema.md` says where the answers differ. All such decisions are
+//! here, each a function with its reason, and everything else is a disagreement:
+//!
+//! | decision | where |
+//! |---|---|
+//! | no key stands twice | [`Judge::pair`]: such a text must be refused, whatever validators think of the last member |
+//! | keys have an order, or any | `in_some_order`: with the schema's order, some order of the keys must be accepted; with any order, the one at hand, but in listed objects. `Judge::orders_of_root` knows the order where schemas are not merged |
+//! | listed words have one spelling | `Spellings::strings`: words that the schema names are written with as few escapes as possible |
+//! | integers and bounded numbers in plain digits, listed numbers as listed | `Spellings::numbers` |
+//! | numbers are exact, and have at most 24 digits on each side of the point | `has_numbers_beyond`: about more digits than a double holds the validators are not asked |
+//! | patterns are ECMA-262's | `has_line_breaks`: about a dot and such a line break the validators are not asked |
+//! | white space by style | [`Settings::layouts`] |
+//! | a schema that nothing satisfies is an error | [`Judge::pair`]: then no document may be valid |
+//! | what cannot be enforced is refused | such schemas are counted, not judged |
+
+use std::sync::Arc;
+
+use maskwright::json_schema::{self, KeyOrder, Reason};
+use maskwright::{CompiledConstraint, Compiler, Constraint, Error, Library, Options, Vocabulary};
+use serde_json::Value;
+
+use crate::document::{Document, Layout, decode, encode, orders, permutations, plain_number};
+use crate::find::Fault;
+use crate::schema::{for_each, mentions};
+use crate::settings::Settings;
+
+/// A schema as the engine and both validators see it.
+pub struct Judge {
+    schema: Value,
+    settings: Settings,
+    first: jsonschema::Validator,
+    second: (boon::Schemas, boon::SchemaIndex),
+    /// None where nothing satisfies the schema.
+    compiled: Option<CompiledConstraint>,
+    spellings: Spellings,
+    /// Whether some pattern has a dot.
+    has_dots: bool,
+}
+
+impl core::fmt::Debug for Judge {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Judge").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+/// Why a schema is not judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unjudged {
+    /// We refuse it, and say so: the message.
+    Refused(String),
+    /// A validator does not take it.
+    ByValidator,
+    /// We call it malformed, and no validator does.
+    Fault(Fault),
+}
+
+/// What came of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    /// All agree that the document is valid.
+    Valid,
+    /// All agree that it is not.
+    Invalid,
+    /// The validators disagree with one another.
+    Disputed,
+    /// There are too many orders of keys to try.
+    Undecided,
+}
+
+/// What the engine is asked through: one compiler for all schemas, so that they share what the vocabulary is known to do.
+#[derive(Debug)]
+pub struct Bench {
+    compiler: Compiler,
+}
+
+impl Bench {
+    /// A bench for a vocabulary.
+    pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        Self { compiler: Compiler::with_library(Arc::new(Library::new(vocabulary)), Options::default()) }
+    }
+
+    /// The vocabulary.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        self.compiler.vocabulary()
+    }
+
+    /// The compiler, for other constraints than schemas.
+    pub fn compiler(&self) -> &Compiler {
+        &self.compiler
+    }
+
+    /// Forgets what the compiler has learnt if it is much.
+    pub fn tidy(&self) {
+        self.compiler.renew(64 << 20);
+    }
+
+    /// Compiles a schema and builds its validators.
+    pub fn judge(&self, schema: &Value, settings: &Settings) -> Result<Judge, Unjudged> {
+        let first = jsonschema(schema).ok_or(Unjudged::ByValidator)?;
+        let second = boon(schema).ok_or(Unjudged::ByValidator)?;
+        let options = Options {
+            json_schema: json_schema::Options::default()
+                .with_key_order(settings.order)
+                .with_whitespace(settings.whitespace.clone()),
+            ..Options::default()
+        };
+        let compiled =
+            match self.compiler.compile_with(&Constraint::json_schema(schema.to_string()), &options) {
+                Ok(compiled) => Some(compiled),
+                Err(Error::Schema(error)) => {
+                    let has = |reason| error.problems().iter().any(|problem| problem.reason == reason);
+                    if error.problems().iter().all(|problem| problem.reason == Reason::Unsatisfiable) {
+                        None
+                    } else if has(Reason::NotJson) || has(Reason::Malformed) || has(Reason::Reference) {
+                        return Err(Unjudged::Fault(Fault::Malformed(error.to_string())));
+                    } else {
+                        return Err(Unjudged::Refused(error.to_string()));
+                    }
+                }
+                Err(error) => return Err(Unjudged::Refused(error.to_string())),
+            };
+        let spellings = Spellings::of(schema);
+        let mut has_dots = false;
+        for_each(schema, &mut |one| {
+            for keyword in ["pattern", "patternProperties"] {
+                has_dots |= one.get(keyword).is_some_and(|patterns| patterns.to_string().contains('.'));
+            }
+        });
+        let (schema, settings) = (schema.clone(), settings.clone());
+        Ok(Judge { schema, settings, first, second, compiled, spellings, has_dots })
+    }
+}
+
+fn jsonschema(schema: &Value) -> Option<jsonschema::Validator> {
+    let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012);
+    options.should_validate_formats(true).build(schema).ok()
+}
+
+fn boon(schema: &Value) -> Option<(boon::Schemas, boon::SchemaIndex)> {
+    const PLACE: &str = "http://localhost/schema.json";
+    let mut schemas = boon::Schemas::new();
+    let mut compiler = boon::Compiler::new();
+    compiler.enable_format_assertions();
+    compiler.add_resource(PLACE, schema.clone()).ok()?;
+    let index = compiler.compile(PLACE, &mut schemas).ok()?;
+    Some((schemas, index))
+}
+
+impl Judge {
+    /// The schema.
+    pub fn schema(&self) -> &Value {
+        &self.schema
+    }
+
+    /// The compiled schema; none where nothing satisfies it.
+    pub fn compiled(&self) -> Option<&CompiledConstraint> {
+        self.compiled.as_ref()
+    }
+
+    /// What both validators say; `None` if they disagree.
+    pub fn validators(&self, value: &Value) -> Option<bool> {
+        let first = self.first.is_valid(value);
+        let second = self.second.0.validate(value, self.second.1).is_ok();
+        (first == second).then_some(first)
+    }
+
+    /// Whether the engine takes a text as a whole.
+    pub fn accepts(&self, text: &str) -> bool {
+        self.compiled.as_ref().is_some_and(|compiled| {
+            let mut matcher = compiled.matcher();
+            matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.is_accepting()
+        })
+    }
+
+    /// What the first validator, the second one and the engine say, each by itself.
+    pub fn verdicts(&self, value: &Value, text: &str) -> [bool; 3] {
+        let second = self.second.0.validate(value, self.second.1).is_ok();
+        [self.first.is_valid(value), second, self.accepts(text)]
+    }
+
+    /// Reads a finished text back: it is JSON, and accepted as a whole.
+    pub fn reads(&self, text: &[u8]) -> Result<Document, Fault> {
+        let read = core::str::from_utf8(text).ok().filter(|text| self.accepts(text));
+        read.and_then(Document::parse)
+            .ok_or_else(|| Fault::NotRead(String::from_utf8_lossy(text).into_owned()))
+    }
+
+    /// Judges a document. `seed` chooses the white space.
+    pub fn pair(&self, document: &Document, seed: u64) -> Result<Pair, Fault> {
+        let (layouts, foreign) = self.settings.layouts(seed);
+        let texts: Vec<String> = layouts.iter().map(|layout| layout.write(document)).collect();
+        if document.repeats_a_key() {
+            return match texts.into_iter().find(|text| self.accepts(text)) {
+                Some(text) => Err(Fault::AcceptsRepeatedKey(text)),
+                None => Ok(Pair::Invalid),
+            };
+        }
+        let Some(value) = document.value() else { return Ok(Pair::Disputed) };
+        if (self.has_dots && has_line_breaks(&value)) || has_numbers_beyond(document, DIGITS_OF_A_DOUBLE) {
+            return Ok(Pair::Disputed);
+        }
+        let Some(valid) = self.validators(&value) else { return Ok(Pair::Disputed) };
+        if !valid {
+            return match texts.into_iter().find(|text| self.accepts(text)) {
+                Some(text) => Err(Fault::AcceptsInvalid(text)),
+                None => Ok(Pair::Invalid),
+            };
+        }
+        if self.compiled.is_none() {
+            return Err(Fault::CallsUnsatisfiable(document.to_string()));
+        }
+        let layout = layouts[0];
+        let accepted = match self.some_spelling(document, layout) {
+            Search::Found(accepted) => accepted,
+            Search::TooMany => return Ok(Pair::Undecided),
+            Search::Nothing => return Err(Fault::RefusesValid(layout.write(document))),
+        };
+        // From here on the document is written as it was accepted, and one thing is changed that must not matter, or must.
+        for layout in layouts {
+            self.must_accept(&layout.write(&accepted))?;
+        }
+        for (order, allowed) in self.orders_of_root(&accepted) {
+            let text = layout.write(&order);
+            if allowed { self.must_accept(&text) } else { self.must_refuse(text) }?;
+        }
+        self.must_accept(&layout.write(&self.spellings.restore_strings(document, &accepted)))?;
+        if self.spellings.numbers_are_free {
+            self.must_accept(&layout.write(&restore_numbers(document, &accepted)))?;
+        }
+        let ours = layout.write(&accepted);
+        for text in foreign.iter().map(|layout| layout.write(&accepted)).filter(|text| *text != ours) {
+            self.must_refuse(text)?;
+        }
+        self.must_refuse(format!(" {ours}"))?;
+        self.must_refuse(format!("{ours}\n"))?;
+        Ok(Pair::Valid)
+    }
+
+    /// Other orders of the document's own keys, and whether they may be written: the keys of `properties` as they are listed there, then those of
+    /// `required` and `dependentRequired`, then others in any order. Only for schemas that are not merged with others, where it is plain to see.
+    fn orders_of_root(&self, accepted: &Document) -> Vec<(Document, bool)> {
+        const ORDERS: usize = 24;
+        let combined = ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "enum", "const"];
+        let (Document::Object(members), KeyOrder::Schema) = (accepted, self.settings.order) else {
+            return Vec::new();
+        };
+        if combined.iter().any(|keyword| self.schema.get(*keyword).is_some()) {
+            return Vec::new();
+        }
+        let listed = self.schema.get("properties").and_then(Value::as_object);
+        let mut names: Vec<&str> =
+            listed.into_iter().flat_map(|map| map.keys().map(String::as_str)).collect();
+        let required = self.schema.get("required").and_then(Value::as_array);
+        for name in required.into_iter().flatten().filter_map(Value::as_str) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let dependent = self.schema.get("dependentRequired").and_then(Value::as_object);
+        for (name, needed) in dependent.into_iter().flatten() {
+            let needed = needed.as_array().into_iter().flatten().filter_map(Value::as_str);
+            for name in [name.as_str()].into_iter().chain(needed) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let place = |key: &str| {
+            let key = decode(key).unwrap_or_default();
+            names.iter().position(|name| *name == key).unwrap_or(names.len())
+        };
+        orders(members.len(), ORDERS)
+            .into_iter()
+            .map(|order| {
+                let members: Vec<_> = order.into_iter().map(|at| members[at].clone()).collect();
+                let allowed = members.is_sorted_by_key(|(key, _)| place(key));
+                (Document::Object(members), allowed)
+            })
+            .collect()
+    }
+
+    fn must_accept(&self, text: &str) -> Result<(), Fault> {
+        if self.accepts(text) { Ok(()) } else { Err(Fault::RefusesSpelling(text.to_owned())) }
+    }
+
+    fn must_refuse(&self, text: String) -> Result<(), Fault> {
+        if self.accepts(&text) { Err(Fault::AcceptsSpelling(text)) } else { Ok(()) }
+    }
+
+    /// A spelling of the document, in some order of keys if the schema decides about the order, that the engine takes.
+    fn some_spelling(&self, document: &Document, layout: Layout) -> Search {
+        let spelled = self.spellings.all(document);
+        let accepts = |document: &Document| self.accepts(&layout.write(document));
+        if let Some(found) = spelled.iter().find(|document| accepts(document)) {
+            return Search::Found(found.clone());
+        }
+        // Listed objects keep the order of their keys.
+        if self.settings.order == KeyOrder::Any && !self.spellings.lists_objects {
+            return Search::Nothing;
+        }
+        let mut result = Search::Nothing;
+        for document in &spelled {
+            match in_some_order(document, &self.spellings.names, &accepts) {
+                Search::Nothing => {}
+                Search::TooMany => result = Search::TooMany,
+                found @ Search::Found(_) => return found,
+            }
+        }
+        result
+    }
+}
+
+/// What came of a search for a text that is accepted.
+enum Search {
+    Found(Document),
+    Nothing,
+    TooMany,
+}
+
+/// The document with its keys in an order that is accepted. The order in which the schema names them is tried first, and then every other.
+fn in_some_order(document: &Document, names: &[String], accepts: &dyn Fn(&Document) -> bool) -> Search {
+    /// Enough for six keys in one object.
+    const ORDERS: usize = 721;
+    let all = permutations(&sorted(document, names), ORDERS);
+    let too_many = all.len() == ORDERS;
+    match all.into_iter().find(|document| accepts(document)) {
+        Some(found) => Search::Found(found),
+        None if too_many => Search::TooMany,
+        None => Search::Nothing,
+    }
+}
+
+/// Whether some string has a line break that the dot of ECMA-262 does not match, and that of the validators does: both use the crate `regex`,
+/// whose dot excludes `\n` alone.
+fn has_line_breaks(value: &Value) -> bool {
+    let breaks = |text: &str| text.contains(['\r', '\u{2028}', '\u{2029}']);
+    match value {
+        Value::String(text) => breaks(text),
+        Value::Array(items) => items.iter().any(has_line_breaks),
+        Value::Object(members) => members.iter().any(|(key, value)| breaks(key) || has_line_breaks(value)),
+        _ => false,
+    }
+}
+
+/// As many digits as a double surely holds. With more, `84202447271010757981.5` becomes an integer in both validators, and we count digits.
+const DIGITS_OF_A_DOUBLE: usize = 15;
+
+/// Whether some number has more digits than this, written plainly. Such numbers are also beyond what may be written: a number has at most
+/// 24 digits on each side of the point, so that no model writes digits for ever.
+fn has_numbers_beyond(document: &Document, digits: usize) -> bool {
+    match document {
+        Document::Scalar(text) if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) => {
+            let count = |plain: String| plain.bytes().filter(u8::is_ascii_digit).count();
+            plain_number(text).is_none_or(|plain| count(plain) > digits)
+        }
+        Document::Scalar(_) => false,
+        Document::Array(items) => items.iter().any(|item| has_numbers_beyond(item, digits)),
+        Document::Object(members) => members.iter().any(|(_, value)| has_numbers_beyond(value, digits)),
+    }
+}
+
+fn sorted(document: &Document, names: &[String]) -> Document {
+    match document {
+        Document::Scalar(_) => document.clone(),
+        Document::Array(items) => Document::Array(items.iter().map(|item| sorted(item, names)).collect()),
+        Document::Object(members) => {
+            let mut members: Vec<_> =
+                members.iter().map(|(key, value)| (key.clone(), sorted(value, names))).collect();
+            let place = |key: &str| {
+                let key = decode(key);
+                names.iter().position(|name| Some(name) == key.as_ref()).unwrap_or(names.len())
+            };
+            members.sort_by_key(|(key, _)| place(key));
+            Document::Object(members)
+        }
+    }
+}
+
+/// What a schema says about how things are spelled.
+#[derive(Clone, Debug)]
+struct Spellings {
+    /// Keys that the schema names, in the order of its text.
+    names: Vec<String>,
+    /// These, and strings in `enum` and `const`.
+    words: Vec<String>,
+    /// Numbers in `enum` and `const`, as they are spelled.
+    listed: Vec<String>,
+    /// Whether some object is listed.
+    lists_objects: bool,
+    /// Whether no number is listed, bounded or an integer, so that each may be spelled in any way.
+    numbers_are_free: bool,
+}
+
+impl Spellings {
+    fn of(schema: &Value) -> Self {
+        const NUMERIC: [&str; 5] =
+            ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+        let (mut names, mut words, mut listed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut integers, mut lists_objects) = (false, false);
+        for_each(schema, &mut |one| {
+            for keyword in ["properties", "dependentSchemas", "dependentRequired"] {
+                names.extend(
+                    one.get(keyword)
+                        .and_then(Value::as_object)
+                        .into_iter()
+                        .flat_map(|map| map.keys().cloned()),
+                );
+            }
+            let lists = one.get("dependentRequired").and_then(Value::as_object);
+            let lists = lists.into_iter().flat_map(|map| map.values()).chain(one.get("required"));
+            for name in lists.filter_map(Value::as_array).flatten() {
+                names.extend(name.as_str().map(str::to_owned));
+            }
+            for value in one.get("enum").into_iter().chain(one.get("const")) {
+                collect(value, &mut words, &mut listed);
+                lists_objects |= value.to_string().contains('{');
+            }
+            integers |= one.get("type").is_some_and(|kind| kind.to_string().contains("integer"));
+        });
+        words.extend(names.iter().cloned());
+        let numbers_are_free = !integers && listed.is_empty() && !mentions(schema, &NUMERIC);
+        Self { names, words, listed, lists_objects, numbers_are_free }
+    }
+
+    /// Spellings of which one must be accepted: numbers as they are, plain, and as the schema has them.
+    fn all(&self, document: &Document) -> Vec<Document> {
+        let mut all: Vec<Document> = Vec::new();
+        for how in [Numbers::Plain, Numbers::Listed, Numbers::AsIs] {
+            let spelled = document.respelled(
+                &mut |scalar| {
+                    if scalar.starts_with('"') { plain_string(scalar) } else { self.numbers(scalar, how) }
+                },
+                &mut plain_string,
+            );
+            if !all.contains(&spelled) {
+                all.push(spelled);
+            }
+        }
+        all
+    }
+
+    /// Integers are written in plain digits because a reader might not take `1.0` for one, numbers with bounds without exponents because an
+    /// automaton compares digits, and listed numbers as they are listed.
+    fn numbers(&self, scalar: &str, how: Numbers) -> String {
+        let Some(plain) = plain_number(scalar) else { return scalar.to_owned() };
+        match how {
+            Numbers::AsIs => scalar.to_owned(),
+            Numbers::Plain => plain,
+            Numbers::Listed => {
+                let same = self.listed.iter().find(|one| plain_number(one).as_ref() == Some(&plain));
+                same.cloned().unwrap_or(plain)
+            }
+        }
+    }
+
+    /// Keys that the schema names and listed words have one spelling, because a model has no reason to escape them. All other strings may be
+    /// spelled in any way.
+    fn strings(&self, spelled: &str) -> String {
+        match decode(spelled) {
+            Some(word) if self.words.contains(&word) => encode(&word),
+            _ => spelled.to_owned(),
+        }
+    }
+
+    /// `accepted` with strings and keys spelled as in `document`.
+    fn restore_strings(&self, document: &Document, accepted: &Document) -> Document {
+        restore(document, accepted, &|theirs, ours| {
+            if theirs.starts_with('"') { self.strings(theirs) } else { ours.to_owned() }
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Numbers {
+    Plain,
+    Listed,
+    AsIs,
+}
+
+fn plain_string(spelled: &str) -> String {
+    decode(spelled).map_or_else(|| spelled.to_owned(), |text| encode(&text))
+}
+
+/// The strings and numbers in a listed value.
+fn collect(value: &Value, words: &mut Vec<String>, numbers: &mut Vec<String>) {
+    match value {
+        Value::String(word) => words.push(word.clone()),
+        Value::Number(number) => numbers.push(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, words, numbers)),
+        Value::Object(members) => {
+            for (key, value) in members {
+                words.push(key.clone());
+                collect(value, words, numbers);
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// `accepted` with numbers spelled as in `document`.
+fn restore_numbers(document: &Document, accepted: &Document) -> Document {
+    restore(document, accepted, &|theirs, ours| {
+        if theirs.starts_with('"') { ours.to_owned() } else { theirs.to_owned() }
+    })
+}
+
+/// `ours` with its scalars and keys replaced by what `choose` makes of their two spellings. Both have the same keys, perhaps in other orders.
+fn restore(theirs: &Document, ours: &Document, choose: &dyn Fn(&str, &str) -> String) -> Document {
+    match (theirs, ours) {
+        (Document::Scalar(theirs), Document::Scalar(ours)) => Document::Scalar(choose(theirs, ours)),
+        (Document::Array(theirs), Document::Array(ours)) => Document::Array(
+            theirs.iter().zip(ours).map(|(theirs, ours)| restore(theirs, ours, choose)).collect(),
+        ),
+        (Document::Object(theirs), Document::Object(ours)) => {
+            let member = |(key, value): &(String, Document)| match theirs
+                .iter()
+                .find(|(other, _)| decode(other) == decode(key))
+            {
+                Some((other, theirs)) => (choose(other, key), restore(theirs, value, choose)),
+                None => (key.clone(), value.clone()),
+            };
+            Document::Object(ours.iter().map(member).collect())
+        }
+        _ => ours.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::walk::vocabulary;
+    use maskwright::json_schema::Whitespace;
+    use serde_json::json;
+
+    fn settings(order: KeyOrder) -> Settings {
+        Settings { order, whitespace: Whitespace::Compact }
+    }
+
+    /// What the judge says about an engine that has been given `ours`, where the validators have `theirs`.
+    fn fault(ours: &Value, theirs: &Value, text: &str) -> Option<Fault> {
+        let bench = Bench::new(vocabulary());
+        let mut judge = bench.judge(ours, &settings(KeyOrder::Schema)).unwrap();
+        judge.first = jsonschema(theirs).unwrap();
+        judge.second = boon(theirs).unwrap();
+        judge.pair(&Document::parse(text).unwrap(), 0).err()
+    }
+
+    #[test]
+    fn mistakes_are_noticed() {
+        let (short, long) = (json!({"maxLength": 1}), json!({"maxLength": 2}));
+        assert_eq!(fault(&long, &short, "\"ab\""), Some(Fault::AcceptsInvalid("\"ab\"".to_owned())));
+        assert_eq!(fault(&short, &long, "\"ab\""), Some(Fault::RefusesValid("\"ab\"".to_owned())));
+        assert_eq!(fault(&short, &long, "\"a\""), None);
+        let (never, always) = (json!(false), json!({"type": "null"}));
+        assert_eq!(fault(&never, &always, "null"), Some(Fault::CallsUnsatisfiable("null".to_owned())));
+        // A listed word has one spelling, and is refused in others; any other word has all.
+        let (listed, free) = (json!({"enum": ["a"]}), json!({"type": "string"}));
+        assert_eq!(fault(&listed, &listed, r#""\u0061""#), None);
+        assert_eq!(fault(&free, &free, r#""\u0061""#), None);
+    }
+
+    #[test]
+    fn decisions_are_no_mistakes() {
+        let bench = Bench::new(vocabulary());
+        let schema =
+            json!({"properties": {"a": {"type": "integer"}, "b": {"const": "x"}}, "required": ["c"]});
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let judge = bench.judge(&schema, &settings(order)).unwrap();
+            for text in
+                [r#"{"c":1,"a":1.0}"#, r#"{"b":"\u0078","c":0,"a":1}"#, r#"{"\u0061":1,"c":[],"z":1}"#]
+            {
+                assert_eq!(judge.pair(&Document::parse(text).unwrap(), 0), Ok(Pair::Valid), "{text}");
+            }
+            for text in [r#"{"c":1,"c":1}"#, r#"{"c":1,"a":1,"\u0061":2}"#, r#"{"a":1}"#] {
+                assert_eq!(judge.pair(&Document::parse(text).unwrap(), 0), Ok(Pair::Invalid), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The options of a schema, and which layouts of a document they allow.
+
+use maskwright::json_schema::{KeyOrder, Whitespace};
+
+use crate::document::Layout;
+
+/// The options of one schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The order of keys.
+    pub order: KeyOrder,
+    /// The white space.
+    pub whitespace: Whitespace,
+}
+
+impl Settings {
+    /// Layouts that may be written, and layouts that may not if they differ from all of the former.
+    pub fn layouts(&self, seed: u64) -> (Vec<Layout>, Vec<Layout>) {
+        let (random, all) = (Layout::Random(seed), [Layout::Compact, Layout::Spaced, Layout::Indented]);
+        match self.whitespace {
+            Whitespace::Compact => (vec![Layout::Compact], vec![random, Layout::Spaced, Layout::Indented]),
+            Whitespace::Spaced => (vec![Layout::Spaced], vec![random, Layout::Compact, Layout::Indented]),
+            Whitespace::Indent(2) => (vec![Layout::Indented], vec![random, Layout::Compact, Layout::Spaced]),
+            Whitespace::Tidy => (all.to_vec(), Vec::new()),
+            Whitespace::Natural => (all.to_vec(), Vec::new()),
+            _ => (vec![Layout::Compact, random, Layout::Spaced, Layout::Indented], Vec::new()),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Makes a find small: the first smaller case that shows a fault of the same kind takes its place, until there is none.
+
+use maskwright::json_schema::{KeyOrder, Whitespace};
+use maskwright_oracle::generate::Rng;
+use serde_json::Value;
+
+use crate::document::{self, Document};
+use crate::find::{Fault, caught};
+use crate::judge::{Bench, Unjudged};
+use crate::schema;
+use crate::settings::Settings;
+use crate::walk::{Walker, look, plan};
+
+/// How many cases are tried. Walks take longer than documents.
+const TRIES: usize = 3_000;
+const TRIES_OF_WALKS: usize = 300;
+/// Walks that look for the fault in one smaller schema.
+const WALKS: u64 = 10;
+
+/// A case that shows a fault.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The schema.
+    pub schema: Value,
+    /// The options.
+    pub settings: Settings,
+    /// The document; none if the fault is one of walks.
+    pub document: Option<Document>,
+    /// The text after which a walk could not go on; none if it had to do with a budget.
+    pub prefix: Option<Vec<u8>>,
+    /// Chooses white space and walks.
+    pub seed: u64,
+}
+
+impl Case {
+    /// The fault of this case, if it has one.
+    pub fn fault(&self, bench: &Bench, masks: bool) -> Option<Fault> {
+        caught(|| self.check(bench, masks)).err()
+    }
+
+    fn check(&self, bench: &Bench, masks: bool) -> Result<(), Fault> {
+        let judge = match bench.judge(&self.schema, &self.settings) {
+            Ok(judge) => judge,
+            Err(Unjudged::Fault(fault)) => return Err(fault),
+            Err(_) => return Ok(()),
+        };
+        if let Some(document) = &self.document {
+            return judge.pair(document, self.seed).map(|_| ());
+        }
+        let Some(compiled) = judge.compiled() else { return Ok(()) };
+        if let Some(prefix) = &self.prefix {
+            let mut matcher = compiled.matcher();
+            return if matcher.accept_bytes(prefix).is_ok() {
+                look(&mut matcher, prefix, masks)
+            } else {
+                Ok(())
+            };
+        }
+        let mut walker = Walker::of_schema(compiled, judge.schema());
+        for number in 0..WALKS {
+            let mut rng = Rng::new(self.seed.wrapping_add(number));
+            if let Some(text) = walker.walk(&plan(&mut rng, masks), &mut rng, &mut None)? {
+                judge.reads(&text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The smallest case that was found, and its fault.
+pub fn shrink(bench: &Bench, case: Case, fault: Fault, masks: bool) -> (Case, Fault) {
+    let limit = if case.document.is_some() || case.prefix.is_some() { TRIES } else { TRIES_OF_WALKS };
+    let (mut best, mut shown, mut tries) = (case, fault, 0);
+    loop {
+        let better = candidates(&best).into_iter().find_map(|candidate| {
+            tries += 1;
+            if tries > limit {
+                return None;
+            }
+            let fault = candidate.fault(bench, masks)?;
+            fault.is_like(&shown).then_some((candidate, fault))
+        });
+        match better {
+            Some((case, fault)) => (best, shown) = (case, fault),
+            None => return (best, shown),
+        }
+    }
+}
+
+fn candidates(case: &Case) -> Vec<Case> {
+    let mut all = Vec::new();
+    let plain = Settings { order: KeyOrder::Schema, whitespace: Whitespace::Compact };
+    for settings in [plain.clone(), Settings { order: case.settings.order, ..plain }] {
+        if settings != case.settings && case.settings.whitespace != Whitespace::Compact {
+            all.push(Case { settings, ..case.clone() });
+        }
+    }
+    all.extend(schema::smaller(&case.schema).into_iter().map(|schema| Case { schema, ..case.clone() }));
+    if let Some(prefix) = &case.prefix {
+        // Without one of the parts between commas.
+        let parts: Vec<&[u8]> = prefix.split_inclusive(|&byte| byte == b',').collect();
+        for at in 0..parts.len() {
+            let shorter = [&parts[..at], &parts[at + 1..]].concat().concat();
+            all.push(Case { prefix: Some(shorter), ..case.clone() });
+        }
+    }
+    for document in case.document.iter().flat_map(document::smaller) {
+        all.push(Case { document: Some(document), ..case.clone() });
+    }
+    all
+}

@@ -1,0 +1,251 @@
+//! Random texts under the mask, and masks against trying every token.
+//!
+//! Choosing uniformly among allowed tokens writes strings for ever and never comes to the corners. So walks have a style, and the longer a text gets,
+//! the more often a token is taken that closes something.
+
+use core::ops::Range;
+use std::sync::Arc;
+
+use maskwright::{
+    Budget, BudgetError, CompiledConstraint, Matcher, Strategy, TokenId, Vocabulary, VocabularyBuilder,
+};
+use maskwright_oracle::generate::Rng;
+use serde_json::Value;
+
+use crate::find::Fault;
+use crate::schema::mentions;
+
+/// Every byte, and tokens that hold parts of words, several values, or the end of one and the beginning of the next.
+pub fn vocabulary() -> Arc<Vocabulary> {
+    const PIECES: [&str; 72] = [
+        "\",\"", "\":", "\": ", "\":\"", ", \"", ",\"", "\"a\"", "\"a", "a\"", "\"b", "\"a\":", "\"b\":",
+        "\"c\":", "{\"", "{\"a\":", "\"}", "\"}]", "},{", "\":1,\"", "\":{", "\":[", "\":[]", "{}", "[]",
+        "[[", "]]", "}}", "],[", "[{", "}]", "[],[]", "[1", "1,1", "1,2", "0,", "10", "12", "-1", ".5", ".0",
+        "00", "e1", "1e", "1]", "1}", "5,", "aa", "ab", "abc", "bc", "bbb", "ba", "é", "\\u00", "\\u0061",
+        "\\n", "\\\"", "\\\\", "null", "null,", "true", "false", "tr", "nu", "2024", "-01", ", ", "\n  ",
+        "\n", "  ", ":", "::",
+    ];
+    let mut builder = VocabularyBuilder::new();
+    let mut tokens: Vec<Vec<u8>> = (0..=u8::MAX).map(|byte| vec![byte]).collect();
+    for piece in PIECES {
+        if !tokens.iter().any(|token| token == piece.as_bytes()) {
+            tokens.push(piece.as_bytes().to_vec());
+        }
+    }
+    for (id, token) in (0..).zip(&tokens) {
+        builder.token(TokenId(id), token).expect("ids are distinct");
+    }
+    let end = TokenId(tokens.len() as u32);
+    builder.special(end, "<end>").expect("the id is free").eos(end);
+    Arc::new(builder.finish().expect("there are tokens"))
+}
+
+/// How a walk chooses.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Which tokens are favoured.
+    pub style: Style,
+    /// After so many tokens a budget is set, with so many tokens more than are needed.
+    pub budget: Option<(usize, u32)>,
+    /// At which steps the mask is compared with trying every token.
+    pub compared: Range<usize>,
+}
+
+/// Which tokens a walk favours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// None.
+    Uniform,
+    /// Brackets, commas, colons and quotes: so keys and values run out.
+    Structure,
+    /// Those that were taken least often in the walks of this constraint.
+    Rare,
+}
+
+/// Draws a plan.
+pub fn plan(rng: &mut Rng, compare: bool) -> Plan {
+    let style = [Style::Uniform, Style::Structure, Style::Rare, Style::Rare][rng.below(4)];
+    let budget = rng.one_in(3).then(|| (rng.below(12), rng.below(20) as u32));
+    let start = rng.below(4);
+    Plan { style, budget, compared: if compare { start..start + 24 } else { 0..0 } }
+}
+
+/// What walks under one constraint have in common.
+#[derive(Debug)]
+pub struct Walker<'a> {
+    compiled: &'a CompiledConstraint,
+    vocabulary: Arc<Vocabulary>,
+    /// How often each token was taken.
+    taken: Vec<u32>,
+    /// After so many tokens a walk heads for the end, and after twice as many it is given up.
+    long: usize,
+    /// Masks that were compared.
+    pub masks: u64,
+}
+
+/// How long walks are, and how long where every token is a search for a value that is new.
+const LONG: usize = 100;
+const LONG_WITH_SEARCHES: usize = 25;
+
+impl<'a> Walker<'a> {
+    /// Walks under a constraint.
+    pub fn new(compiled: &'a CompiledConstraint) -> Self {
+        let vocabulary = compiled.vocabulary().clone();
+        let taken = vec![0; vocabulary.size()];
+        Self { compiled, vocabulary, taken, long: LONG, masks: 0 }
+    }
+
+    /// Walks under a schema.
+    pub fn of_schema(compiled: &'a CompiledConstraint, schema: &Value) -> Self {
+        let long = if mentions(schema, &["uniqueItems"]) { LONG_WITH_SEARCHES } else { LONG };
+        Self { long, ..Self::new(compiled) }
+    }
+
+    /// Writes a text; `None` if it takes too long. After a fault that has nothing to do with a budget, `prefix` is the text before it.
+    pub fn walk(
+        &mut self,
+        plan: &Plan,
+        rng: &mut Rng,
+        prefix: &mut Option<Vec<u8>>,
+    ) -> Result<Option<Vec<u8>>, Fault> {
+        let (mut text, mut left) = (Vec::new(), None);
+        let result = self.go(plan, rng, &mut text, &mut left);
+        *prefix = (result.is_err() && left.is_none()).then(|| text.clone());
+        result.map(|finished| finished.then_some(text))
+    }
+
+    /// Whether the walk came to an end. `left` is what is left of the budget.
+    fn go(
+        &mut self,
+        plan: &Plan,
+        rng: &mut Rng,
+        text: &mut Vec<u8>,
+        left: &mut Option<u32>,
+    ) -> Result<bool, Fault> {
+        let mut matcher = self.compiled.matcher();
+        for step in 0..self.long * 2 {
+            if let Some((_, more)) = plan.budget.filter(|&(after, _)| after == step) {
+                *left = set_budget(&mut matcher, more, text)?;
+            }
+            if plan.compared.contains(&step) {
+                self.masks += 1;
+                compare(&mut matcher, text, *left)?;
+            }
+            let mask = matcher.mask().map_err(|error| Fault::MaskLies(shown(text, &error.to_string())))?;
+            let allowed: Vec<TokenId> = mask.iter().collect();
+            if allowed.is_empty() {
+                return Err(if left.is_some() {
+                    Fault::Budget(shown(text, "nothing is allowed under the budget"))
+                } else {
+                    Fault::Stuck(shown(text, "nothing is allowed"))
+                });
+            }
+            let token = self.choose(&allowed, step, plan.style, rng);
+            matcher.accept(token).map_err(|error| {
+                let token = self.vocabulary.spelling(token).escape_ascii();
+                Fault::MaskLies(shown(text, &format!("the mask allows {token}, but: {error}")))
+            })?;
+            if let Some(left) = left {
+                *left = left
+                    .checked_sub(1)
+                    .ok_or_else(|| Fault::Budget(shown(text, "the budget is spent, and the text goes on")))?;
+            }
+            if self.vocabulary.eos().contains(&token) {
+                return Ok(true);
+            }
+            self.taken[token.index()] += 1;
+            text.extend_from_slice(self.vocabulary.bytes(token));
+        }
+        Ok(false)
+    }
+
+    fn choose(&self, allowed: &[TokenId], step: usize, style: Style, rng: &mut Rng) -> TokenId {
+        let vocabulary = &self.vocabulary;
+        let hurry = step > self.long || rng.below(self.long * 4) < step;
+        let end = allowed.iter().find(|&token| vocabulary.eos().contains(token));
+        if let Some(&end) = end.filter(|_| hurry || rng.one_in(6)) {
+            return end;
+        }
+        let of = |bytes: &[u8], all: &[u8]| !bytes.is_empty() && bytes.iter().all(|byte| all.contains(byte));
+        let some: Vec<TokenId> = if hurry {
+            allowed.iter().copied().filter(|&token| of(vocabulary.bytes(token), b"\"]}")).collect()
+        } else if style == Style::Structure && !rng.one_in(3) {
+            allowed.iter().copied().filter(|&token| of(vocabulary.bytes(token), b"[]{},:\"")).collect()
+        } else {
+            Vec::new()
+        };
+        let among = if some.is_empty() { allowed } else { &some[..] };
+        let tries = if style == Style::Rare { 6 } else { 1 };
+        let drawn = (0..tries).map(|_| among[rng.below(among.len())]);
+        drawn.min_by_key(|token| self.taken[token.index()]).unwrap_or(among[0])
+    }
+}
+
+/// Sets a budget of `more` tokens than are needed; how many there are then, the end included, or `None` if the constraint is one of the
+/// documented kinds that have none.
+fn set_budget(matcher: &mut Matcher, more: u32, text: &[u8]) -> Result<Option<u32>, Fault> {
+    let Some(need) = matcher.shortest_completion() else { return Ok(None) };
+    let tokens = need + 1 + more;
+    match matcher.set_budget(Some(Budget::with_end(tokens))) {
+        Ok(()) => Ok(Some(tokens)),
+        Err(BudgetError::Values | BudgetError::NoWay) => Ok(None),
+        Err(error) => Err(Fault::Budget(shown(text, &error.to_string()))),
+    }
+}
+
+/// What is wrong where the text stands: nothing is allowed, or a token of the mask is refused; or a bit of the mask, if `masks` says so.
+pub fn look(matcher: &mut Matcher, text: &[u8], masks: bool) -> Result<(), Fault> {
+    if masks {
+        compare(matcher, text, None)?;
+    }
+    let mask = matcher.mask().map_err(|error| Fault::MaskLies(shown(text, &error.to_string())))?;
+    let allowed: Vec<TokenId> = mask.iter().collect();
+    if allowed.is_empty() {
+        return Err(Fault::Stuck(shown(text, "nothing is allowed")));
+    }
+    for token in allowed {
+        if let Err(error) = matcher.fork().accept(token) {
+            let token = matcher.bound().vocabulary().spelling(token).escape_ascii();
+            return Err(Fault::MaskLies(shown(text, &format!("the mask allows {token}, but: {error}"))));
+        }
+    }
+    Ok(())
+}
+
+/// The mask, bit by bit: by the plain way, and by trying every token on a fork.
+/// `budget` is how many tokens are left, if they are counted.
+pub fn compare(matcher: &mut Matcher, text: &[u8], budget: Option<u32>) -> Result<(), Fault> {
+    let wrong = |what: String| {
+        let left = budget.map_or(String::new(), |left| format!(", with {left} tokens left"));
+        Fault::Mask(shown(text, &format!("{what}{left}")))
+    };
+    let error = |error: maskwright::MatchError| Fault::Mask(shown(text, &error.to_string()));
+    let mask = matcher.mask().map_err(error)?.clone();
+    let mut plain = matcher.fork();
+    plain.set_strategy(Strategy::Reference);
+    let plain = plain.mask().map_err(error)?;
+    let vocabulary = matcher.bound().vocabulary().clone();
+    for token in (0..vocabulary.size() as u32).map(TokenId) {
+        let bit = mask.contains(token);
+        let name = || vocabulary.spelling(token).escape_ascii().to_string();
+        if plain.contains(token) != bit {
+            return Err(wrong(format!("fast {bit}, plain {} for the token {}", !bit, name())));
+        }
+        let accepted = matcher.fork().accept(token).is_ok();
+        if accepted != bit {
+            return Err(wrong(format!("mask {bit}, accept {accepted} for the token {}", name())));
+        }
+        // A budget counts tokens, and bytes alone are none.
+        if budget.is_none() && !vocabulary.is_special(token) {
+            let taken = matcher.fork().accept_bytes(vocabulary.bytes(token)).is_ok();
+            if taken != bit {
+                return Err(wrong(format!("mask {bit}, bytes accepted {taken} for the token {}", name())));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn shown(text: &[u8], what: &str) -> String {
+    format!("after {}: {what}", String::from_utf8_lossy(text))
+}
