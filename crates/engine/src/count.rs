@@ -15,13 +15,9 @@
 //! A [`Count`] is a plain number as long as one number says it all, which is the case for every unambiguous text. Other sets are interned
 //! in [`CountSets`].
 
-use core::hash::BuildHasher;
-use std::sync::OnceLock;
-
-use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-use crate::store::Store;
+use crate::store::Slices;
 
 /// How many units may follow: at least `need`, at most `room`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,17 +106,12 @@ impl Bounds {
 /// All sets of one program. Sets are never removed; there are as many as texts have led to.
 #[derive(Debug)]
 pub(crate) struct CountSets {
-    /// PERF: made when there is a first set. An empty store is a kilobyte that every constraint pays for.
-    sets: OnceLock<Box<Store<Box<[Window]>>>>,
+    sets: Slices<Window>,
 }
 
 impl CountSets {
     pub(crate) fn new() -> Self {
-        Self { sets: OnceLock::new() }
-    }
-
-    fn sets(&self) -> &Store<Box<[Window]>> {
-        self.sets.get_or_init(|| Box::new(Store::new()))
+        Self { sets: Slices::new() }
     }
 
     /// What may follow a count.
@@ -135,7 +126,7 @@ impl CountSets {
     /// The windows of a count that is not a single number.
     #[cold]
     fn set(&self, count: Count) -> &[Window] {
-        self.sets().get(count.0 & !IS_SET)
+        self.sets.get(count.0 & !IS_SET)
     }
 
     /// The count behind which these windows follow.
@@ -150,8 +141,7 @@ impl CountSets {
 
     /// The number of a set, the same for equal sets.
     pub(crate) fn intern(&self, windows: &[Window]) -> u32 {
-        let hash = |windows: &[Window]| FxBuildHasher.hash_one(windows);
-        self.sets().intern(hash(windows), |set| **set == *windows, |set| hash(set), || windows.into())
+        self.sets.number(windows)
     }
 
     /// The count after one more unit; nothing if there is no room for it.
@@ -248,10 +238,7 @@ impl CountSets {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.sets.get().map_or(0, |sets| {
-            let windows = sets.iter().map(|set| size_of_val(&**set));
-            size_of_val(&**sets) + sets.heap_bytes() + windows.sum::<usize>()
-        })
+        self.sets.heap_bytes()
     }
 }
 

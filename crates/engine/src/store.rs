@@ -16,13 +16,46 @@
 //! still looks at the old table can only miss, and whoever misses looks again under the lock.
 
 use core::fmt;
+use core::hash::{BuildHasher, Hash};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+
+use rustc_hash::FxBuildHasher;
 
 /// The first chunk holds this many entries.
 const FIRST: u32 = 16;
 const CHUNKS: usize = 26;
 const TABLES: usize = 27;
+
+/// Slices with numbers, the same for equal ones. PERF: made when there is a first slice, because an empty [`Store`] is a kilobyte, and every constraint has
+/// several of these that few ever use.
+#[derive(Debug)]
+pub(crate) struct Slices<T>(OnceLock<Box<Store<Box<[T]>>>>);
+
+impl<T: Clone + Eq + Hash> Slices<T> {
+    pub(crate) fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// The number of a slice.
+    pub(crate) fn number(&self, slice: &[T]) -> u32 {
+        let hash = |slice: &[T]| FxBuildHasher.hash_one(slice);
+        let store = self.0.get_or_init(|| Box::new(Store::new()));
+        store.intern(hash(slice), |known| **known == *slice, |known| hash(known), || slice.into())
+    }
+
+    /// The slice with a number, which must have come from here.
+    pub(crate) fn get(&self, number: u32) -> &[T] {
+        self.0.get().expect("a number was given").get(number)
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.0.get().map_or(0, |store| {
+            let slices = store.iter().map(|slice| size_of_val(&**slice));
+            size_of_val(&**store) + store.heap_bytes() + slices.sum::<usize>()
+        })
+    }
+}
 
 /// An append-only table of `T`, numbered from 1. Id 0 is never used: it means "not known yet".
 pub(crate) struct Store<T> {

@@ -18,7 +18,7 @@ use crate::count::{Count, UNBOUNDED, Window, Windows};
 use crate::distinct::Distinct;
 use crate::library::{BoundProgram, NEVER};
 use crate::parser::stack::{Arena, Frame, Resume, StackId, Top};
-use crate::parser::step::Thread;
+use crate::parser::thread::Thread;
 use crate::program::{At, LeafId, NetState, Program};
 
 /// Measures threads of one matcher.

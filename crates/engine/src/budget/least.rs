@@ -16,7 +16,7 @@ use crate::distinct::registers::Registers;
 use crate::library::{BoundProgram, Context, Exit, PlaceSet, Position, ShortestPaths};
 use crate::parser::line::{Line, Spot};
 use crate::parser::stack::{Arena, Frame, Resume, StackId, Top};
-use crate::parser::step::Thread;
+use crate::parser::thread::Thread;
 
 /// A stack, entered at some nodes of the trie. On a line, the stack is one of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

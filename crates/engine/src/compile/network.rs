@@ -85,6 +85,11 @@ pub(crate) fn build(
     Ok(builder.network)
 }
 
+/// The only text that an expression plainly matches, in the form in which values are compared.
+fn form(grammar: &Grammar, value: ExprId) -> Option<Vec<u8>> {
+    value::ending(&word(grammar, value)?)
+}
+
 /// The strings that some scope requires, in the form in which values are compared.
 fn required_names(grammar: &Grammar) -> Vec<Box<[u8]>> {
     let required = grammar.exprs().iter().filter_map(|expr| match expr {
@@ -250,12 +255,13 @@ impl Builder<'_, '_> {
             }
             Expr::Distinct(value) => {
                 let check = self.network.push(Node::Call { callee: Callee::Check, next });
-                let leaf_id = self.leaves.of(body(grammar, *value));
-                let leaf = leaf_id.map(|leaf| &self.leaves.list[leaf.index()]);
+                let leaf = self.leaves.of(body(grammar, *value)).map(|leaf| &self.leaves.list[leaf.index()]);
                 if leaf.is_some_and(Leaf::starts_infinite) {
                     self.network.endless_checks.insert(check);
                 }
-                if let Some(form) = word(grammar, *value).and_then(|word| value::ending(&word)) {
+                let form = form(grammar, *value);
+                let names = self.names(*value, form.as_deref(), leaf);
+                if let Some(form) = form {
                     let words = &mut self.network.words;
                     let known = words.iter().position(|word| **word == *form);
                     if known.is_some() || words.len() < MAX_WORDS {
@@ -269,7 +275,6 @@ impl Builder<'_, '_> {
                 if let Some(longest) = longest(grammar, *value) {
                     self.network.longest_values.insert(check, longest);
                 }
-                let names = self.names(*value, leaf_id);
                 if !names.is_empty() {
                     self.network.name_checks.insert(check, names.into());
                 }
@@ -279,26 +284,19 @@ impl Builder<'_, '_> {
         }))
     }
 
-    /// Which of the required strings a value may be, by their places in the network's list.
-    fn names(&self, value: ExprId, leaf: Option<LeafId>) -> Vec<u32> {
-        let grammar = self.grammar;
-        let names = &self.network.names;
-        if names.is_empty() {
-            return Vec::new();
-        }
-        let find = |value: ExprId| {
-            let form = value::ending(&word(grammar, value)?)?;
-            names.binary_search_by(|name| (**name).cmp(&form)).ok()
-        };
-        let mut found: Vec<u32> = match (grammar.expr(body(grammar, value)), leaf) {
-            (Expr::Alt(parts), _) => {
-                parts.iter().filter_map(|part| find(*part)).map(|at| at as u32).collect()
+    /// Which of the required strings a value may be, by their places in the network's list. `form` is that of its only text.
+    fn names(&self, value: ExprId, form: Option<&[u8]>, leaf: Option<&Leaf>) -> Vec<u32> {
+        let (grammar, names) = (self.grammar, &self.network.names);
+        let find = |form: &[u8]| names.binary_search_by(|name| (**name).cmp(form)).ok().map(|at| at as u32);
+        let mut found: Vec<u32> = match (form, grammar.expr(body(grammar, value)), leaf) {
+            (Some(form), ..) => find(form).into_iter().collect(),
+            (None, Expr::Alt(parts), _) if !names.is_empty() => {
+                parts.iter().filter_map(|part| find(&self::form(grammar, *part)?)).collect()
             }
-            (_, Some(leaf)) if word(grammar, value).is_none() => {
-                let leaf = &self.leaves.list[leaf.index()];
+            (None, _, Some(leaf)) => {
                 (0..).zip(names).filter(|(_, name)| leaf.accepts(name)).map(|(at, _)| at).collect()
             }
-            _ => find(value).map(|at| at as u32).into_iter().collect(),
+            _ => Vec::new(),
         };
         found.dedup();
         found

@@ -30,7 +30,7 @@ use crate::library::{BoundProgram, ones};
 use crate::parser::mask::is_in_string;
 use crate::parser::row::Row;
 use crate::parser::stack::{Register, Resume, StackId, Top};
-use crate::parser::step::Thread;
+use crate::parser::thread::Thread;
 use crate::program::network::Values;
 use crate::tuning::tuning;
 use crate::value;

@@ -20,7 +20,8 @@ use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::library::BoundProgram;
 use crate::parser::mask::is_in_string;
 use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks, Top};
-use crate::parser::step::{Buffers, Thread};
+use crate::parser::step::Buffers;
+use crate::parser::thread::Thread;
 use crate::program::network::{Callee, Scope};
 use crate::program::{At, NetState, Place, Program, join};
 use crate::seen::Seen;
@@ -92,17 +93,17 @@ struct Searched {
     left: usize,
 }
 
-/// What is known of the way from a place down to the next scope.
+/// What is known of the path from a place down to the next scope.
 #[derive(Clone, Default)]
 struct Above {
     /// The scopes for which everything that they require can be written on it.
     open: SmallVec<[u32; 4]>,
-    /// The words that are written on a way on which no other check can fail.
+    /// The words that are written on a path on which no other check can fail.
     words: Option<u128>,
 }
 
 impl Above {
-    /// A way with nothing to write, or none.
+    /// A path with nothing to write, or none.
     fn new(leads_out: bool) -> Self {
         Self { open: SmallVec::new(), words: leads_out.then_some(0) }
     }
@@ -274,7 +275,7 @@ impl Trial<'_> {
     }
 
     /// Passes over what does not matter: what is inside of a member's value, or of an inner scope that can be completed, makes no
-    /// difference to what may follow. So one way through it stands for all.
+    /// difference to what may follow. So one path through it stands for all.
     fn skip(&self, mut thread: Thread) -> Thread {
         while let Some(next) = self.skip_quiet(&thread).or_else(|| self.skip_scope(&thread)) {
             thread = next;

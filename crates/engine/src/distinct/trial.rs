@@ -6,7 +6,8 @@ use rustc_hash::FxHashMap;
 use super::registers::{Registers, Remembering};
 use crate::library::BoundProgram;
 use crate::parser::stack::Arena;
-use crate::parser::step::{self, Buffers, Thread};
+use crate::parser::step::{self, Buffers};
+use crate::parser::thread::Thread;
 use crate::program::{self, Kind, NetState};
 
 /// The state of a matcher, and room to try bytes in.

@@ -13,12 +13,12 @@
 
 use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxBuildHasher;
 
 use super::bitset::{Words, ones};
-use crate::store::Store;
+use crate::store::{Slices, Store};
 use crate::tuning::{FastPath, may_take, tuning};
 
 /// One part of a mask; a mask is the union of a few.
@@ -233,14 +233,14 @@ impl Look {
 #[derive(Debug)]
 pub(crate) struct Memo {
     nodes: Store<(Key, Answer)>,
-    /// The frames of nodes where stacks fork. PERF: an empty store is a kilobyte that every constraint pays for.
-    forks: OnceLock<Box<Store<Box<[u64]>>>>,
+    /// The frames of nodes where stacks fork.
+    forks: Slices<u64>,
     bases: Mutex<Bases>,
 }
 
 impl Memo {
     pub(crate) fn new() -> Self {
-        Self { nodes: Store::new(), forks: OnceLock::new(), bases: Mutex::default() }
+        Self { nodes: Store::new(), forks: Slices::new(), bases: Mutex::default() }
     }
 
     #[inline]
@@ -266,9 +266,7 @@ impl Memo {
 
     /// The number of a list of frames, the same for equal ones.
     pub(crate) fn forks(&self, frames: &[u64]) -> u32 {
-        let hash = |frames: &[u64]| FxBuildHasher.hash_one(frames);
-        let forks = self.forks.get_or_init(|| Box::new(Store::new()));
-        forks.intern(hash(frames), |known| **known == *frames, |known| hash(known), || frames.into())
+        self.forks.number(frames)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -285,10 +283,7 @@ impl Memo {
             }
             Answer::Look(_) | Answer::Growth(_) => 0,
         });
-        let forks = self.forks.get().map_or(0, |forks| {
-            let frames = forks.iter().map(|frames| size_of_val(&**frames));
-            size_of_val(&**forks) + forks.heap_bytes() + frames.sum::<usize>()
-        });
+        let forks = self.forks.heap_bytes();
         let bases = self.bases.lock().unwrap_or_else(PoisonError::into_inner);
         let bases: usize = bases.0.iter().map(|base| size_of_val(&**base)).sum();
         self.nodes.heap_bytes() + parts.sum::<usize>() + forks + bases

@@ -4,6 +4,7 @@ use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, Trie, TrieNode, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
@@ -306,12 +307,13 @@ fn longest_reading(automaton: &Automaton, trie: &Trie) -> Option<u32> {
     let mut work = vec![(Trie::ROOT, 0, automaton.live_states().collect::<Vec<_>>())];
     while let Some((node, depth, states)) = work.pop() {
         longest = longest.max(depth);
-        for child in trie.children(node) {
+        let live = states.iter().fold(ByteSet::EMPTY, |all, state| all.union(*automaton.live(*state)));
+        for byte in live.iter() {
+            let Some(child) = trie.child(node, byte) else { continue };
             steps += states.len();
             if steps > READING_STEPS {
                 return None;
             }
-            let byte = trie.byte(child);
             let next = states.iter().map(|&state| automaton.step(state, byte).target());
             let mut next: Vec<LeafState> = next.filter(|state| !state.is_dead()).collect();
             if !next.is_empty() {

@@ -12,7 +12,8 @@ use crate::budget::{Budget, BudgetError, Deadlines};
 use crate::library::set_bits;
 use crate::parser::mask::{MaskBuffers, Masker};
 use crate::parser::stack::{StackId, Top};
-use crate::parser::step::{self, Thread};
+use crate::parser::step::{self};
+use crate::parser::thread::Thread;
 
 impl Matcher {
     /// The least number of tokens that complete the text, the one that ends it included; `None` if there is no way with this vocabulary. Where values

@@ -2,8 +2,8 @@
 
 use super::Matcher;
 use crate::leaf::Leaf;
-use crate::parser::stack::Top;
-use crate::parser::{stack, step};
+use crate::parser::stack::{self, Top};
+use crate::parser::thread::Thread;
 use crate::program::At;
 
 /// Where a matcher stands.
@@ -61,7 +61,7 @@ impl Matcher {
         rules.into_iter().find(|rule| rule != "?").unwrap_or_else(|| "?".to_owned())
     }
 
-    fn describe(&self, thread: &step::Thread) -> ThreadInfo {
+    fn describe(&self, thread: &Thread) -> ThreadInfo {
         let program = self.bound.program();
         let mut rules = Vec::new();
         let mut units = None;

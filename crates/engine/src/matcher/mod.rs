@@ -48,7 +48,8 @@ use crate::parser::line::{Line, LineStacks};
 use crate::parser::log::Log;
 use crate::parser::mask::{MaskBuffers, Strategy};
 use crate::parser::stack::{Arena, Frame, Mark, StackId, Stacks};
-use crate::parser::step::{self, Buffers, Thread};
+use crate::parser::step::{self, Buffers};
+use crate::parser::thread::Thread;
 
 /// Matches one text against a constraint, token by token.
 #[derive(Debug)]

@@ -4,7 +4,8 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::stack::{Arena, Frame, Mark, Resume, StackId, Stacks, Top};
-use super::step::{Buffers, Thread};
+use super::step::Buffers;
+use super::thread::Thread;
 use crate::library::{BoundProgram, LineNodeId};
 use crate::program::Program;
 

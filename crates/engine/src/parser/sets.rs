@@ -22,7 +22,8 @@ use maskwright_vocab::{Trie, TrieNode, TrieNodes, Visit, VisitTokens};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::line::Walk;
-use super::step::{Thread, Waiting, step_waiting, wait};
+use super::step::{Waiting, step_waiting, wait};
+use super::thread::Thread;
 use crate::library::{BoundProgram, Bytes, Kinds, Shape, utf8};
 use crate::program::ByteClasses;
 

@@ -7,57 +7,16 @@
 use maskwright_automata::ByteSet;
 use smallvec::SmallVec;
 
+use super::merge::{add, merge};
 use super::meter::{Meter, THREAD_STEPS};
 use super::stack::{Frame, Resume, StackId, Stacks, When};
+use super::thread::Thread;
 use crate::count::{Bounds, Count};
 use crate::leaf::{Leaf, LeafState, TextNext};
 use crate::program::network::Callee;
 use crate::program::{At, Call, Cell, Kind, LeafId, NetState, Place, Program};
 use crate::seen::Seen;
 use crate::tuning::{FastPath, may_take, tuning};
-
-/// One partial parse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Thread {
-    pub(crate) at: At,
-    /// Units that the leaf has begun. It stops at the minimum if there is no maximum.
-    pub(crate) count: Count,
-    pub(crate) stack: StackId,
-}
-
-impl Thread {
-    /// A thread that has just come to a place.
-    #[inline]
-    pub(crate) fn new(at: At, stack: StackId) -> Self {
-        Self { at, count: Count::ZERO, stack }
-    }
-
-    #[inline]
-    pub(crate) fn network(state: NetState, stack: StackId) -> Self {
-        Self::new(At::Network(state), stack)
-    }
-
-    const DONE: Self = Self { at: At::DONE, count: Count::ZERO, stack: StackId::BOTTOM };
-
-    /// Whether the text is complete and nothing can follow.
-    pub(crate) fn is_done(&self) -> bool {
-        self.at == At::DONE
-    }
-
-    /// Whether it stands in the network.
-    pub(crate) fn is_in_network(&self) -> bool {
-        matches!(self.at, At::Network(_))
-    }
-
-    /// The leaf that it stands in, and the state there.
-    #[inline]
-    pub(crate) fn leaf(&self) -> Option<(LeafId, LeafState)> {
-        match self.at {
-            At::Leaf(leaf, state) => Some((leaf, state)),
-            At::Network(_) => None,
-        }
-    }
-}
 
 /// Buffers that stepping reuses.
 #[derive(Debug, Default)]
@@ -847,90 +806,6 @@ fn check<S: Stacks>(
 #[inline]
 fn standing(program: &Program, thread: &Thread) -> Kind {
     program.standing(thread.at, thread.count)
-}
-
-/// Adds a thread to a generation, merging it with those that stand in the same place. In a crowd that is left to [`merge`].
-#[inline]
-fn add<S: Stacks>(program: &Program, stacks: &mut S, thread: Thread, next: &mut Vec<Thread>) {
-    if next.len() >= tuning().compared_threads {
-        next.push(thread);
-        return;
-    }
-    for at in 0..next.len() {
-        if next[at].at == thread.at {
-            return add_similar(program, stacks, thread, next, at);
-        }
-    }
-    next.push(thread);
-}
-
-/// Merges the threads of a generation that stand in the same place, if there are so many that [`add`] did not.
-#[inline]
-fn merge<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
-    if next.len() > tuning().compared_threads {
-        merge_crowd(program, stacks, next);
-    }
-}
-
-#[cold]
-fn merge_crowd<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
-    let mut crowd = core::mem::take(next);
-    crowd.sort_unstable_by_key(|thread| (thread.at, thread.count, thread.stack));
-    for place in crowd.chunk_by(|a, b| a.at == b.at) {
-        let from = next.len();
-        for same in place.chunk_by(|a, b| a.count == b.count) {
-            let stack = stacks.union_all(program, &mut same.iter().map(|thread| thread.stack));
-            add_similar(program, stacks, Thread { stack, ..same[0] }, next, from);
-        }
-    }
-}
-
-/// The same where others stand in the same place, the first of them at `from`. Threads with equal counts share the union of their stacks,
-/// and threads with equal stacks the union of their counts; of the others, those are dropped that can do nothing that another cannot.
-fn add_similar<S: Stacks>(
-    program: &Program,
-    stacks: &mut S,
-    mut thread: Thread,
-    next: &mut Vec<Thread>,
-    from: usize,
-) {
-    let bounds = match thread.at {
-        At::Network(_) => Bounds { min: 0, max: 0 },
-        At::Leaf(leaf, _) => program.leaf(leaf).bounds(),
-    };
-    let mut at = from;
-    while at < next.len() {
-        let other = next[at];
-        if other.at != thread.at {
-            at += 1;
-            continue;
-        }
-        let counts = program.counts();
-        if other.count == thread.count {
-            thread.stack = stacks.union(program, other.stack, thread.stack);
-        } else if !stacks.merges() {
-            at += 1;
-            continue;
-        } else if other.stack == thread.stack {
-            thread.count = counts.union(other.count, thread.count, bounds);
-        } else if counts.contains(other.count, thread.count, bounds)
-            && stacks.covers(program, other.stack, thread.stack)
-        {
-            return;
-        } else if !counts.contains(thread.count, other.count, bounds)
-            || !stacks.covers(program, thread.stack, other.stack)
-        {
-            at += 1;
-            continue;
-        }
-        if thread == other {
-            return;
-        }
-        // The other is part of this one now, which may be merged with those that came before.
-        next.swap_remove(at);
-        at = from;
-    }
-    next.push(thread);
 }
 
 /// The bytes by which at least one of the threads may go on, and perhaps a few more.

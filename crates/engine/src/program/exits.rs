@@ -1,6 +1,6 @@
 //! Which places can be left without a value that may have to differ from others.
 //!
-//! Where values must differ, a text can come to a dead end: all values were seen. It cannot, if there is a way to the end of every open
+//! Where values must differ, a text can come to a dead end: all values were seen. It cannot, if there is a path to the end of every open
 //! rule on which no check can fail, or only those of words that were not seen. Whether there is one inside a rule is a property of its nodes, found once for a program:
 //!
 //! ```text
@@ -51,7 +51,7 @@ impl Backward {
     }
 }
 
-/// Which of the [words](Network::words) every way from a node to the end of its machine writes, a bit each: if one of them was seen, the
+/// Which of the [words](Network::words) every path from a node to the end of its machine writes, a bit each: if one of them was seen, the
 /// node is a dead end.
 #[derive(Debug)]
 pub(crate) struct Needed {
@@ -66,7 +66,7 @@ impl Needed {
             nodes: vec![u128::MAX; network.nodes.len()].into(),
             machines: vec![u128::MAX; network.machines.len()].into(),
         };
-        // From everything down to what is so for every way. What changes is carried to those that it concerns.
+        // From everything down to what is so for every path. What changes is carried to those that it concerns.
         let mut work: Vec<NodeId> = (0..network.nodes.len() as u32).map(NodeId).rev().collect();
         while let Some(node) = work.pop() {
             let new = needed.of_node(network, node);
@@ -105,12 +105,12 @@ impl Needed {
         }
     }
 
-    /// By every way through a machine.
+    /// By every path through a machine.
     pub(crate) fn machine(&self, machine: u32) -> u128 {
         self.machines[machine as usize]
     }
 
-    /// By every way from a state to the end of its machine.
+    /// By every path from a state to the end of its machine.
     pub(crate) fn state(&self, program: &Program, state: NetState) -> u128 {
         match program.place(state) {
             Place::Done => 0,
@@ -123,8 +123,8 @@ impl Needed {
     }
 }
 
-/// What is known of the nodes and machines of a network: the [words](Network::words), a bit each, that are written on some way to the end. If
-/// none of them was seen, the way leads out.
+/// What is known of the nodes and machines of a network: the [words](Network::words), a bit each, that are written on some path to the end. If
+/// none of them was seen, the path leads out.
 #[derive(Debug)]
 pub(crate) struct Exits {
     nodes: Box<[Option<u128>]>,
@@ -140,7 +140,7 @@ impl Exits {
             machines: vec![None; network.machines.len()].into(),
             scopes,
         };
-        // Ways with fewer words first: then the first way that is found is the one to keep.
+        // Paths with fewer words first: the first path that is found is the one to keep.
         let mut work: Vec<Vec<(NodeId, u128)>> = vec![Vec::new(); MAX_WORDS + 1];
         let ends = (0..).map(NodeId).zip(&network.nodes).filter(|(_, node)| matches!(node, Node::Final));
         work[0].extend(ends.map(|(id, _)| (id, 0)));
@@ -197,11 +197,7 @@ impl Exits {
             Node::Call { callee, .. } => {
                 let Some(machine) = network.machine_of(callee) else { return Some(0) };
                 let words = self.machines[machine as usize]?;
-                let is_repeated = match callee {
-                    Callee::Loop(index) => network.loops[index as usize].bounds().min > 1,
-                    _ => false,
-                };
-                (words == 0 || !is_repeated).then_some(words)
+                (words == 0 || network.rounds(callee).min <= 1).then_some(words)
             }
             Node::Byte { .. } | Node::Split { .. } | Node::Final => Some(0),
         }
@@ -212,7 +208,7 @@ impl Exits {
         self.written(network, node) == Some(0)
     }
 
-    /// Whether a machine has a way from its start to its end on which no check can fail.
+    /// Whether a machine has a path from its start to its end on which no check can fail.
     pub(crate) fn machine(&self, machine: u32) -> bool {
         self.machines[machine as usize] == Some(0)
     }
@@ -226,26 +222,26 @@ impl Exits {
         }
     }
 
-    /// Whether a node has a way to the end of its machine on which no check can fail.
+    /// Whether a node has a path to the end of its machine on which no check can fail.
     pub(super) fn leads_out(&self, node: NodeId) -> bool {
         self.nodes[node.index()] == Some(0)
     }
 
-    /// The words on a way from a state to the end of its machine.
+    /// The words on a path from a state to the end of its machine.
     pub(crate) fn state(&self, program: &Program, state: NetState) -> Option<u128> {
         match program.place(state) {
             Place::Done => Some(0),
             Place::Node { .. } => self.nodes[state.node()?.index()],
             Place::Cell(cell) if cell.returns => Some(0),
             Place::Cell(cell) => {
-                let ways = cell.nodes.iter().filter_map(|node| self.nodes[node.index()]);
-                ways.min_by_key(|words| words.count_ones())
+                let paths = cell.nodes.iter().filter_map(|node| self.nodes[node.index()]);
+                paths.min_by_key(|words| words.count_ones())
             }
         }
     }
 }
 
-/// The words of two ways, one after the other; `None` if one of them comes twice.
+/// The words of two paths, one after the other; `None` if one of them comes twice.
 pub(crate) fn join(a: Option<u128>, b: Option<u128>) -> Option<u128> {
     let (a, b) = (a?, b?);
     (a & b == 0).then_some(a | b)

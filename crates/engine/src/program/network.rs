@@ -291,6 +291,14 @@ impl Network {
         }
     }
 
+    /// How often a call runs its machine.
+    pub(crate) fn rounds(&self, callee: Callee) -> Bounds {
+        match callee {
+            Callee::Loop(index) => self.loops[index as usize].bounds(),
+            _ => Bounds { min: 1, max: 1 },
+        }
+    }
+
     pub(crate) fn targets(&self, start: u32, len: u32) -> &[NodeId] {
         &self.targets[start as usize..(start + len) as usize]
     }

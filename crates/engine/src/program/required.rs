@@ -7,8 +7,8 @@
 //!   "{" ( "a": … | "b": … | other: … ) ("," ( "a": … | "b": … | other: … ))* "}"       required: a, b
 //!                                      ^ here, a leads back here, and so does b: both can be written, in any order
 //! ```
-//! A node is *open* if each required key has a way from it that passes no check but the key's own and leads to an open node again, from which
-//! there is a way to the end. The greatest such set is found by taking away nodes that are not open, until all are. It may be too small, as
+//! A node is *open* if each required key has a path from it that passes no check but the key's own and leads to an open node again, from which
+//! there is a path to the end. The greatest such set is found by taking away nodes that are not open, until all are. It may be too small, as
 //! where keys are counted; it is never too large.
 
 use maskwright_automata::Grouped;
@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use super::exits::{Backward, Exits};
 use super::network::{Callee, Network, Node, NodeId, Scope};
 use super::{NetState, Place, Program};
-use crate::count::UNBOUNDED;
+use crate::count::{Bounds, UNBOUNDED};
 
 /// So many visits of nodes are made for a program. Beyond them no more scopes are looked at, and a search decides about their texts.
 const MAX_STEPS: usize = 2_000_000;
@@ -41,12 +41,9 @@ pub(super) fn exits(network: &Network) -> (Exits, Open) {
     let back = Backward::of(network);
     let mut scopes: Box<[bool]> = network.scopes.iter().map(|scope| scope.required.is_empty()).collect();
     let machines = Machines::of(network);
-    let quiet = machines.quiet(network);
-    if scopes.iter().all(|is_done| *is_done) {
-        return (Exits::of(network, &back, scopes), Open { quiet, ..Open::default() });
-    }
+    let mut open = Open { quiet: machines.quiet(network), ..Open::default() };
+    let mut steps = MAX_STEPS;
     // Scopes inside of others come first, so there are as many rounds as levels. What is open stays open.
-    let (mut open, mut steps) = (Open { quiet, ..Open::default() }, MAX_STEPS);
     loop {
         let exits = Exits::of(network, &back, scopes.clone());
         let mut changed = false;
@@ -105,7 +102,9 @@ impl Open {
         let Some(open) = open_nodes(network, exits, machines, scope, steps) else { return false };
         for &node in &open {
             push(self.nodes.entry(node).or_default(), index);
-            if let Some((counted, UNBOUNDED)) = loop_at(network, node) {
+            if let Node::Call { callee: callee @ Callee::Loop(counted), .. } = network.nodes[node.index()]
+                && network.rounds(callee).max == UNBOUNDED
+            {
                 push(self.loops.entry(counted).or_default(), index);
             }
         }
@@ -116,16 +115,6 @@ impl Open {
 fn push(scopes: &mut SmallVec<[u32; 1]>, index: u32) {
     if !scopes.contains(&index) {
         scopes.push(index);
-    }
-}
-
-/// The loop that a node calls, and its maximum.
-fn loop_at(network: &Network, node: NodeId) -> Option<(u32, u32)> {
-    match network.nodes[node.index()] {
-        Node::Call { callee: Callee::Loop(index), .. } => {
-            Some((index, network.loops[index as usize].bounds().max))
-        }
-        _ => None,
     }
 }
 
@@ -155,7 +144,7 @@ fn open_nodes(
     loop {
         *steps = steps.checked_sub(round)?;
         let before = open.len();
-        // Something was written then, so there must be a way to the end.
+        // Something was written then, so there must be a path to the end.
         let done: FxHashSet<NodeId> = open.iter().copied().filter(|node| exits.leads_out(*node)).collect();
         let leads_to_done = reaching(network, exits, &nodes, &done);
         for batch in &batches {
@@ -283,7 +272,7 @@ fn nodes_of(network: &Network, machine: u32) -> Vec<NodeId> {
     nodes
 }
 
-/// What can be written on the way through machines, of up to [`BATCH`] required values, a bit each.
+/// What can be written on a path through machines, of up to [`BATCH`] required values, a bit each.
 struct Written<'n> {
     network: &'n Network,
     exits: &'n Exits,
@@ -292,7 +281,7 @@ struct Written<'n> {
     all: u64,
     /// The bits of checks.
     checks: FxHashMap<NodeId, u64>,
-    /// By one way through a machine that passes no other check.
+    /// By one path through a machine that passes no other check.
     machines: FxHashMap<u32, u64>,
 }
 
@@ -331,7 +320,7 @@ impl<'n> Written<'n> {
         written
     }
 
-    /// For each node, what one way from it to a node of `ends` can write, if the way passes no other check. With `open`, the way may end inside of
+    /// For each node, what one path from it to a node of `ends` can write, if the path passes no other check. With `open`, the path may end inside of
     /// a machine that is called, and a loop may come back to its open nodes.
     fn then(
         &self,
@@ -370,7 +359,7 @@ impl<'n> Written<'n> {
         start.fold(0, |all, node| all | bits.get(node).copied().unwrap_or(0))
     }
 
-    /// What a node itself can write on a way to `ends`.
+    /// What a node itself can write on a path to `ends`.
     fn at(&self, node: NodeId, ends: &FxHashSet<NodeId>, open: Option<&FxHashSet<NodeId>>) -> u64 {
         let Node::Call { callee, next } = self.network.nodes[node.index()] else { return 0 };
         if callee == Callee::Check {
@@ -378,13 +367,7 @@ impl<'n> Written<'n> {
         }
         let Some(machine) = self.all_machines.part_at(self.network, node) else { return 0 };
         let Some(&bits) = self.machines.get(&machine) else { return 0 };
-        let (min, max) = match callee {
-            Callee::Loop(index) => {
-                let bounds = self.network.loops[index as usize].bounds();
-                (bounds.min, bounds.max)
-            }
-            _ => (1, 1),
-        };
+        let Bounds { min, max } = self.network.rounds(callee);
         // Further rounds must pass without a check.
         let others_pass = min <= 1 || self.exits.machine(machine);
         let comes_back = max == UNBOUNDED && open.is_some_and(|open| open.contains(&node));

@@ -36,13 +36,13 @@ pub(in super::super) fn number(grammar: &mut GrammarBuilder, numbers: Numbers) -
     let whole = whole(grammar);
     let fraction = fraction(grammar);
     let exponent = exponent(grammar, numbers);
-    let mut ways = vec![grammar.seq([minus, whole, fraction, exponent])];
+    let mut alternatives = vec![grammar.seq([minus, whole, fraction, exponent])];
     if numbers == Numbers::Double {
         let first = grammar.class(CharSet::from_ranges([('1', '9')]));
         let exponent = long_exponent(grammar);
-        ways.push(grammar.seq([minus, first, fraction, exponent]));
+        alternatives.push(grammar.seq([minus, first, fraction, exponent]));
     }
-    let number = grammar.alt(ways);
+    let number = grammar.alt(alternatives);
     capped(grammar, "number", number, numbers, 0)
 }
 
@@ -62,24 +62,24 @@ pub(super) fn one_sided(
     numbers: Numbers,
 ) -> ExprId {
     let exponent = exponent(grammar, numbers);
-    let mut ways = Vec::with_capacity(4);
+    let mut alternatives = Vec::with_capacity(4);
     let sign = if negative { grammar.bytes(b"-") } else { grammar.empty() };
     let first = grammar.class(CharSet::from_ranges([('1', '9')]));
     let fraction = fraction(grammar);
     if with_zero && !negative {
         let whole = whole(grammar);
-        ways.push(grammar.seq([whole, fraction, exponent]));
+        alternatives.push(grammar.seq([whole, fraction, exponent]));
     } else {
         let digit = digit(grammar);
         let digits = grammar.repeat(digit, 0, None);
-        ways.push(grammar.seq([sign, first, digits, fraction, exponent]));
+        alternatives.push(grammar.seq([sign, first, digits, fraction, exponent]));
         let (start, zero) = (grammar.bytes(b"0."), grammar.bytes(b"0"));
         let zeros = grammar.repeat(zero, 0, None);
-        ways.push(grammar.seq([sign, start, zeros, first, digits, exponent]));
+        alternatives.push(grammar.seq([sign, start, zeros, first, digits, exponent]));
     }
     if numbers == Numbers::Double {
         let exponent = long_exponent(grammar);
-        ways.push(grammar.seq([sign, first, fraction, exponent]));
+        alternatives.push(grammar.seq([sign, first, fraction, exponent]));
     }
     if with_zero {
         // Zero itself, with either sign.
@@ -89,9 +89,9 @@ pub(super) fn one_sided(
         let point = grammar.bytes(b".");
         let fraction = grammar.seq([point, zeros]);
         let fraction = grammar.optional(fraction);
-        ways.push(grammar.seq([minus, zero, fraction, exponent]));
+        alternatives.push(grammar.seq([minus, zero, fraction, exponent]));
     }
-    let number = grammar.alt(ways);
+    let number = grammar.alt(alternatives);
     capped(grammar, "number", number, numbers, 0)
 }
 

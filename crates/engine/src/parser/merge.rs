@@ -1,0 +1,91 @@
+//! Merging the threads of a generation: those that stand in the same place become one, if that changes nothing.
+
+use super::stack::Stacks;
+use super::thread::Thread;
+use crate::count::Bounds;
+use crate::program::{At, Program};
+use crate::tuning::tuning;
+
+/// Adds a thread to a generation, merging it with those that stand in the same place. In a crowd that is left to [`merge`].
+#[inline]
+pub(super) fn add<S: Stacks>(program: &Program, stacks: &mut S, thread: Thread, next: &mut Vec<Thread>) {
+    if next.len() >= tuning().compared_threads {
+        next.push(thread);
+        return;
+    }
+    for at in 0..next.len() {
+        if next[at].at == thread.at {
+            return add_similar(program, stacks, thread, next, at);
+        }
+    }
+    next.push(thread);
+}
+
+/// Merges the threads of a generation that stand in the same place, if there are so many that [`add`] did not.
+#[inline]
+pub(super) fn merge<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
+    if next.len() > tuning().compared_threads {
+        merge_crowd(program, stacks, next);
+    }
+}
+
+#[cold]
+fn merge_crowd<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
+    let mut crowd = core::mem::take(next);
+    crowd.sort_unstable_by_key(|thread| (thread.at, thread.count, thread.stack));
+    for place in crowd.chunk_by(|a, b| a.at == b.at) {
+        let from = next.len();
+        for same in place.chunk_by(|a, b| a.count == b.count) {
+            let stack = stacks.union_all(program, &mut same.iter().map(|thread| thread.stack));
+            add_similar(program, stacks, Thread { stack, ..same[0] }, next, from);
+        }
+    }
+}
+
+/// The same where others stand in the same place, the first of them at `from`. Threads with equal counts share the union of their stacks,
+/// and threads with equal stacks the union of their counts; of the others, those are dropped that can do nothing that another cannot.
+fn add_similar<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    mut thread: Thread,
+    next: &mut Vec<Thread>,
+    from: usize,
+) {
+    let bounds = match thread.at {
+        At::Network(_) => Bounds { min: 0, max: 0 },
+        At::Leaf(leaf, _) => program.leaf(leaf).bounds(),
+    };
+    let mut at = from;
+    while at < next.len() {
+        let other = next[at];
+        if other.at != thread.at {
+            at += 1;
+            continue;
+        }
+        let counts = program.counts();
+        if other.count == thread.count {
+            thread.stack = stacks.union(program, other.stack, thread.stack);
+        } else if !stacks.merges() {
+            at += 1;
+            continue;
+        } else if other.stack == thread.stack {
+            thread.count = counts.union(other.count, thread.count, bounds);
+        } else if counts.contains(other.count, thread.count, bounds)
+            && stacks.covers(program, other.stack, thread.stack)
+        {
+            return;
+        } else if !counts.contains(thread.count, other.count, bounds)
+            || !stacks.covers(program, thread.stack, other.stack)
+        {
+            at += 1;
+            continue;
+        }
+        if thread == other {
+            return;
+        }
+        // The other is part of this one now, which may be merged with those that came before.
+        next.swap_remove(at);
+        at = from;
+    }
+    next.push(thread);
+}
