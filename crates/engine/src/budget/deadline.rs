@@ -13,7 +13,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::least::{ENDLESS, LeastView};
+use super::Deadlines;
+use super::least::{Begun, ENDLESS, LeastView};
 use crate::count::{Count, UNBOUNDED, Window, Windows};
 use crate::distinct::Distinct;
 use crate::library::{BoundProgram, NEVER};
@@ -51,18 +52,19 @@ impl<'m> DeadlineView<'m> {
     pub(crate) fn new(
         bound: &'m BoundProgram,
         arena: &'m Arena,
-        finish: i64,
-        states: &'m mut FxHashMap<u32, u32>,
+        deadlines: &'m mut Deadlines,
         distinct: Option<&'m Distinct>,
     ) -> Self {
-        let least = LeastView::new(bound, arena, finish, distinct);
-        Self { bound, arena, finish, states, least }
+        let finish = deadlines.finish();
+        let least = LeastView::new(bound, arena, finish, distinct, !deadlines.is_rough);
+        Self { bound, arena, finish, states: &mut deadlines.distances, least }
     }
 
-    /// Whether there is time for a thread if it goes on with this token. The upper bound is quicker to find than the least number.
-    pub(crate) fn is_in_time(&mut self, thread: &Thread, token: u32) -> bool {
+    /// Whether there is time for one of these threads if it goes on with this token. The upper bound is quicker to find than the least number.
+    pub(crate) fn is_in_time(&mut self, threads: &[Thread], token: u32) -> bool {
         let token = i64::from(token);
-        self.latest(thread) >= token || self.least.latest(thread, None) >= token
+        threads.iter().any(|thread| self.latest(thread) >= token)
+            || self.least.is_in_time(threads, None, token, Begun::AsSeen)
     }
 
     fn program(&self) -> &Program {

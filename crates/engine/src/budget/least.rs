@@ -1,22 +1,34 @@
-//! The least number of tokens that threads need, put together along their stacks.
+//! The least number of tokens that threads need, along their stacks.
 //!
 //! [`crate::library`] knows in how many tokens the end of a rule is reached, and which nodes of the trie a token may stand at then. Behind the rule comes the
 //! frame on the stack, entered at those nodes, and so on down to the end of the text, where a token must end:
 //!
 //! ```text
-//!   thread ─ 1 token, or none and in the middle of `"}` ─▶ frame `}` ─▶ end: 2 tokens, or 1
+//!   thread ─ 2 tokens, or 1 and in the middle of `"}` ─▶ frame `}` ─▶ end: 3 tokens, or 1
 //! ```
-//! The answer is the latest token before which a thread must go on, as in `budget::deadline`.
+//! A value that must be new and has begun is looked at here, because it is here that the values are known that were seen. If what is written of it is the beginning of none of them, it will be
+//! new. Otherwise it is taken to be written byte by byte to its end, away from those values.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::distinct::Distinct;
-use crate::distinct::registers::Registers;
-use crate::library::{BoundProgram, Context, Exit, PlaceSet, Position, ShortestPaths};
+use crate::library::{Arrival, BoundProgram, Context, Needs, PlaceSet, Position, ShortestPaths};
 use crate::parser::line::{Line, Spot};
-use crate::parser::stack::{Arena, Frame, Resume, StackId, Top};
+use crate::parser::stack::{Arena, Register, Resume, StackId, Top};
 use crate::parser::thread::Thread;
+use crate::program::{At, Kind, NetState, Place};
+use crate::value;
+
+/// Later than every token.
+pub(crate) const ENDLESS: i64 = 1 << 48;
+/// How many steps it may take to find a number for a new budget. Beyond it there is the upper bound.
+pub(crate) const STEPS: u64 = 1_000_000;
+/// How many ways down a stack are looked at for scopes.
+const WAYS: u32 = 4_096;
+
+/// A scope on a stack, with what it has seen.
+type ScopeAt = (u32, Register);
 
 /// A stack, entered at some nodes of the trie. On a line, the stack is one of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,22 +36,48 @@ struct Behind {
     is_on_line: bool,
     stack: StackId,
     places: PlaceSet,
-    /// What the scope around it needs.
+    /// The scope that the way goes through next, and what it needs.
+    scope: Option<ScopeAt>,
     context: Context,
 }
 
-/// What may come next behind something that has ended.
-struct Next {
-    /// So many tokens, and then something else.
-    ways: SmallVec<[(i64, Behind); 4]>,
-    /// All of that before this token.
-    deadline: i64,
-    /// The text may end here.
-    is_end: bool,
+/// What is known of the way from somewhere to the end.
+#[derive(Clone, Copy)]
+struct Known {
+    /// It takes so many tokens at least,
+    tokens: u32,
+    /// and no more.
+    is_exact: bool,
 }
 
-/// Later than every token.
-pub(crate) const ENDLESS: i64 = 1 << 48;
+/// A place on a stack that a question has come to.
+struct Reached {
+    behind: Behind,
+    tokens: u32,
+    /// Where from.
+    before: Option<u32>,
+    /// It is a thread, which stands on the stack.
+    is_thread: bool,
+}
+
+/// What a question has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Least {
+    Tokens(u32),
+    /// There is no way with so few.
+    More,
+    /// It would take too many steps to find out.
+    Unknown,
+}
+
+/// What is known of the value that a thread is inside of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// What was seen says it.
+    AsSeen,
+    /// It will be new.
+    IsNew,
+}
 
 /// Measures threads of one matcher.
 pub(crate) struct LeastView<'m> {
@@ -47,10 +85,26 @@ pub(crate) struct LeastView<'m> {
     arena: &'m Arena,
     /// The number of the token that ends the text at the latest.
     finish: i64,
-    /// The values of scopes, if some must differ.
-    registers: Option<&'m Registers>,
+    /// What was seen, if values must differ.
+    distinct: Option<&'m Distinct>,
+    /// Whether the least number is asked for at all.
+    is_used: bool,
     /// What is known of stacks.
-    known: FxHashMap<Behind, i64>,
+    known: FxHashMap<Behind, Known>,
+}
+
+/// One question.
+struct Question<'q, 'm> {
+    view: &'q LeastView<'m>,
+    line: Option<&'q Line>,
+    /// The number of the first token.
+    token: i64,
+    /// The end may take no more tokens than this.
+    most: u32,
+    reached: Vec<Reached>,
+    seen: FxHashSet<Behind>,
+    /// The nearest end that is known, and where it is known from.
+    best: Option<(u32, Option<u32>)>,
 }
 
 impl<'m> LeastView<'m> {
@@ -59,112 +113,150 @@ impl<'m> LeastView<'m> {
         arena: &'m Arena,
         finish: i64,
         distinct: Option<&'m Distinct>,
+        is_used: bool,
     ) -> Self {
-        let registers = distinct.map(|distinct| &distinct.registers);
-        Self { bound, arena, finish, registers, known: FxHashMap::default() }
+        Self { bound, arena, finish, distinct, is_used, known: FxHashMap::default() }
     }
 
-    /// The latest token before which a thread must go on, if it takes the fewest tokens. The thread stands on a stack of the matcher, or of a walk on a line.
-    pub(crate) fn latest(&mut self, thread: &Thread, line: Option<&Line>) -> i64 {
-        let positions = {
-            let paths = self.bound.shortest();
-            paths.positions(self.bound.program(), thread.at, thread.count)
+    /// Whether some thread can finish in time if it goes on with this token. They stand on stacks of the matcher, or of a walk on a line.
+    pub(crate) fn is_in_time(
+        &mut self,
+        threads: &[Thread],
+        line: Option<&Line>,
+        token: i64,
+        begun: Begun,
+    ) -> bool {
+        if self.finish < token || !self.is_used {
+            return false;
+        }
+        let most = u32::try_from(self.finish - token).unwrap_or(u32::MAX);
+        let steps = self.bound.program().limits().mask_steps;
+        matches!(self.least(threads, line, (token, most), begun, steps), Least::Tokens(_))
+    }
+
+    /// The least number of tokens that finish some thread, if it is no more than `most`. The first has this number.
+    pub(crate) fn least(
+        &mut self,
+        threads: &[Thread],
+        line: Option<&Line>,
+        (token, most): (i64, u32),
+        begun: Begun,
+        steps: u64,
+    ) -> Least {
+        let mut paths = self.bound.shortest();
+        paths.begin(steps);
+        let mut question = Question {
+            view: self,
+            line,
+            token,
+            most,
+            reached: Vec::new(),
+            seen: FxHashSet::default(),
+            best: None,
         };
-        let (is_on_line, stack) = (line.is_some(), thread.stack);
-        let places = PlaceSet::BETWEEN;
-        let here = Behind { is_on_line, stack, places, context: Context::NONE };
-        let Some(context) = self.context(here, line) else { return -ENDLESS };
-        let mut latest = -ENDLESS;
-        for position in positions {
-            for Exit { tokens, places, context } in self.exits(position, Behind { context, ..here }) {
-                let behind = Behind { places, context, ..here };
-                latest = latest.max(self.behind(behind, line) - i64::from(tokens));
+        for thread in threads {
+            question.start(&mut paths, thread, begun);
+        }
+        // What is no nearer than the best makes no difference.
+        let within = |question: &Question<'_, '_>| match question.best {
+            Some((best, _)) => best.checked_sub(1).map(|best| best.min(most)),
+            None => Some(most),
+        };
+        while let Some(most) = within(&question)
+            && let Some((tokens, arrival)) = paths.next(question.view.bound, most)
+        {
+            question.arrive(&mut paths, tokens, arrival);
+        }
+        let is_enough = paths.end();
+        let Question { reached, best, .. } = question;
+        let found = match best.filter(|(tokens, _)| *tokens <= most) {
+            Some((tokens, _)) if is_enough => Least::Tokens(tokens),
+            _ if !is_enough => return Least::Unknown,
+            _ => Least::More,
+        };
+        // With limits, numbers depend on the token.
+        if !self.bound.program().has_limits() {
+            self.remember(&reached, best, most);
+        }
+        found
+    }
+
+    /// Remembers the way that was found, and that there is no shorter one.
+    fn remember(&mut self, reached: &[Reached], best: Option<(u32, Option<u32>)>, most: u32) {
+        let end = best.map_or(most.saturating_add(1), |(tokens, _)| tokens.min(most.saturating_add(1)));
+        let is_kept = |at: &Reached| !at.is_thread && !at.behind.is_on_line;
+        for at in reached.iter().filter(|at| is_kept(at)) {
+            let tokens = end.saturating_sub(at.tokens);
+            let known = self.known.entry(at.behind).or_insert(Known { tokens, is_exact: false });
+            if !known.is_exact {
+                known.tokens = known.tokens.max(tokens);
             }
         }
-        latest
-    }
-
-    fn exits(&self, position: Position, Behind { places, context, .. }: Behind) -> SmallVec<[Exit; 4]> {
-        let mut paths = self.bound.shortest();
-        let trie = self.bound.vocabulary().trie();
-        SmallVec::from_slice(paths.exits(self.bound.program(), trie, position, places, context))
-    }
-
-    /// What the first scope on a stack needs; `None` if that is not known, or not the same on all ways.
-    fn context(&self, behind: Behind, line: Option<&Line>) -> Option<Context> {
-        let program = self.bound.program();
-        if program.has_plain_scopes() {
-            return Some(Context::NONE);
+        let mut way = best.filter(|(tokens, _)| *tokens <= most).and_then(|(_, at)| at);
+        while let Some(at) = way {
+            let at = &reached[at as usize];
+            if is_kept(at) {
+                self.known.insert(at.behind, Known { tokens: end - at.tokens, is_exact: true });
+            }
+            way = at.before;
         }
-        let (mut work, mut left) = (vec![behind], 4_096u32);
-        let mut found: Option<Context> = None;
-        while let Some(behind) = work.pop() {
-            left = left.checked_sub(1)?;
-            let context = match self.top(behind, line) {
+    }
+
+    /// The next scopes on a stack, one for each way where it forks.
+    fn scopes(&self, behind: Behind, line: Option<&Line>) -> SmallVec<[Option<ScopeAt>; 2]> {
+        let mut found = SmallVec::new();
+        if !self.bound.program().has_scopes() {
+            found.push(None);
+            return found;
+        }
+        let (mut work, mut left) = (vec![behind], WAYS);
+        while let Some(behind) = work.pop().filter(|_| left > 0) {
+            left -= 1;
+            let scope = match self.top(behind, line) {
                 Standing::On(below) => {
                     work.push(below);
                     continue;
                 }
-                Standing::Top(Top::Union([])) => Context::NONE,
+                Standing::Top(Top::Union([])) => None,
                 Standing::Top(Top::Union(members)) => {
                     work.extend(members.iter().map(|stack| Behind { stack: *stack, ..behind }));
                     continue;
                 }
                 Standing::Top(Top::Frame(frame, below)) => match frame.resume() {
-                    Resume::Finish => Context::NONE,
-                    Resume::Scope { index, register } => {
-                        let lacks =
-                            |form: &[u8]| !self.registers.is_some_and(|seen| seen.has(register, form));
-                        self.bound.shortest().context(program, index, register.is_empty(), lacks)?
-                    }
+                    Resume::Finish => None,
+                    Resume::Scope { index, register } => Some((index, register)),
                     _ => {
                         work.push(Behind { stack: below, ..behind });
                         continue;
                     }
                 },
             };
-            if found.is_some_and(|found| found != context) {
-                return None;
+            if !found.contains(&scope) {
+                found.push(scope);
             }
-            found = Some(context);
         }
         found
     }
 
-    /// The latest token before which what is behind something must go on. Every stack is looked at once.
-    fn behind(&mut self, from: Behind, line: Option<&Line>) -> i64 {
-        let mut on_line: FxHashMap<Behind, i64> = FxHashMap::default();
-        let mut work = vec![from];
-        let mut latest = -ENDLESS;
-        while let Some(&behind) = work.last() {
-            let known = |view: &Self, on_line: &FxHashMap<Behind, i64>, at: &Behind| {
-                if at.is_on_line { on_line.get(at).copied() } else { view.known.get(at).copied() }
-            };
-            if let Some(known) = known(self, &on_line, &behind) {
-                latest = known;
-                work.pop();
+    /// Whether something on a stack must be over before some token.
+    fn has_limit(&self, behind: Behind, line: Option<&Line>) -> bool {
+        let (mut work, mut seen) = (vec![behind], FxHashSet::default());
+        while let Some(behind) = work.pop() {
+            if !seen.insert(behind) {
                 continue;
             }
-            let Next { ways, deadline, is_end } = self.next(behind, line);
-            let waiting = work.len();
-            latest = if is_end { self.finish } else { -ENDLESS };
-            for (tokens, next) in ways {
-                match known(self, &on_line, &next) {
-                    Some(known) => latest = latest.max(known - tokens),
-                    None => work.push(next),
+            match self.top(behind, line) {
+                Standing::On(below) => work.push(below),
+                Standing::Top(Top::Union(members)) => {
+                    work.extend(members.iter().map(|stack| Behind { stack: *stack, ..behind }));
                 }
-            }
-            if work.len() > waiting {
-                continue;
-            }
-            latest = latest.min(deadline);
-            if behind.is_on_line {
-                on_line.insert(behind, latest);
-            } else {
-                self.known.insert(behind, latest);
+                Standing::Top(Top::Frame(frame, below)) => match frame.resume() {
+                    Resume::Limit { .. } => return true,
+                    _ => work.push(Behind { stack: below, ..behind }),
+                },
             }
         }
-        latest
+        false
     }
 
     fn top<'v>(&'v self, behind: Behind, line: Option<&'v Line>) -> Standing<'v> {
@@ -177,54 +269,221 @@ impl<'m> LeastView<'m> {
         }
     }
 
-    fn next(&self, behind: Behind, line: Option<&Line>) -> Next {
-        let is_end = behind.places == PlaceSet::BETWEEN;
-        match self.top(behind, line) {
-            Standing::On(below) => {
-                Next { ways: SmallVec::from_slice(&[(0, below)]), deadline: ENDLESS, is_end: false }
+    /// Whether a thread is inside of a value that must be new, which has begun.
+    fn is_in_value(&self, thread: &Thread, behind: Behind, line: Option<&Line>) -> bool {
+        let program = self.bound.program();
+        let At::Leaf(leaf, state) = thread.at else { return false };
+        if !program.has_scopes() || state == program.leaf(leaf).start() {
+            return false;
+        }
+        self.is_before_check(behind, line)
+    }
+
+    /// Whether a value that must be new ends with what is on top of a stack.
+    fn is_before_check(&self, behind: Behind, line: Option<&Line>) -> bool {
+        let (mut work, mut left) = (vec![behind], WAYS);
+        while let Some(behind) = work.pop().filter(|_| left > 0) {
+            left -= 1;
+            match self.top(behind, line) {
+                Standing::On(below) => work.push(below),
+                Standing::Top(Top::Union(members)) => {
+                    work.extend(members.iter().map(|stack| Behind { stack: *stack, ..behind }));
+                }
+                Standing::Top(Top::Frame(frame, _)) => {
+                    if matches!(frame.resume(), Resume::At(state) if self.is_check(state)) {
+                        return true;
+                    }
+                }
             }
-            Standing::Top(Top::Frame(frame, below)) => {
-                self.next_of(frame, Behind { stack: below, ..behind }, line)
+        }
+        false
+    }
+
+    fn is_check(&self, state: NetState) -> bool {
+        match self.bound.program().place(state) {
+            Place::Cell(cell) => matches!(cell.kind, Kind::Check { .. }),
+            Place::Done | Place::Node { .. } => false,
+        }
+    }
+
+    /// What would make the string that the text ends in one that a scope has seen. `None` in the middle of a character, if that may be.
+    fn rests(&self, register: Register) -> Option<Vec<&'m [u8]>> {
+        let distinct = self.distinct?;
+        let Some(quote) = value::opening_quote(&distinct.text, usize::MAX) else { return Some(Vec::new()) };
+        let (typed, is_whole) = value::prefix(&distinct.text[quote + 1..]);
+        let forms = distinct.registers.forms(register);
+        let rests: Vec<&[u8]> = forms.filter_map(|form| form.strip_prefix(&*typed)).collect();
+        (is_whole || rests.is_empty()).then_some(rests)
+    }
+
+    /// What would make a value of a thread's leaf one that was seen: what is left of it, or all of it if it has not begun. `None` if that is not so easily said.
+    pub(crate) fn rests_of(&self, thread: &Thread, line: &Line) -> Option<Vec<&'m [u8]>> {
+        let behind = Behind::new(thread.stack, Some(line));
+        let At::Leaf(leaf, state) = thread.at else { return None };
+        if !self.bound.program().has_scopes() || !self.is_before_check(behind, Some(line)) {
+            return Some(Vec::new());
+        }
+        let mut rests = Vec::new();
+        for (_, register) in self.scopes(behind, Some(line)).into_iter().flatten() {
+            if state == self.bound.program().leaf(leaf).start() {
+                rests.extend(self.distinct?.registers.forms(register));
+            } else {
+                rests.extend(self.rests(register)?);
             }
-            Standing::Top(Top::Union([])) => Next { ways: SmallVec::new(), deadline: ENDLESS, is_end },
-            Standing::Top(Top::Union(members)) => {
-                let ways = members.iter().map(|stack| (0, Behind { stack: *stack, ..behind })).collect();
-                Next { ways, deadline: ENDLESS, is_end: false }
+        }
+        Some(rests)
+    }
+}
+
+impl Behind {
+    fn new(stack: StackId, line: Option<&Line>) -> Self {
+        let (places, context) = (PlaceSet::BETWEEN, Context::NONE);
+        Self { is_on_line: line.is_some(), stack, places, scope: None, context }
+    }
+}
+
+impl<'m> Question<'_, 'm> {
+    /// Begins at a thread.
+    fn start(&mut self, paths: &mut ShortestPaths, thread: &Thread, begun: Begun) {
+        let view = self.view;
+        let behind = Behind::new(thread.stack, self.line);
+        let is_in_value = view.is_in_value(thread, behind, self.line);
+        for scope in view.scopes(behind, self.line) {
+            let rests = scope.filter(|_| is_in_value && begun == Begun::AsSeen);
+            let rests = rests.map_or(Some(Vec::new()), |(_, register)| view.rests(register));
+            let is_new = is_in_value && (begun == Begun::IsNew || rests.as_ref().is_some_and(Vec::is_empty));
+            if let Some(context) = self.context(paths, scope, is_new) {
+                let behind = Behind { scope, context, ..behind };
+                let positions = paths.positions(view.bound.program(), thread.at, thread.count);
+                self.ask_thread(paths, behind, &positions);
+            }
+            if is_in_value && !is_new {
+                self.write_new(paths, thread, Behind { scope, ..behind }, rests);
             }
         }
     }
 
-    fn next_of(&self, frame: Frame, below: Behind, line: Option<&Line>) -> Next {
-        let program = self.bound.program();
-        let mut next = Next { ways: SmallVec::new(), deadline: ENDLESS, is_end: false };
-        let positions = match frame.resume() {
-            Resume::At(state) => vec![Position::State(state)],
-            Resume::Loop { index, rounds } => ShortestPaths::rounds(program, index, rounds),
-            Resume::Finish => {
-                next.is_end = below.places == PlaceSet::BETWEEN;
-                return next;
-            }
-            Resume::Scope { .. } => {
-                if self.bound.shortest().may_close(below.context)
-                    && let Some(context) = self.context(below, line)
-                {
-                    next.ways.push((0, Behind { context, ..below }));
-                }
-                return next;
-            }
-            Resume::Limit { deadline } => {
-                // A token that has begun inside counts.
-                next.deadline = i64::from(deadline) - i64::from(below.places != PlaceSet::BETWEEN);
-                next.ways.push((0, below));
-                return next;
-            }
+    /// A value that has begun like one that was seen is written to its end, byte by byte.
+    fn write_new(
+        &mut self,
+        paths: &mut ShortestPaths,
+        thread: &Thread,
+        behind: Behind,
+        rests: Option<Vec<&'m [u8]>>,
+    ) {
+        let (bound, program) = (self.view.bound, self.view.bound.program());
+        let (At::Leaf(leaf, state), Some(count)) = (thread.at, thread.count.single()) else { return };
+        let distances = bound.distances();
+        let bytes = bound.new_values().bytes_left(program, distances, (leaf, state, count), rests);
+        let Some((bytes, context)) = bytes.zip(self.context(paths, behind.scope, true)) else { return };
+        self.expand(paths, Behind { context, ..behind }, bytes, None);
+    }
+
+    /// What a scope needs if the next value is new, or if nothing is known of it.
+    fn context(&self, paths: &mut ShortestPaths, scope: Option<ScopeAt>, is_new: bool) -> Option<Context> {
+        let Some((index, register)) = scope else { return Some(Context::NONE) };
+        let (program, distinct) = (self.view.bound.program(), self.view.distinct);
+        let was_seen = |form: &[u8]| distinct.is_some_and(|seen| seen.registers.has(register, form));
+        let is_sure = is_new || register.is_empty();
+        Needs::of(program.network(), program.scope(index), is_sure, was_seen)
+            .map(|needs| paths.context(needs))
+    }
+
+    /// Asks for the ends of what a thread stands in.
+    fn ask_thread(&mut self, paths: &mut ShortestPaths, behind: Behind, positions: &[Position]) {
+        let at = self.reached.len() as u32;
+        self.reached.push(Reached { behind, tokens: 0, before: None, is_thread: true });
+        for &position in positions {
+            let from = (position, PlaceSet::BETWEEN, behind.context);
+            paths.ask(self.view.bound, from, 0, at);
+        }
+    }
+
+    /// Something that was asked for has ended.
+    fn arrive(&mut self, paths: &mut ShortestPaths, tokens: u32, arrival: Arrival) {
+        let Arrival { asked_by, places, context } = arrival;
+        let Reached { behind, is_thread, .. } = self.reached[asked_by as usize];
+        let below = match self.view.top(behind, self.line) {
+            _ if is_thread => behind,
+            Standing::Top(Top::Frame(_, below)) => Behind { stack: below, ..behind },
+            _ => return,
         };
-        for position in positions {
-            for Exit { tokens, places, context } in self.exits(position, below) {
-                next.ways.push((i64::from(tokens), Behind { places, context, ..below }));
+        self.expand(paths, Behind { places, context, ..below }, tokens, Some(asked_by));
+    }
+
+    /// Goes on with what is on a stack.
+    fn expand(&mut self, paths: &mut ShortestPaths, behind: Behind, tokens: u32, before: Option<u32>) {
+        let view = self.view;
+        let program = view.bound.program();
+        let mut work: SmallVec<[Behind; 4]> = SmallVec::from_slice(&[behind]);
+        while let Some(behind) = work.pop() {
+            if !self.seen.insert(behind) {
+                continue;
+            }
+            match view.known.get(&behind).filter(|_| !behind.is_on_line) {
+                Some(known) if known.is_exact => {
+                    self.end_at(tokens.saturating_add(known.tokens), before);
+                    continue;
+                }
+                Some(known) if tokens.saturating_add(known.tokens) > self.most => continue,
+                _ => {}
+            }
+            let (frame, below) = match view.top(behind, self.line) {
+                Standing::On(below) => {
+                    work.push(below);
+                    continue;
+                }
+                Standing::Top(Top::Union(members)) => {
+                    if members.is_empty() && behind.places == PlaceSet::BETWEEN {
+                        self.end_at(tokens, before);
+                    }
+                    work.extend(members.iter().map(|stack| Behind { stack: *stack, ..behind }));
+                    continue;
+                }
+                Standing::Top(Top::Frame(frame, below)) => (frame, Behind { stack: below, ..behind }),
+            };
+            let positions = match frame.resume() {
+                Resume::At(state) => vec![Position::State(state)],
+                Resume::Loop { index, rounds } => ShortestPaths::rounds(program, index, rounds),
+                Resume::Finish => {
+                    if behind.places == PlaceSet::BETWEEN {
+                        self.end_at(tokens, before);
+                    }
+                    continue;
+                }
+                Resume::Scope { index, register } => {
+                    if behind.scope == Some((index, register)) && paths.may_close(behind.context) {
+                        for scope in view.scopes(below, self.line) {
+                            let context = self.context(paths, scope, false);
+                            work.extend(context.map(|context| Behind { scope, context, ..below }));
+                        }
+                    }
+                    continue;
+                }
+                Resume::Limit { deadline } => {
+                    let is_in_time = self.token + i64::from(tokens) <= i64::from(deadline);
+                    if is_in_time && view.finish == ENDLESS && !view.has_limit(below, self.line) {
+                        // Nothing else has to be in time.
+                        self.end_at(tokens, before);
+                    } else if is_in_time {
+                        work.push(below);
+                    }
+                    continue;
+                }
+            };
+            self.reached.push(Reached { behind, tokens, before, is_thread: false });
+            let at = self.reached.len() as u32 - 1;
+            for position in positions {
+                paths.ask(view.bound, (position, behind.places, behind.context), tokens, at);
             }
         }
-        next
+    }
+
+    /// The text may end after so many tokens.
+    fn end_at(&mut self, tokens: u32, from: Option<u32>) {
+        if self.best.is_none_or(|(best, _)| tokens < best) {
+            self.best = Some((tokens, from));
+        }
     }
 }
 

@@ -9,12 +9,12 @@
 //! them needs is known. Only when even that is too much are they read one by one.
 
 use maskwright_automata::ByteSet;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
 use super::deadline::{Below, Bound, DeadlineView};
-use super::least::ENDLESS;
-use crate::count::{Bounds, Count, Window};
+use super::least::{Begun, ENDLESS};
+use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{Automaton, Leaf, LeafState};
 use crate::library::{Answer, Tokens, set_bits};
 use crate::parser::line::{Line, Spot, Walk};
@@ -24,7 +24,7 @@ use crate::parser::step::settled;
 use crate::parser::thread::Thread;
 use crate::program::{At, LeafId, NetState, Place};
 use crate::tuning::{FastPath, may_take, tuning};
-use maskwright_vocab::Trie;
+use maskwright_vocab::{TokenId, Trie};
 
 /// Which tokens are in time.
 pub(crate) struct InTime {
@@ -48,6 +48,8 @@ pub(crate) struct BudgetMask<'j> {
     pub(crate) untried: Vec<u32>,
     /// The stack of the leaf in which the token begins, if it does.
     inside: Option<StackId>,
+    /// What would make a value of that leaf one that was seen, sorted; `None` if that is not so easily said.
+    rests: Option<Vec<&'j [u8]>>,
 }
 
 impl<'j> BudgetMask<'j> {
@@ -60,6 +62,7 @@ impl<'j> BudgetMask<'j> {
             words,
             untried: Vec::new(),
             inside: None,
+            rests: None,
         }
     }
 
@@ -73,24 +76,41 @@ impl<'j> BudgetMask<'j> {
         if tokens.is_empty() {
             return;
         }
-        let is_inside = |thread: &Thread| self.inside == Some(thread.stack) && !thread.is_in_network();
-        if !self.is_plain() && !threads.iter().all(is_inside) {
-            self.untried.extend_from_slice(tokens);
-            return;
-        }
         let mut best = Verdict::WORST;
         for thread in threads {
             let needs = self.deadlines.needs(thread);
             best = best.or(self.verdict(needs, thread.stack, line));
         }
+        let is_inside = |thread: &Thread| self.inside == Some(thread.stack) && !thread.is_in_network();
         let is_allowed = self.words.is_some()
-            && (self.is_in_time(best) || threads.iter().any(|thread| self.is_least_in_time(thread, line)));
+            && (self.is_in_time(best)
+                || if self.deadlines.bound.program().has_scopes()
+                    && !(threads.iter().all(is_inside) && self.is_told(tokens[0]))
+                {
+                    // A walk does not know which values are new.
+                    self.untried.extend_from_slice(tokens);
+                    false
+                } else {
+                    self.is_least_in_time(threads, line)
+                });
         self.record(best, is_allowed, |words| set_bits(words, tokens));
     }
 
-    /// Whether there is time after the token by the least number of tokens.
-    fn is_least_in_time(&mut self, thread: &Thread, line: &Line) -> bool {
-        self.deadlines.least.latest(thread, Some(line)) > self.token()
+    /// Whether there is time after the token by the least number of tokens. If the threads are inside of a value, it is new.
+    fn is_least_in_time(&mut self, threads: &[Thread], line: &Line) -> bool {
+        let next = self.token() + 1;
+        self.deadlines.least.is_in_time(threads, Some(line), next, Begun::IsNew)
+    }
+
+    /// Whether the value that a token goes on with is new, whatever follows, or need not be.
+    fn is_told(&self, token: u32) -> bool {
+        let Some(rests) = &self.rests else { return false };
+        if rests.is_empty() {
+            return true;
+        }
+        let bytes = self.deadlines.bound.vocabulary().bytes(TokenId(token));
+        let at = rests.partition_point(|rest| *rest < bytes);
+        !bytes.contains(&b'\\') && !rests.get(at).is_some_and(|rest| rest.starts_with(bytes))
     }
 
     /// What is known of tokens after which so much is needed, and then what this stack returns to.
@@ -175,7 +195,7 @@ impl<'j> BudgetMask<'j> {
         self.is_plain() && verdict.latest > self.token()
     }
 
-    /// Whether a token changes nothing in what scopes need.
+    /// Whether the upper bound holds.
     fn is_plain(&self) -> bool {
         self.deadlines.bound.program().has_plain_scopes()
     }
@@ -253,6 +273,10 @@ impl Masker<'_> {
 
     fn judge_item(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
         judge.inside = (!item.is_in_network()).then_some(item.stack);
+        if judge.words.is_some() {
+            judge.rests = judge.deadlines.least.rests_of(&item, &self.scratch.line);
+            judge.rests.iter_mut().for_each(|rests| rests.sort_unstable());
+        }
         let (leaf, start) = match item.at {
             At::Network(state) => return self.judge_edges(state, item, judge),
             At::Leaf(leaf, state) => (leaf, state),
@@ -269,18 +293,26 @@ impl Masker<'_> {
             Leaf::Window { automaton, .. } => !follow.intersection(*automaton.open()).is_empty(),
             Leaf::Text(_) => false,
         };
-        let is_bulk = most < ENDLESS && (judge.words.is_none() || judge.is_in_time(verdict));
-        let is_walked = is_open || !is_bulk && matches!(self.bound.program().leaf(leaf), Leaf::Text(_));
-        if is_walked {
+        // All that stay inside at once, if there is time for the worst of them.
+        let is_in_time = judge.is_in_time(verdict);
+        let mut inside =
+            (most < ENDLESS && (judge.words.is_none() || is_in_time)).then_some((verdict, is_in_time));
+        if inside.is_none() && !is_open && self.are_inner_in_time((leaf, start), item, judge) {
+            inside = Some((verdict, true));
+        }
+        let is_text = matches!(self.bound.program().leaf(leaf), Leaf::Text(_));
+        if is_open || inside.is_none() && is_text {
             self.scratch.work = behind;
             return self.judge_walk(item, judge);
         }
         let bounds = self.bound.program().leaf(leaf).bounds();
-        if !is_bulk && let Leaf::Window { automaton, .. } = self.bound.program().leaf(leaf) {
+        if inside.is_none()
+            && let Leaf::Window { automaton, .. } = self.bound.program().leaf(leaf)
+        {
             self.judge_inner((leaf, start), item, automaton, bounds, judge);
         }
         for Window { need, room } in self.bound.program().counts().windows(item.count, bounds) {
-            self.judge_window(leaf, state, (need, room), follow, &behind, is_bulk.then_some(verdict), judge);
+            self.judge_window(leaf, state, (need, room), follow, &behind, inside, judge);
         }
         self.scratch.work = behind;
     }
@@ -294,13 +326,13 @@ impl Masker<'_> {
         (need, room): (u32, u32),
         follow: ByteSet,
         behind: &[Thread],
-        inside: Option<Verdict>,
+        inside: Option<(Verdict, bool)>,
         judge: &mut BudgetMask<'_>,
     ) {
         let entry = self.bound.entry(leaf, state, room);
-        if let Some(verdict) = inside {
+        if let Some((verdict, is_allowed)) = inside {
             let bytes = self.bound.library().bytes();
-            judge.record(verdict, judge.is_in_time(verdict), |words| {
+            judge.record(verdict, is_allowed, |words| {
                 match entry.inner(room, bytes) {
                     Tokens::Many(inner) => {
                         words.iter_mut().zip(inner.iter()).for_each(|(word, inner)| *word |= inner);
@@ -319,6 +351,40 @@ impl Masker<'_> {
         }
     }
 
+    /// Whether there is time, by the least number of tokens, after every token that stays inside a leaf.
+    fn are_inner_in_time(
+        &self,
+        (leaf, start): (LeafId, LeafState),
+        item: Thread,
+        judge: &mut BudgetMask<'_>,
+    ) -> bool {
+        let program = self.bound.program();
+        let (Leaf::Window { automaton, min, max }, Some(count)) = (program.leaf(leaf), item.count.single())
+        else {
+            return false;
+        };
+        // What was seen may decide.
+        let is_told = judge.rests.as_ref().is_some_and(Vec::is_empty);
+        if judge.words.is_none() || !is_told || !may_take(FastPath::BudgetGrowth) {
+            return false;
+        }
+        let (moves, _) = self.bound.leaf_moves(leaf, start, Trie::ROOT);
+        let mut known = FxHashSet::default();
+        moves.inside.iter().all(|to| {
+            let units = count.saturating_add(to.units);
+            if units > *max
+                || to.is_closed && units < *min
+                || automaton.tail(to.state) > max - units.min(*max)
+            {
+                return true;
+            }
+            // Without a maximum it is counted up to the minimum.
+            let count = Count::of(if *max == UNBOUNDED { units.min(*min) } else { units });
+            let thread = Thread { at: At::Leaf(leaf, to.state), count, ..item };
+            !known.insert((to.state, count)) || judge.is_least_in_time(&[thread], &self.scratch.line)
+        })
+    }
+
     /// Reads the tokens that stay inside a leaf, one by one.
     fn judge_inner(
         &mut self,
@@ -332,7 +398,7 @@ impl Masker<'_> {
         // All of them have the same stack.
         let behind = judge.verdict(0, item.stack, &self.scratch.line);
         let has_scopes = self.bound.program().has_scopes();
-        let mut known: FxHashMap<(LeafState, Count), (Verdict, bool)> = FxHashMap::default();
+        let mut known: FxHashMap<(LeafState, Count, bool), (Verdict, bool)> = FxHashMap::default();
         let mut work = vec![(Trie::ROOT, start, item.count)];
         while let Some((node, state, count)) = work.pop() {
             for child in trie.children(node) {
@@ -342,17 +408,21 @@ impl Masker<'_> {
                 };
                 let thread = Thread { at: At::Leaf(leaf, step.target()), count, ..item };
                 if !trie.tokens(child).is_empty() {
+                    let tokens = trie.tokens(child);
+                    let is_new = judge.is_told(tokens[0]);
                     let line = &self.scratch.line;
-                    let (verdict, is_allowed) = *known.entry((step.target(), count)).or_insert_with(|| {
-                        let verdict = behind.after(judge.deadlines.needs(&thread));
-                        let is_allowed = judge.words.is_some()
-                            && (judge.is_in_time(verdict) || judge.is_least_in_time(&thread, line));
-                        (verdict, is_allowed)
-                    });
-                    judge.record(verdict, is_allowed, |words| set_bits(words, trie.tokens(child)));
-                    if !is_allowed && has_scopes && automaton.is_accepting(step.target()) {
-                        // A value that must be new may be over, and then it costs nothing more.
-                        judge.untried.extend_from_slice(trie.tokens(child));
+                    let (verdict, is_allowed) =
+                        *known.entry((step.target(), count, is_new)).or_insert_with(|| {
+                            let verdict = behind.after(judge.deadlines.needs(&thread));
+                            let is_in_time = judge.is_in_time(verdict)
+                                || is_new && judge.words.is_some() && judge.is_least_in_time(&[thread], line);
+                            (verdict, is_in_time)
+                        });
+                    judge.record(verdict, is_allowed, |words| set_bits(words, tokens));
+                    let is_over = has_scopes && automaton.is_accepting(step.target());
+                    if judge.words.is_some() && !is_allowed && (!is_new || is_over) {
+                        // What was seen decides; and a value that is over, and new, costs nothing more.
+                        judge.untried.extend_from_slice(tokens);
                     }
                 }
                 work.push((child, step.target(), count));

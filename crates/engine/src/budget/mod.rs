@@ -9,9 +9,8 @@
 //! The same holds for parts of a text that are limited by themselves ([`Expr::Limit`](maskwright_grammar::Expr::Limit)). How far it is to the end is
 //! known for every place ([`crate::library`]); what threads need and have is in [`deadline`], and which tokens are in time in [`mask`].
 //!
-//! Where keys must differ, a text may take a character more than expected: its key, as far as it is written, was there before. The
-//! distance allows for that, but then no token seems to lead closer to the end. If a mask were empty for that reason, the tokens of one byte that lead
-//! closest to the end are allowed.
+//! Where values must differ, a value may have to be longer than the shortest. What that costs is in [`crate::library`] for values that have not begun, and in [`least`] for the one that
+//! has.
 
 pub(crate) mod deadline;
 pub(crate) mod least;
@@ -50,7 +49,7 @@ pub enum BudgetError {
     },
     /// No way to complete the text with this vocabulary is known.
     NoWay,
-    /// Some object requires many keys in any order, or some array needs different values, and how far it is to the end of those is not known.
+    /// Some values must differ, and how far it is to a new one is not known.
     Values,
 }
 
@@ -62,8 +61,8 @@ impl fmt::Display for BudgetError {
             }
             Self::NoWay => f.write_str("with this vocabulary no way to complete the text is known"),
             Self::Values => f.write_str(
-                "the constraint requires many keys in any order, or different arrays or objects, and how far it is to its end is not known; \
-                 fix the order of keys, or do without the budget",
+                "the constraint has values that must differ and may run out, as the items of an array with `uniqueItems`, or many keys in any order, and how far it is to \
+                 its end is not known; do without them, or without the budget",
             ),
         }
     }
@@ -79,6 +78,8 @@ pub(crate) struct Deadlines {
     pub(crate) finish: Option<u32>,
     /// How many tokens states need.
     pub(crate) distances: FxHashMap<u32, u32>,
+    /// The least numbers would take too long to find, so there is only the upper bound.
+    pub(crate) is_rough: bool,
 }
 
 impl Deadlines {

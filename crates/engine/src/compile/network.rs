@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::factor::{WIDE_CHOICE, factor_splits};
 use super::facts::{Facts, LEAF_SIZE};
 use super::leaves::Leaves;
-use super::values::{Kinds, body, classify, longest, word};
+use super::values::{Kinds, body, classify, word};
 use super::{CompileError, Place};
 use crate::leaf::Leaf;
 use crate::limits::Limits;
@@ -255,9 +255,12 @@ impl Builder<'_, '_> {
             }
             Expr::Distinct(value) => {
                 let check = self.network.push(Node::Call { callee: Callee::Check, next });
-                let leaf = self.leaves.of(body(grammar, *value)).map(|leaf| &self.leaves.list[leaf.index()]);
-                if leaf.is_some_and(Leaf::starts_infinite) {
-                    self.network.endless_checks.insert(check);
+                let leaf_id = self.leaves.of(body(grammar, *value));
+                let leaf = leaf_id.map(|leaf| &self.leaves.list[leaf.index()]);
+                if let Some(id) = leaf_id
+                    && leaf.is_some_and(Leaf::starts_infinite)
+                {
+                    self.network.endless_checks.insert(check, id);
                 }
                 let form = form(grammar, *value);
                 let names = self.names(*value, form.as_deref(), leaf);
@@ -271,9 +274,6 @@ impl Builder<'_, '_> {
                         }
                         self.network.word_checks.insert(check, number as u32);
                     }
-                }
-                if let Some(longest) = longest(grammar, *value) {
-                    self.network.longest_values.insert(check, longest);
                 }
                 if !names.is_empty() {
                     self.network.name_checks.insert(check, names.into());

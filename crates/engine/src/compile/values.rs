@@ -165,32 +165,6 @@ fn count(grammar: &Grammar, id: ExprId, left: &mut u32) -> u32 {
     all.min(MANY)
 }
 
-/// How many bytes a text has at most, if it is spelled in the shortest way; `None` if there is no bound, or if it is not easily seen.
-pub(crate) fn longest(grammar: &Grammar, id: ExprId) -> Option<u32> {
-    longest_of(grammar, id, false, &mut { COUNTED_EXPRS })
-}
-
-fn longest_of(grammar: &Grammar, id: ExprId, in_string: bool, left: &mut u32) -> Option<u32> {
-    *left = left.checked_sub(1)?;
-    let mut of = |id: &ExprId, in_string| longest_of(grammar, *id, in_string, left);
-    let spelled = |byte: &u8| match byte {
-        ..0x20 if in_string => 6,
-        b'"' | b'\\' if in_string => 2,
-        _ => 1,
-    };
-    match grammar.expr(id) {
-        Expr::Never | Expr::Empty => Some(0),
-        Expr::Bytes(bytes) => Some(bytes.iter().map(spelled).sum()),
-        Expr::Class(_) => Some(6),
-        Expr::Seq(parts) => parts.iter().try_fold(0u32, |sum, part| sum.checked_add(of(part, in_string)?)),
-        Expr::Alt(parts) => parts.iter().try_fold(0, |most, part| Some(of(part, in_string)?.max(most))),
-        Expr::JsonString(text) => of(text, true)?.checked_add(2),
-        Expr::Rule(rule) => of(&grammar.rule(*rule).expr(), in_string),
-        Expr::Repeat { body, max: Some(max), .. } => of(body, in_string)?.checked_mul(*max),
-        _ => None,
-    }
-}
-
 /// For each expression, whether something holds for it or anything inside.
 fn holds(grammar: &Grammar, of: impl Fn(ExprId) -> bool) -> Vec<bool> {
     let mut found: Vec<bool> = grammar.expr_ids().map(of).collect();

@@ -7,6 +7,7 @@ mod clearing_map;
 mod distance;
 mod leaf_tokens;
 mod memo;
+pub(crate) mod new_values;
 mod safe_chars;
 mod save;
 mod shared;
@@ -25,10 +26,12 @@ pub(crate) use self::bytes::{Bytes, Kinds, Shape, utf8};
 pub(crate) use self::distance::{Distances, NEVER};
 pub(crate) use self::leaf_tokens::{Boundaries, LeafTokens, NumberedTrie, SuffixSource, Tokens};
 pub(crate) use self::memo::{Answer, AnswerId, Difference, Key, LineNodeId, Look, Memo, Part, most_more};
+pub(crate) use self::new_values::NewValues;
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::shared::BoundAutomaton;
 pub use self::shared::Library;
-pub(crate) use self::shortest::{Context, Exit, PlaceSet, Position, ShortestPaths};
+pub(crate) use self::shortest::leaves::LeafMoves;
+pub(crate) use self::shortest::{Arrival, Context, Needs, PlaceSet, Position, ShortestPaths};
 pub(crate) use self::value_tokens::ValueTokens;
 use crate::count::{Bounds, Count, UNBOUNDED};
 use crate::leaf::{Leaf, LeafState, json_string};
@@ -116,6 +119,16 @@ impl BoundProgram {
 
     pub(crate) fn distances(&self) -> &Distances {
         self.ahead.get_or_init(|| Distances::new(&self.program, self.vocabulary()))
+    }
+
+    /// What values cost that must be new.
+    pub(crate) fn new_values(&self) -> &NewValues {
+        self.distances().new_values()
+    }
+
+    /// What tokens do from a state of a leaf with a table, below a node of the vocabulary's trie. Also returns how many nodes had to be looked at.
+    pub(crate) fn leaf_moves(&self, leaf: LeafId, state: LeafState, node: TrieNode) -> (Arc<LeafMoves>, u64) {
+        self.automata[leaf.index()].moves(state, node, self.vocabulary().trie())
     }
 
     pub(crate) fn shortest(&self) -> MutexGuard<'_, ShortestPaths> {

@@ -121,7 +121,7 @@ impl Matcher {
             self.keep_distinct(multi_value, row);
         }
         if let Some(in_time) = in_time {
-            self.keep_in_time(in_time, accepting, row.words_mut());
+            self.keep_in_time(in_time, row.words_mut());
         }
         for &token in self.stops() {
             if accepting && self.eos_in_mask {

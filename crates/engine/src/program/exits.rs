@@ -151,7 +151,7 @@ impl Exits {
                 continue;
             };
             let mut add = |node: NodeId, words: u128| work[words.count_ones() as usize].push((node, words));
-            if network.endless_checks.contains(&node) {
+            if network.endless_checks.contains_key(&node) {
                 // Behind the value it may fail; before it, there is another value.
                 let is_leaf = |from: &&NodeId| {
                     matches!(network.nodes[from.index()], Node::Call { callee: Callee::Leaf(_), .. })
@@ -188,7 +188,7 @@ impl Exits {
     /// The words that a node itself writes; `None` if it cannot be passed.
     fn written(&self, network: &Network, node: NodeId) -> Option<u128> {
         match network.nodes[node.index()] {
-            Node::Call { callee: Callee::Check, .. } if network.endless_checks.contains(&node) => Some(0),
+            Node::Call { callee: Callee::Check, .. } if network.endless_checks.contains_key(&node) => Some(0),
             Node::Call { callee: Callee::Check, .. } => network.word_checks.get(&node).map(|word| 1 << word),
             Node::Call { callee: Callee::Scope(index), .. } => {
                 // Its values are told apart by themselves.

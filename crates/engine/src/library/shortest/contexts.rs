@@ -13,19 +13,43 @@ use crate::program::network::{Callee, Network, Node, Scope};
 pub(crate) struct Context(u32);
 
 impl Context {
-    /// Nothing is missing. The only one where scopes require nothing.
+    /// Nothing is missing, and of the next value nothing is known. The only one where there are no scopes.
     pub(crate) const NONE: Self = Self(0);
 }
 
 /// What a scope needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Needs {
+pub(crate) struct Needs {
     /// The numbers of the words that are missing.
     words: Box<[u32]>,
-    /// The next value may be any, as it may have begun already.
-    is_open: bool,
-    /// There is no value yet, so the next one is new.
-    is_empty: bool,
+    /// The words that were not seen, a bit each: one of them may have begun.
+    unseen: u128,
+    /// The next value is new, whatever it is.
+    is_sure: bool,
+}
+
+impl Needs {
+    /// Of a scope that lacks some of its values; `None` if one of them is not known by number.
+    pub(crate) fn of(
+        network: &Network,
+        scope: &Scope,
+        is_sure: bool,
+        was_seen: impl Fn(&[u8]) -> bool,
+    ) -> Option<Self> {
+        let number = |form: &[u8]| network.words.iter().position(|word| **word == *form).map(|at| at as u32);
+        let missing = scope.required.iter().filter(|form| !was_seen(form));
+        let words: Option<Box<[u32]>> = missing.map(|form| number(form)).collect();
+        let unseen = (0..).zip(&network.words).filter(|(_, word)| !was_seen(word));
+        let unseen = unseen.fold(0, |all, (at, _)| all | 1u128 << at);
+        Some(Self { words: words?, unseen, is_sure })
+    }
+
+    /// Of a scope that begins.
+    pub(super) fn fresh(network: &Network, scope: &Scope) -> Option<Self> {
+        let fresh = Self::of(network, scope, true, |_| false)?;
+        // If some are required, they come first, and in their order.
+        Some(if fresh.words.is_empty() { fresh } else { Self { unseen: 0, ..fresh } })
+    }
 }
 
 /// All contexts of a program.
@@ -35,16 +59,14 @@ pub(super) struct Contexts {
     index: FxHashMap<Needs, Context>,
     /// By machine: whether a value that ends in it, or in what it calls, belongs to the scope around it.
     has_checks: Box<[bool]>,
-    /// Scopes require nothing, and there is always a new value.
-    pub(super) is_plain: bool,
 }
 
 impl Contexts {
     pub(super) fn new(network: &Network) -> Self {
-        let is_plain = network.has_plain_scopes();
-        let has_checks = if is_plain { vec![false; network.machines.len()] } else { checks(network) };
+        let has_checks =
+            if network.scopes.is_empty() { vec![false; network.machines.len()] } else { checks(network) };
         let mut contexts =
-            Self { list: Vec::new(), index: FxHashMap::default(), has_checks: has_checks.into(), is_plain };
+            Self { list: Vec::new(), index: FxHashMap::default(), has_checks: has_checks.into() };
         contexts.intern(Needs::default());
         contexts
     }
@@ -53,7 +75,7 @@ impl Contexts {
         self.has_checks[machine as usize]
     }
 
-    fn intern(&mut self, needs: Needs) -> Context {
+    pub(super) fn intern(&mut self, needs: Needs) -> Context {
         if let Some(known) = self.index.get(&needs) {
             return *known;
         }
@@ -63,48 +85,30 @@ impl Contexts {
         context
     }
 
-    /// The context in a scope that lacks some of its values; `None` if one of them is not known by number.
-    pub(super) fn of(
-        &mut self,
-        network: &Network,
-        scope: &Scope,
-        (is_open, is_empty): (bool, bool),
-        lacks: impl Fn(&[u8]) -> bool,
-    ) -> Option<Context> {
-        if self.is_plain {
-            return Some(Context::NONE);
-        }
-        let number = |form: &[u8]| network.words.iter().position(|word| **word == *form).map(|at| at as u32);
-        let missing = scope.required.iter().filter(|form| lacks(form));
-        let words: Option<Box<[u32]>> = missing.map(|form| number(form)).collect();
-        Some(self.intern(Needs { words: words?, is_open, is_empty }))
-    }
-
     /// Whether a scope may close.
     pub(super) fn may_close(&self, context: Context) -> bool {
         self.list[context.0 as usize].words.is_empty()
     }
 
-    /// Whether there is no value yet.
-    pub(super) fn is_empty(&self, context: Context) -> bool {
-        self.list[context.0 as usize].is_empty
+    /// Whether the next value is new, whatever it is.
+    pub(super) fn is_sure(&self, context: Context) -> bool {
+        self.list[context.0 as usize].is_sure
     }
 
-    /// Behind a word; `None` if another comes first.
+    /// Behind a word; `None` if another comes first, or if it may have been seen.
     pub(super) fn after_word(&mut self, context: Context, word: u32) -> Option<Context> {
-        let Needs { words, is_open, .. } = &self.list[context.0 as usize];
-        let at = words.iter().position(|missing| *missing == word);
-        if at != Some(0) && !is_open {
+        let Needs { words, unseen, .. } = &self.list[context.0 as usize];
+        if words.first() != Some(&word) && unseen >> word & 1 == 0 {
             return None;
         }
-        let left = words.iter().copied().filter(|missing| *missing != word).collect();
-        Some(self.intern(Needs { words: left, is_open: false, is_empty: false }))
+        let words = words.iter().copied().filter(|missing| *missing != word).collect();
+        Some(self.intern(Needs { words, unseen: 0, is_sure: false }))
     }
 
-    /// Behind a value that nothing requires.
+    /// Behind any other value.
     pub(super) fn after_value(&mut self, context: Context) -> Context {
         let words = self.list[context.0 as usize].words.clone();
-        self.intern(Needs { words, is_open: false, is_empty: false })
+        self.intern(Needs { words, unseen: 0, is_sure: false })
     }
 }
 

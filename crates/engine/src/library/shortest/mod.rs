@@ -1,8 +1,8 @@
 //! The least number of tokens: shortest paths through a program and the vocabulary's trie at once.
 //!
 //! A text is written token by token, and a token may run over the borders of leaves and rules. So a path is more than a position in the program:
-//! it is a position and a node of the trie, which says what of a token is written. A byte moves both. Where the node has a token, the token
-//! may end: that costs one, and the next begins at the root.
+//! it is a position and a node of the trie, which says what of a token is written. A byte moves both. A token costs one, when its first byte is
+//! written; where the node has a token it may end, and the next begins at the root.
 //!
 //! ```text
 //!   rule       "{\"name\":" string "}"              tokens  {"  name  ":"  "}
@@ -10,38 +10,40 @@
 //!   node        {  {" │n na nam name│"  ":│":"│ "  "}│         costs 4, though `":"` and `"}` run over borders
 //! ```
 //! Rules call each other, so there is no end to the positions with their stacks. What is kept instead is, for a position and a set of nodes, in how many
-//! tokens the *end of its rule* can be reached, and at which nodes: the [exits](ShortestPaths::exits) of an [`Entry`]. A call is made
-//! by asking for the exits of the callee, and by going on behind it at the nodes found there. All entries are worked out together, cheapest first: this is
-//! Dijkstra's algorithm, with Knuth's generalisation to grammars. What it has found is final, and it is only done for what is asked for.
+//! tokens the *end of its rule* can be reached, and at which nodes: the [exits](Exit) of an [`Entry`]. A call asks for the exits of the callee, and goes
+//! on behind it at the nodes found there.
 //!
-//! The exits of the frames of a stack are put together by [`crate::budget`].
+//! A question asks for the nearest end of a text. It is Dijkstra's algorithm from where the text stands: what is closest to there comes first, in whatever entry, and
+//! when the end is found, all that is further away is left undone. Entries remember what they have found, and what is left to do, so the
+//! next question goes on where this one has stopped. Two things make that work:
+//!
+//! * An entry counts from its own beginning. In a question it also has a place of its own, `since`: how far its nearest caller is away.
+//! * [`Entry::done`] says up to which distance from its own beginning everything was looked at. A question comes back to an entry only beyond that.
+//!
+//! The stack of a thread is for [`crate::budget`] to follow: it waits for the exits of entries, and asks for those of the next frame.
 //!
 //! # Where it is no least number
 //!
 //! * Repetitions and windows with a maximum use no more than [`SLACK`] rounds or units more than they must.
-//! * A value that must be new is taken to cost [`NEW_VALUE`] tokens more: so many characters make any string new. If there are finitely many, it is taken to cost as
-//!   much more as the longest has bytes. Required values come in the order of [`contexts`].
-//! * Beyond [`STEPS`], little more is found.
-//!
-//! In each of these cases the number is an upper bound, and the promise of [`super::distance`] holds: some token leads to where it is one less.
+//! * A value that must be new costs more: see [`super::new_values`]. Required values come in the order of [`contexts`].
 
 mod contexts;
-mod leaves;
+pub(super) mod leaves;
 mod places;
 mod walk;
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
-use maskwright_vocab::{Trie, TrieNode};
+use maskwright_vocab::TrieNode;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-pub(crate) use self::contexts::Context;
 use self::contexts::Contexts;
-use self::leaves::LeafMovesCache;
+pub(crate) use self::contexts::{Context, Needs};
 pub(crate) use self::places::PlaceSet;
 use self::places::PlaceSets;
-use super::distance::NEW_VALUE;
+use super::BoundProgram;
 use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{Leaf, LeafState};
 use crate::program::network::{Callee, Node, NodeId};
@@ -49,12 +51,8 @@ use crate::program::{At, LeafId, NetState, Program};
 
 /// How many more rounds of a repetition, or units of a leaf, are used than must be, if there is a maximum.
 const SLACK: u32 = 32;
-/// How many steps all questions about a program may take.
-const STEPS: u64 = 20_000_000;
-/// How many steps a question may take when those are used up.
-const STEPS_MORE: u64 = 10_000;
-/// How many entries there may be. Beyond them nothing more is found.
-const ENTRIES: usize = 2_000_000;
+/// When there are so many entries, all are forgotten before the next question.
+const ENTRIES: usize = 400_000;
 
 /// A position in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +60,8 @@ pub(crate) enum Position {
     /// The end of the rule.
     End,
     Node(NodeId),
+    /// The bytes of a node.
+    Byte(NodeId),
     State(NetState),
     Machine(u32),
     /// In a table, with so many units to come.
@@ -89,14 +89,28 @@ struct Entry {
     reached: FxHashSet<(TrieNode, Context)>,
     /// Who goes on behind the end.
     callers: Vec<Caller>,
+    /// Whose exits it waits for, and the tokens until then.
+    callees: Vec<(EntryId, u32)>,
     /// What was walked over inside the rule.
     walked: FxHashSet<(Position, TrieNode, Context)>,
+    /// What is left to do, the cheapest first.
+    work: BinaryHeap<Reverse<Work>>,
+    /// Everything that costs less is done.
+    done: u32,
+    /// The last question that came here.
+    question: u32,
+    /// In that question, the tokens until here.
+    since: u32,
+    /// In that question, its work and its callees are on the agenda.
+    is_open: bool,
+    /// Where its work is on the agenda.
+    scheduled: u32,
 }
 
 /// A way to the end of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exit {
-    /// The tokens on the way.
+    /// The tokens on the way, the one that has begun included.
     pub(crate) tokens: u32,
     /// Where in a token it ends.
     pub(crate) places: PlaceSet,
@@ -130,14 +144,30 @@ enum Around {
 
 type EntryId = u32;
 
-/// Something to be looked at, the cheapest first.
+/// Something to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Work {
     cost: u32,
-    entry: EntryId,
     position: Position,
     places: PlaceSet,
     context: Context,
+}
+
+/// What a question comes to next; of what is equally far away, an end first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Item {
+    Exit(Arrival),
+    Open(EntryId),
+    Work(EntryId),
+}
+
+/// Something that was asked for has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Arrival {
+    /// Who has asked for it.
+    pub(crate) asked_by: u32,
+    pub(crate) places: PlaceSet,
+    pub(crate) context: Context,
 }
 
 /// The shortest paths of one program with one vocabulary, as far as they were asked for.
@@ -147,27 +177,26 @@ pub(crate) struct ShortestPaths {
     entries: Vec<Entry>,
     contexts: Contexts,
     index: FxHashMap<(Position, PlaceSet, Context), EntryId>,
-    work: BinaryHeap<Reverse<Work>>,
-    leaves: LeafMovesCache,
     /// For each leaf, the first one with the same table.
     same: Box<[LeafId]>,
-    /// How many steps may be taken, for all questions and for this one.
-    all_steps: u64,
+    /// The number of the question.
+    question: u32,
+    agenda: BinaryHeap<Reverse<(u32, Item)>>,
+    /// The entries that this question has come to.
+    open: Vec<EntryId>,
+    /// Who asks for the exits of an entry, and the tokens until there.
+    askers: FxHashMap<EntryId, Vec<(u32, u32)>>,
+    /// How far the question has come.
+    reached: u32,
+    /// How many steps it may still take.
     steps: u64,
-}
-
-/// What paths run through.
-#[derive(Clone, Copy)]
-struct Ground<'g> {
-    program: &'g Program,
-    trie: &'g Trie,
 }
 
 impl ShortestPaths {
     pub(crate) fn new(program: &Program) -> Self {
         let mut first = FxHashMap::default();
         let same = |(id, leaf): (LeafId, &Leaf)| match leaf {
-            Leaf::Window { automaton, .. } => *first.entry(std::sync::Arc::as_ptr(automaton)).or_insert(id),
+            Leaf::Window { automaton, .. } => *first.entry(Arc::as_ptr(automaton)).or_insert(id),
             Leaf::Text(_) => id,
         };
         Self {
@@ -175,42 +204,77 @@ impl ShortestPaths {
             contexts: Contexts::new(program.network()),
             entries: Vec::new(),
             index: FxHashMap::default(),
-            work: BinaryHeap::new(),
-            leaves: LeafMovesCache::default(),
             same: program.leaf_ids().zip(program.leaves()).map(same).collect(),
-            all_steps: STEPS,
+            question: 0,
+            agenda: BinaryHeap::new(),
+            open: Vec::new(),
+            askers: FxHashMap::default(),
+            reached: 0,
             steps: 0,
         }
     }
 
-    /// The ways to the end of a position's rule. `places` are the nodes at which a path comes to the position, in a context. The place between two tokens
+    /// Begins a question, which may take so many steps.
+    pub(crate) fn begin(&mut self, steps: u64) {
+        if self.entries.len() > ENTRIES {
+            self.entries.clear();
+            self.index.clear();
+        }
+        self.question += 1;
+        self.agenda.clear();
+        self.open.clear();
+        self.askers.clear();
+        self.reached = 0;
+        self.steps = steps;
+    }
+
+    /// Asks for the ways to the end of a position's rule. A path comes to the position with so many tokens, at one of these nodes of the trie, in a context. The place between two tokens
     /// is never in a set with others.
-    pub(crate) fn exits(
+    pub(crate) fn ask(
         &mut self,
-        program: &Program,
-        trie: &Trie,
-        position: Position,
-        places: PlaceSet,
-        context: Context,
-    ) -> &[Exit] {
-        let known = self.index.get(&(position, places, context)).copied();
-        let granted = match known {
-            Some(_) => self.all_steps,
-            None => self.all_steps.max(STEPS_MORE),
-        };
-        self.steps = granted;
-        let Some(entry) = self.entry(position, places, context) else { return &[] };
-        let ground = Ground { program, trie };
+        bound: &BoundProgram,
+        (position, places, context): (Position, PlaceSet, Context),
+        tokens: u32,
+        asked_by: u32,
+    ) {
+        let entry = self.entry(bound.program(), position, places, context);
+        self.askers.entry(entry).or_default().push((asked_by, tokens));
+        for at in 0..self.entries[entry as usize].exits.len() {
+            let exit = self.entries[entry as usize].exits[at];
+            self.tell(asked_by, tokens, exit);
+        }
+        self.come_to(entry, tokens);
+    }
+
+    /// The nearest end of what was asked for that was not told yet, and how many tokens it takes; `None` if there is none within `most` tokens, or if the steps are used up.
+    pub(crate) fn next(&mut self, bound: &BoundProgram, most: u32) -> Option<(u32, Arrival)> {
         while self.steps > 0
-            && let Some(Reverse(work)) = self.work.pop()
+            && let Some(Reverse((tokens, item))) = self.agenda.pop()
         {
-            match work.position {
-                Position::End => self.arrive(work),
-                _ => self.walk(ground, work),
+            self.reached = tokens;
+            if tokens > most {
+                return None;
+            }
+            self.steps -= 1;
+            match item {
+                Item::Exit(arrival) => return Some((tokens, arrival)),
+                Item::Open(entry) => self.open(entry, tokens),
+                Item::Work(entry) => self.work(bound, entry, tokens),
             }
         }
-        self.all_steps = self.all_steps.saturating_sub(granted - self.steps);
-        &self.entries[entry as usize].exits
+        if self.steps > 0 {
+            self.reached = u32::MAX;
+        }
+        None
+    }
+
+    /// Ends a question. Returns whether the steps were enough.
+    pub(crate) fn end(&mut self) -> bool {
+        for &entry in &self.open {
+            let entry = &mut self.entries[entry as usize];
+            entry.done = entry.done.max(self.reached.saturating_sub(entry.since));
+        }
+        self.steps > 0
     }
 
     /// The positions of a thread. It need not be in all of them at once: each has a part of what may follow.
@@ -231,15 +295,8 @@ impl ShortestPaths {
         windows.into_iter().map(|window| between_rounds(index, window)).collect()
     }
 
-    /// The context in a scope that may have begun another value, and lacks some. `None` if its end cannot be found.
-    pub(crate) fn context(
-        &mut self,
-        program: &Program,
-        scope: u32,
-        is_empty: bool,
-        lacks: impl Fn(&[u8]) -> bool,
-    ) -> Option<Context> {
-        self.contexts.of(program.network(), program.scope(scope), (true, is_empty), lacks)
+    pub(crate) fn context(&mut self, needs: Needs) -> Context {
+        self.contexts.intern(needs)
     }
 
     /// Whether a scope may close.
@@ -251,11 +308,13 @@ impl ShortestPaths {
         let entry = |entry: &Entry| {
             size_of_val(&*entry.exits)
                 + size_of_val(&*entry.callers)
+                + size_of_val(&*entry.callees)
                 + entry.reached.len() * 8
                 + entry.walked.len() * 32
+                + entry.work.len() * size_of::<Work>()
                 + 2 * size_of::<Entry>()
         };
-        self.entries.iter().map(entry).sum::<usize>() + self.places.heap_bytes() + self.leaves.heap_bytes()
+        self.entries.iter().map(entry).sum::<usize>() + self.places.heap_bytes()
     }
 
     fn in_leaf(&self, program: &Program, leaf: LeafId, state: LeafState, window: Window) -> Position {
@@ -265,16 +324,82 @@ impl ShortestPaths {
         Position::Leaf { leaf: self.same[leaf.index()], state, need, room }
     }
 
+    /// Puts what is left to do in an entry on the agenda, and in what it calls.
+    fn open(&mut self, entry: EntryId, tokens: u32) {
+        let at = &mut self.entries[entry as usize];
+        if at.is_open || at.since.saturating_add(at.done) != tokens {
+            return;
+        }
+        at.is_open = true;
+        let since = at.since;
+        self.schedule(entry);
+        for called in 0..self.entries[entry as usize].callees.len() {
+            let (callee, cost) = self.entries[entry as usize].callees[called];
+            self.come_to(callee, since.saturating_add(cost));
+        }
+    }
+
+    /// A path comes to an entry.
+    fn come_to(&mut self, entry: EntryId, tokens: u32) {
+        let at = &mut self.entries[entry as usize];
+        if at.question != self.question {
+            at.question = self.question;
+            self.open.push(entry);
+        } else if at.since <= tokens {
+            return;
+        }
+        at.since = tokens;
+        at.is_open = false;
+        at.scheduled = u32::MAX;
+        self.agenda.push(Reverse((tokens.saturating_add(at.done), Item::Open(entry))));
+    }
+
+    /// Does what is left to do in an entry so many tokens from where the question began.
+    fn work(&mut self, bound: &BoundProgram, entry: EntryId, tokens: u32) {
+        if self.entries[entry as usize].scheduled != tokens {
+            return;
+        }
+        while self.steps > 0 {
+            let at = &mut self.entries[entry as usize];
+            let is_now = |work: &Work| at.since.saturating_add(work.cost) <= tokens;
+            let Some(work) = at.work.peek().map(|Reverse(work)| *work).filter(is_now) else { break };
+            at.work.pop();
+            match work.position {
+                Position::End => self.arrive(entry, work),
+                _ => self.walk(bound, entry, work),
+            }
+        }
+        self.entries[entry as usize].scheduled = u32::MAX;
+        self.schedule(entry);
+    }
+
+    /// Puts the first work of an entry on the agenda, if it is not there.
+    fn schedule(&mut self, entry: EntryId) {
+        let at = &mut self.entries[entry as usize];
+        let Some(Reverse(work)) = at.work.peek() else { return };
+        let next = at.since.saturating_add(work.cost);
+        if at.is_open && at.question == self.question && next < at.scheduled {
+            at.scheduled = next;
+            self.agenda.push(Reverse((next, Item::Work(entry))));
+        }
+    }
+
+    /// More to do in an entry.
+    fn add_work(&mut self, entry: EntryId, work: Work) {
+        self.entries[entry as usize].work.push(Reverse(work));
+        self.schedule(entry);
+    }
+
     /// Calls something, and goes on behind it.
     fn call_callee(
         &mut self,
         program: &Program,
         callee: Callee,
-        work: Work,
+        (entry, work): (EntryId, Work),
         behind: Position,
         places: PlaceSet,
     ) {
-        let Work { cost, entry, context, .. } = work;
+        let Work { cost, context, .. } = work;
         let mut caller = Caller { entry, cost, behind, limit: u32::MAX, scope: Around::Stays(context) };
         let mut inner = Context::NONE;
         if program.network().machine_of(callee).is_some_and(|machine| self.contexts.has_checks(machine)) {
@@ -284,9 +409,8 @@ impl ShortestPaths {
             Callee::Machine(machine) => Position::Machine(machine),
             Callee::Scope(index) => {
                 let scope = program.scope(index);
-                let fresh = self.contexts.of(program.network(), scope, (false, true), |_| true);
-                let Some(fresh) = fresh else { return };
-                (caller.scope, inner) = (Around::Closes(context), fresh);
+                let Some(fresh) = Needs::fresh(program.network(), scope) else { return };
+                (caller.scope, inner) = (Around::Closes(context), self.contexts.intern(fresh));
                 Position::Machine(scope.body)
             }
             Callee::Leaf(leaf) => {
@@ -305,61 +429,67 @@ impl ShortestPaths {
             }
             Callee::Check => return,
         };
-        self.call((position, places, inner), caller);
-    }
-
-    /// A value has ended, and must be new: what that costs, and the context behind it.
-    fn check(&mut self, program: &Program, check: NodeId, context: Context) -> Option<(u32, Context)> {
-        let network = program.network();
-        if self.contexts.is_plain {
-            return Some((NEW_VALUE, context));
-        }
-        if let Some(word) = network.word_checks.get(&check) {
-            return self.contexts.after_word(context, *word).map(|context| (0, context));
-        }
-        let more = match network.longest_values.get(&check) {
-            _ if self.contexts.is_empty(context) => 0,
-            _ if network.endless_checks.contains(&check) => NEW_VALUE,
-            // Any value that is left is no longer than this.
-            Some(longest) => *longest,
-            None => return None,
-        };
-        Some((more, self.contexts.after_value(context)))
+        self.call(program, (position, places, inner), caller);
     }
 
     /// The entry of a position, which may be new.
-    fn entry(&mut self, position: Position, places: PlaceSet, context: Context) -> Option<EntryId> {
+    fn entry(
+        &mut self,
+        program: &Program,
+        position: Position,
+        places: PlaceSet,
+        context: Context,
+    ) -> EntryId {
         if let Some(known) = self.index.get(&(position, places, context)) {
-            return Some(*known);
+            return *known;
         }
-        if self.entries.len() >= ENTRIES {
-            return None;
+        let id = self.entries.len() as EntryId;
+        let mut entry = Entry::default();
+        let mut add = |cost, position| {
+            entry.work.push(Reverse(Work { cost, position, places, context }));
+        };
+        match position {
+            // All that a leaf does takes another token.
+            Position::Leaf { leaf, state, need, .. } if places == PlaceSet::BETWEEN => {
+                if need == 0 && is_accepting(program, leaf, state) {
+                    add(0, Position::End);
+                }
+                add(1, position);
+            }
+            Position::Text(..) if places == PlaceSet::BETWEEN => add(1, position),
+            _ => add(0, position),
         }
-        let entry = self.entries.len() as EntryId;
-        self.entries.push(Entry::default());
-        self.index.insert((position, places, context), entry);
-        self.work.push(Reverse(Work { cost: 0, entry, position, places, context }));
-        Some(entry)
+        self.entries.push(entry);
+        self.index.insert((position, places, context), id);
+        id
     }
 
     /// Goes on behind the end of another entry, for all exits that are known and those that will be.
-    fn call(&mut self, (position, places, context): (Position, PlaceSet, Context), caller: Caller) {
-        let Some(callee) = self.entry(position, places, context) else { return };
+    fn call(
+        &mut self,
+        program: &Program,
+        (position, places, context): (Position, PlaceSet, Context),
+        caller: Caller,
+    ) {
+        let callee = self.entry(program, position, places, context);
         if callee == caller.entry && caller.behind == Position::End {
             // It would find what it knows already, at a higher cost.
             return;
         }
         self.entries[callee as usize].callers.push(caller);
+        let from = &mut self.entries[caller.entry as usize];
+        from.callees.push((callee, caller.cost));
+        let tokens = from.since.saturating_add(caller.cost);
         for at in 0..self.entries[callee as usize].exits.len() {
             let exit = self.entries[callee as usize].exits[at];
             self.go_on(caller, exit);
         }
+        self.come_to(callee, tokens);
     }
 
     /// The callee of somebody has come to its end.
     fn go_on(&mut self, caller: Caller, Exit { tokens, places, context }: Exit) {
-        let begun = u32::from(places != PlaceSet::BETWEEN);
-        if tokens.saturating_add(begun) > caller.limit {
+        if tokens > caller.limit {
             return;
         }
         let context = match caller.scope {
@@ -369,11 +499,11 @@ impl ShortestPaths {
             Around::Closes(_) => return,
         };
         let (cost, position) = (tokens.saturating_add(caller.cost), caller.behind);
-        self.work.push(Reverse(Work { cost, entry: caller.entry, position, places, context }));
+        self.add_work(caller.entry, Work { cost, position, places, context });
     }
 
     /// The end of an entry's rule is reached.
-    fn arrive(&mut self, Work { cost, entry, places, context, .. }: Work) {
+    fn arrive(&mut self, entry: EntryId, Work { cost, places, context, .. }: Work) {
         let nodes = self.places.nodes(places);
         let known = &mut self.entries[entry as usize];
         let new: Vec<TrieNode> =
@@ -389,6 +519,22 @@ impl ShortestPaths {
             let caller = self.entries[entry as usize].callers[at];
             self.go_on(caller, exit);
         }
+        for at in 0..self.askers.get(&entry).map_or(0, Vec::len) {
+            let (asked_by, tokens) = self.askers[&entry][at];
+            self.tell(asked_by, tokens, exit);
+        }
+    }
+
+    fn tell(&mut self, asked_by: u32, before: u32, Exit { tokens, places, context }: Exit) {
+        let arrival = Arrival { asked_by, places, context };
+        self.agenda.push(Reverse((before.saturating_add(tokens), Item::Exit(arrival))));
+    }
+}
+
+fn is_accepting(program: &Program, leaf: LeafId, state: LeafState) -> bool {
+    match program.leaf(leaf) {
+        Leaf::Window { automaton, .. } => automaton.is_accepting(state),
+        Leaf::Text(_) => false,
     }
 }
 

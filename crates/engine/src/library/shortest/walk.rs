@@ -1,13 +1,12 @@
 //! One walk inside a rule, from where a path comes to it: until a token ends, something is called, or the rule ends.
 
-use core::cmp::Reverse;
-
 use maskwright_vocab::{Trie, TrieNode};
 
 use super::leaves::Inside;
-use super::{Around, Caller, Ground, PlaceSet, Position, ShortestPaths, Work, behind};
+use super::{Around, Caller, EntryId, PlaceSet, Position, ShortestPaths, Work, behind};
 use crate::count::{UNBOUNDED, Window};
 use crate::leaf::{Leaf, LeafState, TextNext};
+use crate::library::BoundProgram;
 use crate::program::network::{Callee, Node, NodeId};
 use crate::program::{LeafId, Place};
 
@@ -22,65 +21,102 @@ struct Found {
     calls: Vec<(Callee, Position, TrieNode)>,
     /// The checks of values, and at which node.
     checks: Vec<(NodeId, TrieNode)>,
+    /// The nodes of the network whose bytes come next, if the next token begins here.
+    bytes: Vec<NodeId>,
 }
 
 impl ShortestPaths {
     /// Walks on from a position, at each of some nodes.
-    pub(super) fn walk(&mut self, ground: Ground<'_>, work: Work) {
+    pub(super) fn walk(&mut self, bound: &BoundProgram, entry: EntryId, work: Work) {
         let nodes = self.places.nodes(work.places);
         let mut found = Found::default();
         match work.position {
-            Position::Leaf { .. } => self.walk_leaf(ground, work.position, &nodes, &mut found),
-            Position::Text(leaf, state) => self.walk_text(ground, (leaf, state), &nodes, &mut found),
-            _ => self.walk_network(ground, work, &nodes, &mut found),
+            Position::Leaf { .. } => self.walk_leaf(bound, work.position, &nodes, &mut found),
+            Position::Text(leaf, state) => self.walk_text(bound, (leaf, state), &nodes, &mut found),
+            _ => self.walk_network(bound, entry, work, &nodes, &mut found),
         }
-        self.follow(ground, work, found);
+        self.follow(bound, entry, work, found);
     }
 
     /// Hands on what a walk has found.
-    fn follow(&mut self, ground: Ground<'_>, work: Work, mut found: Found) {
-        let Work { cost, entry, context, .. } = work;
-        let between = found.exits.contains(&Trie::ROOT);
-        found.exits.retain(|node| *node != Trie::ROOT);
-        let begun = (!found.exits.is_empty()).then(|| self.places.intern(found.exits));
-        for places in between.then_some(PlaceSet::BETWEEN).into_iter().chain(begun) {
-            self.work.push(Reverse(Work { position: Position::End, places, ..work }));
+    fn follow(&mut self, bound: &BoundProgram, entry: EntryId, work: Work, found: Found) {
+        let Work { cost, context, .. } = work;
+        let program = bound.program();
+        for places in self.split(found.exits) {
+            self.add_work(entry, Work { position: Position::End, places, ..work });
+        }
+        for node in found.bytes {
+            let (cost, position) = (cost.saturating_add(1), Position::Byte(node));
+            self.add_work(entry, Work { cost, position, ..work });
         }
         for position in found.tokens {
             if self.entries[entry as usize].walked.insert((position, Trie::ROOT, context)) {
                 let scope = Around::Goes;
-                let caller = Caller {
-                    entry,
-                    cost: cost.saturating_add(1),
-                    behind: Position::End,
-                    limit: u32::MAX,
-                    scope,
-                };
-                self.call((position, PlaceSet::BETWEEN, context), caller);
+                let caller = Caller { entry, cost, behind: Position::End, limit: u32::MAX, scope };
+                self.call(program, (position, PlaceSet::BETWEEN, context), caller);
             }
         }
-        found.calls.sort_unstable();
-        for group in found.calls.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let mut calls = found.calls;
+        calls.sort_unstable();
+        for group in calls.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (callee, behind, _) = group[0];
-            let places = self.places.intern(group.iter().map(|(_, _, node)| *node).collect());
-            self.call_callee(ground.program, callee, work, behind, places);
+            for places in self.split(group.iter().map(|(_, _, node)| *node).collect()) {
+                self.call_callee(program, callee, (entry, work), behind, places);
+            }
         }
-        found.checks.sort_unstable();
-        for group in found.checks.chunk_by(|a, b| a.0 == b.0) {
+        let mut checks = found.checks;
+        checks.sort_unstable();
+        for group in checks.chunk_by(|a, b| a.0 == b.0) {
             let check = group[0].0;
-            let Node::Call { next, .. } = ground.program.network().nodes[check.index()] else { continue };
-            let Some((more, context)) = self.check(ground.program, check, context) else { continue };
-            let places = self.places.intern(group.iter().map(|(_, node)| *node).collect());
-            let position = behind(ground.program, next);
-            let cost = cost.saturating_add(more);
-            self.work.push(Reverse(Work { cost, entry, position, places, context }));
+            let Node::Call { next, .. } = program.network().nodes[check.index()] else { continue };
+            let Some((more, context)) = self.check(bound, check, context) else { continue };
+            for places in self.split(group.iter().map(|(_, node)| *node).collect()) {
+                // Another value may have to be written, so no token runs from this one into what follows.
+                if more == 0 || places == PlaceSet::BETWEEN {
+                    let position = behind(program, next);
+                    let cost = cost.saturating_add(more);
+                    self.add_work(entry, Work { cost, position, places, context });
+                }
+            }
         }
     }
 
-    fn walk_network(&mut self, ground: Ground<'_>, work: Work, nodes: &[TrieNode], found: &mut Found) {
-        let Ground { program, trie } = ground;
+    /// Sets of these nodes: the place between two tokens stands alone.
+    fn split(&mut self, mut nodes: Vec<TrieNode>) -> impl Iterator<Item = PlaceSet> + use<> {
+        let between = nodes.contains(&Trie::ROOT).then_some(PlaceSet::BETWEEN);
+        nodes.retain(|node| *node != Trie::ROOT);
+        let begun = (!nodes.is_empty()).then(|| self.places.intern(nodes));
+        between.into_iter().chain(begun)
+    }
+
+    /// A value has ended, and must be new: what that costs, and the context behind it.
+    fn check(
+        &mut self,
+        bound: &BoundProgram,
+        check: NodeId,
+        context: super::Context,
+    ) -> Option<(u32, super::Context)> {
+        match bound.program().network().word_checks.get(&check) {
+            Some(word) => self.contexts.after_word(context, *word).map(|context| (0, context)),
+            None => {
+                let is_sure = self.contexts.is_sure(context);
+                let more = if is_sure { 0 } else { bound.new_values().of_check(check)? };
+                Some((more, self.contexts.after_value(context)))
+            }
+        }
+    }
+
+    fn walk_network(
+        &mut self,
+        bound: &BoundProgram,
+        entry: EntryId,
+        work: Work,
+        nodes: &[TrieNode],
+        found: &mut Found,
+    ) {
+        let (program, trie) = (bound.program(), bound.vocabulary().trie());
         let network = program.network();
-        let walked = &mut self.entries[work.entry as usize].walked;
+        let walked = &mut self.entries[entry as usize].walked;
         let mut todo: Vec<(Position, TrieNode)> = nodes.iter().map(|node| (work.position, *node)).collect();
         let mut steps = 0;
         while let Some((position, node)) = todo.pop() {
@@ -116,7 +152,7 @@ impl ShortestPaths {
                         found.calls.push((Callee::Machine(program.counted(index).body), next, node));
                     }
                 }
-                Position::Node(at) => match network.nodes[at.index()] {
+                Position::Node(at) | Position::Byte(at) => match network.nodes[at.index()] {
                     Node::Final => todo.push((Position::End, node)),
                     Node::Split { start, len } => {
                         let targets = network.targets(start, len).iter();
@@ -125,6 +161,10 @@ impl ShortestPaths {
                     Node::Call { callee: Callee::Check, .. } => found.checks.push((at, node)),
                     Node::Call { callee, next } => {
                         found.calls.push((callee, behind(program, next), node));
+                    }
+                    // A token costs one more, so this comes later.
+                    Node::Byte { .. } if node == Trie::ROOT && position == Position::Node(at) => {
+                        found.bytes.push(at);
                     }
                     Node::Byte { low, high, next } => {
                         let next = behind(program, next);
@@ -152,15 +192,15 @@ impl ShortestPaths {
         self.steps = self.steps.saturating_sub(steps);
     }
 
-    fn walk_leaf(&mut self, ground: Ground<'_>, position: Position, nodes: &[TrieNode], found: &mut Found) {
-        let Ground { program, trie } = ground;
+    fn walk_leaf(&mut self, bound: &BoundProgram, position: Position, nodes: &[TrieNode], found: &mut Found) {
+        let program = bound.program();
         let Position::Leaf { leaf, state, need, room } = position else { return };
         let Leaf::Window { automaton, .. } = program.leaf(leaf) else { return };
-        if need == 0 && automaton.is_accepting(state) {
-            found.exits.extend_from_slice(nodes);
-        }
         for &node in nodes {
-            let (moves, steps) = self.leaves.moves((leaf, automaton), state, trie, node);
+            if node != Trie::ROOT && need == 0 && automaton.is_accepting(state) {
+                found.exits.push(node);
+            }
+            let (moves, steps) = bound.leaf_moves(leaf, state, node);
             let length = moves.inside.len() + moves.ends.len();
             self.steps = self.steps.saturating_sub(steps + length as u64 + 1);
             for &Inside { state, units, is_closed } in &moves.inside {
@@ -178,12 +218,12 @@ impl ShortestPaths {
 
     fn walk_text(
         &mut self,
-        ground: Ground<'_>,
+        bound: &BoundProgram,
         (leaf, state): (LeafId, LeafState),
         nodes: &[TrieNode],
         found: &mut Found,
     ) {
-        let Ground { program, trie } = ground;
+        let (program, trie) = (bound.program(), bound.vocabulary().trie());
         let Leaf::Text(text) = program.leaf(leaf) else { return };
         let plain = self.same[program.plain_string().index()];
         let Leaf::Window { automaton, .. } = program.leaf(plain) else { return };
@@ -205,7 +245,7 @@ impl ShortestPaths {
                             continue;
                         }
                         found.exits.extend(automaton.is_accepting(state).then_some(child));
-                        let (moves, steps) = self.leaves.moves((plain, automaton), state, trie, child);
+                        let (moves, steps) = bound.leaf_moves(plain, state, child);
                         self.steps = self.steps.saturating_sub(steps + moves.ends.len() as u64);
                         found.tokens.extend(moves.inside.iter().map(|to| in_plain(to.state)));
                         found.exits.extend(moves.ends.iter().map(|end| end.0));
