@@ -306,14 +306,21 @@ impl<'m> LeastView<'m> {
         }
     }
 
-    /// What would make the string that the text ends in one that a scope has seen. `None` in the middle of a character, if that may be.
+    /// What would make the string that the text ends in one that a scope has seen. `None` in the middle of an escape, if that may be.
     fn rests(&self, register: Register) -> Option<Vec<&'m [u8]>> {
         let distinct = self.distinct?;
         let Some(quote) = value::opening_quote(&distinct.text, usize::MAX) else { return Some(Vec::new()) };
-        let (typed, is_whole) = value::prefix(&distinct.text[quote + 1..]);
+        let text = &distinct.text[quote + 1..];
+        let (typed, is_whole) = value::prefix(text);
         let forms = distinct.registers.forms(register);
         let rests: Vec<&[u8]> = forms.filter_map(|form| form.strip_prefix(&*typed)).collect();
-        (is_whole || rests.is_empty()).then_some(rests)
+        if is_whole || rests.is_empty() {
+            return Some(rests);
+        }
+        // The first bytes of a character are those of its form, if it is not escaped.
+        let first = text.iter().rposition(|byte| !(0x80..0xC0).contains(byte))?;
+        let character = Some(&text[first..]).filter(|character| character[0] >= 0xC0)?;
+        Some(rests.into_iter().filter_map(|rest| rest.strip_prefix(character)).collect())
     }
 
     /// What would make a value of a thread's leaf one that was seen: what is left of it, or all of it if it has not begun. `None` if that is not so easily said.

@@ -86,7 +86,7 @@ impl NewValues {
         self.checks.get(&check).map(|leaf| self.leaves[leaf].more)
     }
 
-    /// How many bytes it takes to the end of a value that is new, at most. `rests` are what would make it one that was seen, or `None` in the middle of a character.
+    /// How many bytes it takes to the end of a value that is new, at most. `rests` are what would make it one that was seen, or `None` in the middle of an escape.
     pub(crate) fn bytes_left(
         &self,
         program: &Program,

@@ -22,12 +22,12 @@ impl Matcher {
 
     /// The same, and whether it is only the upper bound, because the least number would take too long to find.
     fn completion(&self) -> Option<(u32, bool)> {
-        if self.is_terminated() {
-            return Some((0, false));
-        }
         let program = self.bound.program();
         if !self.bound.new_values().is_whole() && program.has_scopes() {
             return None;
+        }
+        if self.is_terminated() || self.is_accepting() {
+            return Some((u32::from(!self.is_terminated()), false));
         }
         let token = i64::from(self.now().tokens);
         let (bound, arena, distinct) = (&*self.bound, &self.arena, self.distinct.as_deref());
