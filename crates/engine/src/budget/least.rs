@@ -89,8 +89,10 @@ pub(crate) struct LeastView<'m> {
     distinct: Option<&'m Distinct>,
     /// Whether the least number is asked for at all.
     is_used: bool,
-    /// What is known of stacks.
+    /// What is known of stacks,
     known: FxHashMap<Behind, Known>,
+    /// and since when.
+    forgotten: u32,
 }
 
 /// One question.
@@ -115,7 +117,7 @@ impl<'m> LeastView<'m> {
         distinct: Option<&'m Distinct>,
         is_used: bool,
     ) -> Self {
-        Self { bound, arena, finish, distinct, is_used, known: FxHashMap::default() }
+        Self { bound, arena, finish, distinct, is_used, known: FxHashMap::default(), forgotten: 0 }
     }
 
     /// Whether some thread can finish in time if it goes on with this token. They stand on stacks of the matcher, or of a walk on a line.
@@ -144,7 +146,10 @@ impl<'m> LeastView<'m> {
         steps: u64,
     ) -> Least {
         let mut paths = self.bound.shortest();
-        paths.begin(steps);
+        let forgotten = paths.begin(steps);
+        if core::mem::replace(&mut self.forgotten, forgotten) != forgotten {
+            self.known.clear();
+        }
         let mut question = Question {
             view: self,
             line,

@@ -368,7 +368,7 @@ impl Masker<'_> {
         if judge.words.is_none() || !is_told || !may_take(FastPath::BudgetGrowth) {
             return false;
         }
-        let (moves, _) = self.bound.leaf_moves(leaf, start, Trie::ROOT);
+        let moves = self.bound.leaf_moves(leaf, start, Trie::ROOT);
         let mut known = FxHashSet::default();
         moves.inside.iter().all(|to| {
             let units = count.saturating_add(to.units);

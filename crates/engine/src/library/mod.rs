@@ -126,8 +126,8 @@ impl BoundProgram {
         self.distances().new_values()
     }
 
-    /// What tokens do from a state of a leaf with a table, below a node of the vocabulary's trie. Also returns how many nodes had to be looked at.
-    pub(crate) fn leaf_moves(&self, leaf: LeafId, state: LeafState, node: TrieNode) -> (Arc<LeafMoves>, u64) {
+    /// What tokens do from a state of a leaf with a table, below a node of the vocabulary's trie.
+    pub(crate) fn leaf_moves(&self, leaf: LeafId, state: LeafState, node: TrieNode) -> Arc<LeafMoves> {
         self.automata[leaf.index()].moves(state, node, self.vocabulary().trie())
     }
 

@@ -452,20 +452,19 @@ impl BoundAutomaton {
         })
     }
 
-    /// What tokens do from a state, below a node of the vocabulary's trie. Also returns how many nodes had to be looked at.
-    pub(super) fn moves(&self, state: LeafState, node: TrieNode, trie: &Trie) -> (Arc<LeafMoves>, u64) {
+    /// What tokens do from a state, below a node of the vocabulary's trie.
+    pub(super) fn moves(&self, state: LeafState, node: TrieNode, trie: &Trie) -> Arc<LeafMoves> {
         let is_kept = node == Trie::ROOT || trie.children(Trie::ROOT).contains(node);
         let known = || self.moves.lock().unwrap_or_else(PoisonError::into_inner);
         if is_kept && let Some(known) = known().get(&(state, node)) {
-            return (Arc::clone(known), 1);
+            return Arc::clone(known);
         }
         let moves = Arc::new(LeafMoves::below(&self.automaton, state, trie, node));
         if is_kept {
             self.measured.used();
             known().insert((state, node), Arc::clone(&moves));
         }
-        let steps = moves.steps;
-        (moves, steps)
+        moves
     }
 
     /// No token begins more units.

@@ -12,9 +12,12 @@ pub(crate) struct LeafMoves {
     pub(crate) inside: Vec<Inside>,
     /// Where the leaf may end in the middle of a token, and the units until then.
     pub(crate) ends: Vec<(TrieNode, u32)>,
-    /// How many nodes of the trie were looked at.
+    /// What it costs to find that out, known or not: a part of the nodes of the trie that were looked at.
     pub(crate) steps: u64,
 }
+
+/// To look at so many nodes of the trie is a step.
+const NODES: u64 = 32;
 
 /// Behind a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +56,7 @@ impl LeafMoves {
                 }
             }
         }
+        moves.steps = moves.steps / NODES + moves.ends.len() as u64 + 1;
         moves.inside = inside.into_iter().collect();
         moves.inside.sort_unstable_by_key(|to| (to.state, to.units, to.is_closed));
         moves

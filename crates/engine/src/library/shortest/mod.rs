@@ -51,8 +51,9 @@ use crate::program::{At, LeafId, NetState, Program};
 
 /// How many more rounds of a repetition, or units of a leaf, are used than must be, if there is a maximum.
 const SLACK: u32 = 32;
-/// When there are so many entries, all are forgotten before the next question.
-const ENTRIES: usize = 400_000;
+/// When there are so many entries, or so many nodes in sets of them, all are forgotten before the next question.
+const ENTRIES: usize = 50_000;
+const NODES: usize = 4_000_000;
 
 /// A position in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -190,6 +191,8 @@ pub(crate) struct ShortestPaths {
     reached: u32,
     /// How many steps it may still take.
     steps: u64,
+    /// How often everything was forgotten.
+    forgotten: u32,
 }
 
 impl ShortestPaths {
@@ -211,14 +214,17 @@ impl ShortestPaths {
             askers: FxHashMap::default(),
             reached: 0,
             steps: 0,
+            forgotten: 0,
         }
     }
 
-    /// Begins a question, which may take so many steps.
-    pub(crate) fn begin(&mut self, steps: u64) {
-        if self.entries.len() > ENTRIES {
-            self.entries.clear();
-            self.index.clear();
+    /// Begins a question, which may take so many steps. Returns how often everything was forgotten: sets of nodes that were given out before that mean nothing any more.
+    pub(crate) fn begin(&mut self, steps: u64) -> u32 {
+        if self.entries.len() > ENTRIES || self.places.len() > NODES {
+            self.entries = Vec::new();
+            self.index = FxHashMap::default();
+            self.places = PlaceSets::new();
+            self.forgotten += 1;
         }
         self.question += 1;
         self.agenda.clear();
@@ -226,6 +232,7 @@ impl ShortestPaths {
         self.askers.clear();
         self.reached = 0;
         self.steps = steps;
+        self.forgotten
     }
 
     /// Asks for the ways to the end of a position's rule. A path comes to the position with so many tokens, at one of these nodes of the trie, in a context. The place between two tokens

@@ -49,6 +49,11 @@ impl PlaceSets {
         Arc::clone(&self.sets[set.0 as usize])
     }
 
+    /// How many nodes there are in all sets together.
+    pub(super) fn len(&self) -> usize {
+        self.nodes
+    }
+
     pub(super) fn heap_bytes(&self) -> usize {
         self.nodes * size_of::<TrieNode>() + self.sets.len() * 64
     }

@@ -200,9 +200,8 @@ impl ShortestPaths {
             if node != Trie::ROOT && need == 0 && automaton.is_accepting(state) {
                 found.exits.push(node);
             }
-            let (moves, steps) = bound.leaf_moves(leaf, state, node);
-            let length = moves.inside.len() + moves.ends.len();
-            self.steps = self.steps.saturating_sub(steps + length as u64 + 1);
+            let moves = bound.leaf_moves(leaf, state, node);
+            self.steps = self.steps.saturating_sub(moves.steps + moves.inside.len() as u64);
             for &Inside { state, units, is_closed } in &moves.inside {
                 let left = if room == UNBOUNDED { Some(UNBOUNDED) } else { room.checked_sub(units) };
                 let is_enough = !is_closed || units >= need;
@@ -245,8 +244,8 @@ impl ShortestPaths {
                             continue;
                         }
                         found.exits.extend(automaton.is_accepting(state).then_some(child));
-                        let (moves, steps) = bound.leaf_moves(plain, state, child);
-                        self.steps = self.steps.saturating_sub(steps + moves.ends.len() as u64);
+                        let moves = bound.leaf_moves(plain, state, child);
+                        self.steps = self.steps.saturating_sub(moves.steps);
                         found.tokens.extend(moves.inside.iter().map(|to| in_plain(to.state)));
                         found.exits.extend(moves.ends.iter().map(|end| end.0));
                     }
