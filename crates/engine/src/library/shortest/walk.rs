@@ -96,14 +96,11 @@ impl ShortestPaths {
         check: NodeId,
         context: super::Context,
     ) -> Option<(u32, super::Context)> {
-        match bound.program().network().word_checks.get(&check) {
-            Some(word) => self.contexts.after_word(context, *word).map(|context| (0, context)),
-            None => {
-                let is_sure = self.contexts.is_sure(context);
-                let more = if is_sure { 0 } else { bound.new_values().of_check(check)? };
-                Some((more, self.contexts.after_value(context)))
-            }
+        if let Some(word) = bound.program().network().word_checks.get(&check) {
+            return self.contexts.after_word(context, *word).map(|context| (0, context));
         }
+        let more = if self.contexts.is_sure(context) { 0 } else { bound.new_values().of_check(check)? };
+        Some((more, self.contexts.after_value(context)))
     }
 
     fn walk_network(
