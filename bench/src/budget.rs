@@ -207,7 +207,7 @@ fn walk(
             let complete = matcher.is_accepting();
             return if complete { Ok(text) } else { Err(format!("stuck after {}", show(&text))) };
         };
-        if matcher.budget_left() == Some(0) {
+        if matcher.budget_left().is_some_and(|left| left <= 1) {
             return Err(format!("cut off after {}", show(&text)));
         }
         matcher.accept(token).map_err(|error| format!("{error} after {}", show(&text)))?;

@@ -180,7 +180,7 @@ pub extern "C" fn mw_matcher_set_budget(
     message_size: usize,
 ) -> Status {
     guard(message, message_size, || {
-        let budget = (tokens != NO_BUDGET).then_some(Budget::with_end(tokens));
+        let budget = (tokens != NO_BUDGET).then_some(Budget::new(tokens));
         matcher.get("matcher")?.engine(|engine| engine.set_budget(budget).map_err(Failure::from))
     })
 }

@@ -185,8 +185,8 @@ impl<'a> Walker<'a> {
 /// documented kinds that have none.
 fn set_budget(matcher: &mut Matcher, more: u32, text: &[u8]) -> Result<Option<u32>, Fault> {
     let Some(need) = matcher.shortest_completion() else { return Ok(None) };
-    let tokens = need + 1 + more;
-    match matcher.set_budget(Some(Budget::with_end(tokens))) {
+    let tokens = need + more;
+    match matcher.set_budget(Some(Budget::new(tokens))) {
         Ok(()) => Ok(Some(tokens)),
         Err(BudgetError::Values | BudgetError::NoWay) => Ok(None),
         Err(error) => Err(Fault::Budget(shown(text, &error.to_string()))),

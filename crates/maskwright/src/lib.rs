@@ -251,7 +251,7 @@ pub use maskwright_engine::BoundProgram;
 /// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
 /// # let compiler = Compiler::new(Arc::new(builder.finish()?));
 /// let mut matcher = compiler.compile(&Constraint::regex("[a-z]+;"))?.matcher();
-/// matcher.set_budget(Some(Budget::with_end(3)))?; // a letter, the semicolon, the end
+/// matcher.set_budget(Some(Budget::new(3)))?; // a letter, the semicolon, the end
 /// matcher.accept(TokenId(b'x'.into()))?;
 /// assert!(!matcher.allows(TokenId(b'y'.into()))); // behind it there would be no time for the semicolon
 /// assert!(matcher.allows(TokenId(b';'.into())));
@@ -272,7 +272,7 @@ pub use maskwright_engine::Budget;
 /// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
 /// # let compiler = Compiler::new(Arc::new(builder.finish()?));
 /// let mut matcher = compiler.compile(&Constraint::regex("abc"))?.matcher();
-/// let error = matcher.set_budget(Some(Budget::with_end(2))).unwrap_err();
+/// let error = matcher.set_budget(Some(Budget::new(2))).unwrap_err();
 /// assert_eq!(error, BudgetError::TooSmall { tokens: 2, need: 4 }); // three letters and the end
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -423,7 +423,7 @@ impl CompiledConstraint {
             let stops = engine.set_stops(stops);
             stops.map_err(|error| Class::Token.err(py, format!("stop tokens: {error}")))?;
             if let Some(budget) = budget {
-                let set = engine.set_budget(Some(Budget::with_end(budget)));
+                let set = engine.set_budget(Some(Budget::new(budget)));
                 set.map_err(|error| raise(py, (&error).into(), error))?;
             }
         }

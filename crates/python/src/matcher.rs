@@ -239,19 +239,18 @@ impl Matcher {
         Ok((forced.taken_back, forced.tokens.into_iter().map(|token| token.0).collect()))
     }
 
-    /// In how many tokens the text can be completed, the one that ends it included; `None` if no way is known.
+    /// The least number of tokens that complete the text, the one that ends it included; `None` if no way is known.
     fn shortest_completion(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         let mut matcher = self.slot.lease()?;
         let engine = self.engine(&mut matcher)?;
-        let text = py.detach(|| engine.shortest_completion());
-        Ok(with_end(text, engine))
+        Ok(py.detach(|| engine.shortest_completion()))
     }
 
     /// From now on only what can be completed in so many tokens, the one that ends the text included, is allowed; `None` lifts it. Raises `BudgetError`
     /// if that is too few.
     fn set_budget(&self, py: Python<'_>, tokens: Option<u32>) -> PyResult<()> {
         let mut matcher = self.slot.lease()?;
-        let budget = tokens.map(Budget::with_end);
+        let budget = tokens.map(Budget::new);
         let engine = self.engine(&mut matcher)?;
         py.detach(|| engine.set_budget(budget)).map_err(|error| raise(py, (&error).into(), error))
     }
@@ -261,7 +260,7 @@ impl Matcher {
     fn budget_left(&self) -> PyResult<Option<u32>> {
         let mut matcher = self.slot.lease()?;
         let engine = self.engine(&mut matcher)?;
-        Ok(with_end(engine.budget_left(), engine))
+        Ok(engine.budget_left())
     }
 
     /// Fills the masks for a chain of guessed tokens: row `row` is the mask now, the next one that behind the first token, and so on. Returns how many of the
@@ -396,12 +395,6 @@ pub(crate) fn fill_row(
         }
     }
     Ok(())
-}
-
-/// A number of tokens of the text with the one that ends it, unless that was taken.
-fn with_end(tokens: Option<u32>, engine: &maskwright::Matcher) -> Option<u32> {
-    let end = u32::from(!engine.is_terminated());
-    tokens.map(|tokens| tokens.saturating_add(end))
 }
 
 /// Text, or bytes of it.

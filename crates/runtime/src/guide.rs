@@ -96,7 +96,7 @@ impl MatcherGuide {
             let reason = "the backend of the constraint cannot keep a budget of tokens";
             return Err(GuideError::Failed(reason.into()));
         };
-        let budget = Budget::with_end(u32::try_from(tokens).unwrap_or(u32::MAX));
+        let budget = Budget::new(u32::try_from(tokens).unwrap_or(u32::MAX));
         matcher.set_budget(Some(budget)).map_err(|error| GuideError::Failed(error.to_string()))?;
         Ok(self)
     }

@@ -43,7 +43,7 @@ Examples:
   maskwright forced --regex '[0-9]{4}-[0-9]{2}' --after 2024 --json
 
 The tokens are those with which the tokenizer's own cut goes on, whatever comes behind them; it may have fewer bytes than are
-forced. The shortest completion is one that is known; there may be a shorter one.";
+forced.";
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let source = args.constraint.source()?;
@@ -59,8 +59,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let text = matcher.forced_text(args.limit);
     let encode = |text: &str| tokenizer.encode(text).ok();
     let tokens = matcher.forced_tokens(&before, args.limit, TokenHealing::Keep, &encode).tokens;
-    // As everywhere, the token that ends the text is one of them.
-    let need = matcher.shortest_completion().map(|need| need.saturating_add(1));
+    let need = matcher.shortest_completion();
     if args.json {
         let ids: Vec<u32> = tokens.iter().map(|token| token.0).collect();
         let answer = json!({

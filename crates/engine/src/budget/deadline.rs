@@ -13,14 +13,14 @@
 
 use rustc_hash::FxHashMap;
 
+use super::Deadlines;
+use super::least::{Begun, ENDLESS, LeastView};
 use crate::count::{Count, UNBOUNDED, Window, Windows};
+use crate::distinct::Distinct;
 use crate::library::{BoundProgram, NEVER};
 use crate::parser::stack::{Arena, Frame, Resume, StackId, Top};
 use crate::parser::thread::Thread;
 use crate::program::{At, LeafId, NetState, Program};
-
-/// Later than every token.
-pub(crate) const ENDLESS: i64 = 1 << 48;
 
 /// Measures threads of one matcher.
 pub(crate) struct DeadlineView<'m> {
@@ -28,10 +28,10 @@ pub(crate) struct DeadlineView<'m> {
     pub(crate) arena: &'m Arena,
     /// The number of the first token that is beyond the budget.
     pub(crate) finish: i64,
-    /// Whether the deadlines of limited parts count.
-    pub(crate) limits: bool,
     /// What states need, to be looked up once.
     pub(crate) states: &'m mut FxHashMap<u32, u32>,
+    /// The least numbers.
+    pub(crate) least: LeastView<'m>,
 }
 
 /// What a frame means for those above it.
@@ -48,7 +48,25 @@ pub(crate) enum Below {
     IsNothing,
 }
 
-impl DeadlineView<'_> {
+impl<'m> DeadlineView<'m> {
+    pub(crate) fn new(
+        bound: &'m BoundProgram,
+        arena: &'m Arena,
+        deadlines: &'m mut Deadlines,
+        distinct: Option<&'m Distinct>,
+    ) -> Self {
+        let finish = deadlines.finish();
+        let least = LeastView::new(bound, arena, finish, distinct, !deadlines.is_rough);
+        Self { bound, arena, finish, states: &mut deadlines.distances, least }
+    }
+
+    /// Whether there is time for one of these threads if it goes on with this token. The upper bound is quicker to find than the least number.
+    pub(crate) fn is_in_time(&mut self, threads: &[Thread], token: u32) -> bool {
+        let token = i64::from(token);
+        threads.iter().any(|thread| self.latest(thread) >= token)
+            || self.least.is_in_time(threads, None, token, Begun::AsSeen)
+    }
+
     fn program(&self) -> &Program {
         self.bound.program()
     }
@@ -85,14 +103,17 @@ impl DeadlineView<'_> {
                 Bound::Needs(tokens(self.bound.distances().rounds(counted.body, left)))
             }
             Resume::Scope { .. } => Bound::Needs(0),
-            Resume::Limit { .. } if !self.limits => Bound::Needs(0),
             Resume::Limit { deadline } => Bound::Before(i64::from(deadline), Below::Counts),
             Resume::Finish => Bound::Before(self.finish, Below::IsNothing),
         }
     }
 
-    /// The latest token before which a thread must go on. It is too late if that has passed.
+    /// The latest token before which a thread must go on, by the upper bound. It is too late if that has passed. Where scopes require values, or values may run
+    /// out, there is no such bound.
     pub(crate) fn latest(&mut self, thread: &Thread) -> i64 {
+        if !self.program().has_plain_scopes() {
+            return -ENDLESS;
+        }
         self.latest_of(thread.stack) - self.needs(thread)
     }
 

@@ -9,11 +9,12 @@
 //! them needs is known. Only when even that is too much are they read one by one.
 
 use maskwright_automata::ByteSet;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
-use super::deadline::{Below, Bound, DeadlineView, ENDLESS};
-use crate::count::{Bounds, Window};
+use super::deadline::{Below, Bound, DeadlineView};
+use super::least::{Begun, ENDLESS};
+use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{Automaton, Leaf, LeafState};
 use crate::library::{Answer, Tokens, set_bits};
 use crate::parser::line::{Line, Spot, Walk};
@@ -23,7 +24,14 @@ use crate::parser::step::settled;
 use crate::parser::thread::Thread;
 use crate::program::{At, LeafId, NetState, Place};
 use crate::tuning::{FastPath, may_take, tuning};
-use maskwright_vocab::Trie;
+use maskwright_vocab::{TokenId, Trie};
+
+/// Which tokens are in time.
+pub(crate) struct InTime {
+    pub(crate) words: Vec<u32>,
+    /// Tokens that have to be tried.
+    pub(crate) untried: Vec<u32>,
+}
 
 /// Judges tokens.
 pub(crate) struct BudgetMask<'j> {
@@ -36,11 +44,26 @@ pub(crate) struct BudgetMask<'j> {
     latest: FxHashMap<StackId, i64>,
     /// What is allowed; nothing is written if only the growth is wanted.
     words: Option<&'j mut [u32]>,
+    /// Tokens that may end a value that a scope remembers: a walk does not know what follows from that. They are to be tried.
+    pub(crate) untried: Vec<u32>,
+    /// The stack of the leaf in which the token begins, if it does.
+    inside: Option<StackId>,
+    /// What would make a value of that leaf one that was seen, sorted; `None` if that is not so easily said.
+    rests: Option<Vec<&'j [u8]>>,
 }
 
 impl<'j> BudgetMask<'j> {
     pub(crate) fn new(deadlines: DeadlineView<'j>, words: Option<&'j mut [u32]>) -> Self {
-        Self { deadlines, base: 0, growth: -ENDLESS, latest: FxHashMap::default(), words }
+        Self {
+            deadlines,
+            base: 0,
+            growth: -ENDLESS,
+            latest: FxHashMap::default(),
+            words,
+            untried: Vec::new(),
+            inside: None,
+            rests: None,
+        }
     }
 
     /// The number of the token that comes.
@@ -58,7 +81,36 @@ impl<'j> BudgetMask<'j> {
             let needs = self.deadlines.needs(thread);
             best = best.or(self.verdict(needs, thread.stack, line));
         }
-        self.settle(best, |words| set_bits(words, tokens));
+        let is_inside = |thread: &Thread| self.inside == Some(thread.stack) && !thread.is_in_network();
+        let is_allowed = self.words.is_some()
+            && (self.is_in_time(best)
+                || if self.deadlines.bound.program().has_scopes()
+                    && !(threads.iter().all(is_inside) && self.is_told(tokens[0]))
+                {
+                    // A walk does not know which values are new.
+                    self.untried.extend_from_slice(tokens);
+                    false
+                } else {
+                    self.is_least_in_time(threads, line)
+                });
+        self.record(best, is_allowed, |words| set_bits(words, tokens));
+    }
+
+    /// Whether there is time after the token by the least number of tokens. If the threads are inside of a value, it is new.
+    fn is_least_in_time(&mut self, threads: &[Thread], line: &Line) -> bool {
+        let next = self.token() + 1;
+        self.deadlines.least.is_in_time(threads, Some(line), next, Begun::IsNew)
+    }
+
+    /// Whether the value that a token goes on with is new, whatever follows, or need not be.
+    fn is_told(&self, token: u32) -> bool {
+        let Some(rests) = &self.rests else { return false };
+        if rests.is_empty() {
+            return true;
+        }
+        let bytes = self.deadlines.bound.vocabulary().bytes(TokenId(token));
+        let at = rests.partition_point(|rest| *rest < bytes);
+        !bytes.contains(&b'\\') && !rests.get(at).is_some_and(|rest| rest.starts_with(bytes))
     }
 
     /// What is known of tokens after which so much is needed, and then what this stack returns to.
@@ -130,18 +182,22 @@ impl<'j> BudgetMask<'j> {
         Verdict { latest: latest.min(below - needs), growth }
     }
 
-    fn settle(&mut self, verdict: Verdict, allow: impl FnOnce(&mut [u32])) {
+    /// Notes what is known of some tokens, and allows them.
+    fn record(&mut self, verdict: Verdict, is_allowed: bool, allow: impl FnOnce(&mut [u32])) {
         self.growth = self.growth.max(verdict.growth);
-        if self.is_in_time(verdict)
-            && let Some(words) = &mut self.words
-        {
+        if is_allowed && let Some(words) = &mut self.words {
             allow(words);
         }
     }
 
-    /// Whether there is time for what is left after the token.
+    /// Whether there is time for what is left after the token, by the upper bound.
     fn is_in_time(&self, verdict: Verdict) -> bool {
-        verdict.latest > self.token()
+        self.is_plain() && verdict.latest > self.token()
+    }
+
+    /// Whether the upper bound holds.
+    fn is_plain(&self) -> bool {
+        self.deadlines.bound.program().has_plain_scopes()
     }
 }
 
@@ -216,6 +272,11 @@ impl Masker<'_> {
     }
 
     fn judge_item(&mut self, item: Thread, judge: &mut BudgetMask<'_>) {
+        judge.inside = (!item.is_in_network()).then_some(item.stack);
+        if judge.words.is_some() {
+            judge.rests = judge.deadlines.least.rests_of(&item, &self.scratch.line);
+            judge.rests.iter_mut().for_each(|rests| rests.sort_unstable());
+        }
         let (leaf, start) = match item.at {
             At::Network(state) => return self.judge_edges(state, item, judge),
             At::Leaf(leaf, state) => (leaf, state),
@@ -232,17 +293,26 @@ impl Masker<'_> {
             Leaf::Window { automaton, .. } => !follow.intersection(*automaton.open()).is_empty(),
             Leaf::Text(_) => false,
         };
-        let is_bulk = most < ENDLESS && (judge.words.is_none() || judge.is_in_time(verdict));
-        if is_open || !is_bulk && matches!(self.bound.program().leaf(leaf), Leaf::Text(_)) {
+        // All that stay inside at once, if there is time for the worst of them.
+        let is_in_time = judge.is_in_time(verdict);
+        let mut inside =
+            (most < ENDLESS && (judge.words.is_none() || is_in_time)).then_some((verdict, is_in_time));
+        if inside.is_none() && !is_open && self.are_inner_in_time((leaf, start), item, judge) {
+            inside = Some((verdict, true));
+        }
+        let is_text = matches!(self.bound.program().leaf(leaf), Leaf::Text(_));
+        if is_open || inside.is_none() && is_text {
             self.scratch.work = behind;
             return self.judge_walk(item, judge);
         }
         let bounds = self.bound.program().leaf(leaf).bounds();
-        if !is_bulk && let Leaf::Window { automaton, .. } = self.bound.program().leaf(leaf) {
+        if inside.is_none()
+            && let Leaf::Window { automaton, .. } = self.bound.program().leaf(leaf)
+        {
             self.judge_inner((leaf, start), item, automaton, bounds, judge);
         }
         for Window { need, room } in self.bound.program().counts().windows(item.count, bounds) {
-            self.judge_window(leaf, state, (need, room), follow, &behind, is_bulk.then_some(verdict), judge);
+            self.judge_window(leaf, state, (need, room), follow, &behind, inside, judge);
         }
         self.scratch.work = behind;
     }
@@ -256,13 +326,13 @@ impl Masker<'_> {
         (need, room): (u32, u32),
         follow: ByteSet,
         behind: &[Thread],
-        inside: Option<Verdict>,
+        inside: Option<(Verdict, bool)>,
         judge: &mut BudgetMask<'_>,
     ) {
         let entry = self.bound.entry(leaf, state, room);
-        if let Some(verdict) = inside {
+        if let Some((verdict, is_allowed)) = inside {
             let bytes = self.bound.library().bytes();
-            judge.settle(verdict, |words| {
+            judge.record(verdict, is_allowed, |words| {
                 match entry.inner(room, bytes) {
                     Tokens::Many(inner) => {
                         words.iter_mut().zip(inner.iter()).for_each(|(word, inner)| *word |= inner);
@@ -281,6 +351,40 @@ impl Masker<'_> {
         }
     }
 
+    /// Whether there is time, by the least number of tokens, after every token that stays inside a leaf.
+    fn are_inner_in_time(
+        &self,
+        (leaf, start): (LeafId, LeafState),
+        item: Thread,
+        judge: &mut BudgetMask<'_>,
+    ) -> bool {
+        let program = self.bound.program();
+        let (Leaf::Window { automaton, min, max }, Some(count)) = (program.leaf(leaf), item.count.single())
+        else {
+            return false;
+        };
+        // What was seen may decide.
+        let is_told = judge.rests.as_ref().is_some_and(Vec::is_empty);
+        if judge.words.is_none() || !is_told || !may_take(FastPath::BudgetGrowth) {
+            return false;
+        }
+        let moves = self.bound.leaf_moves(leaf, start, Trie::ROOT);
+        let mut known = FxHashSet::default();
+        moves.inside.iter().all(|to| {
+            let units = count.saturating_add(to.units);
+            if units > *max
+                || to.is_closed && units < *min
+                || automaton.tail(to.state) > max - units.min(*max)
+            {
+                return true;
+            }
+            // Without a maximum it is counted up to the minimum.
+            let count = Count::of(if *max == UNBOUNDED { units.min(*min) } else { units });
+            let thread = Thread { at: At::Leaf(leaf, to.state), count, ..item };
+            !known.insert((to.state, count)) || judge.is_least_in_time(&[thread], &self.scratch.line)
+        })
+    }
+
     /// Reads the tokens that stay inside a leaf, one by one.
     fn judge_inner(
         &mut self,
@@ -293,6 +397,8 @@ impl Masker<'_> {
         let trie = self.bound.vocabulary().trie();
         // All of them have the same stack.
         let behind = judge.verdict(0, item.stack, &self.scratch.line);
+        let has_scopes = self.bound.program().has_scopes();
+        let mut known: FxHashMap<(LeafState, Count, bool), (Verdict, bool)> = FxHashMap::default();
         let mut work = vec![(Trie::ROOT, start, item.count)];
         while let Some((node, state, count)) = work.pop() {
             for child in trie.children(node) {
@@ -302,8 +408,22 @@ impl Masker<'_> {
                 };
                 let thread = Thread { at: At::Leaf(leaf, step.target()), count, ..item };
                 if !trie.tokens(child).is_empty() {
-                    let verdict = behind.after(judge.deadlines.needs(&thread));
-                    judge.settle(verdict, |words| set_bits(words, trie.tokens(child)));
+                    let tokens = trie.tokens(child);
+                    let is_new = judge.is_told(tokens[0]);
+                    let line = &self.scratch.line;
+                    let (verdict, is_allowed) =
+                        *known.entry((step.target(), count, is_new)).or_insert_with(|| {
+                            let verdict = behind.after(judge.deadlines.needs(&thread));
+                            let is_in_time = judge.is_in_time(verdict)
+                                || is_new && judge.words.is_some() && judge.is_least_in_time(&[thread], line);
+                            (verdict, is_in_time)
+                        });
+                    judge.record(verdict, is_allowed, |words| set_bits(words, tokens));
+                    let is_over = has_scopes && automaton.is_accepting(step.target());
+                    if judge.words.is_some() && !is_allowed && (!is_new || is_over) {
+                        // What was seen decides; and a value that is over, and new, costs nothing more.
+                        judge.untried.extend_from_slice(tokens);
+                    }
                 }
                 work.push((child, step.target(), count));
             }

@@ -9,37 +9,30 @@
 //! The same holds for parts of a text that are limited by themselves ([`Expr::Limit`](maskwright_grammar::Expr::Limit)). How far it is to the end is
 //! known for every place ([`crate::library`]); what threads need and have is in [`deadline`], and which tokens are in time in [`mask`].
 //!
-//! Where keys must differ, a text may take a character more than expected: its key, as far as it is written, was there before. The
-//! distance allows for that, but then no token seems to lead closer to the end. If a mask were empty for that reason, the tokens of one byte that lead
-//! closest to the end are allowed.
+//! Where values must differ, a value may have to be longer than the shortest. What that costs is in [`crate::library`] for values that have not begun, and in [`least`] for the one that
+//! has.
 
 pub(crate) mod deadline;
+pub(crate) mod least;
 pub(crate) mod mask;
 
 use core::fmt;
 
 use rustc_hash::FxHashMap;
 
-use self::deadline::ENDLESS;
+use self::least::ENDLESS;
 
-/// How many tokens a text may still take.
+/// How many tokens a text may still take, the one that ends it included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// The number of tokens.
     pub tokens: u32,
-    /// Whether the end-of-text token is one of them.
-    pub with_end: bool,
 }
 
 impl Budget {
-    /// So many tokens, the end-of-text token not counted.
+    /// So many tokens, the one that ends the text included.
     pub fn new(tokens: u32) -> Self {
-        Self { tokens, with_end: false }
-    }
-
-    /// So many tokens, the end-of-text token included.
-    pub fn with_end(tokens: u32) -> Self {
-        Self { tokens, with_end: true }
+        Self { tokens }
     }
 }
 
@@ -51,13 +44,12 @@ pub enum BudgetError {
     TooSmall {
         /// The tokens of the budget.
         tokens: u32,
-        /// How many are enough.
+        /// How many are enough, the one that ends the text included.
         need: u32,
     },
     /// No way to complete the text with this vocabulary is known.
     NoWay,
-    /// Some object requires keys in any order, or some array needs different values of which there are finitely many: how far it is to
-    /// the end of those is not known.
+    /// Some values must differ, and how far it is to a new one is not known.
     Values,
 }
 
@@ -69,8 +61,8 @@ impl fmt::Display for BudgetError {
             }
             Self::NoWay => f.write_str("with this vocabulary no way to complete the text is known"),
             Self::Values => f.write_str(
-                "the constraint requires keys in any order, or different values out of finitely many, and cannot be kept within a budget; \
-                 fix the order of keys, or do without the budget",
+                "the constraint has values that must differ and may run out, as the items of an array with `uniqueItems`, or many keys in any order, and how far it is to \
+                 its end is not known; do without them, or without the budget",
             ),
         }
     }
@@ -81,14 +73,17 @@ impl core::error::Error for BudgetError {}
 /// What a matcher needs to finish in time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deadlines {
-    /// The number of the first token beyond the budget, if there is one. Without it, only limited parts of the text have a deadline.
+    /// The number of the last token of the budget, the one that ends the text; `None` without a budget. Then only limited parts of the text have a
+    /// deadline.
     pub(crate) finish: Option<u32>,
     /// How many tokens states need.
     pub(crate) distances: FxHashMap<u32, u32>,
+    /// The least numbers would take too long to find, so there is only the upper bound.
+    pub(crate) is_rough: bool,
 }
 
 impl Deadlines {
-    /// The number of the first token beyond the budget.
+    /// The number of the token that ends the text at the latest.
     pub(crate) fn finish(&self) -> i64 {
         self.finish.map_or(ENDLESS, i64::from)
     }

@@ -244,9 +244,12 @@ impl Builder<'_, '_> {
             }
             Expr::Distinct(value) => {
                 let check = self.network.push(Node::Call { callee: Callee::Check, next });
-                let leaf = self.leaves.of(body(grammar, *value)).map(|leaf| &self.leaves.list[leaf.index()]);
-                if leaf.is_some_and(Leaf::starts_infinite) {
-                    self.network.endless_checks.insert(check);
+                let leaf_id = self.leaves.of(body(grammar, *value));
+                let leaf = leaf_id.map(|leaf| &self.leaves.list[leaf.index()]);
+                if let Some(id) = leaf_id
+                    && leaf.is_some_and(Leaf::starts_infinite)
+                {
+                    self.network.endless_checks.insert(check, id);
                 }
                 let form = form(grammar, *value);
                 self.network.other_values |= form.is_none() && !leaf.is_some_and(Leaf::starts_infinite);

@@ -5,14 +5,14 @@
 //!   ▲ 5 tokens from here                         └ 4 ┘└ 3 ┘ …
 //! ```
 //! The number is an upper bound with a promise: where it is n, some token leads to a place where it is n − 1 or less. So whoever
-//! has n tokens left and takes only such tokens will finish. It need not be the least number, because no token is
-//! counted here that runs from one part of a grammar into the next; within a literal the longest way is the vocabulary's.
+//! has n tokens left and takes only such tokens will finish. It is not the least number, which [`super::shortest`] finds: no token is
+//! counted here that runs from one part of a grammar into the next. But it is quick to find, and adds up along a stack; if it says that there is time, there is.
 //!
 //! * A **node** of the network: to the end of its machine. A literal is spelled in the fewest tokens, a call costs what the callee does.
-//!   All nodes are settled by Knuth's generalisation of Dijkstra's algorithm: the nearest first, each once.
+//!   All nodes are found by Knuth's generalisation of Dijkstra's algorithm: the nearest first, each once.
 //! * A **leaf**: byte by byte, counters included, so the bytes that are tokens by themselves are needed. Vocabularies that lack some of
 //!   them are small or strange; for those each leaf is searched token by token.
-//! * A **check** that a value is new is taken to cost [`NEW_VALUE`] tokens: so many characters make any string new.
+//! * A **check** that a value is new costs what [`super::new_values`] says.
 //!
 //! What is on a stack adds up, see [`crate::matcher`].
 
@@ -24,6 +24,7 @@ use maskwright_automata::{ByteSet, Grouped};
 use maskwright_vocab::{Trie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::new_values::NewValues;
 use crate::count::Count;
 use crate::leaf::{Action, Automaton, JSON_BODY, Leaf, LeafState, Text, TextNext, json_string};
 use crate::program::network::{Callee, Network, Node, NodeId};
@@ -31,8 +32,6 @@ use crate::program::{At, LeafId, NetState, Place, Program};
 
 /// There is no way to the end.
 pub(crate) const NEVER: u32 = u32::MAX;
-/// How many characters, at most, make a string differ from all that were seen.
-const NEW_VALUE: u32 = 2;
 /// In larger networks, literals are spelled byte by byte.
 const LARGE: usize = 400_000;
 /// How many nodes are looked at for the tokens that begin at one of them.
@@ -60,6 +59,7 @@ pub(crate) struct Distances {
     singles: ByteSet,
     /// For vocabularies without some bytes: all tokens.
     tokens: Option<Box<[Box<[u8]>]>>,
+    new_values: NewValues,
 }
 
 impl Distances {
@@ -92,10 +92,28 @@ impl Distances {
             searched: Mutex::default(),
             singles,
             tokens,
+            new_values: NewValues::default(),
         };
         let through: Vec<u32> = program.leaf_ids().map(|leaf| ahead.through(program, leaf)).collect();
-        (ahead.nodes, ahead.machines) = Settling::new(program.network(), &through, trie).run();
+        ahead.new_values = NewValues::of(program, &ahead, singles);
+        let search = NodeSearch::new(program.network(), &through, &ahead.new_values, trie);
+        (ahead.nodes, ahead.machines) = search.run();
         ahead
+    }
+
+    /// What values cost that must be new.
+    pub(crate) fn new_values(&self) -> &NewValues {
+        &self.new_values
+    }
+
+    /// The bytes that are tokens.
+    pub(super) fn singles(&self) -> ByteSet {
+        self.singles
+    }
+
+    /// Whether leaves can be written byte by byte.
+    pub(super) fn is_by_bytes(&self) -> bool {
+        self.tokens.is_none()
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -243,10 +261,10 @@ impl Distances {
 }
 
 /// A place in a leaf, and the units that it has begun.
-type InLeaf = (LeafId, LeafState, u32);
+pub(crate) type InLeaf = (LeafId, LeafState, u32);
 
 /// Where a byte leads inside a leaf.
-fn after(program: &Program, (leaf, state, count): InLeaf, byte: u8) -> Option<InLeaf> {
+pub(super) fn after(program: &Program, (leaf, state, count): InLeaf, byte: u8) -> Option<InLeaf> {
     match program.step_leaf(leaf, state, Count::of(count), byte)? {
         (At::Leaf(leaf, state), count) => Some((leaf, state, count.single()?)),
         (At::Network(_), _) => None,
@@ -287,7 +305,7 @@ impl Table {
     /// Nothing must begin any more.
     fn first(automaton: &Automaton, edges: &Edges) -> Box<[(u32, u32)]> {
         let ends = automaton.live_states().filter(|state| automaton.is_accepting(*state));
-        edges.settle(ends.map(|state| ((0, 0), state)), |_| true)
+        edges.nearest(ends.map(|state| ((0, 0), state)), |_| true)
     }
 
     /// One more unit must begin: pass on to a unit, and then as in the last row.
@@ -298,7 +316,7 @@ impl Table {
             let (tokens, units) = last[edge.to.index()];
             (tokens != NEVER).then(|| ((tokens + 1, units + 1), edge.from))
         });
-        let row = edges.settle(starts, |action| action == Action::Pass);
+        let row = edges.nearest(starts, |action| action == Action::Pass);
         // If a row is the one before and a constant, all that follow are: each is the same function of the one before.
         let mut steps = row.iter().zip(last).map(|(new, old)| match (new.0, old.0) {
             (NEVER, NEVER) => None,
@@ -371,7 +389,7 @@ impl Edges {
     }
 
     /// The least distances, given those of some states, along the steps with some actions.
-    fn settle(
+    fn nearest(
         &self,
         known: impl Iterator<Item = ((u32, u32), LeafState)>,
         is_taken: impl Fn(Action) -> bool,
@@ -395,11 +413,12 @@ impl Edges {
     }
 }
 
-/// Settles the nodes of a network, the nearest first.
-struct Settling<'n> {
+/// Finds the distances of nodes, the nearest first.
+struct NodeSearch<'n> {
     network: &'n Network,
     /// Through each leaf.
     leaves: &'n [u32],
+    new_values: &'n NewValues,
     nodes: Vec<u32>,
     machines: Vec<u32>,
     /// Who comes to a node by one token, by a split or by a call; whose start it is.
@@ -416,8 +435,8 @@ enum Item {
     Machine(u32),
 }
 
-impl<'n> Settling<'n> {
-    fn new(network: &'n Network, leaves: &'n [u32], trie: &Trie) -> Self {
+impl<'n> NodeSearch<'n> {
+    fn new(network: &'n Network, leaves: &'n [u32], new_values: &'n NewValues, trie: &Trie) -> Self {
         let mut before = Vec::new();
         let mut calls = Vec::new();
         for (at, node) in (0..).map(NodeId).zip(&network.nodes) {
@@ -440,6 +459,7 @@ impl<'n> Settling<'n> {
         Self {
             network,
             leaves,
+            new_values,
             nodes: vec![NEVER; network.nodes.len()],
             machines: vec![NEVER; network.machines.len()],
             before: Grouped::new(network.nodes.len(), before.iter().copied()),
@@ -464,7 +484,7 @@ impl<'n> Settling<'n> {
                 Item::Machine(machine) => {
                     for &call in self.calls.of(machine) {
                         if let Node::Call { callee, next } = self.network.nodes[call.index()] {
-                            let total = self.call(callee).saturating_add(self.nodes[next.index()]);
+                            let total = self.call(call, callee).saturating_add(self.nodes[next.index()]);
                             self.work.push(Reverse((total, Item::Node(call))));
                         }
                     }
@@ -478,7 +498,7 @@ impl<'n> Settling<'n> {
         for &from in self.before.of(node.0) {
             let more = match self.network.nodes[from.index()] {
                 Node::Byte { .. } => 1,
-                Node::Call { callee, .. } => self.call(callee),
+                Node::Call { callee, .. } => self.call(from, callee),
                 Node::Split { .. } | Node::Final => 0,
             };
             self.work.push(Reverse((tokens.saturating_add(more), Item::Node(from))));
@@ -489,10 +509,10 @@ impl<'n> Settling<'n> {
     }
 
     /// Through a callee, as far as that is known.
-    fn call(&self, callee: Callee) -> u32 {
+    fn call(&self, node: NodeId, callee: Callee) -> u32 {
         match callee {
             Callee::Leaf(leaf) => self.leaves[leaf.index()],
-            Callee::Check => NEW_VALUE,
+            Callee::Check => self.new_values.more(node).unwrap_or(NEVER),
             _ => self.network.machine_of(callee).map_or(NEVER, |machine| {
                 let through = self.machines[machine as usize];
                 match callee {

@@ -7,15 +7,17 @@ mod clearing_map;
 mod distance;
 mod leaf_tokens;
 mod memo;
+pub(crate) mod new_values;
 mod safe_chars;
 mod save;
 mod shared;
+mod shortest;
 mod token_equivalence;
 pub(crate) mod tries;
 mod unbounded;
 mod value_tokens;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use maskwright_vocab::{Trie, TrieNode, Vocabulary};
 
@@ -24,9 +26,12 @@ pub(crate) use self::bytes::{Bytes, Kinds, Shape, utf8};
 pub(crate) use self::distance::{Distances, NEVER};
 pub(crate) use self::leaf_tokens::{Boundaries, LeafTokens, NumberedTrie, SuffixSource, Tokens};
 pub(crate) use self::memo::{Answer, AnswerId, Difference, Key, LineNodeId, Look, Memo, Part, most_more};
+pub(crate) use self::new_values::NewValues;
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::shared::BoundAutomaton;
 pub use self::shared::Library;
+pub(crate) use self::shortest::leaves::LeafMoves;
+pub(crate) use self::shortest::{Arrival, Context, Needs, PlaceSet, Position, ShortestPaths};
 pub(crate) use self::value_tokens::ValueTokens;
 use crate::count::{Bounds, Count, UNBOUNDED};
 use crate::leaf::{Leaf, LeafState, json_string};
@@ -43,6 +48,8 @@ pub struct BoundProgram {
     memo: Memo,
     /// How far it is to the end; worked out when somebody asks.
     ahead: OnceLock<Distances>,
+    /// The least numbers of tokens; worked out when somebody asks.
+    shortest: OnceLock<Mutex<ShortestPaths>>,
     /// By how much a token can move the end away, by the same keys as masks.
     growth: OnceLock<Box<Memo>>,
     /// No token takes more bytes than this.
@@ -69,6 +76,7 @@ impl BoundProgram {
             automata,
             memo: Memo::new(),
             ahead: OnceLock::new(),
+            shortest: OnceLock::new(),
             growth: OnceLock::new(),
             horizon: library.vocabulary().max_token_bytes() as u32,
             program,
@@ -91,8 +99,9 @@ impl BoundProgram {
         let own = size_of::<Self>() + size_of::<Program>();
         let growth = self.growth.get().map_or(0, |growth| size_of::<Memo>() + growth.heap_bytes());
         let ahead = self.ahead.get().map_or(0, Distances::heap_bytes) + growth;
+        let shortest = self.shortest.get().map_or(0, |_| self.shortest().heap_bytes());
         let leaves = size_of_val(&*self.automata) + size_of_val(&*self.distant);
-        own + self.program.heap_bytes() + self.memo.heap_bytes() + ahead + leaves
+        own + self.program.heap_bytes() + self.memo.heap_bytes() + ahead + shortest + leaves
     }
 
     /// How many masks, and steps towards masks, are remembered.
@@ -110,6 +119,21 @@ impl BoundProgram {
 
     pub(crate) fn distances(&self) -> &Distances {
         self.ahead.get_or_init(|| Distances::new(&self.program, self.vocabulary()))
+    }
+
+    /// What values cost that must be new.
+    pub(crate) fn new_values(&self) -> &NewValues {
+        self.distances().new_values()
+    }
+
+    /// What tokens do from a state of a leaf with a table, below a node of the vocabulary's trie.
+    pub(crate) fn leaf_moves(&self, leaf: LeafId, state: LeafState, node: TrieNode) -> Arc<LeafMoves> {
+        self.automata[leaf.index()].moves(state, node, self.vocabulary().trie())
+    }
+
+    pub(crate) fn shortest(&self) -> MutexGuard<'_, ShortestPaths> {
+        let paths = self.shortest.get_or_init(|| Mutex::new(ShortestPaths::new(&self.program)));
+        paths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn horizon(&self) -> u32 {

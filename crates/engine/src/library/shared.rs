@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, Trie, TrieNode, Vocabulary};
-use rustc_hash::{FxBuildHasher, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::almost_any_string::{self, DeathDistances};
 use super::bitset::{Words, bitset, set_bits};
@@ -14,6 +14,7 @@ use super::bytes::{self, Bytes, Kinds};
 use super::clearing_map::ClearingMap;
 use super::leaf_tokens::{LeafTokens, NumberedTrie, Tokens};
 use super::safe_chars::SafeChars;
+use super::shortest::leaves::LeafMoves;
 use super::token_equivalence::{Equivalences, Reading};
 use super::tries::Tries;
 use super::unbounded;
@@ -266,6 +267,8 @@ pub(crate) struct BoundAutomaton {
     equivalences: Mutex<Equivalences>,
     /// Entries for parts of tries.
     parts: Store<TriePart>,
+    /// What tokens do, for those who look for a shortest path: whole tokens, and tokens of which only the first byte is written, as those are many.
+    moves: Mutex<FxHashMap<(LeafState, TrieNode), Arc<LeafMoves>>>,
     measured: Measured,
 }
 
@@ -372,6 +375,7 @@ impl BoundAutomaton {
             safe_chars: Mutex::default(),
             equivalences: Mutex::default(),
             parts: Store::new(),
+            moves: Mutex::default(),
             measured: Measured { bytes: AtomicUsize::new(0), is_old: AtomicBool::new(true) },
         }
     }
@@ -446,6 +450,21 @@ impl BoundAutomaton {
                 LeafTokens::new(automaton, &mut self.safe_chars(), state, trie, &library.bytes).into()
             })
         })
+    }
+
+    /// What tokens do from a state, below a node of the vocabulary's trie.
+    pub(super) fn moves(&self, state: LeafState, node: TrieNode, trie: &Trie) -> Arc<LeafMoves> {
+        let is_kept = node == Trie::ROOT || trie.children(Trie::ROOT).contains(node);
+        let known = || self.moves.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_kept && let Some(known) = known().get(&(state, node)) {
+            return Arc::clone(known);
+        }
+        let moves = Arc::new(LeafMoves::below(&self.automaton, state, trie, node));
+        if is_kept {
+            self.measured.used();
+            known().insert((state, node), Arc::clone(&moves));
+        }
+        moves
     }
 
     /// No token begins more units.
@@ -534,6 +553,13 @@ impl BoundAutomaton {
             + self.safe_chars().heap_bytes()
             + self.equivalences.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()
             + self.parts.heap_bytes()
+            + self
+                .moves
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .values()
+                .map(|moves| moves.heap_bytes())
+                .sum::<usize>()
             + self
                 .parts
                 .iter()

@@ -73,10 +73,7 @@ impl Matcher {
         let mut bytes = core::mem::take(&mut self.token);
         bytes.clear();
         bytes.extend_from_slice(spelling);
-        let mut result = self.advance_from(begun, &bytes, Charge::Token);
-        if result == Err(MatchError::OutOfTokens) {
-            result = self.accept_late(token, &bytes);
-        }
+        let result = self.advance_from(begun, &bytes, Charge::Token);
         self.token = bytes;
         result
     }
@@ -246,15 +243,8 @@ impl Matcher {
         if self.bound.program().may_run_out() {
             result = self.check_distinct(result, bytes, current, now);
         }
-        if result.is_ok() && charge != Charge::Nothing && self.is_bounded() {
-            let before = if charge == Charge::Late { current.clone() } else { Vec::new() };
-            if !self.enforce(current) {
-                if charge == Charge::Late {
-                    *current = before;
-                } else {
-                    result = Err(MatchError::OutOfTokens);
-                }
-            }
+        if result.is_ok() && charge == Charge::Token && self.is_bounded() && !self.enforce(current) {
+            result = Err(MatchError::OutOfTokens);
         }
         self.within_limits_so_far()?;
         result

@@ -1,63 +1,79 @@
 //! A guaranteed finish: what [`crate::budget`] decides, applied to a matcher.
 
-use maskwright_vocab::{TokenId, Trie};
-use rustc_hash::FxHashMap;
+use maskwright_vocab::TokenId;
 
 use super::fill::Fill;
-use super::{MatchError, Matcher, Strategy};
-use crate::budget::deadline::{DeadlineView, ENDLESS};
-use crate::budget::mask::BudgetMask;
+use super::{Matcher, Strategy};
+use crate::budget::deadline::DeadlineView;
+use crate::budget::least::{Begun, ENDLESS, Least, LeastView, STEPS};
+use crate::budget::mask::{BudgetMask, InTime};
 use crate::budget::{Budget, BudgetError, Deadlines};
-use crate::library::set_bits;
 use crate::parser::mask::{MaskBuffers, Masker};
 use crate::parser::stack::{StackId, Top};
 use crate::parser::step::{self};
 use crate::parser::thread::Thread;
 
 impl Matcher {
-    /// In how many tokens the text can be completed, the end-of-text token not counted; `None` if no way is known. There may be a
-    /// way with fewer: tokens that run from one part of a grammar into the next are not looked for.
+    /// The least number of tokens that complete the text, the one that ends it included; `None` if none is known. In some cases there is a way with fewer: see
+    /// `docs/budgets.md`.
     pub fn shortest_completion(&self) -> Option<u32> {
-        if self.is_terminated() || self.is_accepting() {
-            return Some(0);
+        self.completion().map(|(tokens, _)| tokens)
+    }
+
+    /// The same, and whether it is only the upper bound, because the least number would take too long to find.
+    fn completion(&self) -> Option<(u32, bool)> {
+        let program = self.bound.program();
+        if !self.bound.new_values().is_whole() && program.has_scopes() {
+            return None;
         }
-        let mut distances = FxHashMap::default();
-        let (bound, arena) = (&*self.bound, &self.arena);
-        let mut deadlines =
-            DeadlineView { bound, arena, finish: ENDLESS, limits: false, states: &mut distances };
-        let start = self.checkpoints.last().expect("the beginning is a checkpoint").start as usize;
-        let latest = self.history.since(start).iter().map(|thread| deadlines.latest(thread)).max();
-        u32::try_from(ENDLESS - latest.unwrap_or(-ENDLESS)).ok()
+        if self.is_terminated() || self.is_accepting() {
+            return Some((u32::from(!self.is_terminated()), false));
+        }
+        let token = i64::from(self.now().tokens);
+        let (bound, arena, distinct) = (&*self.bound, &self.arena, self.distinct.as_deref());
+        let mut least = LeastView::new(bound, arena, ENDLESS, distinct, true);
+        match least.least(self.threads(), None, (token, u32::MAX), Begun::AsSeen, STEPS) {
+            Least::Tokens(tokens) => Some((tokens.checked_add(1)?, false)),
+            Least::More => None,
+            // Where something must end before some token, the bound says nothing of the whole text.
+            Least::Unknown if program.has_limits() => None,
+            Least::Unknown => {
+                let mut rough = Deadlines { is_rough: true, ..Deadlines::default() };
+                let mut deadlines = DeadlineView::new(bound, arena, &mut rough, distinct);
+                let latest = self.threads().iter().map(|thread| deadlines.latest(thread)).max()?;
+                u32::try_from(ENDLESS - latest + 1).ok().map(|tokens| (tokens, true))
+            }
+        }
     }
 
     /// From now on only what can be completed within a budget is allowed; `None` lifts it. If the text cannot be completed in
     /// so many tokens, nothing changes.
     pub fn set_budget(&mut self, budget: Option<Budget>) -> Result<(), BudgetError> {
-        let Some(budget) = budget else {
+        let Some(Budget { tokens }) = budget else {
             if self.bound.program().has_limits() {
-                self.budget.get_or_insert_default().finish = None;
+                let budget = self.budget.get_or_insert_default();
+                (budget.finish, budget.is_rough) = (None, false);
             } else {
                 self.budget = None;
             }
             return Ok(());
         };
-        if !self.bound.program().has_plain_scopes() {
-            return Err(BudgetError::Values);
+        let is_known = !self.bound.program().has_scopes() || self.bound.new_values().is_whole();
+        let unknown = if is_known { BudgetError::NoWay } else { BudgetError::Values };
+        let (need, is_rough) = self.completion().ok_or(unknown)?;
+        if tokens < need {
+            return Err(BudgetError::TooSmall { tokens, need });
         }
-        let need = self.shortest_completion().ok_or(BudgetError::NoWay)?;
-        let end = u32::from(budget.with_end);
-        if budget.tokens < need.saturating_add(end) {
-            return Err(BudgetError::TooSmall { tokens: budget.tokens, need: need.saturating_add(end) });
-        }
-        let finish = self.now().tokens.saturating_add(budget.tokens - end);
-        self.budget.get_or_insert_default().finish = Some(finish);
+        let finish = self.now().tokens.saturating_add(tokens.saturating_sub(1));
+        let budget = self.budget.get_or_insert_default();
+        (budget.finish, budget.is_rough) = (Some(finish), is_rough);
         Ok(())
     }
 
-    /// How many tokens are left of the budget, the end-of-text token not counted.
+    /// How many tokens are left of the budget, the one that ends the text included.
     pub fn budget_left(&self) -> Option<u32> {
-        let finish = self.budget.as_ref()?.finish;
-        finish.map(|finish| finish.saturating_sub(self.now().tokens))
+        let finish = self.budget.as_ref()?.finish?;
+        Some(finish.saturating_add(1).saturating_sub(self.now().tokens))
     }
 
     /// Whether tokens are counted at all.
@@ -65,22 +81,10 @@ impl Matcher {
         self.budget.is_some()
     }
 
-    /// The latest token before which the text must go on, as it stands.
-    fn latest(&mut self) -> Option<i64> {
-        let start = self.now().start as usize;
-        let Deadlines { finish, distances } = &mut **self.budget.as_mut()?;
-        let finish = finish.map_or(ENDLESS, i64::from);
-        let (bound, arena) = (&*self.bound, &self.arena);
-        let mut deadlines = DeadlineView { bound, arena, finish, limits: true, states: distances };
-        self.history.since(start).iter().map(|thread| deadlines.latest(thread)).max()
-    }
-
     /// The tokens after which there is time for the rest, if that is not all of them. `threads` are those of the mask.
-    pub(super) fn in_time(&mut self, threads: &[Thread]) -> Option<Vec<u32>> {
+    pub(super) fn in_time(&mut self, threads: &[Thread]) -> Option<InTime> {
         let size = self.bound.vocabulary().size().div_ceil(32);
         let budget = self.budget.as_mut()?;
-        let finish = budget.finish();
-        let states = &mut budget.distances;
         let mut scratch = MaskBuffers::of_thread();
         let mut masker = Masker {
             bound: &self.bound,
@@ -88,10 +92,14 @@ impl Matcher {
             buffers: &mut self.buffers,
             scratch: &mut scratch,
         };
-        let (bound, arena) = (&*self.bound, &self.arena);
+        let (bound, arena, distinct) = (&*self.bound, &self.arena, self.distinct.as_deref());
         let threads = || threads.iter().filter(|thread| !thread.is_done());
+        let is_plain = bound.program().has_plain_scopes();
         let is_late = |thread: &&Thread| {
-            let mut deadlines = DeadlineView { bound, arena, finish, limits: true, states: &mut *states };
+            if !is_plain {
+                return true;
+            }
+            let mut deadlines = DeadlineView::new(bound, arena, &mut *budget, distinct);
             let latest = deadlines.latest(thread);
             let growth = match self.strategy {
                 Strategy::Fast => masker.growth(**thread, &mut BudgetMask::new(deadlines, None)),
@@ -102,11 +110,14 @@ impl Matcher {
         let late: Vec<Thread> = threads().filter(is_late).copied().collect();
         let mut allowed = None;
         if !late.is_empty() {
-            let words = allowed.insert(vec![0u32; size]);
+            let InTime { words, untried } =
+                allowed.insert(InTime { words: vec![0; size], untried: Vec::new() });
             for &thread in threads() {
                 if late.contains(&thread) {
-                    let deadlines = DeadlineView { bound, arena, finish, limits: true, states: &mut *states };
-                    masker.judge(thread, &mut BudgetMask::new(deadlines, Some(words)));
+                    let deadlines = DeadlineView::new(bound, arena, &mut *budget, distinct);
+                    let mut judge = BudgetMask::new(deadlines, Some(words));
+                    masker.judge(thread, &mut judge);
+                    untried.append(&mut judge.untried);
                 } else {
                     // There is time for all that this thread allows.
                     masker.mask(thread, &mut Fill::onto(words, &mut Vec::new()));
@@ -117,38 +128,27 @@ impl Matcher {
         allowed
     }
 
-    /// Takes all other tokens out of a mask. It does not become empty where values must differ.
-    pub(super) fn keep_in_time(&mut self, in_time: &[u32], accepting: bool, words: &mut [u32]) {
-        let before = if self.distinct.is_some() { words.to_vec() } else { Vec::new() };
-        words.iter_mut().zip(in_time).for_each(|(word, allowed)| *word &= allowed);
-        if !accepting && !before.is_empty() && words.iter().all(|word| *word == 0) {
-            self.keep_closest(&before, words);
+    /// Takes all other tokens out of a mask.
+    pub(super) fn keep_in_time(&mut self, mut in_time: InTime, words: &mut [u32]) {
+        in_time.untried.sort_unstable();
+        in_time.untried.dedup();
+        for &token in &in_time.untried {
+            let (word, bit) = (token as usize / 32, 1 << (token % 32));
+            if words[word] & bit != 0 && in_time.words[word] & bit == 0 && self.is_in_time(TokenId(token)) {
+                in_time.words[word] |= bit;
+            }
         }
+        words.iter_mut().zip(&in_time.words).for_each(|(word, allowed)| *word &= allowed);
     }
 
-    /// Where values must differ and no token is in time: those of one byte that lead closest to the end.
-    fn keep_closest(&mut self, before: &[u32], words: &mut [u32]) {
-        let vocabulary = self.bound.vocabulary().clone();
-        let mut best = -ENDLESS;
-        let mut closest: Vec<u32> = Vec::new();
-        for byte in 0..=u8::MAX {
-            let Some(node) = vocabulary.trie().child(Trie::ROOT, byte) else { continue };
-            let allowed = |token: &u32| before[*token as usize / 32] >> (token % 32) & 1 == 1;
-            let tokens: Vec<u32> = vocabulary.trie().tokens(node).iter().copied().filter(allowed).collect();
-            if tokens.is_empty() || self.advance(&[byte], Charge::Nothing).is_err() {
-                continue;
-            }
-            let latest = self.latest().unwrap_or(-ENDLESS);
+    /// Whether there is time for the rest after a token, found out by taking it.
+    fn is_in_time(&mut self, token: TokenId) -> bool {
+        let bytes = self.bound.vocabulary().spelling(token).to_vec();
+        let is_taken = self.advance(&bytes, Charge::Token).is_ok();
+        if is_taken {
             self.undo(1);
-            if latest > best {
-                best = latest;
-                closest.clear();
-            }
-            if latest == best {
-                closest.extend(tokens);
-            }
         }
-        set_bits(words, &closest);
+        is_taken
     }
 
     /// After a token: forgets the threads for which it is too late, and lets what must end now end. Returns whether there is one left that
@@ -159,11 +159,8 @@ impl Matcher {
             self.leave_limits(threads, next);
         }
         let Some(budget) = &mut self.budget else { return true };
-        let finish = budget.finish();
-        let (bound, arena) = (&*self.bound, &self.arena);
-        let mut deadlines =
-            DeadlineView { bound, arena, finish, limits: true, states: &mut budget.distances };
-        threads.iter().any(|thread| deadlines.latest(thread) >= i64::from(next))
+        DeadlineView::new(&self.bound, &self.arena, budget, self.distinct.as_deref())
+            .is_in_time(threads, next)
     }
 
     /// Leaves limited parts that have taken all their tokens, and forgets threads that are too late for one.
@@ -178,11 +175,11 @@ impl Matcher {
             behind.retain(|thread| thread.is_done() || !self.has_deadline(thread.stack, next));
             kept.extend(behind.into_iter().filter(|thread| !threads.contains(thread)));
         }
-        let Some(budget) = &mut self.budget else { return };
-        let (bound, arena) = (&*self.bound, &self.arena);
-        let states = &mut budget.distances;
-        let mut deadlines = DeadlineView { bound, arena, finish: ENDLESS, limits: true, states };
-        kept.retain(|thread| deadlines.latest(thread) >= i64::from(next));
+        // Only the limits count here.
+        let mut limits = Deadlines::default();
+        let mut deadlines =
+            DeadlineView::new(&self.bound, &self.arena, &mut limits, self.distinct.as_deref());
+        kept.retain(|thread| deadlines.is_in_time(&[*thread], next));
         *threads = kept;
     }
 
@@ -206,19 +203,6 @@ impl Matcher {
         }
         true
     }
-
-    /// Takes a token that is too late by what is known, if the mask allows it nevertheless.
-    pub(super) fn accept_late(&mut self, token: TokenId, bytes: &[u8]) -> Result<(), MatchError> {
-        if self.distinct.is_none() {
-            return Err(MatchError::OutOfTokens);
-        }
-        let mut words = vec![0; self.bound.vocabulary().size().div_ceil(32)];
-        self.fill_mask(&mut words)?;
-        if words[token.index() / 32] >> (token.index() % 32) & 1 == 0 {
-            return Err(MatchError::OutOfTokens);
-        }
-        self.advance(bytes, Charge::Late)
-    }
 }
 
 /// What a step means for those who count tokens.
@@ -226,8 +210,6 @@ impl Matcher {
 pub(crate) enum Charge {
     /// It is a token.
     Token,
-    /// It is a token, and its being late is no reason to refuse it.
-    Late,
     /// It is only tried.
     Nothing,
 }

@@ -3,6 +3,7 @@
 use maskwright_vocab::TokenMask;
 
 use super::{MatchError, Matcher, Strategy};
+use crate::budget::mask::InTime;
 use crate::distinct::filter::DistinctFilter;
 use crate::distinct::trial::Trial;
 use crate::library::{AnswerId, Difference, Library, Part, Words, set_bits};
@@ -82,7 +83,7 @@ impl Matcher {
     }
 
     /// Hands the parts of the mask to a sink. Returns whether the text may end, and what can be finished in time, if there is a budget.
-    fn parts(&mut self, sink: &mut dyn Sink) -> (bool, Option<Vec<u32>>) {
+    fn parts(&mut self, sink: &mut dyn Sink) -> (bool, Option<InTime>) {
         let marks = self.marks();
         let steps = self.step_limit();
         self.buffers.meter.start(steps);
@@ -114,18 +115,12 @@ impl Matcher {
     }
 
     /// What its parts do not know of a mask: which values must be new, what can be finished in time, and how the text ends.
-    fn correct(
-        &mut self,
-        multi_value: &[u32],
-        accepting: bool,
-        in_time: Option<Vec<u32>>,
-        row: &mut dyn Row,
-    ) {
+    fn correct(&mut self, multi_value: &[u32], accepting: bool, in_time: Option<InTime>, row: &mut dyn Row) {
         if self.must_differ(multi_value) {
             self.keep_distinct(multi_value, row);
         }
         if let Some(in_time) = in_time {
-            self.keep_in_time(&in_time, accepting, row.words_mut());
+            self.keep_in_time(in_time, row.words_mut());
         }
         for &token in self.stops() {
             if accepting && self.eos_in_mask {

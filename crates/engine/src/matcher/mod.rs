@@ -252,7 +252,7 @@ impl Matcher {
 
     /// Whether nothing but the end can follow.
     pub fn is_stopped(&self) -> bool {
-        if self.now().terminated || self.budget_left() == Some(0) {
+        if self.now().terminated || self.budget_left().is_some_and(|left| left <= 1) {
             return true;
         }
         let live = self.live_bytes();

@@ -213,7 +213,7 @@ impl Finder<'_> {
         if self.exits.is_value_check(network, node) {
             // Behind the value it may fail; before it, there is another value.
             self.behind.entry(node).or_insert(words);
-            let is_endless = network.endless_checks.contains(&node);
+            let is_endless = network.endless_checks.contains_key(&node);
             for &from in back.nodes.of(node.0) {
                 let is_leaf =
                     matches!(network.nodes[from.index()], Node::Call { callee: Callee::Leaf(_), .. });
@@ -337,14 +337,14 @@ impl Exits {
     /// Whether a node is the check of a value that has to be one of infinitely many.
     fn is_value_check(&self, network: &Network, node: NodeId) -> bool {
         matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. })
-            && (network.endless_checks.contains(&node)
+            && (network.endless_checks.contains_key(&node)
                 || network.other_values && !network.word_checks.contains_key(&node))
     }
 
     /// The words that a node itself writes; `None` if it cannot be passed.
     fn written(&self, network: &Network, node: NodeId) -> Option<Words> {
         match network.nodes[node.index()] {
-            Node::Call { callee: Callee::Check, .. } if network.endless_checks.contains(&node) => Some(0),
+            Node::Call { callee: Callee::Check, .. } if network.endless_checks.contains_key(&node) => Some(0),
             Node::Call { callee: Callee::Check, .. } => network.word_checks.get(&node).map(|word| 1 << word),
             Node::Call { callee: Callee::Scope(index), .. } => {
                 // Its values are told apart by themselves.

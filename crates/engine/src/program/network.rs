@@ -15,7 +15,7 @@ use core::cmp::Reverse;
 use core::fmt;
 
 use maskwright_grammar::ExprId;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::LeafId;
@@ -175,8 +175,8 @@ pub(crate) struct Network {
     pub(crate) loops: Vec<Loop>,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) limits: Vec<Limit>,
-    /// The checks of values of which there are infinitely many.
-    pub(crate) endless_checks: FxHashSet<NodeId>,
+    /// The checks of values of which there are infinitely many, and the leaf that such a value is.
+    pub(crate) endless_checks: FxHashMap<NodeId, LeafId>,
     /// The checks of values of which there is one only, by its number in `words`.
     pub(crate) word_checks: FxHashMap<NodeId, u32>,
     /// The first [`MAX_WORDS`] such values, in the form in which values are compared.

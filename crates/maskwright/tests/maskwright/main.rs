@@ -3,6 +3,7 @@
 mod ablation;
 mod backends;
 mod batches;
+mod budgets;
 mod categories;
 mod dead_ends;
 mod different;

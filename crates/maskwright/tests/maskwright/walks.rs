@@ -70,7 +70,7 @@ fn finished_documents_are_valid() {
 }
 
 /// The sound schemas of the case files, by name.
-fn schemas_of(root: &std::path::Path) -> Vec<(String, String)> {
+pub(crate) fn schemas_of(root: &std::path::Path) -> Vec<(String, String)> {
     let folder = root.join("testdata/json_schema");
     let mut paths: Vec<PathBuf> = fs::read_dir(folder)
         .expect("testdata/json_schema is there")
@@ -85,12 +85,12 @@ fn schemas_of(root: &std::path::Path) -> Vec<(String, String)> {
 }
 
 /// The judge of a schema; none where that crate does not take the schema (`$$ANY$$`, a pattern that it cannot read).
-fn judge(schema: &str) -> Option<jsonschema::Validator> {
+pub(crate) fn judge(schema: &str) -> Option<jsonschema::Validator> {
     let schema: Value = serde_json::from_str(schema).ok()?;
     jsonschema::options().should_validate_formats(true).build(&schema).ok()
 }
 
-fn check(judge: &jsonschema::Validator, text: &[u8]) -> Result<(), String> {
+pub(crate) fn check(judge: &jsonschema::Validator, text: &[u8]) -> Result<(), String> {
     let value: Value = serde_json::from_slice(text).map_err(|error| format!("not JSON: {error}"))?;
     judge.validate(&value).map_err(|error| error.to_string())
 }

@@ -60,4 +60,16 @@ async fn smollm2_answers_with_a_document_of_the_schema() {
         "{text}"
     );
     assert_eq!(document.as_object().map(serde_json::Map::len), Some(3), "{text}");
+    // A budget is counted in tokens: these names have 14 letters, and a few tokens spell them.
+    let names = ["Czech Republic", "United Kingdom"];
+    let body = |tokens: u32| {
+        json!({
+            "model": "smollm2", "messages": says("Name a country."), "temperature": 0, "max_tokens": tokens,
+            "guided_choice": names, "maskwright": {"finish": true},
+        })
+    };
+    let answer = running.client.chat(&body(8)).await.good();
+    let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
+    assert!(names.contains(&text) && answer["choices"][0]["finish_reason"] == "stop", "{answer}");
+    assert_eq!(running.client.chat(&body(2)).await.error().2, "budget_too_small");
 }

@@ -15,7 +15,7 @@ use crate::support;
 /// Walks at random within a budget, and compares every mask with what is accepted. Returns whether the text was finished.
 fn walk(rng: &mut Rng, matcher: &mut Matcher, tokens: u32, what: &dyn Fn() -> String) -> Vec<TokenId> {
     let mut path = Vec::new();
-    for step in 0..=tokens {
+    for step in 0..tokens {
         let left = matcher.budget_left().expect("there is a budget");
         assert_eq!(left, tokens - step, "{}", what());
         let mask = matcher.mask().expect("a mask").clone();
@@ -38,7 +38,7 @@ fn walk(rng: &mut Rng, matcher: &mut Matcher, tokens: u32, what: &dyn Fn() -> St
             );
         }
         let eos = matcher.bound().vocabulary().eos()[0];
-        if accepting && (left == 0 || rng.one_in(3)) {
+        if accepting && (left == 1 || rng.one_in(3)) {
             assert!(mask.contains(eos), "{}", what());
             return path;
         }
@@ -77,7 +77,7 @@ fn by_search(oracle: &Oracle, from: &State, tokens: &[Vec<u8>]) -> Option<u32> {
 
 /// Random grammars with random vocabularies, which know all bytes or only a few tokens.
 fn random_walks(seeds: core::ops::Range<u64>, all_bytes: bool, walks: usize) {
-    let (mut finished, mut exact, mut searched, mut none) = (0, 0, 0, 0);
+    let (mut finished, mut searched, mut none) = (0, 0, 0);
     for (seed, mut rng, grammar) in random_grammars(seeds) {
         let mut tokens = generate::vocabulary(&mut rng, b"ab\" ", 20);
         tokens.retain(|token| !token.is_empty());
@@ -90,15 +90,12 @@ fn random_walks(seeds: core::ops::Range<u64>, all_bytes: bool, walks: usize) {
         let need = matcher.shortest_completion();
         let oracle = Oracle::new(&grammar);
         // With hundreds of tokens a search goes two steps at most.
-        if (tokens.len() < 200 || need <= Some(2))
+        if (tokens.len() < 200 || need <= Some(3))
             && let Some(least) = by_search(&oracle, &oracle.start(), &tokens)
         {
             searched += 1;
-            exact += usize::from(need == Some(least));
-            assert!(
-                need.is_none_or(|need| least <= need),
-                "seed {seed}: {need:?} instead of {least}\n{grammar}"
-            );
+            // The token that ends the text is one of them.
+            assert_eq!(need, Some(least + 1), "seed {seed}\n{grammar}");
         }
         let Some(need) = need else {
             assert!(!all_bytes, "seed {seed}: no way is known\n{grammar}");
@@ -106,10 +103,8 @@ fn random_walks(seeds: core::ops::Range<u64>, all_bytes: bool, walks: usize) {
             none += 1;
             continue;
         };
-        if need > 0 {
-            let error = matcher.set_budget(Some(Budget::new(need - 1))).expect_err("it is too small");
-            assert_eq!(error, BudgetError::TooSmall { tokens: need - 1, need });
-        }
+        let error = matcher.set_budget(Some(Budget::new(need - 1))).expect_err("it is too small");
+        assert_eq!(error, BudgetError::TooSmall { tokens: need - 1, need });
         for _ in 0..walks {
             matcher.reset();
             let tokens = need + rng.below(8) as u32;
@@ -122,9 +117,7 @@ fn random_walks(seeds: core::ops::Range<u64>, all_bytes: bool, walks: usize) {
             finished += 1;
         }
     }
-    eprintln!(
-        "{finished} walks finished; {exact} of {searched} distances exact; {none} grammars have no way"
-    );
+    eprintln!("{finished} walks finished; {searched} numbers compared; {none} grammars have no way");
     assert!(finished > walks * 10, "nothing was compared");
 }
 
@@ -154,17 +147,17 @@ fn counters_are_counted() {
         g.seq([letters, end, words])
     });
     let mut matcher = bind(&grammar, bytes()).expect("a small grammar").matcher();
-    assert_eq!(matcher.shortest_completion(), Some(325));
+    assert_eq!(matcher.shortest_completion(), Some(326));
     matcher.accept_bytes(&[b'x'; 290]).expect("letters");
-    assert_eq!(matcher.shortest_completion(), Some(35));
-    matcher.set_budget(Some(Budget::with_end(37))).expect("it is large enough");
-    assert_eq!(matcher.budget_left(), Some(36));
+    assert_eq!(matcher.shortest_completion(), Some(36));
+    matcher.set_budget(Some(Budget::new(37))).expect("it is large enough");
+    assert_eq!(matcher.budget_left(), Some(37));
     matcher.accept_bytes(&[b'x'; 10]).expect("as one token, letters");
-    assert_eq!(matcher.shortest_completion(), Some(25));
+    assert_eq!(matcher.shortest_completion(), Some(26));
     for _ in 0..10 {
         matcher.accept(TokenId(u32::from(b'x'))).expect("there is time");
     }
-    assert_eq!(matcher.budget_left(), Some(25));
+    assert_eq!(matcher.budget_left(), Some(26));
     assert_eq!(matcher.accept(TokenId(u32::from(b'x'))), Err(MatchError::OutOfTokens));
     assert_eq!(matcher.mask().expect("a mask").iter().collect::<Vec<_>>(), [TokenId(u32::from(b'.'))]);
     // What is taken back is there again.
@@ -188,7 +181,7 @@ fn literals_are_spelled_in_few_tokens() {
         g.seq([head, string, tail])
     });
     let bound = bind(&grammar, support::vocabulary(&all)).expect("a small grammar");
-    // {" name ": " " } – that `"}` is a token is not looked for.
+    // {" name ": " "} and the end
     assert_eq!(bound.matcher().shortest_completion(), Some(6));
 }
 
@@ -217,12 +210,12 @@ fn keys_that_must_differ_are_kept_within_a_budget() {
         matcher.set_budget(Some(Budget::new(tokens))).expect("it is large enough");
         // Few letters, so that keys repeat.
         let mut text = Vec::new();
-        for left in (0..=tokens).rev() {
+        for left in (1..=tokens).rev() {
             let mask = matcher.mask().expect("a mask").clone();
             if mask.contains(bound.vocabulary().eos()[0]) {
                 break;
             }
-            assert!(left > 0, "round {round}: cut off at {}", text.escape_ascii());
+            assert!(left > 1, "round {round}: cut off at {}", text.escape_ascii());
             let next: Vec<TokenId> = mask.iter().collect();
             let likely: Vec<TokenId> =
                 next.iter().copied().filter(|token| b"a\",:1}".contains(&(token.0 as u8))).collect();
@@ -354,7 +347,7 @@ fn a_limited_part_is_closed_in_time() {
 fn limits_and_budgets_go_together() {
     let bound = bind(&limited(9), bytes()).expect("a small grammar");
     let mut matcher = bound.matcher();
-    matcher.set_budget(Some(Budget::new(6))).expect("it is large enough");
+    matcher.set_budget(Some(Budget::new(7))).expect("it is large enough");
     for byte in *b"<ab" {
         matcher.accept(TokenId(u32::from(byte))).expect("there is time");
     }

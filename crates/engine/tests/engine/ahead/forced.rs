@@ -219,7 +219,7 @@ fn a_special_token_ends_the_text_before_it() {
     // `ab` is a token, but it cannot come here.
     let forced = matcher.forced_tokens(&[], 99, TokenHealing::Keep, &encode).tokens;
     assert_eq!(forced, [TokenId(0), TokenId(7)]);
-    assert_eq!(matcher.shortest_completion(), Some(3));
+    assert_eq!(matcher.shortest_completion(), Some(4));
     matcher.accept(TokenId(0)).expect("it is forced");
     assert_eq!(matcher.forced_bytes(99), b"");
     let forced = matcher.forced_tokens(&[TokenId(0)], 99, TokenHealing::Keep, &encode).tokens;

@@ -5,6 +5,7 @@
 mod budget;
 mod drafts;
 mod forced;
+mod least;
 mod toy;
 
 use std::sync::Arc;

@@ -1,0 +1,507 @@
+//! The least number of tokens that threads need, along their stacks.
+//!
+//! [`crate::library`] knows in how many tokens the end of a rule is reached, and which nodes of the trie a token may stand at then. Behind the rule comes the
+//! frame on the stack, entered at those nodes, and so on down to the end of the text, where a token must end:
+//!
+//! ```text
+//!   thread ─ 2 tokens, or 1 and in the middle of `"}` ─▶ frame `}` ─▶ end: 3 tokens, or 1
+//! ```
+//! A value that must be new and has begun is looked at here, because it is here that the values are known that were seen. If what is written of it is the beginning of none of them, it will be
+//! new. Otherwise it is taken to be written byte by byte to its end, away from those values.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use crate::distinct::Distinct;
+use crate::library::{Arrival, BoundProgram, Context, Needs, PlaceSet, Position, ShortestPaths};
+use crate::parser::line::{Line, Spot};
+use crate::parser::stack::{Arena, Register, Resume, StackId, Top};
+use crate::parser::thread::Thread;
+use crate::program::{At, Kind, NetState, Place};
+use crate::value;
+
+/// Later than every token.
+pub(crate) const ENDLESS: i64 = 1 << 48;
+/// How many steps it may take to find a number for a new budget. Beyond it there is the upper bound.
+pub(crate) const STEPS: u64 = 1_000_000;
+/// How many ways down a stack are looked at for scopes.
+const WAYS: u32 = 4_096;
+
+/// A scope on a stack, with what it has seen.
+type ScopeAt = (u32, Register);
+
+/// A stack, entered at some nodes of the trie. On a line, the stack is one of a walk.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Behind {
+    is_on_line: bool,
+    stack: StackId,
+    places: PlaceSet,
+    /// The scope that the way goes through next, and what it needs.
+    scope: Option<ScopeAt>,
+    context: Context,
+}
+
+/// What is known of the way from somewhere to the end.
+#[derive(Clone, Copy)]
+struct Known {
+    /// It takes so many tokens at least,
+    tokens: u32,
+    /// and no more.
+    is_exact: bool,
+}
+
+/// A place on a stack that a question has come to.
+struct Reached {
+    behind: Behind,
+    tokens: u32,
+    /// Where from.
+    before: Option<u32>,
+    /// It is a thread, which stands on the stack.
+    is_thread: bool,
+}
+
+/// What a question has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Least {
+    Tokens(u32),
+    /// There is no way with so few.
+    More,
+    /// It would take too many steps to find out.
+    Unknown,
+}
+
+/// What is known of the value that a thread is inside of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// What was seen says it.
+    AsSeen,
+    /// It will be new.
+    IsNew,
+}
+
+/// Measures threads of one matcher.
+pub(crate) struct LeastView<'m> {
+    bound: &'m BoundProgram,
+    arena: &'m Arena,
+    /// The number of the token that ends the text at the latest.
+    finish: i64,
+    /// What was seen, if values must differ.
+    distinct: Option<&'m Distinct>,
+    /// Whether the least number is asked for at all.
+    is_used: bool,
+    /// What is known of stacks,
+    known: FxHashMap<Behind, Known>,
+    /// and since when.
+    forgotten: u32,
+}
+
+/// One question.
+struct Question<'q, 'm> {
+    view: &'q LeastView<'m>,
+    line: Option<&'q Line>,
+    /// The number of the first token.
+    token: i64,
+    /// The end may take no more tokens than this.
+    most: u32,
+    reached: Vec<Reached>,
+    seen: FxHashSet<Behind>,
+    /// The nearest end that is known, and where it is known from.
+    best: Option<(u32, Option<u32>)>,
+}
+
+impl<'m> LeastView<'m> {
+    pub(crate) fn new(
+        bound: &'m BoundProgram,
+        arena: &'m Arena,
+        finish: i64,
+        distinct: Option<&'m Distinct>,
+        is_used: bool,
+    ) -> Self {
+        Self { bound, arena, finish, distinct, is_used, known: FxHashMap::default(), forgotten: 0 }
+    }
+
+    /// Whether some thread can finish in time if it goes on with this token. They stand on stacks of the matcher, or of a walk on a line.
+    pub(crate) fn is_in_time(
+        &mut self,
+        threads: &[Thread],
+        line: Option<&Line>,
+        token: i64,
+        begun: Begun,
+    ) -> bool {
+        if self.finish < token || !self.is_used {
+            return false;
+        }
+        let most = u32::try_from(self.finish - token).unwrap_or(u32::MAX);
+        let steps = self.bound.program().limits().mask_steps;
+        matches!(self.least(threads, line, (token, most), begun, steps), Least::Tokens(_))
+    }
+
+    /// The least number of tokens that finish some thread, if it is no more than `most`. The first has this number.
+    pub(crate) fn least(
+        &mut self,
+        threads: &[Thread],
+        line: Option<&Line>,
+        (token, most): (i64, u32),
+        begun: Begun,
+        steps: u64,
+    ) -> Least {
+        let mut paths = self.bound.shortest();
+        let forgotten = paths.begin(steps);
+        if core::mem::replace(&mut self.forgotten, forgotten) != forgotten {
+            self.known.clear();
+        }
+        let mut question = Question {
+            view: self,
+            line,
+            token,
+            most,
+            reached: Vec::new(),
+            seen: FxHashSet::default(),
+            best: None,
+        };
+        for thread in threads {
+            question.start(&mut paths, thread, begun);
+        }
+        // What is no nearer than the best makes no difference.
+        let within = |question: &Question<'_, '_>| match question.best {
+            Some((best, _)) => best.checked_sub(1).map(|best| best.min(most)),
+            None => Some(most),
+        };
+        while let Some(most) = within(&question)
+            && let Some((tokens, arrival)) = paths.next(question.view.bound, most)
+        {
+            question.arrive(&mut paths, tokens, arrival);
+        }
+        let is_enough = paths.end();
+        let Question { reached, best, .. } = question;
+        let found = match best.filter(|(tokens, _)| *tokens <= most) {
+            Some((tokens, _)) if is_enough => Least::Tokens(tokens),
+            _ if !is_enough => return Least::Unknown,
+            _ => Least::More,
+        };
+        // With limits, numbers depend on the token.
+        if !self.bound.program().has_limits() {
+            self.remember(&reached, best, most);
+        }
+        found
+    }
+
+    /// Remembers the way that was found, and that there is no shorter one.
+    fn remember(&mut self, reached: &[Reached], best: Option<(u32, Option<u32>)>, most: u32) {
+        let end = best.map_or(most.saturating_add(1), |(tokens, _)| tokens.min(most.saturating_add(1)));
+        let is_kept = |at: &Reached| !at.is_thread && !at.behind.is_on_line;
+        for at in reached.iter().filter(|at| is_kept(at)) {
+            let tokens = end.saturating_sub(at.tokens);
+            let known = self.known.entry(at.behind).or_insert(Known { tokens, is_exact: false });
+            if !known.is_exact {
+                known.tokens = known.tokens.max(tokens);
+            }
+        }
+        let mut way = best.filter(|(tokens, _)| *tokens <= most).and_then(|(_, at)| at);
+        while let Some(at) = way {
+            let at = &reached[at as usize];
+            if is_kept(at) {
+                self.known.insert(at.behind, Known { tokens: end - at.tokens, is_exact: true });
+            }
+            way = at.before;
+        }
+    }
+
+    /// The next scopes on a stack, one for each way where it forks.
+    fn scopes(&self, behind: Behind, line: Option<&Line>) -> SmallVec<[Option<ScopeAt>; 2]> {
+        let mut found = SmallVec::new();
+        if !self.bound.program().has_scopes() {
+            found.push(None);
+            return found;
+        }
+        let (mut work, mut left) = (vec![behind], WAYS);
+        while let Some(behind) = work.pop().filter(|_| left > 0) {
+            left -= 1;
+            let scope = match self.top(behind, line) {
+                Standing::On(below) => {
+                    work.push(below);
+                    continue;
+                }
+                Standing::Top(Top::Union([])) => None,
+                Standing::Top(Top::Union(members)) => {
+                    work.extend(members.iter().map(|stack| Behind { stack: *stack, ..behind }));
+                    continue;
+                }
+                Standing::Top(Top::Frame(frame, below)) => match frame.resume() {
+                    Resume::Finish => None,
+                    Resume::Scope { index, register } => Some((index, register)),
+                    _ => {
+                        work.push(Behind { stack: below, ..behind });
+                        continue;
+                    }
+                },
+            };
+            if !found.contains(&scope) {
+                found.push(scope);
+            }
+        }
+        found
+    }
+
+    /// Whether something on a stack must be over before some token.
+    fn has_limit(&self, behind: Behind, line: Option<&Line>) -> bool {
+        let (mut work, mut seen) = (vec![behind], FxHashSet::default());
+        while let Some(behind) = work.pop() {
+            if !seen.insert(behind) {
+                continue;
+            }
+            match self.top(behind, line) {
+                Standing::On(below) => work.push(below),
+                Standing::Top(Top::Union(members)) => {
+                    work.extend(members.iter().map(|stack| Behind { stack: *stack, ..behind }));
+                }
+                Standing::Top(Top::Frame(frame, below)) => match frame.resume() {
+                    Resume::Limit { .. } => return true,
+                    _ => work.push(Behind { stack: below, ..behind }),
+                },
+            }
+        }
+        false
+    }
+
+    fn top<'v>(&'v self, behind: Behind, line: Option<&'v Line>) -> Standing<'v> {
+        match line.filter(|_| behind.is_on_line).map(|line| line.spot(behind.stack)) {
+            None => Standing::Top(self.arena.top(behind.stack)),
+            Some(Spot::Pushed(top)) => Standing::Top(top),
+            Some(Spot::OnLine { below, .. }) => {
+                Standing::On(Behind { is_on_line: false, stack: below, ..behind })
+            }
+        }
+    }
+
+    /// Whether a thread is inside of a value that must be new, which has begun.
+    fn is_in_value(&self, thread: &Thread, behind: Behind, line: Option<&Line>) -> bool {
+        let program = self.bound.program();
+        let At::Leaf(leaf, state) = thread.at else { return false };
+        if !program.has_scopes() || state == program.leaf(leaf).start() {
+            return false;
+        }
+        self.is_before_check(behind, line)
+    }
+
+    /// Whether a value that must be new ends with what is on top of a stack.
+    fn is_before_check(&self, behind: Behind, line: Option<&Line>) -> bool {
+        let (mut work, mut left) = (vec![behind], WAYS);
+        while let Some(behind) = work.pop().filter(|_| left > 0) {
+            left -= 1;
+            match self.top(behind, line) {
+                Standing::On(below) => work.push(below),
+                Standing::Top(Top::Union(members)) => {
+                    work.extend(members.iter().map(|stack| Behind { stack: *stack, ..behind }));
+                }
+                Standing::Top(Top::Frame(frame, _)) => {
+                    if matches!(frame.resume(), Resume::At(state) if self.is_check(state)) {
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn is_check(&self, state: NetState) -> bool {
+        match self.bound.program().place(state) {
+            Place::Cell(cell) => matches!(cell.kind, Kind::Check { .. }),
+            Place::Done | Place::Node { .. } => false,
+        }
+    }
+
+    /// What would make the string that the text ends in one that a scope has seen. `None` in the middle of an escape, if that may be.
+    fn rests(&self, register: Register) -> Option<Vec<&'m [u8]>> {
+        let distinct = self.distinct?;
+        let Some(quote) = value::opening_quote(&distinct.text, usize::MAX) else { return Some(Vec::new()) };
+        let text = &distinct.text[quote + 1..];
+        let (typed, is_whole) = value::prefix(text);
+        let forms = distinct.registers.forms(register);
+        let rests: Vec<&[u8]> = forms.filter_map(|form| form.strip_prefix(&*typed)).collect();
+        if is_whole || rests.is_empty() {
+            return Some(rests);
+        }
+        // The first bytes of a character are those of its form, if it is not escaped.
+        let first = text.iter().rposition(|byte| !(0x80..0xC0).contains(byte))?;
+        let character = Some(&text[first..]).filter(|character| character[0] >= 0xC0)?;
+        Some(rests.into_iter().filter_map(|rest| rest.strip_prefix(character)).collect())
+    }
+
+    /// What would make a value of a thread's leaf one that was seen: what is left of it, or all of it if it has not begun. `None` if that is not so easily said.
+    pub(crate) fn rests_of(&self, thread: &Thread, line: &Line) -> Option<Vec<&'m [u8]>> {
+        let behind = Behind::new(thread.stack, Some(line));
+        let At::Leaf(leaf, state) = thread.at else { return None };
+        if !self.bound.program().has_scopes() || !self.is_before_check(behind, Some(line)) {
+            return Some(Vec::new());
+        }
+        let mut rests = Vec::new();
+        for (_, register) in self.scopes(behind, Some(line)).into_iter().flatten() {
+            if state == self.bound.program().leaf(leaf).start() {
+                rests.extend(self.distinct?.registers.forms(register));
+            } else {
+                rests.extend(self.rests(register)?);
+            }
+        }
+        Some(rests)
+    }
+}
+
+impl Behind {
+    fn new(stack: StackId, line: Option<&Line>) -> Self {
+        let (places, context) = (PlaceSet::BETWEEN, Context::NONE);
+        Self { is_on_line: line.is_some(), stack, places, scope: None, context }
+    }
+}
+
+impl<'m> Question<'_, 'm> {
+    /// Begins at a thread.
+    fn start(&mut self, paths: &mut ShortestPaths, thread: &Thread, begun: Begun) {
+        let view = self.view;
+        let behind = Behind::new(thread.stack, self.line);
+        let is_in_value = view.is_in_value(thread, behind, self.line);
+        for scope in view.scopes(behind, self.line) {
+            let rests = scope.filter(|_| is_in_value && begun == Begun::AsSeen);
+            let rests = rests.map_or(Some(Vec::new()), |(_, register)| view.rests(register));
+            let is_new = is_in_value && (begun == Begun::IsNew || rests.as_ref().is_some_and(Vec::is_empty));
+            if let Some(context) = self.context(paths, scope, is_new) {
+                let behind = Behind { scope, context, ..behind };
+                let positions = paths.positions(view.bound.program(), thread.at, thread.count);
+                self.ask_thread(paths, behind, &positions);
+            }
+            if is_in_value && !is_new {
+                self.write_new(paths, thread, Behind { scope, ..behind }, rests);
+            }
+        }
+    }
+
+    /// A value that has begun like one that was seen is written to its end, byte by byte.
+    fn write_new(
+        &mut self,
+        paths: &mut ShortestPaths,
+        thread: &Thread,
+        behind: Behind,
+        rests: Option<Vec<&'m [u8]>>,
+    ) {
+        let (bound, program) = (self.view.bound, self.view.bound.program());
+        let (At::Leaf(leaf, state), Some(count)) = (thread.at, thread.count.single()) else { return };
+        let distances = bound.distances();
+        let bytes = bound.new_values().bytes_left(program, distances, (leaf, state, count), rests);
+        let Some((bytes, context)) = bytes.zip(self.context(paths, behind.scope, true)) else { return };
+        self.expand(paths, Behind { context, ..behind }, bytes, None);
+    }
+
+    /// What a scope needs if the next value is new, or if nothing is known of it.
+    fn context(&self, paths: &mut ShortestPaths, scope: Option<ScopeAt>, is_new: bool) -> Option<Context> {
+        let Some((index, register)) = scope else { return Some(Context::NONE) };
+        let (program, distinct) = (self.view.bound.program(), self.view.distinct);
+        let was_seen = |form: &[u8]| distinct.is_some_and(|seen| seen.registers.has(register, form));
+        let is_sure = is_new || register.is_empty();
+        Needs::of(program.network(), program.scope(index), is_sure, was_seen)
+            .map(|needs| paths.context(needs))
+    }
+
+    /// Asks for the ends of what a thread stands in.
+    fn ask_thread(&mut self, paths: &mut ShortestPaths, behind: Behind, positions: &[Position]) {
+        let at = self.reached.len() as u32;
+        self.reached.push(Reached { behind, tokens: 0, before: None, is_thread: true });
+        for &position in positions {
+            let from = (position, PlaceSet::BETWEEN, behind.context);
+            paths.ask(self.view.bound, from, 0, at);
+        }
+    }
+
+    /// Something that was asked for has ended.
+    fn arrive(&mut self, paths: &mut ShortestPaths, tokens: u32, arrival: Arrival) {
+        let Arrival { asked_by, places, context } = arrival;
+        let Reached { behind, is_thread, .. } = self.reached[asked_by as usize];
+        let below = match self.view.top(behind, self.line) {
+            _ if is_thread => behind,
+            Standing::Top(Top::Frame(_, below)) => Behind { stack: below, ..behind },
+            _ => return,
+        };
+        self.expand(paths, Behind { places, context, ..below }, tokens, Some(asked_by));
+    }
+
+    /// Goes on with what is on a stack.
+    fn expand(&mut self, paths: &mut ShortestPaths, behind: Behind, tokens: u32, before: Option<u32>) {
+        let view = self.view;
+        let program = view.bound.program();
+        let mut work: SmallVec<[Behind; 4]> = SmallVec::from_slice(&[behind]);
+        while let Some(behind) = work.pop() {
+            if !self.seen.insert(behind) {
+                continue;
+            }
+            match view.known.get(&behind).filter(|_| !behind.is_on_line) {
+                Some(known) if known.is_exact => {
+                    self.end_at(tokens.saturating_add(known.tokens), before);
+                    continue;
+                }
+                Some(known) if tokens.saturating_add(known.tokens) > self.most => continue,
+                _ => {}
+            }
+            let (frame, below) = match view.top(behind, self.line) {
+                Standing::On(below) => {
+                    work.push(below);
+                    continue;
+                }
+                Standing::Top(Top::Union(members)) => {
+                    if members.is_empty() && behind.places == PlaceSet::BETWEEN {
+                        self.end_at(tokens, before);
+                    }
+                    work.extend(members.iter().map(|stack| Behind { stack: *stack, ..behind }));
+                    continue;
+                }
+                Standing::Top(Top::Frame(frame, below)) => (frame, Behind { stack: below, ..behind }),
+            };
+            let positions = match frame.resume() {
+                Resume::At(state) => vec![Position::State(state)],
+                Resume::Loop { index, rounds } => ShortestPaths::rounds(program, index, rounds),
+                Resume::Finish => {
+                    if behind.places == PlaceSet::BETWEEN {
+                        self.end_at(tokens, before);
+                    }
+                    continue;
+                }
+                Resume::Scope { index, register } => {
+                    if behind.scope == Some((index, register)) && paths.may_close(behind.context) {
+                        for scope in view.scopes(below, self.line) {
+                            let context = self.context(paths, scope, false);
+                            work.extend(context.map(|context| Behind { scope, context, ..below }));
+                        }
+                    }
+                    continue;
+                }
+                Resume::Limit { deadline } => {
+                    let is_in_time = self.token + i64::from(tokens) <= i64::from(deadline);
+                    if is_in_time && view.finish == ENDLESS && !view.has_limit(below, self.line) {
+                        // Nothing else has to be in time.
+                        self.end_at(tokens, before);
+                    } else if is_in_time {
+                        work.push(below);
+                    }
+                    continue;
+                }
+            };
+            self.reached.push(Reached { behind, tokens, before, is_thread: false });
+            let at = self.reached.len() as u32 - 1;
+            for position in positions {
+                paths.ask(view.bound, (position, behind.places, behind.context), tokens, at);
+            }
+        }
+    }
+
+    /// The text may end after so many tokens.
+    fn end_at(&mut self, tokens: u32, from: Option<u32>) {
+        if self.best.is_none_or(|(best, _)| tokens < best) {
+            self.best = Some((tokens, from));
+        }
+    }
+}
+
+/// The top of a stack.
+enum Standing<'v> {
+    /// It is this one of the matcher's.
+    On(Behind),
+    Top(Top<'v>),
+}

@@ -1,0 +1,203 @@
+//! What it costs that a value must be new.
+//!
+//! A value that must differ from those that were seen may have to be longer than the shortest. How much longer, at most, is found once for the leaf that such values
+//! are: if more than [`SEEN`] texts have so many bytes or fewer, one of them is new.
+//!
+//! ```text
+//!   "[^"]*"    2 bytes: 1 text    3 bytes: 93 and more    4 bytes: more than 8,000     a new one has 4 bytes at most, 2 more than the shortest
+//! ```
+//! This is about values that have not begun. For one that has begun, [`NewValues::bytes_left`] looks at what was seen.
+//!
+//! Only strings are measured that can always go on: other values may run out, or have several spellings.
+
+use maskwright_automata::ByteSet;
+use rustc_hash::FxHashMap;
+
+use super::distance::{Distances, InLeaf, NEVER, after};
+use crate::leaf::{Automaton, Leaf, LeafState, json_string};
+use crate::program::network::{Callee, Node, NodeId};
+use crate::program::{LeafId, Program};
+
+/// How many values of a scope may have been seen.
+pub(crate) const SEEN: u32 = 4_096;
+/// Larger tables are not measured.
+const STATES: usize = 512;
+/// No new value is looked for that needs more bytes than this beyond the shortest.
+const LONGEST: usize = 64;
+/// So many beginnings of values that were seen are looked at.
+const BEGINNINGS: usize = 4_096;
+
+/// A leaf whose values must be new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cost {
+    /// How many bytes a new value has at most.
+    whole: u32,
+    /// How many bytes more than the least, at most, from whatever state.
+    more: u32,
+}
+
+/// What new values cost in a program.
+#[derive(Debug, Default)]
+pub(crate) struct NewValues {
+    leaves: FxHashMap<LeafId, Cost>,
+    checks: FxHashMap<NodeId, LeafId>,
+    /// Whether something is known of all values.
+    is_whole: bool,
+}
+
+impl NewValues {
+    pub(super) fn of(program: &Program, distances: &Distances, bytes: ByteSet) -> Self {
+        let network = program.network();
+        let mut values = Self { is_whole: !network.nested_values, ..Self::default() };
+        if network.scopes.is_empty() {
+            return values;
+        }
+        for (at, node) in (0..).map(NodeId).zip(&network.nodes) {
+            if !matches!(node, Node::Call { callee: Callee::Check, .. })
+                || network.word_checks.contains_key(&at)
+            {
+                continue;
+            }
+            let leaf = network.endless_checks.get(&at).copied().filter(|leaf| {
+                let is_known = values.leaves.contains_key(leaf);
+                let cost = if is_known { None } else { measure(program, distances, *leaf, bytes) };
+                cost.is_some_and(|cost| values.leaves.insert(*leaf, cost).is_none()) || is_known
+            });
+            match leaf {
+                Some(leaf) => drop(values.checks.insert(at, leaf)),
+                None => values.is_whole = false,
+            }
+        }
+        values
+    }
+
+    /// Whether something is known of all values that must be new.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// How many tokens write a value that is new, at most.
+    pub(crate) fn of_check(&self, check: NodeId) -> Option<u32> {
+        self.checks.get(&check).map(|leaf| self.leaves[leaf].whole)
+    }
+
+    /// How many bytes more than the shortest value it takes to pass a check.
+    pub(super) fn more(&self, check: NodeId) -> Option<u32> {
+        self.checks.get(&check).map(|leaf| self.leaves[leaf].more)
+    }
+
+    /// How many bytes it takes to the end of a value that is new, at most. `rests` are what would make it one that was seen, or `None` in the middle of an escape.
+    pub(crate) fn bytes_left(
+        &self,
+        program: &Program,
+        distances: &Distances,
+        place: InLeaf,
+        rests: Option<Vec<&[u8]>>,
+    ) -> Option<u32> {
+        let left = |(leaf, state, count)| distances.leaf(program, leaf, state, count);
+        let Some(rests) = rests else {
+            let more = self.leaves.values().map(|cost| cost.more).max()?;
+            return left(place).checked_add(more).filter(|bytes| *bytes < NEVER);
+        };
+        // Breadth first along the values that were seen: any other byte leads away from all of them.
+        let mut best = NEVER;
+        let (mut level, mut depth, mut looked) = (vec![(place, rests)], 0u32, 0);
+        while !level.is_empty() && depth + 1 < best && looked < BEGINNINGS {
+            let mut next = Vec::new();
+            depth += 1;
+            for (place, rests) in level {
+                looked += 1;
+                for byte in plain_bytes().intersection(distances.singles()).iter() {
+                    let Some(place) = after(program, place, byte) else { continue };
+                    let seen = rests.iter().filter(|rest| rest.first() == Some(&byte));
+                    let seen: Vec<&[u8]> = seen.map(|rest| &rest[1..]).collect();
+                    if seen.is_empty() {
+                        best = best.min(left(place).saturating_add(depth));
+                    } else if seen.iter().all(|rest| !rest.is_empty()) {
+                        next.push((place, seen));
+                    }
+                }
+            }
+            level = next;
+        }
+        (best != NEVER).then_some(best)
+    }
+}
+
+/// The bytes of characters that are spelled in one way only, if they are not escaped.
+fn plain_bytes() -> ByteSet {
+    ByteSet::range(b' ', u8::MAX).difference(ByteSet::byte(b'\\'))
+}
+
+fn measure(program: &Program, distances: &Distances, id: LeafId, bytes: ByteSet) -> Option<Cost> {
+    let (leaf, start) = (program.leaf(id), program.leaf(id).start());
+    if !leaf.is_string() || !distances.is_by_bytes() {
+        return None;
+    }
+    let (automaton, more) = match leaf {
+        Leaf::Window { automaton, .. } => (&**automaton, 0),
+        // One character more, for the words that it must not be.
+        Leaf::Text(_) => (&**json_string(), 1),
+    };
+    let shortest = |state: LeafState| match leaf {
+        Leaf::Window { min, .. } => distances.leaf(program, id, state, *min),
+        Leaf::Text(_) => distances.leaf(program, program.plain_string(), state, 0),
+    };
+    let lengths = lengths(automaton, bytes)?;
+    let mut most = 0;
+    // Where nothing can follow, the value is over.
+    for state in automaton.live_states().filter(|state| !automaton.live(*state).is_empty()) {
+        most = most.max(lengths[state.index()]?.checked_sub(shortest(state))?);
+    }
+    let whole = distances.leaf(program, id, start, 0);
+    let more = most + more;
+    (whole < NEVER).then_some(Cost { whole: whole + more, more })
+}
+
+/// For each state, a length up to which more than [`SEEN`] different strings lead on.
+fn lengths(automaton: &Automaton, bytes: ByteSet) -> Option<Vec<Option<u32>>> {
+    if automaton.len() > STATES {
+        return None;
+    }
+    let targets = |state: LeafState, among: ByteSet| {
+        let live = automaton.live(state).intersection(bytes).intersection(among);
+        live.iter().map(move |byte| automaton.step(state, byte).target()).filter(|to| !to.is_dead())
+    };
+    let plain = |state: LeafState| targets(state, plain_bytes()).collect::<Vec<_>>();
+    let mut is_plain = vec![false; automaton.len()];
+    let mut work = vec![automaton.start()];
+    while let Some(state) = work.pop() {
+        if !core::mem::replace(&mut is_plain[state.index()], true) {
+            work.extend(plain(state));
+        }
+    }
+    let next: Vec<Vec<LeafState>> = (0..automaton.len() as u32)
+        .map(LeafState)
+        .map(
+            |state| {
+                if is_plain[state.index()] { plain(state) } else { targets(state, ByteSet::ALL).collect() }
+            },
+        )
+        .collect();
+    // How many texts of one length lead from each state to the end, and how many up to that length.
+    let mut count: Vec<u32> = (0..automaton.len() as u32)
+        .map(|state| u32::from(automaton.is_accepting(LeafState(state))))
+        .collect();
+    let mut sum = count.clone();
+    let mut found = vec![None; automaton.len()];
+    for length in 0..LONGEST as u32 {
+        for state in 0..automaton.len() {
+            if sum[state] > SEEN && found[state].is_none() {
+                found[state] = Some(length);
+            }
+        }
+        let of = |state: usize| {
+            let counts = next[state].iter().map(|to| count[to.index()]);
+            // Inside of an escape one way stands for all.
+            if is_plain[state] { counts.fold(0u32, u32::saturating_add) } else { counts.max().unwrap_or(0) }
+        };
+        count = (0..automaton.len()).map(of).collect();
+        sum.iter_mut().zip(&count).for_each(|(sum, count)| *sum = sum.saturating_add(*count));
+    }
+    Some(found)
+}

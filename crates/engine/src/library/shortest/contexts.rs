@@ -1,0 +1,161 @@
+//! What the scope around a position still needs: the values that it requires, as far as they are missing.
+//!
+//! Required values may come in any order. For a shortest path one order is as good as another, but for tokens that run from one value into the next, so they are taken in
+//! the order in which they are listed. That way there are as many contexts as there are values, and not as many as there are sets of them.
+
+use maskwright_automata::Grouped;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::program::network::{Callee, Network, Node, Scope};
+
+/// An interned context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Context(u32);
+
+impl Context {
+    /// Nothing is missing, and of the next value nothing is known. The only one where there are no scopes.
+    pub(crate) const NONE: Self = Self(0);
+}
+
+/// What a scope needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Needs {
+    /// The numbers of the words that are missing.
+    words: Box<[u32]>,
+    /// The words that were not seen, a bit each: one of them may have begun.
+    unseen: u128,
+    /// The next value is new, whatever it is.
+    is_sure: bool,
+}
+
+impl Needs {
+    /// Of a scope that lacks some of its values; `None` if one of them is not known by number.
+    pub(crate) fn of(
+        network: &Network,
+        scope: &Scope,
+        is_sure: bool,
+        was_seen: impl Fn(&[u8]) -> bool,
+    ) -> Option<Self> {
+        let number = |form: &[u8]| network.words.iter().position(|word| **word == *form).map(|at| at as u32);
+        let missing = scope.required.iter().filter(|form| !was_seen(form));
+        let words: Option<Box<[u32]>> = missing.map(|form| number(form)).collect();
+        let unseen = (0..).zip(&network.words).filter(|(_, word)| !was_seen(word));
+        let unseen = unseen.fold(0, |all, (at, _)| all | 1u128 << at);
+        Some(Self { words: words?, unseen, is_sure })
+    }
+
+    /// Of a scope that begins.
+    pub(super) fn fresh(network: &Network, scope: &Scope) -> Option<Self> {
+        let fresh = Self::of(network, scope, true, |_| false)?;
+        // If some are required, they come first, and in their order.
+        Some(if fresh.words.is_empty() { fresh } else { Self { unseen: 0, ..fresh } })
+    }
+}
+
+/// All contexts of a program.
+#[derive(Debug)]
+pub(super) struct Contexts {
+    list: Vec<Needs>,
+    index: FxHashMap<Needs, Context>,
+    /// By machine: whether a value that ends in it, or in what it calls, belongs to the scope around it.
+    has_checks: Box<[bool]>,
+}
+
+impl Contexts {
+    pub(super) fn new(network: &Network) -> Self {
+        let has_checks =
+            if network.scopes.is_empty() { vec![false; network.machines.len()] } else { checks(network) };
+        let mut contexts =
+            Self { list: Vec::new(), index: FxHashMap::default(), has_checks: has_checks.into() };
+        contexts.intern(Needs::default());
+        contexts
+    }
+
+    pub(super) fn has_checks(&self, machine: u32) -> bool {
+        self.has_checks[machine as usize]
+    }
+
+    pub(super) fn intern(&mut self, needs: Needs) -> Context {
+        if let Some(known) = self.index.get(&needs) {
+            return *known;
+        }
+        let context = Context(self.list.len() as u32);
+        self.list.push(needs.clone());
+        self.index.insert(needs, context);
+        context
+    }
+
+    /// Whether a scope may close.
+    pub(super) fn may_close(&self, context: Context) -> bool {
+        self.list[context.0 as usize].words.is_empty()
+    }
+
+    /// Whether the next value is new, whatever it is.
+    pub(super) fn is_sure(&self, context: Context) -> bool {
+        self.list[context.0 as usize].is_sure
+    }
+
+    /// Behind a word; `None` if another comes first, or if it may have been seen.
+    pub(super) fn after_word(&mut self, context: Context, word: u32) -> Option<Context> {
+        let Needs { words, unseen, .. } = &self.list[context.0 as usize];
+        if words.first() != Some(&word) && unseen >> word & 1 == 0 {
+            return None;
+        }
+        let words = words.iter().copied().filter(|missing| *missing != word).collect();
+        Some(self.intern(Needs { words, unseen: 0, is_sure: false }))
+    }
+
+    /// Behind any other value.
+    pub(super) fn after_value(&mut self, context: Context) -> Context {
+        let words = self.list[context.0 as usize].words.clone();
+        self.intern(Needs { words, unseen: 0, is_sure: false })
+    }
+}
+
+/// So many nodes are looked at to find out which machines have checks.
+const STEPS: usize = 4_000_000;
+
+/// Which machines check values of the scope around them, and perhaps a few more.
+fn checks(network: &Network) -> Vec<bool> {
+    let mut left = STEPS;
+    let mut has_checks: Vec<bool> = Vec::new();
+    let mut calls: Vec<Vec<u32>> = Vec::new();
+    for machine in &network.machines {
+        let (mut seen, mut work) = (FxHashSet::default(), machine.start.to_vec());
+        let (mut is_check, mut called) = (false, Vec::new());
+        while let Some(node) = work.pop() {
+            if !seen.insert(node) {
+                continue;
+            }
+            match network.nodes[node.index()] {
+                Node::Byte { next, .. } => work.push(next),
+                Node::Split { start, len } => work.extend_from_slice(network.targets(start, len)),
+                Node::Call { callee, next } => {
+                    is_check |= callee == Callee::Check;
+                    called.extend(network.machine_of(callee).filter(|_| !matches!(callee, Callee::Scope(_))));
+                    work.push(next);
+                }
+                Node::Final => {}
+            }
+        }
+        left = left.saturating_sub(seen.len());
+        if left == 0 {
+            return vec![true; network.machines.len()];
+        }
+        has_checks.push(is_check);
+        calls.push(called);
+    }
+    // Who calls a machine with checks has them as well.
+    let callers =
+        calls.iter().enumerate().flat_map(|(caller, called)| called.iter().map(move |to| (*to, caller)));
+    let callers = Grouped::new(network.machines.len(), callers.collect::<Vec<_>>().iter().copied());
+    let mut work: Vec<usize> = (0..has_checks.len()).filter(|at| has_checks[*at]).collect();
+    while let Some(machine) = work.pop() {
+        for &caller in callers.of(machine as u32) {
+            if !core::mem::replace(&mut has_checks[caller], true) {
+                work.push(caller);
+            }
+        }
+    }
+    has_checks
+}

@@ -1,0 +1,68 @@
+//! What tokens do inside a leaf's table: the states they lead to, and the places in tokens where the leaf may end.
+
+use maskwright_vocab::{Trie, TrieNode};
+use rustc_hash::FxHashSet;
+
+use crate::leaf::{Action, Automaton, LeafState};
+
+/// What tokens do from one state of a table, or what is left of them below some node of the trie. Units are counted from there on.
+#[derive(Debug, Default)]
+pub(crate) struct LeafMoves {
+    /// Where tokens end inside the leaf.
+    pub(crate) inside: Vec<Inside>,
+    /// Where the leaf may end in the middle of a token, and the units until then.
+    pub(crate) ends: Vec<(TrieNode, u32)>,
+    /// What it costs to find that out, known or not: a part of the nodes of the trie that were looked at.
+    pub(crate) steps: u64,
+}
+
+/// To look at so many nodes of the trie is a step.
+const NODES: u64 = 32;
+
+/// Behind a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Inside {
+    pub(crate) state: LeafState,
+    pub(crate) units: u32,
+    /// The counted part is over, so the minimum must have been reached.
+    pub(crate) is_closed: bool,
+}
+
+impl LeafMoves {
+    pub(crate) fn below(automaton: &Automaton, state: LeafState, trie: &Trie, node: TrieNode) -> Self {
+        let mut inside = FxHashSet::default();
+        let mut moves = Self::default();
+        let mut work = vec![(Inside { state, units: 0, is_closed: false }, node)];
+        while let Some((from, node)) = work.pop() {
+            for child in trie.children(node) {
+                moves.steps += 1;
+                let step = automaton.step(from.state, trie.byte(child));
+                if step.is_dead() {
+                    continue;
+                }
+                let to = Inside {
+                    state: step.target(),
+                    units: from.units + u32::from(step.action() == Action::Unit),
+                    is_closed: from.is_closed || step.action() == Action::Close,
+                };
+                if !trie.tokens(child).is_empty() {
+                    inside.insert(to);
+                }
+                if !trie.children(child).is_empty() {
+                    if automaton.is_accepting(to.state) {
+                        moves.ends.push((child, to.units));
+                    }
+                    work.push((to, child));
+                }
+            }
+        }
+        moves.steps = moves.steps / NODES + moves.ends.len() as u64 + 1;
+        moves.inside = inside.into_iter().collect();
+        moves.inside.sort_unstable_by_key(|to| (to.state, to.units, to.is_closed));
+        moves
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.inside) + size_of_val(&*self.ends) + size_of::<Self>()
+    }
+}

@@ -1,0 +1,563 @@
+//! The least number of tokens: shortest paths through a program and the vocabulary's trie at once.
+//!
+//! A text is written token by token, and a token may run over the borders of leaves and rules. So a path is more than a position in the program:
+//! it is a position and a node of the trie, which says what of a token is written. A byte moves both. A token costs one, when its first byte is
+//! written; where the node has a token it may end, and the next begins at the root.
+//!
+//! ```text
+//!   rule       "{\"name\":" string "}"              tokens  {"  name  ":"  "}
+//!   position   ╶─{╶─"╶─n╶─a╶─m╶─e╶─"╶─:╶┤"╶─"├╶─}╶─
+//!   node        {  {" │n na nam name│"  ":│":"│ "  "}│         costs 4, though `":"` and `"}` run over borders
+//! ```
+//! Rules call each other, so there is no end to the positions with their stacks. What is kept instead is, for a position and a set of nodes, in how many
+//! tokens the *end of its rule* can be reached, and at which nodes: the [exits](Exit) of an [`Entry`]. A call asks for the exits of the callee, and goes
+//! on behind it at the nodes found there.
+//!
+//! A question asks for the nearest end of a text. It is Dijkstra's algorithm from where the text stands: what is closest to there comes first, in whatever entry, and
+//! when the end is found, all that is further away is left undone. Entries remember what they have found, and what is left to do, so the
+//! next question goes on where this one has stopped. Two things make that work:
+//!
+//! * An entry counts from its own beginning. In a question it also has a place of its own, `since`: how far its nearest caller is away.
+//! * [`Entry::done`] says up to which distance from its own beginning everything was looked at. A question comes back to an entry only beyond that.
+//!
+//! The stack of a thread is for [`crate::budget`] to follow: it waits for the exits of entries, and asks for those of the next frame.
+//!
+//! # Where it is no least number
+//!
+//! * Repetitions and windows with a maximum use no more than [`SLACK`] rounds or units more than they must.
+//! * A value that must be new costs more: see [`super::new_values`]. Required values come in the order of [`contexts`].
+
+mod contexts;
+pub(super) mod leaves;
+mod places;
+mod walk;
+
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use maskwright_vocab::TrieNode;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use self::contexts::Contexts;
+pub(crate) use self::contexts::{Context, Needs};
+pub(crate) use self::places::PlaceSet;
+use self::places::PlaceSets;
+use super::BoundProgram;
+use crate::count::{Bounds, Count, UNBOUNDED, Window};
+use crate::leaf::{Leaf, LeafState};
+use crate::program::network::{Callee, Node, NodeId};
+use crate::program::{At, LeafId, NetState, Program};
+
+/// How many more rounds of a repetition, or units of a leaf, are used than must be, if there is a maximum.
+const SLACK: u32 = 32;
+/// When there are so many entries, or so many nodes in sets of them, all are forgotten before the next question.
+const ENTRIES: usize = 50_000;
+const NODES: usize = 4_000_000;
+
+/// A position in a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Position {
+    /// The end of the rule.
+    End,
+    Node(NodeId),
+    /// The bytes of a node.
+    Byte(NodeId),
+    State(NetState),
+    Machine(u32),
+    /// In a table, with so many units to come.
+    Leaf {
+        leaf: LeafId,
+        state: LeafState,
+        need: u32,
+        room: u32,
+    },
+    Text(LeafId, LeafState),
+    /// Between two rounds of a repetition, with so many to come.
+    Rounds {
+        index: u32,
+        need: u32,
+        room: u32,
+    },
+}
+
+/// What is known of a position and the nodes at which a path comes to it.
+#[derive(Debug, Default)]
+struct Entry {
+    /// Ascending, and no node twice in a context.
+    exits: Vec<Exit>,
+    /// The nodes of all exits.
+    reached: FxHashSet<(TrieNode, Context)>,
+    /// Who goes on behind the end.
+    callers: Vec<Caller>,
+    /// Whose exits it waits for, and the tokens until then.
+    callees: Vec<(EntryId, u32)>,
+    /// What was walked over inside the rule.
+    walked: FxHashSet<(Position, TrieNode, Context)>,
+    /// What is left to do, the cheapest first.
+    work: BinaryHeap<Reverse<Work>>,
+    /// Everything that costs less is done.
+    done: u32,
+    /// The last question that came here.
+    question: u32,
+    /// In that question, the tokens until here.
+    since: u32,
+    /// In that question, its work and its callees are on the agenda.
+    is_open: bool,
+    /// Where its work is on the agenda.
+    scheduled: u32,
+}
+
+/// A way to the end of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exit {
+    /// The tokens on the way, the one that has begun included.
+    pub(crate) tokens: u32,
+    /// Where in a token it ends.
+    pub(crate) places: PlaceSet,
+    /// What the scope around the rule needs then.
+    pub(crate) context: Context,
+}
+
+/// An entry that waits for the exits of another.
+#[derive(Clone, Copy, Debug)]
+struct Caller {
+    entry: EntryId,
+    /// The tokens until the call.
+    cost: u32,
+    /// Where it goes on.
+    behind: Position,
+    /// The callee may take no more tokens than this.
+    limit: u32,
+    scope: Around,
+}
+
+/// What a call means for the scope around it.
+#[derive(Clone, Copy, Debug)]
+enum Around {
+    /// Values in the callee belong to it.
+    Goes,
+    /// They do not, so the context is this again.
+    Stays(Context),
+    /// The callee is a scope, which must be complete, and then the context is this again.
+    Closes(Context),
+}
+
+type EntryId = u32;
+
+/// Something to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Work {
+    cost: u32,
+    position: Position,
+    places: PlaceSet,
+    context: Context,
+}
+
+/// What a question comes to next; of what is equally far away, an end first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Item {
+    Exit(Arrival),
+    Open(EntryId),
+    Work(EntryId),
+}
+
+/// Something that was asked for has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Arrival {
+    /// Who has asked for it.
+    pub(crate) asked_by: u32,
+    pub(crate) places: PlaceSet,
+    pub(crate) context: Context,
+}
+
+/// The shortest paths of one program with one vocabulary, as far as they were asked for.
+#[derive(Debug)]
+pub(crate) struct ShortestPaths {
+    places: PlaceSets,
+    entries: Vec<Entry>,
+    contexts: Contexts,
+    index: FxHashMap<(Position, PlaceSet, Context), EntryId>,
+    /// For each leaf, the first one with the same table.
+    same: Box<[LeafId]>,
+    /// The number of the question.
+    question: u32,
+    agenda: BinaryHeap<Reverse<(u32, Item)>>,
+    /// The entries that this question has come to.
+    open: Vec<EntryId>,
+    /// Who asks for the exits of an entry, and the tokens until there.
+    askers: FxHashMap<EntryId, Vec<(u32, u32)>>,
+    /// How far the question has come.
+    reached: u32,
+    /// How many steps it may still take.
+    steps: u64,
+    /// How often everything was forgotten.
+    forgotten: u32,
+}
+
+impl ShortestPaths {
+    pub(crate) fn new(program: &Program) -> Self {
+        let mut first = FxHashMap::default();
+        let same = |(id, leaf): (LeafId, &Leaf)| match leaf {
+            Leaf::Window { automaton, .. } => *first.entry(Arc::as_ptr(automaton)).or_insert(id),
+            Leaf::Text(_) => id,
+        };
+        Self {
+            places: PlaceSets::new(),
+            contexts: Contexts::new(program.network()),
+            entries: Vec::new(),
+            index: FxHashMap::default(),
+            same: program.leaf_ids().zip(program.leaves()).map(same).collect(),
+            question: 0,
+            agenda: BinaryHeap::new(),
+            open: Vec::new(),
+            askers: FxHashMap::default(),
+            reached: 0,
+            steps: 0,
+            forgotten: 0,
+        }
+    }
+
+    /// Begins a question, which may take so many steps. Returns how often everything was forgotten: sets of nodes that were given out before that mean nothing any more.
+    pub(crate) fn begin(&mut self, steps: u64) -> u32 {
+        if self.entries.len() > ENTRIES || self.places.len() > NODES {
+            self.entries = Vec::new();
+            self.index = FxHashMap::default();
+            self.places = PlaceSets::new();
+            self.forgotten += 1;
+        }
+        self.question += 1;
+        self.agenda.clear();
+        self.open.clear();
+        self.askers.clear();
+        self.reached = 0;
+        self.steps = steps;
+        self.forgotten
+    }
+
+    /// Asks for the ways to the end of a position's rule. A path comes to the position with so many tokens, at one of these nodes of the trie, in a context. The place between two tokens
+    /// is never in a set with others.
+    pub(crate) fn ask(
+        &mut self,
+        bound: &BoundProgram,
+        (position, places, context): (Position, PlaceSet, Context),
+        tokens: u32,
+        asked_by: u32,
+    ) {
+        let entry = self.entry(bound.program(), position, places, context);
+        self.askers.entry(entry).or_default().push((asked_by, tokens));
+        for at in 0..self.entries[entry as usize].exits.len() {
+            let exit = self.entries[entry as usize].exits[at];
+            self.tell(asked_by, tokens, exit);
+        }
+        self.come_to(entry, tokens);
+    }
+
+    /// The nearest end of what was asked for that was not told yet, and how many tokens it takes; `None` if there is none within `most` tokens, or if the steps are used up.
+    pub(crate) fn next(&mut self, bound: &BoundProgram, most: u32) -> Option<(u32, Arrival)> {
+        while self.steps > 0
+            && let Some(Reverse((tokens, item))) = self.agenda.pop()
+        {
+            self.reached = tokens;
+            if tokens > most {
+                return None;
+            }
+            self.steps -= 1;
+            match item {
+                Item::Exit(arrival) => return Some((tokens, arrival)),
+                Item::Open(entry) => self.open(entry, tokens),
+                Item::Work(entry) => self.work(bound, entry, tokens),
+            }
+        }
+        if self.steps > 0 {
+            self.reached = u32::MAX;
+        }
+        None
+    }
+
+    /// Ends a question. Returns whether the steps were enough.
+    pub(crate) fn end(&mut self) -> bool {
+        for &entry in &self.open {
+            let entry = &mut self.entries[entry as usize];
+            entry.done = entry.done.max(self.reached.saturating_sub(entry.since));
+        }
+        self.steps > 0
+    }
+
+    /// The positions of a thread. It need not be in all of them at once: each has a part of what may follow.
+    pub(crate) fn positions(&self, program: &Program, at: At, count: Count) -> Vec<Position> {
+        match at {
+            At::DONE => vec![Position::End],
+            At::Network(state) => vec![Position::State(state)],
+            At::Leaf(leaf, state) => {
+                let windows = program.counts().windows(count, program.leaf(leaf).bounds());
+                windows.into_iter().map(|window| self.in_leaf(program, leaf, state, window)).collect()
+            }
+        }
+    }
+
+    /// Behind some rounds of a repetition.
+    pub(crate) fn rounds(program: &Program, index: u32, rounds: Count) -> Vec<Position> {
+        let windows = program.counts().windows(rounds, program.counted(index).bounds());
+        windows.into_iter().map(|window| between_rounds(index, window)).collect()
+    }
+
+    pub(crate) fn context(&mut self, needs: Needs) -> Context {
+        self.contexts.intern(needs)
+    }
+
+    /// Whether a scope may close.
+    pub(crate) fn may_close(&self, context: Context) -> bool {
+        self.contexts.may_close(context)
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let entry = |entry: &Entry| {
+            size_of_val(&*entry.exits)
+                + size_of_val(&*entry.callers)
+                + size_of_val(&*entry.callees)
+                + entry.reached.len() * 8
+                + entry.walked.len() * 32
+                + entry.work.len() * size_of::<Work>()
+                + 2 * size_of::<Entry>()
+        };
+        self.entries.iter().map(entry).sum::<usize>() + self.places.heap_bytes()
+    }
+
+    fn in_leaf(&self, program: &Program, leaf: LeafId, state: LeafState, window: Window) -> Position {
+        let Leaf::Window { automaton, .. } = program.leaf(leaf) else { return Position::Text(leaf, state) };
+        let least = window.need.max(automaton.tail(state));
+        let (need, room) = (window.need, within_slack(window.room, least));
+        Position::Leaf { leaf: self.same[leaf.index()], state, need, room }
+    }
+
+    /// Puts what is left to do in an entry on the agenda, and in what it calls.
+    fn open(&mut self, entry: EntryId, tokens: u32) {
+        let at = &mut self.entries[entry as usize];
+        if at.is_open || at.since.saturating_add(at.done) != tokens {
+            return;
+        }
+        at.is_open = true;
+        let since = at.since;
+        self.schedule(entry);
+        for called in 0..self.entries[entry as usize].callees.len() {
+            let (callee, cost) = self.entries[entry as usize].callees[called];
+            self.come_to(callee, since.saturating_add(cost));
+        }
+    }
+
+    /// A path comes to an entry.
+    fn come_to(&mut self, entry: EntryId, tokens: u32) {
+        let at = &mut self.entries[entry as usize];
+        if at.question != self.question {
+            at.question = self.question;
+            self.open.push(entry);
+        } else if at.since <= tokens {
+            return;
+        }
+        at.since = tokens;
+        at.is_open = false;
+        at.scheduled = u32::MAX;
+        self.agenda.push(Reverse((tokens.saturating_add(at.done), Item::Open(entry))));
+    }
+
+    /// Does what is left to do in an entry so many tokens from where the question began.
+    fn work(&mut self, bound: &BoundProgram, entry: EntryId, tokens: u32) {
+        if self.entries[entry as usize].scheduled != tokens {
+            return;
+        }
+        while self.steps > 0 {
+            let at = &mut self.entries[entry as usize];
+            let is_now = |work: &Work| at.since.saturating_add(work.cost) <= tokens;
+            let Some(work) = at.work.peek().map(|Reverse(work)| *work).filter(is_now) else { break };
+            at.work.pop();
+            match work.position {
+                Position::End => self.arrive(entry, work),
+                _ => self.walk(bound, entry, work),
+            }
+        }
+        self.entries[entry as usize].scheduled = u32::MAX;
+        self.schedule(entry);
+    }
+
+    /// Puts the first work of an entry on the agenda, if it is not there.
+    fn schedule(&mut self, entry: EntryId) {
+        let at = &mut self.entries[entry as usize];
+        let Some(Reverse(work)) = at.work.peek() else { return };
+        let next = at.since.saturating_add(work.cost);
+        if at.is_open && at.question == self.question && next < at.scheduled {
+            at.scheduled = next;
+            self.agenda.push(Reverse((next, Item::Work(entry))));
+        }
+    }
+
+    /// More to do in an entry.
+    fn add_work(&mut self, entry: EntryId, work: Work) {
+        self.entries[entry as usize].work.push(Reverse(work));
+        self.schedule(entry);
+    }
+
+    /// Calls something, and goes on behind it.
+    fn call_callee(
+        &mut self,
+        program: &Program,
+        callee: Callee,
+        (entry, work): (EntryId, Work),
+        behind: Position,
+        places: PlaceSet,
+    ) {
+        let Work { cost, context, .. } = work;
+        let mut caller = Caller { entry, cost, behind, limit: u32::MAX, scope: Around::Stays(context) };
+        let mut inner = Context::NONE;
+        if program.network().machine_of(callee).is_some_and(|machine| self.contexts.has_checks(machine)) {
+            (caller.scope, inner) = (Around::Goes, context);
+        }
+        let position = match callee {
+            Callee::Machine(machine) => Position::Machine(machine),
+            Callee::Scope(index) => {
+                let scope = program.scope(index);
+                let Some(fresh) = Needs::fresh(program.network(), scope) else { return };
+                (caller.scope, inner) = (Around::Closes(context), self.contexts.intern(fresh));
+                Position::Machine(scope.body)
+            }
+            Callee::Leaf(leaf) => {
+                let window = program.leaf(leaf).bounds().window(0);
+                self.in_leaf(program, leaf, program.leaf(leaf).start(), window)
+            }
+            Callee::Loop(index) => {
+                // A repetition takes a round at least: the way around it is part of the network.
+                let Bounds { min, max } = program.counted(index).bounds();
+                between_rounds(index, Window { need: min.max(1), room: max })
+            }
+            Callee::Limit(index) => {
+                let limit = program.limit(index);
+                caller.limit = limit.tokens;
+                Position::Machine(limit.body)
+            }
+            Callee::Check => return,
+        };
+        self.call(program, (position, places, inner), caller);
+    }
+
+    /// The entry of a position, which may be new.
+    fn entry(
+        &mut self,
+        program: &Program,
+        position: Position,
+        places: PlaceSet,
+        context: Context,
+    ) -> EntryId {
+        if let Some(known) = self.index.get(&(position, places, context)) {
+            return *known;
+        }
+        let id = self.entries.len() as EntryId;
+        let mut entry = Entry::default();
+        let mut add = |cost, position| {
+            entry.work.push(Reverse(Work { cost, position, places, context }));
+        };
+        match position {
+            // All that a leaf does takes another token.
+            Position::Leaf { leaf, state, need, .. } if places == PlaceSet::BETWEEN => {
+                if need == 0 && is_accepting(program, leaf, state) {
+                    add(0, Position::End);
+                }
+                add(1, position);
+            }
+            Position::Text(..) if places == PlaceSet::BETWEEN => add(1, position),
+            _ => add(0, position),
+        }
+        self.entries.push(entry);
+        self.index.insert((position, places, context), id);
+        id
+    }
+
+    /// Goes on behind the end of another entry, for all exits that are known and those that will be.
+    fn call(
+        &mut self,
+        program: &Program,
+        (position, places, context): (Position, PlaceSet, Context),
+        caller: Caller,
+    ) {
+        let callee = self.entry(program, position, places, context);
+        if callee == caller.entry && caller.behind == Position::End {
+            // It would find what it knows already, at a higher cost.
+            return;
+        }
+        self.entries[callee as usize].callers.push(caller);
+        let from = &mut self.entries[caller.entry as usize];
+        from.callees.push((callee, caller.cost));
+        let tokens = from.since.saturating_add(caller.cost);
+        for at in 0..self.entries[callee as usize].exits.len() {
+            let exit = self.entries[callee as usize].exits[at];
+            self.go_on(caller, exit);
+        }
+        self.come_to(callee, tokens);
+    }
+
+    /// The callee of somebody has come to its end.
+    fn go_on(&mut self, caller: Caller, Exit { tokens, places, context }: Exit) {
+        if tokens > caller.limit {
+            return;
+        }
+        let context = match caller.scope {
+            Around::Goes => context,
+            Around::Stays(before) => before,
+            Around::Closes(before) if self.contexts.may_close(context) => before,
+            Around::Closes(_) => return,
+        };
+        let (cost, position) = (tokens.saturating_add(caller.cost), caller.behind);
+        self.add_work(caller.entry, Work { cost, position, places, context });
+    }
+
+    /// The end of an entry's rule is reached.
+    fn arrive(&mut self, entry: EntryId, Work { cost, places, context, .. }: Work) {
+        let nodes = self.places.nodes(places);
+        let known = &mut self.entries[entry as usize];
+        let new: Vec<TrieNode> =
+            nodes.iter().copied().filter(|node| known.reached.insert((*node, context))).collect();
+        self.steps = self.steps.saturating_sub(nodes.len() as u64 + 1);
+        if new.is_empty() {
+            return;
+        }
+        let places = if new.len() == nodes.len() { places } else { self.places.intern(new) };
+        let exit = Exit { tokens: cost, places, context };
+        self.entries[entry as usize].exits.push(exit);
+        for at in 0..self.entries[entry as usize].callers.len() {
+            let caller = self.entries[entry as usize].callers[at];
+            self.go_on(caller, exit);
+        }
+        for at in 0..self.askers.get(&entry).map_or(0, Vec::len) {
+            let (asked_by, tokens) = self.askers[&entry][at];
+            self.tell(asked_by, tokens, exit);
+        }
+    }
+
+    fn tell(&mut self, asked_by: u32, before: u32, Exit { tokens, places, context }: Exit) {
+        let arrival = Arrival { asked_by, places, context };
+        self.agenda.push(Reverse((before.saturating_add(tokens), Item::Exit(arrival))));
+    }
+}
+
+fn is_accepting(program: &Program, leaf: LeafId, state: LeafState) -> bool {
+    match program.leaf(leaf) {
+        Leaf::Window { automaton, .. } => automaton.is_accepting(state),
+        Leaf::Text(_) => false,
+    }
+}
+
+fn between_rounds(index: u32, Window { need, room }: Window) -> Position {
+    Position::Rounds { index, need, room: within_slack(room, need) }
+}
+
+/// More room than this is not used.
+fn within_slack(room: u32, need: u32) -> u32 {
+    if room == UNBOUNDED { UNBOUNDED } else { room.min(need.saturating_add(SLACK)) }
+}
+
+/// The position behind a node, in its shortest form.
+fn behind(program: &Program, node: NodeId) -> Position {
+    match program.network().nodes[node.index()] {
+        Node::Final => Position::End,
+        _ => Position::Node(node),
+    }
+}
