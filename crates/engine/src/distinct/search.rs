@@ -33,6 +33,8 @@ use crate::value;
 const SEARCH_STEPS: u32 = 400;
 /// So many steps are taken to find the dead scopes of a program.
 const MAX_FRESH_STEPS: u64 = 20_000_000;
+/// A stack that forks into more parts is not passed over.
+const MAX_FORKS: usize = 64;
 /// No more searches are remembered.
 const MAX_SEARCHES: usize = 256;
 /// What is written of a value is part of the key of a search up to so many bytes.
@@ -375,26 +377,35 @@ impl Trial<'_> {
     /// Behind the check of a value that can still become one of infinitely many: one that was not seen, and that nothing else needs.
     fn skip_value(&self, thread: &Thread) -> Option<Vec<Thread>> {
         let program = self.bound.program();
-        let mut above = match thread.at {
+        let above = match thread.at {
             At::Network(state) => Above::of(program, state),
             At::Leaf(..) => Above::new(true, self.is_infinite(thread)),
         };
-        let mut stack = thread.stack;
-        loop {
-            let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
-            match frame.resume() {
-                Resume::At(state) if self.is_check(state) => {
-                    let behind = |(next, _): (NetState, Above)| Thread::network(next, below);
-                    return (above.infinite == Some(0)).then(|| self.checked(state).map(behind).collect());
+        // Where the stack forks, all of its parts must have such a check.
+        let (mut behind, mut frames) = (Vec::new(), Vec::new());
+        let mut work = vec![(thread.stack, above)];
+        while let Some((stack, above)) = work.pop() {
+            self.arena.frames(stack, &mut frames);
+            for (frame, below) in frames.drain(..) {
+                let mut above = above.clone();
+                match frame.resume() {
+                    Resume::At(state) if self.is_check(state) => {
+                        if above.infinite != Some(0) {
+                            return None;
+                        }
+                        behind.extend(self.checked(state).map(|(next, _)| Thread::network(next, below)));
+                        continue;
+                    }
+                    Resume::Finish => return None,
+                    _ => above.pass(self, frame),
                 }
-                Resume::Finish => return None,
-                _ => above.pass(self, frame),
+                if above.words.is_none() || behind.len() + work.len() > MAX_FORKS {
+                    return None;
+                }
+                work.push((below, above));
             }
-            if above.words.is_none() {
-                return None;
-            }
-            stack = below;
         }
+        Some(behind)
     }
 
     /// Behind a leaf, and behind machines without checks; nowhere if that is a value that is checked.
