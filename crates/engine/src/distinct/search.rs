@@ -31,6 +31,8 @@ use crate::value;
 
 /// What a byte costs that is tried in the search for a way out, in steps.
 const SEARCH_STEPS: u32 = 400;
+/// What it costs to look whether a required name was seen, in steps.
+const NAME_STEPS: u32 = 16;
 /// So many steps are taken to find the dead scopes of a program.
 const MAX_FRESH_STEPS: u64 = 20_000_000;
 /// A stack that forks into more parts is not passed over.
@@ -634,7 +636,7 @@ impl Trial<'_> {
     }
 
     /// The bytes that go on with a key that is required and missing, if the text ends inside a key.
-    fn required_bytes(&self, threads: &[Thread]) -> ByteSet {
+    fn required_bytes(&mut self, threads: &[Thread]) -> ByteSet {
         let mut bytes = ByteSet::EMPTY;
         let Some(quote) = value::opening_quote(self.text, MAX_KEY_BYTES) else { return bytes };
         let (typed, true) = value::prefix(&self.text[quote + 1..]) else { return bytes };
@@ -643,8 +645,9 @@ impl Trial<'_> {
                 if register.may_close() {
                     continue;
                 }
-                let required = self.bound.program().scope(index).required.iter();
-                let missing = required.filter(|name| !self.registers.has(register, name));
+                let required = &self.bound.program().scope(index).required;
+                self.buffers.meter.spend((required.len() as u32).saturating_mul(NAME_STEPS));
+                let missing = required.iter().filter(|name| !self.registers.has(register, name));
                 let next = missing.filter_map(|name| name.strip_prefix(&*typed)?.first());
                 next.for_each(|&byte| bytes.insert(byte));
             }

@@ -22,7 +22,7 @@ use crate::count::{Bounds, UNBOUNDED};
 use crate::leaf::Leaf;
 
 /// So many visits of nodes are made for a program. Beyond them no more scopes are looked at, and a search decides about their texts.
-const MAX_STEPS: usize = 2_000_000;
+const MAX_STEPS: usize = 20_000_000;
 /// So many required keys are followed at once.
 const BATCH: usize = u64::BITS as usize;
 
