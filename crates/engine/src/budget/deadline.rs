@@ -78,14 +78,14 @@ impl<'m> DeadlineView<'m> {
             At::Network(state) => return self.state(state),
             At::Leaf(leaf, state) => (leaf, state),
         };
-        let needs = |count| self.bound.distances().leaf(self.program(), leaf, state, count);
+        let needs = |count| self.bound.distances().leaves().leaf(self.program(), leaf, state, count);
         let counts = counts(self.program(), leaf, thread.count);
         counts.map(|count| tokens(needs(count))).min().unwrap_or(ENDLESS)
     }
 
     /// The same for every place in a leaf that has come so far; [`ENDLESS`] if that is not known.
     pub(crate) fn needs_at_most(&self, leaf: LeafId, count: Count) -> i64 {
-        let most = |count| self.bound.distances().farthest(self.program(), leaf, count);
+        let most = |count| self.bound.distances().leaves().farthest(self.program(), leaf, count);
         counts(self.program(), leaf, count).map(|count| tokens(most(count))).min().unwrap_or(ENDLESS)
     }
 

@@ -385,7 +385,7 @@ impl<'m> Question<'_, 'm> {
     ) {
         let (bound, program) = (self.view.bound, self.view.bound.program());
         let (At::Leaf(leaf, state), Some(count)) = (thread.at, thread.count.single()) else { return };
-        let distances = bound.distances();
+        let distances = bound.distances().leaves();
         let bytes = bound.new_values().bytes_left(program, distances, (leaf, state, count), rests);
         let Some((bytes, context)) = bytes.zip(self.context(paths, behind.scope, true)) else { return };
         self.expand(paths, Behind { context, ..behind }, bytes, None);

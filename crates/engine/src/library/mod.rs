@@ -5,6 +5,7 @@ mod bitset;
 mod bytes;
 mod clearing_map;
 mod distance;
+mod leaf_distance;
 mod leaf_tokens;
 mod memo;
 pub(crate) mod new_values;
@@ -23,7 +24,8 @@ use maskwright_vocab::{Trie, TrieNode, Vocabulary};
 
 pub(crate) use self::bitset::{Words, ones, set_bits};
 pub(crate) use self::bytes::{Bytes, Kinds, Shape, utf8};
-pub(crate) use self::distance::{Distances, NEVER};
+pub(crate) use self::distance::Distances;
+pub(crate) use self::leaf_distance::NEVER;
 pub(crate) use self::leaf_tokens::{Boundaries, LeafTokens, NumberedTrie, SuffixSource, Tokens};
 pub(crate) use self::memo::{Answer, AnswerId, Difference, Key, LineNodeId, Look, Memo, Part, most_more};
 pub(crate) use self::new_values::NewValues;

@@ -13,7 +13,7 @@
 use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 
-use super::distance::{Distances, InLeaf, NEVER, after};
+use super::leaf_distance::{InLeaf, LeafDistances, NEVER, after};
 use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::program::network::{Callee, Node, NodeId};
 use crate::program::{LeafId, Program};
@@ -46,7 +46,7 @@ pub(crate) struct NewValues {
 }
 
 impl NewValues {
-    pub(super) fn of(program: &Program, distances: &Distances, bytes: ByteSet) -> Self {
+    pub(super) fn of(program: &Program, distances: &LeafDistances) -> Self {
         let network = program.network();
         let mut values = Self { is_whole: !network.nested_values, ..Self::default() };
         if network.scopes.is_empty() {
@@ -60,7 +60,7 @@ impl NewValues {
             }
             let leaf = network.endless_checks.get(&at).copied().filter(|leaf| {
                 let is_known = values.leaves.contains_key(leaf);
-                let cost = if is_known { None } else { measure(program, distances, *leaf, bytes) };
+                let cost = if is_known { None } else { measure(program, distances, *leaf) };
                 cost.is_some_and(|cost| values.leaves.insert(*leaf, cost).is_none()) || is_known
             });
             match leaf {
@@ -90,7 +90,7 @@ impl NewValues {
     pub(crate) fn bytes_left(
         &self,
         program: &Program,
-        distances: &Distances,
+        distances: &LeafDistances,
         place: InLeaf,
         rests: Option<Vec<&[u8]>>,
     ) -> Option<u32> {
@@ -129,7 +129,7 @@ fn plain_bytes() -> ByteSet {
     ByteSet::range(b' ', u8::MAX).difference(ByteSet::byte(b'\\'))
 }
 
-fn measure(program: &Program, distances: &Distances, id: LeafId, bytes: ByteSet) -> Option<Cost> {
+fn measure(program: &Program, distances: &LeafDistances, id: LeafId) -> Option<Cost> {
     let (leaf, start) = (program.leaf(id), program.leaf(id).start());
     if !leaf.is_string() || !distances.is_by_bytes() {
         return None;
@@ -143,7 +143,7 @@ fn measure(program: &Program, distances: &Distances, id: LeafId, bytes: ByteSet)
         Leaf::Window { min, .. } => distances.leaf(program, id, state, *min),
         Leaf::Text(_) => distances.leaf(program, program.plain_string(), state, 0),
     };
-    let lengths = lengths(automaton, bytes)?;
+    let lengths = lengths(automaton, distances.singles())?;
     let mut most = 0;
     // Where nothing can follow, the value is over.
     for state in automaton.live_states().filter(|state| !automaton.live(*state).is_empty()) {
