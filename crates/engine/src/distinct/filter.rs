@@ -80,9 +80,9 @@ impl DistinctFilter<'_> {
             self.add_key_closers(in_string);
         }
         self.keep_living(several);
-        let narrow = program.may_run_out().then(|| program.open().narrow()).unwrap_or_default();
+        let narrow = if program.may_run_out() { program.open().narrow() } else { &[] };
         if narrow.contains(&true) {
-            self.keep_leading(&self.trial.bound.library().value_tokens().openers.at(in_string));
+            self.keep_leading(self.trial.bound.library().value_tokens().openers.at(in_string));
         }
         if open
             .iter()

@@ -279,7 +279,7 @@ impl Trial<'_> {
                 return Some(true);
             }
             let in_fraction = matches!(byte, b'.' | b'0') && value::ends_in_fraction(self.text);
-            next.retain(|thread| !self.needs_seen(thread) && !(in_fraction && self.has_zeros_only(thread)));
+            next.retain(|thread| !(self.needs_seen(thread) || in_fraction && self.has_zeros_only(thread)));
             self.go_on(&mut search, next, inside);
         }
         self.buffers.meter.over().is_none().then_some(false)

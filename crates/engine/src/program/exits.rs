@@ -210,7 +210,7 @@ impl Finder<'_> {
 
     fn visit(&mut self, &Found { node, words, is_infinite }: &Found) {
         let (network, back) = (self.network, self.back);
-        if self.exits.is_value_check(network, node) {
+        if is_value_check(network, node) {
             // Behind the value it may fail; before it, there is another value.
             self.behind.entry(node).or_insert(words);
             let is_endless = network.endless_checks.contains_key(&node);
@@ -229,7 +229,7 @@ impl Finder<'_> {
         }
         paths.nodes[node.index()] = Some(words);
         for &from in back.nodes.of(node.0) {
-            let is_check = self.exits.is_value_check(network, from);
+            let is_check = is_value_check(network, from);
             let written = if is_check { Some(0) } else { self.exits.written(network, from) };
             self.add(from, join(written, Some(words)), is_infinite);
             if !is_infinite {
@@ -332,13 +332,6 @@ impl Exits {
             finder.run();
         }
         finder.exits
-    }
-
-    /// Whether a node is the check of a value that has to be one of infinitely many.
-    fn is_value_check(&self, network: &Network, node: NodeId) -> bool {
-        matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. })
-            && (network.endless_checks.contains_key(&node)
-                || network.other_values && !network.word_checks.contains_key(&node))
     }
 
     /// The words that a node itself writes; `None` if it cannot be passed.
@@ -449,6 +442,13 @@ impl Exits {
         }
         least(&self.infinite, &program.place(state), state)
     }
+}
+
+/// Whether a node is the check of a value that has to be one of infinitely many.
+fn is_value_check(network: &Network, node: NodeId) -> bool {
+    matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. })
+        && (network.endless_checks.contains_key(&node)
+            || network.other_values && !network.word_checks.contains_key(&node))
 }
 
 /// The nodes behind which a digit that is not zero may come.
