@@ -41,7 +41,7 @@ pub use index::{
 pub use leaf::AutomatonCache;
 pub use library::{BoundProgram, Library, LibraryLoadError};
 pub use limits::Limits;
-pub use matcher::{Matcher, StateInfo, ThreadInfo, fill_masks};
+pub use matcher::{MaskRow, Matcher, StateInfo, ThreadInfo};
 pub use parser::mask::Strategy;
 pub use program::{Dot, Listing, Program};
 #[cfg(feature = "ablation")]

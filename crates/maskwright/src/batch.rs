@@ -3,13 +3,19 @@
 //! The calling thread begins at once and is helped by those of a [pool](crate::set_threads), each taking the next few rows until none is left. Nobody
 //! waits for a thread to wake up, which on a busy machine takes longer than all the rows: the caller waits in the end only for those that have taken rows, and
 //! whoever wakes up later finds nothing to do. That is why rows are owned and not borrowed: they are moved in, and come back.
+//!
+//! No more threads are woken than pay: it takes some microseconds to wake one, so each must save [`WAKE_NANOS`] of work, by what rows took lately. And each
+//! thread that wakes up wakes two others, because a caller that woke fifteen would be at work on that alone for as long as the rows take.
 
 use core::any::Any;
 use core::fmt;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use maskwright_engine::MatchError;
+use maskwright_engine::{MaskRow, MatchError};
+use maskwright_vocab::TokenId;
 use rayon::ThreadPool;
 
 use crate::backend::Matching;
@@ -17,6 +23,12 @@ use crate::pool::pool;
 
 /// Rows that a thread takes at a time: some ten microseconds of work.
 const CHUNK: usize = 8;
+
+/// How much work one more thread must take off the others.
+const WAKE_NANOS: u64 = 20_000;
+
+/// How long a row took lately, on average, in nanoseconds.
+static ROW_NANOS: AtomicU64 = AtomicU64::new(2_000);
 
 /// A row of a batch: something that can fill a mask, and knows where the mask belongs.
 ///
@@ -63,6 +75,85 @@ impl<M: Matching + 'static> FillRow for (M, Vec<u32>) {
         let (matcher, words) = self;
         matcher.fill_mask(words).inspect_err(|_| words.fill(0))
     }
+}
+
+/// A row that takes a token before its mask is filled; see [`step_batch`].
+///
+/// Its words are written by steps alone, so a step writes only what differs from the mask before.
+#[derive(Debug)]
+pub struct StepRow<M> {
+    /// The matcher.
+    pub matcher: M,
+    /// The token that the next step takes, if there is one.
+    pub token: Option<TokenId>,
+    words: Vec<u32>,
+    row: MaskRow,
+    has_changed: bool,
+}
+
+impl<M: Matching> StepRow<M> {
+    /// A row of so many words.
+    pub fn new(matcher: M, words: usize) -> Self {
+        let row = MaskRow::default();
+        Self { matcher, token: None, words: vec![0; words], row, has_changed: false }
+    }
+
+    /// The mask.
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// Whether the last step may have changed the mask. If not, a copy of it on a device is still right.
+    pub fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+}
+
+impl<M: Matching + 'static> FillRow for StepRow<M> {
+    type Error = MatchError;
+
+    fn fill_row(&mut self) -> Result<(), MatchError> {
+        let taken = self.token.take().map_or(Ok(()), |token| self.matcher.accept(token));
+        let updated = taken.and_then(|()| self.matcher.update_mask(&mut self.words, &mut self.row));
+        self.has_changed = *updated.as_ref().unwrap_or(&true);
+        updated.map(drop).inspect_err(|_| {
+            self.words.fill(0);
+            self.row.forget();
+        })
+    }
+}
+
+/// A step of a batch in one call: every row takes its token, if it has one, and fills its next mask, with no more than `threads` threads at the same time, the
+/// calling one included. If a token is refused, or a mask cannot be filled, that concerns one row: its mask is cleared, and its matcher is where it was before what failed.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, StepRow, TokenId, VocabularyBuilder, step_batch};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let (word, date) = (compiler.compile(&Constraint::regex("[a-z]{1,9}"))?, compiler.compile(&Constraint::regex("[0-9]{4}-[0-9]{2}"))?);
+/// let mut rows = vec![StepRow::new(word.matcher(), 9), StepRow::new(date.matcher(), 9)];
+/// rows = step_batch(rows, usize::MAX).rows; // the first masks
+///
+/// for text in ["ab", "cd", "ef"].map(str::as_bytes) {
+///     // A model has chosen a token for each row.
+///     rows[0].token = Some(TokenId(text[0].into()));
+///     rows[1].token = Some(TokenId(b'2'.into()));
+///     rows = step_batch(rows, usize::MAX).rows;
+/// }
+/// // The word may end or go on, as before; the year still lacks a digit.
+/// assert!(!rows[0].has_changed() && !rows[1].has_changed());
+/// rows[1].token = Some(TokenId(b'2'.into()));
+/// let rows = step_batch(rows, usize::MAX).rows;
+/// assert!(rows[1].has_changed() && rows[1].words()[1] == 1 << (b'-' % 32));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn step_batch<M: Matching + 'static>(rows: Vec<StepRow<M>>, threads: usize) -> Filled<StepRow<M>> {
+    fill_masks(rows, threads)
 }
 
 /// What comes back from [`fill_masks`].
@@ -145,17 +236,28 @@ impl<E: fmt::Debug + fmt::Display> std::error::Error for RowError<E> {}
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn fill_masks<R: FillRow>(mut rows: Vec<R>, threads: usize) -> Filled<R> {
+    let useful = (rows.len() as u64 * ROW_NANOS.load(Ordering::Relaxed) / WAKE_NANOS) as usize;
+    let helpers = useful.min(rows.len().saturating_sub(1) / CHUNK).min(threads.max(1) - 1);
     // Where no thread can be started, this one does the work.
-    let pool = if threads > 1 && rows.len() > CHUNK { pool().ok() } else { None };
-    let helpers = pool.as_ref().map_or(0, |pool| {
-        let most = threads.min(pool.current_num_threads());
-        (most - 1).min(rows.len().saturating_sub(1) / CHUNK)
-    });
-    if let Some(pool) = pool.filter(|_| helpers > 0) {
-        return Batch::new(rows).fill_with(helpers, &pool);
+    let pool = if helpers > 0 { pool().ok() } else { None };
+    if let Some(pool) = pool.filter(|pool| pool.current_num_threads() > 1) {
+        let helpers = helpers.min(pool.current_num_threads() - 1);
+        return Batch::new(rows, helpers, pool).fill();
     }
+    let start = Instant::now();
     let errors = fill(&mut rows, 0);
+    remember(start, rows.len());
     Filled { rows, errors }
+}
+
+/// Takes the time of some rows into the average.
+fn remember(start: Instant, rows: usize) {
+    if rows > 0 {
+        let each = u64::try_from(start.elapsed().as_nanos() / rows as u128).unwrap_or(u64::MAX);
+        let before = ROW_NANOS.load(Ordering::Relaxed);
+        // One slow mask among many quick ones says little about the next batch.
+        ROW_NANOS.store((before * 7 + each.min(1_000_000)) / 8, Ordering::Relaxed);
+    }
 }
 
 type Errors<R> = Vec<(usize, RowError<<R as FillRow>::Error>)>;
@@ -167,6 +269,9 @@ struct Batch<R: FillRow> {
     state: Mutex<State<R>>,
     /// Rings when nobody works any more.
     done: Condvar,
+    pool: Arc<ThreadPool>,
+    /// Threads that are to be woken.
+    sleeping: AtomicUsize,
 }
 
 struct State<R: FillRow> {
@@ -178,20 +283,35 @@ struct State<R: FillRow> {
 }
 
 impl<R: FillRow> Batch<R> {
-    fn new(rows: Vec<R>) -> Arc<Self> {
+    fn new(rows: Vec<R>, helpers: usize, pool: Arc<ThreadPool>) -> Arc<Self> {
         let count = rows.len().div_ceil(CHUNK);
         let mut rows = rows.into_iter();
         let waiting = (0..count).map(|chunk| (chunk * CHUNK, rows.by_ref().take(CHUNK).collect())).collect();
         let state = State { waiting, filled: Vec::with_capacity(count), working: 0, errors: Vec::new() };
-        Arc::new(Self { state: Mutex::new(state), done: Condvar::new() })
+        let sleeping = AtomicUsize::new(helpers);
+        Arc::new(Self { state: Mutex::new(state), done: Condvar::new(), pool, sleeping })
     }
 
-    fn fill_with(self: Arc<Self>, helpers: usize, pool: &ThreadPool) -> Filled<R> {
-        for _ in 0..helpers {
+    /// Wakes two of the threads that are to be woken, which do the same.
+    fn wake(self: &Arc<Self>) {
+        for _ in 0..2 {
+            let one_less = |sleeping: usize| sleeping.checked_sub(1);
+            if self.sleeping.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
+                return;
+            }
             let batch = self.clone();
-            pool.spawn(move || batch.work());
+            self.pool.spawn(move || {
+                batch.wake();
+                batch.work();
+            });
         }
-        self.work();
+    }
+
+    fn fill(self: Arc<Self>) -> Filled<R> {
+        self.wake();
+        let start = Instant::now();
+        let rows = self.work();
+        remember(start, rows);
         let mut state = self.lock();
         while state.working > 0 {
             state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -205,8 +325,9 @@ impl<R: FillRow> Batch<R> {
         Filled { rows: filled.into_iter().flat_map(|(_, rows)| rows).collect(), errors }
     }
 
-    /// Fills rows until none is left.
-    fn work(&self) {
+    /// Fills rows until none is left. Says how many it has filled.
+    fn work(&self) -> usize {
+        let mut count = 0;
         let mut state = self.lock();
         while let Some((first, mut rows)) = state.waiting.pop() {
             state.working += 1;
@@ -214,12 +335,16 @@ impl<R: FillRow> Batch<R> {
             let errors = fill(&mut rows, first);
             state = self.lock();
             state.working -= 1;
+            count += rows.len();
             state.filled.push((first, rows));
             state.errors.extend(errors);
         }
         if state.working == 0 {
+            // Whoever has no rows any more need not wake others.
+            self.sleeping.store(0, Ordering::Relaxed);
             self.done.notify_all();
         }
+        count
     }
 
     fn lock(&self) -> MutexGuard<'_, State<R>> {

@@ -163,7 +163,7 @@ pub mod statistics;
 mod stop;
 pub mod stream;
 
-pub use batch::{FillRow, Filled, RowError, fill_masks};
+pub use batch::{FillRow, Filled, RowError, StepRow, fill_masks, step_batch};
 pub use category::Category;
 pub use compiled::{CompiledConstraint, Remarks};
 pub use compiler::{Compiler, Error, Options, TagOptions};
@@ -180,7 +180,7 @@ pub use maskwright_automata::{
 };
 pub use maskwright_engine::{
     AutomatonCache, DRAFT_ROOT, Dot as ProgramDot, DraftError, Encode, Flaw, ForcedText, ForcedTokens,
-    IndexLimits, LibraryLoadError, Listing as ProgramListing, LoadError, MaskRef, NotAllowed, Place,
+    IndexLimits, LibraryLoadError, Listing as ProgramListing, LoadError, MaskRef, MaskRow, NotAllowed, Place,
     Resource as IndexResource, StateId, ThreadInfo,
 };
 #[cfg(feature = "ablation")]

@@ -24,8 +24,8 @@ use crate::value;
 pub(crate) const ENDLESS: i64 = 1 << 48;
 /// How many steps it may take to find a number for a new budget. Beyond it there is the upper bound.
 pub(crate) const STEPS: u64 = 1_000_000;
-/// How many ways down a stack are looked at for scopes.
-const WAYS: u32 = 4_096;
+/// How many parts of a stack that forks are looked at for scopes.
+const MAX_FORKS: u32 = 4_096;
 
 /// A scope on a stack, with what it has seen.
 type ScopeAt = (u32, Register);
@@ -214,7 +214,7 @@ impl<'m> LeastView<'m> {
             found.push(None);
             return found;
         }
-        let (mut work, mut left) = (vec![behind], WAYS);
+        let (mut work, mut left) = (vec![behind], MAX_FORKS);
         while let Some(behind) = work.pop().filter(|_| left > 0) {
             left -= 1;
             let scope = match self.top(behind, line) {
@@ -286,7 +286,7 @@ impl<'m> LeastView<'m> {
 
     /// Whether a value that must be new ends with what is on top of a stack.
     fn is_before_check(&self, behind: Behind, line: Option<&Line>) -> bool {
-        let (mut work, mut left) = (vec![behind], WAYS);
+        let (mut work, mut left) = (vec![behind], MAX_FORKS);
         while let Some(behind) = work.pop().filter(|_| left > 0) {
             left -= 1;
             match self.top(behind, line) {

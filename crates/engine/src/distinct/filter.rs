@@ -80,8 +80,8 @@ impl DistinctFilter<'_> {
             self.add_key_closers(in_string);
         }
         self.keep_living(several);
-        let narrow = if program.may_run_out() { program.open().narrow() } else { &[] };
-        if narrow.contains(&true) {
+        let narrow = program.may_run_out() && program.open().has_narrow_scopes();
+        if narrow {
             self.keep_leading(self.trial.bound.library().value_tokens().openers.at(in_string));
         }
         if open
@@ -107,10 +107,9 @@ impl DistinctFilter<'_> {
             }
             return;
         }
-        if open
-            .iter()
-            .any(|(index, _)| program.scope(*index).is_mixed || narrow.get(*index as usize) == Some(&true))
-        {
+        let may_end_badly =
+            |index: u32| program.scope(index).is_mixed || narrow && program.open().is_narrow_scope(index);
+        if open.iter().any(|(index, _)| may_end_badly(*index)) {
             self.keep_value_ends(in_string);
         }
         let mut begun = false;

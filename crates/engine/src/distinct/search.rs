@@ -288,9 +288,10 @@ impl Trial<'_> {
     /// Adds the places of some threads. `inside` is where the value began that the last byte was part of.
     fn go_on(&mut self, search: &mut Search, threads: Vec<Thread>, inside: Option<usize>) {
         let (skipped, mut others) = self.skip_all(threads);
-        others.retain(|thread| {
-            self.standing(thread, search.registers).is_none_or(|(at, _)| !search.freest.contains(&at))
-        });
+        if !search.freest.is_empty() {
+            let standing = |thread: &Thread| self.standing(thread, search.registers);
+            others.retain(|thread| standing(thread).is_none_or(|(at, _)| !search.freest.contains(&at)));
+        }
         for thread in &skipped {
             if let Some((at, true)) = self.standing(thread, search.registers) {
                 search.freest.insert(at);

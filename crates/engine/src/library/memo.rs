@@ -12,7 +12,7 @@
 //! Thus the inside of a string in a list, five levels deep, shares its mask with the one at level four.
 
 use core::hash::BuildHasher;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxBuildHasher;
@@ -229,9 +229,14 @@ impl Look {
     }
 }
 
+/// A memo of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoId(u64);
+
 /// The tree of answers of one program and one vocabulary.
 #[derive(Debug)]
 pub(crate) struct Memo {
+    id: MemoId,
     nodes: Store<(Key, Answer)>,
     /// The frames of nodes where stacks fork.
     forks: Slices<u64>,
@@ -240,7 +245,13 @@ pub(crate) struct Memo {
 
 impl Memo {
     pub(crate) fn new() -> Self {
-        Self { nodes: Store::new(), forks: Slices::new(), bases: Mutex::default() }
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = MemoId(NEXT.fetch_add(1, Ordering::Relaxed));
+        Self { id, nodes: Store::new(), forks: Slices::new(), bases: Mutex::default() }
+    }
+
+    pub(crate) fn id(&self) -> MemoId {
+        self.id
     }
 
     #[inline]

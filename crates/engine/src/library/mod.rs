@@ -27,7 +27,9 @@ pub(crate) use self::bytes::{Bytes, Kinds, Shape, utf8};
 pub(crate) use self::distance::Distances;
 pub(crate) use self::leaf_distance::NEVER;
 pub(crate) use self::leaf_tokens::{Boundaries, LeafTokens, NumberedTrie, SuffixSource, Tokens};
-pub(crate) use self::memo::{Answer, AnswerId, Difference, Key, LineNodeId, Look, Memo, Part, most_more};
+pub(crate) use self::memo::{
+    Answer, AnswerId, Difference, Key, LineNodeId, Look, Memo, MemoId, Part, most_more,
+};
 pub(crate) use self::new_values::NewValues;
 pub use self::save::LoadError as LibraryLoadError;
 pub(crate) use self::shared::BoundAutomaton;

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::budget::Charge;
 use super::{Checkpoint, MatchError, Matcher};
 use crate::parser::stack::{Arena, Resume, StackId};
-use crate::parser::step::{self};
+use crate::parser::step;
 use crate::parser::thread::Thread;
 use crate::seen::Seen;
 

@@ -15,73 +15,30 @@
 //!   itself           row 0     row 1             row 0, less 5 tokens, and 7
 //! ```
 
-use std::sync::Arc;
-
+use super::row::{MaskRow, Tracked};
 use crate::library::{AnswerId, Difference, Library, Part, Words};
 use crate::parser::mask::Sink;
 use crate::parser::row::{self, Row as _};
-use crate::tuning::{FastPath, may_take, tuning};
 
-/// A row and what it holds: a bitset, or nothing, but for some words.
+/// A row with its words.
 #[derive(Debug, Default)]
 struct Row {
     words: Vec<u32>,
-    base: Option<Words>,
-    /// The words that may differ from the bitset.
-    touched: Vec<u32>,
-    /// Any word may.
-    mixed: bool,
+    row: MaskRow,
 }
 
 impl Row {
     /// Makes the row hold a bitset, or nothing, and no more.
     fn start(&mut self, base: Option<&Words>, len: usize) {
-        let is_same = match (base, &self.base) {
-            (None, None) => true,
-            (Some(new), Some(old)) => Arc::ptr_eq(new, old),
-            _ => false,
-        };
-        if is_same && !self.mixed && self.words.len() == len && may_take(FastPath::BorrowedRows) {
-            let base = base.map_or(&[][..], |base| base);
-            for at in self.touched.drain(..) {
-                self.words[at as usize] = base.get(at as usize).copied().unwrap_or(0);
-            }
-            return;
+        if self.words.len() != len {
+            self.words.resize(len, 0);
+            self.row.forget();
         }
-        self.touched.clear();
-        self.mixed = false;
-        self.words.clear();
-        if let Some(base) = base {
-            self.words.extend_from_slice(&base[..len.min(base.len())]);
-        }
-        self.words.resize(len, 0);
-        if !is_same {
-            self.base = base.cloned();
-        }
+        self.tracked().start(base);
     }
 
-    /// A word that is about to change.
-    #[inline]
-    fn touch(&mut self, at: usize) -> &mut u32 {
-        if self.touched.last() != Some(&(at as u32)) {
-            if self.touched.len() < tuning().touched_words {
-                self.touched.push(at as u32);
-            } else {
-                self.mixed = true;
-            }
-        }
-        &mut self.words[at]
-    }
-
-    fn add(&mut self, tokens: &[u32]) {
-        for &token in tokens {
-            *self.touch(token as usize / 32) |= 1 << (token % 32);
-        }
-    }
-
-    fn unite(&mut self, base: &[u32]) {
-        self.mixed = true;
-        self.words.iter_mut().zip(base).for_each(|(word, base)| *word |= base);
+    fn tracked(&mut self) -> Tracked<'_> {
+        self.row.with(&mut self.words)
     }
 }
 
@@ -102,8 +59,10 @@ enum Place {
 #[derive(Debug, Default)]
 pub(super) struct BorrowedMask {
     place: Place,
-    /// What it is, if it is one part of the memo and no more.
-    part: Option<AnswerId>,
+    /// What it is, if it is one part of the memo and no more but, perhaps, the end of the text.
+    part: Option<(AnswerId, bool)>,
+    /// It is not the mask that was shown before.
+    has_changed: bool,
     tokens: Row,
     mixed: Row,
 }
@@ -116,9 +75,22 @@ impl Clone for BorrowedMask {
 }
 
 impl BorrowedMask {
-    /// Another mask is to be borrowed; its parts are added by the sink.
-    pub(super) fn start<'s>(&'s mut self, len: usize, multi_value: &'s mut Vec<u32>) -> BorrowedSink<'s> {
-        BorrowedSink { borrowed: self, multi_value, len, parts: 0 }
+    /// Another mask is to be borrowed; its parts are added by the sink. With `has_usual_ends` the mask of before may stay.
+    pub(super) fn start<'s>(
+        &'s mut self,
+        len: usize,
+        multi_value: &'s mut Vec<u32>,
+        has_usual_ends: bool,
+    ) -> BorrowedSink<'s> {
+        self.part = self.part.filter(|_| has_usual_ends);
+        self.has_changed = false;
+        BorrowedSink { borrowed: self, multi_value, len, is_accepting: false, parts: 0 }
+    }
+
+    /// To be called when the mask is complete. With `as_is` nothing was corrected but the usual end of the text. Says whether it is another mask than before.
+    pub(super) fn finish(&mut self, as_is: bool) -> bool {
+        self.part = self.part.filter(|_| as_is);
+        self.has_changed
     }
 
     fn allows(&self, token: u32) -> bool {
@@ -149,16 +121,16 @@ impl row::Row for BorrowedMask {
     }
 
     fn words_mut(&mut self) -> &mut [u32] {
-        self.part = None;
+        self.has_changed = true;
         let row = self.row();
-        row.mixed = true;
+        row.row.mix();
         &mut row.words
     }
 
     fn set(&mut self, token: u32, is_allowed: bool) {
         if self.allows(token) != is_allowed {
-            self.part = None;
-            *self.row().touch(token as usize / 32) ^= 1 << (token % 32);
+            self.has_changed = true;
+            self.row().tracked().set(token, is_allowed);
         }
     }
 }
@@ -168,6 +140,7 @@ pub(super) struct BorrowedSink<'s> {
     borrowed: &'s mut BorrowedMask,
     multi_value: &'s mut Vec<u32>,
     len: usize,
+    is_accepting: bool,
     /// How many there were.
     parts: u32,
 }
@@ -177,6 +150,7 @@ impl BorrowedSink<'_> {
     pub(super) fn finish(self) {
         if self.parts == 0 || matches!(self.borrowed.place, Place::Nowhere) {
             self.borrowed.part = None;
+            self.borrowed.has_changed = true;
             self.borrowed.tokens.start(None, self.len);
             self.borrowed.place = Place::Tokens;
         }
@@ -193,15 +167,10 @@ impl BorrowedSink<'_> {
             Place::Base(before) => borrowed.place = Place::Base(library.union(before, base)),
             Place::Tokens => {
                 borrowed.mixed.start(Some(base), len);
-                for at in borrowed.tokens.touched.iter().map(|&at| at as usize) {
-                    *borrowed.mixed.touch(at) |= borrowed.tokens.words[at];
-                }
-                if borrowed.tokens.mixed {
-                    borrowed.mixed.unite(&borrowed.tokens.words);
-                }
+                borrowed.mixed.tracked().unite_tracked(&borrowed.tokens.tracked());
                 borrowed.place = Place::Mixed;
             }
-            Place::Mixed => borrowed.mixed.unite(base),
+            Place::Mixed => borrowed.mixed.tracked().unite(base),
         }
     }
 
@@ -213,7 +182,7 @@ impl BorrowedSink<'_> {
                 self.borrowed.mixed.start(Some(base), self.len);
                 self.borrowed.place = Place::Mixed;
             }
-            _ => self.borrowed.row().unite(base),
+            _ => self.borrowed.row().tracked().unite(base),
         }
     }
 
@@ -225,11 +194,15 @@ impl BorrowedSink<'_> {
             self.borrowed.tokens.start(None, self.len);
             self.borrowed.place = Place::Tokens;
         }
-        self.borrowed.row().add(tokens);
+        self.borrowed.row().tracked().add(tokens);
     }
 }
 
 impl Sink for BorrowedSink<'_> {
+    fn start(&mut self, is_accepting: bool) {
+        self.is_accepting = is_accepting;
+    }
+
     fn part(
         &mut self,
         library: &Library,
@@ -242,14 +215,16 @@ impl Sink for BorrowedSink<'_> {
         self.parts += 1;
         if self.parts == 1 {
             // PERF: inside a string it is the same mask, token by token.
-            if answer.is_some() && answer == self.borrowed.part && less.is_empty() {
+            let part = answer.filter(|_| less.is_empty()).map(|answer| (answer, self.is_accepting));
+            if part.is_some() && part == self.borrowed.part {
                 return;
             }
-            self.borrowed.part = answer.filter(|_| less.is_empty());
+            self.borrowed.part = part;
             self.borrowed.place = Place::Nowhere;
         } else {
             self.borrowed.part = None;
         }
+        self.borrowed.has_changed = true;
         // What another part allows stays allowed. PERF: there is mostly no other.
         let others: Vec<u32> = if self.parts == 1 {
             Vec::new()
@@ -283,9 +258,11 @@ impl Sink for BorrowedSink<'_> {
 mod tests {
     use maskwright_vocab::{TokenId, VocabularyBuilder};
 
+    use std::sync::Arc;
+
     use super::*;
     use crate::library::Memo;
-    use crate::matcher::fill::Fill;
+    use crate::matcher::row::RowSink;
 
     const SIZE: u32 = 3_000;
 
@@ -336,31 +313,49 @@ mod tests {
             .collect();
         let mut borrowed = BorrowedMask::default();
         let mut row = vec![0; SIZE.div_ceil(32) as usize];
+        let (mut kept, mut kept_row) = (row.clone(), MaskRow::default());
+        let (mut before, mut same) = (kept.clone(), 0);
         let mut places = [0; 3];
         for _ in 0..5_000 {
             let chosen: Vec<usize> =
                 (0..random.below(3)).map(|_| random.below(parts.len() as u32) as usize).collect();
             let less = if random.below(4) == 0 { vec![Words::from(random.tokens(20))] } else { Vec::new() };
             let (mut multi_value, mut others) = (Vec::new(), Vec::new());
-            let mut fill = Fill::new(&mut row, &mut multi_value);
-            let mut sink = borrowed.start(SIZE.div_ceil(32) as usize, &mut others);
+            let mut once = MaskRow::untracked();
+            let mut fill = RowSink::new(once.with(&mut row), &mut multi_value, None);
+            let mut ignored = Vec::new();
+            let mut keep = RowSink::new(kept_row.with(&mut kept), &mut ignored, Some(memo.id()));
+            let mut sink = borrowed.start(SIZE.div_ceil(32) as usize, &mut others, true);
             for &at in &chosen {
                 let node = (at % 4 != 3).then(|| AnswerId::new(at as u32 + 1));
                 fill.part(&library, node, &parts[at], &[], &less);
                 sink.part(&library, node, &parts[at], &[], &less);
+                keep.part(&library, node, &parts[at], &[], &less);
             }
-            fill.finish();
+            fill.finish().finish(true);
             sink.finish();
+            let mut keep = keep.finish();
+            let mut as_is = true;
             if random.below(4) == 0 {
                 let (token, is_allowed) = (random.below(SIZE), random.below(2) == 0);
                 row::Row::set(&mut &mut *row, token, is_allowed);
                 borrowed.set(token, is_allowed);
+                keep.row.set(token, is_allowed);
+                as_is = false;
             }
             if random.below(50) == 0 {
                 row.fill(0x5555_5555);
                 borrowed.words_mut().fill(0x5555_5555);
+                keep.row.words_mut().fill(0x5555_5555);
+                as_is = false;
             }
             assert_eq!(borrowed.words(), row, "{chosen:?}, less {less:?}");
+            let has_changed = keep.finish(as_is);
+            assert!(borrowed.finish(as_is) || borrowed.words() == before, "{chosen:?}: a change is said");
+            assert_eq!(kept, row, "{chosen:?}, less {less:?}");
+            assert!(has_changed || kept == before, "{chosen:?}: a change is said");
+            same += u32::from(!has_changed);
+            before.clone_from(&kept);
             places[match borrowed.place {
                 Place::Base(_) => 0,
                 Place::Tokens | Place::Nowhere => 1,
@@ -368,5 +363,6 @@ mod tests {
             }] += 1;
         }
         assert!(places.iter().all(|count| *count > 300), "{places:?}");
+        assert!(same > 30, "{same}");
     }
 }

@@ -2,7 +2,7 @@
 
 use maskwright_vocab::TokenId;
 
-use super::fill::Fill;
+use super::row::{MaskRow, RowSink};
 use super::{Matcher, Strategy};
 use crate::budget::deadline::DeadlineView;
 use crate::budget::least::{Begun, ENDLESS, Least, LeastView, STEPS};
@@ -10,7 +10,7 @@ use crate::budget::mask::{BudgetMask, InTime};
 use crate::budget::{Budget, BudgetError, Deadlines};
 use crate::parser::mask::{MaskBuffers, Masker};
 use crate::parser::stack::{StackId, Top};
-use crate::parser::step::{self};
+use crate::parser::step;
 use crate::parser::thread::Thread;
 
 impl Matcher {
@@ -120,7 +120,8 @@ impl Matcher {
                     untried.append(&mut judge.untried);
                 } else {
                     // There is time for all that this thread allows.
-                    masker.mask(thread, &mut Fill::onto(words, &mut Vec::new()));
+                    let mut row = MaskRow::untracked();
+                    masker.mask(thread, &mut RowSink::onto(row.with(words), &mut Vec::new()));
                 }
             }
         }

@@ -2,11 +2,11 @@
 
 use maskwright_vocab::TokenMask;
 
+use super::row::{MaskRow, RowSink};
 use super::{MatchError, Matcher, Strategy};
 use crate::budget::mask::InTime;
 use crate::distinct::filter::DistinctFilter;
 use crate::distinct::trial::Trial;
-use crate::library::{AnswerId, Difference, Library, Part, Words, set_bits};
 use crate::parser::mask::{MaskBuffers, Masker, Sink};
 use crate::parser::meter::Over;
 use crate::parser::row::Row;
@@ -15,22 +15,35 @@ impl Matcher {
     /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. Words beyond the vocabulary are
     /// cleared.
     pub fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
+        self.update_mask(words, &mut MaskRow::untracked()).map(drop)
+    }
+
+    /// The same for words that were filled before, with what is [known](MaskRow) of them: only what differs is written. Says whether there was anything; if not, the mask
+    /// is the one that was there.
+    pub fn update_mask(&mut self, words: &mut [u32], row: &mut MaskRow) -> Result<bool, MatchError> {
         let need = self.bound.vocabulary().size().div_ceil(32);
         if words.len() < need {
             return Err(MatchError::MaskTooShort { words: need });
         }
-        if self.now().terminated {
-            words.fill(0);
-            return Ok(());
-        }
         let mut multi_value = core::mem::take(&mut self.multi_value);
         multi_value.clear();
-        let mut fill = Fill::new(words, &mut multi_value);
-        let (accepting, in_time) = self.parts(&mut fill);
-        fill.finish();
-        self.correct(&multi_value, accepting, in_time, &mut &mut *words);
+        let memo = self.has_usual_ends().then(|| self.bound.memo().id());
+        let mut sink = RowSink::new(row.with(words), &mut multi_value, memo);
+        let has_changed = if self.now().terminated {
+            sink.finish().finish(false)
+        } else {
+            let (accepting, in_time) = self.parts(&mut sink);
+            let mut written = sink.finish();
+            let as_is = in_time.is_none() && !self.must_differ(&multi_value);
+            self.correct(&multi_value, accepting, in_time, &mut written.row);
+            written.finish(as_is)
+        };
         self.multi_value = multi_value;
-        self.within_limits().inspect_err(|_| words.fill(0))
+        self.within_limits().inspect_err(|_| {
+            words.fill(0);
+            row.forget();
+        })?;
+        Ok(has_changed)
     }
 
     /// Says so if the work that was just done had to end early. What it has found is incomplete then.
@@ -62,24 +75,33 @@ impl Matcher {
     /// The mask by reference: the same words as [`Self::fill_mask`] writes, and quicker, because they are not copied where they
     /// lie ready, and otherwise only changed where they differ from the mask before.
     pub fn mask_words(&mut self) -> Result<&[u32], MatchError> {
+        self.borrow_mask().map(|(words, _)| words)
+    }
+
+    /// The mask by reference, and whether it is another one than that of the last such call.
+    pub fn borrow_mask(&mut self) -> Result<(&[u32], bool), MatchError> {
         let mut borrowed = self.borrowed.take().unwrap_or_default();
         let mut multi_value = core::mem::take(&mut self.multi_value);
         multi_value.clear();
-        let mut sink = borrowed.start(self.bound.vocabulary().size().div_ceil(32), &mut multi_value);
-        if self.now().terminated {
+        let (size, has_usual_ends) = (self.bound.vocabulary().size(), self.has_usual_ends());
+        let mut sink = borrowed.start(size.div_ceil(32), &mut multi_value, has_usual_ends);
+        let has_changed = if self.now().terminated {
             sink.finish();
+            borrowed.finish(false)
         } else {
             let (accepting, in_time) = self.parts(&mut sink);
             sink.finish();
+            let as_is = has_usual_ends && in_time.is_none() && !self.must_differ(&multi_value);
             self.correct(&multi_value, accepting, in_time, &mut *borrowed);
-        }
+            borrowed.finish(as_is)
+        };
         self.multi_value = multi_value;
         if let Err(error) = self.within_limits() {
             // The row holds half a mask, which the next one must not be built on.
             self.borrowed = None;
             return Err(error);
         }
-        Ok(self.borrowed.insert(borrowed).words())
+        Ok((self.borrowed.insert(borrowed).words(), has_changed))
     }
 
     /// Hands the parts of the mask to a sink. Returns whether the text may end, and what can be finished in time, if there is a budget.
@@ -88,6 +110,7 @@ impl Matcher {
         let steps = self.step_limit();
         self.buffers.meter.start(steps);
         let accepting = self.gather_threads();
+        sink.start(accepting);
         let current = core::mem::take(&mut self.current);
         let mut scratch = MaskBuffers::of_thread();
         let mut masker = Masker {
@@ -129,6 +152,11 @@ impl Matcher {
                 row.set(token.0, false);
             }
         }
+    }
+
+    /// Whether the text ends as the vocabulary says.
+    fn has_usual_ends(&self) -> bool {
+        self.stops.is_none() && self.eos_in_mask
     }
 
     /// Whether the mask may hold tokens that repeat a value.
@@ -180,95 +208,4 @@ impl Matcher {
     pub(super) fn step_limit(&self) -> u64 {
         if self.strategy == Strategy::Reference { u64::MAX } else { self.bound.program().limits().mask_steps }
     }
-}
-
-/// Writes the union of parts into a row of words.
-pub(super) struct Fill<'w> {
-    words: &'w mut [u32],
-    started: bool,
-    multi_value: &'w mut Vec<u32>,
-}
-
-impl<'w> Fill<'w> {
-    pub(super) fn new(words: &'w mut [u32], multi_value: &'w mut Vec<u32>) -> Self {
-        Self { words, started: false, multi_value }
-    }
-
-    /// Adds to what the words hold already.
-    pub(super) fn onto(words: &'w mut [u32], multi_value: &'w mut Vec<u32>) -> Self {
-        Self { words, started: true, multi_value }
-    }
-
-    fn set(&mut self, tokens: &[u32]) {
-        set_bits(self.words, tokens);
-    }
-
-    fn clear(&mut self, tokens: &[u32]) {
-        for token in tokens {
-            self.words[*token as usize / 32] &= !(1 << (token % 32));
-        }
-    }
-
-    /// To be called behind the last part.
-    pub(super) fn finish(&mut self) {
-        if !self.started {
-            self.words.fill(0);
-        }
-    }
-}
-
-impl Sink for Fill<'_> {
-    #[inline]
-    fn part(&mut self, _: &Library, _: Option<AnswerId>, part: &Part, multi_value: &[u32], less: &[Words]) {
-        self.multi_value.extend_from_slice(multi_value);
-        let lists = || less.iter().map(|list| &**list).chain([part.less()]);
-        // What another part allows stays allowed.
-        let is_allowed = |words: &[u32], token: u32| words[token as usize / 32] >> (token % 32) & 1 == 1;
-        let others: Vec<u32> = if self.started {
-            lists().flatten().copied().filter(|&token| is_allowed(self.words, token)).collect()
-        } else {
-            Vec::new()
-        };
-        match part {
-            Part::List(list) => {
-                self.finish();
-                self.set(list);
-            }
-            Part::Shared { base, more } | Part::Difference(Difference { base, more, .. }) => {
-                if self.started {
-                    self.words.iter_mut().zip(base.iter()).for_each(|(word, base)| *word |= base);
-                } else {
-                    let (used, beyond) = self.words.split_at_mut(base.len());
-                    used.copy_from_slice(base);
-                    beyond.fill(0);
-                }
-                self.set(more);
-            }
-        }
-        lists().for_each(|list| self.clear(list));
-        self.set(&others);
-        self.started = true;
-    }
-}
-
-/// Fills the masks of many matchers at once, in parallel. `masks` holds one row of `stride` words for each. An error concerns one matcher: the rows
-/// of all others are filled all the same, and its own is cleared. The first error is returned, with the number of its row.
-pub fn fill_masks(
-    matchers: &mut [Matcher],
-    masks: &mut [u32],
-    stride: usize,
-) -> Result<(), (usize, MatchError)> {
-    use rayon::prelude::*;
-    if masks.len() < matchers.len() * stride {
-        let row = masks.len() / stride.max(1);
-        return Err((row, MatchError::MaskTooShort { words: matchers.len() * stride }));
-    }
-    let fill = |(at, (matcher, row)): (usize, (&mut Matcher, &mut [u32]))| {
-        matcher.fill_mask(row).err().map(|error| {
-            row.fill(0);
-            (at, error)
-        })
-    };
-    let rows = matchers.par_iter_mut().zip(masks.par_chunks_mut(stride.max(1))).enumerate();
-    rows.filter_map(fill).min_by_key(|(at, _)| *at).map_or(Ok(()), Err)
 }

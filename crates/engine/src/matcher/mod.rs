@@ -28,6 +28,7 @@ mod borrowed;
 mod budget;
 mod fill;
 mod info;
+mod row;
 
 use std::sync::Arc;
 
@@ -37,8 +38,8 @@ use maskwright_vocab::{TokenId, TokenMask};
 
 use self::borrowed::BorrowedMask;
 pub(crate) use self::budget::Charge;
-pub use self::fill::fill_masks;
 pub use self::info::{StateInfo, ThreadInfo};
+pub use self::row::MaskRow;
 use crate::budget::Deadlines;
 use crate::compile::CompileError;
 use crate::distinct::{Distinct, registers, search};

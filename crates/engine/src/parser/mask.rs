@@ -107,6 +107,9 @@ pub(crate) struct Masker<'m> {
 
 /// What takes the parts of a mask one by one.
 pub(crate) trait Sink {
+    /// Called before the first part: whether the text may end here.
+    fn start(&mut self, _is_accepting: bool) {}
+
     /// Adds a part, but for the tokens of `less`. Those of `several` are in doubt.
     /// `answer` says where it is in the memo, if it is there.
     fn part(

@@ -145,7 +145,7 @@ impl Paths {
     }
 }
 
-/// What is known of the ways out of a network.
+/// What is known of the paths to the ends of a network's machines.
 ///
 /// A path is *infinite* if it passes a leaf with infinitely many values, or a machine that calls itself and writes more with each round. A value that is written on
 /// such a path can always be new, whatever its scope has seen.
@@ -166,7 +166,7 @@ pub(crate) struct Exits {
 pub(super) struct Fresh {
     /// All that it requires can be written.
     pub(super) is_open: bool,
-    /// In infinitely many ways.
+    /// On infinite paths, so that there are infinitely many such values.
     pub(super) is_infinite: bool,
 }
 
@@ -290,9 +290,8 @@ impl Finder<'_> {
                 }
                 match network.nodes[node.index()] {
                     Node::Byte { low, high, next } => {
-                        let is_digit = low <= b'9' && b'1' <= high;
                         let is_bracket = low == high && matches!(low, b'[' | b'{');
-                        work.push((next, grows || is_digit || is_bracket));
+                        work.push((next, grows || takes_nonzero(low, high) || is_bracket));
                     }
                     Node::Call { next, .. } => work.push((next, grows)),
                     Node::Split { start, len } => {
@@ -451,11 +450,16 @@ fn is_value_check(network: &Network, node: NodeId) -> bool {
             || network.other_values && !network.word_checks.contains_key(&node))
 }
 
+/// Whether a range of bytes has a digit that is not zero.
+fn takes_nonzero(low: u8, high: u8) -> bool {
+    low <= b'9' && b'1' <= high
+}
+
 /// The nodes behind which a digit that is not zero may come.
 fn nonzero(network: &Network, back: &Backward) -> Box<[bool]> {
     let mut found: Box<[bool]> = vec![false; network.nodes.len()].into();
     let is_digit = |(_, node): &(NodeId, &Node)| match node {
-        Node::Byte { low, high, .. } => *low <= b'9' && b'1' <= *high,
+        Node::Byte { low, high, .. } => takes_nonzero(*low, *high),
         Node::Call { callee: Callee::Leaf(_), .. } => true,
         _ => false,
     };

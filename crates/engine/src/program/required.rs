@@ -37,7 +37,7 @@ pub(crate) struct Open {
     quiet: Box<[bool]>,
     /// For each open scope, the required keys that have infinitely many values; see [`Exits`].
     infinite: FxHashMap<u32, Box<[bool]>>,
-    /// The scopes in which a value may be a dead end, even if it is the first.
+    /// The scopes in which a value may be a dead end, even if it is the first. Empty if there are none.
     narrow: Box<[bool]>,
 }
 
@@ -62,7 +62,10 @@ pub(super) fn exits(network: &Network, leaves: &[Leaf]) -> (Exits, Open) {
         if !changed {
             let is_narrow =
                 |(index, scope): (u32, &Scope)| open.is_narrow(network, &exits, &machines, index, scope);
-            open.narrow = (0..).zip(&network.scopes).map(is_narrow).collect();
+            let narrow: Box<[bool]> = (0..).zip(&network.scopes).map(is_narrow).collect();
+            if narrow.contains(&true) {
+                open.narrow = narrow;
+            }
             return (exits, open);
         }
     }
@@ -99,9 +102,14 @@ impl Open {
         self.loops.get(&index).map_or(&[], |scopes| scopes)
     }
 
+    /// Whether there is a narrow scope.
+    pub(crate) fn has_narrow_scopes(&self) -> bool {
+        !self.narrow.is_empty()
+    }
+
     /// Whether a value of a scope may be a dead end, even if it is the first: what must follow it may not be new.
-    pub(crate) fn narrow(&self) -> &[bool] {
-        &self.narrow
+    pub(crate) fn is_narrow_scope(&self, index: u32) -> bool {
+        self.narrow.get(index as usize) == Some(&true)
     }
 
     fn is_narrow(

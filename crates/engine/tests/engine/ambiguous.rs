@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use maskwright_automata::{CancelToken, with_cancel};
 use maskwright_engine::{
-    AutomatonCache, BoundProgram, Library, Limits, MatchError, Matcher, Strategy, compile, fill_masks,
+    AutomatonCache, BoundProgram, Library, Limits, MatchError, Matcher, Strategy, compile,
 };
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::generate::{self, Rng};
@@ -280,17 +280,6 @@ fn a_limit_on_steps_is_an_error_that_changes_nothing() {
     assert!(matches!(matcher.accept_bytes(b"a+a*a+a*a+a*a+a*a"), Err(MatchError::TooManySteps { .. })));
     assert_eq!(matcher.steps(), before);
     assert!(matcher.accept_bytes(b"a").is_ok(), "what is within the limit still goes");
-
-    // In a batch only its own row is concerned.
-    let free = bind(&grammar, &list, &Limits::default());
-    let mut matchers = [free.matcher(), bound.matcher(), free.matcher()];
-    let mut rows = vec![u32::MAX; words * 3];
-    let error = fill_masks(&mut matchers, &mut rows, words).expect_err("one of them fails");
-    assert!(matches!(error, (1, MatchError::TooManySteps { .. })), "{error:?}");
-    let mut alone = vec![0; words];
-    free.matcher().fill_mask(&mut alone).expect("a mask");
-    assert_eq!(rows[..words], alone);
-    assert_eq!(rows[words * 2..], alone);
 }
 
 #[test]

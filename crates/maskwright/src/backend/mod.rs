@@ -43,7 +43,7 @@ mod llguidance;
 use core::fmt;
 use std::sync::Arc;
 
-use maskwright_engine::{MatchError, Matcher};
+use maskwright_engine::{MaskRow, MatchError, Matcher};
 use maskwright_vocab::{TokenId, Vocabulary};
 
 #[cfg(feature = "llguidance")]
@@ -113,6 +113,18 @@ pub trait Matching: fmt::Debug + Send {
 
     /// The same words where they lie, without a copy if the engine can do without one. There are as many as the vocabulary needs.
     fn mask_words(&mut self) -> Result<&[u32], MatchError>;
+
+    /// The mask for words that were filled before, with what is known of them: an engine that can writes only what differs. Says whether anything was
+    /// written; if not, the mask is the one that was there.
+    fn update_mask(&mut self, words: &mut [u32], row: &mut MaskRow) -> Result<bool, MatchError> {
+        row.forget();
+        self.fill_mask(words).map(|()| true)
+    }
+
+    /// The mask by reference, and whether it may be another one than that of the last such call.
+    fn borrow_mask(&mut self) -> Result<(&[u32], bool), MatchError> {
+        self.mask_words().map(|words| (words, true))
+    }
 
     /// Takes a token. If it is refused, nothing has changed.
     fn accept(&mut self, token: TokenId) -> Result<(), MatchError>;
@@ -232,6 +244,14 @@ impl Matching for Matcher {
 
     fn mask_words(&mut self) -> Result<&[u32], MatchError> {
         self.mask_words()
+    }
+
+    fn update_mask(&mut self, words: &mut [u32], row: &mut MaskRow) -> Result<bool, MatchError> {
+        self.update_mask(words, row)
+    }
+
+    fn borrow_mask(&mut self) -> Result<(&[u32], bool), MatchError> {
+        self.borrow_mask()
     }
 
     fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::sync::Weak;
 use std::time::Instant;
 
-use maskwright_engine::MatchError;
+use maskwright_engine::{MaskRow, MatchError};
 use maskwright_vocab::TokenId;
 
 use super::Shared;
@@ -170,26 +170,34 @@ pub struct Matcher {
 impl Matcher {
     /// Writes the mask; see [`Matching::fill_mask`].
     pub fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
-        if !self.tally.mask() {
-            return self.inner.fill_mask(words);
-        }
-        let start = Instant::now();
-        let result = self.inner.fill_mask(words);
-        if self.tally.time(start.elapsed()) {
-            report(&mut self.tally, &self.constraint);
-        }
-        result
+        self.counted(|inner| inner.fill_mask(words))
+    }
+
+    /// Writes what differs from the mask that is there; see [`Matching::update_mask`].
+    pub fn update_mask(&mut self, words: &mut [u32], row: &mut MaskRow) -> Result<bool, MatchError> {
+        self.counted(|inner| inner.update_mask(words, row))
     }
 
     /// The mask by reference; see [`Matching::mask_words`].
     pub fn mask_words(&mut self) -> Result<&[u32], MatchError> {
-        if !self.tally.mask() {
-            return self.inner.mask_words();
+        self.counted(|inner| inner.mask_words())
+    }
+
+    /// The mask by reference, and whether it may be another one than before; see [`Matching::borrow_mask`].
+    pub fn borrow_mask(&mut self) -> Result<(&[u32], bool), MatchError> {
+        self.counted(|inner| inner.borrow_mask())
+    }
+
+    /// A mask, which is counted, and now and then timed.
+    fn counted<'m, R: 'm>(&'m mut self, mask: impl FnOnce(&'m mut dyn Matching) -> R) -> R {
+        let Self { inner, tally, constraint } = self;
+        if !tally.mask() {
+            return mask(&mut **inner);
         }
         let start = Instant::now();
-        let result = self.inner.mask_words();
-        if self.tally.time(start.elapsed()) {
-            report(&mut self.tally, &self.constraint);
+        let result = mask(&mut **inner);
+        if tally.time(start.elapsed()) {
+            report(tally, constraint);
         }
         result
     }
@@ -284,6 +292,14 @@ impl Matching for Matcher {
 
     fn mask_words(&mut self) -> Result<&[u32], MatchError> {
         self.mask_words()
+    }
+
+    fn update_mask(&mut self, words: &mut [u32], row: &mut MaskRow) -> Result<bool, MatchError> {
+        self.update_mask(words, row)
+    }
+
+    fn borrow_mask(&mut self) -> Result<(&[u32], bool), MatchError> {
+        self.borrow_mask()
     }
 
     fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {

@@ -2,18 +2,13 @@
 //!
 //! The tokenizer comes from `make assets`; `make test` fetches it first.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use maskwright::{Budget, Compiler, Constraint, Matcher, Vocabulary};
 use maskwright_engine::{FastPath, Tuning};
 
 fn vocabulary() -> Arc<Vocabulary> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join("target/assets/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf");
-    let tokenizer = maskwright_tokenizers::load(&path)
-        .unwrap_or_else(|error| panic!("{error}; run `make assets` first ({})", path.display()));
-    tokenizer.vocabulary().clone()
+    super::assets::tokenizer("smollm2/SmolLM2-135M-Instruct.Q4_1.gguf").vocabulary().clone()
 }
 
 const OBJECT: &str = r#"{

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use maskwright::service::{Service, Settings};
 use maskwright::{
-    Compiler, Constraint, FillRow, Filled, MatchError, Matcher, RowError, TokenId, Vocabulary,
-    VocabularyBuilder, fill_masks, set_threads,
+    Budget, Compiler, Constraint, FillRow, Filled, MaskRow, MatchError, Matcher, RowError, StepRow, TokenId,
+    Vocabulary, VocabularyBuilder, fill_masks, set_threads, step_batch,
 };
 
 const WORDS: usize = 257_usize.div_ceil(32);
@@ -151,4 +151,125 @@ fn matchers_of_a_service_are_counted() {
     assert!(filled.errors.is_empty() && filled.rows.iter().all(|(_, words)| words[3] == 1 << (b'a' % 32)));
     drop(filled);
     assert_eq!(service.statistics().matching.masks, 30);
+}
+
+/// Numbers that look random.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+
+    /// A token that a mask allows.
+    fn token(&mut self, mask: &[u32]) -> Option<TokenId> {
+        let allowed: Vec<u32> =
+            (0..257).filter(|token| mask[*token as usize / 32] >> (token % 32) & 1 == 1).collect();
+        (!allowed.is_empty()).then(|| TokenId(allowed[self.below(allowed.len())]))
+    }
+}
+
+/// Matchers whose masks stay the same for some tokens, and some that are corrected: values that must differ, a budget, other ends.
+fn various() -> Vec<Matcher> {
+    let compiler = Compiler::new(vocabulary());
+    let constraints = [
+        Constraint::regex("[a-f]{0,30}[0-9]*"),
+        Constraint::regex("([a-z]{1,5} ?){1,9}"),
+        Constraint::json_schema(r#"{"type": "array", "items": {"type": "string"}, "uniqueItems": true}"#),
+        Constraint::json_schema(r#"{"type": "array", "items": {"type": "string", "maxLength": 3}}"#),
+        Constraint::json_schema(r#"{"properties": {"ab": {"type": "integer"}, "ac": {"type": "null"}}}"#),
+        Constraint::ebnf("root ::= root \"+\" root | [0-9]+"),
+    ];
+    let mut matchers: Vec<Matcher> =
+        constraints.iter().map(|constraint| compiler.compile(constraint).unwrap().matcher()).collect();
+    let mut bounded = matchers[1].fork();
+    bounded.set_budget(Some(Budget::new(40))).unwrap();
+    let mut ends = matchers[0].fork();
+    ends.set_stops(Some(Arc::new([TokenId(b'a'.into())]))).unwrap();
+    matchers.extend([bounded, ends]);
+    matchers
+}
+
+#[test]
+fn a_row_that_is_updated_holds_what_a_mask_written_anew_holds() {
+    let (mut matchers, mut random) = (various(), Random(7));
+    let mut rows: Vec<(Vec<u32>, MaskRow)> =
+        (0..3).map(|_| (vec![0x5555_5555; WORDS + 1], MaskRow::default())).collect();
+    let (mut fresh, mut unchanged, mut borrowed_unchanged) = (vec![0; WORDS + 1], 0, 0);
+    let mut borrowed_before = vec![Vec::new(); matchers.len()];
+    for round in 0..20_000 {
+        let at = random.below(matchers.len());
+        let matcher = &mut matchers[at];
+        matcher.fill_mask(&mut fresh).unwrap();
+        match random.below(20) {
+            0 => matcher.reset(),
+            1 => drop(matcher.rollback(1)),
+            2 => matcher.set_eos_in_mask(random.below(2) == 0),
+            3 => {}
+            _ => match random.token(&fresh) {
+                Some(token) => matcher.accept(token).unwrap(),
+                None => matcher.reset(),
+            },
+        }
+        matcher.fill_mask(&mut fresh).unwrap();
+        // Mostly every matcher keeps its row.
+        let row = if random.below(5) == 0 { random.below(3) } else { at % 3 };
+        let (words, row) = &mut rows[row];
+        let before = words.clone();
+        let has_changed = matcher.update_mask(words, row).unwrap();
+        assert_eq!(*words, fresh, "round {round}, matcher {at}");
+        assert!(has_changed || *words == before, "round {round}, matcher {at}: a change is said");
+        unchanged += usize::from(!has_changed);
+        let (mask, has_changed) = matcher.borrow_mask().unwrap();
+        assert_eq!(mask, &fresh[..WORDS], "round {round}, matcher {at}");
+        assert!(has_changed || mask == borrowed_before[at], "round {round}, matcher {at}: a change is said");
+        borrowed_unchanged += usize::from(!has_changed);
+        borrowed_before[at] = mask.to_vec();
+        if random.below(100) == 0 {
+            words.fill(random.below(2) as u32);
+            row.forget();
+        }
+    }
+    assert!(unchanged > 500 && borrowed_unchanged > 1_000, "{unchanged} {borrowed_unchanged}");
+}
+
+#[test]
+fn a_step_of_a_batch_is_what_its_rows_do_by_themselves() {
+    for threads in [1, 3] {
+        let mut random = Random(threads as u64);
+        let mut alone: Vec<Matcher> = (0..5).flat_map(|_| various()).collect();
+        let mut rows: Vec<_> = alone.iter().map(|matcher| StepRow::new(matcher.fork(), WORDS)).collect();
+        let (mut refused, mut unchanged) = (0, 0);
+        for step in 0..60 {
+            let before: Vec<Vec<u32>> = rows.iter().map(|row| row.words().to_vec()).collect();
+            let mut expected_errors = Vec::new();
+            for (number, (row, matcher)) in rows.iter_mut().zip(&mut alone).enumerate() {
+                // Now and then there is no token, or one that is not allowed.
+                let token = match random.below(12) {
+                    0 => None,
+                    1 => Some(TokenId(random.below(256) as u32)),
+                    _ => random.token(matcher.mask_words().unwrap()),
+                };
+                row.token = token;
+                if let Some(Err(error)) = token.map(|token| matcher.accept(token)) {
+                    expected_errors.push((number, RowError::Mask(error)));
+                }
+            }
+            let Filled { rows: stepped, errors, .. } = step_batch(rows, threads);
+            rows = stepped;
+            assert_eq!(errors, expected_errors, "step {step}");
+            refused += errors.len();
+            for (number, (row, matcher)) in rows.iter().zip(&mut alone).enumerate() {
+                if errors.iter().any(|(at, _)| *at == number) {
+                    assert_eq!(row.words(), [0; WORDS]);
+                } else {
+                    assert_eq!(row.words(), matcher.mask_words().unwrap(), "step {step}, row {number}");
+                }
+                assert!(row.has_changed() || row.words() == before[number], "step {step}, row {number}");
+                unchanged += usize::from(!row.has_changed());
+            }
+        }
+        assert!(refused > 30 && unchanged > 200, "{refused} {unchanged}");
+    }
 }

@@ -4,7 +4,6 @@
 
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,14 +11,11 @@ use maskwright::json_schema::{self, KeyOrder, Whitespace};
 use maskwright::{Budget, BudgetError, Compiler, Constraint, Matcher, Options, TokenId, Vocabulary};
 use maskwright_oracle::generate::Rng;
 
+use super::assets;
 use super::walks::{check, judge, schemas_of};
 
 fn vocabulary() -> Arc<Vocabulary> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join("target/assets/llama3_1/tokenizer.json");
-    let tokenizer = maskwright_tokenizers::load(&path)
-        .unwrap_or_else(|error| panic!("{error}; run `make assets` first ({})", path.display()));
-    tokenizer.vocabulary().clone()
+    assets::llama().vocabulary().clone()
 }
 
 /// In how many tokens a text can be written, and then ended.
@@ -117,7 +113,7 @@ fn documents_are_counted_across_borders() {
 
 #[test]
 fn walks_within_tight_budgets_finish() {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = assets::root();
     let compiler = Compiler::new(vocabulary());
     let any_order = json_schema::Options::default().with_key_order(KeyOrder::Any);
     let any_order =

@@ -5,22 +5,16 @@
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
 use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use maskwright::{Compiler, Constraint, Error, Index, IndexLimits, StateId, TokenId, Vocabulary};
 use maskwright_oracle::generate::Rng;
 use serde::Deserialize;
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use super::assets::{llama, root};
 
 fn vocabulary() -> Arc<Vocabulary> {
-    let path = root().join("target/assets/llama3_1/tokenizer.json");
-    let tokenizer = maskwright_tokenizers::load(&path)
-        .unwrap_or_else(|error| panic!("{error}; run `make assets` first ({})", path.display()));
-    tokenizer.vocabulary().clone()
+    llama().vocabulary().clone()
 }
 
 const CLOSED: &str = r#"{"type": "object", "properties": {"name": {"type": "string", "maxLength": 4},

@@ -5,7 +5,6 @@
 
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use maskwright::{Compiler, Constraint, Strategy, TokenMask, Vocabulary};
@@ -13,11 +12,7 @@ use maskwright_oracle::generate::Rng;
 use maskwright_oracle::{Oracle, Tokens};
 
 fn vocabulary() -> Arc<Vocabulary> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join("target/assets/llama3_1/tokenizer.json");
-    let tokenizer = maskwright_tokenizers::load(&path)
-        .unwrap_or_else(|error| panic!("{error}; run `make assets` first ({})", path.display()));
-    tokenizer.vocabulary().clone()
+    super::assets::llama().vocabulary().clone()
 }
 
 const SCHEMA: &str = r#"{

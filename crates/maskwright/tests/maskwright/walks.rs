@@ -14,6 +14,8 @@ use maskwright_oracle::generate::Rng;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::assets::{llama, root};
+
 #[derive(Deserialize)]
 struct File {
     case: Vec<Case>,
@@ -33,10 +35,7 @@ const WALKS: u64 = 5;
 
 #[test]
 fn finished_documents_are_valid() {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join("target/assets/llama3_1/tokenizer.json");
-    let tokenizer = maskwright_tokenizers::load(&path)
-        .unwrap_or_else(|error| panic!("{error}; run `make assets` first ({})", path.display()));
+    let (root, tokenizer) = (root(), llama());
     let vocabulary = tokenizer.vocabulary();
     let compiler = Compiler::new(vocabulary.clone());
     let closers = closers(vocabulary);
