@@ -27,12 +27,14 @@ from ._maskwright import (
     Future,
     Index,
     Matcher,
+    Step,
     Vocabulary,
     accept_tokens,
     apply_mask,
     fill_masks,
     schema_to_regex,
     set_threads,
+    step_batch,
 )
 from .constraints import (
     Report,
@@ -75,6 +77,7 @@ __all__ = [
     "Matcher",
     "Report",
     "ServiceError",
+    "Step",
     "TokenError",
     "UnsupportedError",
     "Vocabulary",
@@ -94,5 +97,6 @@ __all__ = [
     "report",
     "schema_to_regex",
     "set_threads",
+    "step_batch",
     "structural_tag",
 ]

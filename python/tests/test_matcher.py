@@ -357,6 +357,36 @@ class Batches(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "70 matchers and 1 tokens"):
             mw.accept_tokens(fresh, [1])
 
+    def test_a_step_is_accept_and_fill(self):
+        np, chance = self.np, random.Random(4)
+        stepped = [matcher.fork() for matcher in self.matchers]
+        alone = [matcher.fork() for matcher in self.matchers]
+        mask = np.zeros((70, self.vocabulary.words), dtype=np.int32)
+        expected = np.zeros_like(mask)
+        self.assertEqual(mw.step_batch(stepped, [None] * 70, mask, keep=True).changed, list(range(70)))
+        unchanged = 0
+        for _ in range(12):
+            tokens, taken = [], []
+            for matcher in alone:
+                allowed = matcher.allowed_tokens() or [None]
+                token = chance.choice([None, 0, *allowed[:3], *chance.choices(allowed, k=9)])
+                tokens.append(token)
+                taken.append(token is None or matcher.try_accept(token))
+            before = mask.copy()
+            step = mw.step_batch(stepped, tokens, mask, keep=True)
+            self.assertEqual(step.taken, taken)
+            mw.fill_masks(alone, expected)
+            expected[[not took for took in taken]] = 0
+            self.assertTrue((mask == expected).all())
+            same = sorted(set(range(70)) - set(step.changed))
+            self.assertTrue((mask[same] == before[same]).all())
+            unchanged += len(same)
+            # What others ask a matcher in between is not lost.
+            stepped[0].fill_mask(expected, 0)
+        self.assertGreater(unchanged, 50)
+        with self.assertRaisesRegex(ValueError, "70 matchers and 1 tokens"):
+            mw.step_batch(stepped, [1], mask)
+
     def test_many_threads_with_a_matcher_each(self):
         compiled = compiler(self.vocabulary).compile(mw.json_schema({"type": "array", "items": {"type": "string"}}))
         failures = []

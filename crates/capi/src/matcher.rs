@@ -67,7 +67,7 @@ pub extern "C" fn mw_matcher_fill_mask(
 ) -> Status {
     guard(message, message_size, || {
         let matcher = matcher.get("matcher")?;
-        matcher.fill_mask(&mut words.room("words", word_count)?)
+        matcher.fill_mask(&mut words.room("words", word_count)?, false).map(drop)
     })
 }
 
@@ -247,17 +247,19 @@ impl Matcher {
         Ok(Self { inner: self.inner.fork(), vocabulary: self.vocabulary.clone(), is_broken: false })
     }
 
-    /// Fills the mask where the matcher keeps it, and copies it to where the caller wants it.
-    pub(crate) fn fill_mask(&mut self, room: &mut Room<'_, u32>) -> Result<(), Failure> {
+    /// Fills the mask where the matcher keeps it, and copies it to where the caller wants it; with `keep`, not if it is the mask of before. Says whether it may be another.
+    pub(crate) fn fill_mask(&mut self, room: &mut Room<'_, u32>, keep: bool) -> Result<bool, Failure> {
         let words = self.vocabulary.tokens.size().div_ceil(32);
         if room.len() < words {
             return Err(MatchError::MaskTooShort { words }.into());
         }
-        self.run(|inner| match inner.mask_words() {
-            Ok(mask) => {
-                room.write(0, mask);
-                room.fill(mask.len(), 0);
-                Ok(())
+        self.run(|inner| match inner.borrow_mask() {
+            Ok((mask, has_changed)) => {
+                if has_changed || !keep {
+                    room.write(0, mask);
+                    room.fill(mask.len(), 0);
+                }
+                Ok(has_changed)
             }
             Err(error) => {
                 room.fill(0, 0);

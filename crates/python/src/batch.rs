@@ -2,14 +2,14 @@
 
 use std::num::NonZero;
 
-use maskwright::{FillRow, MatchError, RowError};
+use maskwright::{FillRow, MatchError, RowError, TokenId};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::buffer::{Access, Row, View};
 use crate::errors::{match_error, rows_error};
 use crate::matcher::{Matcher, fill_row};
-use crate::numbers::tokens;
+use crate::numbers::{optional_tokens, tokens};
 
 /// A matcher and the row that it fills. It is leased by the thread that fills it, so that little is left to do before.
 struct Job {
@@ -18,11 +18,18 @@ struct Job {
     number: usize,
     /// Words of a mask.
     words: usize,
+    /// A token to be taken first.
+    token: Option<TokenId>,
+    /// A row whose mask is that of before is not written.
+    keep: bool,
+    has_changed: bool,
 }
 
 /// Why a row was not filled.
 enum Failure {
     InUse,
+    /// It does not take its token.
+    Refused,
     Match(MatchError),
 }
 
@@ -31,7 +38,15 @@ impl FillRow for Job {
 
     fn fill_row(&mut self) -> Result<(), Failure> {
         let mut matcher = self.matcher.get().slot.lease().map_err(|_| Failure::InUse)?;
-        fill_row(&mut matcher, &mut self.row, self.words).map_err(Failure::Match)
+        if let Some(token) = self.token
+            && let Err(error) = matcher.accept(token)
+        {
+            self.row.write_mask(&[]);
+            return Err(if error.is_undecided() { Failure::Match(error) } else { Failure::Refused });
+        }
+        self.has_changed =
+            fill_row(&mut matcher, &mut self.row, self.words, self.keep).map_err(Failure::Match)?;
+        Ok(())
     }
 }
 
@@ -46,6 +61,66 @@ pub(crate) fn fill_masks(
     rows: Option<Vec<usize>>,
     threads: Option<usize>,
 ) -> PyResult<()> {
+    let jobs = jobs(matchers, mask, rows)?;
+    let filled = py.detach(|| maskwright::fill_masks(jobs, threads.unwrap_or(usize::MAX)));
+    let failures = filled.errors.into_iter().map(|(at, error)| (filled.rows[at].number, error)).collect();
+    raise(py, failures)
+}
+
+/// What a step of a batch did.
+#[pyclass(frozen, get_all, module = "maskwright")]
+pub(crate) struct Step {
+    /// For each matcher whether it has taken its token, or had none to take.
+    taken: Vec<bool>,
+    /// The rows whose masks may be others than before, in the order of the matchers.
+    changed: Vec<usize>,
+}
+
+/// A step of a batch in one call: each matcher takes its token, or none where it is `None`, and fills its next mask, in parallel, as `fill_masks` does. The row of a matcher that
+/// refuses its token is cleared. With `keep` rows whose masks are those of before are not written: each row must still hold what the last step of its matcher
+/// wrote. Raises `LimitError` like `fill_masks`, with what would have been returned as its `step`.
+#[pyfunction]
+#[pyo3(signature = (matchers, tokens, mask, rows = None, *, keep = false, threads = None))]
+pub(crate) fn step_batch(
+    py: Python<'_>,
+    matchers: Vec<Py<Matcher>>,
+    tokens: &Bound<'_, PyAny>,
+    mask: &Bound<'_, PyAny>,
+    rows: Option<Vec<usize>>,
+    keep: bool,
+    threads: Option<usize>,
+) -> PyResult<Py<Step>> {
+    let tokens = optional_tokens(tokens)?;
+    if tokens.len() != matchers.len() {
+        let message = format!("there are {} matchers and {} tokens", matchers.len(), tokens.len());
+        return Err(PyValueError::new_err(message));
+    }
+    let mut jobs = jobs(matchers, mask, rows)?;
+    for (job, token) in jobs.iter_mut().zip(tokens) {
+        (job.token, job.keep) = (token, keep);
+    }
+    let stepped = py.detach(|| maskwright::fill_masks(jobs, threads.unwrap_or(usize::MAX)));
+    let mut taken = vec![true; stepped.rows.len()];
+    let mut failures = Vec::new();
+    for (at, error) in stepped.errors {
+        match error {
+            RowError::Mask(Failure::Refused) => taken[at] = false,
+            error => failures.push((stepped.rows[at].number, error)),
+        }
+    }
+    let changed = stepped.rows.iter().filter(|job| job.has_changed).map(|job| job.number).collect();
+    let step = Py::new(py, Step { taken, changed })?;
+    match raise(py, failures) {
+        Ok(()) => Ok(step),
+        Err(raised) => {
+            raised.value(py).setattr("step", step)?;
+            Err(raised)
+        }
+    }
+}
+
+/// A job for each matcher.
+fn jobs(matchers: Vec<Py<Matcher>>, mask: &Bound<'_, PyAny>, rows: Option<Vec<usize>>) -> PyResult<Vec<Job>> {
     let view = View::words(mask, Access::Write)?;
     if let Some(rows) = rows.as_ref().filter(|rows| rows.len() != matchers.len()) {
         let message = format!("there are {} matchers and {} rows", matchers.len(), rows.len());
@@ -60,11 +135,9 @@ pub(crate) fn fill_masks(
             return Err(PyValueError::new_err(format!("row {number} is given twice")));
         }
         let words = matcher.get().size().div_ceil(32);
-        jobs.push(Job { matcher, row, number, words });
+        jobs.push(Job { matcher, row, number, words, token: None, keep: false, has_changed: true });
     }
-    let filled = py.detach(|| maskwright::fill_masks(jobs, threads.unwrap_or(usize::MAX)));
-    let failures = filled.errors.into_iter().map(|(at, error)| (filled.rows[at].number, error)).collect();
-    raise(py, failures)
+    Ok(jobs)
 }
 
 /// What is wrong with some rows. What is wrong with the caller comes first.
@@ -74,6 +147,7 @@ fn raise(py: Python<'_>, failures: Vec<(usize, RowError<Failure>)>) -> PyResult<
         match failure {
             RowError::Mask(Failure::Match(error)) if error.is_undecided() => rows.push((row, error)),
             RowError::Mask(Failure::Match(error)) => return Err(match_error(py, &error)),
+            RowError::Mask(Failure::Refused) => {}
             RowError::Mask(Failure::InUse) => {
                 return Err(PyRuntimeError::new_err(format!(
                     "the matcher for row {row} is in use by another call, or was broken by a panic; if it stands in the batch twice, fork it"

@@ -51,7 +51,7 @@ mod _maskwright {
     #[pymodule_export]
     use crate::apply::apply_mask;
     #[pymodule_export]
-    use crate::batch::{accept_tokens, fill_masks, set_threads};
+    use crate::batch::{Step, accept_tokens, fill_masks, set_threads, step_batch};
     #[pymodule_export]
     use crate::compiler::{CompiledConstraint, Compiler, Future};
     #[pymodule_export]

@@ -28,7 +28,8 @@ impl Matcher {
         let view = View::words(mask, Access::Write)?;
         let mut row = view.row(row)?;
         let mut matcher = self.slot.lease()?;
-        let filled = py.detach(|| fill_row(&mut matcher, &mut row, self.size().div_ceil(32)));
+        let filled =
+            py.detach(|| fill_row(&mut matcher, &mut row, self.size().div_ceil(32), false)).map(drop);
         filled.map_err(|error| match_error(py, &error))
     }
 
@@ -378,23 +379,28 @@ impl Matcher {
     }
 }
 
-/// Fills the mask where the matcher keeps it, and copies it into a row of somebody else's memory.
+/// Fills the mask where the matcher keeps it, and copies it into a row of somebody else's memory. With `keep`, not if it is the mask of before. Says whether it may be another.
 pub(crate) fn fill_row(
     matcher: &mut service::Matcher,
     row: &mut Row,
     words: usize,
-) -> Result<(), MatchError> {
+    keep: bool,
+) -> Result<bool, MatchError> {
     if row.width() < words {
         return Err(MatchError::MaskTooShort { words });
     }
-    match matcher.mask_words() {
-        Ok(mask) => row.write_mask(mask),
+    match matcher.borrow_mask() {
+        Ok((mask, has_changed)) => {
+            if has_changed || !keep {
+                row.write_mask(mask);
+            }
+            Ok(has_changed)
+        }
         Err(error) => {
             row.write_mask(&[]);
-            return Err(error);
+            Err(error)
         }
     }
-    Ok(())
 }
 
 /// Text, or bytes of it.

@@ -18,8 +18,18 @@ pub(crate) fn tokens(object: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
     Ok(numbers(object)?.into_iter().map(token).collect())
 }
 
+/// The same, with `None` where there is no token.
+pub(crate) fn optional_tokens(object: &Bound<'_, PyAny>) -> PyResult<Vec<Option<TokenId>>> {
+    let numbers: Vec<Option<i64>> = items(object)?;
+    Ok(numbers.into_iter().map(|number| number.map(token)).collect())
+}
+
 /// Numbers out of a list, an array or a tensor.
 pub(crate) fn numbers(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    items(object)
+}
+
+fn items<T: for<'a> FromPyObject<'a, 'a, Error: Into<PyErr>>>(object: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
     let list = match object.getattr_opt(intern!(object.py(), "tolist"))? {
         Some(tolist) => tolist.call0()?,
         None => object.clone(),
@@ -30,5 +40,5 @@ pub(crate) fn numbers(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
             "tokens must be a list, an array or a tensor of integers, and this is {found}"
         ))
     })?;
-    items.map(|item| item?.extract::<i64>()).collect()
+    items.map(|item| item?.extract::<T>().map_err(Into::into)).collect()
 }

@@ -2,6 +2,7 @@
 
 use maskwright_vocab::TokenMask;
 
+use super::borrowed::BorrowedMask;
 use super::row::{MaskRow, RowSink};
 use super::{MatchError, Matcher, Strategy};
 use crate::budget::mask::InTime;
@@ -75,33 +76,39 @@ impl Matcher {
     /// The mask by reference: the same words as [`Self::fill_mask`] writes, and quicker, because they are not copied where they
     /// lie ready, and otherwise only changed where they differ from the mask before.
     pub fn mask_words(&mut self) -> Result<&[u32], MatchError> {
-        self.borrow_mask().map(|(words, _)| words)
+        Ok(self.show_mask()?.words())
     }
 
-    /// The mask by reference, and whether it is another one than that of the last such call.
+    /// The mask by reference, and whether it may be another one than that of the last such call.
     pub fn borrow_mask(&mut self) -> Result<(&[u32], bool), MatchError> {
+        let borrowed = self.show_mask()?;
+        let has_changed = borrowed.take_changed();
+        Ok((borrowed.words(), has_changed))
+    }
+
+    fn show_mask(&mut self) -> Result<&mut BorrowedMask, MatchError> {
         let mut borrowed = self.borrowed.take().unwrap_or_default();
         let mut multi_value = core::mem::take(&mut self.multi_value);
         multi_value.clear();
         let (size, has_usual_ends) = (self.bound.vocabulary().size(), self.has_usual_ends());
         let mut sink = borrowed.start(size.div_ceil(32), &mut multi_value, has_usual_ends);
-        let has_changed = if self.now().terminated {
+        if self.now().terminated {
             sink.finish();
-            borrowed.finish(false)
+            borrowed.finish(false);
         } else {
             let (accepting, in_time) = self.parts(&mut sink);
             sink.finish();
             let as_is = has_usual_ends && in_time.is_none() && !self.must_differ(&multi_value);
             self.correct(&multi_value, accepting, in_time, &mut *borrowed);
-            borrowed.finish(as_is)
-        };
+            borrowed.finish(as_is);
+        }
         self.multi_value = multi_value;
         if let Err(error) = self.within_limits() {
             // The row holds half a mask, which the next one must not be built on.
             self.borrowed = None;
             return Err(error);
         }
-        Ok((self.borrowed.insert(borrowed).words(), has_changed))
+        Ok(self.borrowed.insert(borrowed))
     }
 
     /// Hands the parts of the mask to a sink. Returns whether the text may end, and what can be finished in time, if there is a budget.

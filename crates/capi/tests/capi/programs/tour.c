@@ -120,7 +120,8 @@ static void batches(const mw_compiler *compiler) {
     enum { ROWS = 50, STRIDE = SMALL_MASK + 1 };
     static const char *const texts[] = {"", "y", "ye", "yes"};
     mw_matcher *matchers[ROWS];
-    uint32_t words[ROWS * STRIDE], one[STRIDE];
+    uint32_t words[ROWS * STRIDE], one[STRIDE], tokens[ROWS];
+    uint8_t changed[ROWS];
     mw_status statuses[ROWS];
     size_t i, threads;
     for (i = 0; i < ROWS; i++) {
@@ -141,6 +142,27 @@ static void batches(const mw_compiler *compiler) {
     /* The token that may come next differs from row to row. */
     CHECK(allows(words, word("yes")) && !allows(words + STRIDE, word("yes")) && allows(words + STRIDE, word("e")));
     EXPECT(MW_OK, mw_fill_masks(NULL, 0, NULL, 0, 0, NULL, SAY));
+    /* A step takes a token first. Rows that have not changed are not written. */
+    memset(words, 255, sizeof words);
+    for (i = 0; i < ROWS; i++) tokens[i] = i % 4 == 1 ? word("e") : i % 4 == 2 ? word("n") : MW_SKIP;
+    EXPECT(MW_NOT_ALLOWED, mw_step_batch(matchers, ROWS, tokens, words, STRIDE, 0, 2, changed, statuses, SAY));
+    for (i = 0; i < ROWS; i++) {
+        CHECK(statuses[i] == (i % 4 == 2 ? MW_NOT_ALLOWED : MW_OK));
+        CHECK(allows(words + i * STRIDE, word("s")) == (i % 4 == 1));
+        CHECK(allows(words + i * STRIDE, word("yes")) == (i % 4 == 0));
+        CHECK(words[i * STRIDE + SMALL_MASK] == 0);
+    }
+    for (i = 0; i < ROWS; i++) tokens[i] = i % 4 == 0 ? word("y") : MW_SKIP;
+    EXPECT(MW_OK, mw_step_batch(matchers, ROWS, tokens, words, STRIDE, 0, 0, changed, NULL, SAY));
+    memset(words, 255, sizeof words);
+    for (i = 0; i < ROWS; i++) tokens[i] = i % 4 == 0 ? word("e") : MW_SKIP;
+    EXPECT(MW_OK, mw_step_batch(matchers, ROWS, tokens, words, STRIDE, 1, 3, changed, statuses, SAY));
+    for (i = 0; i < ROWS; i++) {
+        CHECK(changed[i] == (i % 4 == 0));
+        CHECK(words[i * STRIDE + SMALL_MASK] == (changed[i] ? 0 : UINT32_MAX));
+        CHECK(!changed[i] || allows(words + i * STRIDE, word("s")));
+    }
+    EXPECT(MW_ARGUMENT, mw_step_batch(matchers, ROWS, NULL, words, STRIDE, 1, 3, NULL, NULL, SAY));
     for (i = 0; i < ROWS; i++) mw_matcher_free(matchers[i]);
 }
 
