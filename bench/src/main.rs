@@ -10,6 +10,7 @@
 //! mwbench walk        random texts under the mask, judged by two validators
 //! mwbench forced      forced tokens, compared with those of the tokenizer
 //! mwbench budget      random walks within random budgets
+//! mwbench cadence     batches at the pace of a serving engine
 //! mwbench drafts      masks of draft trees, in one call and one by one
 //! mwbench ablate      what each fast path gains (feature `ablation`)
 //! mwbench instances   the texts of one schema file, as the engines read them
@@ -19,6 +20,7 @@
 #[cfg(feature = "ablation")]
 mod ablate;
 mod budget;
+mod cadence;
 mod clock;
 mod corpus;
 mod drafts;
@@ -80,6 +82,8 @@ enum Command {
     Forced(forced::Arguments),
     /// Random walks within random budgets
     Budget(budget::Arguments),
+    /// Batches at the pace of a serving engine: time passes between steps, and caches are cold
+    Cadence(cadence::Arguments),
     /// Masks of draft trees, in one call and one by one
     Drafts(drafts::Arguments),
     /// What each fast path gains: every one switched off in turn
@@ -121,6 +125,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Walk(arguments) => walk::run(&arguments),
         Command::Forced(arguments) => forced::run(&arguments),
         Command::Budget(arguments) => budget::run(&arguments),
+        Command::Cadence(arguments) => cadence::run(&arguments),
         Command::Drafts(arguments) => drafts::run(&arguments),
         #[cfg(feature = "ablation")]
         Command::Ablate(arguments) => ablate::run(&arguments),

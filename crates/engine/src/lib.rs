@@ -31,7 +31,9 @@ mod store;
 mod tuning;
 mod value;
 
-pub use ahead::{DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, TokenHealing};
+pub use ahead::{
+    DRAFT_ROOT, DraftError, DraftTree, Encode, ForcedText, ForcedTokens, Prepared, TokenHealing,
+};
 pub use budget::{Budget, BudgetError};
 pub use compile::{CompileError, Place, Resolved, compile, compile_without, resolve};
 pub use error::MatchError;

@@ -181,7 +181,7 @@ pub use maskwright_automata::{
 pub use maskwright_engine::{
     AutomatonCache, DRAFT_ROOT, Dot as ProgramDot, DraftError, Encode, Flaw, ForcedText, ForcedTokens,
     IndexLimits, LibraryLoadError, Listing as ProgramListing, LoadError, MaskRef, MaskRow, NotAllowed, Place,
-    Resource as IndexResource, StateId, ThreadInfo,
+    Prepared, Resource as IndexResource, StateId, ThreadInfo,
 };
 #[cfg(feature = "ablation")]
 pub use maskwright_engine::{FastPath, Tuning};

@@ -161,6 +161,11 @@ impl Matcher {
         }
     }
 
+    /// How many masks, or parts of masks, this matcher has computed, because nobody had asked for them before.
+    pub fn computed_masks(&self) -> u64 {
+        self.buffers.computed
+    }
+
     /// Whether the text ends as the vocabulary says.
     fn has_usual_ends(&self) -> bool {
         self.stops.is_none() && self.eos_in_mask

@@ -233,6 +233,7 @@ impl Masker<'_> {
     fn find_too_long(&mut self, thread: Thread, characters: u32) -> Option<AnswerId> {
         let bound = self.bound;
         let long = bound.library().long_tokens(characters);
+        self.buffers.computed += 1;
         self.start_line(thread.stack);
         let mut found = core::mem::take(&mut self.scratch.found);
         found.clear();
@@ -266,6 +267,7 @@ impl Masker<'_> {
 
     /// Computes a mask, remembers it, and hands it over.
     fn compute(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
+        self.buffers.computed += 1;
         self.start_line(thread.stack);
         let part = self.part(Thread { stack: Line::TOP, ..thread });
         if self.buffers.meter.over().is_some() {

@@ -37,6 +37,8 @@ pub(crate) struct Buffers {
     gathered: Vec<Thread>,
     /// What stepping may still cost.
     pub(crate) meter: Meter,
+    /// Parts of masks that were not in the memo.
+    pub(crate) computed: u64,
 }
 
 impl Buffers {

@@ -43,7 +43,7 @@ mod llguidance;
 use core::fmt;
 use std::sync::Arc;
 
-use maskwright_engine::{MaskRow, MatchError, Matcher};
+use maskwright_engine::{MaskRow, MatchError, Matcher, Prepared};
 use maskwright_vocab::{TokenId, Vocabulary};
 
 #[cfg(feature = "llguidance")]
@@ -148,6 +148,12 @@ pub trait Matching: fmt::Debug + Send {
             Err(error) if error.is_undecided() => Err(error),
             Err(_) => Ok(false),
         }
+    }
+
+    /// Works out masks that may be asked for after the next token, while `go_on` says so; see [`Matcher::prepare`]. An engine that cannot does nothing.
+    fn prepare(&self, go_on: &mut dyn FnMut() -> bool) -> Prepared {
+        let _ = go_on;
+        Prepared::default()
     }
 
     /// Our own matcher, if that is what this is.
@@ -280,6 +286,10 @@ impl Matching for Matcher {
         } else {
             Status::Accepting
         }
+    }
+
+    fn prepare(&self, go_on: &mut dyn FnMut() -> bool) -> Prepared {
+        self.prepare(go_on)
     }
 
     fn as_engine(&mut self) -> Option<&mut Matcher> {

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::sync::Weak;
 use std::time::Instant;
 
-use maskwright_engine::{MaskRow, MatchError};
+use maskwright_engine::{MaskRow, MatchError, Prepared};
 use maskwright_vocab::TokenId;
 
 use super::Shared;
@@ -268,6 +268,11 @@ impl Matcher {
         result.map(|()| taken)
     }
 
+    /// Works out masks that may be asked for after the next token, until a moment: something to do while a model thinks. What is prepared is not counted.
+    pub fn prepare(&self, until: Instant) -> Prepared {
+        self.inner.prepare(&mut || Instant::now() < until)
+    }
+
     /// What the backend gave, for what only it can do; see [`Matching::as_engine`]. What is done there is not counted.
     pub fn inner(&mut self) -> &mut dyn Matching {
         &mut *self.inner
@@ -324,6 +329,10 @@ impl Matching for Matcher {
 
     fn allows(&mut self, token: TokenId) -> Result<bool, MatchError> {
         self.allows(token)
+    }
+
+    fn prepare(&self, go_on: &mut dyn FnMut() -> bool) -> Prepared {
+        self.inner.prepare(go_on)
     }
 
     fn as_engine(&mut self) -> Option<&mut maskwright_engine::Matcher> {

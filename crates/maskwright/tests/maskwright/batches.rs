@@ -235,6 +235,34 @@ fn a_row_that_is_updated_holds_what_a_mask_written_anew_holds() {
 }
 
 #[test]
+fn masks_that_were_prepared_are_there_and_are_the_same() {
+    let mut random = Random(5);
+    let (mut prepared_count, mut ready, mut masks) = (0, 0, 0);
+    for _ in 0..20 {
+        // Two sets of matchers that share nothing.
+        for (mut prepared, mut plain) in various().into_iter().zip(various()) {
+            for _ in 0..12 {
+                let mut left = random.below(300);
+                let done = prepared.prepare(&mut || {
+                    left = left.saturating_sub(1);
+                    left > 0
+                });
+                prepared_count += done.masks;
+                assert!(!done.is_complete || done.tokens == plain.mask().unwrap().count());
+                let Some(token) = random.token(plain.mask_words().unwrap()) else { break };
+                assert_eq!(prepared.accept(token), plain.accept(token));
+                let before = prepared.computed_masks();
+                assert_eq!(prepared.mask_words().unwrap(), plain.mask_words().unwrap());
+                assert!(!done.is_complete || prepared.computed_masks() == before, "it was prepared");
+                masks += 1;
+                ready += usize::from(prepared.computed_masks() == before);
+            }
+        }
+    }
+    assert!(prepared_count > 500 && ready > masks / 2, "{prepared_count} {ready} {masks}");
+}
+
+#[test]
 fn a_step_of_a_batch_is_what_its_rows_do_by_themselves() {
     for threads in [1, 3] {
         let mut random = Random(threads as u64);
