@@ -222,7 +222,7 @@ fn pause(arguments: &Arguments, pool: &rayon::ThreadPool, sweep: &mut [u64]) {
 
 /// Our own rows.
 struct Ours {
-    rows: Vec<StepRow<Matcher>>,
+    rows: Vec<Box<StepRow<Matcher>>>,
     threads: usize,
 }
 
@@ -235,7 +235,7 @@ impl Ours {
     ) -> Result<Self, String> {
         let row = |row: &Followed| {
             let compiled = compiler.compile(&Constraint::json_schema(row.schema.as_str()));
-            compiled.map(|compiled| StepRow::new(compiled.matcher(), words))
+            compiled.map(|compiled| Box::new(StepRow::new(compiled.matcher(), words)))
         };
         let rows: Result<_, _> = followed.iter().map(row).collect();
         Ok(Self { rows: rows.map_err(|error| error.to_string())?, threads })

@@ -21,8 +21,9 @@ use rayon::ThreadPool;
 use crate::backend::Matching;
 use crate::pool::pool;
 
-/// Rows that a thread takes at a time: some ten microseconds of work.
-const CHUNK: usize = 8;
+/// How much work a thread takes at a time, and no more rows than that.
+const CHUNK_NANOS: u64 = 10_000;
+const CHUNK: u64 = 8;
 
 /// How much work one more thread must take off the others.
 const WAKE_NANOS: u64 = 20_000;
@@ -123,6 +124,15 @@ impl<M: Matching + 'static> FillRow for StepRow<M> {
     }
 }
 
+/// PERF: rows are moved to the threads and back, and a matcher is large.
+impl<R: FillRow> FillRow for Box<R> {
+    type Error = R::Error;
+
+    fn fill_row(&mut self) -> Result<(), R::Error> {
+        (**self).fill_row()
+    }
+}
+
 /// A step of a batch in one call: every row takes its token, if it has one, and fills its next mask, with no more than `threads` threads at the same time, the
 /// calling one included. If a token is refused, or a mask cannot be filled, that concerns one row: its mask is cleared, and its matcher is where it was before what failed.
 ///
@@ -136,7 +146,7 @@ impl<M: Matching + 'static> FillRow for StepRow<M> {
 /// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
 /// # let compiler = Compiler::new(Arc::new(builder.finish()?));
 /// let (word, date) = (compiler.compile(&Constraint::regex("[a-z]{1,9}"))?, compiler.compile(&Constraint::regex("[0-9]{4}-[0-9]{2}"))?);
-/// let mut rows = vec![StepRow::new(word.matcher(), 9), StepRow::new(date.matcher(), 9)];
+/// let mut rows = vec![Box::new(StepRow::new(word.matcher(), 9)), Box::new(StepRow::new(date.matcher(), 9))];
 /// rows = step_batch(rows, usize::MAX).rows; // the first masks
 ///
 /// for text in ["ab", "cd", "ef"].map(str::as_bytes) {
@@ -152,7 +162,10 @@ impl<M: Matching + 'static> FillRow for StepRow<M> {
 /// assert!(rows[1].has_changed() && rows[1].words()[1] == 1 << (b'-' % 32));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn step_batch<M: Matching + 'static>(rows: Vec<StepRow<M>>, threads: usize) -> Filled<StepRow<M>> {
+pub fn step_batch<M: Matching + 'static>(
+    rows: Vec<Box<StepRow<M>>>,
+    threads: usize,
+) -> Filled<Box<StepRow<M>>> {
     fill_masks(rows, threads)
 }
 
@@ -236,13 +249,15 @@ impl<E: fmt::Debug + fmt::Display> std::error::Error for RowError<E> {}
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn fill_masks<R: FillRow>(mut rows: Vec<R>, threads: usize) -> Filled<R> {
-    let useful = (rows.len() as u64 * ROW_NANOS.load(Ordering::Relaxed) / WAKE_NANOS) as usize;
-    let helpers = useful.min(rows.len().saturating_sub(1) / CHUNK).min(threads.max(1) - 1);
+    let row_nanos = ROW_NANOS.load(Ordering::Relaxed).max(1);
+    let useful = (rows.len() as u64 * row_nanos / WAKE_NANOS) as usize;
+    let chunk = (CHUNK_NANOS / row_nanos).clamp(1, CHUNK) as usize;
+    let helpers = useful.min(rows.len().saturating_sub(1) / chunk).min(threads.max(1) - 1);
     // Where no thread can be started, this one does the work.
     let pool = if helpers > 0 { pool().ok() } else { None };
     if let Some(pool) = pool.filter(|pool| pool.current_num_threads() > 1) {
         let helpers = helpers.min(pool.current_num_threads() - 1);
-        return Batch::new(rows, helpers, pool).fill();
+        return Batch::new(rows, chunk, helpers, pool).fill();
     }
     let start = Instant::now();
     let errors = fill(&mut rows, 0);
@@ -262,9 +277,6 @@ fn remember(start: Instant, rows: usize) {
 
 type Errors<R> = Vec<(usize, RowError<<R as FillRow>::Error>)>;
 
-/// Some rows, and the number of the first.
-type Chunk<R> = (usize, Vec<R>);
-
 struct Batch<R: FillRow> {
     state: Mutex<State<R>>,
     /// Rings when nobody works any more.
@@ -272,24 +284,26 @@ struct Batch<R: FillRow> {
     pool: Arc<ThreadPool>,
     /// Threads that are to be woken.
     sleeping: AtomicUsize,
+    /// Rows that a thread takes at a time.
+    chunk: usize,
 }
 
 struct State<R: FillRow> {
-    waiting: Vec<Chunk<R>>,
-    filled: Vec<Chunk<R>>,
+    /// The rows from the first on that nobody has taken.
+    waiting: Vec<R>,
+    /// The others, when they are filled.
+    filled: Vec<Option<R>>,
     /// Threads that fill rows at present.
     working: usize,
     errors: Errors<R>,
 }
 
 impl<R: FillRow> Batch<R> {
-    fn new(rows: Vec<R>, helpers: usize, pool: Arc<ThreadPool>) -> Arc<Self> {
-        let count = rows.len().div_ceil(CHUNK);
-        let mut rows = rows.into_iter();
-        let waiting = (0..count).map(|chunk| (chunk * CHUNK, rows.by_ref().take(CHUNK).collect())).collect();
-        let state = State { waiting, filled: Vec::with_capacity(count), working: 0, errors: Vec::new() };
+    fn new(rows: Vec<R>, chunk: usize, helpers: usize, pool: Arc<ThreadPool>) -> Arc<Self> {
+        let filled = rows.iter().map(|_| None).collect();
+        let state = State { waiting: rows, filled, working: 0, errors: Vec::new() };
         let sleeping = AtomicUsize::new(helpers);
-        Arc::new(Self { state: Mutex::new(state), done: Condvar::new(), pool, sleeping })
+        Arc::new(Self { state: Mutex::new(state), done: Condvar::new(), pool, sleeping, chunk })
     }
 
     /// Wakes two of the threads that are to be woken, which do the same.
@@ -317,26 +331,28 @@ impl<R: FillRow> Batch<R> {
             state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         // Whoever has not woken up yet keeps the batch alive, but none of its rows.
-        let (mut filled, mut errors) =
-            (core::mem::take(&mut state.filled), core::mem::take(&mut state.errors));
+        let (filled, mut errors) = (core::mem::take(&mut state.filled), core::mem::take(&mut state.errors));
         drop(state);
-        filled.sort_unstable_by_key(|(first, _)| *first);
         errors.sort_by_key(|(row, _)| *row);
-        Filled { rows: filled.into_iter().flat_map(|(_, rows)| rows).collect(), errors }
+        Filled { rows: filled.into_iter().flatten().collect(), errors }
     }
 
     /// Fills rows until none is left. Says how many it has filled.
     fn work(&self) -> usize {
-        let mut count = 0;
+        let (mut count, mut rows) = (0, Vec::with_capacity(self.chunk));
         let mut state = self.lock();
-        while let Some((first, mut rows)) = state.waiting.pop() {
+        while !state.waiting.is_empty() {
+            let first = state.waiting.len().saturating_sub(self.chunk);
+            rows.extend(state.waiting.drain(first..));
             state.working += 1;
             drop(state);
             let errors = fill(&mut rows, first);
+            count += rows.len();
             state = self.lock();
             state.working -= 1;
-            count += rows.len();
-            state.filled.push((first, rows));
+            for (number, row) in (first..).zip(rows.drain(..)) {
+                state.filled[number] = Some(row);
+            }
             state.errors.extend(errors);
         }
         if state.working == 0 {

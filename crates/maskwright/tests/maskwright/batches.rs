@@ -49,6 +49,38 @@ fn one_by_one(matchers: &mut [Matcher]) -> Vec<Vec<u32>> {
     matchers.iter_mut().map(mask).collect()
 }
 
+/// A row that takes so long that other threads are worth waking, and knows who filled it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slow(Option<std::thread::ThreadId>);
+
+impl FillRow for Slow {
+    type Error = ();
+
+    fn fill_row(&mut self) -> Result<(), ()> {
+        std::thread::sleep(std::time::Duration::from_micros(300));
+        self.0 = Some(std::thread::current().id());
+        Ok(())
+    }
+}
+
+/// Has batches learn that rows take long, so that the next one is spread over threads. Says how many filled the last of these.
+fn slow_down(threads: usize) -> usize {
+    let fill = || fill_masks(vec![Slow::default(); 24], threads).rows;
+    fill();
+    let mut by: Vec<_> = fill().into_iter().map(|row| format!("{:?}", row.0)).collect();
+    by.sort_unstable();
+    by.dedup();
+    by.len()
+}
+
+#[test]
+fn rows_that_take_long_are_spread_over_threads() {
+    set_threads(NonZero::new(3).unwrap()).unwrap();
+    assert_eq!(slow_down(1), 1);
+    // Another test may have taken the pool away for a moment.
+    assert!((0..20).any(|_| slow_down(3) > 1));
+}
+
 #[test]
 fn a_batch_is_what_its_rows_are_by_themselves() {
     for threads in [1, 2, 3, 8] {
@@ -60,6 +92,7 @@ fn a_batch_is_what_its_rows_are_by_themselves() {
             assert!(count < 9 || expected.windows(2).any(|pair| pair[0] != pair[1]));
             // What lies in a row before is of no account, and words beyond the vocabulary are cleared.
             let rows = matchers.into_iter().map(|matcher| (matcher, vec![u32::MAX; WORDS + 2])).collect();
+            slow_down(threads);
             let Filled { rows, errors, .. } = fill_masks(rows, threads);
             assert!(errors.is_empty() && rows.len() == count);
             for (number, ((_, words), expected)) in rows.iter().zip(&expected).enumerate() {
@@ -116,6 +149,7 @@ impl FillRow for Odd {
 fn a_panic_concerns_one_row_and_rows_come_back_in_their_order() {
     for threads in [1, 4] {
         let rows = (0..60).map(|number| Odd { number, is_filled: false }).collect();
+        slow_down(threads);
         let filled = fill_masks(rows, threads);
         assert_eq!(filled.errors, [(11, RowError::Panicked("oh 11".into())), (12, RowError::Mask(12))]);
         assert!(filled.rows.iter().enumerate().all(|(number, row)| row.number == number));
@@ -133,6 +167,7 @@ fn many_batches_at_once_do_not_wait_for_each_other() {
                 let mut rows: Vec<_> =
                     matchers.into_iter().map(|matcher| (matcher, vec![0; WORDS])).collect();
                 for _ in 0..20 {
+                    slow_down(3);
                     rows = fill_masks(rows, 3).rows;
                     assert!(rows.iter().zip(&expected).all(|((_, words), expected)| words == expected));
                 }
@@ -267,7 +302,8 @@ fn a_step_of_a_batch_is_what_its_rows_do_by_themselves() {
     for threads in [1, 3] {
         let mut random = Random(threads as u64);
         let mut alone: Vec<Matcher> = (0..5).flat_map(|_| various()).collect();
-        let mut rows: Vec<_> = alone.iter().map(|matcher| StepRow::new(matcher.fork(), WORDS)).collect();
+        let mut rows: Vec<_> =
+            alone.iter().map(|matcher| Box::new(StepRow::new(matcher.fork(), WORDS))).collect();
         let (mut refused, mut unchanged) = (0, 0);
         for step in 0..60 {
             let before: Vec<Vec<u32>> = rows.iter().map(|row| row.words().to_vec()).collect();
@@ -284,6 +320,7 @@ fn a_step_of_a_batch_is_what_its_rows_do_by_themselves() {
                     expected_errors.push((number, RowError::Mask(error)));
                 }
             }
+            slow_down(threads);
             let Filled { rows: stepped, errors, .. } = step_batch(rows, threads);
             rows = stepped;
             assert_eq!(errors, expected_errors, "step {step}");
