@@ -119,6 +119,7 @@ fn play(
         warm: false,
         shared: true,
         rows: arguments.common.rows,
+        prepare: None,
         watch: None,
     };
     let engines =

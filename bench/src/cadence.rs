@@ -95,7 +95,10 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     }
 
     println!("{}, {threads} threads, {} ms between steps", machine::describe(), arguments.gap_ms);
-    println!("{:>6} {:<12} {:>9} {:>9} {:>9} {:>9}   µs a step", "rows", "engine", "avg", "p50", "p95", "p99");
+    println!(
+        "{:>6} {:<12} {:>9} {:>9} {:>9} {:>9}   µs a step",
+        "rows", "engine", "avg", "p50", "p95", "p99"
+    );
     let words = vocabulary.mask_words();
     let mut sweep = vec![0u64; threads * arguments.sweep_mb * (1 << 20) / 8];
     let mut report = Vec::new();
@@ -227,12 +230,7 @@ struct Ours {
 }
 
 impl Ours {
-    fn new(
-        compiler: &Compiler,
-        followed: &[Followed],
-        words: usize,
-        threads: usize,
-    ) -> Result<Self, String> {
+    fn new(compiler: &Compiler, followed: &[Followed], words: usize, threads: usize) -> Result<Self, String> {
         let row = |row: &Followed| {
             let compiled = compiler.compile(&Constraint::json_schema(row.schema.as_str()));
             compiled.map(|compiled| Box::new(StepRow::new(compiled.matcher(), words)))

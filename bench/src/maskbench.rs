@@ -1,5 +1,6 @@
 //! `mwbench maskbench`: real schemas with their valid and invalid instances.
 
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,6 +41,9 @@ pub struct Arguments {
     /// Make maskwright forget, before each schema, even what it learnt about the vocabulary from earlier ones
     #[arg(long)]
     forget: bool,
+    /// Before each token, let maskwright prepare masks for so long; a model would think meanwhile
+    #[arg(long, value_name = "MS")]
+    prepare_ms: Option<u64>,
     /// In which order maskwright lets keys be written
     #[arg(long, value_name = "ORDER", default_value = "schema")]
     key_order: KeyOrder,
@@ -49,6 +53,9 @@ pub struct Arguments {
     /// Print why schemas are refused, and how many for each reason
     #[arg(long)]
     reasons: bool,
+    /// Print the slowest mask of the slowest schemas of our engine: microseconds, schema, instance, token, and the text before it
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    slowest: usize,
     /// A schema that takes an engine longer counts as refused (noticed when the engine returns)
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout_s: u64,
@@ -113,6 +120,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         rows: arguments.common.rows,
         machine: machine::describe(),
     };
+    let slowest = slowest(arguments, &tokenizer, &files, &names, &records[engines::base(&opened)])?;
     let report = Report::new(setting, &opened, names, records);
     print!("{}", report.table());
     if arguments.split {
@@ -121,11 +129,43 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     if arguments.reasons {
         print!("{}", report.reasons());
     }
+    print!("{slowest}");
     output::write_json(arguments.common.json.as_deref(), &report.to_json())?;
     match &arguments.plot {
         Some(path) => output::write(path, &plot::tails(&report.curves(), &report.caption())),
         None => Ok(()),
     }
+}
+
+/// The slowest masks, one for each schema.
+fn slowest(
+    arguments: &Arguments,
+    tokenizer: &Tokenizer,
+    files: &[PathBuf],
+    names: &[String],
+    records: &[Record],
+) -> Result<String, String> {
+    let mut order: Vec<usize> = (0..records.len()).collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(records[at].slowest.0));
+    let mut text = String::new();
+    for at in order.into_iter().take(arguments.slowest) {
+        let (nanos, instance, token) = records[at].slowest;
+        // The first mask of the first instance is counted apart.
+        let token = token + usize::from(instance == 0);
+        let is_it =
+            |file: &&PathBuf| file.file_stem().is_some_and(|stem| stem.to_string_lossy() == *names[at]);
+        let Some(file) = files.iter().find(is_it) else { continue };
+        let case = corpus::load(file, tokenizer)?;
+        let vocabulary = tokenizer.vocabulary();
+        let before = case.instances[instance].tokens.iter().take(token);
+        let before: Vec<u8> = before.flat_map(|id| vocabulary.tokens[*id as usize].iter().copied()).collect();
+        let from = before.len().saturating_sub(60);
+        let micros = nanos as f64 / 1e3;
+        let last = String::from_utf8_lossy(&before[from..]);
+        let _ =
+            writeln!(text, "{micros:>10.1} µs  {}, instance {instance}, token {token}: {last:?}", names[at]);
+    }
+    Ok(text)
 }
 
 /// The names of the schemas, and a record per engine and schema.
@@ -144,6 +184,7 @@ fn measure(
         warm: arguments.warm,
         shared: !arguments.forget,
         rows: arguments.common.rows,
+        prepare: arguments.prepare_ms.map(Duration::from_millis),
         watch: None,
     };
     let mut mask = vec![0; vocabulary.mask_words()];

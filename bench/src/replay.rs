@@ -61,6 +61,8 @@ pub struct Options<'a> {
     pub shared: bool,
     /// Have masks written into a row, even by engines that can show them where they lie.
     pub rows: bool,
+    /// Between a mask and the next token, what the engine may work ahead. It is not timed.
+    pub prepare: Option<Duration>,
     /// Told how far it came before each token, outside of what is timed.
     pub watch: Option<&'a dyn Fn(&SoFar<'_>)>,
 }
@@ -196,6 +198,9 @@ impl Walk<'_> {
             }
             if !self.mask(session, masks, |mask| is_set(mask, token))? {
                 return Ok(false);
+            }
+            if let Some(time) = self.options.prepare {
+                session.prepare(time);
             }
             let (accepted, nanos) = self.options.clock.time(|| session.accept(token));
             accepts.push(nanos);
@@ -372,6 +377,7 @@ mod tests {
             warm: false,
             shared: false,
             rows: false,
+            prepare: None,
             watch: None,
         };
         let record = replay(&Fake, &case, &options, &mut [0]);

@@ -126,6 +126,7 @@ fn run_alone(arguments: &Arguments, name: &str) -> Result<Value, String> {
         warm: false,
         shared: false,
         rows,
+        prepare: None,
         watch: None,
     };
     let mut mask = vec![0; vocabulary.mask_words()];

@@ -105,6 +105,8 @@ pub trait Session {
     fn mask<'s>(&'s mut self, row: &'s mut [u32]) -> Option<&'s [u32]> {
         self.fill(row).then_some(row)
     }
+    /// Works ahead for the next token, for so long at most. Most engines cannot.
+    fn prepare(&mut self, _time: std::time::Duration) {}
     /// Takes a token; `false`: refused.
     fn accept(&mut self, token: u32) -> bool;
     /// Whether the text may end here.

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use maskwright::backend::{self, Backend, Matching, Status};
 use maskwright::{Compiler, Constraint, Options, TokenId, json_schema};
@@ -101,6 +102,11 @@ impl Session for Running {
 
     fn mask<'s>(&'s mut self, _: &'s mut [u32]) -> Option<&'s [u32]> {
         self.0.mask_words().ok()
+    }
+
+    fn prepare(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        self.0.prepare(&mut || Instant::now() < until);
     }
 
     fn accept(&mut self, token: u32) -> bool {

@@ -234,6 +234,7 @@ pub fn serve(arguments: &Arguments) -> Result<(), String> {
             // What belongs to the vocabulary is made anew and warmed here, so that the order of rows changes nothing.
             shared: true,
             rows: common.rows,
+            prepare: None,
             watch: Some(&watch),
         };
         engine.forget();
