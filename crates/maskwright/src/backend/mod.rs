@@ -150,6 +150,11 @@ pub trait Matching: fmt::Debug + Send {
         }
     }
 
+    /// How many masks it has computed, because nobody had asked for them before; see [`Matcher::computed_masks`]. 0 of an engine that does not count.
+    fn computed_masks(&self) -> u64 {
+        0
+    }
+
     /// Works out masks that may be asked for after the next token, while `go_on` says so; see [`Matcher::prepare`]. An engine that cannot does nothing.
     fn prepare(&self, go_on: &mut dyn FnMut() -> bool) -> Prepared {
         let _ = go_on;
@@ -286,6 +291,10 @@ impl Matching for Matcher {
         } else {
             Status::Accepting
         }
+    }
+
+    fn computed_masks(&self) -> u64 {
+        self.computed_masks()
     }
 
     fn prepare(&self, go_on: &mut dyn FnMut() -> bool) -> Prepared {

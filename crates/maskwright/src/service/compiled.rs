@@ -194,10 +194,11 @@ impl Matcher {
         if !tally.mask() {
             return mask(&mut **inner);
         }
+        let computed = inner.computed_masks();
         let start = Instant::now();
         let result = mask(&mut **inner);
         if tally.time(start.elapsed()) {
-            report(tally, constraint);
+            report(tally, constraint, computed);
         }
         result
     }
@@ -268,9 +269,18 @@ impl Matcher {
         result.map(|()| taken)
     }
 
-    /// Works out masks that may be asked for after the next token, until a moment: something to do while a model thinks. What is prepared is not counted.
+    /// Works out masks that may be asked for after the next token, until a moment: something to do while a model thinks.
     pub fn prepare(&self, until: Instant) -> Prepared {
-        self.inner.prepare(&mut || Instant::now() < until)
+        let prepared = self.inner.prepare(&mut || Instant::now() < until);
+        self.constraint.counters.prepared(prepared.masks);
+        self.constraint.grown();
+        prepared
+    }
+
+    /// Has a worker of the service do that, if one is idle and the [settings](super::Settings::prepare) allow it. Returns at once, and says whether there was one.
+    pub fn prepare_soon(&self) -> bool {
+        let service = self.constraint.service.upgrade();
+        service.is_some_and(|service| service.prepare_soon(|| self.fork()))
     }
 
     /// What the backend gave, for what only it can do; see [`Matching::as_engine`]. What is done there is not counted.
@@ -285,8 +295,8 @@ impl Matcher {
 }
 
 /// Adds what a matcher has counted to what is counted for its constraint.
-fn report(tally: &mut Tally, constraint: &CompiledConstraint) {
-    tally.report(&constraint.counters);
+fn report(tally: &mut Tally, constraint: &CompiledConstraint, computed: u64) {
+    tally.report(&constraint.counters, computed);
     constraint.grown();
 }
 
@@ -331,6 +341,10 @@ impl Matching for Matcher {
         self.allows(token)
     }
 
+    fn computed_masks(&self) -> u64 {
+        self.inner.computed_masks()
+    }
+
     fn prepare(&self, go_on: &mut dyn FnMut() -> bool) -> Prepared {
         self.inner.prepare(go_on)
     }
@@ -342,7 +356,7 @@ impl Matching for Matcher {
 
 impl Drop for Matcher {
     fn drop(&mut self) {
-        report(&mut self.tally, &self.constraint);
+        report(&mut self.tally, &self.constraint, self.inner.computed_masks());
     }
 }
 

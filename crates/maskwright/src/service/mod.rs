@@ -132,6 +132,9 @@ pub struct Settings {
     pub failures_for: Duration,
     /// How many constraints may wait for a worker.
     pub queue: usize,
+    /// How long an idle worker may compute masks ahead: those that come first, of a constraint that it has just compiled, and those behind the next token, of a matcher
+    /// that [asks for it](Matcher::prepare_soon). A constraint that waits to be compiled ends it. Zero, the default, is never.
+    pub prepare: Duration,
 }
 
 impl Default for Settings {
@@ -145,6 +148,7 @@ impl Default for Settings {
             memory: 256 << 20,
             failures_for: Duration::from_secs(10),
             queue: 10_000,
+            prepare: Duration::ZERO,
         }
     }
 }
@@ -394,6 +398,8 @@ struct Queue {
     is_watched: bool,
     /// Whether a worker should measure.
     measure: bool,
+    /// Matchers whose next masks are to be computed ahead, the last first. No more than there are idle workers.
+    prepare: Vec<Matcher>,
     is_closed: bool,
     /// What is being compiled, and since when.
     running: Vec<(Arc<Flight>, Instant)>,

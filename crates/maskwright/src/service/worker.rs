@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use maskwright_automata::with_cancel;
 
-use super::compiled::{CompiledConstraint, Report};
+use super::compiled::{CompiledConstraint, Matcher, Report};
 use super::sync::{Arc, lock, wait_timeout};
 use super::{Error, Job, Queue, Result, Shared};
-use crate::backend::Compiled;
+use crate::backend::{Compiled, Matching};
 use crate::statistics::Outcome;
 
 /// Frontends guard their depth, for stacks of this size and smaller ones.
@@ -39,6 +39,7 @@ fn spawn(shared: Arc<Shared>, name: String, next: fn(&Shared) -> Option<Task>) -
                     shared.upkeep_if_due();
                 }
                 Task::Measure => shared.upkeep_unless_busy(),
+                Task::Prepare(matcher) => shared.prepare(&matcher),
             }
         }
     })
@@ -47,6 +48,7 @@ fn spawn(shared: Arc<Shared>, name: String, next: fn(&Shared) -> Option<Task>) -
 enum Task {
     Compile(Job),
     Measure,
+    Prepare(Matcher),
 }
 
 impl Queue {
@@ -71,6 +73,9 @@ impl Shared {
             if core::mem::take(&mut queue.measure) {
                 return Some(Task::Measure);
             }
+            if let Some(matcher) = queue.prepare.pop() {
+                return Some(Task::Prepare(matcher));
+            }
             queue.idle += 1;
             queue = wait_timeout(&self.bell, queue, None);
             queue.idle -= 1;
@@ -88,6 +93,45 @@ impl Shared {
         job.map(Task::Compile)
     }
 
+    /// Has an idle worker compute masks ahead for a matcher, if there is one.
+    pub(super) fn prepare_soon(&self, matcher: impl FnOnce() -> Matcher) -> bool {
+        if self.settings.prepare.is_zero() {
+            return false;
+        }
+        let is_possible =
+            |queue: &Queue| !queue.is_closed && queue.jobs.len() == 0 && queue.prepare.len() < queue.idle;
+        if !is_possible(&lock(&self.queue)) {
+            return false;
+        }
+        let matcher = matcher();
+        let mut queue = lock(&self.queue);
+        let is_possible = is_possible(&queue);
+        if is_possible {
+            queue.prepare.push(matcher);
+            self.bell.notify_one();
+        }
+        is_possible
+    }
+
+    /// Computes masks ahead, until it has taken long enough or somebody waits for a worker.
+    fn prepare(&self, matcher: &Matcher) {
+        let until = Instant::now() + self.settings.prepare;
+        let mut turn = 0u32;
+        let mut go_on = || {
+            turn += 1;
+            Instant::now() < until && (turn % 16 != 0 || self.is_calm())
+        };
+        // A panic is a bug, and will be one again where somebody asks for the mask.
+        let prepared = catch_unwind(AssertUnwindSafe(|| Matching::prepare(matcher, &mut go_on)));
+        self.counters.prepared(prepared.unwrap_or_default().masks);
+    }
+
+    /// Whether nobody waits for a worker.
+    fn is_calm(&self) -> bool {
+        let queue = lock(&self.queue);
+        !queue.is_closed && queue.jobs.len() == 0
+    }
+
     fn run(self: &Arc<Self>, job: &Job) {
         self.counters.running.fetch_add(1, Ordering::Relaxed);
         let generation = self.backends().get(job.key.backend).map_or(0, |backend| backend.generation());
@@ -100,6 +144,11 @@ impl Shared {
         if let Some(outcome) = outcome {
             lock(&self.cache).settle(job.slot, &job.flight, &outcome, generation);
             job.flight.land(&outcome);
+            if let Ok(compiled) = &outcome
+                && !self.settings.prepare.is_zero()
+            {
+                self.prepare(&compiled.matcher());
+            }
         } else {
             lock(&self.cache).forget(job.slot, &job.flight);
             // Nobody waits, unless the service was closed under those who did.

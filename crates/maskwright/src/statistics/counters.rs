@@ -26,6 +26,8 @@ pub(crate) struct Counters {
     waits: Times,
     matchers: AtomicU64,
     masks: AtomicU64,
+    computed: AtomicU64,
+    prepared: AtomicU64,
     tokens: AtomicU64,
     forced: AtomicU64,
     mask_times: Times,
@@ -67,6 +69,8 @@ impl Counters {
             waits: Times::new(COMPILE_BOUND),
             matchers: AtomicU64::new(0),
             masks: AtomicU64::new(0),
+            computed: AtomicU64::new(0),
+            prepared: AtomicU64::new(0),
             tokens: AtomicU64::new(0),
             forced: AtomicU64::new(0),
             mask_times: Times::new(MASK_BOUND),
@@ -91,6 +95,11 @@ impl Counters {
 
     pub(crate) fn waits(&self) -> Histogram {
         self.waits.snapshot()
+    }
+
+    /// Masks that were computed before anybody asked for them.
+    pub(crate) fn prepared(&self, masks: u64) {
+        self.prepared.fetch_add(masks, Relaxed);
     }
 
     pub(crate) fn compiled(&self, kind: Kind, states: usize, bytes: usize) {
@@ -119,6 +128,8 @@ impl Counters {
         MatchingStatistics {
             matchers: self.matchers.load(Relaxed),
             masks: self.masks.load(Relaxed),
+            computed: self.computed.load(Relaxed),
+            prepared: self.prepared.load(Relaxed),
             tokens: self.tokens.load(Relaxed),
             forced: self.forced.load(Relaxed),
             mask_seconds: self.mask_times.snapshot(),
@@ -164,6 +175,8 @@ fn bucket(first: u64, nanos: u64) -> usize {
 #[derive(Debug)]
 pub(crate) struct Tally {
     masks: u64,
+    /// Masks that the matcher had computed when it last reported.
+    computed: u64,
     tokens: u64,
     forced: u64,
     /// How many masks go by before the next one is timed.
@@ -180,6 +193,7 @@ impl Tally {
         counters.matchers.fetch_add(1, Relaxed);
         Self {
             masks: 0,
+            computed: 0,
             tokens: 0,
             forced: 0,
             until_timed: counters.turn.fetch_add(1, Relaxed) % TIMED,
@@ -215,8 +229,10 @@ impl Tally {
         self.is_masked = false;
     }
 
-    /// Adds everything to the shared numbers and begins anew.
-    pub(crate) fn report(&mut self, counters: &Counters) {
+    /// Adds everything to the shared numbers and begins anew. `computed` is how many masks the matcher has computed in its life.
+    pub(crate) fn report(&mut self, counters: &Counters, computed: u64) {
+        counters.computed.fetch_add(computed.saturating_sub(self.computed), Relaxed);
+        self.computed = computed;
         let add = |shared: &AtomicU64, own: &mut u64| {
             shared.fetch_add(core::mem::take(own), Relaxed);
         };
@@ -256,7 +272,7 @@ mod tests {
                 if tally.mask() {
                     timed += 1;
                     if tally.time(Duration::from_nanos(200)) {
-                        tally.report(&counters);
+                        tally.report(&counters, 0);
                     }
                 }
                 tally.token();
@@ -264,7 +280,7 @@ mod tests {
                     tally.token();
                 }
             }
-            tally.report(&counters);
+            tally.report(&counters, 0);
             let after = counters.matching();
             assert_eq!(after.masks - before.masks, masks);
             assert_eq!(after.tokens - before.tokens, masks + masks.div_ceil(4));

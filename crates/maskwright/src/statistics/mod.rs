@@ -190,6 +190,10 @@ pub struct MatchingStatistics {
     pub matchers: u64,
     /// Masks that were filled.
     pub masks: u64,
+    /// Masks, or parts of them, that had to be computed for that, because nobody had asked for them before.
+    pub computed: u64,
+    /// Masks that were [computed ahead](crate::service::Settings::prepare).
+    pub prepared: u64,
     /// Tokens that were accepted.
     pub tokens: u64,
     /// Those of them that were accepted without a mask: the caller knew them, because nothing else could follow.

@@ -93,6 +93,13 @@ impl Statistics {
         let matching = &self.matching;
         page.single("matchers_total", "counter", "Matchers that were started.", matching.matchers);
         page.single("masks_total", "counter", "Masks that were filled.", matching.masks);
+        page.single(
+            "masks_computed_total",
+            "counter",
+            "Masks that nobody had asked for before.",
+            matching.computed,
+        );
+        page.single("masks_prepared_total", "counter", "Masks that were computed ahead.", matching.prepared);
         page.single("tokens_total", "counter", "Tokens that were accepted.", matching.tokens);
         page.single("forced_tokens_total", "counter", "Tokens accepted without a mask.", matching.forced);
         page.family("mask_seconds", "histogram", "Time of a mask; one mask in 64 is timed.");

@@ -188,6 +188,41 @@ fn matchers_of_a_service_are_counted() {
     assert_eq!(service.statistics().matching.masks, 30);
 }
 
+#[test]
+fn idle_workers_prepare_masks() {
+    let settings =
+        Settings { prepare: std::time::Duration::from_secs(20), workers: 2, ..Settings::default() };
+    let service = Service::new(settings).unwrap();
+    let client = service.client(Arc::new(Compiler::new(vocabulary())));
+    let constraint =
+        Constraint::json_schema(r#"{"properties": {"ab": {"type": "integer"}, "ac": {"type": "string"}}}"#);
+    let compiled = client.compile(&constraint).unwrap();
+    // What is done in the background is there after a while.
+    let wait = |is_done: &dyn Fn() -> bool| {
+        let is_there = (0..2_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            is_done()
+        });
+        assert!(is_there);
+    };
+    wait(&|| service.statistics().matching.prepared > 0);
+    let mut matcher = compiled.matcher();
+    for byte in br#"{"ab": 1, "ac": "#.iter().copied() {
+        wait(&|| matcher.prepare_soon());
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        matcher.accept(TokenId(byte.into())).unwrap();
+        matcher.mask_words().unwrap();
+    }
+    drop(matcher);
+    let matching = service.statistics().matching;
+    assert!(matching.prepared > 10 && matching.computed <= 4, "{matching:?}");
+    // Nothing is prepared unless that is wanted.
+    let service = Service::new(Settings::default()).unwrap();
+    let matcher =
+        service.client(Arc::new(Compiler::new(vocabulary()))).compile(&constraint).unwrap().matcher();
+    assert!(!matcher.prepare_soon());
+}
+
 /// Numbers that look random.
 struct Random(u64);
 
