@@ -119,7 +119,7 @@ impl Shared {
         let mut turn = 0u32;
         let mut go_on = || {
             turn += 1;
-            Instant::now() < until && (turn % 16 != 0 || self.is_calm())
+            Instant::now() < until && (!turn.is_multiple_of(16) || self.is_calm())
         };
         // A panic is a bug, and will be one again where somebody asks for the mask.
         let prepared = catch_unwind(AssertUnwindSafe(|| Matching::prepare(matcher, &mut go_on)));
