@@ -1,15 +1,17 @@
-"""Grammars that are not compiled yet, and structural tags."""
+"""Grammars that are not compiled yet."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ... import Constraint, Error, ebnf, json_schema, lark, regex, structural_tag
 from ...constraints import schema_text
-from ._errors import InvalidJSONError, InvalidStructuralTagError
+from .exception import DeserializeFormatError, InvalidJSONError, InvalidStructuralTagError, read_document, write_document
+from .structural_tag import StructuralTag, StructuralTagItem
+from .tokenizer_info import TokenizerInfo
+
+__all__ = ["Grammar", "StructuralTagItem"]
 
 
 class Grammar:
@@ -35,9 +37,9 @@ class Grammar:
         return _checked(Grammar(regex(regex_string, dialect="ecma")))
 
     @staticmethod
-    def from_lark(lark_string: str) -> Grammar:
-        """A Lark grammar."""
-        return _checked(Grammar(lark(lark_string)))
+    def from_lark(lark_string: str, *, tokenizer_info: TokenizerInfo | None = None) -> Grammar:
+        """A Lark grammar. With ``tokenizer_info`` the tokens that it names are looked for."""
+        return _checked(Grammar(lark(lark_string)), tokenizer_info=tokenizer_info)
 
     @staticmethod
     def from_structural_tag(*args: Any, **kwargs: Any) -> Grammar:
@@ -49,48 +51,32 @@ class Grammar:
         """Any JSON object or array."""
         return Grammar(json_schema({"type": ["object", "array"]}))
 
+    @staticmethod
+    def union(*grammars: Grammar) -> Grammar:
+        """A text of one of the grammars. They must have their options for JSON in common."""
+        return _joined("or", grammars)
+
+    @staticmethod
+    def concat(*grammars: Grammar) -> Grammar:
+        """A text of each of the grammars, one after the other. They must have their options for JSON in common."""
+        return _joined("sequence", grammars)
+
+    def serialize_json(self) -> str:
+        """The grammar as JSON, for :meth:`deserialize_json`."""
+        kind, source, options, documents = self.constraint.__reduce__()[1]
+        return write_document("grammar", {"kind": kind, "source": source, "options": json.loads(options), "documents": documents})
+
+    @staticmethod
+    def deserialize_json(json_string: str) -> Grammar:
+        """A grammar that :meth:`serialize_json` wrote."""
+        known = read_document("grammar", json_string, ("kind", "source", "options", "documents"))
+        try:
+            return Grammar(Constraint(known["kind"], known["source"], json.dumps(known["options"]), known["documents"]))
+        except (TypeError, ValueError) as error:
+            raise DeserializeFormatError(f"the grammar is damaged: {error}") from error
+
     def __str__(self) -> str:
         return str(self.constraint.source)
-
-
-@dataclass
-class StructuralTagItem:
-    """A tag of the older kind: what begins it, the schema of its content, what ends it."""
-
-    begin: str
-    schema: Any
-    end: str
-
-
-@dataclass
-class StructuralTag:
-    """A structural tag, as a tree of dicts."""
-
-    format: dict[str, Any]
-    type: str = field(default="structural_tag")
-
-    @staticmethod
-    def from_json(json_str: str | dict[str, Any]) -> StructuralTag:
-        """Reads a tag."""
-        tag = json.loads(json_str) if isinstance(json_str, str) else json_str
-        return StructuralTag(tag["format"])
-
-    @staticmethod
-    def from_legacy_structural_tag(tags: Sequence[StructuralTagItem], triggers: Sequence[str]) -> StructuralTag:
-        """The older tags and triggers as a tag of today."""
-        items = [
-            {"begin": tag.begin, "content": {"type": "json_schema", "json_schema": _schema(tag.schema)}, "end": tag.end}
-            for tag in tags
-        ]
-        return StructuralTag({"type": "triggered_tags", "triggers": list(triggers), "tags": items})
-
-    def model_dump(self, **_: Any) -> dict[str, Any]:
-        """The tag as dicts."""
-        return {"type": self.type, "format": self.format}
-
-    def model_dump_json(self, indent: int | None = None, **_: Any) -> str:
-        """The tag as JSON."""
-        return json.dumps(self.model_dump(), indent=indent)
 
 
 def schema_grammar(
@@ -134,9 +120,42 @@ def _whitespace(any_whitespace: bool, indent: int | None, separators: tuple[str,
     raise RuntimeError(f"separators {separators!r} with indent {indent!r} are not offered; use those of json.dumps, or (',', ':')")
 
 
-def _schema(schema: Any) -> Any:
-    text = schema_text(schema)
-    return json.loads(text)
+def _joined(kind: str, grammars: tuple[Grammar, ...]) -> Grammar:
+    """Grammars of any languages, as parts of a structural tag."""
+    if not grammars:
+        raise RuntimeError("there are no grammars to join")
+    for grammar in grammars:
+        if not isinstance(grammar, Grammar):
+            raise TypeError(f"only grammars can be joined, and this is {type(grammar).__name__}")
+    options = [json.loads(grammar.constraint.options) for grammar in grammars]
+    schemas = [given["json_schema"] for given, grammar in zip(options, grammars) if grammar.constraint.kind in ("json_schema", "structural_tag")]
+    if any(schema != schemas[0] for schema in schemas):
+        raise RuntimeError("grammars with different options for JSON cannot be joined; give them the same")
+    joined = {"type": kind, "elements": [_part(grammar.constraint, given) for grammar, given in zip(grammars, options)]}
+    made: dict[str, Any] = json.loads(structural_tag(joined, strictness="closed").options)
+    if schemas:
+        made["json_schema"] = schemas[0]
+    return _checked(Grammar(Constraint("structural_tag", json.dumps(joined), json.dumps(made))))
+
+
+def _part(constraint: Constraint, options: dict[str, Any]) -> dict[str, Any]:
+    source: Any = constraint.source
+    match constraint.kind:
+        case "json_schema":
+            if constraint.__reduce__()[1][3] is not None:
+                raise RuntimeError("a schema with other documents cannot be joined")
+            return {"type": "json_schema", "json_schema": json.loads(source)}
+        case "regex":
+            return {"type": "regex", "pattern": source}
+        case "ebnf" if options["ebnf"]["root"] == "root":
+            return {"type": "grammar", "grammar": source}
+        case "lark" if options["lark"]["start"] == "start":
+            return {"type": "grammar", "grammar": source, "syntax": "lark"}
+        case "structural_tag":
+            tag = json.loads(source)
+            return dict(tag["format"]) if tag.get("type") == "structural_tag" else tag
+        case other:
+            raise RuntimeError(f"a grammar of kind {other} whose first rule has another name than usual cannot be joined")
 
 
 def _tag_text(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -154,10 +173,10 @@ def _tag_text(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     raise TypeError(f"a structural tag is a StructuralTag, a dict or JSON text, and this is {type(tag).__name__}")
 
 
-def _checked(grammar: Grammar, kind: type[RuntimeError] = RuntimeError) -> Grammar:
+def _checked(grammar: Grammar, kind: type[RuntimeError] = RuntimeError, *, tokenizer_info: TokenizerInfo | None = None) -> Grammar:
     """What is wrong is said when a grammar is made."""
     try:
-        grammar.constraint.check()
+        grammar.constraint.check(None if tokenizer_info is None else tokenizer_info.vocabulary)
     except Error as error:
         raise kind(str(error)) from error
     return grammar
