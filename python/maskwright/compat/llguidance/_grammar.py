@@ -39,8 +39,18 @@ def read_grammar(text: str) -> Constraint:
         return _schema(one["json_schema"])
     for key, make in (("regex", regex), ("grammar", guessed_grammar), ("structural_tag", structural_tag)):
         if one.get(key) is not None:
-            return make(one[key])
+            return _named(key, make(one[key]))
     raise ConstraintError(f"a grammar has `lark_grammar` or `json_schema`, and this one has {', '.join(one) or 'nothing'}")
+
+
+def _named(key: str, constraint: Constraint) -> Constraint:
+    """What is wrong with a regular expression is said to be so."""
+    if key == "regex":
+        try:
+            constraint.check()
+        except ConstraintError as error:
+            raise ConstraintError(f"invalid regex: {error}") from error
+    return constraint
 
 
 def _schema(schema: Any) -> Constraint:

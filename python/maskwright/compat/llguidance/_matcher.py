@@ -131,9 +131,11 @@ class LLMatcher:
         had_error = bool(self._error)
         if not self._act(lambda matcher: matcher.accept(sampled_token)):
             if not had_error and self._refused:
-                known = 0 <= sampled_token < self._tokenizer.vocab_size
-                shown = json.dumps(self._tokenizer.decode_str([sampled_token])) if known else str(sampled_token)
-                self._error = f"Parser Error: token {shown} doesn't satisfy the grammar; {self._error}"
+                if 0 <= sampled_token < self._tokenizer.vocab_size:
+                    shown = json.dumps(self._tokenizer.decode_str([sampled_token]))
+                    self._error = f"Parser Error: token {shown} doesn't satisfy the grammar; {self._error}"
+                else:
+                    self._error = f"token {sampled_token} is out of range; there are {self._tokenizer.vocab_size} tokens"
             return False
         self._tokens.append(sampled_token)
         return True

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ... import Constraint, Error, ebnf, json_schema, lark, regex, structural_tag
+from ... import Compiler, Constraint, Error, ebnf, json_schema, lark, regex, structural_tag
 from ...constraints import schema_text
-from .exception import DeserializeFormatError, InvalidJSONError, InvalidStructuralTagError, read_document, write_document
+from .exception import DeserializeFormatError, InvalidJSONError, InvalidStructuralTagError, as_runtime_error, read_document, write_document
 from .structural_tag import StructuralTag, StructuralTagItem
 from .tokenizer_info import TokenizerInfo
 
@@ -39,7 +39,10 @@ class Grammar:
     @staticmethod
     def from_lark(lark_string: str, *, tokenizer_info: TokenizerInfo | None = None) -> Grammar:
         """A Lark grammar. With ``tokenizer_info`` the tokens that it names are looked for."""
-        return _checked(Grammar(lark(lark_string)), tokenizer_info=tokenizer_info)
+        made = _checked(Grammar(lark(lark_string)))
+        if tokenizer_info is not None:
+            as_runtime_error(lambda: Compiler(tokenizer_info.vocabulary, workers=1).compile(made.constraint))
+        return made
 
     @staticmethod
     def from_structural_tag(*args: Any, **kwargs: Any) -> Grammar:
@@ -173,10 +176,10 @@ def _tag_text(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     raise TypeError(f"a structural tag is a StructuralTag, a dict or JSON text, and this is {type(tag).__name__}")
 
 
-def _checked(grammar: Grammar, kind: type[RuntimeError] = RuntimeError, *, tokenizer_info: TokenizerInfo | None = None) -> Grammar:
+def _checked(grammar: Grammar, kind: type[RuntimeError] = RuntimeError) -> Grammar:
     """What is wrong is said when a grammar is made."""
     try:
-        grammar.constraint.check(None if tokenizer_info is None else tokenizer_info.vocabulary)
+        grammar.constraint.check()
     except Error as error:
         raise kind(str(error)) from error
     return grammar

@@ -127,7 +127,7 @@ class AnyTextFormat(Format):
     """Free text."""
 
     type = "any_text"
-    _may = {"excludes": [], "max_tokens": None, "max_chars": None}
+    _may = {"excludes": [], "max_tokens": None, "max_chars": None, "min_chars": 0}
 
 
 class TokenFormat(Format):
@@ -186,6 +186,8 @@ class TagFormat(Format):
 
     type = "tag"
     _needs = ("begin", "content", "end")
+    #: What the content is to a reader of ours: ``"reasoning"``, or ``{"call": NAME}``.
+    _may = {"role": None}
 
 
 class TriggeredTagsFormat(Format):
@@ -209,7 +211,7 @@ class TagsWithSeparatorFormat(Format):
 
     type = "tags_with_separator"
     _needs = ("tags", "separator")
-    _may = {"at_least_one": False, "stop_after_first": False}
+    _may = {"last_tags": [], "at_least_one": False, "stop_after_first": False}
 
 
 class OptionalFormat(Format):
