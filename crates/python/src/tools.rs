@@ -4,7 +4,7 @@
 //! cannot disagree. Requests and tags travel as JSON; dicts are made into it in Python (`maskwright/tools.py`).
 
 use maskwright::formats::{ModelFormat, Request};
-use maskwright::stream::{self, Finish, Reader};
+use maskwright::stream::{self, Reader};
 use maskwright::tag;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -97,65 +97,38 @@ impl ToolFormat {
 /// calls and tags, `name` is the tool's.
 #[pyclass(frozen, eq, module = "maskwright")]
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Event {
-    kind: &'static str,
-    index: Option<usize>,
-    name: Option<String>,
-    text: String,
-}
+pub(crate) struct Event(stream::Event);
 
 #[pymethods]
 impl Event {
     /// What happened.
     #[getter]
     fn kind(&self) -> &'static str {
-        self.kind
+        self.0.kind()
     }
 
     /// Which call or tag; `None` for text and reasoning.
     #[getter]
     fn index(&self) -> Option<usize> {
-        self.index
+        self.0.index()
     }
 
     /// The name of the tool, when a call begins and when it is done.
     #[getter]
     fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+        self.0.name()
     }
 
     /// What was read.
     #[getter]
     fn text(&self) -> &str {
-        &self.text
+        self.0.text()
     }
 
     fn __repr__(&self) -> String {
-        let index = self.index.map_or_else(String::new, |index| format!(" {index}"));
-        let name = self.name.as_deref().map_or_else(String::new, |name| format!(" {name}"));
-        format!("<Event {}{index}{name} {:?}>", self.kind, self.text)
-    }
-}
-
-impl Event {
-    fn of(event: stream::Event) -> Option<Self> {
-        use stream::Event as E;
-        let (kind, index, name, text) = match event {
-            E::Text(text) => ("text", None, None, text),
-            E::Reasoning(text) => ("reasoning", None, None, text),
-            E::CallBegun { index, name } => ("call", Some(index), Some(name), String::new()),
-            E::CallId { index, id } => ("call_id", Some(index), None, id),
-            E::ArgumentDelta { index, delta } => ("arguments", Some(index), None, delta),
-            E::CallDone { index, name, arguments } => ("call_done", Some(index), Some(name), arguments),
-            E::CallFailed { index, name, text } => ("call_failed", Some(index), Some(name), text),
-            E::TagBegun { index, begin } => ("tag", Some(index), None, begin),
-            E::TagDelta { index, delta } => ("tag_text", Some(index), None, delta),
-            E::TagDone { index, content } => ("tag_done", Some(index), None, content),
-            E::TagFailed { index, text } => ("tag_failed", Some(index), None, text),
-            // The enum may grow; nothing else is there today.
-            _ => return None,
-        };
-        Some(Self { kind, index, name, text })
+        let index = self.0.index().map_or_else(String::new, |index| format!(" {index}"));
+        let name = self.0.name().map_or_else(String::new, |name| format!(" {name}"));
+        format!("<Event {}{index}{name} {:?}>", self.0.kind(), self.0.text())
     }
 }
 
@@ -218,12 +191,8 @@ impl StreamReader {
     /// "strayed", if something in it was not what the tag asks for.
     fn finish(&self) -> PyResult<(Vec<Event>, &'static str)> {
         let mut events = Vec::new();
-        let finish = match self.lease()?.finish(&mut events) {
-            Finish::Complete => "complete",
-            Finish::Cut => "cut",
-            Finish::Strayed => "strayed",
-        };
-        Ok((told(events), finish))
+        let finish = self.lease()?.finish(&mut events);
+        Ok((told(events), finish.name()))
     }
 
     /// The same reader at the beginning of another text.
@@ -243,5 +212,5 @@ impl StreamReader {
 }
 
 fn told(events: Vec<stream::Event>) -> Vec<Event> {
-    events.into_iter().filter_map(Event::of).collect()
+    events.into_iter().map(Event).collect()
 }
