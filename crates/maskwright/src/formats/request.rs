@@ -9,7 +9,7 @@ impl Request {
     /// Reads a request from JSON: an object with `tools`, `choice`, `one_call`, `thinking`, `answer` and `any_order`, all of which may be left out.
     ///
     /// A tool has a `name` and one of `parameters` (a JSON Schema), `regex`, `lark`, `ebnf` and `text` (true: any text); without any of them it takes
-    /// an empty object. The tools of OpenAI's API, `{"type": "function", "function": {…}}`, are read, too.
+    /// an empty object. The tools of chat completions, `{"type": "function", "function": {…}}`, are read, too.
     /// A `choice` is `"auto"`, `"none"`, `"required"`, `{"name": …}`, or `{"allowed": […], "required": …}`.
     ///
     /// ```
