@@ -275,6 +275,8 @@ class WithoutTensors(unittest.TestCase):
             "structural_tag": ["StructuralTag", "TagFormat", "TriggeredTagsFormat", "QwenXMLParameterFormat"],
             "builtin_structural_tag": ["get_model_structural_tag"],
             "kernels": ["apply_token_bitmask_inplace_kernels"],
+            "kernels.apply_token_bitmask_inplace_cpu": ["apply_token_bitmask_inplace_cpu"],
+            "kernels.apply_token_bitmask_inplace_triton": ["apply_token_bitmask_inplace_triton"],
         }.items():
             module = importlib.import_module(f"maskwright.compat.xgrammar.{name}")
             for thing in things:
