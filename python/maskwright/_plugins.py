@@ -12,7 +12,7 @@ def vllm() -> None:
     """Called by vLLM. Installing a package must not change what a server does, so somebody has to ask for it: with ``MASKWRIGHT_VLLM=1``, or by
     naming the plug-in in ``VLLM_PLUGINS``."""
     named = "maskwright" in (name.strip() for name in os.environ.get("VLLM_PLUGINS", "").split(","))
-    if _asked("MASKWRIGHT_VLLM", named):
+    if asked("MASKWRIGHT_VLLM", named):
         from .vllm import install
 
         install()
@@ -25,7 +25,7 @@ def sglang() -> None:
     register()
 
 
-def _asked(name: str, otherwise: bool) -> bool:
+def asked(name: str, otherwise: bool) -> bool:
     """What an environment variable says, or else."""
     value = os.environ.get(name, "").strip().lower()
     if value == "":

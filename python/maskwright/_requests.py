@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from . import constraints
 from ._maskwright import Constraint
@@ -29,7 +30,12 @@ class JsonOptions:
     whitespace: str = "flexible"
     whitespace_pattern: str | None = None
     strictness: str = "standard"
+    key_order: str = "schema"
     dialect: str = "ecma"
+
+
+#: What a schema may say under ``x-maskwright``, and of which type that is.
+_OWN = {"whitespace": str, "whitespace_pattern": str, "strictness": str, "key_order": str, "finish": bool}
 
 
 def constraint(kind: str, text: str, options: JsonOptions | None = None) -> Constraint:
@@ -41,7 +47,14 @@ def constraint(kind: str, text: str, options: JsonOptions | None = None) -> Cons
     dialect = json_options.pop("dialect")
     match kind:
         case "json_schema":
-            return constraints.json_schema(text, **json_options)
+            own = own_options(text)
+            own.pop("finish", None)
+            if "whitespace" in own:
+                json_options["whitespace_pattern"] = None
+            try:
+                return constraints.json_schema(text, **{**json_options, **own})
+            except ValueError as error:
+                raise ConstraintError(str(error)) from None
         case "json_object":
             return constraints.json_object(**json_options)
         case "json":
@@ -56,6 +69,31 @@ def constraint(kind: str, text: str, options: JsonOptions | None = None) -> Cons
             return constraints.structural_tag(text, dialect=dialect, **json_options)
         case _:
             raise ConstraintError(f"there is no kind of request {kind!r}")
+
+
+def own_options(text: str) -> dict[str, Any]:
+    """What a schema says for itself, under ``x-maskwright`` at its top: ``whitespace``, ``whitespace_pattern``, ``strictness`` and ``key_order``, as options of ``json_schema``, and ``finish``:
+    whether the tokens of the request are a budget.
+
+    >>> own_options('{"type": "object", "x-maskwright": {"key_order": "any"}}')
+    {'key_order': 'any'}
+    """
+    if "x-maskwright" not in text:
+        return {}
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError):
+        # Compiling says what is wrong with it.
+        return {}
+    own = schema.get("x-maskwright", {}) if isinstance(schema, dict) else {}
+    if not isinstance(own, dict):
+        raise ConstraintError(f"/x-maskwright: this must be an object of options, and is {json.dumps(own)[:60]}")
+    for name, value in own.items():
+        if name not in _OWN:
+            raise ConstraintError(f"/x-maskwright/{name}: there is no such option; known are {', '.join(_OWN)}")
+        if not isinstance(value, _OWN[name]):
+            raise ConstraintError(f"/x-maskwright/{name}: this must be a {_OWN[name].__name__}, and is {json.dumps(value)[:60]}")
+    return dict(own)
 
 
 def _grammar(text: str) -> Constraint:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ._maskwright import Constraint, Vocabulary
+from ._maskwright import Constraint, schema_to_regex as _schema_to_regex, Vocabulary
 from .errors import ConstraintError
 
 __all__ = [
@@ -57,7 +57,7 @@ def json_schema(
 
     ``schema`` is a dict, a bool, JSON text, a Pydantic model, or any type that Pydantic can describe.
 
-    * ``whitespace`` between the parts of the document: ``flexible`` (any, at most 64 characters in one place), ``flexible:8``, ``compact`` (none),
+    * ``whitespace`` between the parts of the document: ``flexible`` (any, at most 64 characters in one place), ``flexible:8``, ``tidy`` (nothing, a space, or a line break with an indentation), ``compact`` (none),
       ``spaced`` (one space after commas and colons), ``indent:2``, ``natural`` (the model chooses one style); or ``whitespace_pattern``, a regular expression.
     * ``key_order``: ``schema``, or ``any`` order.
     * ``strictness``: ``standard`` refuses what cannot be enforced; ``lenient`` leaves it out and says so in the :func:`report`; ``closed`` allows no
@@ -74,6 +74,17 @@ def json_schema(
     options["numbers"] = _one_of("numbers", numbers, ("double", "any"))
     known = None if documents is None else _dumps({key: _as_json(value) for key, value in documents.items()})
     return Constraint("json_schema", schema_text(schema), json.dumps({"json_schema": options}), known)
+
+
+def schema_to_regex(schema: Any, *, whitespace: str = "compact", max_length: int | None = None, **options: Any) -> str:
+    """A schema as one regular expression that matches the same documents. Raises ``ConstraintError`` if there is none, or if it has more than ``max_length`` bytes.
+
+    ``schema`` and the further options are those of :func:`json_schema`; white space is compact unless told otherwise. The expression has no anchors.
+
+    >>> schema_to_regex({"type": "array", "items": {"const": 1}, "maxItems": 2})
+    '\\\\[(?:1(?:,1)?)?\\\\]'
+    """
+    return _schema_to_regex(json_schema(schema, whitespace=whitespace, **options), max_length)
 
 
 def json_object(**options: Any) -> Constraint:
@@ -254,7 +265,8 @@ def _whitespace(name: str, pattern: str | None) -> Any:
         return {"flexible": {"max_run": _number(number or "64")}}
     if style == "indent" and number:
         return {"indent": _number(number)}
-    return _one_of("whitespace", name, ("compact", "spaced", "natural"), "flexible, flexible:MAX, compact, spaced, indent:N and natural")
+    known = "flexible, flexible:MAX, tidy, compact, spaced, indent:N and natural"
+    return _one_of("whitespace", name, ("tidy", "compact", "spaced", "natural"), known)
 
 
 def _number(digits: str) -> int:

@@ -9,14 +9,21 @@
 >>> masks.fill_next_token_bitmask(matcher, mask)
 >>> masks.apply_token_bitmask(mx.zeros((1, 4)), mask)
 array([[0, 0, -inf, -inf]], dtype=float32)
+
+For mlx-lm there is a logits processor: ``generate(model, tokenizer, prompt, logits_processors=[masks.LogitsProcessor(compiled)])``. It is called with the tokens so far, those of the prompt first, and with the scores of the
+next one.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import mlx.core as mx
 import numpy as np
 from numpy.typing import NDArray
 
+from ._maskwright import CompiledConstraint
+from ._row import Row
 from .numpy import (
     allocate_token_bitmask,
     fill_next_token_bitmask,
@@ -25,6 +32,7 @@ from .numpy import (
 )
 
 __all__ = [
+    "LogitsProcessor",
     "allocate_token_bitmask",
     "apply_token_bitmask",
     "apply_token_bitmask_inplace",
@@ -53,3 +61,22 @@ def apply_token_bitmask(logits: mx.array, bitmask: NDArray[np.int32]) -> mx.arra
 def apply_token_bitmask_inplace(logits: mx.array, bitmask: NDArray[np.int32]) -> None:
     """The same, written back into the array."""
     logits[...] = apply_token_bitmask(logits, bitmask)
+
+
+class LogitsProcessor:
+    """Keeps what a model writes within a constraint. With ``budget``, the text is complete within so many tokens. It may be used for one text after the other."""
+
+    def __init__(self, constraint: CompiledConstraint, *, stop_tokens: Sequence[int] | None = None, budget: int | None = None) -> None:
+        self._row = Row(constraint, stop_tokens=stop_tokens, budget=budget)
+        self._words = constraint.vocabulary.words
+
+    def __call__(self, tokens: mx.array, logits: mx.array) -> mx.array:
+        """The scores with −∞ for what may not come."""
+        count = tokens.size
+        new = self._row.new(count)
+        matcher = self._row.at(count, tokens.reshape(-1)[count - new :].tolist() if new else [])
+        if matcher.is_terminated():
+            return logits
+        mask = np.empty((1, self._words), dtype=np.int32)
+        matcher.fill_mask(mask)
+        return apply_token_bitmask(logits.reshape(1, -1), mask).reshape(logits.shape)

@@ -21,6 +21,8 @@ What SGLang keeps for xgrammar alone: "framed" answers of some reasoning models,
 
 from __future__ import annotations
 
+import functools
+import importlib
 import json
 import logging
 from typing import Any, Sequence
@@ -35,6 +37,7 @@ from sglang.srt.constrained.base_grammar_backend import (
     register_grammar_backend,
 )
 
+from ._cache import opened
 from ._maskwright import CompiledConstraint, Compiler, Matcher, Vocabulary, fill_masks
 from ._requests import JsonOptions, constraint
 from ._rows import allow_end, fill_or_end, fits
@@ -50,13 +53,31 @@ _ANY_JSON = "$$ANY$$"
 logger = logging.getLogger(__name__)
 
 
+_is_registered = False
+
+
 def register() -> None:
     """Make the backend known to SGLang, and its name to the command line. A second call changes nothing."""
-    from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES
-
+    global _is_registered
     register_grammar_backend(NAME, create)
-    if NAME not in GRAMMAR_BACKEND_CHOICES:
-        GRAMMAR_BACKEND_CHOICES.append(NAME)
+    if _is_registered:
+        return
+    add_choices = _adds_choices()
+    if add_choices is None:
+        logger.warning("this SGLang has no add_grammar_backend_choices, so --grammar-backend may not know the name %s", NAME)
+        return
+    add_choices([NAME])
+    _is_registered = True
+
+
+def _adds_choices() -> Any:
+    """SGLang's own function for names of backends, wherever this version has it."""
+    for module in ("sglang.srt.arg_groups.choices", "sglang.srt.server_args"):
+        try:
+            return importlib.import_module(module).add_grammar_backend_choices
+        except (ImportError, AttributeError):
+            continue
+    return None
 
 
 def create(
@@ -89,7 +110,7 @@ def _whitespace(serving: Any) -> str:
     if serving.constrained_json_disable_any_whitespace:
         return "compact"
     most = getattr(serving, "constrained_json_max_whitespace_cnt", None)
-    return "flexible" if most is None else f"flexible:{most}"
+    return "tidy" if most is None else f"flexible:{most}"
 
 
 class Backend(BaseGrammarBackend):
@@ -106,6 +127,7 @@ class Backend(BaseGrammarBackend):
         eos = None if eos_token_ids is None else [eos_token_ids] if isinstance(eos_token_ids, int) else list(eos_token_ids)
         self.compiler = Compiler(Vocabulary.from_tokenizer(tokenizer, eos=eos or None, size=vocab_size))
         self.options = options or JsonOptions()
+        self.cache_file = opened(self.compiler)
 
     def dispatch_json(self, key_string: str) -> BaseGrammarObject:
         if key_string == _ANY_JSON:
@@ -128,6 +150,8 @@ class Backend(BaseGrammarBackend):
             # The client is told; this is SGLang's way to tell it.
             logger.info("a grammar of type %s was refused: %s", dispatch_type, error)
             return InvalidGrammarObject(str(error))
+        if self.cache_file is not None:
+            self.cache_file.save_soon()
         return Grammar(compiled, compiled.matcher(), GrammarStats(dispatch_type=dispatch_type))
 
     def reset(self) -> None:
@@ -183,6 +207,8 @@ class Grammar(BaseGrammarObject):
         self.grammar_stats = stats
         # The limit that was met, and behind how many steps.
         self._met: tuple[LimitError, int] | None = None
+        # The tokens that were taken: what must come next is cut into tokens behind them.
+        self._taken: list[int] = []
 
     def accept_token(self, token: int) -> None:
         """Take a token; what comes behind the end is passed over. Raises ``ValueError``, which ends the request."""
@@ -196,9 +222,11 @@ class Grammar(BaseGrammarObject):
                 # The end was all that could come, for want of a mask.
                 raise self._met[0] from None
             raise
+        self._taken.append(token)
 
     def rollback(self, k: int) -> None:
         self.matcher.rollback(k)
+        del self._taken[len(self._taken) - k :]
 
     def _meet(self, error: LimitError) -> None:
         logger.error("a request ends: %s", error)
@@ -252,9 +280,22 @@ class Grammar(BaseGrammarObject):
         return Grammar(self.compiled, self.compiled.matcher(), stats)
 
     def try_jump_forward(self, tokenizer: Any) -> tuple[list[int], str] | None:
-        """The text that must come next, if there is any."""
-        text = self.matcher.forced_text()
-        return ([], text) if text else None
+        """What must come next: tokens that complete a character, if the text ends inside of one, and text behind them. The text ends where the tokenizer would end a token in any case, so a
+        blank that belongs to the token behind it is not in it."""
+        if self.matcher.is_stopped():
+            return None
+        encode = None if tokenizer is None else lambda text: tokenizer.encode(text, add_special_tokens=False)
+        completes, walker = self.matcher.forced(encode=encode).completes, self.matcher
+        suffix: list[int] = []
+        if completes:
+            found = _spelled(self.matcher.vocabulary, completes)
+            if found is None:
+                return None
+            suffix, walker = found, self.matcher.fork()
+            walker.accept_all(suffix)
+        tokens = walker.forced([*self._taken, *suffix], encode=encode).tokens
+        text = walker.vocabulary.decode(tokens or []).decode()
+        return (suffix, text) if suffix or text else None
 
     def jump_forward_str_state(self, helper: tuple[list[int], str]) -> tuple[str, int]:
         return helper[1], -1
@@ -264,9 +305,26 @@ class Grammar(BaseGrammarObject):
         same = 0
         while same < min(len(old_output_ids), len(new_output_ids)) and old_output_ids[same] == new_output_ids[same]:
             same += 1
-        self.matcher.rollback(len(old_output_ids) - same)
+        self.rollback(len(old_output_ids) - same)
         for token in new_output_ids[same:]:
             self.matcher.accept(token)
+            self._taken.append(token)
+
+
+def _spelled(vocabulary: Vocabulary, completes: bytes) -> list[int] | None:
+    """Tokens that are these bytes, which are the end of a character: one token, or one for each byte. ``None`` if there are no such tokens."""
+    by_bytes = _short_tokens(vocabulary)
+    if completes in by_bytes:
+        return [by_bytes[completes]]
+    tokens = [by_bytes.get(bytes([byte])) for byte in completes]
+    return None if None in tokens else [token for token in tokens if token is not None]
+
+
+@functools.lru_cache(maxsize=4)
+def _short_tokens(vocabulary: Vocabulary) -> dict[bytes, int]:
+    """The tokens that can be the end of a character."""
+    spelled = ((vocabulary.token_bytes(token), token) for token in range(vocabulary.size))
+    return {text: token for text, token in spelled if 1 <= len(text) <= 3 and all(byte >= 0x80 for byte in text)}
 
 
 def _with_schemas(text: str) -> str:

@@ -1,7 +1,18 @@
 """maskwright in the shape that sglang-jax calls: a backend with a cache, and grammars with masks of NumPy.
 
-sglang-jax chooses its backend by name and has no place for another, so this module is for those who put it there in their copy: the classes have the
-methods of its ``BaseGrammarBackend`` and ``BaseGrammarObject``, and import nothing of it.
+sglang-jax chooses its backend by name and has no place for another, so this module is for those who put it there in their copy:
+
+::
+
+    # in create_grammar_backend of sgl_jax/srt/constrained/base_grammar_backend.py
+    if name == "maskwright":
+        from maskwright.sglang_jax import create
+        return create(tokenizer, vocab_size, eos_token_ids)
+
+The classes have the methods of its ``BaseGrammarBackend`` and ``BaseGrammarObject``, and import nothing of it.
+
+Its scheduler knows an invalid grammar by one object, ``INVALID_GRAMMAR_OBJ``, of which it asks a copy first; that object has no copies, and the scheduler would end there. So where
+sglang-jax is loaded, that object is what we answer with, and it is made to be its own copy. The message is logged: the scheduler has no place for it.
 
 Two things are different on purpose. A grammar that comes from the cache is a new one, so two requests with one text do not write into each other's.
 And masks begin with everything allowed, so that rows without a grammar are free.
@@ -9,6 +20,9 @@ And masks begin with everything allowed, so that rows without a grammar are free
 
 from __future__ import annotations
 
+import logging
+import sys
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -19,13 +33,15 @@ from ._requests import JsonOptions, constraint
 from ._rows import fill_or_end
 from .errors import Error, LimitError
 
-__all__ = ["Backend", "Grammar", "InvalidGrammar"]
+__all__ = ["Backend", "Grammar", "InvalidGrammar", "create"]
+
+logger = logging.getLogger(__name__)
 
 _KINDS = {"json": "json_schema", "regex": "regex", "ebnf": "grammar", "structural_tag": "structural_tag"}
 
 
 class InvalidGrammar:
-    """What is in the place of a grammar that could not be compiled."""
+    """What is in the place of a grammar that could not be compiled, where sglang-jax is not loaded."""
 
     def __init__(self, error_message: str) -> None:
         self.error_message = error_message
@@ -73,6 +89,7 @@ class Backend:
         self._executor = ThreadPoolExecutor(num_threads)
         self._options = options
         self._cache: dict[tuple[str, str], Any] = {}
+        self._invalid = _their_invalid_grammar()
 
     def get_cached_or_future_value(self, key: tuple[str, str]) -> tuple[Any, bool]:
         """A grammar at its beginning and true, or a future of one and false."""
@@ -81,7 +98,7 @@ class Backend:
         future: Future = self._executor.submit(self._compile, *key)
         return future, False
 
-    def set_cache(self, key: tuple[str, str], value: Grammar | InvalidGrammar) -> None:
+    def set_cache(self, key: tuple[str, str], value: Any) -> None:
         self._cache[key] = value.copy()
 
     def reset(self) -> None:
@@ -89,12 +106,31 @@ class Backend:
         self._compiler.clear()
 
     def shutdown(self) -> None:
-        self._executor.shutdown()
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _compile(self, kind: str, text: str) -> Grammar | InvalidGrammar:
+    def _compile(self, kind: str, text: str) -> Any:
         try:
             wanted = constraint("json" if (kind, text) == ("json", "$$ANY$$") else _KINDS.get(kind, kind), text, self._options)
             compiled = self._compiler.compile(wanted)
         except (Error, TypeError, ValueError) as error:
-            return InvalidGrammar(str(error))
+            logger.warning("a grammar of type %s was refused: %s", kind, error)
+            return InvalidGrammar(str(error)) if self._invalid is None else self._invalid
         return Grammar(compiled, compiled.matcher())
+
+
+def create(
+    tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None = None, options: JsonOptions | None = None
+) -> Backend:
+    """The backend of a server, for its tokenizer."""
+    eos = sorted(eos_token_ids) if eos_token_ids else None
+    # What sglang-jax makes of tiktoken has the encoding inside.
+    inner = getattr(tokenizer, "tokenizer", tokenizer)
+    return Backend(Vocabulary.from_tokenizer(inner, eos=eos, size=vocab_size), options=options)
+
+
+def _their_invalid_grammar() -> Any:
+    """The object by which sglang-jax knows an invalid grammar, if it is loaded; with copies."""
+    invalid = getattr(sys.modules.get("sgl_jax.srt.constrained.base_grammar_backend"), "INVALID_GRAMMAR_OBJ", None)
+    if invalid is not None:
+        invalid.copy = lambda: invalid
+    return invalid

@@ -10,16 +10,29 @@ nothing until it is asked to:
 Then every structured output of that server is ours: ``structured_outputs`` and ``response_format`` of requests, tools with structural tags, and
 ``SamplingParams.structured_outputs`` in programs. In a program, ``maskwright.vllm.install()`` before the first request does the same.
 
-vLLM has no place for a backend that it does not know, so three of its methods are replaced:
+vLLM has no place for a backend that it does not know, so four of its methods are replaced:
 
 ==============================================  ======================================================================
 ``SamplingParams._validate_structured_outputs``  in the server: a request is read by us, and refused with our message
 ``StructuredOutputManager.grammar_init``         in the engine: the first structured request makes our backend
 ``StructuredOutputManager._create_grammar``      in the engine: options of a single request reach us
+``StructuredOutputManager.grammar_bitmask``      in the engine: the rows of a step are filled together
 ==============================================  ======================================================================
 
 Everything else is vLLM's: the threads that compile, the buffer of masks and who applies it, speculation, reasoning. A backend that is set in
 ``--structured-outputs-config`` makes no difference.
+
+The last one lets vLLM decide which row belongs to which request and which draft, and writes down the rows that it asks for. Then all requests without drafts are filled by one call, on
+our threads, and each request with drafts by one call for its whole chain.
+
+Environment variables of the server:
+
+``MASKWRIGHT_CACHE=FOLDER``   what was compiled is kept there, and is ready after a restart
+``MASKWRIGHT_FINISH=1``       ``max_tokens`` of a request is a budget: what is written is complete before they are spent. A request for which they are too few fails. A schema may say
+                              so for itself: ``"x-maskwright": {"finish": true}``
+
+White space in JSON is tidy unless the request or the server says otherwise: nothing, a space, or a line break with an indentation. A schema may choose: ``"x-maskwright": {"whitespace": "flexible",
+"key_order": "any"}``.
 
 What is different for users: what cannot be enforced is refused with status 400 and the place in the schema, and not ignored; a grammar may be EBNF,
 GBNF or Lark; ``whitespace_pattern``, ``disable_any_whitespace`` and ``disable_additional_properties`` work for single requests.
@@ -48,10 +61,12 @@ from vllm.v1.structured_output.backend_types import (
 )
 from vllm.v1.structured_output.request import get_structured_output_key
 
-from ._maskwright import Compiler, Constraint, Matcher, Vocabulary
-from ._requests import JsonOptions, constraint
-from ._rows import fill_or_end
-from .errors import Error, LimitError
+from ._cache import opened
+from ._maskwright import Compiler, Constraint, Matcher, Vocabulary, fill_masks
+from ._plugins import asked
+from ._requests import JsonOptions, constraint, own_options
+from ._rows import allow_end, fill_or_end, fits
+from .errors import BudgetError, Error, LimitError
 
 __all__ = ["Backend", "Grammar", "install"]
 
@@ -76,6 +91,7 @@ def install() -> None:
     # N.B. The originals are kept as closures, so that another plug-in which wraps these methods, before or after us, is called as well.
     grammar_init = StructuredOutputManager.grammar_init
     create_grammar = StructuredOutputManager._create_grammar
+    grammar_bitmask = StructuredOutputManager.grammar_bitmask
 
     @functools.wraps(grammar_init)
     def our_grammar_init(self: StructuredOutputManager, request: Any) -> None:
@@ -98,7 +114,26 @@ def install() -> None:
             return create_grammar(self, request)
         return self.backend.compile_request(request)
 
+    @functools.wraps(grammar_bitmask)
+    def our_grammar_bitmask(
+        self: StructuredOutputManager, requests: Any, structured_output_request_ids: Any, scheduled_spec_decode_tokens: Any
+    ) -> Any:
+        given = (requests, structured_output_request_ids, scheduled_spec_decode_tokens)
+        if not isinstance(self.backend, Backend):
+            return grammar_bitmask(self, *given)
+        for name in structured_output_request_ids:
+            _hold_to_budget(requests[name])
+        step = self.backend.step = _Step()
+        try:
+            rows = grammar_bitmask(self, *given)
+        finally:
+            self.backend.step = None
+        # The rows are a view of the buffer, which is filled now.
+        step.fill()
+        return rows
+
     StructuredOutputManager.grammar_init = our_grammar_init
+    StructuredOutputManager.grammar_bitmask = our_grammar_bitmask
     StructuredOutputManager._create_grammar = our_create_grammar
     _replace_validation()
 
@@ -126,6 +161,9 @@ class Backend(StructuredOutputBackend):
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
         super().__init__(vllm_config, tokenizer, vocab_size)
         self.compiler = Compiler(Vocabulary.from_tokenizer(tokenizer, size=vocab_size))
+        self.cache_file = opened(self.compiler)
+        self.step: _Step | None = None
+        self._finishes = asked("MASKWRIGHT_FINISH", False)
 
     def compile_grammar(
         self,
@@ -142,12 +180,22 @@ class Backend(StructuredOutputBackend):
         params = request.structured_output_request.params
         wanted = _constraint(params, self.vllm_config.structured_outputs_config)
         sampling = request.sampling_params
-        return self._compile(wanted, None if sampling is None else sampling.all_stop_token_ids)
+        stops = None if sampling is None else sampling.all_stop_token_ids
+        return self._compile(wanted, stops, self._budget(wanted, sampling))
 
-    def _compile(self, wanted: Constraint, stop_token_ids: set[int] | None) -> Grammar:
+    def _budget(self, wanted: Constraint, sampling: Any) -> int | None:
+        own = own_options(str(wanted.source)) if wanted.kind == "json_schema" else {}
+        if sampling is None or sampling.max_tokens is None or not own.get("finish", self._finishes):
+            return None
+        return int(sampling.max_tokens)
+
+    def _compile(self, wanted: Constraint, stop_token_ids: set[int] | None, budget: int | None = None) -> Grammar:
         # An empty set means that nothing ends the output of the request, and then the text still has to end somehow.
         stops = sorted(stop_token_ids) if stop_token_ids else None
-        return Grammar(self.compiler.compile(wanted).matcher(stop_tokens=stops))
+        grammar = Grammar(self.compiler.compile(wanted).matcher(stop_tokens=stops, budget=budget), self, budget)
+        if self.cache_file is not None:
+            self.cache_file.save_soon()
+        return grammar
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         """As wide as the model, to the word: the buffers of the workers are."""
@@ -155,23 +203,36 @@ class Backend(StructuredOutputBackend):
         return torch.full((max_num_seqs, words), -1, dtype=torch.int32, pin_memory=torch.cuda.is_available())
 
     def destroy(self) -> None:
-        """Nothing is held that does not go away with the last reference."""
+        """Saves what was learnt. Nothing is held that does not go away with the last reference."""
+        if self.cache_file is not None:
+            self.cache_file.save()
 
 
 class Grammar(StructuredOutputGrammar):
     """One request: a matcher under vLLM's names."""
 
-    def __init__(self, matcher: Matcher) -> None:
+    def __init__(self, matcher: Matcher, backend: Backend | None = None, budget: int | None = None) -> None:
         self.matcher = matcher
+        self.budget = budget
+        self._backend = backend
+
+    @property
+    def _step(self) -> _Step | None:
+        return None if self._backend is None else self._backend.step
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         """Take the tokens, or none of them. What comes behind the end is passed over."""
+        step = self._step
         for taken, token in enumerate(tokens):
             if self.matcher.is_terminated():
                 return True
             if not self._takes(request_id, token):
                 self.matcher.rollback(taken)
+                if step is not None:
+                    step.refused(self)
                 return False
+        if step is not None:
+            step.accepted(self, tokens)
         return True
 
     def _takes(self, request_id: str, token: int) -> bool:
@@ -193,15 +254,113 @@ class Grammar(StructuredOutputGrammar):
         self.matcher.rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
-        error = fill_or_end(self.matcher, bitmask, batch_index)
-        if error is not None:
-            logger.error("a request ends: %s", error)
+        step = self._step
+        if step is not None:
+            step.wanted(self, bitmask, batch_index)
+            return
+        _log(fill_or_end(self.matcher, bitmask, batch_index))
 
     def is_terminated(self) -> bool:
         return self.matcher.is_terminated()
 
     def reset(self) -> None:
         self.matcher.reset()
+
+
+class _Step:
+    """The rows that vLLM asks for in one step, and the drafts between them. It walks the drafts of a request, asks for a row behind each, and goes back; all of it is written
+    down, and filled at the end. vLLM may ask from several threads, each for requests of its own."""
+
+    def __init__(self) -> None:
+        self._chains: dict[Grammar, _Chain] = {}
+        self._lock = threading.Lock()
+        self._mask: torch.Tensor | None = None
+
+    def wanted(self, grammar: Grammar, mask: torch.Tensor, row: int) -> None:
+        """A row is to be filled with what may come at the place where the request stands."""
+        with self._lock:
+            self._mask = mask
+            self._chains.setdefault(grammar, _Chain()).rows.append(row)
+
+    def accepted(self, grammar: Grammar, tokens: list[int]) -> None:
+        """The request has taken a draft."""
+        with self._lock:
+            self._chains.setdefault(grammar, _Chain()).tokens.append((list(tokens), len(self._chains[grammar].rows)))
+
+    def refused(self, grammar: Grammar) -> None:
+        """A draft was refused, and vLLM copies the row before it at once."""
+        chain = self._chains.get(grammar)
+        if chain is not None and chain.rows and self._mask is not None:
+            _log(fill_or_end(grammar.matcher, self._mask, chain.rows[-1]))
+
+    def fill(self) -> None:
+        """Fill all rows. The requests are where they were before the step."""
+        if self._mask is None:
+            return
+        mask, single = self._mask, []
+        for grammar, chain in self._chains.items():
+            if len(chain.rows) == 1 and not chain.tokens and fits(grammar.matcher, mask):
+                single.append((grammar, chain.rows[0]))
+            elif chain.rows:
+                chain.fill(grammar.matcher, mask)
+        if not single:
+            return
+        try:
+            fill_masks([grammar.matcher for grammar, _ in single], mask, [row for _, row in single])
+        except LimitError as error:
+            rows = error.rows or {}
+            for grammar, row in single:
+                if row in rows:
+                    allow_end(grammar.matcher, mask, row)
+                    _log(LimitError(rows[row]))
+
+
+class _Chain:
+    """The rows of one request in a step, and its drafts: each with the number of rows that were asked for before it."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.tokens: list[tuple[list[int], int]] = []
+
+    def fill(self, matcher: Matcher, mask: torch.Tensor) -> None:
+        """Fill the rows: by one call if they are one behind the other with a draft between any two."""
+        first, drafts = self.rows[0], self.tokens[: len(self.rows) - 1]
+        plain = all(len(tokens) == 1 and before == at for at, (tokens, before) in enumerate(self.tokens, 1))
+        if plain and fits(matcher, mask) and self.rows == list(range(first, first + len(drafts) + 1)):
+            try:
+                matcher.fill_draft_chain([token for (token,), _ in drafts], mask, first)
+                return
+            except LimitError:
+                # One of the rows; it is found below.
+                pass
+        self._walk(matcher, mask)
+
+    def _walk(self, matcher: Matcher, mask: torch.Tensor) -> None:
+        walker, tokens = matcher.fork(), list(self.tokens)
+        for asked, row in enumerate(self.rows):
+            while tokens and tokens[0][1] <= asked:
+                walker.accept_all(tokens.pop(0)[0])
+            _log(fill_or_end(walker, mask, row))
+
+
+def _hold_to_budget(request: Any) -> None:
+    """A budget counts what a matcher takes, and a request may have spent tokens on reasoning that no matcher has seen."""
+    grammar = request.structured_output_request.grammar
+    if not isinstance(grammar, Grammar) or grammar.budget is None or grammar.matcher.is_terminated():
+        return
+    left = grammar.budget - request.num_output_tokens
+    if left == grammar.matcher.budget_left:
+        return
+    try:
+        grammar.matcher.set_budget(left)
+    except BudgetError as error:
+        # It was promised while there was less to write. What is left is written as far as it goes.
+        logger.warning("request %s: %s", request.request_id, error)
+
+
+def _log(error: LimitError | None) -> None:
+    if error is not None:
+        logger.error("a request ends: %s", error)
 
 
 def _constraint(params: StructuredOutputsParams, config: Any) -> Constraint:
@@ -212,7 +371,7 @@ def _constraint(params: StructuredOutputsParams, config: Any) -> Constraint:
 def _json_options(config: Any, params: StructuredOutputsParams | None) -> JsonOptions:
     asked = [config] if params is None else [config, params]
     return JsonOptions(
-        whitespace="compact" if any(one.disable_any_whitespace for one in asked) else "flexible",
+        whitespace="compact" if any(one.disable_any_whitespace for one in asked) else "tidy",
         whitespace_pattern=None if params is None else params.whitespace_pattern,
         strictness="closed" if any(one.disable_additional_properties for one in asked) else "standard",
     )

@@ -150,6 +150,92 @@ class Llguidance:
         with self.assertRaises(AssertionError):
             arrays.fill_next_token_bitmask(matchers[0], mask.astype(np.int64), 0)
 
+    def test_bytes_as_tokens(self):
+        tokenizer = self.llg.LLTokenizer("byte")
+        self.assertEqual((tokenizer.vocab_size, tokenizer.eos_token, tokenizer.is_canonical), (262, 261, True))
+        self.assertEqual(tokenizer.tokenize_str("aé"), list("aé".encode()))
+        self.assertEqual(tokenizer.decode_bytes([256, 97]), b"<|tool|>a")
+        self.assertEqual(tokenizer.tokenize_partial(b"hello wor"), (list(b"hello wor"), b""))
+        self.assertEqual(tokenizer.tokenize_partial(b"\xff<|tool|>a\xff[13]"), ([256, 97, 13], b""))
+        self.assertEqual(tokenizer.test_trace_tokens([97, 98, 261]), "a‧b‧≺EOS≻")
+        matcher = self.llg.LLMatcher(tokenizer, 'start: "ab"')
+        self.assertTrue(matcher.consume_tokens([97, 98]))
+
+    def test_cutting_what_may_go_on(self):
+        for text in (b"Hello wor", b"Hello", b"", "Grüße ".encode(), b"a  "):
+            tokens, rest = self.tokenizer.tokenize_partial(text)
+            self.assertEqual(self.tokenizer.decode_bytes(tokens) + rest, text)
+            for more in (b"", b"ld", b" x", b"\n"):
+                self.assertEqual(self.tokenizer.tokenize_bytes(text + more)[: len(tokens)], tokens, (text, more))
+
+    def test_limits_and_versions(self):
+        limits = self.llg.LLParserLimits(step_max_items=7)
+        self.assertEqual((limits.step_max_items, limits.max_items_in_row, limits.verbose_errors), (7, 2000, True))
+        self.assertFalse(self.llg.LLMatcher(self.tokenizer, 'start: "a"', limits=limits).is_error())
+        self.assertIn("@", self.llg.get_version())
+        self.assertIn("regex", self.llg.GrammarFormat.__args__)
+
+    def test_patterns_for_lark(self):
+        for pattern, options, wanted in [
+            ("a/b", {}, r"a\/b"),
+            ("a\nb", {}, r"a\nb"),
+            (r"\d+", {}, r"\d+"),
+            (r"\d+\w", {"use_ascii": "d"}, r"[0-9]+\w"),
+            ("[a-z]{2,3}", {}, "[a-z]{2,3}"),
+        ]:
+            written = self.llg.regex_to_lark(pattern, **options)
+            self.assertEqual(written, wanted)
+            self.assertFalse(self.llg.LLMatcher(self.tokenizer, f"start: /{written}/").is_error())
+
+    def test_grammars_of_llama_cpp(self):
+        module = importlib.import_module(f"{self.module}.gbnf_to_lark")
+        grammar = module.any_to_lark('root ::= "a" [0-9]+ | "b"')
+        matcher = self.matcher(grammar)
+        self.assertTrue(matcher.consume_tokens(self.tokenizer.tokenize_str("a12")) and matcher.is_accepting())
+        self.assertEqual(module.any_to_lark('start: "a"').strip(), 'start: "a"')
+
+    def test_what_users_match_on(self):
+        matcher = self.matcher('start: "ab"')
+        self.assertFalse(matcher.consume_token(9906))
+        self.assertIn("doesn't satisfy the grammar", matcher.get_error())
+        other = self.matcher('start: "ab"')
+        self.assertFalse(other.consume_token(999_999))
+        self.assertIn("out of range", other.get_error())
+        wrong = self.llg.LLMatcher.validate_grammar(self.llg.LLMatcher.grammar_from_regex("("))
+        self.assertIn("invalid regex", wrong)
+
+    @needs("numpy")
+    def test_errors_of_executors(self):
+        arrays = importlib.import_module(f"{self.module}.numpy")
+        executor = self.llg.LLExecutor(1)
+        first, second = self.matcher('start: "a"'), self.matcher('start: "b"')
+        mask = arrays.allocate_token_bitmask(3, self.tokenizer.vocab_size)
+        fill = arrays.fill_next_token_bitmask_par
+        for call, kind, words in [
+            (lambda: fill(executor, [(first, 0), (second, 3)], mask), ValueError, "Target index out of bounds"),
+            (lambda: fill(executor, [(first, 0), (first, 1)], mask), RuntimeError, "Already borrowed"),
+            (lambda: fill(executor, [1], mask), TypeError, "tuple"),
+            (lambda: fill(executor, [(self.tokenizer, 0)], mask), TypeError, "LLMatcher"),
+            (lambda: fill(executor, [(first, 0, 0)], mask), ValueError, "tuple"),
+            (lambda: executor.unsafe_compute_mask_ptr([(first, 0)], 0, mask.shape[1] * 4, 3), ValueError, "Null pointer"),
+            (lambda: executor.unsafe_compute_mask_ptr([(first, 0)], 3, mask.shape[1] * 4, 3), ValueError, "Pointer not aligned"),
+            (lambda: executor.unsafe_compute_mask_ptr([(first, 0)], 1024, mask.shape[1] * 4 - 1, 3), ValueError, "Invalid buffer size"),
+            (lambda: arrays.consume_token_par(executor, []), ValueError, "No matchers"),
+            (lambda: arrays.consume_token_par(executor, [(first, "a")]), TypeError, ""),
+        ]:
+            with self.assertRaisesRegex(kind, words):
+                call()
+        self.assertEqual(arrays.consume_token_par(executor, [(first, self.tokenizer.tokenize_str("a")[0]), (second, 5)]), [True, False])
+
+    @needs("tiktoken")
+    def test_encodings_of_tiktoken(self):
+        import tiktoken
+
+        ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256}
+        encoding = tiktoken.Encoding("small", pat_str=r"\w+|\W+", mergeable_ranks=ranks, special_tokens={"<|endoftext|>": 257})
+        tokenizer = importlib.import_module(f"{self.module}.tiktoken").lltokenizer_from_encoding(encoding)
+        self.assertEqual((tokenizer.vocab_size, tokenizer.eos_token, tokenizer.tokenize_str("abc")), (258, 257, [256, 99]))
+
     def test_interpreters(self):
         interpreter = self.llg.LLInterpreter(self.tokenizer, self.llg.grammar_from("regex", "yes|no"), log_level=0)
         interpreter.start_without_prompt()

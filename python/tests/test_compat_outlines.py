@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import array
 import importlib
+import importlib.util
 import json
 import pickle
 import random
+import re
+import subprocess
+import sys
 import unittest
 
 from support import PATTERNS, TOKENS, needs, ones
@@ -104,9 +108,117 @@ class Outlines:
             guide.advance(chance.choice(ordinary))
         return told
 
-    def test_regexes_of_schemas(self):
-        import re
+    def test_binaries(self):
+        index = self.core.Index("a*b", self.vocabulary)
+        guide = self.core.Guide(index)
+        guide.advance(0)
+        for made in (self.vocabulary, index, guide):
+            function, arguments = made.__reduce__()
+            self.assertEqual(function(*arguments), made)
+            self.assertEqual(type(made).from_binary(*arguments), made)
+            with self.assertRaises(ValueError):
+                type(made).from_binary(b"foreign")
+            with self.assertRaises(ValueError):
+                type(made).from_binary(arguments[0][: len(arguments[0]) // 2])
 
+    def test_copies(self):
+        import copy
+
+        copied = copy.deepcopy(self.vocabulary)
+        copied.insert("new", 77)
+        self.assertNotEqual(copied, self.vocabulary)
+        index = self.core.Index("a*b", self.vocabulary)
+        self.assertEqual(copy.deepcopy(index), index)
+
+    def test_wrong_types(self):
+        for call, error, words in [
+            (lambda: self.core.Vocabulary(0, 1), TypeError, r"Expected a dict with keys of type str or bytes and values of type list\[int\], got"),
+            (lambda: self.core.Vocabulary(0, {1: [1]}), TypeError, "Dict keys or/and values of the wrong types"),
+            (lambda: self.vocabulary.get(1), TypeError, "Expected a token of type str or bytes, got"),
+            (lambda: self.vocabulary.insert(1, 6), TypeError, "Expected a token of type str or bytes, got"),
+            (lambda: self.core.json_schema.build_regex_from_schema("{'a"), TypeError, "Expected a valid JSON string."),
+            (lambda: self.core.json_schema.build_regex_from_schema(3), TypeError, "json_schema"),
+            (lambda: self.core.json_schema.build_regex_from_schema("{}", 3), TypeError, "whitespace_pattern"),
+            (lambda: self.core.json_schema.build_regex_from_schema("true"), ValueError, "Unsupported JSON Schema structure"),
+        ]:
+            with self.assertRaisesRegex(error, words):
+                call()
+        guide = self.core.Guide(self.core.Index("a*b", self.vocabulary))
+        with self.assertRaisesRegex(ValueError, "Invalid buffer size"):
+            guide.write_mask_into(array.array("I", [0, 0]).buffer_info()[0], 0, 4)
+
+    def test_modules(self):
+        inner = importlib.import_module(f"{self.module}.outlines_core")
+        self.assertIs(inner.Guide, self.core.Guide)
+        schema = importlib.import_module(f"{self.module}.json_schema")
+        for name, good, bad in [
+            ("BOOLEAN", ["true", "false"], ["yes"]),
+            ("NULL", ["null"], ["nil"]),
+            ("INTEGER", ["0", "-12"], ["01", "1.5"]),
+            ("NUMBER", ["0", "-1.5", "1e+5"], ["01"]),
+            ("STRING", ['"a"', '""', r'"\n"'], ["a", '"']),
+            ("STRING_INNER", ["a", r"\n"], ['"', "ab"]),
+            ("DATE", ['"2026-01-31"'], ['"2026-13-01"']),
+            ("DATE_TIME", ['"2026-01-31T10:00:00Z"'], ['"2026-01-31"']),
+            ("TIME", ['"10:00:00Z"'], ['"25:00:00Z"']),
+            ("EMAIL", ['"a@example.org"'], ['"a"']),
+            ("URI", ['"https://example.org/a"'], ['"a b"']),
+            ("UUID", ['"123e4567-e89b-12d3-a456-426614174000"'], ['"123"']),
+            ("WHITESPACE", ["", " "], ["  "]),
+        ]:
+            pattern = getattr(schema, name)
+            self.assertIn(name, schema.__all__)
+            for text in good:
+                self.assertTrue(re.fullmatch(pattern, text), (name, text))
+            for text in bad:
+                self.assertFalse(re.fullmatch(pattern, text), (name, text))
+
+    def test_values_that_a_schema_leaves_open(self):
+        build = self.core.json_schema.build_regex_from_schema
+        deep = '{"a":{"b":{"c":1}}}'
+        for schema, good, bad in [
+            ({"type": "object", "additionalProperties": {"type": "string"}}, ["{}", '{"a":"b"}', '{"a": "b", "c": "d"}'], ['{"a":1}', "[]"]),
+            ({"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}, ['{"a":"b"}'], ["{}"]),
+            ({"type": "object"}, ["{}", '{"a":1}', '{"a":[true,null]}', deep], ["[]", "1", '{"a":{"b":{"c":{"d":1}}}}']),
+            ({"type": "array"}, ["[]", '[1,"a",{"b":[]}]', "[[[1]]]"], ["{}", "[[[[1]]]]"]),
+            ({}, ["1", '"a"', "true", "null", deep, "[[[1]]]"], ["a", "[[[[1]]]]"]),
+            ({"type": "object", "properties": {"a": {"type": "object"}, "b": {"type": "array"}}, "required": ["a", "b"]}, ['{"a":{"x":1},"b":[1]}'], ['{"a":1,"b":[1]}']),
+            ({"type": "array", "items": {"type": "object", "additionalProperties": {"type": "integer"}}}, ['[{"a":1},{}]'], ['[{"a":"b"}]']),
+            ({"type": "array", "minItems": 2}, ["[1,2]"], ["[1]"]),
+        ]:
+            pattern = build(json.dumps(schema))
+            for text in good:
+                self.assertTrue(re.fullmatch(pattern, text), (schema, text))
+            for text in bad:
+                self.assertFalse(re.fullmatch(pattern, text), (schema, text))
+
+    @needs("numpy")
+    def test_kernels_of_numpy(self):
+        import numpy as np
+
+        if self.module == "outlines_core" and not importlib.util.find_spec("numba"):
+            self.skipTest("the original needs numba")
+        kernels = importlib.import_module(f"{self.module}.kernels.numpy")
+        guide = self.core.Guide(self.core.Index("a*b", self.vocabulary))
+        mask = kernels.allocate_token_bitmask(64)
+        self.assertEqual((mask.shape, mask.dtype), ((1, 2), np.int32))
+        kernels.fill_next_token_bitmask(guide, mask)
+        logits = np.zeros((1, 64), dtype=np.float32)
+        kernels.apply_token_bitmask_inplace(logits, mask)
+        self.assertEqual(np.flatnonzero(np.isfinite(logits[0])).tolist(), [0, 1, 2, 40])
+        for wrong, words in [
+            (mask.astype(np.int64), "Invalid mask dtype"),
+            (np.zeros((1, 1, 2), np.int32), "Invalid mask dimensions: Expected a 2D array"),
+            (np.zeros((2, 2), np.int32), "Invalid batch size"),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                kernels.apply_token_bitmask_inplace(logits, wrong)
+            with self.assertRaisesRegex(ValueError, words):
+                kernels.fill_next_token_bitmask(guide, wrong)
+        with self.assertRaisesRegex(ValueError, "Invalid logits dimensions: Expected a 2D array"):
+            kernels.apply_token_bitmask_inplace(np.zeros((1, 1, 64), np.float32), mask)
+
+    def test_regexes_of_schemas(self):
         schema = {
             "type": "object",
             "properties": {"name": {"enum": ["a", "b"]}, "on": {"type": "boolean"}},
@@ -136,7 +248,6 @@ class OurOutlines(Outlines, unittest.TestCase):
 
     def test_ambiguous_patterns_follow_the_definition(self):
         import itertools
-        import re
 
         for pattern in AMBIGUOUS:
             words = ("".join(word) for length in range(7) for word in itertools.product("abc", repeat=length))
@@ -161,6 +272,55 @@ class OurOutlines(Outlines, unittest.TestCase):
         for pattern in PATTERNS:
             for seed in range(6):
                 self.assertEqual(self.walk(pattern, seed), theirs.walk(pattern, seed), pattern)
+
+
+class Installed(unittest.TestCase):
+    """Ours under the names of the originals, in a process of its own."""
+
+    def run_apart(self, program: str) -> str:
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_the_originals_are_replaced(self):
+        program = """
+import maskwright.compat as compat
+compat.install("outlines_core", "xgrammar", "llguidance")
+import outlines_core, xgrammar, llguidance
+from outlines_core.json_schema import BOOLEAN
+from outlines_core.outlines_core import Guide
+from xgrammar.matcher import GrammarMatcher
+from xgrammar.structural_tag import TagFormat
+import llguidance.gbnf_to_lark
+import maskwright.compat.outlines_core as ours
+assert outlines_core is ours and Guide is ours.Guide and ours.__spec__.name == "maskwright.compat.outlines_core"
+assert BOOLEAN == "(true|false)" and xgrammar.GrammarMatcher is GrammarMatcher
+try:
+    import outlines_core.nothing
+except ModuleNotFoundError:
+    pass
+else:
+    raise AssertionError
+compat.uninstall("xgrammar")
+try:
+    compat.install("numpy")
+except ValueError as error:
+    assert "known are" in str(error)
+print("done")
+"""
+        self.assertEqual(self.run_apart(program), "done\n")
+
+    @needs("outlines_core")
+    def test_what_is_imported_already_is_not_replaced(self):
+        program = """
+import outlines_core
+import maskwright.compat
+try:
+    maskwright.compat.install("outlines_core")
+except ImportError as error:
+    print("before the first import" in str(error))
+"""
+        self.assertEqual(self.run_apart(program), "True\n")
 
 
 @needs("outlines_core")

@@ -251,5 +251,147 @@ class TheirXGrammar(XGrammar, unittest.TestCase):
     module = "xgrammar"
 
 
+class WithoutTensors(unittest.TestCase):
+    """What needs no PyTorch."""
+
+    def setUp(self):
+        import maskwright.compat.xgrammar as xgrammar
+
+        self.xgr = xgrammar
+        self.info = xgrammar.TokenizerInfo([*TOKENS, "</s>"], stop_token_ids=len(TOKENS))
+        self.compiler = xgrammar.GrammarCompiler(self.info)
+
+    def accepts(self, grammar, text: str) -> bool:
+        matcher = self.xgr.GrammarMatcher(self.compiler.compile_grammar(grammar))
+        return matcher.accept_string(text) and matcher.is_completed()
+
+    def test_modules(self):
+        for name, things in {
+            "matcher": ["GrammarMatcher", "BatchGrammarMatcher", "allocate_token_bitmask"],
+            "compiler": ["CompiledGrammar", "GrammarCompiler"],
+            "grammar": ["Grammar", "StructuralTagItem"],
+            "tokenizer_info": ["TokenizerInfo", "VocabType"],
+            "exception": ["DeserializeFormatError", "DeserializeVersionError", "InvalidJSONError", "InvalidStructuralTagError"],
+            "structural_tag": ["StructuralTag", "TagFormat", "TriggeredTagsFormat", "QwenXMLParameterFormat"],
+            "builtin_structural_tag": ["get_model_structural_tag"],
+            "kernels": ["apply_token_bitmask_inplace_kernels"],
+            "kernels.apply_token_bitmask_inplace_cpu": ["apply_token_bitmask_inplace_cpu"],
+            "kernels.apply_token_bitmask_inplace_triton": ["apply_token_bitmask_inplace_triton"],
+        }.items():
+            module = importlib.import_module(f"maskwright.compat.xgrammar.{name}")
+            for thing in things:
+                self.assertTrue(hasattr(module, thing), (name, thing))
+        self.assertTrue(issubclass(self.xgr.exception.DeserializeFormatError, RuntimeError))
+
+    def test_unions_and_concatenations(self):
+        make = self.xgr.Grammar
+        number, words, lark = make.from_json_schema({"type": "integer"}), make.from_regex("a+"), make.from_lark('start: "x" | "y"')
+        ebnf = make.from_ebnf('root ::= "(" root ")" | "z"')
+        either = make.union(number, words, lark, ebnf)
+        both = make.concat(ebnf, words, either)
+        for grammar, good, bad in [
+            (either, ["12", "aa", "y", "((z))"], ["", "b", "12a", "zz"]),
+            (both, ["(z)aax", "za7", "za((z))"], ["za", "a", "zb"]),
+        ]:
+            for text in good:
+                self.assertTrue(self.accepts(grammar, text), text)
+            for text in bad:
+                self.assertFalse(self.accepts(grammar, text), text)
+        with self.assertRaises(RuntimeError):
+            make.union()
+        with self.assertRaises(TypeError):
+            make.union("a")
+        with self.assertRaisesRegex(RuntimeError, "different options"):
+            make.union(number, make.from_json_schema({"type": "null"}, any_whitespace=False))
+
+    def test_serialisation(self):
+        grammar = self.xgr.Grammar.from_json_schema({"type": "array", "items": {"type": "boolean"}}, any_whitespace=False)
+        again = self.xgr.Grammar.deserialize_json(grammar.serialize_json())
+        self.assertEqual(again.constraint, grammar.constraint)
+        compiled = self.compiler.compile_grammar(grammar)
+        info = self.xgr.TokenizerInfo.deserialize_json(self.info.serialize_json())
+        self.assertEqual((info.decoded_vocab, info.stop_token_ids), (self.info.decoded_vocab, self.info.stop_token_ids))
+        back = self.xgr.CompiledGrammar.deserialize_json(compiled.serialize_json(), info)
+        self.assertTrue(self.xgr.GrammarMatcher(back).accept_string("[true, false]"))
+        other = self.xgr.TokenizerInfo(["a", "</s>"], stop_token_ids=1)
+        exception = self.xgr.exception
+        for call, kind in [
+            (lambda: self.xgr.CompiledGrammar.deserialize_json(compiled.serialize_json(), other), exception.DeserializeFormatError),
+            (lambda: self.xgr.Grammar.deserialize_json("{"), exception.InvalidJSONError),
+            (lambda: self.xgr.Grammar.deserialize_json("{}"), exception.DeserializeFormatError),
+            (lambda: self.xgr.Grammar.deserialize_json(self.info.serialize_json()), exception.DeserializeFormatError),
+            (lambda: self.xgr.Grammar.deserialize_json(grammar.serialize_json().replace(self.xgr.get_serialization_version(), "0.0.0")), exception.DeserializeVersionError),
+            (lambda: self.xgr.TokenizerInfo.deserialize_json(self.info.serialize_json().replace('"vocab_size"', '"size"')), exception.DeserializeFormatError),
+        ]:
+            with self.assertRaises(kind):
+                call()
+
+    def test_parts_of_structural_tags(self):
+        tags = importlib.import_module("maskwright.compat.xgrammar.structural_tag")
+        tag = tags.TagFormat(begin="<n>", content=tags.JSONSchemaFormat(json_schema={"type": "integer"}), end="</n>")
+        whole = tags.StructuralTag(
+            format=tags.SequenceFormat(
+                elements=[
+                    tags.ConstStringFormat(value="x"),
+                    tags.OptionalFormat(content=tag),
+                    tags.PlusFormat(content=tags.RegexFormat(pattern="[ab]")),
+                    tags.RepeatFormat(min=0, max=2, content=tags.OrFormat(elements=[tags.GrammarFormat(grammar='root ::= "q"'), {"type": "const_string", "value": "r"}])),
+                ]
+            )
+        )
+        grammar = self.xgr.Grammar.from_structural_tag(whole)
+        for text in ("xa", "x<n>12</n>ab", "xaqr"):
+            self.assertTrue(self.accepts(grammar, text), text)
+        for text in ("x", "x<n>a</n>a", "xaqqq"):
+            self.assertFalse(self.accepts(grammar, text), text)
+        self.assertEqual(tags.StructuralTag.from_json(whole.model_dump_json()), whole)
+        self.assertIsInstance(tags.StructuralTag.from_json(whole.model_dump()).format.elements[1].content, tags.TagFormat)
+        triggered = tags.TriggeredTagsFormat(triggers=["<n>"], tags=[tag])
+        self.assertEqual((triggered.at_least_one, triggered.excludes), (False, []))
+        triggered.stop_after_first = True
+        self.assertTrue(triggered.model_dump()["stop_after_first"])
+        for wrong, words in [
+            (lambda: tags.TagFormat(begin="a"), "missing"),
+            (lambda: tags.ConstStringFormat(value="a", colour=1), "colour"),
+            (lambda: tags.ConstStringFormat(type="tag", value="a"), "const_string"),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                wrong()
+        old = tags.StructuralTag.from_legacy_structural_tag([tags.StructuralTagItem(begin="<f>", schema={"type": "integer"}, end="</f>")], ["<f>"])
+        self.assertTrue(self.accepts(self.xgr.Grammar.from_structural_tag(old), "a<f>1</f>b"))
+
+    def test_tags_of_models(self):
+        tool = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}}}
+        text = '{"name": "add", "parameters": {"a": 1}}'
+        for options, good, bad in [
+            ({}, [text, "hello"], ['{"name": "add", "parameters": {"a": "x"}}']),
+            ({"tool_choice": "required"}, [text], ["hello"]),
+            ({"tool_choice": {"type": "function", "function": {"name": "add"}}}, [text], ["hello"]),
+            ({"tool_choice": "none"}, ["hello"], []),
+            ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "add"}}]}}}, [text], ["hello"]),
+        ]:
+            tag = self.xgr.get_model_structural_tag("llama", tools=[tool], max_whitespace_cnt=2, **options)
+            self.assertIsInstance(tag, self.xgr.StructuralTag)
+            grammar = self.xgr.Grammar.from_structural_tag(tag)
+            for written in good:
+                self.assertTrue(self.accepts(grammar, written), (options, written))
+            for written in bad:
+                self.assertFalse(self.accepts(grammar, written), (options, written))
+        with self.assertRaisesRegex(ValueError, "Unknown format type: abacus"):
+            self.xgr.get_model_structural_tag("abacus")
+        with self.assertRaises(ValueError):
+            self.xgr.get_model_structural_tag("llama", tools=[], tool_choice="required")
+
+        @self.xgr.register_model_structural_tag("mine")
+        def mine(tools, builtin_tools, tool_choice, reasoning, **options):
+            return self.xgr.StructuralTag(format={"type": "const_string", "value": str(len(tools))})
+
+        self.assertEqual(self.xgr.get_model_structural_tag("mine", tools=[tool]).format.value, "1")
+
+    def test_the_vocabulary_of_a_lark_grammar(self):
+        with self.assertRaises(RuntimeError):
+            self.xgr.Grammar.from_lark("start: <missing>", tokenizer_info=self.info)
+
+
 if __name__ == "__main__":
     unittest.main()

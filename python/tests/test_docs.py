@@ -22,11 +22,19 @@ MODULES = {
     "maskwright.numpy": "numpy",
     "maskwright.torch": "torch",
     "maskwright.mlx": "mlx",
+    "maskwright.jax": "jax",
+    "maskwright.tools": None,
+    "maskwright._requests": None,
+    "maskwright.compat": None,
     "maskwright.compat.llguidance": None,
+    "maskwright.compat.llguidance._grammar": None,
+    "maskwright.compat.llguidance.gbnf_to_lark": None,
     "maskwright.compat.outlines_core": None,
+    "maskwright.compat.outlines_core.json_schema": None,
     "maskwright.compat.xgrammar": None,
+    "maskwright.compat.xgrammar.structural_tag": None,
 }
-PAGES = ["README.md", "python/README.md", "docs/python.md", "docs/start/python.md", "docs/cookbook.md"]
+PAGES = ["README.md", "python/README.md", "docs/python.md", "docs/start/python.md", "docs/cookbook.md", "docs/tool-formats.md"]
 
 
 class Examples(unittest.TestCase):

@@ -342,6 +342,41 @@ mw_status mw_matcher_forced_bytes(mw_matcher *matcher, uint8_t *bytes, size_t ca
 mw_status mw_matcher_forced_tokens(mw_matcher *matcher, const uint32_t *before, size_t before_count,
                                    uint32_t *tokens, size_t capacity, size_t *count, char *message, size_t message_size);
 
+/* Why a token may come next or not, as an object in JSON: allowed, fitting (how many of its bytes fit), reason (a sentence), and then (what may stand behind the bytes that fit).
+   The matcher is unchanged. */
+mw_status mw_matcher_explain(mw_matcher *matcher, uint32_t token, char *explanation, size_t capacity, size_t *length,
+                             char *message, size_t message_size);
+
+
+/* Tool calls --------------------------------------------------------------------------------------------------------------------- */
+
+/* The structural tag of what a model may write, to be compiled as MW_STRUCTURAL_TAG and given to mw_reader_new. format is the name of a format of models, or the description of one in JSON. request
+   is an object in JSON: tools (each with a name and parameters, regex, lark, ebnf or text), choice ("auto", "none", "required", {"name": ...} or {"allowed": [...], "required": ...}), one_call, thinking
+   ("optional", "off", "required" or "begun"), answer and any_order. */
+mw_status mw_tool_format_tag(const char *format, const char *request, char *tag, size_t capacity, size_t *length,
+                             char *message, size_t message_size);
+
+/* Reads what was written under a structural tag: text, reasoning and calls. One thread at a time. */
+typedef struct mw_reader mw_reader;
+
+/* vocabulary may be null; then the reader is fed with bytes only. */
+mw_status mw_reader_new(const char *tag, const mw_vocabulary *vocabulary, mw_reader **reader, char *message, size_t message_size);
+
+/* Reads some bytes, which may end inside of a character. */
+mw_status mw_reader_feed(mw_reader *reader, const uint8_t *bytes, size_t byte_count, char *message, size_t message_size);
+
+/* Reads some tokens: all of them, or none. */
+mw_status mw_reader_feed_tokens(mw_reader *reader, const uint32_t *tokens, size_t token_count, char *message, size_t message_size);
+
+/* Says that nothing follows. finish is 0 if the text is complete, 1 if it should have gone on, 2 if something in it was not what the tag asks for. */
+mw_status mw_reader_finish(mw_reader *reader, int32_t *finish, char *message, size_t message_size);
+
+/* What was found since the last call that ended well, as a list of objects in JSON, each with kind, text, and where there is one index and name. The kinds are text, reasoning, call, call_id, arguments,
+   call_done, call_failed, tag, tag_text, tag_done and tag_failed. If it does not fit, nothing is lost: call again with more room. */
+mw_status mw_reader_events(mw_reader *reader, char *events, size_t capacity, size_t *length, char *message, size_t message_size);
+
+void mw_reader_free(mw_reader *reader);
+
 
 /* Logits ------------------------------------------------------------------------------------------------------------------------- */
 

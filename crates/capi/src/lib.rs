@@ -32,6 +32,7 @@ pub mod matcher;
 pub mod pointer;
 pub mod statistics;
 pub mod status;
+pub mod tools;
 pub mod vocabulary;
 
 use core::ffi::{CStr, c_char};
@@ -63,6 +64,7 @@ const _: () = {
     any_number::<compiler::Request>();
     any_number::<llg::tokenizer::Tokenizer>();
     one_at_a_time::<matcher::Matcher>();
+    one_at_a_time::<tools::Reader>();
     one_at_a_time::<llg::matcher::Matcher>();
     one_at_a_time::<llg::constraint::Constraint>();
 };

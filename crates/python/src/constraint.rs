@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use maskwright::json_schema::{Report, Resolver, Whitespace, to_regex};
+use maskwright::json_schema::{Report, Resolver, to_regex};
 use maskwright::regex::WriteLimits;
 use maskwright::{Error, Kind, Options, Remarks};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -223,20 +223,18 @@ fn resolver(documents: &str) -> PyResult<Resolver> {
     Ok(Resolver::new(move |address| documents.get(address).cloned()))
 }
 
-/// A schema as one regular expression. `whitespace` is a name such as "compact"; `pattern` a regular expression in its place.
+/// A schema as one regular expression of at most so many bytes. Raises `ConstraintError` if it is not regular.
 #[pyfunction]
-#[pyo3(signature = (schema, *, whitespace = "compact", pattern = None))]
 pub(crate) fn schema_to_regex(
     py: Python<'_>,
-    schema: &str,
-    whitespace: &str,
-    pattern: Option<String>,
+    schema: &Constraint,
+    max_length: Option<usize>,
 ) -> PyResult<String> {
-    let whitespace = match pattern {
-        Some(pattern) => Whitespace::Pattern(pattern),
-        None => whitespace.parse().map_err(PyValueError::new_err)?,
+    let maskwright::Constraint::JsonSchema(text) = &schema.source else {
+        return Err(PyValueError::new_err("only a schema can be written as a regular expression"));
     };
-    let options = maskwright::json_schema::Options::default().with_whitespace(whitespace);
-    let written = py.detach(|| to_regex(schema, &options, &WriteLimits::default()));
+    let mut limits = WriteLimits::default();
+    limits.length = max_length.unwrap_or(limits.length);
+    let written = py.detach(|| to_regex(text, &schema.options.json_schema, &limits));
     written.map(|(regex, _)| regex).map_err(|error| Class::Constraint.err(py, error))
 }

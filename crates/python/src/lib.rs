@@ -12,6 +12,7 @@
 //! | [`matcher`] | `Matcher`: one text being written |
 //! | [`batch`] | many matchers at once |
 //! | [`draft`] | masks behind guessed tokens |
+//! | [`tools`] | `ToolFormat`, `StreamReader`: how models write tool calls, and how these are read |
 //! | [`index`] | `Index`: a constraint prepared ahead of time |
 //! | [`apply`] | −∞ for forbidden logits, on the processor |
 //! | [`buffer`] | other people's memory, copied and never borrowed: the one file with `unsafe` |
@@ -37,6 +38,7 @@ mod index;
 mod matcher;
 mod numbers;
 mod slot;
+mod tools;
 mod vocabulary;
 
 use pyo3::pymodule;
@@ -59,7 +61,9 @@ mod _maskwright {
     #[pymodule_export]
     use crate::index::Index;
     #[pymodule_export]
-    use crate::matcher::Matcher;
+    use crate::matcher::{Forced, Matcher};
+    #[pymodule_export]
+    use crate::tools::{Event, StreamReader, ToolFormat};
     #[pymodule_export]
     use crate::vocabulary::Vocabulary;
 

@@ -1,6 +1,7 @@
 //! One text being written.
 
 use maskwright::backend::Status;
+use maskwright::explain::{Expectation, Explanation};
 use maskwright::{Budget, DraftTree, MatchError, TokenHealing, service};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -240,6 +241,55 @@ impl Matcher {
         Ok((forced.taken_back, forced.tokens.into_iter().map(|token| token.0).collect()))
     }
 
+    /// Everything that must come next, in one answer: what completes a character, whole characters, and the tokens that the tokenizer itself would
+    /// write. The arguments are those of `forced_tokens`; if nobody knows how text is cut, there are no tokens.
+    #[pyo3(signature = (before = None, *, limit = 4096, retokenize = false, encode = None))]
+    fn forced(
+        &self,
+        py: Python<'_>,
+        before: Option<&Bound<'_, PyAny>>,
+        limit: usize,
+        retokenize: bool,
+        encode: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Forced> {
+        let cuts = encode.is_some() || self.vocabulary.get().tokenizer.is_some();
+        let tokens =
+            if cuts { Some(self.forced_tokens(py, before, limit, retokenize, encode)?) } else { None };
+        let mut matcher = self.slot.lease()?;
+        let engine = self.engine(&mut matcher)?;
+        let text = py.detach(|| engine.forced_text(limit));
+        let (taken_back, tokens) =
+            tokens.map_or((0, None), |(taken_back, tokens)| (taken_back, Some(tokens)));
+        Ok(Forced { completes: text.completes, text: text.text, taken_back, tokens })
+    }
+
+    /// What may come next, in words and in numbers.
+    fn expected<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let mut matcher = self.slot.lease()?;
+        let engine = self.engine(&mut matcher)?;
+        let expectation = py.detach(|| Expectation::of(engine));
+        expectation_dict(py, &expectation)
+    }
+
+    /// Why a token may come next or not, in words and in numbers. Nothing changes.
+    fn explain<'py>(&self, py: Python<'py>, token: i64) -> PyResult<Bound<'py, PyDict>> {
+        let id = self::token(token);
+        if id.index() >= self.size() {
+            return Err(Class::Token.err(py, format!("token {token}: {}", MatchError::UnknownToken)));
+        }
+        let mut matcher = self.slot.lease()?;
+        let engine = self.engine(&mut matcher)?;
+        let why = py.detach(|| Explanation::of(engine, id));
+        let told = PyDict::new(py);
+        told.set_item("token", why.token.0)?;
+        told.set_item("bytes", PyBytes::new(py, &why.bytes))?;
+        told.set_item("allowed", why.is_allowed())?;
+        told.set_item("fitting", why.fitting)?;
+        told.set_item("reason", why.reason())?;
+        told.set_item("then", expectation_dict(py, &why.expectation)?)?;
+        Ok(told)
+    }
+
     /// The least number of tokens that complete the text, the one that ends it included; `None` if no way is known.
     fn shortest_completion(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         let mut matcher = self.slot.lease()?;
@@ -403,6 +453,57 @@ pub(crate) fn fill_row(
     }
 }
 
+/// What must come next, whatever is written.
+#[pyclass(frozen, module = "maskwright")]
+pub(crate) struct Forced {
+    completes: Vec<u8>,
+    text: String,
+    taken_back: usize,
+    tokens: Option<Vec<u32>>,
+}
+
+#[pymethods]
+impl Forced {
+    /// Bytes that complete the character in which the text so far ends.
+    #[getter]
+    fn completes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.completes)
+    }
+
+    /// The whole characters behind them.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How many tokens to take back before those of `tokens`.
+    #[getter]
+    fn taken_back(&self) -> usize {
+        self.taken_back
+    }
+
+    /// The tokens that the tokenizer itself has next in every complete text; `None` if nobody knows how text is cut.
+    #[getter]
+    fn tokens(&self) -> Option<Vec<u32>> {
+        self.tokens.clone()
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { completes, text, taken_back, tokens } = self;
+        format!("<Forced {completes:?} {text:?}, taking {taken_back} back: {tokens:?}>")
+    }
+}
+
+fn expectation_dict<'py>(py: Python<'py>, expectation: &Expectation) -> PyResult<Bound<'py, PyDict>> {
+    let told = PyDict::new(py);
+    told.set_item("expected", expectation.phrase())?;
+    told.set_item("next_bytes", &expectation.ranges)?;
+    told.set_item("forced", expectation.forced.as_ref().map(|bytes| PyBytes::new(py, bytes)))?;
+    told.set_item("end", expectation.end)?;
+    told.set_item("rules", &expectation.rules)?;
+    Ok(told)
+}
+
 /// Text, or bytes of it.
 #[derive(FromPyObject)]
 pub(crate) enum Text {
@@ -411,7 +512,7 @@ pub(crate) enum Text {
 }
 
 impl Text {
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
             Self::Bytes(bytes) => bytes,

@@ -22,7 +22,8 @@ use crate::{
 };
 
 /// The encodings that are known by name.
-pub const NAMES: &[&str] = &["o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "r50k_base"];
+pub const NAMES: &[&str] =
+    &["o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "p50k_edit", "r50k_base"];
 
 /// A known encoding, with its special tokens.
 pub fn named(name: &str) -> Result<Tokenizer, Error> {
@@ -31,25 +32,28 @@ pub fn named(name: &str) -> Result<Tokenizer, Error> {
 
 /// Like [`named`], with options.
 pub fn named_with(name: &str, options: &Options) -> Result<Tokenizer, Error> {
-    let core = core(name).ok_or_else(|| {
+    let (core, ranks) = known_encoding(name).ok_or_else(|| {
         let reason = format!("there is no encoding {name:?}; known are {}", NAMES.join(", "));
         Error::unsupported(Format::Tiktoken, reason)
     })?;
-    let mut tokens = Vec::new();
     let numbered = |name| match core.encode_with_special_tokens(name)[..] {
         [id] => Some((id, name)),
         _ => None,
     };
     let mut specials: Vec<(u32, &str)> = core.special_tokens().into_iter().filter_map(numbered).collect();
     specials.sort_unstable();
-    // All ids below the greatest special one are tried; some are free.
-    let end = specials.last().map_or(0, |(id, _)| id + 1);
-    for id in 0..end {
-        if let Ok(at) = specials.binary_search_by_key(&id, |(id, _)| *id) {
-            tokens.push((id, Piece::Special(specials[at].1.to_owned())));
-        } else if let Ok(bytes) = core.decode_bytes(&[id]) {
-            tokens.push((id, Piece::Text(bytes)));
-        }
+    let mut tokens: Vec<(u32, Piece)> =
+        specials.iter().map(|(id, name)| (*id, Piece::Special((*name).to_owned()))).collect();
+    // Ids are tried until every rank was seen: special tokens lie behind the ranks or among them, and some ids are free.
+    let is_special = |id: &u32| specials.binary_search_by_key(id, |(id, _)| *id).is_ok();
+    let ordinary = (0..MOST_IDS)
+        .filter(|id| !is_special(id))
+        .filter_map(|id| Some((id, Piece::Text(core.decode_bytes(&[id]).ok()?))));
+    tokens.extend(ordinary.take(ranks));
+    if tokens.len() != ranks + specials.len() {
+        let found = tokens.len() - specials.len();
+        let reason = format!("the encoding {name} has {ranks} ranks, and only {found} of them were found");
+        return Err(Error::malformed(Format::Tiktoken, reason));
     }
     Draft::new(Format::Tiktoken, tokens, Encoder::Tiktoken(core)).finish(options)
 }
@@ -106,19 +110,24 @@ fn known(ranks: &[(Vec<u8>, u32)]) -> Option<&'static str> {
         50_256 => "r50k_base",
         _ => return None,
     };
-    let core = core(name)?;
+    let (core, _) = known_encoding(name)?;
     let same =
         ranks.iter().all(|(bytes, rank)| core.decode_bytes(&[*rank]).is_ok_and(|known| known == *bytes));
     same.then_some(name)
 }
 
-fn core(name: &str) -> Option<&'static CoreBPE> {
+/// More ids than any encoding has.
+const MOST_IDS: u32 = 1 << 20;
+
+/// An encoding, and how many ranks it has. The special tokens are not among these.
+fn known_encoding(name: &str) -> Option<(&'static CoreBPE, usize)> {
     match name {
-        "o200k_base" => Some(tiktoken_rs::o200k_base_singleton()),
-        "o200k_harmony" => Some(tiktoken_rs::o200k_harmony_singleton()),
-        "cl100k_base" => Some(tiktoken_rs::cl100k_base_singleton()),
-        "p50k_base" => Some(tiktoken_rs::p50k_base_singleton()),
-        "r50k_base" => Some(tiktoken_rs::r50k_base_singleton()),
+        "o200k_base" => Some((tiktoken_rs::o200k_base_singleton(), 199_998)),
+        "o200k_harmony" => Some((tiktoken_rs::o200k_harmony_singleton(), 199_998)),
+        "cl100k_base" => Some((tiktoken_rs::cl100k_base_singleton(), 100_256)),
+        "p50k_base" => Some((tiktoken_rs::p50k_base_singleton(), 50_280)),
+        "p50k_edit" => Some((tiktoken_rs::p50k_edit_singleton(), 50_280)),
+        "r50k_base" => Some((tiktoken_rs::r50k_base_singleton(), 50_256)),
         _ => None,
     }
 }
@@ -176,5 +185,32 @@ mod tests {
         let from_file = from_ranks(file.as_bytes()).unwrap();
         assert_eq!(from_file.vocabulary().fingerprint(), vocabulary.fingerprint());
         assert_eq!(from_file.encode("hello").unwrap(), [TokenId(31_373)]);
+    }
+
+    #[test]
+    fn every_known_encoding_has_all_its_ranks() {
+        for name in NAMES {
+            let (core, ranks) = known_encoding(name).unwrap();
+            let tokenizer = named(name).unwrap();
+            let vocabulary = tokenizer.vocabulary();
+            assert_eq!(vocabulary.ordinary().count(), ranks, "{name}");
+            assert_eq!(vocabulary.specials().count(), core.special_tokens().len(), "{name}");
+            for (id, bytes) in vocabulary.ordinary() {
+                assert_eq!(core.decode_bytes(&[id.0]).unwrap(), bytes, "{name}: {id}");
+                // A token that is text is cut into tokens that are known and spell it.
+                if let Ok(text) = core::str::from_utf8(bytes) {
+                    let cut = tokenizer.encode(text).unwrap();
+                    assert_eq!(tokenizer.decode(&cut), bytes, "{name}: {id}");
+                }
+            }
+            let spaces = "a          b";
+            let cut = tokenizer.encode(spaces).unwrap();
+            assert!(cut.iter().all(|id| !vocabulary.bytes(*id).is_empty()), "{name}: {cut:?}");
+            assert_eq!(tokenizer.decode(&cut), spaces.as_bytes(), "{name}");
+        }
+        // Runs of spaces have the ids behind the only special token.
+        let p50k = named("p50k_base").unwrap();
+        assert_eq!((p50k.vocabulary().size(), p50k.vocabulary().eos()), (50_281, &[TokenId(50_256)][..]));
+        assert_eq!(p50k.encode("a          b").unwrap().len(), 3);
     }
 }

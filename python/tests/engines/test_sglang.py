@@ -219,6 +219,31 @@ def test_jumping_forward(backend, vocabulary):
     assert grammar.try_jump_forward(None) is None and vocabulary.encode("7")[0] in mask_of(grammar)
 
 
+def test_jumping_forward_completes_a_character_first(backend, vocabulary):
+    grammar = get(backend, ("regex", "(é|è) =[0-9]"))
+    letter = "é".encode()
+    first = next(token for token in range(vocabulary.size) if vocabulary.token_bytes(token) == letter[:1])
+    grammar.accept_token(first)
+    assert grammar.try_jump_forward(None) is None or grammar.try_jump_forward(None)[0] == []
+    other = get(backend, ("regex", "é =[0-9]"))
+    other.accept_token(first)
+    suffix, text = other.try_jump_forward(None)
+    assert vocabulary.decode(suffix) == letter[1:] and " =".startswith(text)
+
+
+def test_jumping_forward_keeps_no_blank_that_belongs_to_the_next_token(backend, vocabulary, tokenizer):
+    grammar = get(backend, ("regex", "name: (Ada|Bob)"))
+    suffix, text = grammar.try_jump_forward(tokenizer)
+    # ` Ada` and ` Bob` are tokens, so the blank is theirs.
+    assert suffix == [] and text == "name:"
+    for token in vocabulary.encode(text):
+        grammar.accept_token(token)
+    assert grammar.try_jump_forward(tokenizer) is None
+    for token in vocabulary.encode(" Ada"):
+        grammar.accept_token(token)
+    assert grammar.try_jump_forward(tokenizer) is None
+
+
 def test_the_plug_in_is_found():
     plugins = pytest.importorskip("sglang.srt.plugins")
     function, package = plugins.load_plugins_by_group("sglang.srt.plugins")["maskwright"]

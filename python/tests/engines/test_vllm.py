@@ -57,10 +57,12 @@ class Request:
 
     use_structured_output = True
 
-    def __init__(self, name, stops=(), **params):
+    num_output_tokens = 0
+
+    def __init__(self, name, stops=(), max_tokens=16, **params):
         self.request_id = name
         self.sampling_params = SamplingParams(
-            structured_outputs=StructuredOutputsParams(**params), stop_token_ids=list(stops)
+            structured_outputs=StructuredOutputsParams(**params), stop_token_ids=list(stops), max_tokens=max_tokens
         )
         self.structured_output_request = StructuredOutputRequest.from_sampling_params(self.sampling_params)
         self.prompt_token_ids = [1]
@@ -199,6 +201,152 @@ def test_many_rows_are_filled_by_many_threads(tokenizer, vocabulary, monkeypatch
     for name, mask in zip(requests, together):
         matcher = requests[name].grammar.matcher
         assert set(matcher.allowed_tokens()) == mask
+
+
+class Counted:
+    """A module's functions that fill masks, counted."""
+
+    def __init__(self, monkeypatch):
+        self.batches, self.rows = [], 0
+        original, fill_or_end = plugin.fill_masks, plugin.fill_or_end
+
+        def fill_masks(matchers, mask, rows):
+            self.batches.append(list(rows))
+            return original(matchers, mask, rows)
+
+        def one_row(*given):
+            self.rows += 1
+            return fill_or_end(*given)
+
+        monkeypatch.setattr(plugin, "fill_masks", fill_masks)
+        monkeypatch.setattr(plugin, "fill_or_end", one_row)
+
+
+def test_the_rows_of_a_step_are_filled_by_one_call(tokenizer, vocabulary, monkeypatch):
+    m = manager(tokenizer, monkeypatch, max_num_seqs=200)
+    requests = ready(m, *(Request(str(n), stops=vocabulary.eos, regex=f"[a-{'bcdef'[n % 5]}]+") for n in range(9)))
+    counted = Counted(monkeypatch)
+    rows = masks(m, requests)
+    assert counted.batches == [list(range(9))] and counted.rows == 0
+    assert rows == [set(request.grammar.matcher.allowed_tokens()) for request in requests.values()]
+
+
+def test_a_chain_of_drafts_is_filled_by_one_call(tokenizer, vocabulary, monkeypatch):
+    m = manager(tokenizer, monkeypatch, drafts=3)
+    c, d, one, two = (vocabulary.encode(letter)[0] for letter in "cd12")
+    requests = ready(m, Request("plain", stops=vocabulary.eos, regex="[0-9]{2}"), Request("drafts", stops=vocabulary.eos, regex="(ab|cd)[0-9]{2}"))
+    counted = Counted(monkeypatch)
+    rows = masks(m, requests, {"drafts": [c, d, one]})
+    assert counted.batches == [[0]] and counted.rows == 0
+    matcher = requests["drafts"].grammar.matcher
+    for row, token in zip(rows[1:], [c, d, one, two]):
+        assert row == set(matcher.allowed_tokens())
+        matcher.accept(token)
+
+
+def test_a_draft_that_is_refused_leaves_the_row_before_it(tokenizer, vocabulary, monkeypatch):
+    m = manager(tokenizer, monkeypatch, drafts=3)
+    c, d, x = (vocabulary.encode(letter)[0] for letter in "cdx")
+    requests = ready(m, request := Request("r", stops=vocabulary.eos, regex="cd[0-9]"))
+    m.backend.step = step = plugin._Step()
+    mask = m.backend.allocate_token_bitmask(4)
+    request.grammar.fill_bitmask(mask, 0)
+    assert request.grammar.accept_tokens("r", [c])
+    request.grammar.fill_bitmask(mask, 1)
+    assert not request.grammar.accept_tokens("r", [x])
+    m.backend.step = None
+    # vLLM copies the row at once, so it is filled already.
+    assert tokens_of(mask[1]) == set(request.grammar.matcher.allowed_tokens())
+    request.grammar.rollback(1)
+    step.fill()
+    assert tokens_of(mask[0]) == set(request.grammar.matcher.allowed_tokens())
+    assert d in tokens_of(mask[1]) and requests
+
+
+def test_max_tokens_is_a_budget_where_somebody_says_so(tokenizer, vocabulary, monkeypatch):
+    schema = {"type": "array", "items": {"type": "integer"}}
+    close = vocabulary.encode("]")[0]
+
+    def write(m, **params):
+        """A model that never wants to end, until it has to."""
+        requests = ready(m, request := Request("r", stops=vocabulary.eos, max_tokens=12, json=params["json"]))
+        written = []
+        while not request.grammar.is_terminated() and len(written) < 12:
+            (mask,) = masks(m, requests)
+            wished = [token for token in mask if token not in (*vocabulary.eos, close) and b"]" not in vocabulary.token_bytes(token)]
+            written.append(min(wished or mask))
+            assert m.accept_tokens(request, written[-1:])
+            request.num_output_tokens += 1
+        return request.grammar.is_terminated(), written
+
+    assert not write(manager(tokenizer, monkeypatch), json=schema)[0]
+    done, written = write(manager(tokenizer, monkeypatch), json={**schema, "x-maskwright": {"finish": True}})
+    assert done and len(written) <= 12 and isinstance(json.loads(vocabulary.decode(written)), list)
+    monkeypatch.setenv("MASKWRIGHT_FINISH", "1")
+    assert write(manager(tokenizer, monkeypatch), json=schema)[0]
+    assert not write(manager(tokenizer, monkeypatch), json={**schema, "x-maskwright": {"finish": False}})[0]
+
+
+def test_a_budget_knows_of_reasoning_and_of_too_little(tokenizer, vocabulary, monkeypatch):
+    monkeypatch.setenv("MASKWRIGHT_FINISH", "1")
+    m = manager(tokenizer, monkeypatch)
+    requests = ready(m, request := Request("r", stops=vocabulary.eos, max_tokens=20, regex="[0-9]+!"))
+    request.num_output_tokens = 17
+    masks(m, requests)
+    assert request.grammar.matcher.budget_left == 3
+    ready(m, poor := Request("poor", stops=vocabulary.eos, max_tokens=2, regex="[a-z]{40} [0-9]{40}"))
+    assert isinstance(poor.grammar, mw.BudgetError)
+
+
+def test_a_schema_has_options_of_its_own(tokenizer, vocabulary, monkeypatch):
+    m = manager(tokenizer, monkeypatch)
+    schema = {"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}}, "required": ["a", "b"], "additionalProperties": False}
+
+    def accepts(text, **own):
+        ready(m, request := Request("r", stops=vocabulary.eos, json={**schema, "x-maskwright": own}))
+        assert isinstance(request.grammar, plugin.Grammar), request.grammar
+        return m.accept_tokens(request, vocabulary.encode(text)) and request.grammar.matcher.is_accepting()
+
+    assert accepts('{"a": 1, "b": 2}') and not accepts('{"b": 2, "a": 1}')
+    assert accepts('{"b": 2, "a": 1}', key_order="any")
+    assert not accepts('{"a":   1, "b": 2}') and accepts('{"a":   1, "b": 2}', whitespace="flexible")
+    assert not accepts('{"a": 1, "b": 2}', whitespace="compact")
+    for own, words in [({"colour": 1}, "/x-maskwright/colour"), ({"finish": "yes"}, "/x-maskwright/finish"), ({"whitespace": "wide"}, "wide")]:
+        ready(m, request := Request("r", json={**schema, "x-maskwright": own}))
+        assert isinstance(request.grammar, mw.ConstraintError) and words in str(request.grammar)
+
+
+def test_what_was_compiled_is_there_after_a_restart(tokenizer, vocabulary, monkeypatch, tmp_path, caplog):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(folder))
+    m = manager(tokenizer, monkeypatch)
+    requests = ready(m, Request("r", stops=vocabulary.eos, regex="[0-9]{3}"))
+    masks(m, requests)
+    m.clear_backend()
+    (file,) = folder.iterdir()
+    again = manager(tokenizer, monkeypatch)
+    ready(again, Request("r", stops=vocabulary.eos, regex="[0-9]{3}"))
+    # What is loaded is made ready then, and the request finds it.
+    assert again.backend.compiler.statistics()["requests"]["hit"] == 1
+    again.clear_backend()
+    # Whatever lies there, the engine works.
+    content = file.read_bytes()
+    for damaged, words in [(content[: len(content) // 2], "not used"), (b"foreign", "not used")]:
+        file.write_bytes(damaged)
+        caplog.clear()
+        other = manager(tokenizer, monkeypatch)
+        ready(other, request := Request("r", stops=vocabulary.eos, regex="[0-9]{3}"))
+        assert isinstance(request.grammar, plugin.Grammar) and words in caplog.text
+        # What it has learnt is saved in the place of that.
+        other.clear_backend()
+        assert len(file.read_bytes()) > len(damaged)
+    file.write_bytes(content)
+    file.chmod(0o666)
+    caplog.clear()
+    ready(last := manager(tokenizer, monkeypatch), Request("r", stops=vocabulary.eos, regex="[0-9]{3}"))
+    assert "others may write it" in caplog.text
+    last.clear_backend()
+    assert not file.stat().st_mode & 0o077
 
 
 def test_options_of_the_server_and_of_a_request(tokenizer, vocabulary, monkeypatch):

@@ -93,6 +93,8 @@ pub enum Style {
     GlmXml,
     /// `<cofl:value name="key" type="raw">` … `</cofl:value>`, values in values.
     CohereXml,
+    /// `<steptml:parameter name="key">` … `</steptml:parameter>`.
+    Step3Xml,
     /// `<|open|>argument key="key" type="string"<|sep|>` … `<|close|>argument<|sep|>`.
     KimiK3Xml,
 }
@@ -236,7 +238,7 @@ impl Marker {
 
 impl Style {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Json,
         Self::QwenXml,
         Self::MinimaxXml,
@@ -245,6 +247,7 @@ impl Style {
         Self::GlmXml,
         Self::CohereXml,
         Self::KimiK3Xml,
+        Self::Step3Xml,
     ];
 
     /// Its name in JSON.
@@ -258,6 +261,7 @@ impl Style {
             Self::GlmXml => "glm_xml",
             Self::CohereXml => "cohere_xml",
             Self::KimiK3Xml => "kimi_k3_xml",
+            Self::Step3Xml => "step3_xml",
         }
     }
 

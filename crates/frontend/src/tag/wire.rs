@@ -42,6 +42,8 @@ const QWEN: Wire = Wire {
 
 const MINIMAX: Wire = Wire { open: "<parameter name=\"", behind: &[(Types::ALL, "\">")], ..QWEN };
 
+const STEP_3: Wire = Wire { open: "<steptml:parameter name=\"", close: "</steptml:parameter>", ..MINIMAX };
+
 const GLM: Wire = Wire {
     open: "<arg_key>",
     behind: &[(Types::ALL, "</arg_key><arg_value>")],
@@ -104,6 +106,7 @@ pub fn wire(style: Style) -> Option<Wire> {
         Style::GlmXml => Some(GLM),
         Style::CohereXml => Some(COHERE),
         Style::KimiK3Xml => Some(KIMI_K3),
+        Style::Step3Xml => Some(STEP_3),
     }
 }
 

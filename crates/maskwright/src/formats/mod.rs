@@ -54,6 +54,7 @@
 //! | `messages` | for models that write everything in messages: the `separator`, and `begin` and `end` of a message of `text`; `preamble`, the same for a message to the user that more messages follow |
 //! | `blocks` | for models that write a block of text and then a section of calls: `begin` and `end` of the `text`, and the `end` of everything. A model that does not think writes on in the block that the prompt has begun |
 
+mod request;
 mod tree;
 
 use core::fmt;
@@ -318,6 +319,11 @@ pub enum FormatError {
         /// What is wrong, and where.
         message: String,
     },
+    /// A request in JSON cannot be read.
+    Request {
+        /// What is wrong, and where.
+        message: String,
+    },
     /// The request asks for a tool that is not there, or that no model could call.
     Tool {
         /// The name of the tool.
@@ -440,6 +446,7 @@ impl fmt::Display for FormatError {
                 write!(f, "there is no format {name:?}; there are {}", names.join(", "))
             }
             Self::Malformed { message } => write!(f, "the description of the format is wrong: {message}"),
+            Self::Request { message } => write!(f, "the request is wrong: {message}"),
             Self::Tool { name, message } => write!(f, "tool {name:?}: {message}"),
         }
     }
@@ -455,21 +462,31 @@ fn known() -> BTreeMap<&'static str, &'static str> {
         };
     }
     known![
+        "deepseek_r1",
         "deepseek_v3_1",
         "deepseek_v3_2",
         "deepseek_v4",
         "deepseek_v4_1",
+        "exaone4",
         "glm",
+        "granite3",
+        "granite4",
         "harmony",
         "hermes",
+        "hunyuan",
+        "internlm2",
         "json",
         "kimi_k2",
         "kimi_k3",
         "llama3",
+        "longcat",
         "minimax",
         "mistral",
         "mistral_v3",
+        "phi4_mini",
         "qwen3",
-        "qwen3_coder"
+        "qwen3_coder",
+        "seed_oss",
+        "step3"
     ]
 }

@@ -97,6 +97,75 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// What happened, as a word: `text`, `reasoning`, `call`, `call_id`, `arguments`, `call_done`, `call_failed`, `tag`, `tag_text`, `tag_done` or `tag_failed`.
+    ///
+    /// ```
+    /// use maskwright::stream::Event;
+    ///
+    /// let done = Event::CallDone { index: 0, name: "now".into(), arguments: "{}".into() };
+    /// assert_eq!((done.kind(), done.index(), done.name(), done.text()), ("call_done", Some(0), Some("now"), "{}"));
+    /// ```
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Reasoning(_) => "reasoning",
+            Self::CallBegun { .. } => "call",
+            Self::CallId { .. } => "call_id",
+            Self::ArgumentDelta { .. } => "arguments",
+            Self::CallDone { .. } => "call_done",
+            Self::CallFailed { .. } => "call_failed",
+            Self::TagBegun { .. } => "tag",
+            Self::TagDelta { .. } => "tag_text",
+            Self::TagDone { .. } => "tag_done",
+            Self::TagFailed { .. } => "tag_failed",
+        }
+    }
+
+    /// Which call or tag; `None` for text and reasoning.
+    pub fn index(&self) -> Option<usize> {
+        match self {
+            Self::Text(_) | Self::Reasoning(_) => None,
+            Self::CallBegun { index, .. }
+            | Self::CallId { index, .. }
+            | Self::ArgumentDelta { index, .. }
+            | Self::CallDone { index, .. }
+            | Self::CallFailed { index, .. }
+            | Self::TagBegun { index, .. }
+            | Self::TagDelta { index, .. }
+            | Self::TagDone { index, .. }
+            | Self::TagFailed { index, .. } => Some(*index),
+        }
+    }
+
+    /// The name of the tool, where a call begins and where it ends.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::CallBegun { name, .. } | Self::CallDone { name, .. } | Self::CallFailed { name, .. } => {
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+
+    /// What was read; nothing where a call begins.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::CallBegun { .. } => "",
+            Self::Text(text)
+            | Self::Reasoning(text)
+            | Self::CallId { id: text, .. }
+            | Self::ArgumentDelta { delta: text, .. }
+            | Self::CallDone { arguments: text, .. }
+            | Self::CallFailed { text, .. }
+            | Self::TagBegun { begin: text, .. }
+            | Self::TagDelta { delta: text, .. }
+            | Self::TagDone { content: text, .. }
+            | Self::TagFailed { text, .. } => text,
+        }
+    }
+}
+
 /// How a text ended.
 ///
 /// ```
@@ -120,6 +189,15 @@ pub enum Finish {
 }
 
 impl Finish {
+    /// As a word: `complete`, `cut` or `strayed`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Cut => "cut",
+            Self::Strayed => "strayed",
+        }
+    }
+
     /// Whether it is [`Finish::Complete`].
     pub fn is_complete(self) -> bool {
         self == Self::Complete

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ... import fill_masks
 from ._matcher import LLMatcher, at_address
@@ -22,6 +23,8 @@ class LLExecutor:
         trg_batch_size: int,
     ) -> None:
         """Writes the masks of many matchers to an address, a row each. Whoever calls this vouches for it."""
+        _check(interpreters, 2)
+        _check_place(interpreters, trg_pointer, one_mask_bytes, trg_batch_size)
         words = at_address(trg_pointer, one_mask_bytes * trg_batch_size)
         rows = memoryview(words).cast("B").cast("I", (trg_batch_size, one_mask_bytes // 4))
         ready = [(inner, row) for matcher, row in interpreters if (inner := matcher._ready()) is not None]
@@ -39,6 +42,8 @@ class LLExecutor:
     ) -> None:
         """The same with guessed tokens: the rows behind a matcher's own are the masks behind its tokens, as far as they may come. The others are left
         as they are."""
+        _check(interpreters, 3)
+        _check_place(interpreters, trg_pointer, one_mask_bytes, trg_batch_size)
         for matcher, row, draft in interpreters:
             size = (trg_batch_size - row) * one_mask_bytes
             if size < (1 + len(draft)) * one_mask_bytes:
@@ -54,4 +59,39 @@ class LLExecutor:
 
     def consume_token_par(self, matchers: Sequence[tuple[LLMatcher, int]]) -> list[bool]:
         """Gives each matcher its token."""
+        _check(matchers, 2)
+        for _, token in matchers:
+            if not isinstance(token, int):
+                raise TypeError(f"'{type(token).__name__}' object is not an instance of 'int'")
         return [matcher.consume_token(token) for matcher, token in matchers]
+
+
+def _check(entries: Sequence[tuple[Any, ...]], length: int) -> None:
+    """Tuples that begin with a matcher, each with another one."""
+    if not entries:
+        raise ValueError("No matchers are given")
+    seen: set[int] = set()
+    for entry in entries:
+        if not isinstance(entry, tuple):
+            raise TypeError(f"'{type(entry).__name__}' object is not an instance of 'tuple'")
+        if len(entry) != length:
+            raise ValueError(f"Expecting a tuple of {length}, and this one has {len(entry)}")
+        if not isinstance(entry[0], LLMatcher):
+            raise TypeError(f"'{type(entry[0]).__name__}' object is not an instance of 'LLMatcher'")
+    for entry in entries:
+        if id(entry[0]) in seen:
+            raise RuntimeError("Already borrowed: a matcher is given twice")
+        seen.add(id(entry[0]))
+
+
+def _check_place(entries: Sequence[tuple[Any, ...]], pointer: int, bytes_each: int, rows: int) -> None:
+    """Whether the rows lie in the buffer, and are as long as the masks."""
+    if any(not 0 <= entry[1] < rows for entry in entries):
+        raise ValueError(f"Target index out of bounds: there are {rows} rows")
+    if pointer == 0:
+        raise ValueError("Null pointer: there is no buffer")
+    if pointer % 4:
+        raise ValueError("Pointer not aligned: it must be a multiple of 4")
+    need = 4 * entries[0][0]._tokenizer.vocabulary.words
+    if bytes_each % 4 or bytes_each < need:
+        raise ValueError(f"Invalid buffer size: a row needs {need} bytes, in whole words, and has {bytes_each}")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ... import Constraint, ConstraintError, grammar as guessed_grammar, json_schema, lark, regex, structural_tag
+
+GrammarFormat = Literal["lark", "gbnf", "ebnf", "cfg", "grammar", "json_schema", "json", "regex", "choice", "llguidance"]
 
 #: Options of schemas that mean something else than the default.
 _KNOWN = {
@@ -37,8 +39,18 @@ def read_grammar(text: str) -> Constraint:
         return _schema(one["json_schema"])
     for key, make in (("regex", regex), ("grammar", guessed_grammar), ("structural_tag", structural_tag)):
         if one.get(key) is not None:
-            return make(one[key])
+            return _named(key, make(one[key]))
     raise ConstraintError(f"a grammar has `lark_grammar` or `json_schema`, and this one has {', '.join(one) or 'nothing'}")
+
+
+def _named(key: str, constraint: Constraint) -> Constraint:
+    """What is wrong with a regular expression is said to be so."""
+    if key == "regex":
+        try:
+            constraint.check()
+        except ConstraintError as error:
+            raise ConstraintError(f"invalid regex: {error}") from error
+    return constraint
 
 
 def _schema(schema: Any) -> Constraint:
@@ -65,7 +77,7 @@ def one_grammar(name: str, key: str, value: Any) -> str:
     return json.dumps({"grammars": [{"name": name, key: value}]}, ensure_ascii=False)
 
 
-def grammar_from(format: str, text: str) -> str:
+def grammar_from(format: GrammarFormat, text: str) -> str:
     """A grammar of a text in one of the formats ``lark``, ``gbnf``, ``ebnf``, ``cfg``, ``grammar``, ``json_schema``, ``json``, ``regex``, ``choice`` and
     ``llguidance``."""
     from ._matcher import LLMatcher
@@ -84,6 +96,39 @@ def grammar_from(format: str, text: str) -> str:
     if format == "llguidance":
         return text
     raise ValueError(f"Unknown grammar type: {format}")
+
+
+_ASCII = {"d": "[0-9]", "w": "[0-9a-zA-Z_]", "s": r"[ \t\n\r\f\v]"}
+
+
+def regex_to_lark(regex: str, use_ascii: str = "") -> str:
+    r"""A pattern as it stands between slashes in a Lark grammar. ``use_ascii`` names the classes – ``d``, ``w``, ``s`` – that are to be those of ASCII.
+
+    >>> regex_to_lark("a/b\n")
+    'a\\/b\\n'
+    >>> regex_to_lark(r"\d+\D", use_ascii="d")
+    '[0-9]+[^0-9]'
+    """
+    written, at, is_in_class = "", 0, False
+    while at < len(regex):
+        letter = regex[at]
+        if letter == "\\" and at + 1 < len(regex):
+            escaped = regex[at + 1]
+            plain = _ASCII.get(escaped.lower()) if escaped.lower() in use_ascii else None
+            if plain is None:
+                written += letter + escaped
+            elif not is_in_class:
+                written += plain if escaped.islower() else f"[^{plain[1:]}"
+            elif escaped.islower():
+                written += plain[1:-1]
+            else:
+                raise ValueError(f"\\{escaped} inside of a class cannot be written in ASCII; write the class out")
+            at += 2
+            continue
+        is_in_class = letter == "[" or (is_in_class and letter != "]")
+        written += {"/": "\\/", "\n": "\\n"}.get(letter, letter)
+        at += 1
+    return written
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ... import Compiler, Error, Matcher, Vocabulary
+from ... import Compiler, Error, Matcher, TokenError, Vocabulary
 from ._grammar import one_grammar, read_grammar
 from ._tokenizer import LLTokenizer
 
@@ -19,7 +19,7 @@ class LLMatcher:
     """One text being written. What goes wrong is told by ``get_error``, and stays."""
 
     def __init__(self, tokenizer: LLTokenizer, grammar: str, *, log_level: int = 1, limits: Any = None) -> None:
-        self._tokenizer, self._error = tokenizer, ""
+        self._tokenizer, self._error, self._refused = tokenizer, "", False
         self._tokens: list[int] = []
         self._matcher: Matcher | None = None
         self._warnings: list[str] = []
@@ -128,7 +128,14 @@ class LLMatcher:
 
     def consume_token(self, sampled_token: int) -> bool:
         """Takes a token; a wrong one is an error that stays."""
+        had_error = bool(self._error)
         if not self._act(lambda matcher: matcher.accept(sampled_token)):
+            if not had_error and self._refused:
+                if 0 <= sampled_token < self._tokenizer.vocab_size:
+                    shown = json.dumps(self._tokenizer.decode_str([sampled_token]))
+                    self._error = f"Parser Error: token {shown} doesn't satisfy the grammar; {self._error}"
+                else:
+                    self._error = f"token {sampled_token} is out of range; there are {self._tokenizer.vocab_size} tokens"
             return False
         self._tokens.append(sampled_token)
         return True
@@ -197,7 +204,7 @@ class LLMatcher:
         try:
             action(self._matcher)
         except (Error, ValueError, OverflowError) as error:
-            self._error = str(error)
+            self._error, self._refused = str(error), isinstance(error, TokenError)
         return not self._error
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from ... import Compiler, Error, Vocabulary
+from ... import Compiler, Error, Vocabulary, regex
 
 
 class TokenizerWrapper:
@@ -54,7 +55,9 @@ class LLTokenizer:
         self._encode = None
         if isinstance(tokenizer, str):
             self.vocabulary = _load(tokenizer, n_vocab, eos)
-        elif isinstance(tokenizer, TokenizerWrapper):
+            if tokenizer == "byte":
+                self._encode = lambda text: list(text.encode())
+        elif isinstance(tokenizer, TokenizerWrapper) or getattr(tokenizer, "is_tokenizer_wrapper", False):
             self.vocabulary = _wrap(tokenizer, n_vocab, eos)
             self._encode = tokenizer
         else:
@@ -124,6 +127,33 @@ class LLTokenizer:
         """Cuts the longest token that fits, again and again."""
         return _greedy(self._tokens(), text.encode())
 
+    def tokenize_partial(self, new_bytes: bytes, recent_tokens: Sequence[int] | None = None) -> tuple[list[int], bytes]:
+        """Cuts a beginning of some bytes of which the tokens are the same whatever follows. Returns these tokens and the bytes that are left.
+
+        A byte 255 in front of the name of a special token stands for that token, and in front of ``[number]`` for the token of that number.
+        """
+        head, marker, rest = bytes(new_bytes).partition(b"\xff")
+        if marker:
+            token, length = self._marked(rest)
+            tail, left = self.tokenize_partial(rest[length:], [token])
+            return [*(self.tokenize_bytes(head) if head else []), token, *tail], left
+        whole = len(new_bytes)
+        while whole and not _is_text(new_bytes[:whole]):
+            whole -= 1
+        if not whole or not self.is_canonical:
+            return [], bytes(new_bytes)
+        # A text that must go on with these bytes, and then as it likes: a matcher knows how much of that can be cut already.
+        literal = "".join(f"\\x{{{ord(letter):x}}}" for letter in new_bytes[:whole].decode())
+        matcher = self._compiler.compile(regex(f"{literal}(?s:.)*")).matcher()
+        tokens = matcher.forced_tokens(list(recent_tokens or []), limit=whole, encode=self._encode)[1]
+        done = len(self.vocabulary.decode(tokens))
+        return tokens, bytes(new_bytes[done:])
+
+    def test_trace_tokens(self, tokens: Sequence[int]) -> str:
+        """Tokens for the traces of tests."""
+        ends = set(self.vocabulary.eos)
+        return "‧".join("≺EOS≻" if token in ends else self.decode_str([token]) for token in tokens)
+
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """The bytes of tokens; of special ones their names."""
         names = {number: name.encode() for name, number in self.vocabulary.specials.items()}
@@ -140,6 +170,17 @@ class LLTokenizer:
     def is_special_token(self, token: int) -> bool:
         """Whether a token stands for no text."""
         return self.vocabulary.is_special(token)
+
+    def _marked(self, text: bytes) -> tuple[int, int]:
+        """The token that is named at the beginning of a text, and the length of its name."""
+        number = re.match(rb"\[(\d+)\]", text)
+        if number and int(number[1]) < self.vocabulary.size:
+            return int(number[1]), number.end()
+        names = [name for name in self.vocabulary.specials if text.startswith(name.encode())]
+        if not names:
+            raise ValueError("behind a byte 255 there must be the name of a special token, or [number]")
+        name = max(names, key=len)
+        return self.vocabulary.specials[name], len(name.encode())
 
     def _tokens(self) -> dict[bytes, int]:
         if self._by_bytes is None:
@@ -159,7 +200,15 @@ class LLTokenizer:
         return found
 
 
+#: The special tokens of the tokenizer that cuts text into bytes.
+_BYTE_SPECIALS = {255: "<[255]>", 256: "<|tool|>", 257: "<|/tool|>", 258: "<|user|>", 259: "<|system|>", 260: "<|assistant|>", 261: "<|end|>"}
+
+
 def _load(source: str, size: int | None, eos: list[int] | None) -> Vocabulary:
+    if source == "byte":
+        # Byte 255 is in no text, and its token stands for none.
+        tokens = {number: bytes([number]) for number in range(255)}
+        return Vocabulary.from_tokens(tokens, specials=_BYTE_SPECIALS, eos=[261] if eos is None else eos, size=size)
     if source.lstrip().startswith("{"):
         vocabulary = Vocabulary.parse(source.encode(), "tokenizer.json", eos=eos, size=size)
         return Vocabulary.from_tokenizer(vocabulary, size=size)

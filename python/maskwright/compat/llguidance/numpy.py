@@ -14,6 +14,7 @@ from ._matcher import LLMatcher
 __all__ = [
     "allocate_token_bitmask",
     "apply_token_bitmask_inplace",
+    "consume_token_par",
     "fill_next_token_bitmask",
     "fill_next_token_bitmask_par",
     "fill_next_token_bitmask_par_with_draft_tokens",
@@ -40,6 +41,11 @@ def fill_next_token_bitmask_par_with_draft_tokens(
 ) -> None:
     """The same with guessed tokens behind each."""
     executor.unsafe_compute_mask_ptr_with_draft_token(matchers, *_place(bitmask))
+
+
+def consume_token_par(executor: LLExecutor, matchers: Sequence[tuple[LLMatcher, int]]) -> list[bool]:
+    """Gives each matcher its token."""
+    return executor.consume_token_par(list(matchers))
 
 
 def _place(bitmask: NDArray[np.int32]) -> tuple[int, int, int]:

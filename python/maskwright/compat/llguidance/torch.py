@@ -9,12 +9,14 @@ import torch
 
 from ...torch import allocate_token_bitmask, apply_token_bitmask_inplace, get_bitmask_shape
 from . import numpy as _numpy
+from .numpy import consume_token_par
 from ._executor import LLExecutor
 from ._matcher import LLMatcher
 
 __all__ = [
     "allocate_token_bitmask",
     "apply_token_bitmask_inplace",
+    "consume_token_par",
     "fill_next_token_bitmask",
     "fill_next_token_bitmask_par",
     "fill_next_token_bitmask_par_with_draft_tokens",

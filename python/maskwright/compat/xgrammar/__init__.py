@@ -9,23 +9,32 @@
 
 What differs by design: schemas are enforced exactly or refused by keyword; ``any_order`` keeps required keys and allows none twice; ``fill_next_token_bitmask``
 always says that the mask is to be applied; separators that ``json.dumps`` does not use by itself are refused; rejected tokens print nothing.
-There is no union or concatenation of grammars, no serialisation, and no temperature.
+What is serialised is the grammar, which is compiled again when it is read. ``get_model_structural_tag`` makes the tags of our own formats. Nothing is captured, no grammar has a
+temperature, and EBNF has none of the functions ``TagDispatch``, ``Token`` and so on: write a structural tag instead.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
-from ._compiler import CompiledGrammar, GrammarCompiler
-from ._errors import InvalidJSONError, InvalidStructuralTagError
-from ._grammar import Grammar, StructuralTag, StructuralTagItem
+from ... import __version__
+
+from . import exception, structural_tag
 from ._masks import allocate_token_bitmask, apply_token_bitmask_inplace, get_bitmask_shape, reset_token_bitmask
-from ._matcher import BatchGrammarMatcher, GrammarMatcher
-from ._tokenizer import TokenizerInfo, VocabType
+from .builtin_structural_tag import get_builtin_structural_tag, get_model_structural_tag, register_model_structural_tag
+from .compiler import CompiledGrammar, GrammarCompiler
+from .exception import DeserializeFormatError, DeserializeVersionError, InvalidJSONError, InvalidStructuralTagError
+from .grammar import Grammar
+from .matcher import BatchGrammarMatcher, GrammarMatcher
+from .structural_tag import StructuralTag, StructuralTagItem
+from .tokenizer_info import TokenizerInfo, VocabType
 
 __all__ = [
     "BatchGrammarMatcher",
     "CompiledGrammar",
+    "DeserializeFormatError",
+    "DeserializeVersionError",
     "Grammar",
     "GrammarCompiler",
     "GrammarMatcher",
@@ -38,9 +47,24 @@ __all__ = [
     "allocate_token_bitmask",
     "apply_token_bitmask_inplace",
     "bitmask_dtype",
+    "contrib",
+    "exception",
     "get_bitmask_shape",
+    "get_builtin_structural_tag",
+    "get_model_structural_tag",
+    "get_serialization_version",
+    "hf",
+    "kernels",
+    "register_model_structural_tag",
     "reset_token_bitmask",
+    "structural_tag",
+    "testing",
 ]
+
+
+def get_serialization_version() -> str:
+    """Which version writes, and reads, what is serialised."""
+    return __version__
 
 
 def __getattr__(name: str) -> Any:
@@ -48,4 +72,9 @@ def __getattr__(name: str) -> Any:
         import torch
 
         return torch.int32
+    # These need PyTorch or transformers, so they are imported when somebody wants them.
+    if name in ("contrib", "kernels", "testing"):
+        return importlib.import_module(f".{name}", __name__)
+    if name == "hf":
+        return importlib.import_module(".contrib.hf", __name__)
     raise AttributeError(f"maskwright.compat.xgrammar has no {name!r}")

@@ -40,6 +40,6 @@ def apply_token_bitmask_inplace(
 
     covered = bitmask.shape[-1] * 32
     if vocab_size is None and covered < logits.shape[-1]:
-        warnings.warn(f"the mask covers {covered} tokens of {logits.shape[-1]}; the others are left alone", stacklevel=2)
+        warnings.warn(f"the mask covers {covered} tokens of {logits.shape[-1]}; the others are left unmasked", stacklevel=2)
     width = min(logits.shape[-1], covered if vocab_size is None else min(covered, vocab_size))
     apply(logits[..., :width], bitmask[..., : (width + 31) // 32], None if indices is None else list(indices))

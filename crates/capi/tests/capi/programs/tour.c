@@ -288,6 +288,61 @@ static void languages(const mw_vocabulary *vocabulary) {
     mw_matcher_free(matcher);
 }
 
+/* The tools of a request, a text that is written under them, and what is read of it. */
+static void tools(const mw_compiler *compiler, const mw_vocabulary *vocabulary) {
+    const char *request = "{\"tools\": [{\"name\": \"now\"}], \"choice\": \"required\"}";
+    const char *written = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+    char tag[4096], events[1024], why[1024];
+    uint32_t tokens[128];
+    size_t length, i;
+    int32_t finish;
+    mw_reader *reader;
+    mw_matcher *matcher;
+
+    EXPECT(MW_TOO_SHORT, mw_tool_format_tag("hermes", request, tag, 3, &length, SAY));
+    EXPECT(MW_OK, mw_tool_format_tag("hermes", request, tag, sizeof tag, &length, SAY));
+    CHECK(strlen(tag) == length);
+    matcher = start(compiler, MW_STRUCTURAL_TAG, tag);
+    EXPECT(MW_OK, mw_matcher_accept_bytes(matcher, (const uint8_t *)written, 5, SAY));
+    EXPECT(MW_OK, mw_matcher_explain(matcher, (uint32_t)'x', why, sizeof why, &length, SAY));
+    CHECK(strstr(why, "\"allowed\":false") != NULL && strstr(why, "\"reason\":\"none of its bytes fits") != NULL);
+    EXPECT(MW_OK, mw_matcher_accept_bytes(matcher, (const uint8_t *)written + 5, strlen(written) - 5, SAY));
+    CHECK(state_of(matcher) >= MW_ACCEPTING);
+    mw_matcher_free(matcher);
+
+    EXPECT(MW_OK, mw_reader_new(tag, NULL, &reader, SAY));
+    EXPECT(MW_OK, mw_reader_feed(reader, (const uint8_t *)written, 20, SAY));
+    EXPECT(MW_OK, mw_reader_feed(reader, (const uint8_t *)written + 20, strlen(written) - 20, SAY));
+    EXPECT(MW_TOO_SHORT, mw_reader_events(reader, events, 3, &length, SAY));
+    EXPECT(MW_OK, mw_reader_events(reader, events, sizeof events, &length, SAY));
+    CHECK(strstr(events, "\"call_done\"") != NULL && strstr(events, "\"name\":\"now\"") != NULL);
+    EXPECT(MW_OK, mw_reader_finish(reader, &finish, SAY));
+    CHECK(finish == 0);
+    EXPECT(MW_OK, mw_reader_events(reader, events, sizeof events, &length, SAY));
+    CHECK(strcmp(events, "[]") == 0);
+    tokens[0] = 1;
+    EXPECT(MW_ARGUMENT, mw_reader_feed_tokens(reader, tokens, 1, SAY));
+    mw_reader_free(reader);
+
+    for (i = 0; i < strlen(written); i++) tokens[i] = (uint32_t)(unsigned char)written[i];
+    EXPECT(MW_OK, mw_reader_new(tag, vocabulary, &reader, SAY));
+    EXPECT(MW_OK, mw_reader_feed_tokens(reader, tokens, strlen(written), SAY));
+    tokens[0] = 0xFFFFFFFFu;
+    EXPECT(MW_NO_TOKEN, mw_reader_feed_tokens(reader, tokens, 1, SAY));
+    EXPECT(MW_OK, mw_reader_events(reader, events, sizeof events, &length, SAY));
+    CHECK(strstr(events, "\"call_done\"") != NULL);
+    mw_reader_free(reader);
+    mw_reader_free(NULL);
+
+    EXPECT(MW_CONSTRAINT, mw_tool_format_tag("abacus", request, tag, sizeof tag, &length, SAY));
+    EXPECT(MW_CONSTRAINT, mw_tool_format_tag("hermes", "{\"tools\": 3}", tag, sizeof tag, &length, SAY));
+    EXPECT(MW_CONSTRAINT, mw_tool_format_tag("hermes", "{", tag, sizeof tag, &length, SAY));
+    EXPECT(MW_ARGUMENT, mw_tool_format_tag(NULL, request, tag, sizeof tag, &length, SAY));
+    EXPECT(MW_CONSTRAINT, mw_reader_new("{}", NULL, &reader, SAY));
+    CHECK(reader == NULL);
+    EXPECT(MW_ARGUMENT, mw_reader_feed(NULL, NULL, 0, SAY));
+}
+
 int main(void) {
     mw_vocabulary *small = small_vocabulary();
     mw_compiler *compiler;
@@ -295,6 +350,7 @@ int main(void) {
     EXPECT(MW_OK, mw_compiler_new(small, NULL, &compiler, SAY));
     vocabulary(small);
     languages(small);
+    tools(compiler, small);
     /* So does a compiler its vocabulary. */
     mw_vocabulary_free(small);
     kinds(compiler);

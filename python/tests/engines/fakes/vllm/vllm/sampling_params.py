@@ -28,6 +28,7 @@ class StructuredOutputsParams:
 class SamplingParams:
     structured_outputs: StructuredOutputsParams | None = None
     stop_token_ids: list[int] = field(default_factory=list)
+    max_tokens: int | None = 16
 
     @property
     def all_stop_token_ids(self):

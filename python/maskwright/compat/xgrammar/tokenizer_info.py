@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
 from ... import Vocabulary
+from .exception import DeserializeFormatError, read_document, write_document
 
 #: Tokens that end a text, by their usual names, for lists of tokens without ``stop_token_ids``.
 _ENDS = ("</s>", "<eos>", "<|eos|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|eom_id|>")
@@ -80,6 +82,26 @@ class TokenizerInfo:
             "stop_token_ids": self.stop_token_ids,
         }
         return json.dumps(known, separators=(",", ":"))
+
+    def serialize_json(self) -> str:
+        """The tokens and what is known of them as JSON, for :meth:`deserialize_json`."""
+        tokens = [base64.b64encode(token).decode() for token in self.decoded_vocab]
+        return write_document("tokenizer info", {"metadata": json.loads(self.dump_metadata()), "decoded_vocab": tokens})
+
+    @staticmethod
+    def deserialize_json(json_string: str) -> TokenizerInfo:
+        """What :meth:`serialize_json` wrote."""
+        known = read_document("tokenizer info", json_string, ("metadata", "decoded_vocab"))
+        try:
+            metadata = known["metadata"]
+            tokens = [base64.b64decode(token, validate=True) for token in known["decoded_vocab"]]
+            made = TokenizerInfo(
+                tokens, vocab_size=metadata["vocab_size"], stop_token_ids=metadata["stop_token_ids"], add_prefix_space=metadata["add_prefix_space"]
+            )
+            made._type = VocabType(metadata["vocab_type"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise DeserializeFormatError(f"the tokenizer info is damaged: {error!r}") from error
+        return made
 
     @property
     def vocab_type(self) -> VocabType:

@@ -7,8 +7,19 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from ... import Error, Matcher, accept_tokens, fill_masks
-from ._compiler import CompiledGrammar
-from ._errors import as_runtime_error
+from ._masks import allocate_token_bitmask, apply_token_bitmask_inplace, get_bitmask_shape, reset_token_bitmask
+from .compiler import CompiledGrammar
+from .exception import as_runtime_error
+
+
+__all__ = [
+    "BatchGrammarMatcher",
+    "GrammarMatcher",
+    "allocate_token_bitmask",
+    "apply_token_bitmask_inplace",
+    "get_bitmask_shape",
+    "reset_token_bitmask",
+]
 
 
 class GrammarMatcher:

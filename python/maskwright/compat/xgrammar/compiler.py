@@ -6,8 +6,9 @@ from typing import Any
 
 from ... import CompiledConstraint, Compiler, Error, ebnf, lark
 from ... import regex as mw_regex
-from ._grammar import Grammar, schema_grammar, tag_grammar
-from ._tokenizer import TokenizerInfo
+from .exception import DeserializeFormatError, read_document, write_document
+from .grammar import Grammar, schema_grammar, tag_grammar
+from .tokenizer_info import TokenizerInfo
 
 
 class CompiledGrammar:
@@ -20,6 +21,19 @@ class CompiledGrammar:
     def memory_size_bytes(self) -> int:
         """Bytes that it holds now."""
         return self.compiled.bytes
+
+    def serialize_json(self) -> str:
+        """The grammar and the vocabulary that it was compiled for, as JSON. What was compiled is compiled again when it is read."""
+        fingerprint = f"{self.tokenizer_info.vocabulary.fingerprint:032x}"
+        return write_document("compiled grammar", {"grammar": self.grammar.serialize_json(), "vocabulary": fingerprint})
+
+    @staticmethod
+    def deserialize_json(json_str: str, tokenizer_info: TokenizerInfo) -> CompiledGrammar:
+        """A grammar that :meth:`serialize_json` wrote, for the same vocabulary."""
+        known = read_document("compiled grammar", json_str, ("grammar", "vocabulary"))
+        if known["vocabulary"] != f"{tokenizer_info.vocabulary.fingerprint:032x}":
+            raise DeserializeFormatError("the grammar was compiled for other tokens than these")
+        return GrammarCompiler(tokenizer_info).compile_grammar(Grammar.deserialize_json(known["grammar"]))
 
 
 class GrammarCompiler:

@@ -1,0 +1,1 @@
+"""Processors for other packages: ``hf`` for transformers."""

@@ -1,0 +1,185 @@
+"""Grammars that are not compiled yet."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ... import Compiler, Constraint, Error, ebnf, json_schema, lark, regex, structural_tag
+from ...constraints import schema_text
+from .exception import DeserializeFormatError, InvalidJSONError, InvalidStructuralTagError, as_runtime_error, read_document, write_document
+from .structural_tag import StructuralTag, StructuralTagItem
+from .tokenizer_info import TokenizerInfo
+
+__all__ = ["Grammar", "StructuralTagItem"]
+
+
+class Grammar:
+    """A grammar that is not compiled yet."""
+
+    def __init__(self, constraint: Constraint) -> None:
+        self.constraint = constraint
+
+    @staticmethod
+    def from_ebnf(ebnf_string: str, *, root_rule_name: str = "root") -> Grammar:
+        """An EBNF grammar."""
+        return _checked(Grammar(ebnf(ebnf_string, root=root_rule_name)))
+
+    @staticmethod
+    def from_json_schema(schema: Any, **options: Any) -> Grammar:
+        """A JSON Schema: text, a dict, or a Pydantic model. The options are ``any_whitespace``, ``indent``, ``separators``, ``strict_mode``,
+        ``max_whitespace_cnt`` and ``any_order``."""
+        return _checked(schema_grammar(schema, **options))
+
+    @staticmethod
+    def from_regex(regex_string: str) -> Grammar:
+        """A regular expression, in the dialect of ECMA-262."""
+        return _checked(Grammar(regex(regex_string, dialect="ecma")))
+
+    @staticmethod
+    def from_lark(lark_string: str, *, tokenizer_info: TokenizerInfo | None = None) -> Grammar:
+        """A Lark grammar. With ``tokenizer_info`` the tokens that it names are looked for."""
+        made = _checked(Grammar(lark(lark_string)))
+        if tokenizer_info is not None:
+            as_runtime_error(lambda: Compiler(tokenizer_info.vocabulary, workers=1).compile(made.constraint))
+        return made
+
+    @staticmethod
+    def from_structural_tag(*args: Any, **kwargs: Any) -> Grammar:
+        """A structural tag, or the older tags and triggers."""
+        return _checked(tag_grammar(args, kwargs), InvalidStructuralTagError)
+
+    @staticmethod
+    def builtin_json_grammar() -> Grammar:
+        """Any JSON object or array."""
+        return Grammar(json_schema({"type": ["object", "array"]}))
+
+    @staticmethod
+    def union(*grammars: Grammar) -> Grammar:
+        """A text of one of the grammars. They must have their options for JSON in common."""
+        return _joined("or", grammars)
+
+    @staticmethod
+    def concat(*grammars: Grammar) -> Grammar:
+        """A text of each of the grammars, one after the other. They must have their options for JSON in common."""
+        return _joined("sequence", grammars)
+
+    def serialize_json(self) -> str:
+        """The grammar as JSON, for :meth:`deserialize_json`."""
+        kind, source, options, documents = self.constraint.__reduce__()[1]
+        return write_document("grammar", {"kind": kind, "source": source, "options": json.loads(options), "documents": documents})
+
+    @staticmethod
+    def deserialize_json(json_string: str) -> Grammar:
+        """A grammar that :meth:`serialize_json` wrote."""
+        known = read_document("grammar", json_string, ("kind", "source", "options", "documents"))
+        try:
+            return Grammar(Constraint(known["kind"], known["source"], json.dumps(known["options"]), known["documents"]))
+        except (TypeError, ValueError) as error:
+            raise DeserializeFormatError(f"the grammar is damaged: {error}") from error
+
+    def __str__(self) -> str:
+        return str(self.constraint.source)
+
+
+def schema_grammar(
+    schema: Any,
+    *,
+    any_whitespace: bool = True,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    strict_mode: bool = True,
+    max_whitespace_cnt: int | None = None,
+    any_order: bool = False,
+) -> Grammar:
+    """A schema with the options of XGrammar, not checked yet."""
+    whitespace = _whitespace(any_whitespace, indent, separators, max_whitespace_cnt)
+    strictness, order = "closed" if strict_mode else "standard", "any" if any_order else "schema"
+    return Grammar(json_schema(schema_text(schema), whitespace=whitespace, strictness=strictness, key_order=order))
+
+
+def tag_grammar(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Grammar:
+    """A structural tag, not checked yet."""
+    text = _tag_text(args, kwargs)
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidJSONError(f"Invalid JSON error: {error}") from error
+    return Grammar(structural_tag(text, strictness="closed"))
+
+
+def _whitespace(any_whitespace: bool, indent: int | None, separators: tuple[str, str] | None, most: int | None) -> str:
+    if any_whitespace:
+        if most is not None and most <= 0:
+            raise RuntimeError("max_whitespace_cnt must be positive")
+        return "flexible" if most is None else f"flexible:{most}"
+    pair = None if separators is None else tuple(separators)
+    if indent is not None and pair in (None, (",", ": ")):
+        return f"indent:{indent}"
+    if indent is None and pair in (None, (", ", ": ")):
+        return "spaced"
+    if indent is None and pair == (",", ":"):
+        return "compact"
+    raise RuntimeError(f"separators {separators!r} with indent {indent!r} are not offered; use those of json.dumps, or (',', ':')")
+
+
+def _joined(kind: str, grammars: tuple[Grammar, ...]) -> Grammar:
+    """Grammars of any languages, as parts of a structural tag."""
+    if not grammars:
+        raise RuntimeError("there are no grammars to join")
+    for grammar in grammars:
+        if not isinstance(grammar, Grammar):
+            raise TypeError(f"only grammars can be joined, and this is {type(grammar).__name__}")
+    options = [json.loads(grammar.constraint.options) for grammar in grammars]
+    schemas = [given["json_schema"] for given, grammar in zip(options, grammars) if grammar.constraint.kind in ("json_schema", "structural_tag")]
+    if any(schema != schemas[0] for schema in schemas):
+        raise RuntimeError("grammars with different options for JSON cannot be joined; give them the same")
+    joined = {"type": kind, "elements": [_part(grammar.constraint, given) for grammar, given in zip(grammars, options)]}
+    made: dict[str, Any] = json.loads(structural_tag(joined, strictness="closed").options)
+    if schemas:
+        made["json_schema"] = schemas[0]
+    return _checked(Grammar(Constraint("structural_tag", json.dumps(joined), json.dumps(made))))
+
+
+def _part(constraint: Constraint, options: dict[str, Any]) -> dict[str, Any]:
+    source: Any = constraint.source
+    match constraint.kind:
+        case "json_schema":
+            if constraint.__reduce__()[1][3] is not None:
+                raise RuntimeError("a schema with other documents cannot be joined")
+            return {"type": "json_schema", "json_schema": json.loads(source)}
+        case "regex":
+            return {"type": "regex", "pattern": source}
+        case "ebnf" if options["ebnf"]["root"] == "root":
+            return {"type": "grammar", "grammar": source}
+        case "lark" if options["lark"]["start"] == "start":
+            return {"type": "grammar", "grammar": source, "syntax": "lark"}
+        case "structural_tag":
+            tag = json.loads(source)
+            return dict(tag["format"]) if tag.get("type") == "structural_tag" else tag
+        case other:
+            raise RuntimeError(f"a grammar of kind {other} whose first rule has another name than usual cannot be joined")
+
+
+def _tag_text(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    given = [*args, *kwargs.values()]
+    if len(given) == 2:
+        tags, triggers = kwargs.get("tags", given[0]), kwargs.get("triggers", given[1])
+        return StructuralTag.from_legacy_structural_tag(tags, triggers).model_dump_json()
+    if len(given) != 1:
+        raise TypeError("give a structural tag, or tags and triggers")
+    (tag,) = given
+    if hasattr(tag, "model_dump_json"):
+        return str(tag.model_dump_json(indent=None))
+    if isinstance(tag, (dict, str)):
+        return tag if isinstance(tag, str) else json.dumps(tag)
+    raise TypeError(f"a structural tag is a StructuralTag, a dict or JSON text, and this is {type(tag).__name__}")
+
+
+def _checked(grammar: Grammar, kind: type[RuntimeError] = RuntimeError) -> Grammar:
+    """What is wrong is said when a grammar is made."""
+    try:
+        grammar.constraint.check()
+    except Error as error:
+        raise kind(str(error)) from error
+    return grammar

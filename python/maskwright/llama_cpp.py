@@ -1,0 +1,47 @@
+"""maskwright inside llama-cpp-python: a logits processor.
+
+::
+
+    import maskwright as mw
+    from llama_cpp import Llama, LogitsProcessorList
+    from maskwright.llama_cpp import LogitsProcessor
+
+    model = Llama("model.gguf")
+    compiler = mw.Compiler(mw.Vocabulary.load("model.gguf", size=model.n_vocab()))
+    wanted = compiler.compile(mw.json_schema({"type": "object"}))
+    model("Describe a cat.", logits_processor=LogitsProcessorList([LogitsProcessor(wanted, budget=200)]), max_tokens=200)
+
+It imports nothing of llama-cpp-python: it is called with the tokens so far, those of the prompt first, and with the scores of the next one, both in arrays of NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._maskwright import CompiledConstraint, apply_mask
+from ._row import Row
+
+__all__ = ["LogitsProcessor"]
+
+
+class LogitsProcessor:
+    """Keeps what a model writes within a constraint. With ``budget``, the text is complete within so many tokens. It may be used for one text after the other."""
+
+    def __init__(self, constraint: CompiledConstraint, *, stop_tokens: Sequence[int] | None = None, budget: int | None = None) -> None:
+        self._row = Row(constraint, stop_tokens=stop_tokens, budget=budget)
+        self._words = constraint.vocabulary.words
+
+    def __call__(self, input_ids: NDArray[np.intc], scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The scores with −∞ for what may not come."""
+        count = len(input_ids)
+        matcher = self._row.at(count, [int(token) for token in input_ids[count - self._row.new(count) :]])
+        if matcher.is_terminated():
+            return scores
+        mask = np.empty(self._words, dtype=np.int32)
+        matcher.fill_mask(mask)
+        masked = np.array(scores, dtype=np.float32, copy=True)
+        apply_mask(masked, mask)
+        return masked
