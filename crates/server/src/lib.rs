@@ -46,6 +46,7 @@ mod routes;
 mod serve;
 mod settings;
 mod state;
+mod turns;
 
 use std::{io, sync::Arc};
 
@@ -57,7 +58,7 @@ use tower_http::{
 };
 
 pub use engine::{Engine, Parts};
-pub use settings::Settings;
+pub use settings::{Finish, Settings};
 
 use crate::{error::ApiError, state::State};
 
@@ -82,6 +83,7 @@ impl Server {
             .fallback(routes::nowhere)
             .method_not_allowed_fallback(routes::not_so)
             .layer(CatchPanicLayer::custom(panicked))
+            .layer(middleware::from_fn_with_state(self.state.clone(), access::hosts))
             .layer(middleware::from_fn_with_state(self.state.clone(), access::log));
         let router = match cors(&self.state.settings.cors_origins) {
             Some(layer) => router.layer(layer),
