@@ -31,7 +31,8 @@
 //! | [`engine`] | the model, its tokenizer, its scheduler, its constraints |
 //! | [`answer`] | from the events of the scheduler to what clients are told |
 //! | [`routes`] | the endpoints, a file each |
-//! | [`access`] | keys and log lines |
+//! | [`access`] | keys, names and log lines |
+//! | [`turns`] | what takes a while is done on few threads |
 //! | [`serve`] | connections, and how they end |
 //!
 //! No step of the model and no compilation runs on a thread that serves connections. An answer without a constraint has no matcher and no mask.

@@ -268,6 +268,8 @@ mod tests {
         );
         assert_eq!(both.runtime, Some(Runtime::LlamaCpp));
         assert!(!both.constrained_json_disable_any_whitespace);
+        let log: Config = toml::from_str("log-format = \"json\"\nfinish = \"ask\"").unwrap();
+        assert_eq!((log.log, log.finish), (Some(Log::Json), Some(When::Ask)));
         assert!(toml::from_str::<Config>("prot = 1").unwrap_err().to_string().contains("prot"));
     }
 }
