@@ -42,8 +42,8 @@ pub(super) struct Worker {
     kept: Kept,
     masks: Masks,
     logits: Logits,
-    /// How long the model took for one token when it last read a prompt, in seconds.
-    reading: Option<f64>,
+    /// How long the model took for one token when it last read a prompt.
+    reading: Option<Duration>,
     statistics: Statistics,
 }
 
@@ -305,7 +305,7 @@ impl Worker {
         let time = begin.elapsed();
         self.statistics.model += time;
         if is_reading {
-            self.reading = Some(time.as_secs_f64() / tokens.max(1) as f64);
+            self.reading = Some(time / u32::try_from(tokens).unwrap_or(u32::MAX).max(1));
         }
         self.statistics.steps += 1;
         let is_chosen =
@@ -337,7 +337,9 @@ impl Worker {
             1 => (self.options.prefill, ALONE),
             _ => (self.options.prefill_beside, BESIDE),
         };
-        let in_time = self.reading.map_or(most, |one| (time.as_secs_f64() / one.max(1e-9)) as usize);
+        let count =
+            |one: Duration| usize::try_from(time.as_nanos() / one.as_nanos().max(1)).unwrap_or(usize::MAX);
+        let in_time = self.reading.map_or(most, count);
         let mut left = most.min(in_time.max(LEAST_READ)).max(1);
         let mut shares = vec![0; self.answers.len()];
         if let Some(&first) = reading.first() {

@@ -241,7 +241,8 @@ fn an_answer_says_whether_it_was_squeezed() {
         let (scheduler, _) = start(fake, Options::default());
         let mut guide = MatcherGuide::new(compiled.matcher());
         guide.set_budget(tokens).unwrap();
-        (request.guide, request.max_tokens) = (Some(Box::new(guide)), Some(tokens));
+        request.guide = Some(Box::new(guide));
+        request.max_tokens = Some(tokens);
         let told = one(scheduler.stream(request).unwrap());
         assert_eq!(told.end, Some(Ok(Reason::Stop)));
         (told.text, told.usage.is_squeezed)

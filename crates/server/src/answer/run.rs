@@ -96,13 +96,12 @@ impl Order {
         let Self { prompts, choosing, requested, finishing, mut warnings } = self;
         let timeout = state.settings.request_timeout;
         let deadline = tokio::time::Instant::now() + timeout;
-        let mut record = Record::begin(requested.as_ref());
         let begin = Instant::now();
-        let (mut compiled, mut waited) = (None, Duration::ZERO);
+        let (mut compiled, mut waited, mut is_cached) = (None, Duration::ZERO, false);
         if let Some(requested) = &requested {
             let found = briefly(turn, state.engine.compile(requested)).await?;
             (compiled, waited) = (Some(found.compiled), found.waited);
-            record.is_cached = !found.is_new;
+            is_cached = !found.is_new;
             let report = compiled.as_ref().and_then(|compiled| compiled.remarks().report.as_ref());
             let misses = report.map(Report::near_misses).unwrap_or_default();
             warnings.extend(misses.into_iter().map(|(pointer, word)| {
@@ -110,7 +109,6 @@ impl Order {
             }));
         }
         let compile = Compile { time: begin.elapsed(), waited };
-        record.compile = compile.time;
         let guides = match compiled {
             None => prompts.iter().map(|_| None).collect(),
             Some(compiled) => {
@@ -130,8 +128,8 @@ impl Order {
             let sink = Channel { sender: sender.clone(), first: number * answers };
             state.engine.submit(request, Box::new(sink))?;
         }
+        let record = Record::new(requested.as_ref(), begin, compile.time, is_cached);
         let param = requested.map(|requested| requested.param);
-        record.is_begun = true;
         Ok(Answers { events, deadline, timeout, left: count, count, compile, param, warnings, record })
     }
 }
@@ -260,13 +258,11 @@ struct Record {
     reason: Option<Reason>,
     is_squeezed: bool,
     error: Option<&'static str>,
-    /// Whether the model was asked.
-    is_begun: bool,
     is_over: bool,
 }
 
 impl Record {
-    fn begin(requested: Option<&Requested>) -> Self {
+    fn new(requested: Option<&Requested>, begin: Instant, compile: Duration, is_cached: bool) -> Self {
         // The same constraint has the same number in every process.
         let hash = BuildHasherDefault::<DefaultHasher>::default();
         let constraint = requested.map(|requested| {
@@ -274,16 +270,15 @@ impl Record {
         });
         Self {
             span: tracing::Span::current(),
-            begin: Instant::now(),
+            begin,
             constraint,
-            is_cached: false,
-            compile: Duration::ZERO,
+            is_cached,
+            compile,
             prompt: 0,
             tokens: 0,
             reason: None,
             is_squeezed: false,
             error: None,
-            is_begun: false,
             is_over: false,
         }
     }
@@ -291,9 +286,6 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        if !self.is_begun {
-            return;
-        }
         let (kind, hash) = match &self.constraint {
             Some((kind, hash)) => (Some(*kind), Some(hash.as_str())),
             None => (None, None),

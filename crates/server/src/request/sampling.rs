@@ -182,8 +182,8 @@ mod tests {
         assert_eq!(sampling.logit_bias, [(TokenId(7), -100.0), (TokenId(8), 1.5)]);
         assert_eq!((choosing.max_tokens, choosing.length, choosing.answers), (Some(3), "max_tokens", 2));
         let llama = read(json!({"n_predict": -1, "repeat_penalty": 1.5})).unwrap();
-        assert_eq!((llama.max_tokens, llama.length), (None, "n_predict"));
-        assert_eq!(llama.sampling.repetition_penalty, 1.5);
+        let said = (llama.max_tokens, llama.length, llama.sampling.repetition_penalty);
+        assert_eq!(said, (None, "n_predict", 1.5));
         assert_eq!((choosing.stop, choosing.stop_tokens), (vec!["x".to_owned()], vec![TokenId(4)]));
     }
 

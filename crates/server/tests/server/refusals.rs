@@ -95,6 +95,12 @@ async fn fields_are_refused_by_name() {
         let reply = running.client.chat(&with(dictated("a"), more.clone())).await;
         assert_eq!(reply.error(), (status, param.to_owned(), code.to_owned()), "{more}");
     }
+    running.client.chat(&dictated("still here")).await.good();
+}
+
+#[tokio::test]
+async fn fields_of_other_endpoints_are_refused_by_name() {
+    let running = start().await;
     for (path, body, param) in [
         ("/v1/completions", json!({}), "prompt"),
         ("/v1/completions", json!({"prompt": []}), "prompt"),

@@ -173,7 +173,7 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
     let options =
         maskwright::Options { json_schema: settings.options.json_schema.clone(), ..Default::default() };
     Constraint::json_schema(r#"{"type": "array"}"#)
-        .grammar(&options)
+        .grammar(&options, None)
         .map_err(|error| Failure::sentence(format!("constrained-json-whitespace-pattern: {error}")))?;
     Ok(settings)
 }
