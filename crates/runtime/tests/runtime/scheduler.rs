@@ -218,7 +218,7 @@ fn a_stop_ends_a_constrained_answer_only_where_it_is_complete() {
     let list = r"\{[a-z]+(, [a-z]+)*\}( [a-z]+)*";
     // In the braces it is text, and behind them it is the end.
     for answers in [1, 3] {
-        assert_eq!(ask("{a, stop, b} more stop x", list, &["stop"], &[], answers), "{a, stop, b} more ");
+        assert_eq!(ask("{a, stop, b} more stop x", list, &[" stop"], &[], answers), "{a, stop, b} more");
         assert_eq!(ask("{a, b} c d", list, &["b} c"], &[], answers), "{a, b} c d");
         // Of two that end at one place the longer one begins where the text is not complete.
         assert_eq!(ask("{a, b} c d", list, &["} c", " c"], &[], answers), "{a, b}");
@@ -226,7 +226,7 @@ fn a_stop_ends_a_constrained_answer_only_where_it_is_complete() {
     // What is held back because it may be a stop string is told at the end.
     assert_eq!(ask("{a, sto}", list, &["sto}p"], &[], 1), "{a, sto}");
     // A stop string of many tokens, and a text in which it begins many times.
-    assert_eq!(ask("{aaaaaaaaaab} aaaab c", list, &["aaaab"], &[], 1), "{aaaaaaaaaab} ");
+    assert_eq!(ask("{aaaaaaaaaab} aaaab c", list, &[" aaaab", "aaaab"], &[], 1), "{aaaaaaaaaab}");
     let b = u32::from(b'b');
     assert_eq!(ask("{a, b} a b", list, &[], &[b], 1), "{a, b} a b");
     assert_eq!(ask("{a, b} a bc", r"\{[a-z, ]+\}[a-z ]*", &[], &[b], 1), "{a, b} a ");
@@ -291,7 +291,8 @@ fn a_long_prompt_keeps_no_short_one_waiting() {
     for _ in 0..3 {
         ends.recv_timeout(std::time::Duration::from_secs(60)).expect("all come to an end");
     }
-    assert_eq!(*ended.lock().unwrap(), [1, 2, 0]);
+    // The one that came first has the most to read.
+    assert_eq!(ended.lock().unwrap().last(), Some(&0));
     // Beside others a prompt is read in pieces.
     assert!(log.lock().unwrap().longest <= Options::default().prefill);
 }
