@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn a_wrong_pattern_fails_at_the_start() {
         let config = Config { constrained_json_whitespace_pattern: Some("[ ".into()), ..Config::default() };
-        let error = settings(&config).unwrap_err().to_string();
+        let Err(Failure::Sentence(error)) = settings(&config) else { panic!("it is refused") };
         assert!(error.starts_with("constrained-json-whitespace-pattern: "), "{error}");
     }
 
