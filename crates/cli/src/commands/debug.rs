@@ -180,7 +180,7 @@ impl std::fmt::Write for Bounded {
 /// Where a state leads, and by which bytes; without bytes nothing is read.
 fn nfa_edges(nfa: &Nfa, state: &NfaState) -> Vec<(Option<ByteSet>, u32)> {
     match state {
-        NfaState::Read { set, next } => vec![(nfa.sets().get(*set as usize).cloned(), *next)],
+        NfaState::Read { set, next } => vec![(nfa.sets().get(*set as usize).copied(), *next)],
         NfaState::Fork(targets) => targets.iter().map(|target| (None, *target)).collect(),
         NfaState::Accept => Vec::new(),
     }

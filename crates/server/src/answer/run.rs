@@ -58,7 +58,7 @@ impl Finishing {
             }
             (Some(true), _) => Ok(Self::Yes),
             (None, Finish::Always) => Ok(Self::IfKnown),
-            (Some(false), _) | (None, _) => Ok(Self::No),
+            (Some(false) | None, _) => Ok(Self::No),
         }
     }
 }

@@ -40,37 +40,35 @@ pub(crate) fn take(body: &mut Fields) -> Result<Vec<String>> {
     let turn = "a conversation is always followed by a turn of the model";
     let beams = "there is no search by beams";
     let sampler = "the sampler has no such setting";
-    let (off, on, zero, none) = (json!(false), json!(true), json!(0), json!([]));
-    let zero_point = json!(0.0);
-    let zeros = [zero.clone(), zero_point];
-    let ones = [json!(1), json!(1.0)];
+    let (off, on, none) = ([json!(false)], [json!(true)], [json!([])]);
+    let (zeros, ones) = ([json!(0), json!(0.0)], [json!(1), json!(1.0)]);
     let table: [(&str, &[Value], &str); 33] = [
         ("min_tokens", &zeros, ends),
         ("min_new_tokens", &zeros, ends),
-        ("ignore_eos", &[off.clone()], ends),
-        ("skip_special_tokens", &[on.clone()], special),
-        ("include_stop_str_in_output", &[off.clone()], "a stop string is no part of an answer"),
-        ("no_stop_trim", &[off.clone()], "a stop string is no part of an answer"),
+        ("ignore_eos", &off, ends),
+        ("skip_special_tokens", &on, special),
+        ("include_stop_str_in_output", &off, "a stop string is no part of an answer"),
+        ("no_stop_trim", &off, "a stop string is no part of an answer"),
         (
             "chat_template_kwargs",
             &[json!({})],
             "nothing but the messages and the tools is given to the template",
         ),
         ("chat_template", &[], "the template is the model's"),
-        ("documents", &[none.clone()], "the template is given no documents"),
-        ("continue_final_message", &[off.clone()], turn),
-        ("add_generation_prompt", &[on.clone()], turn),
-        ("use_beam_search", &[off.clone()], beams),
+        ("documents", &none, "the template is given no documents"),
+        ("continue_final_message", &off, turn),
+        ("add_generation_prompt", &on, turn),
+        ("use_beam_search", &off, beams),
         ("length_penalty", &ones, beams),
-        ("early_stopping", &[off.clone()], beams),
+        ("early_stopping", &off, beams),
         ("truncate_prompt_tokens", &[], "a prompt is never cut; shorten it"),
         ("prompt_logprobs", &[], "prompts have no log-probabilities"),
-        ("echo_tokens", &[off.clone()], "the prompt is not repeated"),
-        ("return_token_ids", &[off.clone()], "use 'maskwright': {'tokens': true}"),
-        ("return_tokens_as_token_ids", &[off.clone()], "use 'maskwright': {'tokens': true}"),
-        ("bad_words", &[none.clone()], "use 'logit_bias', or a constraint"),
-        ("allowed_token_ids", &[none.clone()], "use 'logit_bias', or a constraint"),
-        ("lora", &[none.clone()], "there are no adapters"),
+        ("echo_tokens", &off, "the prompt is not repeated"),
+        ("return_token_ids", &off, "use 'maskwright': {'tokens': true}"),
+        ("return_tokens_as_token_ids", &off, "use 'maskwright': {'tokens': true}"),
+        ("bad_words", &none, "use 'logit_bias', or a constraint"),
+        ("allowed_token_ids", &none, "use 'logit_bias', or a constraint"),
+        ("lora", &none, "there are no adapters"),
         ("lora_path", &[], "there are no adapters"),
         ("samplers", &[], sampler),
         ("typical_p", &ones, sampler),
@@ -81,7 +79,7 @@ pub(crate) fn take(body: &mut Fields) -> Result<Vec<String>> {
         ("top_a", &zeros, sampler),
         ("n_indent", &zeros, sampler),
         ("n_probs", &zeros, "use 'logprobs'"),
-        ("image_data", &[none.clone()], "the model reads text only"),
+        ("image_data", &none, "the model reads text only"),
     ];
     for (name, neutral, why) in table {
         body.refuse(name, neutral, why)?;
