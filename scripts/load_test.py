@@ -212,7 +212,7 @@ async def answers(server, args):
 
 async def speed(server, args):
     """Tokens a second, constrained and free, alternating; then documents a second with jump-forward."""
-    await server.ask("/v1/chat/completions", chat("Describe a person.", max_tokens=2, **with_schema(PERSON)))
+    await server.ask("/v1/chat/completions", chat("Describe a person.", max_tokens=100, **with_schema(PERSON)))
 
     async def batch(size, fields):
         begin = time.monotonic()

@@ -67,6 +67,9 @@ struct OneConstraint {
     /// A file with a GBNF grammar, as llama.cpp reads it (`root ::= …`); `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
     gbnf: Option<PathBuf>,
+    /// A GBNF grammar, given here
+    #[arg(long, value_name = "GRAMMAR", help_heading = "Constraint (exactly one)")]
+    gbnf_text: Option<String>,
     /// A file with a Lark grammar (`start: …`); `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
     lark: Option<PathBuf>,
@@ -177,6 +180,9 @@ impl OneConstraint {
             let text = read_text(path)?;
             return Ok(Source::new(&file_name(path), &text, Constraint::ebnf(&text)));
         }
+        if let Some(source) = &self.gbnf_text {
+            return Ok(Source::new("gbnf", source, Constraint::gbnf(source)));
+        }
         if let Some(path) = &self.gbnf {
             let text = read_text(path)?;
             return Ok(Source::new(&file_name(path), &text, Constraint::gbnf(&text)));
@@ -223,13 +229,13 @@ fn choices(path: &Path) -> Result<Source, Failure> {
 #[derive(Debug, clap::Args)]
 pub(crate) struct TokenizerArgs {
     /// A tokenizer.json, a GGUF, `SentencePiece` or tiktoken file, a folder with one, or the name of a tiktoken
-    /// encoding. Without it: `$MASKWRIGHT_TOKENIZER`, then the Llama 3.1 tokenizer that `make assets` fetches
+    /// encoding. Without it: `$MASKWRIGHT_TOKENIZER`, then the Llama 3.1 tokenizer that `make assets` fetches, then that of the model that `make serve` fetches
     #[arg(long, value_name = "FILE", help_heading = "Tokenizer")]
     tokenizer: Option<PathBuf>,
 }
 
-/// Where `make assets` puts the tokenizer that is used by default.
-const FETCHED: &str = "target/assets/llama3_1/tokenizer.json";
+/// Where `make assets` puts the tokenizer that is used by default, and `make serve` that of its model.
+const FETCHED: [&str; 2] = ["target/assets/llama3_1/tokenizer.json", "target/assets/smollm2"];
 
 impl TokenizerArgs {
     /// Which file is meant.
@@ -240,12 +246,12 @@ impl TokenizerArgs {
         if let Some(path) = env::var_os("MASKWRIGHT_TOKENIZER").filter(|path| !path.is_empty()) {
             return Ok(path.into());
         }
-        let fetched = PathBuf::from(FETCHED);
-        if fetched.is_file() {
+        if let Some(fetched) = FETCHED.iter().map(PathBuf::from).find(|path| path.exists()) {
             return Ok(fetched);
         }
         Err(Failure::sentence(format!(
-            "no tokenizer was named and {FETCHED} is not there; run `make assets`, or give --tokenizer FILE"
+            "no tokenizer was named and neither {} nor {} is there; run `make assets`, or give --tokenizer FILE",
+            FETCHED[0], FETCHED[1]
         )))
     }
 

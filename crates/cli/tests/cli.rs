@@ -66,6 +66,8 @@ fn sound_constraints_are_said_to_be_sound() {
     check(&["check", "--lark-text", "start: \"a\" start | \"b\""], 0, "a sound lark constraint");
     let gbnf = run_with_input(&["check", "--gbnf", "-", "--text", "a-b"], "root ::= \"a\".\"b\"");
     assert!(gbnf.out.contains("a sound gbnf constraint") && gbnf.out.contains("accepted"), "{}", gbnf.out);
+    let here = run(&["check", "--gbnf-text", "root ::= \"a\".\"b\"", "--text", "a-b"]);
+    assert!(here.out.contains("a sound gbnf constraint") && here.out.contains("accepted"), "{}", here.out);
     let sum = "start: N (\"+\" N)*\nN: /[0-9]/\n%ignore \" \"";
     let lark = run_with_input(&["check", "--lark", "-", "--text", "1 + 2 +"], sum);
     assert!(lark.out.contains("not accepted"), "{}", lark.out);
@@ -183,7 +185,7 @@ fn answers_for_programs_are_json() {
         (&value["ok"], &value["error"]["problems"][0]["column"]),
         (&Value::from(false), &Value::from(2))
     );
-    for stage in ["ast", "grammar", "network", "automaton"] {
+    for stage in ["ast", "grammar", "network", "nfa", "automaton"] {
         let answer = run(&["debug", stage, "--regex", "(a|b)*abb", "--json"]);
         assert!(answer.code == Some(0) && answer.json().is_object(), "{stage}: {}", answer.err);
     }
@@ -261,7 +263,11 @@ fn stages_can_be_looked_at() {
     check(&["debug", "network", "--ebnf-text", "root ::= \"(\" root \")\" | \"x\""], 0, "machine 0 `root`");
     check(&["debug", "automaton", "--regex", "(a|b)*abb"], 0, "4 states");
     check(&["debug", "automaton", "--ebnf-text", "root ::= \"(\" root \")\" | \"x\""], 2, "recursive");
-    for stage in ["ast", "grammar", "network", "automaton"] {
+    check(&["debug", "nfa", "--regex", "(a|b)*abb"], 0, "state 0");
+    check(&["debug", "nfa", "--ebnf-text", "root ::= \"(\" root \")\" | \"x\""], 2, "recursive");
+    let both = "start: A & /a+/\nA: /[ab]+/";
+    check(&["debug", "nfa", "--lark-text", both], 2, "look at `debug automaton`");
+    for stage in ["ast", "grammar", "network", "nfa", "automaton"] {
         let answer = check(&["debug", stage, "--regex", "\"a+\"|b", "--dot"], 0, "digraph");
         assert!(answer.out.trim_end().ends_with('}'), "{}", answer.out);
     }

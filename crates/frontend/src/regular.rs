@@ -13,8 +13,8 @@
 
 use core::fmt;
 
-use maskwright_automata::Exprs;
-pub use maskwright_automata::{Dfa, LimitError, Limits};
+pub use maskwright_automata::{Dfa, LimitError, Limits, Nfa};
+use maskwright_automata::{ExprId, Exprs};
 use maskwright_grammar::{Expr, Grammar};
 
 use crate::translate::translate;
@@ -60,6 +60,18 @@ impl core::error::Error for NotRegular {}
 
 /// Builds the automaton, or says why there is none.
 pub fn automaton(grammar: &Grammar, limits: &Limits) -> Result<Dfa, NotRegular> {
+    let (mut exprs, root) = expression(grammar)?;
+    Dfa::build(&mut exprs, root, limits).map_err(NotRegular::TooLarge)
+}
+
+/// Builds the automaton before it is made deterministic. `None` if the grammar has an intersection or a complement, for which there is no such automaton.
+pub fn nfa(grammar: &Grammar, limits: &Limits) -> Result<Option<Nfa>, NotRegular> {
+    let (exprs, root) = expression(grammar)?;
+    Nfa::build(&exprs, root, limits).map_err(NotRegular::TooLarge)
+}
+
+/// The grammar as one expression.
+fn expression(grammar: &Grammar) -> Result<(Exprs, ExprId), NotRegular> {
     let mut exprs = Exprs::new();
     let root = grammar.rule(grammar.root()).expr();
     let rule = |rule| Some(grammar.rule(rule).expr());
@@ -70,5 +82,5 @@ pub fn automaton(grammar: &Grammar, limits: &Limits) -> Result<Dfa, NotRegular> 
         Expr::JsonString(_) => NotRegular::JsonString,
         _ => NotRegular::Recursive,
     })?;
-    Dfa::build(&mut exprs, root, limits).map_err(NotRegular::TooLarge)
+    Ok((exprs, root))
 }

@@ -117,9 +117,14 @@ impl StopStrings {
         Ok(Self { automaton: Arc::new(automaton) })
     }
 
+    /// The most bytes that one of the strings has.
+    pub fn longest(&self) -> usize {
+        self.automaton.states.iter().map(|state| state.depth).max().unwrap_or(0)
+    }
+
     /// A text that is about to be written.
     pub fn stream(&self) -> StopStream {
-        StopStream { automaton: self.automaton.clone(), state: 0, held: Vec::new(), stopped: None }
+        StopStream { automaton: self.automaton.clone(), state: 0, read: 0, held: Vec::new(), stopped: None }
     }
 }
 
@@ -179,6 +184,8 @@ impl Automaton {
 pub struct StopStream {
     automaton: Arc<Automaton>,
     state: u32,
+    /// How many bytes were added.
+    read: usize,
     /// What is not shown yet.
     held: Vec<u8>,
     stopped: Option<usize>,
@@ -188,18 +195,39 @@ impl StopStream {
     /// Adds bytes, of a token as a rule, and returns the text that can be shown now. After a stop string nothing comes any more.
     /// Bytes that are no UTF-8 become U+FFFD.
     pub fn push(&mut self, bytes: &[u8]) -> String {
+        self.push_if(bytes, |_| true)
+    }
+
+    /// The same, but a stop string ends the text only if `may_end` says so. It is told how many bytes of the text stand before the string. A stop string that does not end the text is a part of it.
+    ///
+    /// ```
+    /// use maskwright::StopStrings;
+    ///
+    /// let mut stream = StopStrings::new(["."])?.stream();
+    /// assert_eq!(stream.push_if(b"3.14.", |before| before >= 4), "3.14");
+    /// assert_eq!(stream.stopped(), Some(0));
+    /// # Ok::<(), maskwright::StopError>(())
+    /// ```
+    pub fn push_if(&mut self, bytes: &[u8], mut may_end: impl FnMut(usize) -> bool) -> String {
         for &byte in bytes {
             if self.stopped.is_some() {
                 break;
             }
             self.held.push(byte);
+            self.read += 1;
             self.state = self.automaton.step(self.state, byte);
-            if let Some((number, length)) = self.automaton.states[self.state as usize].ends {
-                self.stopped = Some(number);
-                self.held.truncate(self.held.len().saturating_sub(length));
-                let shown = String::from_utf8_lossy(&self.held).into_owned();
-                self.held.clear();
-                return shown;
+            // The longest stop string that ends here first, then those that are its ends.
+            let (mut state, mut shorter) = (&self.automaton.states[self.state as usize], usize::MAX);
+            while let Some((number, length)) = state.ends {
+                if length < shorter && may_end(self.read - length) {
+                    self.stopped = Some(number);
+                    self.held.truncate(self.held.len().saturating_sub(length));
+                    let shown = String::from_utf8_lossy(&self.held).into_owned();
+                    self.held.clear();
+                    return shown;
+                }
+                shorter = length;
+                state = &self.automaton.states[state.fallback as usize];
             }
         }
         let kept = self.automaton.states[self.state as usize].depth;

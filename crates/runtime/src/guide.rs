@@ -7,7 +7,7 @@
 use std::{fmt, sync::Arc};
 
 use maskwright::{
-    Budget, MatchError, TokenHealing,
+    Budget, BudgetError, MatchError, TokenHealing,
     backend::{Matching, Status},
 };
 use maskwright_tokenizers::Tokenizer;
@@ -28,9 +28,49 @@ pub trait Guide: Send {
     /// Tokens that must come next, whatever the model thinks of them, given the last tokens of the text. They are not accepted yet.
     fn forced(&mut self, before: &[TokenId]) -> Result<Vec<TokenId>, GuideError>;
 
+    /// Whether the text is complete if these bytes follow. A guide that cannot tell says no.
+    fn completes(&mut self, bytes: &[u8]) -> Result<bool, GuideError> {
+        Ok(bytes.is_empty() && self.is_finished()?)
+    }
+
+    /// Whether a mask has lost tokens because there would not have been enough of them left to complete the text.
+    fn is_squeezed(&mut self) -> bool {
+        false
+    }
+
     /// An independent guide at the same place.
     fn fork(&self) -> Box<dyn Guide>;
 }
+
+/// Why a budget of tokens cannot be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unkept {
+    /// It takes more tokens to complete the text, the one that ends it included.
+    TooSmall {
+        /// The tokens of the budget.
+        tokens: usize,
+        /// How many are enough.
+        need: usize,
+    },
+    /// How far it is to the end is not known, for this reason.
+    Unknown(String),
+}
+
+impl fmt::Display for Unkept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooSmall { tokens, need } => {
+                write!(
+                    f,
+                    "{tokens} tokens are too few to complete the answer; {need} are needed, the token that ends it included"
+                )
+            }
+            Self::Unknown(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for Unkept {}
 
 /// Why a constraint cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,15 +130,18 @@ impl MatcherGuide {
         self
     }
 
-    /// The answer is complete after so many tokens, the end-of-text token included.
-    pub fn with_budget(mut self, tokens: usize) -> Result<Self, GuideError> {
+    /// From now on the answer is complete after so many tokens, the end-of-text token included. If that cannot be, nothing changes.
+    pub fn set_budget(&mut self, tokens: usize) -> Result<(), Unkept> {
         let Some(matcher) = self.matcher.as_engine() else {
-            let reason = "the backend of the constraint cannot keep a budget of tokens";
-            return Err(GuideError::Failed(reason.into()));
+            return Err(Unkept::Unknown(
+                "the backend of the constraint cannot keep a budget of tokens".into(),
+            ));
         };
         let budget = Budget::new(u32::try_from(tokens).unwrap_or(u32::MAX));
-        matcher.set_budget(Some(budget)).map_err(|error| GuideError::Failed(error.to_string()))?;
-        Ok(self)
+        matcher.set_budget(Some(budget)).map_err(|error| match error {
+            BudgetError::TooSmall { need, .. } => Unkept::TooSmall { tokens, need: need as usize },
+            error => Unkept::Unknown(error.to_string()),
+        })
     }
 }
 
@@ -131,6 +174,25 @@ impl Guide for MatcherGuide {
         // A text that the tokenizer cannot cut is left to the model, as all text is without jumps.
         let encode = |text: &str| tokenizer.encode(text).ok();
         Ok(matcher.forced_tokens(before, MAX_FORCED, TokenHealing::Cut, &encode).tokens)
+    }
+
+    fn completes(&mut self, bytes: &[u8]) -> Result<bool, GuideError> {
+        if bytes.is_empty() {
+            return Ok(self.matcher.status() != Status::Open);
+        }
+        let mut fork = self.matcher.fork();
+        let Some(matcher) = fork.as_engine() else { return Ok(false) };
+        // It is about the text, and not about when it ends.
+        matcher.set_budget(None).map_err(|error| GuideError::Failed(error.to_string()))?;
+        match matcher.accept_bytes(bytes) {
+            Ok(()) => Ok(matcher.is_accepting()),
+            Err(error) if error.is_undecided() => Err(error.into()),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn is_squeezed(&mut self) -> bool {
+        self.matcher.as_engine().is_some_and(|matcher| matcher.is_squeezed())
     }
 
     fn fork(&self) -> Box<dyn Guide> {

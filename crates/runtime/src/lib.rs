@@ -41,7 +41,7 @@ pub mod sampler;
 pub mod scheduler;
 pub mod text;
 
-pub use guide::{Guide, GuideError, MatcherGuide};
+pub use guide::{Guide, GuideError, MatcherGuide, Unkept};
 pub use loaded::Loaded;
 pub use sampler::Sampling;
 pub use scheduler::{Event, Failure, Reason, Request, Scheduler, SubmitError, Usage, What};

@@ -15,6 +15,11 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether a key was given. */
+export function hasKey() {
+  return "authorization" in headers();
+}
+
 /** Keeps an API key for this tab. */
 export function setKey(key) {
   memory.key = key;

@@ -7,13 +7,14 @@
 import { gotoRule, showCoverage, showProblems, showRules, usedBy } from "./about.js";
 import { createAllowed, PAGE_SIZE } from "./allowed.js";
 import { asDiagnostic, readCheck, readExplain } from "./answers.js";
-import { ApiError, get, post, setKey } from "./api.js";
+import { ApiError, get, hasKey, post, setKey } from "./api.js";
 import { byId, counted, debounced, duration, element, several } from "./dom.js";
 import { draw } from "./drawing.js";
 import { createEditor } from "./editor.js";
 import { Answer } from "./generate.js";
-import { constraint, KINDS, words } from "./kinds.js";
+import { constraint, hasSchemas, KINDS, reading, WHITESPACE, words } from "./kinds.js";
 import { indexOfByte, placesOfPointers } from "./places.js";
+import { asCurl, asPython, chatRequest } from "./request.js";
 import { pack, unpack } from "./share.js";
 import { createTabs, createTheme } from "./frame.js";
 import { classOf, createTokens, described, sparkline } from "./tokens.js";
@@ -21,8 +22,13 @@ import { prose, unseen } from "./visible.js";
 
 const page = {
   kind: byId("kind"), example: byId("example"), text: byId("text"), prompt: byId("prompt"), temperature: byId("temperature"),
-  maxTokens: byId("max-tokens"), seed: byId("seed"), compare: byId("compare"),
+  maxTokens: byId("max-tokens"), seed: byId("seed"), compare: byId("compare"), finish: byId("finish"), whitespace: byId("whitespace"),
+  keyOrder: byId("key-order"),
 };
+
+// What was typed in each language, so that switching between them loses nothing.
+const drafts = new Map();
+let language = null; // The one that the editor shows.
 
 let model = null;
 let checked = null; // The last answer of the check, if it is about what is in the editor.
@@ -57,7 +63,7 @@ async function check() {
     return;
   }
   try {
-    const answer = await post("/v1/grammar/check", { constraint: constraint(kind, source) }, asked);
+    const answer = await post("/v1/grammar/check", { constraint: constraint(kind, source), maskwright: reading(kind, currentReading()) }, asked);
     showCheck(readCheck(answer), source);
   } catch (error) {
     if (isOld(error)) return;
@@ -147,7 +153,8 @@ async function explain() {
 
 /** Without a good constraint the text is only cut into tokens. */
 function question({ query, offset }) {
-  const limits = checked?.ok ? { constraint: constraint(page.kind.value, editor.value) } : {};
+  const kind = page.kind.value;
+  const limits = checked?.ok ? { constraint: constraint(kind, editor.value), maskwright: reading(kind, currentReading()) } : {};
   return { ...limits, text: page.text.value, query, offset, limit: PAGE_SIZE };
 }
 
@@ -230,6 +237,20 @@ byId("settings").addEventListener("submit", (event) => {
 });
 byId("stop").addEventListener("click", () => answers.forEach((answer) => answer.stop()));
 
+/** The constraint of the page, if there is one. */
+function currentConstraint() {
+  return editor.value.trim() === "" ? null : { kind: page.kind.value, source: editor.value };
+}
+
+async function copy(text, done) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(done);
+  } catch {
+    say("The browser does not let this page copy");
+  }
+}
+
 async function generate() {
   if (!byId("settings").reportValidity()) return;
   answers.forEach((answer) => answer.stop());
@@ -238,15 +259,16 @@ async function generate() {
     return;
   }
   const state = currentState();
-  const judged = editor.value.trim() === "" ? null : { kind: state.kind, source: state.source };
-  const settings = { model, prompt: state.prompt, temperature: state.temperature, maxTokens: state.maxTokens, seed: state.seed };
+  const judged = currentConstraint();
+  const settings = { model, ...state };
   const use = (text) => {
     tabs.select("check");
     page.text.value = text;
     explain();
   };
-  const mine = [new Answer(judged ? "With the constraint" : "Without a constraint", settings, judged, judged, { use })];
-  if (judged && state.compare) mine.push(new Answer("Without it", settings, null, judged, { use }));
+  const takes = { use, copy: (text) => copy(text, "Answer copied") };
+  const mine = [new Answer(judged ? "With the constraint" : "Without a constraint", settings, judged, judged, takes)];
+  if (judged && state.compare) mine.push(new Answer("Without it", settings, null, judged, takes));
   answers = mine;
   byId("answers").replaceChildren(...mine.map((answer) => answer.element));
   running(true);
@@ -265,16 +287,30 @@ function currentState() {
   return {
     kind: page.kind.value, source: editor.value, text: page.text.value, prompt: page.prompt.value,
     temperature: page.temperature.valueAsNumber, maxTokens: page.maxTokens.valueAsNumber,
-    seed: page.seed.value === "" ? null : page.seed.valueAsNumber, compare: page.compare.checked, tab: tabs.selected,
+    seed: page.seed.value === "" ? null : page.seed.valueAsNumber, compare: page.compare.checked, finish: page.finish.checked, tab: tabs.selected,
+    ...currentReading(),
   };
 }
 
+function currentReading() {
+  return { whitespace: page.whitespace.value, keyOrder: page.keyOrder.value };
+}
+
+/** The editor shows another language, with what was last typed in it. */
+function speak(kind, source) {
+  if (language !== null) drafts.set(language, editor.value);
+  language = kind;
+  page.kind.value = kind;
+  byId("reading").hidden = !hasSchemas(kind);
+  editor.set(source ?? drafts.get(kind) ?? "");
+}
+
 function restore(state) {
-  if (state.kind) page.kind.value = state.kind;
-  if (state.source !== undefined) editor.set(state.source);
-  for (const name of ["text", "prompt", "temperature", "maxTokens"]) if (state[name] !== undefined) page[name].value = state[name];
+  speak(state.kind ?? page.kind.value, state.source);
+  for (const name of ["text", "prompt", "temperature", "maxTokens", "whitespace", "keyOrder"]) if (state[name] !== undefined) page[name].value = state[name];
   if (state.seed !== undefined) page.seed.value = state.seed ?? "";
   if (state.compare !== undefined) page.compare.checked = state.compare;
+  if (state.finish !== undefined) page.finish.checked = state.finish;
   if (state.tab) tabs.select(state.tab);
   byId("next-query").value = "";
   constraintChanged();
@@ -313,6 +349,7 @@ function isOld(error) {
 /** A server that wants a key gets one; everything else is shown by who asked. */
 function refuse(error) {
   const dialog = byId("key-dialog");
+  byId("key-wrong").hidden = !hasKey();
   if (error instanceof ApiError && error.status === 401 && !dialog.open && !dialog.dataset.declined) dialog.showModal();
 }
 
@@ -331,6 +368,7 @@ async function loadExamples() {
   const examples = await get("/static/examples.json");
   const groups = new Map();
   examples.forEach((example, index) => {
+    if (!drafts.has(example.kind)) drafts.set(example.kind, example.source.join("\n"));
     const label = KINDS.get(example.kind)?.label ?? example.kind;
     if (!groups.has(label)) groups.set(label, element("optgroup", { label }));
     groups.get(label).append(element("option", { value: index }, example.name));
@@ -349,11 +387,15 @@ function fromExample({ kind, source, text, prompt }) {
 
 async function start() {
   page.kind.append(...[...KINDS].map(([value, { label }]) => element("option", { value }, label)));
+  page.whitespace.append(...[...WHITESPACE].map(([value, label]) => element("option", { value }, label)));
   page.kind.addEventListener("change", () => {
-    editor.draw();
+    speak(page.kind.value);
     page.example.value = "";
     constraintChanged();
   });
+  for (const field of [page.whitespace, page.keyOrder]) field.addEventListener("change", constraintChanged);
+  byId("as-curl").addEventListener("click", () => copy(asCurl(location.origin, chatRequest({ model, ...currentState() }, currentConstraint())), "Command copied"));
+  byId("as-python").addEventListener("click", () => copy(asPython(location.origin, chatRequest({ model, ...currentState() }, currentConstraint())), "Program copied"));
   createTheme(byId("theme"));
   byId("share").addEventListener("click", share);
   byId("key-cancel").addEventListener("click", () => {
@@ -367,6 +409,7 @@ async function start() {
     constraintChanged();
   });
   document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !byId("stop").hidden) answers.forEach((answer) => answer.stop());
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
     tabs.select("generate");

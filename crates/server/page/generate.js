@@ -3,15 +3,16 @@
 import { readExplain } from "./answers.js";
 import { post, stream } from "./api.js";
 import { several, duration, element } from "./dom.js";
-import { chatFields, constraint } from "./kinds.js";
+import { constraint, reading } from "./kinds.js";
+import { chatRequest } from "./request.js";
 import { classOf, sparkline, tokenElement } from "./tokens.js";
 
 /**
- * One answer that is being written, in a column of its own. `settings` are `{ model, prompt, temperature, maxTokens, seed }`;
+ * One answer that is being written, in a column of its own. `settings` are those of `chatRequest`;
  * `limited` is `{ kind, source }`, or nothing for an answer without a constraint; `judged` is the constraint by which an answer is judged.
  */
 export class Answer {
-  constructor(title, settings, limited, judged, { use }) {
+  constructor(title, settings, limited, judged, { use, copy }) {
     this.settings = settings;
     this.limited = limited;
     this.judged = judged;
@@ -23,9 +24,11 @@ export class Answer {
     this.numbers = element("p", { class: "quiet numbers" }, "\u00a0");
     this.spark = element("div", { class: "spark" });
     this.use = element("button", { type: "button", class: "link", hidden: true, onclick: () => use(this.text) }, "Check this text");
+    this.reason = element("p", { class: "reason", hidden: true });
+    this.copy = element("button", { type: "button", class: "link", hidden: true, onclick: () => copy(this.text) }, "Copy");
     this.element = element("section", { class: "answer", "aria-label": title },
       element("div", { class: "bar" }, element("h2", {}, title), this.state, element("span", { class: "grow" })),
-      this.output, element("div", { class: "foot" }, this.numbers, this.use), this.spark);
+      this.output, this.reason, element("div", { class: "foot" }, this.numbers, this.copy, this.use), this.spark);
   }
 
   stop() {
@@ -43,19 +46,14 @@ export class Answer {
         return;
       }
     }
-    this.use.hidden = this.tokens.length === 0;
+    this.use.hidden = this.copy.hidden = this.tokens.length === 0;
     this.tell();
     await this.judge(finish);
   }
 
   async listen() {
-    const { model, prompt, temperature, maxTokens, seed } = this.settings;
-    const request = {
-      ...(model === null ? {} : { model }), messages: [{ role: "user", content: prompt }], temperature, max_tokens: maxTokens, stream: true,
-      stream_options: { include_usage: true }, maskwright: { tokens: true },
-    };
-    if (seed !== null) request.seed = seed;
-    if (this.limited) Object.assign(request, chatFields(this.limited.kind, this.limited.source));
+    const asked = chatRequest(this.settings, this.limited);
+    const request = { ...asked, stream: true, stream_options: { include_usage: true }, maskwright: { ...asked.maskwright, tokens: true } };
     let finish = "stop";
     this.began = 0;
     for await (const chunk of stream("/v1/chat/completions", request, { signal: this.abort.signal })) {
@@ -64,6 +62,7 @@ export class Answer {
       const pieces = chunk.maskwright?.tokens ?? plain(choice?.delta?.content);
       if (pieces.length > 0) this.write(pieces);
       if (choice?.finish_reason) finish = choice.finish_reason;
+      this.isSqueezed ||= chunk.maskwright?.squeezed === true;
       if (chunk.usage) this.usage = { ...chunk.usage, ...chunk.maskwright };
     }
     return finish;
@@ -123,8 +122,11 @@ export class Answer {
       this.label(`not judged: ${error.message}`, "warning");
       return;
     }
-    if (verdict.rejected) this.label("breaks the constraint", "error");
-    else if (verdict.complete) this.label("fits the constraint", "good");
+    if (verdict.rejected) {
+      this.label("breaks the constraint", "error");
+      this.reason.hidden = false;
+      this.reason.textContent = `Token ${verdict.rejected.index + 1}: ${verdict.rejected.reason ?? "not allowed here"}`;
+    } else if (verdict.complete) this.label(this.isSqueezed ? "fits, squeezed into the tokens" : "fits the constraint", "good");
     else this.label(finish === "length" ? "cut off at the token limit" : "not finished", "warning");
     this.paint(verdict.tokens);
   }
@@ -133,7 +135,8 @@ export class Answer {
   async explain() {
     const ids = this.tokens.map((token) => token.id);
     const what = ids.every(Number.isInteger) ? { tokens: ids } : { text: this.text };
-    const body = { constraint: constraint(this.judged.kind, this.judged.source), ...what, limit: 0 };
+    const { kind, source } = this.judged;
+    const body = { constraint: constraint(kind, source), maskwright: reading(kind, this.settings), ...what, limit: 0 };
     return readExplain(await post("/v1/explain", body, { signal: AbortSignal.timeout(20_000) }));
   }
 

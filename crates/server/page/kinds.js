@@ -13,6 +13,21 @@ export const KINDS = new Map([
   ["structural_tag", { label: "Structural tag", words: json() }],
 ]);
 
+/** The styles of white space between the parts of JSON, and what people call them. */
+export const WHITESPACE = new Map([
+  ["tidy", "tidy"], ["compact", "none"], ["spaced", "one line"], ["indent:2", "indented"], ["natural", "of one style"], ["flexible", "any"],
+]);
+
+/** Whether a kind has schemas in it, so that there is white space and an order of keys to speak of. */
+export function hasSchemas(kind) {
+  return kind === "json_schema" || kind === "structural_tag";
+}
+
+/** How a constraint is read, as the field `maskwright` of a request. */
+export function reading(kind, { whitespace, keyOrder }) {
+  return hasSchemas(kind) ? { whitespace, key_order: keyOrder, objects: "standard" } : {};
+}
+
 // Colouring a long source at each key press would be felt.
 const LONGEST_COLOURED = 60_000;
 

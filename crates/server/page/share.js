@@ -3,7 +3,7 @@
 // `#1.` and the state as JSON, deflated, in base64url. The part of an address behind `#` is not sent to any server. What comes from a
 // link was written by a stranger: it is read with limits, and each field is checked.
 
-import { KINDS } from "./kinds.js";
+import { KINDS, WHITESPACE } from "./kinds.js";
 
 const VERSION = "1.";
 const LONGEST_FRAGMENT = 400_000;
@@ -18,6 +18,9 @@ const FIELDS = {
   maxTokens: (value) => Number.isInteger(value) && value >= 1 && value <= 4096,
   seed: (value) => value === null || (Number.isInteger(value) && value >= 0 && value <= 4294967295),
   compare: (value) => typeof value === "boolean",
+  finish: (value) => typeof value === "boolean",
+  whitespace: (value) => WHITESPACE.has(value),
+  keyOrder: (value) => value === "schema" || value === "any",
   tab: (value) => value === "check" || value === "generate",
 };
 

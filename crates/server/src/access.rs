@@ -12,7 +12,7 @@ use subtle::{Choice, ConstantTimeEq};
 use tracing::Instrument;
 
 use crate::{
-    error::ApiError,
+    error::{ApiError, Code},
     state::{State, new_id},
 };
 
@@ -46,6 +46,31 @@ fn is_known(state: &State, given: &[u8]) -> bool {
     bool::from(same) && is_bearer
 }
 
+/// Lets requests pass that call the server by one of its names. A page of somebody else may bear a name that leads to this machine; its requests come with that name.
+pub(crate) async fn hosts(Extract(state): Extract<Arc<State>>, request: Request, next: Next) -> Response {
+    let Some(known) = &state.settings.hosts else { return next.run(request).await };
+    let given = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let given = given.or_else(|| request.uri().host()).unwrap_or_default();
+    if is_own(given, known) {
+        return next.run(request).await;
+    }
+    let message = "the header 'Host' has a name that is not this server's; use its address, or start it with --allowed-host NAME";
+    ApiError::other(StatusCode::FORBIDDEN, "invalid_request_error", "unknown_host", message).into_response()
+}
+
+/// Whether a host, maybe with a port, is an address, `localhost`, or one of these.
+fn is_own(host: &str, known: &[String]) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty() => name,
+        _ => host,
+    };
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    let name = name.trim_end_matches('.');
+    bare.parse::<std::net::IpAddr>().is_ok()
+        || name.eq_ignore_ascii_case("localhost")
+        || known.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// Gives each request a name, which is in all its log lines and in its answer, and counts it. Prompts and answers are not written down.
 pub(crate) async fn log(Extract(state): Extract<Arc<State>>, request: Request, next: Next) -> Response {
     let begin = Instant::now();
@@ -59,7 +84,8 @@ pub(crate) async fn log(Extract(state): Extract<Arc<State>>, request: Request, n
     let mut response = next.run(request).instrument(span.clone()).await;
     let (status, time) = (response.status().as_u16(), begin.elapsed());
     state.metrics.request(&route, status, time);
-    span.in_scope(|| tracing::info!(status, micros = time.as_micros() as u64, "answered"));
+    let error = response.extensions().get::<Code>().map(|code| code.0);
+    span.in_scope(|| tracing::info!(status, error, micros = time.as_micros() as u64, "answered"));
     response.headers_mut().insert("x-request-id", id);
     response
 }
@@ -67,4 +93,37 @@ pub(crate) async fn log(Extract(state): Extract<Arc<State>>, request: Request, n
 fn is_plain(id: &HeaderValue) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !id.is_empty() && id.len() <= LONGEST_ID && id.as_bytes().iter().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_server() {
+        let known = ["models.example".to_owned()];
+        for host in [
+            "localhost",
+            "LOCALHOST:8000",
+            "localhost.:80",
+            "127.0.0.1",
+            "127.0.0.1:8000",
+            "[::1]:8000",
+            "[::1]",
+            "Models.example:1",
+        ] {
+            assert!(is_own(host, &known), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:8000",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            ":8000",
+            "models.example.org",
+        ] {
+            assert!(!is_own(host, &known), "{host}");
+        }
+    }
 }

@@ -118,6 +118,11 @@ impl Engine {
         &self.format
     }
 
+    /// How it writes down conversations, as a template.
+    pub(crate) fn template(&self) -> Option<&str> {
+        self.tokenizer.chat_template()
+    }
+
     pub(crate) fn context(&self) -> usize {
         self.context
     }
@@ -199,14 +204,14 @@ impl Engine {
         Err(ApiError::too_long(param, message))
     }
 
-    /// Asks for a constraint to be compiled. Tells also how long it waited until a worker took it up, if it was new.
-    pub(crate) async fn compile(&self, requested: &Requested) -> Result<(Arc<CompiledConstraint>, Duration)> {
+    /// Asks for a constraint to be compiled.
+    pub(crate) async fn compile(&self, requested: &Requested) -> Result<Found> {
         let client = self.grammars.with_options(requested.options.clone());
         let ticket = client.request(&requested.constraint);
         let is_new = ticket.lookup() == Lookup::Miss;
         let compiled = ticket.await.map_err(|error| refused(&error, requested))?;
         let waited = if is_new { compiled.report().waited } else { Duration::ZERO };
-        Ok((compiled, waited))
+        Ok(Found { compiled, waited, is_new })
     }
 
     pub(crate) fn submit(&self, request: Request, sink: Box<dyn Sink>) -> Result<()> {
@@ -217,6 +222,14 @@ impl Engine {
             other => ApiError::internal(other.to_string()),
         })
     }
+}
+
+/// A constraint that was compiled.
+pub(crate) struct Found {
+    pub(crate) compiled: Arc<CompiledConstraint>,
+    /// How long it waited until a worker took it up, if it was new.
+    pub(crate) waited: Duration,
+    pub(crate) is_new: bool,
 }
 
 /// The format that a template seems to be written for: each has words that no other has.

@@ -163,12 +163,17 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(self.json())).into_response();
+        response.extensions_mut().insert(Code(self.code.unwrap_or("unknown")));
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }
 }
+
+/// The code of an error, for the log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Code(pub(crate) &'static str);
 
 /// A JSON body.
 #[derive(Debug, Clone)]

@@ -31,7 +31,8 @@
 //! | [`engine`] | the model, its tokenizer, its scheduler, its constraints |
 //! | [`answer`] | from the events of the scheduler to what clients are told |
 //! | [`routes`] | the endpoints, a file each |
-//! | [`access`] | keys and log lines |
+//! | [`access`] | keys, names and log lines |
+//! | [`turns`] | what takes a while is done on few threads |
 //! | [`serve`] | connections, and how they end |
 //!
 //! No step of the model and no compilation runs on a thread that serves connections. An answer without a constraint has no matcher and no mask.
@@ -46,6 +47,7 @@ mod routes;
 mod serve;
 mod settings;
 mod state;
+mod turns;
 
 use std::{io, sync::Arc};
 
@@ -57,7 +59,7 @@ use tower_http::{
 };
 
 pub use engine::{Engine, Parts};
-pub use settings::Settings;
+pub use settings::{Finish, Settings};
 
 use crate::{error::ApiError, state::State};
 
@@ -82,6 +84,7 @@ impl Server {
             .fallback(routes::nowhere)
             .method_not_allowed_fallback(routes::not_so)
             .layer(CatchPanicLayer::custom(panicked))
+            .layer(middleware::from_fn_with_state(self.state.clone(), access::hosts))
             .layer(middleware::from_fn_with_state(self.state.clone(), access::log));
         let router = match cors(&self.state.settings.cors_origins) {
             Some(layer) => router.layer(layer),

@@ -21,12 +21,29 @@ pub struct Settings {
     pub api_keys: Vec<String>,
     /// Pages from these origins may use the API, such as `https://example.org`; `*` is any. Empty: only our own.
     pub cors_origins: Vec<String>,
+    /// The names by which clients may call the server in the header `Host`, without a port; addresses and `localhost` are always good. `None`: any. A server for
+    /// one machine should know its names: otherwise a page of somebody else, whose name leads to this machine, could use it from a browser.
+    pub hosts: Option<Vec<String>>,
     /// How constraints are read, unless a request says otherwise.
     pub options: Options,
+    /// Whether a constrained answer is complete when its tokens are used up.
+    pub finish: Finish,
+}
+
+/// Whether a constrained answer is complete when its tokens are used up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// Yes, unless a request says otherwise. A constraint of which it is not known how far it is to the end may be cut off, and the answer says so.
+    #[default]
+    Always,
+    /// If a request says so.
+    Ask,
+    /// No, and a request that says so is refused.
+    Never,
 }
 
 impl Default for Settings {
-    /// 16 MiB, ten minutes, 15 seconds, 30 seconds, 4,096 connections, no keys, no other origins.
+    /// 16 MiB, ten minutes, 15 seconds, 30 seconds, 4,096 connections, no keys, no other origins, any name; answers are finished.
     fn default() -> Self {
         Self {
             max_body: 16 << 20,
@@ -36,7 +53,9 @@ impl Default for Settings {
             max_connections: 4096,
             api_keys: Vec::new(),
             cors_origins: Vec::new(),
+            hosts: None,
             options: tidy(),
+            finish: Finish::default(),
         }
     }
 }

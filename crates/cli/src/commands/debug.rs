@@ -1,7 +1,7 @@
 //! `maskwright debug`: what the compiler made of a constraint, stage by stage.
 //!
 //! ```text
-//! text ─▶ ast ─▶ grammar ─▶ network            automaton: a look at small regular constraints
+//! text ─▶ ast ─▶ grammar ─▶ network            nfa, automaton: a look at small regular constraints
 //! ```
 
 use std::collections::{BTreeSet, HashSet};
@@ -11,7 +11,7 @@ use std::io::Write;
 use clap::ValueEnum;
 use maskwright::regular;
 use maskwright::{Compiler, Grammar};
-use maskwright_automata::{Dfa, Limits};
+use maskwright_automata::{ByteSet, Dfa, Limits, Nfa, NfaState};
 use maskwright_grammar::{Expr, ExprId};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::ast::{self, dot_quoted};
 use crate::failure::{Failure, Verdict};
 use crate::source::bytes_alone;
 
-/// Print a stage of compilation: the AST, the grammar, the network or the automaton
+/// Print a stage of compilation: the AST, the grammar, the network, the NFA or the automaton
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -44,6 +44,8 @@ enum Stage {
     Grammar,
     /// The machines, loops and leaves that a matcher walks through
     Network,
+    /// The automaton before it is made deterministic, if the constraint is regular
+    Nfa,
     /// The minimal automaton, if the constraint is regular
     Automaton,
 }
@@ -53,6 +55,7 @@ Examples:
   maskwright debug ast --regex '(a|b)+c'
   maskwright debug grammar --schema person.json
   maskwright debug network --ebnf sum.ebnf --dot | dot -Tsvg > network.svg
+  maskwright debug nfa --regex '(a|b)*abb'
   maskwright debug automaton --regex '(a|b)*abb' --dot";
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
@@ -73,6 +76,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
             let program = compiler.program(&grammar).map_err(|error| source.failure(&error))?;
             let data = || json!({"nodes": program.node_count(), "listing": program.describe().to_string()});
             print(args, out, || program.describe().to_string(), || program.to_dot().to_string(), data)?;
+        }
+        Stage::Nfa => {
+            let (grammar, _) = source.grammar(&compiler)?;
+            let nfa = regular::nfa(&grammar, &Limits::default())
+                .map_err(|error| Failure::sentence(format!("{error}; look at `debug network`")))?
+                .ok_or_else(|| {
+                    Failure::sentence("an intersection or a complement has no NFA; look at `debug automaton`")
+                })?;
+            print(args, out, || nfa_list(&nfa), || nfa_dot(&nfa), || nfa_json(&nfa))?;
         }
         Stage::Automaton => {
             let (grammar, _) = source.grammar(&compiler)?;
@@ -163,6 +175,58 @@ impl std::fmt::Write for Bounded {
         self.0.push_str(part);
         Ok(())
     }
+}
+
+/// Where a state leads, and by which bytes; without bytes nothing is read.
+fn nfa_edges(nfa: &Nfa, state: &NfaState) -> Vec<(Option<ByteSet>, u32)> {
+    match state {
+        NfaState::Read { set, next } => vec![(nfa.sets().get(*set as usize).copied(), *next)],
+        NfaState::Fork(targets) => targets.iter().map(|target| (None, *target)).collect(),
+        NfaState::Accept => Vec::new(),
+    }
+}
+
+fn nfa_list(nfa: &Nfa) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "{} states", nfa.len());
+    for (number, state) in (0..).zip(nfa.states()) {
+        let start = if number == nfa.start() { " starts" } else { "" };
+        let accepts = if *state == NfaState::Accept { " accepts" } else { "" };
+        let _ = writeln!(out, "state {number}{start}{accepts}");
+        for (set, target) in nfa_edges(nfa, state) {
+            let _ = match set {
+                Some(set) => writeln!(out, "    {set:?} → {target}"),
+                None => writeln!(out, "    → {target}"),
+            };
+        }
+    }
+    out
+}
+
+fn nfa_dot(nfa: &Nfa) -> String {
+    let mut out = String::from("digraph nfa {\n  rankdir=LR;\n  node [shape=circle];\n");
+    for (number, state) in (0..).zip(nfa.states()) {
+        let shape = if *state == NfaState::Accept { " [shape=doublecircle]" } else { "" };
+        let _ = writeln!(out, "  s{number}{shape};");
+        for (set, target) in nfa_edges(nfa, state) {
+            let label = set.map_or_else(|| "ε".into(), |set| format!("{set:?}"));
+            let _ = writeln!(out, "  s{number} -> s{target} [label={}];", dot_quoted(&label));
+        }
+    }
+    let _ = writeln!(out, "  start [shape=point];\n  start -> s{};\n}}", nfa.start());
+    out
+}
+
+fn nfa_json(nfa: &Nfa) -> Value {
+    let state = |(number, state): (u32, &NfaState)| {
+        let edges = nfa_edges(nfa, state);
+        let edge = |(set, target): (Option<ByteSet>, u32)| json!({"bytes": set.map(|set| set.ranges()), "target": target});
+        let edges: Vec<Value> = edges.into_iter().map(edge).collect();
+        json!({"state": number, "accepting": *state == NfaState::Accept, "edges": edges})
+    };
+    let states: Vec<Value> = (0..).zip(nfa.states()).map(state).collect();
+    json!({"start": nfa.start(), "states": states})
 }
 
 fn automaton_list(dfa: &Dfa) -> String {

@@ -140,7 +140,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
         let mut guide = MatcherGuide::new(compiled.constraint.matcher()).with_jumps(loaded.tokenizer.clone());
         if args.finish {
             let room = loaded.model.context().saturating_sub(request.prompt.len());
-            guide = guide.with_budget(request.max_tokens.unwrap_or(room).min(room)).map_err(sentence)?;
+            guide.set_budget(request.max_tokens.unwrap_or(room).min(room)).map_err(sentence)?;
         }
         request.guide = Some(Box::new(guide));
     }

@@ -80,6 +80,8 @@ pub(crate) struct Deadlines {
     pub(crate) distances: FxHashMap<u32, u32>,
     /// The least numbers would take too long to find, so there is only the upper bound.
     pub(crate) is_rough: bool,
+    /// Tokens were taken out of a mask since the budget was set.
+    pub(crate) is_squeezed: bool,
 }
 
 impl Deadlines {

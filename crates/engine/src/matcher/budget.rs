@@ -52,7 +52,7 @@ impl Matcher {
         let Some(Budget { tokens }) = budget else {
             if self.bound.program().has_limits() {
                 let budget = self.budget.get_or_insert_default();
-                (budget.finish, budget.is_rough) = (None, false);
+                (budget.finish, budget.is_rough, budget.is_squeezed) = (None, false, false);
             } else {
                 self.budget = None;
             }
@@ -66,7 +66,7 @@ impl Matcher {
         }
         let finish = self.now().tokens.saturating_add(tokens.saturating_sub(1));
         let budget = self.budget.get_or_insert_default();
-        (budget.finish, budget.is_rough) = (Some(finish), is_rough);
+        (budget.finish, budget.is_rough, budget.is_squeezed) = (Some(finish), is_rough, false);
         Ok(())
     }
 
@@ -74,6 +74,11 @@ impl Matcher {
     pub fn budget_left(&self) -> Option<u32> {
         let finish = self.budget.as_ref()?.finish?;
         Some(finish.saturating_add(1).saturating_sub(self.now().tokens))
+    }
+
+    /// Whether a mask lost tokens that the constraint allows since the budget was set, because the text could not have been completed in time behind them.
+    pub fn is_squeezed(&self) -> bool {
+        self.budget.as_ref().is_some_and(|budget| budget.finish.is_some() && budget.is_squeezed)
     }
 
     /// Whether tokens are counted at all.
@@ -139,7 +144,14 @@ impl Matcher {
                 in_time.words[word] |= bit;
             }
         }
-        words.iter_mut().zip(&in_time.words).for_each(|(word, allowed)| *word &= allowed);
+        let mut lost = 0;
+        for (word, allowed) in words.iter_mut().zip(&in_time.words) {
+            lost |= *word & !allowed;
+            *word &= allowed;
+        }
+        if let Some(budget) = &mut self.budget {
+            budget.is_squeezed |= lost != 0;
+        }
     }
 
     /// Whether there is time for the rest after a token, found out by taking it.

@@ -39,8 +39,8 @@ pub enum Whitespace {
         /// The greatest number of characters in one place.
         max_run: u32,
     },
-    /// What people write: nothing, one space, or a line break and at most 40 spaces or tabs, in each place. Small models that may write more white
-    /// space do so.
+    /// What people write: nothing or one space, and behind an opening bracket or a comma and before a closing bracket also a line break and at most 40 spaces or tabs. There is
+    /// nothing before a comma. Small models that may write more white space do so.
     Tidy,
     /// None at all: `{"a":[1,2]}`.
     Compact,

@@ -7,6 +7,80 @@ use core::fmt;
 use maskwright_grammar::ExprId;
 
 use super::path::{PathId, Paths};
+use crate::notation::nearest;
+
+/// The keywords that constrain something, in some draft.
+const CONSTRAINING: &[&str] = &[
+    "$ref",
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "if",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "required",
+    "then",
+    "type",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+];
+/// Words that are meant to constrain nothing.
+const ANNOTATIONS: &[&str] = &[
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$id",
+    "$schema",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "default",
+    "definitions",
+    "deprecated",
+    "description",
+    "example",
+    "examples",
+    "id",
+    "name",
+    "note",
+    "nullable",
+    "order",
+    "readOnly",
+    "title",
+    "unit",
+    "units",
+    "version",
+    "writeOnly",
+];
 
 /// The coverage report: each keyword that was met, by JSON pointer.
 ///
@@ -75,6 +149,28 @@ impl Report {
             coverage: line.coverage,
         });
         entries.filter(|entry| seen.insert((entry.pointer.clone(), entry.coverage))).collect()
+    }
+
+    /// Keywords that constrain nothing and are spelled almost like one that does: each with its JSON pointer and the other word. A hundred annotations are looked at.
+    ///
+    /// ```
+    /// use maskwright_frontend::json_schema;
+    ///
+    /// let (_, report) = json_schema::grammar(r#"{"type": "string", "maxLenght": 5}"#, &json_schema::Options::default())?;
+    /// assert_eq!(report.near_misses(), [("/maxLenght".to_owned(), "maxLength")]);
+    /// # Ok::<(), json_schema::SchemaError>(())
+    /// ```
+    pub fn near_misses(&self) -> Vec<(String, &'static str)> {
+        let is_unknown = |line: &&Line| line.coverage == Coverage::Annotation && line.keyword.is_empty();
+        let pointers =
+            self.lines.iter().filter(is_unknown).take(100).map(|line| self.paths.pointer(line.path));
+        let near = |pointer: String| {
+            let name = pointer.rsplit('/').next().unwrap_or_default();
+            let is_known = CONSTRAINING.contains(&name) || ANNOTATIONS.contains(&name);
+            let word = nearest(name, CONSTRAINING.iter().copied().filter(|_| !is_known))?;
+            Some((pointer, word))
+        };
+        pointers.filter_map(near).collect()
     }
 
     /// The JSON pointer of the schema that an expression of the grammar was first made for, if it is known. Errors that

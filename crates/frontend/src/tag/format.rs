@@ -7,6 +7,8 @@
 use maskwright_grammar::TokenRef;
 use serde_json::Value;
 
+use crate::json_schema::Strictness;
+
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Format {
@@ -72,6 +74,8 @@ pub struct Json {
     pub max_whitespace: Option<u32>,
     /// Texts that no string and no key contains.
     pub excludes: Vec<String>,
+    /// How closed its objects are, if they are not like those of other documents.
+    pub objects: Option<Strictness>,
 }
 
 /// How a document is written.

@@ -521,12 +521,14 @@ impl<'o> Lower<'o> {
 
     /// A document, as a rule: the same schema may stand in several tags.
     fn json(&mut self, json: &Json) -> Lowered<ExprId> {
-        let Json { style, any_order, max_whitespace, excludes, schema, .. } = json;
-        let key = format!("{style:?} {any_order} {max_whitespace:?} {excludes:?} {schema}");
+        let Json { style, any_order, max_whitespace, excludes, objects, schema, .. } = json;
+        let key = format!("{style:?} {any_order} {max_whitespace:?} {excludes:?} {objects:?} {schema}");
         if let Some(known) = self.schemas.get(&key) {
             return Ok(*known);
         }
-        let options = &self.options.json_schema;
+        let mut options = self.options.json_schema.clone();
+        options.strictness = objects.unwrap_or(options.strictness);
+        let options = &options;
         let body = match wire(json.style) {
             None => {
                 let grammar = schema::grammar(&json.schema, json, "", options)?;

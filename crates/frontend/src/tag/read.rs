@@ -95,6 +95,7 @@ fn structure_of(value: &Value, at: &str) -> Read<Tag> {
         any_order: false,
         max_whitespace: None,
         excludes: Vec::new(),
+        objects: None,
     };
     let content = Box::new(Format::new(place, Kind::Json(json)));
     fields.finish(Ok(Tag { at: at.into(), begin, content, end, role: Role::Plain }))
@@ -152,6 +153,7 @@ fn kind(name: &str, fields: &mut Fields<'_>, depth: usize) -> Read<Kind> {
                 any_order: false,
                 max_whitespace: None,
                 excludes: Vec::new(),
+                objects: None,
             })
         }
         "grammar" => grammar(fields)?,
@@ -213,8 +215,16 @@ fn json(fields: &mut Fields<'_>) -> Read<Kind> {
     let any_order = fields.flag("any_order", false)?;
     let max_whitespace = fields.number("max_whitespace_cnt")?;
     let excludes = fields.texts("excludes", false)?;
+    let objects = match fields.optional("objects") {
+        None => None,
+        Some(value) => Some(serde_json::from_value(value.clone()).map_err(|_| {
+            let message = format!("objects cannot be {value}");
+            let help = "write \"standard\", \"closed\", \"strict\" or \"lenient\"";
+            malformed(&fields.at_field("objects"), message, help)
+        })?),
+    };
     let at = fields.at_field("json_schema");
-    Ok(Kind::Json(Json { at, schema, style, any_order, max_whitespace, excludes }))
+    Ok(Kind::Json(Json { at, schema, style, any_order, max_whitespace, excludes, objects }))
 }
 
 fn grammar(fields: &mut Fields<'_>) -> Read<Kind> {

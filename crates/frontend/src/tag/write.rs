@@ -99,6 +99,8 @@ fn json_value(json: &Json) -> Value {
             ("any_order", flag(json.any_order)),
             ("max_whitespace_cnt", json.max_whitespace.map(Value::from)),
             ("excludes", list(&json.excludes)),
+            // A word of a fixed list is always JSON.
+            ("objects", json.objects.and_then(|objects| serde_json::to_value(objects).ok())),
         ],
     )
 }

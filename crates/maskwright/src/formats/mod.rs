@@ -60,7 +60,7 @@ mod tree;
 use core::fmt;
 use std::collections::BTreeMap;
 
-use maskwright_frontend::tag;
+use maskwright_frontend::{json_schema::Strictness, tag};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -238,6 +238,8 @@ pub struct Tool {
 pub enum Input {
     /// Arguments that satisfy a JSON Schema.
     Schema(Value),
+    /// The same, with objects that are so closed, whatever holds for other tools.
+    SchemaWith(Value, Strictness),
     /// A text that matches a regular expression.
     Regex(String),
     /// A text in the language of a grammar.

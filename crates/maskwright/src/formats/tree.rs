@@ -1,8 +1,10 @@
 //! From a format and a request to the tree of a structural tag.
 
-use maskwright_frontend::tag::{
-    AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Role, Separated, Style, Tag, Then,
+use maskwright_frontend::{
+    json_schema::Strictness,
+    tag::{AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Role, Separated, Style, Tag, Then},
 };
+use serde_json::Value;
 
 use super::{
     Blocks, Choice, Form, FormatError, Input, Message, Messages, ModelFormat, Reasoning, Request, Section,
@@ -80,15 +82,20 @@ fn check_name(name: &str) -> Result<(), FormatError> {
 fn call(tool: &Tool, form: &Form, request: &Request) -> Tag {
     let at = format!("/tools/{}", tool.name);
     let style = form.arguments.as_deref().and_then(Style::of_name).unwrap_or_default();
-    let input = match &tool.input {
-        Input::Schema(schema) => Kind::Json(Json {
+    let json = |schema: &Value, objects: Option<Strictness>| {
+        Kind::Json(Json {
             at: format!("{at}/parameters"),
             schema: schema.clone(),
             style,
             any_order: request.any_order,
             max_whitespace: None,
             excludes: Vec::new(),
-        }),
+            objects,
+        })
+    };
+    let input = match &tool.input {
+        Input::Schema(schema) => json(schema, None),
+        Input::SchemaWith(schema, objects) => json(schema, Some(*objects)),
         Input::Regex(pattern) => Kind::Regex(pattern.clone()),
         Input::Grammar(syntax, source) => Kind::Grammar(*syntax, source.clone()),
         Input::Text => Kind::AnyText(AnyText::default()),
@@ -145,7 +152,7 @@ fn answer(model: &ModelFormat, calls: Vec<Tag>, mut excludes: Vec<String>, wante
             parts.push(Format::new(at, Kind::Tag(tag)));
             one_or_sequence(parts)
         }
-        None => dispatch(model, calls.clone(), &excludes, true, wanted.one_call),
+        None => calls_only(model, &calls, wanted.one_call),
     };
     if wanted.must_call {
         return must_call(section);
@@ -158,7 +165,28 @@ fn answer(model: &ModelFormat, calls: Vec<Tag>, mut excludes: Vec<String>, wante
         Some((_, tag)) => vec![tag],
         None => calls,
     };
-    dispatch(model, tags, &excludes, false, wanted.one_call)
+    dispatch(model, tags, &excludes, wanted.one_call)
+}
+
+/// Calls, and no text before, between or behind them. A line break may stand between two of them.
+fn calls_only(model: &ModelFormat, calls: &[Tag], only_one: bool) -> Format {
+    let at = "/calls";
+    let tags = calls.iter().map(|tag| Format::new(tag.at.clone(), Kind::Tag(tag.clone()))).collect();
+    let one = Format::new(at, Kind::Or(tags));
+    if only_one {
+        return one;
+    }
+    let mut next = match &*model.calls.separator {
+        "" => {
+            let content = Box::new(one_or_sequence(silent("\n")));
+            vec![Format::new(at, Kind::Repeat { content, min: 0, max: Some(1) })]
+        }
+        separator => silent(separator),
+    };
+    next.push(one.clone());
+    let content = Box::new(one_or_sequence(next));
+    let more = Format::new(at, Kind::Repeat { content, min: 0, max: None });
+    Format::new(at, Kind::Sequence(vec![one, more]))
 }
 
 /// All calls in their wrapper.
@@ -179,13 +207,13 @@ fn section_tag(model: &ModelFormat, section: &Section, calls: Vec<Tag>, wanted: 
     }
 }
 
-fn dispatch(model: &ModelFormat, tags: Vec<Tag>, excludes: &[String], first: bool, only_one: bool) -> Format {
+fn dispatch(model: &ModelFormat, tags: Vec<Tag>, excludes: &[String], only_one: bool) -> Format {
     let trigger = Marker::Text(model.calls.trigger.clone());
     let arm = Arm { at: "/calls/trigger".into(), trigger, then: Then::Tags(tags) };
     let dispatch = Dispatch {
         arms: vec![arm],
         excludes: markers(excludes),
-        at_least_one: first,
+        at_least_one: false,
         stop_after_first: only_one,
         by_token: false,
     };

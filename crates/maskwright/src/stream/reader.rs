@@ -331,6 +331,31 @@ impl Reader {
     pub fn finish(&mut self, events: &mut Vec<Event>) -> Finish {
         self.flush_bytes();
         self.advance(true, events);
+        self.end(false, events)
+    }
+
+    /// Says that nothing follows because the text was cut off, at some number of tokens for instance. What may be the beginning of a marker is not reported,
+    /// and neither is what was read of a call before its name was known; a call of which nothing is missing but its end is complete.
+    ///
+    /// ```
+    /// use maskwright::formats::{ModelFormat, Request, Tool};
+    /// use maskwright::stream::{Event, Finish, Reader};
+    ///
+    /// let tools = vec![Tool::function("now", serde_json::json!({"type": "object", "properties": {}}))];
+    /// let tree = ModelFormat::named("hermes")?.tag(&Request { tools, ..Request::default() })?;
+    /// let mut reader = Reader::new(&tree)?;
+    /// let mut events = Vec::new();
+    /// reader.feed("One moment. <tool_call>\n{\"na", &mut events);
+    /// reader.cut(&mut events);
+    /// assert_eq!(events, [Event::Text("One moment. ".into())]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn cut(&mut self, events: &mut Vec<Event>) -> Finish {
+        self.bytes.clear();
+        self.end(true, events)
+    }
+
+    fn end(&mut self, is_cut: bool, events: &mut Vec<Event>) -> Finish {
         let plan = self.plan.clone();
         let mut is_over = match &plan.steps[self.step] {
             Step::Done => true,
@@ -343,7 +368,8 @@ impl Reader {
             |way: &Way| way.marker.starts_with(&rest) && matches!(plan.steps[way.next], Step::End { .. });
         let is_closed = match &plan.steps[self.step] {
             Step::Expect { arms, .. } => !arms.is_empty() && arms.iter().all(ends),
-            Step::Until { arms, what: What::Content | What::Free, .. } => arms.iter().any(ends),
+            // A text that was cut off has no end that is not shown.
+            Step::Until { arms, what: What::Content | What::Free, .. } => !is_cut && arms.iter().any(ends),
             _ => false,
         };
         if is_closed && !self.rest().is_empty() {
@@ -355,7 +381,9 @@ impl Reader {
         }
         if !self.rest().is_empty() {
             is_over = false;
-            events.push(Event::Text(self.rest().to_owned()));
+            if !is_cut {
+                events.push(Event::Text(self.rest().to_owned()));
+            }
             self.skip(self.rest().len());
         }
         self.step = DONE;

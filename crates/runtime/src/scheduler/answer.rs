@@ -13,6 +13,7 @@ use maskwright_vocab::{TokenId, Vocabulary};
 use super::{
     Event, Failure, Reason, Sink, Usage, What, Written,
     masks::{End, Order, Pace, Taken},
+    search::Search,
 };
 use crate::{guide::Guide, model::SequenceId, sampler::Sampler};
 
@@ -45,6 +46,8 @@ pub(super) struct Answer {
     pub(super) sampler: Sampler,
     /// What the answer must look like. While something is done with the guide, it is elsewhere.
     pub(super) guide: Option<Box<dyn Guide>>,
+    /// Looks for stop strings, if there is a guide and there are some. It goes where the guide goes.
+    pub(super) search: Option<Box<Search>>,
     pub(super) place: Place,
     pub(super) pace: Pace,
     pub(super) leash: Leash,
@@ -55,6 +58,10 @@ pub(super) struct Answer {
     /// A token that was chosen, until the guide has taken it.
     pub(super) chosen: Option<Written>,
     pub(super) text: StopStream,
+    /// What was held back when the search went away for good.
+    pub(super) rest: String,
+    /// Whether the guide had to leave tokens out because few were left.
+    pub(super) is_squeezed: bool,
     /// Other answers to the same prompt, which begin when it has been read.
     pub(super) others: Vec<(Sampler, StopStream)>,
     pub(super) first: Option<Instant>,
@@ -133,24 +140,35 @@ impl Answer {
         self.first.get_or_insert_with(Instant::now);
         let mask = self.guide.is_some().then_some(&self.words[..]);
         let choice = self.sampler.choose(logits, mask).map_err(|_| Failure::NoToken)?;
+        if self.ends(choice.token, context)? {
+            return Ok(Next::Ended(Reason::Stop));
+        }
         let chosen = Written {
             token: choice.token,
             is_forced: false,
             logprobs: choice.logprobs,
             mask: self.last_mask.take(),
         };
-        if self.shared.stop_tokens.contains(&chosen.token) {
-            return Ok(Next::Ended(Reason::Stop));
-        }
         if let Some(guide) = self.guide.take() {
             let token = chosen.token;
             self.chosen = Some(chosen);
             return Ok(Next::Ask(self.order(guide, Some(token), context)));
         }
         let mut more = More::default();
-        let outcome = self.grow(chosen, false, context, &mut more);
+        let outcome = self.grow(chosen, None, false, context, &mut more);
         self.tell(more);
         Ok(outcome.map_or(Next::On, Next::Ended))
+    }
+
+    /// Whether a token ends the answer. Under a constraint a stop token does so only where the answer is complete, as the end of the text does.
+    fn ends(&mut self, token: TokenId, context: &Context<'_>) -> Result<bool, Failure> {
+        if !self.shared.stop_tokens.contains(&token) {
+            return Ok(false);
+        }
+        match &mut self.guide {
+            Some(guide) if !context.vocabulary.eos().contains(&token) => Ok(guide.completes(&[])?),
+            _ => Ok(true),
+        }
     }
 
     /// What is to be done before the model is asked for anything: take what is forced, fill the mask.
@@ -168,6 +186,7 @@ impl Answer {
         let order = Order {
             answer: self.id,
             guide,
+            search: self.search.take(),
             words: std::mem::take(&mut self.words),
             token,
             before: jumps.then(|| before.to_vec()),
@@ -189,18 +208,21 @@ impl Answer {
         let forced = |token| Written { token, is_forced: true, logprobs: None, mask: None };
         let all: Vec<Written> = chosen.into_iter().chain(taken.forced.into_iter().map(forced)).collect();
         let last = all.len();
+        let mut texts = taken.texts.into_iter();
         let mut ended = None;
         for (number, written) in (1..).zip(all) {
             let is_finished = number == last && taken.end == Ok(End::Finished);
-            ended = self.grow(written, is_finished, context, &mut more);
+            ended = self.grow(written, texts.next(), is_finished, context, &mut more);
             if ended.is_some() {
                 break;
             }
         }
+        self.rest = taken.rest;
         self.tell(more);
         match (ended, taken.end) {
             (Some(reason), _) => Ok(Some(reason)),
             (None, Err(failure)) => Err(failure),
+            (None, Ok(End::Ended)) => Ok(Some(Reason::Stop)),
             (None, Ok(_)) => Ok(None),
         }
     }
@@ -211,23 +233,21 @@ impl Answer {
         }
     }
 
-    /// Adds one token. Returns why the answer ends with it, if it does.
+    /// Adds one token, and what the search says that it adds to the text, if there is one. Returns why the answer ends with it, if it does.
     fn grow(
         &mut self,
         written: Written,
+        shown: Option<String>,
         is_finished: bool,
         context: &Context<'_>,
         more: &mut More,
     ) -> Option<Reason> {
         let token = written.token;
-        if self.shared.stop_tokens.contains(&token) {
-            return Some(Reason::Stop);
-        }
         self.tokens.push(token);
         self.sampler.accept(token);
         self.forced += usize::from(written.is_forced);
         more.tokens.push(written);
-        more.text += &self.text.push(context.vocabulary.bytes(token));
+        more.text += &shown.unwrap_or_else(|| self.text.push(context.vocabulary.bytes(token)));
         if self.text.stopped().is_some() || is_finished {
             return Some(Reason::Stop);
         }
@@ -241,7 +261,9 @@ impl Answer {
     }
 
     pub(super) fn finish(&mut self, reason: Reason) {
-        let text = self.text.finish();
+        let mut text = std::mem::take(&mut self.rest);
+        text += &self.search.as_mut().map(|search| search.finish()).unwrap_or_default();
+        text += &self.text.finish();
         let usage = self.usage();
         self.send(What::Finished { text, reason, usage });
     }
@@ -272,6 +294,7 @@ impl Answer {
             decode: first.elapsed(),
             mask: self.mask,
             masks: self.masks,
+            is_squeezed: self.is_squeezed,
         }
     }
 }

@@ -24,7 +24,7 @@ use std::{
 use maskwright::{CancelToken, with_cancel};
 use maskwright_vocab::TokenId;
 
-use super::Failure;
+use super::{Failure, search::Search};
 use crate::guide::{Guide, GuideError};
 
 /// A thread that is at an order for longer is lost to the others.
@@ -35,12 +35,14 @@ pub(super) struct Order {
     /// Whose it is.
     pub(super) answer: u64,
     pub(super) guide: Box<dyn Guide>,
+    /// Looks for stop strings, if there are some.
+    pub(super) search: Option<Box<Search>>,
     pub(super) words: Vec<u32>,
     /// The token that was chosen.
     pub(super) token: Option<TokenId>,
     /// The last tokens before it, if forced tokens are wanted.
     pub(super) before: Option<Vec<TokenId>>,
-    /// Tokens that end the answer; the guide is not told.
+    /// Tokens that end the answer where it is complete; the guide is not told.
     pub(super) ends: Arc<[TokenId]>,
     /// How many tokens the answer may still grow by.
     pub(super) left: usize,
@@ -85,15 +87,26 @@ pub(super) enum Work {
     /// Tokens were taken.
     Taken(Taken),
     /// The mask was filled, or why not. Nothing more comes of the order.
-    Filled(Result<(Box<dyn Guide>, Vec<u32>), Failure>),
+    Filled(Result<Filled, Failure>),
+}
+
+/// A mask, and who filled it.
+pub(super) struct Filled {
+    pub(super) guide: Box<dyn Guide>,
+    pub(super) search: Option<Box<Search>>,
+    pub(super) words: Vec<u32>,
 }
 
 /// The tokens that were taken.
 pub(super) struct Taken {
     /// Whether the chosen one was.
     pub(super) chosen: bool,
-    /// What was forced behind it. The last one may be a token that ends the answer.
+    /// What was forced behind it.
     pub(super) forced: Vec<TokenId>,
+    /// What each of them adds to the text, if stop strings are looked for.
+    pub(super) texts: Vec<String>,
+    /// What was held back, if this is the end.
+    pub(super) rest: String,
     /// Whether more can follow, or why nothing will. Unless it is [`End::Open`], nothing more comes of the order.
     pub(super) end: Result<End, Failure>,
 }
@@ -103,9 +116,11 @@ pub(super) struct Taken {
 pub(super) enum End {
     /// The mask will say what.
     Open,
-    /// The constraint allows nothing more.
+    /// The constraint allows nothing more, or a stop string came.
     Finished,
-    /// The answer has all the tokens that it may have, or one that ends it.
+    /// A token came that ends the answer and is no part of it.
+    Ended,
+    /// The answer has all the tokens that it may have.
     Full,
 }
 
@@ -298,19 +313,28 @@ fn work(mut order: Order, news: &mpsc::Sender<News>) -> Option<Order> {
     // If nobody listens any more, the scheduler has ended.
     let tell = |what: Work| drop(news.send(News { answer, time: begin.elapsed(), what }));
     if order.takes() {
-        let mut taken = Taken { chosen: false, forced: Vec::new(), end: Ok(End::Open) };
+        let mut taken = Taken {
+            chosen: false,
+            forced: Vec::new(),
+            texts: Vec::new(),
+            rest: String::new(),
+            end: Ok(End::Open),
+        };
         taken.end = with_cancel(&stop, || caught(|| take(&mut order, &mut taken)));
         let goes_on = taken.end == Ok(End::Open);
+        if let (false, Some(search)) = (goes_on, &mut order.search) {
+            taken.rest = search.finish();
+        }
         tell(Work::Taken(taken));
         (order.token, order.before) = (None, None);
         return goes_on.then_some(order);
     }
-    let Order { mut guide, mut words, .. } = order;
+    let Order { mut guide, search, mut words, .. } = order;
     let filled = with_cancel(&stop, || {
         caught(|| {
             guide.fill(&mut words)?;
             obeyed(&stop)?;
-            Ok((guide, words))
+            Ok(Filled { guide, search, words })
         })
     });
     tell(Work::Filled(filled));
@@ -319,12 +343,21 @@ fn work(mut order: Order, news: &mpsc::Sender<News>) -> Option<Order> {
 
 /// Takes the chosen token and what is forced behind it.
 fn take(order: &mut Order, taken: &mut Taken) -> Result<End, GuideError> {
-    let Order { guide, before, stop, .. } = order;
+    let Order { guide, search, before, stop, .. } = order;
     let mut left = order.left;
-    if let Some(token) = order.token {
+    let mut accept = |guide: &mut Box<dyn Guide>, token: TokenId, texts: &mut Vec<String>| {
         guide.accept(token)?;
-        let is_finished = guide.is_finished()?;
+        let mut is_finished = guide.is_finished()?;
+        if let Some(search) = search {
+            let (text, is_stopped) = search.push(token)?;
+            texts.push(text);
+            is_finished |= is_stopped;
+        }
         obeyed(stop)?;
+        Ok::<_, GuideError>(is_finished)
+    };
+    if let Some(token) = order.token {
+        let is_finished = accept(guide, token, &mut taken.texts)?;
         taken.chosen = true;
         left = left.saturating_sub(1);
         if is_finished {
@@ -342,13 +375,10 @@ fn take(order: &mut Order, taken: &mut Taken) -> Result<End, GuideError> {
     obeyed(stop)?;
     for token in forced.into_iter().take(left) {
         left -= 1;
-        if order.ends.contains(&token) {
-            taken.forced.push(token);
-            return Ok(End::Full);
+        if order.ends.contains(&token) && guide.completes(&[])? {
+            return Ok(End::Ended);
         }
-        guide.accept(token)?;
-        let is_finished = guide.is_finished()?;
-        obeyed(stop)?;
+        let is_finished = accept(guide, token, &mut taken.texts)?;
         taken.forced.push(token);
         if is_finished {
             return Ok(End::Finished);

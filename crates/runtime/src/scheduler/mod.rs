@@ -39,6 +39,7 @@ mod answer;
 mod masks;
 mod prefix;
 mod request;
+mod search;
 mod worker;
 
 use std::{
@@ -71,9 +72,9 @@ pub struct Options {
     pub max_batch: usize,
     /// The most requests that wait.
     pub max_queue: usize,
-    /// The most tokens of prompts in a step, if nobody else is writing.
+    /// The most tokens of prompts in a step, if there is nobody else. With a slow model there are fewer.
     pub prefill: usize,
-    /// The same, if others are: they wait for so many tokens.
+    /// The same, if others wait for the step.
     pub prefill_beside: usize,
     /// How many texts are kept after their end, in case that a prompt begins like one of them.
     pub kept_texts: usize,

@@ -139,6 +139,8 @@ pub struct Usage {
     pub mask: Duration,
     /// How many masks there were.
     pub masks: usize,
+    /// Whether a mask lost tokens because there would not have been enough of them left to complete the answer.
+    pub is_squeezed: bool,
 }
 
 /// Why an answer cannot be completed.

@@ -18,8 +18,9 @@ use maskwright_vocab::Vocabulary;
 use super::{
     Event, Failure, Job, Options, Shared, Statistics, What,
     answer::{self, Answer, Context, Leash, Next, Outcome, Place},
-    masks::{Masks, News, Pace, Work},
+    masks::{Filled, Masks, News, Pace, Work},
     prefix::{Kept, common},
+    search::Search,
 };
 use crate::{
     model::{Feed, Logits, Model, SequenceId, Wanted},
@@ -41,6 +42,8 @@ pub(super) struct Worker {
     kept: Kept,
     masks: Masks,
     logits: Logits,
+    /// How long the model took for one token when it last read a prompt.
+    reading: Option<Duration>,
     statistics: Statistics,
 }
 
@@ -54,6 +57,11 @@ struct Part {
 
 /// In each step the others wait so long for tokens to be taken, and again for masks to be filled: 20 ms together.
 const PATIENCE: Duration = Duration::from_millis(10);
+/// So long may a step take in which prompts are read while others wait, and so long otherwise. It is not known exactly how many tokens that are.
+const BESIDE: Duration = Duration::from_millis(50);
+const ALONE: Duration = Duration::from_millis(250);
+/// Fewer tokens than these are not worth a step.
+const LEAST_READ: usize = 8;
 /// If all guides are late, it is so long until somebody who came or left is noticed.
 const GLANCE: Duration = Duration::from_millis(2);
 
@@ -85,6 +93,7 @@ impl Worker {
             answers: Vec::new(),
             next: 0,
             logits: Logits::new(),
+            reading: None,
             statistics: Statistics::default(),
         }
     }
@@ -173,6 +182,7 @@ impl Worker {
 
     fn begin(&mut self, job: Job) {
         let Job { request, stops, mut sink, since } = job;
+        let vocabulary = self.vocabulary.clone();
         let answer = |number| {
             let sampler = Sampler::new(&request.sampling, &request.prompt, number);
             Ok((sampler.map_err(|error| error.to_string())?, stops.stream()))
@@ -211,6 +221,9 @@ impl Worker {
             sampler,
             words: vec![0; if request.guide.is_some() { self.model.width().div_ceil(32) } else { 0 }],
             guide: request.guide,
+            search: None,
+            rest: String::new(),
+            is_squeezed: false,
             place: Place::Home,
             pace: Pace::default(),
             leash: Leash::default(),
@@ -224,8 +237,18 @@ impl Worker {
             last_mask: None,
             masks: 0,
         };
+        let is_guided = answer.guide.is_some();
         self.answers.push(answer);
         let index = self.answers.len() - 1;
+        // Stop strings are looked for where the guide is.
+        let search = |answer: &mut Answer, _: &Context<'_>| {
+            let search = Search::new(&stops, &**answer.guide.as_ref()?, &vocabulary);
+            answer.search = search.map(Box::new);
+            Some(())
+        };
+        if is_guided && let Err(failure) = self.ask(index, search) {
+            return self.end(vec![(index, Err(failure))]);
+        }
         if let Some(order) = self.ask(index, Answer::start).ok().flatten()
             && let Err(failure) = self.masks.begin(order)
         {
@@ -275,9 +298,15 @@ impl Worker {
             }
             return;
         }
+        let tokens: usize = parts.iter().map(|part| part.end - self.answers[part.answer].fed).sum();
+        let is_reading = parts.iter().any(|part| self.answers[part.answer].is_reading());
         let begin = Instant::now();
         let result = self.feed(&parts);
-        self.statistics.model += begin.elapsed();
+        let time = begin.elapsed();
+        self.statistics.model += time;
+        if is_reading {
+            self.reading = Some(time / u32::try_from(tokens).unwrap_or(u32::MAX).max(1));
+        }
         self.statistics.steps += 1;
         let is_chosen =
             |answer: &Answer| matches!(answer.place, Place::Filling(_)) && answer.fed == answer.tokens.len();
@@ -297,17 +326,35 @@ impl Worker {
         self.end(ends);
     }
 
-    /// Who is fed how much: those who write, all they have; those who read prompts, what is left of the step.
+    /// Who is fed how much: those who write, all they have; those who read prompts, what is left of the step. Half of that is for who came first, and the rest for those
+    /// who have the least to read, so that nobody waits for a long prompt to be read, and it is read nevertheless.
     fn plan(&self) -> Vec<Part> {
-        let is_writing = self.answers.iter().any(|answer| !answer.is_reading());
-        let mut left = if is_writing { self.options.prefill_beside } else { self.options.prefill }.max(1);
+        let unread = |answer: &Answer| answer.ready().saturating_sub(answer.fed);
+        let mut reading: Vec<usize> =
+            (0..self.answers.len()).filter(|index| self.answers[*index].is_reading()).collect();
+        // All others wait for this step.
+        let (most, time) = match self.answers.len() {
+            1 => (self.options.prefill, ALONE),
+            _ => (self.options.prefill_beside, BESIDE),
+        };
+        let count =
+            |one: Duration| usize::try_from(time.as_nanos() / one.as_nanos().max(1)).unwrap_or(usize::MAX);
+        let in_time = self.reading.map_or(most, count);
+        let mut left = most.min(in_time.max(LEAST_READ)).max(1);
+        let mut shares = vec![0; self.answers.len()];
+        if let Some(&first) = reading.first() {
+            shares[first] = unread(&self.answers[first]).min(left.div_ceil(2));
+            left -= shares[first];
+        }
+        reading.sort_by_key(|index| unread(&self.answers[*index]));
+        for index in reading {
+            let more = (unread(&self.answers[index]) - shares[index]).min(left);
+            shares[index] += more;
+            left -= more;
+        }
         let mut parts = Vec::new();
         for (index, answer) in self.answers.iter().enumerate() {
-            let mut count = answer.ready().saturating_sub(answer.fed);
-            if answer.is_reading() {
-                count = count.min(left);
-                left -= count;
-            }
+            let count = if answer.is_reading() { shares[index] } else { unread(answer) };
             if count > 0 {
                 let end = answer.fed + count;
                 parts.push(Part { answer: index, end, is_last: end == answer.tokens.len() });
@@ -368,8 +415,9 @@ impl Worker {
                 answer.last_mask = Some(news.time);
                 answer.masks += 1;
                 self.statistics.mask += news.time;
-                result.map(|(guide, words)| {
-                    (answer.guide, answer.words) = (Some(guide), words);
+                result.map(|Filled { mut guide, search, words }| {
+                    answer.is_squeezed |= guide.is_squeezed();
+                    (answer.guide, answer.search, answer.words) = (Some(guide), search, words);
                     None
                 })
             }
@@ -474,7 +522,10 @@ impl Worker {
         let others = std::mem::take(&mut origin.others);
         let mut guides = Vec::new();
         for _ in &others {
-            let fork = || origin.guide.as_ref().map(|guide| guide.fork());
+            let fork = || {
+                let search = origin.search.as_ref().map(|search| Box::new(search.fork()));
+                (origin.guide.as_ref().map(|guide| guide.fork()), search)
+            };
             let guide =
                 catch_unwind(AssertUnwindSafe(fork)).map_err(|panic| Failure::panicked(panic.as_ref()))?;
             guides.push(guide);
@@ -484,7 +535,7 @@ impl Worker {
         self.next += others.len() as u64;
         let origin = &self.answers[index];
         let mut branches = Vec::new();
-        for (number, ((sampler, text), (guide, sequence))) in
+        for (number, ((sampler, text), ((guide, search), sequence))) in
             others.into_iter().zip(guides.into_iter().zip(sequences)).enumerate()
         {
             branches.push(Answer {
@@ -496,6 +547,9 @@ impl Worker {
                 fed: origin.fed,
                 sampler,
                 guide,
+                search,
+                rest: String::new(),
+                is_squeezed: origin.is_squeezed,
                 place: Place::Home,
                 pace: origin.pace,
                 leash: Leash::default(),

@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 
+use maskwright::{Compiler, Constraint};
 use maskwright_runtime::{
-    Event, Failure, Guide, GuideError, Reason, Request, Sampling, Scheduler, SubmitError, Usage, What,
-    scheduler::{Options, Stream},
+    Event, Failure, Guide, GuideError, MatcherGuide, Reason, Request, Sampling, Scheduler, SubmitError,
+    Unkept, Usage, What,
+    scheduler::{Options, Sink, Stream},
 };
 use maskwright_vocab::TokenId;
 
@@ -191,6 +193,108 @@ fn stop_strings_and_stop_tokens() {
     assert_eq!(ask(&["three!"], &[]), format!("one two{and} three"));
     assert_eq!(ask(&["one"], &[]), "");
     assert_eq!(ask(&[], &[257]), "one two");
+}
+
+/// Under a constraint a stop string or a stop token ends an answer where it is complete, and is a part of it elsewhere.
+#[test]
+fn a_stop_ends_a_constrained_answer_only_where_it_is_complete() {
+    let compiler = Compiler::new(vocabulary());
+    let ask = |text: &str, pattern: &str, stop: &[&str], tokens: &[u32], answers: usize| {
+        let (fake, mut request) = dictated(&bytes(text));
+        let (scheduler, _) = start(fake, Options::default());
+        let compiled = compiler.compile(&Constraint::regex(pattern)).unwrap();
+        request.guide = Some(Box::new(MatcherGuide::new(compiled.matcher())));
+        request.stop = stop.iter().map(|&stop| stop.to_owned()).collect();
+        request.stop_tokens = tokens.iter().copied().map(TokenId).collect();
+        request.answers = answers;
+        request.max_tokens = Some(50);
+        let told = listen(scheduler.stream(request).unwrap(), answers);
+        assert!(
+            told.iter().all(|one| one.text == told[0].text && one.end == Some(Ok(Reason::Stop))),
+            "{told:?}"
+        );
+        told[0].text.clone()
+    };
+    let list = r"\{[a-z]+(, [a-z]+)*\}( [a-z]+)*";
+    // In the braces it is text, and behind them it is the end.
+    for answers in [1, 3] {
+        assert_eq!(ask("{a, stop, b} more stop x", list, &[" stop"], &[], answers), "{a, stop, b} more");
+        assert_eq!(ask("{a, b} c d", list, &["b} c"], &[], answers), "{a, b} c d");
+        // Of two that end at one place the longer one begins where the text is not complete.
+        assert_eq!(ask("{a, b} c d", list, &["} c", " c"], &[], answers), "{a, b}");
+    }
+    // What is held back because it may be a stop string is told at the end.
+    assert_eq!(ask("{a, sto}", list, &["sto}p"], &[], 1), "{a, sto}");
+    // A stop string of many tokens, and a text in which it begins many times.
+    assert_eq!(ask("{aaaaaaaaaab} aaaab c", list, &[" aaaab", "aaaab"], &[], 1), "{aaaaaaaaaab}");
+    let b = u32::from(b'b');
+    assert_eq!(ask("{a, b} a b", list, &[], &[b], 1), "{a, b} a b");
+    assert_eq!(ask("{a, b} a bc", r"\{[a-z, ]+\}[a-z ]*", &[], &[b], 1), "{a, b} a ");
+}
+
+#[test]
+fn an_answer_says_whether_it_was_squeezed() {
+    let compiler = Compiler::new(vocabulary());
+    let compiled = compiler.compile(&Constraint::regex("[a-z]+;")).unwrap();
+    let ask = |text: &str, tokens: usize| {
+        let (fake, mut request) = dictated(&bytes(text));
+        let (scheduler, _) = start(fake, Options::default());
+        let mut guide = MatcherGuide::new(compiled.matcher());
+        guide.set_budget(tokens).unwrap();
+        request.guide = Some(Box::new(guide));
+        request.max_tokens = Some(tokens);
+        let told = one(scheduler.stream(request).unwrap());
+        assert_eq!(told.end, Some(Ok(Reason::Stop)));
+        (told.text, told.usage.is_squeezed)
+    };
+    assert_eq!(ask("abc;", 20), ("abc;".into(), false));
+    assert_eq!(ask("abcdefgh;", 6), ("abcd;".into(), true));
+    let mut guide = MatcherGuide::new(compiled.matcher());
+    assert_eq!(guide.set_budget(2), Err(Unkept::TooSmall { tokens: 2, need: 3 }));
+}
+
+/// Notes who ends.
+struct Order(u8, Arc<Mutex<Vec<u8>>>, mpsc::Sender<()>);
+
+impl Sink for Order {
+    fn send(&mut self, event: Event) {
+        if matches!(event.what, What::Finished { .. }) {
+            self.1.lock().unwrap().push(self.0);
+            let _ = self.2.send(());
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_long_prompt_keeps_no_short_one_waiting() {
+    let (permit, gate) = mpsc::channel();
+    let fake = Fake { gate: Some(gate), context: Some(2000), ..Fake::default() };
+    let (scheduler, log) = start(fake, Options { kept_texts: 0, ..Options::default() });
+    let ended = Arc::new(Mutex::new(Vec::new()));
+    let (done, ends) = mpsc::channel();
+    let prompt = |length: usize, first: u8| {
+        let mut prompt = vec![TokenId(1)];
+        prompt.extend((0..length).map(|at| TokenId(u32::from(first) + at as u32 % 7)));
+        prompt
+    };
+    for (number, length, tokens) in [(0, 1500, 1), (1, 20, 5), (2, 100, 2)] {
+        let mut request = Request::new(prompt(length, 50 + 20 * number));
+        request.sampling = Sampling { seed: Some(1), logit_bias: vec![(END, -100.0)], ..Sampling::default() };
+        request.max_tokens = Some(tokens);
+        scheduler.submit(request, Box::new(Order(number, ended.clone(), done.clone()))).unwrap();
+    }
+    drop(permit);
+    for _ in 0..3 {
+        ends.recv_timeout(std::time::Duration::from_secs(60)).expect("all come to an end");
+    }
+    // The one that came first has the most to read.
+    assert_eq!(ended.lock().unwrap().last(), Some(&0));
+    // Beside others a prompt is read in pieces.
+    assert!(log.lock().unwrap().longest <= Options::default().prefill);
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(crate) struct Gathered {
     pub(crate) calls: Vec<Call>,
     pub(crate) tokens: Vec<Written>,
     pub(crate) end: Option<(Reason, Usage)>,
+    /// Whether nothing was said behind the last call.
+    ends_with_call: bool,
 }
 
 /// How an answer is taken apart.
@@ -42,6 +44,8 @@ pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) arguments: String,
     pub(crate) is_custom: bool,
+    /// Whether all of it is there.
+    pub(crate) is_done: bool,
 }
 
 /// Something that was added to an answer.
@@ -69,19 +73,19 @@ impl Gathered {
             What::More { tokens, text } => {
                 let known = self.tokens.len();
                 self.tokens.extend(tokens);
-                self.add(text, known, false)
+                self.add(text, known, None)
             }
             What::Finished { text, reason, usage } => {
                 self.end = Some((reason, usage));
-                self.add(text, self.tokens.len(), true)
+                self.add(text, self.tokens.len(), Some(reason))
             }
             // Failures are errors of the whole request.
             What::Failed(_) => Vec::new(),
         }
     }
 
-    /// Adds a text, and the tokens from `known` on.
-    fn add(&mut self, text: String, known: usize, is_last: bool) -> Vec<Part> {
+    /// Adds a text, and the tokens from `known` on, and maybe the end.
+    fn add(&mut self, text: String, known: usize, end: Option<Reason>) -> Vec<Part> {
         let Some(reading) = &mut self.reading else {
             self.text += &text;
             return if text.is_empty() { Vec::new() } else { vec![Part::Text(text)] };
@@ -94,9 +98,11 @@ impl Gathered {
                 reading.reader.feed_token(written.token, &reading.vocabulary, &mut events);
             }
         }
-        if is_last {
-            // Whether it is complete is told by the reason of the end.
-            reading.reader.finish(&mut events);
+        match end {
+            None => {}
+            // Half a marker is no text.
+            Some(Reason::Length) => _ = reading.reader.cut(&mut events),
+            Some(Reason::Stop) => _ = reading.reader.finish(&mut events),
         }
         let custom = reading.custom.clone();
         events.into_iter().filter_map(|event| self.part(event, &custom)).collect()
@@ -105,37 +111,53 @@ impl Gathered {
     fn part(&mut self, event: stream::Event, custom: &BTreeSet<String>) -> Option<Part> {
         match event {
             stream::Event::Text(text) => {
+                self.ends_with_call = false;
                 self.text += &text;
                 Some(Part::Text(text))
             }
             stream::Event::Reasoning(text) => {
+                self.ends_with_call = false;
                 self.reasoning += &text;
                 Some(Part::Reasoning(text))
             }
             stream::Event::CallBegun { name, .. } => {
                 let is_custom = custom.contains(&name);
                 let id = new_id("call_");
-                self.calls.push(Call { id, name, arguments: String::new(), is_custom });
+                self.ends_with_call = false;
+                self.calls.push(Call { id, name, arguments: String::new(), is_custom, is_done: false });
                 Some(Part::Begun(self.calls.len() - 1))
             }
             stream::Event::ArgumentDelta { index, delta } => {
                 self.calls.get_mut(index)?.arguments += &delta;
                 Some(Part::Arguments(index, delta))
             }
-            stream::Event::CallDone { index, .. } => Some(Part::Done(index)),
-            // A call that was cut off stays what it is: the answer ended with `length`. And the trees of tools have no tags but
-            // these.
+            stream::Event::CallDone { index, .. } => {
+                self.calls.get_mut(index)?.is_done = true;
+                self.ends_with_call = true;
+                Some(Part::Done(index))
+            }
+            // A call that was cut off is none: the answer ended with `length`. And the trees of tools have no tags but these.
             _ => None,
         }
     }
 
-    /// Why it ended, as the chat API says it.
+    /// Why it ended, as the chat API says it. If it was cut off right behind a call, nothing is missing.
     pub(crate) fn finish_reason(&self) -> &'static str {
         match self.end {
-            Some((Reason::Length, _)) => "length",
+            Some((Reason::Length, _)) if !self.ends_with_call => "length",
             _ if self.calls.is_empty() => "stop",
             _ => "tool_calls",
         }
+    }
+
+    /// Whether it ended before it was complete.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.finish_reason() == "length"
+    }
+
+    /// The calls that were made.
+    pub(crate) fn made(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| call.is_done)
     }
 
     /// What it cost.
@@ -191,6 +213,7 @@ pub(crate) fn timings(usage: &Usage, compile: Compile) -> Value {
         "mask_micros": micros(usage.mask),
         "masks": usage.masks,
         "forced_tokens": usage.forced_tokens,
+        "squeezed": usage.is_squeezed,
     })
 }
 

@@ -17,4 +17,4 @@ pub(crate) mod run;
 pub(crate) mod sse;
 
 pub(crate) use gather::{Gathered, Part};
-pub(crate) use run::{Answers, Compile, Order};
+pub(crate) use run::{Answers, Compile, Finishing, Order, noted};

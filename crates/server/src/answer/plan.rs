@@ -3,6 +3,7 @@
 //! | the request has | constraint | read by |
 //! |---|---|---|
 //! | tools that may be called | the tree of the tools, in the format of the model | the same tree |
+//! | both | the tree of the tools, where an answer without calls satisfies the constraint | the same tree |
 //! | a constraint | it, from the first token to the last | nobody: it is text |
 //! | neither | none | a tree without tools, if the model tells its thoughts apart |
 
@@ -10,13 +11,14 @@ use maskwright::{
     Constraint,
     formats::{Choice, Request},
     stream::Reader,
-    tag,
+    tag::{self, Json, Kind},
 };
+use serde_json::Value;
 
 use super::gather::Reading;
 use crate::{
     error::{ApiError, Result},
-    request::{Requested, tools::Toolbox},
+    request::{Requested, extras::Extras, tools::Toolbox},
     state::State,
 };
 
@@ -25,6 +27,7 @@ pub(crate) fn plan(
     state: &State,
     toolbox: Option<&Toolbox>,
     requested: Option<Requested>,
+    extras: &Extras,
     by_text: bool,
 ) -> Result<(Option<Requested>, Option<Reading>)> {
     let engine = &state.engine;
@@ -35,11 +38,17 @@ pub(crate) fn plan(
         Ok(Reading { reader, vocabulary: engine.vocabulary().clone(), custom, by_text })
     };
     match (toolbox.filter(|toolbox| !toolbox.is_closed()), requested) {
-        (Some(_), Some(requested)) => Err(ApiError::both("tools", &requested.param)),
-        (Some(toolbox), None) => {
-            let tree = toolbox.tree(engine.format())?;
-            let mut options = state.settings.options.clone();
-            options.json_schema.strictness = toolbox.strictness;
+        (Some(toolbox), Some(requested)) if toolbox.is_required() => {
+            let param = &requested.param;
+            let message = format!(
+                "'tool_choice' requires a call, so there is no answer that '{param}' could be about; leave one of them out"
+            );
+            Err(ApiError::invalid(param, "conflicting_parameters", message))
+        }
+        (Some(toolbox), requested) => {
+            let answer = requested.as_ref().map(part).transpose()?;
+            let tree = toolbox.tree(engine.format(), answer, extras.strictness)?;
+            let options = requested.map_or_else(|| extras.over(&state.settings.options), |one| one.options);
             let constraint = Constraint::structural_tag(tree.to_value().to_string());
             let requested = Requested { constraint, options, param: "tools".into() };
             Ok((Some(requested), Some(reading(&tree, Some(toolbox))?)))
@@ -53,4 +62,51 @@ pub(crate) fn plan(
         }
         (None, None) => Ok((None, None)),
     }
+}
+
+/// A constraint as a part of a tree.
+fn part(requested: &Requested) -> Result<tag::Format> {
+    let Requested { constraint, options, param } = requested;
+    let at = format!("/{param}");
+    let kind = match constraint {
+        Constraint::JsonSchema(source) => Kind::Json(Json {
+            at: at.clone(),
+            schema: schema(source, param)?,
+            style: tag::Style::Json,
+            any_order: false,
+            max_whitespace: None,
+            excludes: Vec::new(),
+            objects: Some(options.json_schema.strictness),
+        }),
+        Constraint::Regex(pattern) => Kind::Regex(pattern.clone()),
+        Constraint::Choice(choices) => {
+            let one = |text: &String| tag::Format::new(at.clone(), Kind::Const(text.clone()));
+            Kind::Or(choices.iter().map(one).collect())
+        }
+        Constraint::Ebnf(source) => Kind::Grammar(tag::Syntax::Ebnf, source.clone()),
+        Constraint::Lark(source) => Kind::Grammar(tag::Syntax::Lark, source.clone()),
+        Constraint::StructuralTag(source) => {
+            let tree = tag::parse(source, &tag::Options::default());
+            return tree.map_err(|error| {
+                ApiError::invalid(param, "invalid_structural_tag", format!("'{param}': {error}"))
+            });
+        }
+        _ => {
+            let message = format!(
+                "a grammar in this notation cannot stand beside 'tools'; write '{param}' in EBNF or Lark"
+            );
+            return Err(ApiError::invalid(param, "conflicting_parameters", message));
+        }
+    };
+    Ok(tag::Format::new(at, kind))
+}
+
+/// A schema from its text.
+fn schema(source: &str, param: &str) -> Result<Value> {
+    if source.trim() == "$$ANY$$" {
+        return Ok(Value::Bool(true));
+    }
+    serde_json::from_str(source).map_err(|error| {
+        ApiError::invalid(param, "invalid_json_schema", format!("'{param}' is not JSON: {error}"))
+    })
 }

@@ -17,7 +17,7 @@ use axum::response::{
 use futures_util::stream;
 use serde_json::Value;
 
-use super::Answers;
+use super::{Answers, noted};
 use crate::error::ApiError;
 
 /// After how much silence a comment is sent, so that nobody in between gives up.
@@ -61,6 +61,7 @@ impl Told {
 
 /// Streams answers.
 pub(crate) fn respond(answers: Answers, mut protocol: impl Protocol) -> Response {
+    let warnings = answers.warnings.clone();
     let mut told = Told::default();
     protocol.begin(&mut told);
     let stream = stream::unfold((Some(answers), protocol, told), |state| async move {
@@ -82,5 +83,7 @@ pub(crate) fn respond(answers: Answers, mut protocol: impl Protocol) -> Response
             }
         }
     });
-    Sse::new(stream).keep_alive(KeepAlive::new().interval(PATIENCE)).into_response()
+    let response = Sse::new(stream).keep_alive(KeepAlive::new().interval(PATIENCE)).into_response();
+    // Whether an answer is squeezed is told by its last event.
+    noted(response, &warnings, false)
 }

@@ -21,7 +21,7 @@ pub(crate) struct Extras {
     /// Whether the answer should tell about its tokens.
     pub(crate) tokens: bool,
     /// Whether a constrained answer must be complete when its tokens are used up.
-    pub(crate) finishes: bool,
+    pub(crate) finish: Option<bool>,
 }
 
 impl Extras {
@@ -67,9 +67,16 @@ impl Extras {
             }
         };
         let tokens = own.flag("tokens")?.unwrap_or(false);
-        let finishes = own.flag("finish")?.unwrap_or(false);
+        let finish = own.flag("finish")?;
         own.finish()?;
-        Ok(Self { whitespace, key_order, strictness, dialect, numbers, tokens, finishes })
+        Ok(Self { whitespace, key_order, strictness, dialect, numbers, tokens, finish })
+    }
+
+    /// Some options, as they are changed by what was said.
+    pub(crate) fn over(&self, options: &Options) -> Options {
+        let mut options = options.clone();
+        self.say(&mut options);
+        options
     }
 
     /// Changes how constraints are read.

@@ -73,7 +73,12 @@ impl Fields {
     pub(crate) fn number(&mut self, name: &str, least: f32, most: f32) -> Result<Option<f32>> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let number = value.as_number().and_then(serde_json::Number::as_f64);
-        let number = number.ok_or_else(|| ApiError::wrong_type(self.at(name), "a number", &value))?;
+        let number = match (number, &value) {
+            (Some(number), _) => number,
+            // What no double holds is beyond every range.
+            (None, Value::Number(_)) => f64::INFINITY,
+            (None, _) => return Err(ApiError::wrong_type(self.at(name), "a number", &value)),
+        };
         if !(f64::from(least)..=f64::from(most)).contains(&number) {
             let message = format!("'{}' is {value}, but must be between {least} and {most}", self.at(name));
             return Err(ApiError::value(self.at(name), message));

@@ -3,6 +3,8 @@
 //! Templates want messages with a role and one text. Clients send texts in parts, and have names for the same thing: `developer` is
 //! `system`, `input_text` is `text`. What a model cannot see – images, sounds, files – is refused.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::Fields;
@@ -14,7 +16,25 @@ pub(crate) fn chat(list: Vec<Value>) -> Result<Value> {
         return Err(ApiError::value("messages", "'messages' is empty, but must have at least one message"));
     }
     let read = |(i, item)| chat_message(Fields::new(item, format!("messages[{i}]"))?);
-    list.into_iter().enumerate().map(read).collect::<Result<Vec<_>>>().map(Value::Array)
+    let messages = list.into_iter().enumerate().map(read).collect::<Result<Vec<_>>>()?;
+    check_results(&messages, |i| format!("messages[{i}].tool_call_id"))?;
+    Ok(Value::Array(messages))
+}
+
+/// A result belongs to a call that was made before.
+fn check_results(messages: &[Value], path: impl Fn(usize) -> String) -> Result<()> {
+    let mut calls = BTreeSet::new();
+    for (i, message) in messages.iter().enumerate() {
+        let made = message["tool_calls"].as_array().into_iter().flatten();
+        calls.extend(made.filter_map(|call| call["id"].as_str()));
+        if let Some(id) = message["tool_call_id"].as_str().filter(|id| !calls.contains(id)) {
+            let path = path(i);
+            let message =
+                format!("'{path}' is {}, but no message before it has a call with this id", Value::from(id));
+            return Err(ApiError::value(path, message));
+        }
+    }
+    Ok(())
 }
 
 fn chat_message(mut message: Fields) -> Result<Value> {
@@ -112,9 +132,12 @@ pub(crate) fn responses(input: Value, instructions: Option<String>) -> Result<Va
             if items.is_empty() {
                 return Err(ApiError::value("input", "'input' is empty, but must have at least one item"));
             }
+            let mut places = Vec::new();
             for (i, item) in items.into_iter().enumerate() {
                 responses_item(Fields::new(item, format!("input[{i}]"))?, &mut messages)?;
+                places.resize(messages.len(), i);
             }
+            check_results(&messages, |at| format!("input[{}].call_id", places.get(at).unwrap_or(&0)))?;
         }
         other => return Err(ApiError::wrong_type("input", "a string or an array", &other)),
     }
@@ -255,6 +278,7 @@ mod tests {
             (json!([{"role": "user", "content": "a", "extra": 1}]), "messages[0].extra"),
             (json!([{"role": "assistant"}]), "messages[0].content"),
             (json!([{"role": "tool", "content": "a"}]), "messages[0].tool_call_id"),
+            (json!([{"role": "tool", "content": "a", "tool_call_id": "x"}]), "messages[0].tool_call_id"),
             (
                 json!([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]),
                 "messages[0].content[0].type",
@@ -282,6 +306,9 @@ mod tests {
             {"role": "tool", "content": "3", "tool_call_id": "c1"},
         ]);
         assert_eq!(responses(input, Some("Be brief.".into())).unwrap(), expected);
+        let lone = json!([{"role": "user", "content": "a"}, {"type": "function_call_output", "call_id": "c9", "output": "3"}]);
+        let error = responses(lone, Some("Be brief.".into())).unwrap_err();
+        assert_eq!(error.param.as_deref(), Some("input[1].call_id"));
         let error = responses(json!([{"type": "item_reference"}]), None).unwrap_err();
         assert_eq!(error.param.as_deref(), Some("input[0].type"));
     }

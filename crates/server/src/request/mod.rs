@@ -6,6 +6,7 @@
 //! | [`requested`] | the constraint, in the words of several servers |
 //! | [`extras`] | what they have no words for |
 //! | [`sampling`] | temperature and the like |
+//! | [`words`] | what other servers know besides |
 //! | [`messages`] | conversations |
 //! | [`tools`] | what the model may call |
 //! | [`plain_tools`] | how to tell it to models that have no words for it |
@@ -17,6 +18,7 @@ pub(crate) mod plain_tools;
 pub(crate) mod requested;
 pub(crate) mod sampling;
 pub(crate) mod tools;
+pub(crate) mod words;
 
 pub(crate) use fields::Fields;
 pub(crate) use requested::Requested;

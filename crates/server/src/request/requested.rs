@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `response_format`, or `text.format` of responses | `OpenAI`, with the types `regex`, `ebnf`, `gbnf`, `lark`, `grammar`, `choice` and `structural_tag` besides |
 //! | `structured_outputs` and the older `guided_…` | vLLM |
-//! | `regex`, `ebnf`, `json_schema` | `SGLang` |
-//! | `grammar`, `json_schema` | llama.cpp |
+//! | `regex`, `ebnf`, `json_schema`, `structural_tag`, also in `sampling_params` of `/generate` | `SGLang` |
+//! | `grammar`; `json_schema` in `/completion` | llama.cpp |
 //! | `maskwright` | here: how a schema or a pattern is read |
 //!
-//! An answer has one constraint. Two of them are refused by name, whatever dialects they come from, before anything runs.
+//! All endpoints read all of them, and a word means what it means where it comes from: objects that list their keys have no others in the words of vLLM and
+//! `SGLang`, and are as the standard says otherwise. An answer has one constraint. Two of them are refused by name, whatever dialects they come from, before anything runs.
 
 use maskwright::{
     Constraint, Options,
@@ -31,33 +32,53 @@ pub(crate) struct Requested {
 /// Constraints that were found, and what else was said about them.
 #[derive(Debug, Default)]
 struct Found {
-    constraints: Vec<(String, Constraint)>,
+    constraints: Vec<Said>,
     extras: Extras,
+}
+
+/// A constraint as a word of a request has it.
+#[derive(Debug)]
+struct Said {
+    param: String,
+    constraint: Constraint,
+    /// How closed objects are in this word.
+    objects: Option<Strictness>,
+}
+
+/// Whose words a body is in, where a word is used by several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// `json_schema` is `SGLang`'s.
+    Common,
+    /// `json_schema` is llama.cpp's.
+    LlamaCpp,
 }
 
 /// Takes everything about constraints out of the body of a request. `defaults` are the server's.
 pub(crate) fn take(body: &mut Fields, defaults: &Options) -> Result<(Option<Requested>, Extras)> {
+    let format = body.object("response_format")?;
+    take_format(body, format, None, Dialect::Common, defaults)
+}
+
+/// The same with a format from elsewhere, such as `text.format` of the responses API, and with the object that `SGLang` has for its parameters.
+pub(crate) fn take_format(
+    body: &mut Fields,
+    format: Option<Fields>,
+    params: Option<&mut Fields>,
+    dialect: Dialect,
+    defaults: &Options,
+) -> Result<(Option<Requested>, Extras)> {
     let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
-    if let Some(format) = body.object("response_format")? {
+    if let Some(format) = format {
         found.format(format)?;
     }
     if let Some(outputs) = body.object("structured_outputs")? {
         found.vllm(outputs)?;
     }
     found.guided(body)?;
-    found.top_level(body)?;
-    found.finish(defaults)
-}
-
-/// The same for `text.format` of the responses API.
-pub(crate) fn take_format(
-    body: &mut Fields,
-    format: Option<Fields>,
-    defaults: &Options,
-) -> Result<(Option<Requested>, Extras)> {
-    let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
-    if let Some(format) = format {
-        found.format(format)?;
+    found.top_level(body, dialect)?;
+    if let Some(params) = params {
+        found.top_level(params, dialect)?;
     }
     found.finish(defaults)
 }
@@ -79,17 +100,24 @@ pub(crate) fn take_constraint(body: &mut Fields, defaults: &Options) -> Result<R
 
 impl Found {
     fn add(&mut self, param: impl Into<String>, constraint: Constraint) {
-        self.constraints.push((param.into(), constraint));
+        self.constraints.push(Said { param: param.into(), constraint, objects: None });
+    }
+
+    /// A word of those whose objects have no keys but those that they list.
+    fn add_closed(&mut self, param: impl Into<String>, constraint: Constraint) {
+        let objects = Some(Strictness::Closed);
+        self.constraints.push(Said { param: param.into(), constraint, objects });
     }
 
     fn finish(self, defaults: &Options) -> Result<(Option<Requested>, Extras)> {
         let mut constraints = self.constraints.into_iter();
         let (first, second) = (constraints.next(), constraints.next());
-        if let (Some((first, _)), Some((second, _))) = (&first, &second) {
-            return Err(ApiError::both(first, second));
+        if let (Some(first), Some(second)) = (&first, &second) {
+            return Err(ApiError::both(&first.param, &second.param));
         }
-        let requested = first.map(|(param, constraint)| {
+        let requested = first.map(|Said { param, constraint, objects }| {
             let mut options = defaults.clone();
+            options.json_schema.strictness = objects.unwrap_or(options.json_schema.strictness);
             self.extras.say(&mut options);
             Requested { constraint, options, param }
         });
@@ -161,14 +189,13 @@ impl Found {
             inner.ignore(&["type"]);
             *format = inner;
         }
-        if strict == Some(true) && self.extras.strictness.is_none() {
-            self.extras.strictness = Some(Strictness::Strict);
-        }
         // Misspelled fields are told first.
         if !is_nested {
             format.clone().finish()?;
         }
-        self.add(path, schema_of(schema.ok_or_else(|| ApiError::missing(schema_path))?));
+        let constraint = schema_of(schema.ok_or_else(|| ApiError::missing(schema_path))?);
+        let objects = (strict == Some(true)).then_some(Strictness::Strict);
+        self.constraints.push(Said { param: path, constraint, objects });
         Ok(())
     }
 
@@ -207,7 +234,7 @@ impl Found {
     fn take_vllm(&mut self, body: &mut Fields, names: [&str; 5]) -> Result<()> {
         let [json, regex, choice, source, tag_name] = names;
         if let Some(schema) = body.take(json) {
-            self.add(body.at(json), schema_of(schema));
+            self.add_closed(body.at(json), schema_of(schema));
         }
         if let Some(pattern) = body.text(regex)? {
             self.add(body.at(regex), Constraint::Regex(pattern));
@@ -222,28 +249,37 @@ impl Found {
         }
         if let Some(tag) = body.take(tag_name) {
             let text = if let Value::String(text) = tag { text } else { tag.to_string() };
-            self.add(body.at(tag_name), Constraint::structural_tag(text));
+            self.add_closed(body.at(tag_name), Constraint::structural_tag(text));
         }
         Ok(())
     }
 
     /// `SGLang` and llama.cpp.
-    fn top_level(&mut self, body: &mut Fields) -> Result<()> {
+    fn top_level(&mut self, body: &mut Fields, dialect: Dialect) -> Result<()> {
         if let Some(pattern) = body.text("regex")? {
-            self.add("regex", Constraint::Regex(pattern));
+            self.add(body.at("regex"), Constraint::Regex(pattern));
         }
         if let Some(source) = body.text("ebnf")? {
-            self.add("ebnf", Constraint::Ebnf(source));
+            self.add(body.at("ebnf"), Constraint::Ebnf(source));
         }
         if let Some(schema) = body.take("json_schema") {
-            self.add("json_schema", schema_of(schema));
+            match dialect {
+                Dialect::Common => self.add_closed(body.at("json_schema"), schema_of(schema)),
+                Dialect::LlamaCpp => self.add(body.at("json_schema"), schema_of(schema)),
+            }
+        }
+        if let Some(tag) = body.take("structural_tag") {
+            let text = if let Value::String(text) = tag { text } else { tag.to_string() };
+            self.add_closed(body.at("structural_tag"), Constraint::structural_tag(text));
         }
         match body.take("grammar") {
             None => {}
             // Empty means none in llama.cpp.
             Some(Value::String(source)) if source.is_empty() => {}
-            Some(Value::String(source)) => self.add("grammar", Constraint::Gbnf(source)),
-            Some(other) => return Err(ApiError::wrong_type("grammar", "a GBNF grammar as a string", &other)),
+            Some(Value::String(source)) => self.add(body.at("grammar"), Constraint::Gbnf(source)),
+            Some(other) => {
+                return Err(ApiError::wrong_type(body.at("grammar"), "a GBNF grammar as a string", &other));
+            }
         }
         Ok(())
     }
@@ -334,7 +370,7 @@ pub(crate) fn check_name(name: &str, path: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use maskwright::{json_schema::KeyOrder, regex::Dialect};
+    use maskwright::{json_schema::KeyOrder, regex::Dialect as Patterns};
     use serde_json::json;
 
     use super::*;
@@ -465,9 +501,9 @@ mod tests {
             let options = take(&mut body, &Settings::default().options).unwrap().0.unwrap().options;
             (options.regex.dialect, options.structural_tag.dialect)
         };
-        assert_eq!(dialects(json!({"regex": "a"})), (Dialect::Ecma, Dialect::Ecma));
+        assert_eq!(dialects(json!({"regex": "a"})), (Patterns::Ecma, Patterns::Ecma));
         let said = json!({"regex": "a", "maskwright": {"dialect": "python"}});
-        assert_eq!(dialects(said), (Dialect::Python, Dialect::Python));
+        assert_eq!(dialects(said), (Patterns::Python, Patterns::Python));
     }
 
     #[test]
@@ -476,6 +512,23 @@ mod tests {
         let strict =
             json!({"type": "json_schema", "json_schema": {"name": "a", "strict": true, "schema": {}}});
         assert_eq!(options(json!({"response_format": strict})).strictness, Strictness::Strict);
+        let loose = json!({"type": "json_schema", "json_schema": {"name": "a", "schema": {}}});
+        for (body, objects) in [
+            (json!({"response_format": loose}), Strictness::Standard),
+            (json!({"response_format": {"type": "json_object", "schema": {}}}), Strictness::Standard),
+            (json!({"structured_outputs": {"json": {}}}), Strictness::Closed),
+            (json!({"structured_outputs": {"structural_tag": {}}}), Strictness::Closed),
+            (json!({"guided_json": {}}), Strictness::Closed),
+            (json!({"json_schema": {}}), Strictness::Closed),
+            (json!({"structural_tag": {}}), Strictness::Closed),
+            (json!({"guided_json": {}, "maskwright": {"objects": "standard"}}), Strictness::Standard),
+            (json!({"response_format": strict, "maskwright": {"objects": "lenient"}}), Strictness::Lenient),
+        ] {
+            assert_eq!(options(body.clone()).strictness, objects, "{body}");
+        }
+        let mut llama = Fields::new(json!({"json_schema": {}}), "").unwrap();
+        let found = take_format(&mut llama, None, None, Dialect::LlamaCpp, &Options::default()).unwrap();
+        assert_eq!(found.0.unwrap().options.json_schema.strictness, Strictness::Standard);
         let own =
             options(json!({"json_schema": {}, "maskwright": {"whitespace": "indent:2", "key_order": "any"}}));
         assert_eq!((own.whitespace, own.key_order), (Whitespace::Indent(2), KeyOrder::Any));

@@ -12,31 +12,33 @@ use crate::error::{ApiError, Result};
 pub(crate) struct Choosing {
     pub(crate) sampling: Sampling,
     pub(crate) max_tokens: Option<usize>,
+    /// The field that says so, or could have.
+    pub(crate) length: &'static str,
     pub(crate) stop: Vec<String>,
     pub(crate) stop_tokens: Vec<TokenId>,
     pub(crate) answers: usize,
 }
 
 /// Takes the fields that all generating endpoints share. `lengths` are the names of the limit of tokens.
-pub(crate) fn take(body: &mut Fields, lengths: &[&str]) -> Result<Choosing> {
+pub(crate) fn take(body: &mut Fields, lengths: &[&'static str]) -> Result<Choosing> {
     let defaults = Sampling::default();
     let sampling = Sampling {
         temperature: body.number("temperature", 0.0, 2.0)?.unwrap_or(defaults.temperature),
         top_k: top_k(body)?,
         top_p: body.number("top_p", 0.0, 1.0)?.unwrap_or(defaults.top_p),
         min_p: body.number("min_p", 0.0, 1.0)?.unwrap_or(defaults.min_p),
-        repetition_penalty: body
-            .number("repetition_penalty", 0.01, 10.0)?
-            .unwrap_or(defaults.repetition_penalty),
+        repetition_penalty: repetition_penalty(body)?.unwrap_or(defaults.repetition_penalty),
         frequency_penalty: body.number("frequency_penalty", -2.0, 2.0)?.unwrap_or(defaults.frequency_penalty),
         presence_penalty: body.number("presence_penalty", -2.0, 2.0)?.unwrap_or(defaults.presence_penalty),
         logit_bias: logit_bias(body)?,
         seed: body.whole("seed", i64::MIN, i64::MAX)?.map(i64::cast_unsigned),
         logprobs: None,
     };
+    let (length, max_tokens) = max_tokens(body, lengths)?;
     Ok(Choosing {
         sampling,
-        max_tokens: max_tokens(body, lengths)?,
+        max_tokens,
+        length,
         stop: stop(body)?,
         stop_tokens: stop_tokens(body)?,
         answers: body.count("n")?.unwrap_or(1),
@@ -49,18 +51,46 @@ fn top_k(body: &mut Fields) -> Result<u32> {
     Ok(u32::try_from(number).unwrap_or(0))
 }
 
-fn max_tokens(body: &mut Fields, names: &[&str]) -> Result<Option<usize>> {
-    let mut found: Option<(&str, usize)> = None;
-    for name in names {
+/// llama.cpp has a word of its own.
+fn repetition_penalty(body: &mut Fields) -> Result<Option<f32>> {
+    let common = body.number("repetition_penalty", 0.01, 10.0)?;
+    let other = body.number("repeat_penalty", 0.01, 10.0)?;
+    if common.is_some() && other.is_some() {
+        return Err(same("repetition_penalty", "repeat_penalty"));
+    }
+    Ok(common.or(other))
+}
+
+/// Two words for one thing.
+fn same(first: &str, second: &str) -> ApiError {
+    let message = format!("cannot specify both '{first}' and '{second}'; they mean the same");
+    ApiError::invalid(second, "conflicting_parameters", message)
+}
+
+/// How many tokens, and which field says so. The first of the names is the usual one.
+fn max_tokens(body: &mut Fields, names: &[&'static str]) -> Result<(&'static str, Option<usize>)> {
+    let mut found: Option<(&'static str, usize)> = None;
+    let usual = names.first().copied().unwrap_or("max_tokens");
+    for &name in names {
         if let Some(count) = body.count(name)? {
             if let Some((first, _)) = found {
-                let message = format!("cannot specify both '{first}' and '{name}'; they mean the same");
-                return Err(ApiError::invalid(*name, "conflicting_parameters", message));
+                return Err(same(first, name));
             }
             found = Some((name, count));
         }
     }
-    Ok(found.map(|(_, count)| count))
+    // The word of llama.cpp, where −1 is no limit.
+    if let Some(count) = body.whole("n_predict", -1, i64::MAX)? {
+        if let Some((first, _)) = found {
+            return Err(same(first, "n_predict"));
+        }
+        if count == 0 {
+            let message = "'n_predict' is 0, but must be at least 1, or -1 for no limit";
+            return Err(ApiError::value("n_predict", message));
+        }
+        return Ok(("n_predict", usize::try_from(count).ok()));
+    }
+    Ok(found.map_or((usual, None), |(name, count)| (name, Some(count))))
 }
 
 fn stop(body: &mut Fields) -> Result<Vec<String>> {
@@ -150,7 +180,10 @@ mod tests {
         let sampling = &choosing.sampling;
         assert_eq!((sampling.temperature, sampling.top_k, sampling.seed), (0.0, 0, Some(u64::MAX - 4)));
         assert_eq!(sampling.logit_bias, [(TokenId(7), -100.0), (TokenId(8), 1.5)]);
-        assert_eq!((choosing.max_tokens, choosing.answers), (Some(3), 2));
+        assert_eq!((choosing.max_tokens, choosing.length, choosing.answers), (Some(3), "max_tokens", 2));
+        let llama = read(json!({"n_predict": -1, "repeat_penalty": 1.5})).unwrap();
+        let said = (llama.max_tokens, llama.length, llama.sampling.repetition_penalty);
+        assert_eq!(said, (None, "n_predict", 1.5));
         assert_eq!((choosing.stop, choosing.stop_tokens), (vec!["x".to_owned()], vec![TokenId(4)]));
     }
 
@@ -165,6 +198,10 @@ mod tests {
             (json!({"max_tokens": 0}), "max_tokens"),
             (json!({"max_tokens": -1}), "max_tokens"),
             (json!({"max_tokens": 5, "max_completion_tokens": 5}), "max_tokens"),
+            (json!({"max_tokens": 5, "n_predict": 5}), "n_predict"),
+            (json!({"n_predict": 0}), "n_predict"),
+            (json!({"repetition_penalty": 1, "repeat_penalty": 1}), "repeat_penalty"),
+            (serde_json::from_str(r#"{"temperature": 1e400}"#).unwrap(), "temperature"),
             (json!({"stop": [1]}), "stop[0]"),
             (json!({"stop": {}}), "stop"),
             (json!({"logit_bias": {"a": 1}}), "logit_bias.a"),

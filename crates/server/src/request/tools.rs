@@ -35,8 +35,6 @@ pub(crate) struct Toolbox {
     pub(crate) described: Value,
     /// Those that take a text and no arguments.
     pub(crate) custom: BTreeSet<String>,
-    /// How closed the objects of their schemas are.
-    pub(crate) strictness: Strictness,
     /// As the request had them, for those APIs that repeat it.
     pub(crate) told: Value,
     pub(crate) told_choice: Value,
@@ -73,7 +71,6 @@ pub(crate) fn take(body: &mut Fields, api: Api) -> Result<Option<Toolbox>> {
             return Err(ApiError::value(format!("tools[{i}]"), message));
         }
     }
-    let strictness = strictness(&read)?;
     let told_choice = choice.clone().unwrap_or_else(|| json!("auto"));
     let choice = read_choice(choice, api, &names)?;
     Ok(Some(Toolbox {
@@ -82,7 +79,6 @@ pub(crate) fn take(body: &mut Fields, api: Api) -> Result<Option<Toolbox>> {
         tools: read.into_iter().map(|one| one.tool).collect(),
         choice,
         one_call: !is_parallel,
-        strictness,
         told,
         told_choice,
     }))
@@ -94,12 +90,29 @@ impl Toolbox {
         self.choice == Choice::None
     }
 
-    /// What the model may write.
-    pub(crate) fn tree(&self, format: &ModelFormat) -> Result<tag::Format> {
+    /// Whether it must.
+    pub(crate) fn is_required(&self) -> bool {
+        matches!(self.choice, Choice::Required | Choice::Named(_) | Choice::AllowedRequired(_))
+    }
+
+    /// What the model may write: calls, and an answer of some form where it makes none. `objects` is said of all tools.
+    pub(crate) fn tree(
+        &self,
+        format: &ModelFormat,
+        answer: Option<tag::Format>,
+        objects: Option<Strictness>,
+    ) -> Result<tag::Format> {
+        let mut tools = self.tools.clone();
+        for tool in &mut tools {
+            if let (Input::SchemaWith(_, own), Some(objects)) = (&mut tool.input, objects) {
+                *own = objects;
+            }
+        }
         let request = Request {
-            tools: self.tools.clone(),
+            tools,
             choice: self.choice.clone(),
             one_call: self.one_call,
+            answer,
             ..Request::default()
         };
         format.tag(&request).map_err(|error| ApiError::value("tools", format!("'tools': {error}")))
@@ -111,13 +124,10 @@ struct Read {
     tool: Tool,
     described: Value,
     is_custom: bool,
-    strict: Option<bool>,
-    path: String,
 }
 
 fn tool(mut item: Fields, api: Api) -> Result<Read> {
     let kind = item.needed_text("type")?;
-    let path = item.at("").trim_end_matches('.').to_owned();
     let mut inner = match (kind.as_str(), api) {
         ("function" | "custom", Api::Chat) => {
             let inner = item.object(&kind)?.ok_or_else(|| ApiError::missing(item.at(&kind)))?;
@@ -136,21 +146,15 @@ fn tool(mut item: Fields, api: Api) -> Result<Read> {
     check_name(&name, &inner.at("name"))?;
     let description = inner.text("description")?;
     let read = if kind == "custom" {
-        custom(&mut inner, name, description, path)?
+        custom(&mut inner, name, description)?
     } else {
-        function(&mut inner, name, description, path, api)?
+        function(&mut inner, name, description, api)?
     };
     inner.finish()?;
     Ok(read)
 }
 
-fn function(
-    inner: &mut Fields,
-    name: String,
-    description: Option<String>,
-    path: String,
-    api: Api,
-) -> Result<Read> {
+fn function(inner: &mut Fields, name: String, description: Option<String>, api: Api) -> Result<Read> {
     let strict = inner.flag("strict")?;
     let parameters = inner.take("parameters");
     if let Some(other) = parameters.as_ref().filter(|value| !value.is_object()) {
@@ -163,17 +167,14 @@ fn function(
         "name": name, "description": description.unwrap_or_default(), "parameters": parameters,
     }});
     // Where nothing is said, the responses API is strict and the chat API is not.
-    let strict = strict.or((api == Api::Responses).then_some(true));
-    Ok(Read {
-        tool: Tool::function(name, parameters),
-        described,
-        is_custom: false,
-        strict: Some(strict.unwrap_or(false)),
-        path,
-    })
+    let is_strict = strict.unwrap_or(api == Api::Responses);
+    // Nobody has a use for arguments that the function does not know.
+    let objects = if is_strict { Strictness::Strict } else { Strictness::Closed };
+    let input = Input::SchemaWith(parameters, objects);
+    Ok(Read { tool: Tool { name, input }, described, is_custom: false })
 }
 
-fn custom(inner: &mut Fields, name: String, description: Option<String>, path: String) -> Result<Read> {
+fn custom(inner: &mut Fields, name: String, description: Option<String>) -> Result<Read> {
     let input = match inner.object("format")? {
         None => Input::Text,
         Some(format) => custom_format(format)?,
@@ -182,7 +183,7 @@ fn custom(inner: &mut Fields, name: String, description: Option<String>, path: S
         "name": name, "description": description.unwrap_or_default(),
         "parameters": {"type": "string"},
     }});
-    Ok(Read { tool: Tool { name, input }, described, is_custom: true, strict: None, path })
+    Ok(Read { tool: Tool { name, input }, described, is_custom: true })
 }
 
 /// `{"type": "grammar", "grammar": {"syntax", "definition"}}`, or without the inner object.
@@ -220,19 +221,6 @@ fn custom_format(mut format: Fields) -> Result<Input> {
             Err(ApiError::value(path, message))
         }
     }
-}
-
-/// One strictness for all: schemas of one answer are read alike.
-fn strictness(tools: &[Read]) -> Result<Strictness> {
-    let mut wanted = tools.iter().filter_map(|one| one.strict.map(|strict| (strict, &one.path)));
-    let Some((first, _)) = wanted.next() else { return Ok(Strictness::Standard) };
-    if let Some((_, path)) = wanted.find(|(strict, _)| *strict != first) {
-        let message = format!(
-            "'{path}.strict' differs from the other tools; make all functions strict, or none of them"
-        );
-        return Err(ApiError::value(format!("{path}.strict"), message));
-    }
-    Ok(if first { Strictness::Strict } else { Strictness::Standard })
 }
 
 fn read_choice(choice: Option<Value>, api: Api, names: &BTreeSet<String>) -> Result<Choice> {

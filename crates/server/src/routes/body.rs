@@ -12,6 +12,7 @@ use axum::{
 };
 use serde_json::Value;
 
+use super::keys;
 use crate::{
     error::{ApiError, Result},
     request::Fields,
@@ -34,6 +35,20 @@ impl FromRequest<Arc<State>> for Body {
                 "the body must be JSON; send the header 'Content-Type: application/json'",
             ));
         }
+        if let Some(coding) =
+            request.headers().get(header::CONTENT_ENCODING).filter(|coding| *coding != "identity")
+        {
+            let message = format!(
+                "the body comes as {:?}, but only bodies that are not compressed are read; leave 'Content-Encoding' out",
+                coding.to_str().unwrap_or("?")
+            );
+            return Err(ApiError::other(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "invalid_request_error",
+                "unsupported_encoding",
+                message,
+            ));
+        }
         let limit = state.settings.max_body;
         let read = to_bytes(request.into_body(), limit);
         let bytes = tokio::time::timeout(state.settings.receive_timeout, read).await.map_err(|_| {
@@ -45,6 +60,15 @@ impl FromRequest<Arc<State>> for Body {
         })?;
         let bytes = bytes.map_err(|error| broken(&error, limit))?;
         let value: Value = serde_json::from_slice(&bytes).map_err(|error| not_json(&error))?;
+        if let Some(key) = keys::twice(&bytes) {
+            let message = format!("the key {key} stands twice in one object of the body; remove one of them");
+            return Err(ApiError::other(
+                StatusCode::BAD_REQUEST,
+                "invalid_request_error",
+                "duplicate_key",
+                message,
+            ));
+        }
         Fields::new(value, "").map(Self)
     }
 }

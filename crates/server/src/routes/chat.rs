@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::{body::Body, in_turn};
 use crate::{
     answer::{
-        Compile, Gathered, Order, Part,
+        Compile, Finishing, Gathered, Order, Part,
         gather::{Call, timings, usage},
-        logprobs,
+        logprobs, noted,
         plan::plan,
         sse::{self, Protocol, Told},
     },
@@ -25,6 +25,7 @@ use crate::{
         messages, requested,
         sampling::{self, Choosing},
         tools::{self, Api, Toolbox},
+        words,
     },
     state::{State, new_id, now},
 };
@@ -37,6 +38,7 @@ struct Asked {
     extras: Extras,
     is_streamed: bool,
     has_usage: bool,
+    warnings: Vec<String>,
 }
 
 pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Response> {
@@ -45,14 +47,15 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let asked = read(&mut body, &state)?;
     body.finish()?;
     let by_text = !asked.choosing.stop.is_empty();
-    let (requested, reading) = plan(&state, asked.toolbox.as_ref(), asked.requested, by_text)?;
+    let (requested, reading) = plan(&state, asked.toolbox.as_ref(), asked.requested, &asked.extras, by_text)?;
+    let finishing = Finishing::of(&state, &asked.extras)?;
     let shared = state.clone();
     let described = asked.toolbox.map(|toolbox| toolbox.described);
     let work = move || shared.engine.chat(&messages::chat(list)?, described.as_ref(), "messages");
     let (prompt, turn) = in_turn(&state, work).await?;
     let wants_logprobs = asked.choosing.sampling.logprobs.is_some();
-    let order =
-        Order { prompts: vec![prompt], choosing: asked.choosing, requested, finishes: asked.extras.finishes };
+    let Asked { choosing, warnings, .. } = asked;
+    let order = Order { prompts: vec![prompt], choosing, requested, finishing, warnings };
     let mut answers = order.start(&state, turn).await?;
     let chat = Chat {
         id: new_id("chatcmpl-"),
@@ -71,7 +74,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     while let Some(event) = answers.next().await {
         chat.take(event?);
     }
-    Ok(Json(chat.whole()).into_response())
+    Ok(noted(Json(chat.whole()).into_response(), &answers.warnings, chat.is_squeezed()))
 }
 
 fn read(body: &mut Fields, state: &State) -> Result<Asked> {
@@ -81,13 +84,19 @@ fn read(body: &mut Fields, state: &State) -> Result<Asked> {
     let (is_streamed, has_usage) = sampling::take_stream(body)?;
     let toolbox = tools::take(body, Api::Chat)?;
     common(body)?;
+    let warnings = ignored(words::take(body)?);
     body.refuse("modalities", &[json!(["text"])], "the model writes text only")?;
     body.refuse("audio", &[], "the model writes text only")?;
     body.refuse("prediction", &[], "predicted outputs are not used")?;
     body.refuse("web_search_options", &[], "the server searches nothing")?;
     body.refuse("functions", &[], "functions have become tools; use 'tools'")?;
     body.refuse("function_call", &[json!("none")], "functions have become tools; use 'tool_choice'")?;
-    Ok(Asked { choosing, requested, toolbox, extras, is_streamed, has_usage })
+    Ok(Asked { choosing, requested, toolbox, extras, is_streamed, has_usage, warnings })
+}
+
+/// Says of fields that they were ignored.
+pub(crate) fn ignored(names: Vec<String>) -> Vec<String> {
+    names.into_iter().map(|name| format!("'{name}' is ignored: it changes nothing about an answer")).collect()
 }
 
 /// Fields of several APIs that change nothing, or would change what cannot be changed here.
@@ -153,7 +162,15 @@ impl Chat {
             told["tokens"] = self.answers.iter().map(tokens).collect();
             body["maskwright"] = told;
         }
+        if self.is_squeezed() {
+            body["maskwright"]["squeezed"] = true.into();
+        }
         body
+    }
+
+    /// Whether one of the answers is.
+    fn is_squeezed(&self) -> bool {
+        self.answers.iter().any(|answer| answer.usage().is_squeezed)
     }
 
     fn head(&self, object: &str) -> Value {
@@ -232,7 +249,11 @@ impl Protocol for Chat {
             told.data(&self.chunk(index, &json!({}), known, None));
         }
         if answer.end.is_some() {
-            told.data(&self.chunk(index, &json!({}), usize::MAX, Some(answer.finish_reason())));
+            let mut chunk = self.chunk(index, &json!({}), usize::MAX, Some(answer.finish_reason()));
+            if answer.usage().is_squeezed {
+                chunk["maskwright"]["squeezed"] = true.into();
+            }
+            told.data(&chunk);
         }
     }
 
@@ -264,8 +285,8 @@ fn message(answer: &Gathered) -> Value {
     if !answer.reasoning.is_empty() {
         message["reasoning_content"] = answer.reasoning.as_str().into();
     }
-    if !answer.calls.is_empty() {
-        message["tool_calls"] = answer.calls.iter().map(call_json).collect();
+    if answer.made().next().is_some() {
+        message["tool_calls"] = answer.made().map(call_json).collect();
         if answer.text.is_empty() {
             message["content"] = Value::Null;
         }

@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 use super::{body::Body, chat, in_turn, tokens::tokens};
 use crate::{
     answer::{
-        Compile, Gathered, Order, Part,
+        Compile, Finishing, Gathered, Order, Part,
         gather::{timings, usage},
-        logprobs,
+        logprobs, noted,
         sse::{self, Protocol, Told},
     },
     error::{ApiError, Json, Result},
-    request::{requested, sampling},
+    request::{requested, sampling, words},
     state::{State, new_id, now},
 };
 
 /// The most prompts of one request.
 const MAX_PROMPTS: usize = 64;
-/// How many tokens an answer has if nobody says so, as in the `OpenAI` API.
+/// How many tokens an answer without a constraint has if nobody says so, as in the `OpenAI` API. One with a constraint has as many as it needs.
 const MAX_TOKENS: usize = 16;
 
 pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Response> {
@@ -33,11 +33,15 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let prompt = body.take("prompt").ok_or_else(|| ApiError::missing("prompt"))?;
     let (requested, extras) = requested::take(&mut body, &state.settings.options)?;
     let mut choosing = sampling::take(&mut body, &["max_tokens"])?;
-    choosing.max_tokens.get_or_insert(MAX_TOKENS);
+    if requested.is_none() {
+        choosing.max_tokens.get_or_insert(MAX_TOKENS);
+    }
+    let finishing = Finishing::of(&state, &extras)?;
     let top = body.whole("logprobs", 0, 20)?;
     choosing.sampling.logprobs = top.and_then(|top| u8::try_from(top).ok());
     let (is_streamed, has_usage) = sampling::take_stream(&mut body)?;
     chat::common(&mut body)?;
+    let warnings = chat::ignored(words::take(&mut body)?);
     body.refuse("echo", &[json!(false)], "the prompt is not repeated")?;
     body.refuse("suffix", &[json!("")], "the model cannot see what follows")?;
     body.refuse("best_of", &[json!(1), json!(choosing.answers)], "all answers are returned; use 'n'")?;
@@ -46,8 +50,8 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let (prompts, turn) = in_turn(&state, move || prompts(&shared, prompt)).await?;
     let (count, per_prompt) = (prompts.len(), choosing.answers);
     let wants_logprobs = top.is_some();
-    let mut answers =
-        Order { prompts, choosing, requested, finishes: extras.finishes }.start(&state, turn).await?;
+    let order = Order { prompts, choosing, requested, finishing, warnings };
+    let mut answers = order.start(&state, turn).await?;
     let mut completion = Completion {
         id: new_id("cmpl-"),
         created: now(),
@@ -66,11 +70,11 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     while let Some(event) = answers.next().await {
         completion.take(event?);
     }
-    Ok(Json(completion.whole()).into_response())
+    Ok(noted(Json(completion.whole()).into_response(), &answers.warnings, completion.is_squeezed()))
 }
 
 /// A text, a list of texts, a list of tokens, or a list of such lists.
-fn prompts(state: &State, prompt: Value) -> Result<Vec<Vec<TokenId>>> {
+pub(crate) fn prompts(state: &State, prompt: Value) -> Result<Vec<Vec<TokenId>>> {
     let engine = &state.engine;
     let size = engine.vocabulary().size();
     let numbers = |list: &[Value], path: &str| {
@@ -161,7 +165,15 @@ impl Completion {
             told["tokens"] = self.answers.iter().map(tokens).collect();
             body["maskwright"] = told;
         }
+        if self.is_squeezed() {
+            body["maskwright"]["squeezed"] = true.into();
+        }
         body
+    }
+
+    /// Whether one of the answers is.
+    fn is_squeezed(&self) -> bool {
+        self.answers.iter().any(|answer| answer.usage().is_squeezed)
     }
 
     fn timings(&self) -> Value {
@@ -197,6 +209,9 @@ impl Protocol for Completion {
         }
         if has_tokens {
             chunk["maskwright"] = json!({"tokens": told_tokens});
+        }
+        if finish.is_some() && answer.usage().is_squeezed {
+            chunk["maskwright"]["squeezed"] = true.into();
         }
         told.data(&chunk);
     }

@@ -56,7 +56,7 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
         return Err(ApiError::invalid("tokens", "conflicting_parameters", message));
     }
     let compiled = match &requested {
-        Some(requested) => Some(state.engine.compile(requested).await?.0),
+        Some(requested) => Some(state.engine.compile(requested).await?.compiled),
         None => None,
     };
     let shared = state.clone();

@@ -1,10 +1,11 @@
-//! `/v1/models`: what is served.
+//! `/v1/models`: what is served; `/props` and `/version`: the same for clients of llama.cpp and vLLM.
 
 use std::sync::Arc;
 
 use axum::extract::{Path, State as Extract};
 use serde_json::{Value, json};
 
+use super::chat;
 use crate::{
     error::{Json, Result},
     state::State,
@@ -17,6 +18,22 @@ pub(crate) async fn list(Extract(state): Extract<Arc<State>>) -> Json {
 pub(crate) async fn one(Extract(state): Extract<Arc<State>>, Path(id): Path<String>) -> Result<Json> {
     state.engine.check_name(Some(&id))?;
     Ok(Json(model(&state)))
+}
+
+/// What llama.cpp tells about a server.
+pub(crate) async fn props(Extract(state): Extract<Arc<State>>) -> Json {
+    let engine = &state.engine;
+    Json(json!({
+        "model_alias": engine.name(),
+        "chat_template": engine.template().unwrap_or_default(),
+        "default_generation_settings": {"n_ctx": engine.context()},
+        "modalities": {"vision": false, "audio": false},
+        "build_info": chat::FINGERPRINT,
+    }))
+}
+
+pub(crate) async fn version() -> Json {
+    Json(json!({"version": env!("CARGO_PKG_VERSION")}))
 }
 
 fn model(state: &State) -> Value {

@@ -6,16 +6,16 @@ use axum::{
     extract::State as Extract,
     response::{IntoResponse, Response},
 };
-use maskwright_runtime::{Event, Reason};
+use maskwright_runtime::Event;
 use serde_json::{Value, json};
 
 use super::{body::Body, chat, in_turn};
 use crate::{
     answer::{
-        Compile, Gathered, Order, Part,
+        Compile, Finishing, Gathered, Order, Part,
         gather::{timings, total},
         items::Items,
-        logprobs,
+        logprobs, noted,
         plan::plan,
         sse::{self, Protocol, Told},
     },
@@ -26,6 +26,7 @@ use crate::{
         messages, requested,
         sampling::{self, Choosing},
         tools::{self, Api},
+        words,
     },
     state::{State, new_id, now},
 };
@@ -35,7 +36,9 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let input = body.take("input").ok_or_else(|| ApiError::missing("input"))?;
     let instructions = body.text("instructions")?;
     let (format, told_format) = format(&mut body)?;
-    let (requested, extras) = requested::take_format(&mut body, format, &state.settings.options)?;
+    let (requested, extras) =
+        requested::take_format(&mut body, format, None, requested::Dialect::Common, &state.settings.options)?;
+    let finishing = Finishing::of(&state, &extras)?;
     let mut choosing = sampling::take(&mut body, &["max_output_tokens"])?;
     if choosing.answers != 1 {
         return Err(ApiError::unsupported("n", "a response is one answer"));
@@ -46,9 +49,10 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let user = body.text("user")?;
     let toolbox = tools::take(&mut body, Api::Responses)?;
     unsupported(&mut body)?;
+    let warnings = chat::ignored(words::take(&mut body)?);
     body.finish()?;
     let by_text = !choosing.stop.is_empty();
-    let (requested, reading) = plan(&state, toolbox.as_ref(), requested, by_text)?;
+    let (requested, reading) = plan(&state, toolbox.as_ref(), requested, &extras, by_text)?;
     let (tools, tool_choice) = match &toolbox {
         Some(toolbox) => (toolbox.told.clone(), toolbox.told_choice.clone()),
         None => (json!([]), json!("auto")),
@@ -71,9 +75,8 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         tool_choice,
     };
     let wants_logprobs = choosing.sampling.logprobs.is_some();
-    let mut answers = Order { prompts: vec![prompt], choosing, requested, finishes: extras.finishes }
-        .start(&state, turn)
-        .await?;
+    let order = Order { prompts: vec![prompt], choosing, requested, finishing, warnings };
+    let mut answers = order.start(&state, turn).await?;
     let mut responding = Responding {
         id: new_id("resp_"),
         created: now(),
@@ -95,7 +98,8 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         unheard = Told::default();
     }
     responding.items.finish(if responding.is_cut() { "incomplete" } else { "completed" }, &mut unheard);
-    Ok(Json(responding.whole()).into_response())
+    let is_squeezed = responding.answer.usage().is_squeezed;
+    Ok(noted(Json(responding.whole()).into_response(), &answers.warnings, is_squeezed))
 }
 
 /// `text.format`, and what is told about it.
@@ -164,7 +168,7 @@ struct Responding {
 
 impl Responding {
     fn is_cut(&self) -> bool {
-        matches!(self.answer.end, Some((Reason::Length, _)))
+        self.answer.is_cut()
     }
 
     /// The response, once its last item is closed.
@@ -177,7 +181,7 @@ impl Responding {
         let total = total(std::slice::from_ref(&self.answer), 1);
         body["usage"] = json!({
             "input_tokens": total.prompt,
-            "input_tokens_details": {"cached_tokens": total.reused},
+            "input_tokens_details": {"cached_tokens": total.reused, "cache_write_tokens": 0},
             "output_tokens": total.answer,
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": total.prompt + total.answer,
@@ -186,6 +190,9 @@ impl Responding {
             let mut told = timings(&self.answer.usage(), self.compile);
             told["tokens"] = logprobs::details(&self.answer.tokens, self.state.engine.vocabulary());
             body["maskwright"] = told;
+        }
+        if self.answer.usage().is_squeezed {
+            body["maskwright"]["squeezed"] = true.into();
         }
         body
     }

@@ -17,16 +17,25 @@ use super::{aside, body::Body};
 use crate::{
     answer::logprobs::text,
     error::{ApiError, Json, Result},
-    request::messages,
+    request::{messages, words},
     state::State,
 };
 
 pub(crate) async fn tokenize(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Json> {
     state.engine.check_name(body.text("model")?.as_deref())?;
-    let plain = match body.text("text")? {
-        Some(text) => Some(text),
-        None => body.text("prompt")?,
-    };
+    // The words of vLLM and llama.cpp.
+    let mut plain = None;
+    for name in ["text", "prompt", "content"] {
+        if let Some(text) = body.text(name)?
+            && let Some((first, _)) = plain.replace((name, text))
+        {
+            let message = format!("cannot specify both '{first}' and '{name}'; they mean the same");
+            return Err(ApiError::invalid(name, "conflicting_parameters", message));
+        }
+    }
+    let plain = plain.map(|(_, text)| text);
+    words::take(&mut body)?;
+    body.ignore(&["with_pieces", "add_special"]);
     let messages = body.list("messages")?;
     let has_specials = body.flag("parse_special")?.unwrap_or(false);
     body.finish()?;
@@ -64,7 +73,8 @@ pub(crate) async fn detokenize(Extract(state): Extract<Arc<State>>, Body(mut bod
     body.finish()?;
     let tokens = tokens(&list, "tokens", state.engine.vocabulary().size())?;
     let text = String::from_utf8_lossy(&state.engine.tokenizer().decode(&tokens)).into_owned();
-    Ok(Json(json!({"text": text})))
+    // vLLM calls it the prompt, llama.cpp the content.
+    Ok(Json(json!({"text": text, "prompt": text, "content": text})))
 }
 
 /// Numbers of tokens.

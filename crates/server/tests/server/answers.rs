@@ -216,3 +216,52 @@ async fn a_response_stream_numbers_its_events() {
     assert_eq!(last["output"][0]["id"], events[2].1["item"]["id"]);
     assert_eq!(last["id"], events[0].1["response"]["id"]);
 }
+
+/// The endpoints of other servers, with their shapes.
+#[tokio::test]
+async fn sglang_and_llama_cpp_have_their_own_shapes() {
+    let running = start().await;
+    let ask = async |path: &str, body: Value| running.client.post(path, &body).await;
+    let params = json!({"temperature": 0, "max_new_tokens": 9, "regex": "[a-z]+"});
+    let answer = ask("/generate", json!({"text": "SAY:hello|", "sampling_params": params})).await.good();
+    assert_eq!(answer["text"], "hello");
+    let info = &answer["meta_info"];
+    assert_eq!(
+        (&info["completion_tokens"], &info["prompt_tokens"], &info["finish_reason"]),
+        (&json!(5), &json!(10), &json!({"type": "stop"}))
+    );
+    let two =
+        json!({"text": ["SAY:ab|", "SAY:c|"], "sampling_params": {"temperature": 0, "max_new_tokens": 1}});
+    let answer = ask("/generate", two).await.good();
+    assert_eq!((&answer[0]["text"], &answer[1]["text"]), (&json!("a"), &json!("c")));
+    assert_eq!(answer[0]["meta_info"]["finish_reason"], json!({"type": "length", "length": 1}));
+    let streamed = json!({"text": "SAY:abc|", "sampling_params": {"temperature": 0}, "stream": true});
+    let chunks = ask("/generate", streamed).await.chunks();
+    // What was said so far, again and again.
+    let texts: Vec<&Value> = chunks.iter().map(|chunk| &chunk["text"]).collect();
+    assert_eq!((texts[0], *texts.last().unwrap()), (&json!("a"), &json!("abc")));
+
+    let body = json!({"prompt": "SAY:hello|", "temperature": 0, "n_predict": 9, "grammar": "root ::= [a-z]+", "cache_prompt": true});
+    let reply = ask("/completion", body.clone()).await;
+    assert!(
+        reply.headers["x-maskwright-warning"].starts_with("'cache_prompt' is ignored"),
+        "{:?}",
+        reply.headers
+    );
+    let answer = reply.good();
+    assert_eq!(
+        (&answer["content"], &answer["stop"], &answer["stop_type"]),
+        (&json!("hello"), &json!(true), &json!("eos"))
+    );
+    assert_eq!((&answer["tokens_predicted"], &answer["tokens_evaluated"]), (&json!(5), &json!(10)));
+    let events = ask("/completion", with(body, json!({"stream": true}))).await.events();
+    let events: Vec<Value> = events.iter().map(|(_, data)| serde_json::from_str(data).unwrap()).collect();
+    let text: String = events.iter().filter_map(|event| event["content"].as_str()).collect();
+    assert_eq!((text.as_str(), &events.last().unwrap()["stop"]), ("hello", &json!(true)));
+
+    let props = running.client.get("/props").await.good();
+    assert_eq!(props["default_generation_settings"]["n_ctx"], 1000);
+    assert!(running.client.get("/version").await.good()["version"].is_string());
+    assert_eq!(ask("/tokenize", json!({"content": "ab"})).await.good()["tokens"], json!([97, 98]));
+    assert_eq!(ask("/detokenize", json!({"tokens": [97]})).await.good()["content"], "a");
+}

@@ -8,6 +8,7 @@ mod connections;
 mod constraints;
 mod docs;
 mod fake;
+mod logs;
 mod pages;
 mod refusals;
 mod smollm2;

@@ -48,6 +48,28 @@ async fn metrics_count_what_happened() {
     assert_eq!(families.len(), count, "a family is there twice");
 }
 
+/// The dashboard asks for nothing that is not told.
+#[tokio::test]
+async fn every_metric_of_the_dashboard_is_there() {
+    let running = start().await;
+    running.client.chat(&with(dictated("abc"), json!({"regex": "[a-z]{3}"}))).await.good();
+    let page = String::from_utf8(running.client.get("/metrics").await.body).unwrap();
+    let dashboard: Value =
+        serde_json::from_str(include_str!("../../../../examples/server/grafana.json")).unwrap();
+    let names = regex::Regex::new("maskwright_[a-z_]+").unwrap();
+    let mut count = 0;
+    for target in
+        dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array().unwrap())
+    {
+        for name in names.find_iter(target["expr"].as_str().unwrap()) {
+            let is_there = |line: &str| line.split(['{', ' ']).next() == Some(name.as_str());
+            assert!(page.lines().any(is_there), "{} is missing in\n{page}", name.as_str());
+            count += 1;
+        }
+    }
+    assert!(count > 15, "{count} names");
+}
+
 #[tokio::test]
 async fn text_to_tokens_and_back() {
     let running = start().await;

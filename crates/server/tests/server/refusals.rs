@@ -25,6 +25,16 @@ async fn fields_are_refused_by_name() {
         (json!({"messages": says(&"long ".repeat(300))}), 400, "messages", "context_length_exceeded"),
         (json!({"temperature": -1}), 400, "temperature", "invalid_value"),
         (json!({"temperature": 1e9}), 400, "temperature", "invalid_value"),
+        (serde_json::from_str(r#"{"temperature": 1e400}"#).unwrap(), 400, "temperature", "invalid_value"),
+        (json!({"min_tokens": 3}), 400, "min_tokens", "unsupported_parameter"),
+        (json!({"use_beam_search": true}), 400, "use_beam_search", "unsupported_parameter"),
+        (json!({"n_predict": 3, "max_tokens": 3}), 400, "n_predict", "conflicting_parameters"),
+        (
+            json!({"messages": [{"role": "user", "content": "a"}, {"role": "tool", "content": "b", "tool_call_id": "c"}]}),
+            400,
+            "messages[1].tool_call_id",
+            "invalid_value",
+        ),
         (json!({"top_p": "all"}), 400, "top_p", "invalid_type"),
         (json!({"n": 1000}), 400, "n", "invalid_value"),
         (json!({"max_tokens": 0}), 400, "max_tokens", "invalid_value"),
@@ -85,6 +95,12 @@ async fn fields_are_refused_by_name() {
         let reply = running.client.chat(&with(dictated("a"), more.clone())).await;
         assert_eq!(reply.error(), (status, param.to_owned(), code.to_owned()), "{more}");
     }
+    running.client.chat(&dictated("still here")).await.good();
+}
+
+#[tokio::test]
+async fn fields_of_other_endpoints_are_refused_by_name() {
+    let running = start().await;
     for (path, body, param) in [
         ("/v1/completions", json!({}), "prompt"),
         ("/v1/completions", json!({"prompt": []}), "prompt"),
@@ -100,6 +116,31 @@ async fn fields_are_refused_by_name() {
         ("/v1/responses", json!({"input": "a", "text": {"format": {"type": "x"}}}), "text.format.type"),
         ("/v1/responses", json!({"input": "a", "response_format": {"type": "text"}}), "response_format"),
         ("/v1/responses", json!({"input": "a", "include": ["file_search_call.results"]}), "include"),
+        ("/generate", json!({"sampling_params": {}}), "text"),
+        ("/generate", json!({"text": "a", "input_ids": [1]}), "input_ids"),
+        (
+            "/generate",
+            json!({"text": "a", "sampling_params": {"temprature": 1}}),
+            "sampling_params.temprature",
+        ),
+        (
+            "/generate",
+            json!({"text": "a", "sampling_params": {"regex": "a", "ebnf": "root ::= \"a\""}}),
+            "sampling_params.ebnf",
+        ),
+        (
+            "/generate",
+            json!({"text": "a", "regex": "a", "sampling_params": {"regex": "a"}}),
+            "sampling_params.regex",
+        ),
+        ("/completion", json!({}), "prompt"),
+        ("/completion", json!({"prompt": "a", "grammar": "root ::= \"a\"", "json_schema": {}}), "grammar"),
+        ("/completion", json!({"prompt": "a", "mirostat": 2}), "mirostat"),
+        (
+            "/v1/responses",
+            json!({"input": "a", "structured_outputs": {"regex": "a"}, "text": {"format": {"type": "json_object"}}}),
+            "structured_outputs.regex",
+        ),
         ("/v1/tokenize", json!({}), "text"),
         ("/v1/detokenize", json!({"tokens": ["a"]}), "tokens[0]"),
         ("/v1/explain", json!({"text": "a", "constraint": {"kind": "regex"}}), "constraint.source"),
@@ -150,6 +191,12 @@ async fn bodies_that_are_no_json() {
         (415, "unsupported_media_type".into())
     );
     assert_eq!(code(send(&json, &vec![b' '; 10_001]).await), (413, "body_too_large".into()));
+    let gzip = [("Content-Type", "application/json"), ("Content-Encoding", "gzip")];
+    assert_eq!(code(send(&gzip, b"\x1f\x8b").await), (415, "unsupported_encoding".into()));
+    assert_eq!(
+        code(send(&json, br#"{"n": 1, "model": "fake", "n": 2}"#).await),
+        (400, "duplicate_key".into())
+    );
     let charset = [("Content-Type", "Application/JSON; charset=utf-8")];
     assert_eq!(code(send(&charset, b"{}").await), (400, "missing_required_parameter".into()));
 }
@@ -226,4 +273,20 @@ async fn keys_are_asked_for() {
     assert_eq!(running.client.get("/v1/models").await.status, 401);
     assert_eq!(running.client.get("/health").await.status, 200);
     assert_eq!(running.client.get("/").await.status, 200);
+}
+
+/// A page of somebody else may bear a name that leads to this machine.
+#[tokio::test]
+async fn foreign_names_are_refused_where_names_are_known() {
+    let mut setup = Setup::default();
+    setup.settings.hosts = Some(vec!["models.example".into()]);
+    let running = start_with(setup).await;
+    let get = async |host: &str| {
+        let bytes = format!("GET /v1/models HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        running.client.send(bytes.as_bytes()).await
+    };
+    for host in ["localhost:8000", "127.0.0.1", "[::1]:1", "models.example"] {
+        assert_eq!(get(host).await.status, 200, "{host}");
+    }
+    assert_eq!(get("evil.example:8000").await.error(), (403, String::new(), "unknown_host".into()));
 }

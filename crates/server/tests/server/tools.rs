@@ -160,13 +160,13 @@ async fn results_come_back_and_the_responses_api_has_its_own_shapes() {
 #[tokio::test]
 async fn tools_that_make_no_sense_are_refused() {
     let running = start().await;
-    let mut loose = weather();
-    loose["function"]["strict"] = json!(false);
-    loose["function"]["name"] = json!("other");
     for (more, param) in [
-        (json!({"tools": [weather()], "response_format": {"type": "json_object"}}), "response_format"),
+        (
+            json!({"tools": [weather()], "tool_choice": "required", "response_format": {"type": "json_object"}}),
+            "response_format",
+        ),
+        (json!({"tools": [weather()], "grammar": "root ::= \"a\""}), "grammar"),
         (json!({"tools": [weather(), weather()]}), "tools[1]"),
-        (json!({"tools": [weather(), loose]}), "tools[1].strict"),
         (json!({"tools": [{"type": "web_search"}]}), "tools[0].type"),
         (json!({"tools": [{"type": "function"}]}), "tools[0].function"),
         (json!({"tools": [{"type": "function", "function": {"name": "a b"}}]}), "tools[0].function.name"),
@@ -187,5 +187,118 @@ async fn tools_that_make_no_sense_are_refused() {
     ] {
         let (status, found, _) = running.client.chat(&with(dictated("a"), more.clone())).await.error();
         assert_eq!((status, found.as_str()), (400, param), "{more}");
+    }
+}
+
+/// Either a call, or an answer in the format.
+#[tokio::test]
+async fn tools_and_a_format_go_together() {
+    let running = start().await;
+    let schema = json!({"type": "object", "properties": {"warm": {"type": "boolean"}}, "required": ["warm"], "additionalProperties": false});
+    let format =
+        json!({"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": schema}});
+    for more in [
+        json!({"response_format": format}),
+        json!({"guided_json": schema}),
+        json!({"regex": r#"\{"warm": (true|false)\}"#}),
+        json!({"guided_choice": ["{\"warm\": true}", "{\"warm\": false}"]}),
+        json!({"ebnf": "root ::= \"{\\\"warm\\\": true}\""}),
+        json!({"structural_tag": {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": schema}}}),
+    ] {
+        let ask = async |text: &str| {
+            let body = with(with(dictated(text), json!({"tools": [weather()]})), more.clone());
+            let choice = running.client.chat(&body).await.good()["choices"][0].clone();
+            (choice["finish_reason"].as_str().unwrap().to_owned(), choice["message"].clone())
+        };
+        let (reason, message) = ask(CALL).await;
+        assert_eq!(
+            (&*reason, &message["tool_calls"][0]["function"]["name"]),
+            ("tool_calls", &json!("weather")),
+            "{more}"
+        );
+        let (reason, message) = ask("{\"warm\": true}").await;
+        assert_eq!((&*reason, &message["content"]), ("stop", &json!("{\"warm\": true}")), "{more}");
+        assert!(message.get("tool_calls").is_none());
+        // Free text is neither.
+        let (_, message) = ask("It is warm.").await;
+        assert_ne!(message["content"], "It is warm.", "{more}");
+    }
+    let flat =
+        json!({"type": "function", "name": "weather", "parameters": weather()["function"]["parameters"]});
+    let text = json!({"format": {"type": "json_schema", "name": "answer", "strict": true, "schema": schema}});
+    for (said, kind) in [(CALL, "function_call"), ("{\"warm\": true}", "message")] {
+        let body = json!({"input": format!("SAY:{said}|"), "tools": [flat], "text": text, "temperature": 0});
+        let answer = running.client.post("/v1/responses", &body).await.good();
+        assert_eq!(
+            (answer["output"].as_array().unwrap().len(), &answer["output"][0]["type"]),
+            (1, &json!(kind)),
+            "{answer}"
+        );
+    }
+}
+
+/// Some functions may be strict and others not; none has arguments that it does not list.
+#[tokio::test]
+async fn every_function_is_as_strict_as_it_says() {
+    let running = start().await;
+    let parameters =
+        json!({"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}}, "required": ["a"]});
+    let tool = |name: &str, strict: bool| json!({"type": "function", "function": {"name": name, "strict": strict, "parameters": parameters}});
+    let tools = json!({"tools": [tool("tight", true), tool("loose", false)]});
+    let ask = async |name: &str, arguments: &str| {
+        let call = format!("<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {arguments}}}\n</tool_call>");
+        let answer = running.client.chat(&with(dictated(&call), tools.clone())).await.good();
+        answer["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] == arguments
+    };
+    assert!(ask("loose", "{\"a\": 1}").await);
+    assert!(ask("tight", "{\"a\": 1, \"b\": 2}").await);
+    assert!(!ask("tight", "{\"a\": 1}").await);
+    assert!(!ask("loose", "{\"a\": 1, \"c\": 3}").await);
+}
+
+/// Where a call is required, nothing stands behind the last one.
+#[tokio::test]
+async fn required_calls_end_with_the_last_one() {
+    let running = start().await;
+    let ask = async |text: String, more: Value| {
+        let tools = with(json!({"tools": [weather()], "tool_choice": "required"}), more);
+        let choice = running.client.chat(&with(dictated(&text), tools)).await.good()["choices"][0].clone();
+        assert_eq!(choice["finish_reason"], "tool_calls", "{choice}");
+        (choice["message"]["content"].clone(), choice["message"]["tool_calls"].as_array().unwrap().len())
+    };
+    for gap in ["", "\n"] {
+        assert_eq!(ask(format!("{CALL}{gap}{CALL}"), json!({})).await, (Value::Null, 2));
+    }
+    let (content, calls) = ask(format!("{CALL} That is all."), json!({"max_tokens": 300})).await;
+    assert!(content.is_null() && calls >= 1);
+    assert_eq!(ask(format!("{CALL}{CALL}"), json!({"parallel_tool_calls": false})).await, (Value::Null, 1));
+}
+
+/// At the last token a complete call is a call, and half a call is nothing.
+#[tokio::test]
+async fn a_call_that_is_cut_off_leaves_nothing_behind() {
+    let running = start().await;
+    let text = format!("Wait. {CALL}");
+    let end = text.len() - "}\n</tool_call>".len();
+    for tokens in 1..=text.len() {
+        let cut = json!({"tools": [weather()], "max_tokens": tokens, "maskwright": {"finish": false}});
+        let body = with(dictated(&text), cut);
+        let choice = running.client.chat(&body).await.good()["choices"][0].clone();
+        let is_called = tokens >= end;
+        let content = "Wait. ".get(..tokens).unwrap_or("Wait. ");
+        assert_eq!(choice["message"]["content"], content, "{tokens}: {choice}");
+        assert_eq!(choice["message"].get("tool_calls").is_some(), is_called, "{tokens}: {choice}");
+        let reason = if is_called { "tool_calls" } else { "length" };
+        assert_eq!(choice["finish_reason"], reason, "{tokens}: {choice}");
+        let chunks = running.client.chat(&with(body, json!({"stream": true}))).await.chunks();
+        let streamed: String =
+            chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+        assert_eq!(streamed, content, "{tokens}");
+    }
+    // With a budget it is complete, or not begun.
+    for tokens in [10, 60, 100] {
+        let body = with(dictated(&text), json!({"tools": [weather()], "max_tokens": tokens}));
+        let choice = running.client.chat(&body).await.good()["choices"][0].clone();
+        assert_ne!(choice["finish_reason"], "length", "{tokens}: {choice}");
     }
 }

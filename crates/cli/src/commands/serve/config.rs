@@ -51,6 +51,9 @@ pub(crate) struct Config {
     /// Pages from this origin may use the API, such as `https://example.org`; `*` is any. Give the flag once for each
     #[arg(long, value_name = "ORIGIN", help_heading = "Connections")]
     pub(crate) cors_origin: Vec<String>,
+    /// A name by which clients may call the server, besides `localhost` and addresses; others are refused where the server listens for this machine alone. Give the flag once for each
+    #[arg(long, value_name = "NAME", help_heading = "Connections")]
+    pub(crate) allowed_host: Vec<String>,
     /// The most bytes of a request, as in `16M` [default: 16M]
     #[arg(long, value_name = "SIZE", help_heading = "Connections")]
     pub(crate) max_body: Option<Size>,
@@ -76,6 +79,9 @@ pub(crate) struct Config {
     /// Steps that one mask or one token may take, some nanoseconds each; beyond them a request ends with an error [default: 20000000]
     #[arg(long, value_name = "N", help_heading = "Constraints")]
     pub(crate) mask_steps: Option<NonZero<u64>>,
+    /// Whether a constrained answer is complete when its tokens are used up [default: always]
+    #[arg(long, value_name = "WHEN", help_heading = "Constraints")]
+    pub(crate) finish: Option<When>,
     /// White space between the tokens of JSON, as a regular expression, unless a request says otherwise
     #[arg(
         long,
@@ -93,7 +99,8 @@ pub(crate) struct Config {
     pub(crate) warm: Option<PathBuf>,
 
     /// How log lines are written [default: text]
-    #[arg(long, value_name = "FORM", help_heading = "Log")]
+    #[arg(long, visible_alias = "log-format", value_name = "FORM", help_heading = "Log")]
+    #[serde(alias = "log-format")]
     pub(crate) log: Option<Log>,
 }
 
@@ -105,6 +112,28 @@ pub(crate) enum Backend {
     Maskwright,
     /// llguidance, if the program was built with it (`--features llguidance`)
     Llguidance,
+}
+
+/// When constrained answers are finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum When {
+    /// Unless a request says otherwise
+    Always,
+    /// If a request says so
+    Ask,
+    /// Never
+    Never,
+}
+
+impl From<When> for maskwright_server::Finish {
+    fn from(when: When) -> Self {
+        match when {
+            When::Always => Self::Always,
+            When::Ask => Self::Ask,
+            When::Never => Self::Never,
+        }
+    }
 }
 
 /// A form of log lines.
@@ -139,6 +168,7 @@ impl Config {
             api_key: both(self.api_key, file.api_key),
             api_key_file: self.api_key_file.or(file.api_key_file),
             cors_origin: both(self.cors_origin, file.cors_origin),
+            allowed_host: both(self.allowed_host, file.allowed_host),
             max_body: self.max_body.or(file.max_body),
             queue: self.queue.or(file.queue),
             request_timeout: self.request_timeout.or(file.request_timeout),
@@ -147,6 +177,7 @@ impl Config {
             compile_timeout: self.compile_timeout.or(file.compile_timeout),
             compile_threads: self.compile_threads.or(file.compile_threads),
             mask_steps: self.mask_steps.or(file.mask_steps),
+            finish: self.finish.or(file.finish),
             // The two are about one thing, so a flag for either overrules the file in both.
             constrained_json_whitespace_pattern: self
                 .constrained_json_whitespace_pattern
@@ -237,6 +268,8 @@ mod tests {
         );
         assert_eq!(both.runtime, Some(Runtime::LlamaCpp));
         assert!(!both.constrained_json_disable_any_whitespace);
+        let log: Config = toml::from_str("log-format = \"json\"\nfinish = \"ask\"").unwrap();
+        assert_eq!((log.log, log.finish), (Some(Log::Json), Some(When::Ask)));
         assert!(toml::from_str::<Config>("prot = 1").unwrap_err().to_string().contains("prot"));
     }
 }

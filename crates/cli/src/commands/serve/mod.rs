@@ -10,7 +10,7 @@ use std::{
 };
 
 use maskwright::{
-    Compiler,
+    Compiler, Constraint,
     backend::Backend as Engines,
     formats::ModelFormat,
     json_schema::Whitespace,
@@ -95,6 +95,13 @@ async fn serve(server: Server, config: &Config, name: &str, out: &mut dyn Write)
     let listener = listener
         .map_err(|error| Failure::sentence(format!("cannot listen at {host}, port {port}: {error}")))?;
     let address = listener.local_addr().map_err(sentence)?;
+    if !address.ip().is_loopback() && config.api_key.is_empty() && config.api_key_file.is_none() {
+        // It is no reason not to start: the network may be one's own.
+        let _ = writeln!(
+            io::stderr(),
+            "warning: everybody who reaches {host} can use the server; give a key with --api-key-file, or listen at 127.0.0.1"
+        );
+    }
     writeln!(out, "serving {name} at http://{address}")?;
     out.flush()?;
     server.serve(listener, stopped()).await.map_err(sentence)
@@ -141,6 +148,11 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
         return Err(Failure::sentence("an API key is empty, which would keep nobody out"));
     }
     settings.cors_origins.clone_from(&config.cors_origin);
+    // Whoever lets others in knows by which names they come. This machine alone is reached by few.
+    if is_local(config.host.as_deref().unwrap_or("127.0.0.1")) || !config.allowed_host.is_empty() {
+        settings.hosts = Some(config.allowed_host.clone());
+    }
+    settings.finish = config.finish.map_or(settings.finish, Into::into);
     let limits = &mut settings.options.limits;
     limits.mask_steps = config.mask_steps.map_or(limits.mask_steps, std::num::NonZero::get);
     let whitespace = &mut settings.options.json_schema.whitespace;
@@ -157,7 +169,18 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
         }
         (None, false) => {}
     }
+    // A pattern that is wrong would be the fault of every request.
+    let options =
+        maskwright::Options { json_schema: settings.options.json_schema.clone(), ..Default::default() };
+    Constraint::json_schema(r#"{"type": "array"}"#)
+        .grammar(&options, None)
+        .map_err(|error| Failure::sentence(format!("constrained-json-whitespace-pattern: {error}")))?;
     Ok(settings)
+}
+
+/// Whether an address is reached by this machine alone.
+fn is_local(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn compiling(config: &Config) -> Compiling {
@@ -279,5 +302,25 @@ mod tests {
         assert_eq!(whitespace(&other), maskwright::Options::default().json_schema.whitespace);
         let compact = Config { constrained_json_disable_any_whitespace: true, ..other };
         assert_eq!(whitespace(&compact), Whitespace::Compact);
+    }
+
+    #[test]
+    fn a_wrong_pattern_fails_at_the_start() {
+        let config = Config { constrained_json_whitespace_pattern: Some("[ ".into()), ..Config::default() };
+        let Err(Failure::Sentence(error)) = settings(&config) else { panic!("it is refused") };
+        assert!(error.starts_with("constrained-json-whitespace-pattern: "), "{error}");
+    }
+
+    #[test]
+    fn names_are_asked_for_where_nobody_else_comes() {
+        let hosts = |host: Option<&str>, allowed: &[&str]| {
+            let allowed_host = allowed.iter().map(|&name| name.to_owned()).collect();
+            let config = Config { host: host.map(str::to_owned), allowed_host, ..Config::default() };
+            settings(&config).expect("it is right").hosts
+        };
+        assert_eq!(hosts(None, &[]), Some(Vec::new()));
+        assert_eq!(hosts(Some("::1"), &["a.example"]), Some(vec!["a.example".to_owned()]));
+        assert_eq!(hosts(Some("0.0.0.0"), &[]), None);
+        assert_eq!(hosts(Some("0.0.0.0"), &["a.example"]), Some(vec!["a.example".to_owned()]));
     }
 }

@@ -16,7 +16,7 @@ use super::super::path::PathId;
 use super::Emitter;
 use crate::regex;
 
-/// [`Whitespace::Tidy`] as a regular expression.
+/// [`Whitespace::Tidy`] behind an opening bracket or a comma, and before a closing bracket. Elsewhere there is a blank at most.
 const TIDY: &str = r" ?|\n[ \t]{0,40}";
 
 /// One way to write white space.
@@ -25,6 +25,7 @@ pub(super) enum Style {
     /// The same language in all places.
     Flexible(u32),
     Pattern(String),
+    Tidy,
     Compact,
     Spaced,
     /// A line for each item, indented by this text a level.
@@ -37,7 +38,7 @@ impl Style {
         let indent = |width: u32| Self::Indent(" ".repeat(width.min(64) as usize));
         match whitespace {
             Whitespace::Flexible { max_run } => vec![Self::Flexible(*max_run)],
-            Whitespace::Tidy => vec![Self::Pattern(TIDY.to_owned())],
+            Whitespace::Tidy => vec![Self::Tidy],
             Whitespace::Compact => vec![Self::Compact],
             Whitespace::Pattern(pattern) => vec![Self::Pattern(pattern.clone())],
             Whitespace::Spaced => vec![Self::Spaced],
@@ -111,16 +112,23 @@ impl Emitter<'_> {
             }
             Style::Compact => self.uniform(empty),
             Style::Pattern(pattern) => {
-                let space = match regex::lower(pattern, &regex::Options::default(), g) {
-                    Ok(space) => space,
-                    Err(error) => {
-                        let message = format!("the white space pattern cannot be used: {error}");
-                        let help = "fix the pattern";
-                        self.algebra.context.problem(Reason::Malformed, PathId::ROOT, "", message, help);
-                        empty
-                    }
-                };
+                let space = self.pattern(pattern);
                 self.uniform(space)
+            }
+            Style::Tidy => {
+                let space = self.pattern(TIDY);
+                let all = self.uniform(space);
+                let g = &mut self.algebra.grammar;
+                let blank = g.bytes(b" ");
+                let blank = g.optional(blank);
+                let colon = g.bytes(b":");
+                Layout {
+                    after: empty,
+                    colon: g.seq([blank, colon, blank]),
+                    array_end: g.seq([space, all.array_end]),
+                    object_end: g.seq([space, all.object_end]),
+                    ..all
+                }
             }
             Style::Spaced => {
                 let compact = self.uniform(empty);
@@ -142,6 +150,17 @@ impl Emitter<'_> {
                 }
             }
         }
+    }
+
+    /// White space as a regular expression.
+    fn pattern(&mut self, pattern: &str) -> ExprId {
+        let g = &mut self.algebra.grammar;
+        regex::lower(pattern, &regex::Options::default(), g).unwrap_or_else(|error| {
+            let empty = g.empty();
+            let message = format!("the white space pattern cannot be used: {error}");
+            self.algebra.context.problem(Reason::Malformed, PathId::ROOT, "", message, "fix the pattern");
+            empty
+        })
     }
 
     /// The same white space everywhere.
