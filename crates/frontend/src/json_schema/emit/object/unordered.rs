@@ -55,7 +55,9 @@ impl<'s> Emitter<'s> {
         let (mut state, mut rule) = (State::default(), None);
         let mut first = self.algebra.grammar.never();
         loop {
-            if states.len() > limit {
+            // As for other states, there is a limit for one object and one for the whole schema.
+            self.state_count += 1;
+            if states.len() > limit || self.state_count > limit.saturating_mul(10) {
                 return self.too_many_states(plan);
             }
             let body = self.unordered_state(plan, &mut states, &bits, other, state);
@@ -74,7 +76,7 @@ impl<'s> Emitter<'s> {
             return self.with_different_keys(object, &plan.others);
         }
         let required = plan.members.iter().zip(&bits).filter(|(member, bit)| member.required && **bit == 0);
-        let required: Vec<Box<str>> = required.map(|(member, _)| (*member.name).into()).collect();
+        let required: Vec<Box<str>> = required.map(|(member, _)| member.name.into()).collect();
         self.algebra.grammar.scope(object, required)
     }
 
@@ -162,7 +164,7 @@ impl<'s> Emitter<'s> {
                 if state.used & bit != 0 || self.is_never(member.value) {
                     continue;
                 }
-                let mut key = self.string_literal(&member.name);
+                let mut key = self.string_literal(member.name);
                 if bit == 0 {
                     key = self.algebra.grammar.distinct(key);
                 }
@@ -214,7 +216,7 @@ impl<'s> Emitter<'s> {
         let mut ways = Vec::with_capacity(plan.members.len() + 1);
         for member in &plan.members {
             if !self.is_never(member.value) {
-                let key = self.string_literal(&member.name);
+                let key = self.string_literal(member.name);
                 let key = self.algebra.grammar.distinct(key);
                 ways.push(self.algebra.grammar.seq([key, colon, member.value, after]));
             }
@@ -226,7 +228,7 @@ impl<'s> Emitter<'s> {
         let more = self.algebra.grammar.repeat(next, least.saturating_sub(1), None);
         let mut body = self.algebra.grammar.seq([enter, member, more, object_end]);
         let required = plan.members.iter().filter(|member| member.required);
-        let required: Vec<Box<str>> = required.map(|member| (*member.name).into()).collect();
+        let required: Vec<Box<str>> = required.map(|member| member.name.into()).collect();
         if least == 0 && required.is_empty() {
             body = self.algebra.grammar.alt([body, object_empty_end]);
         }
