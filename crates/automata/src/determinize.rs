@@ -172,7 +172,7 @@ struct Ranks {
     /// Where the ranks of each state begin. A state in nested repetitions has several.
     first: Vec<u32>,
     /// The number of a place, and how many copies of it are better.
-    ranks: Vec<(u32, u32)>,
+    places: Vec<(u32, u32)>,
     /// For each place, the round in which it was seen last, and the best copy in that.
     best: Vec<(u32, u32)>,
     round: u32,
@@ -199,12 +199,13 @@ impl Ranks {
             at += found[at..].iter().take_while(|one| one.0 < state).count();
             first.push(at as u32);
         }
-        let ranks = found.into_iter().map(|(_, place, rank)| (place, rank)).collect();
-        Some(Self { first, ranks, best: vec![(0, 0); places as usize], round: 0 })
+        let best = vec![(0, 0); places as usize];
+        let places = found.into_iter().map(|(_, place, rank)| (place, rank)).collect();
+        Some(Self { first, places, best, round: 0 })
     }
 
     fn of(&self, state: u32) -> &[(u32, u32)] {
-        &self.ranks[self.first[state as usize] as usize..self.first[state as usize + 1] as usize]
+        &self.places[self.first[state as usize] as usize..self.first[state as usize + 1] as usize]
     }
 
     /// Removes the states of which there is a better copy.
@@ -215,7 +216,7 @@ impl Ranks {
         self.round += 1;
         for &thread in &*threads {
             for i in self.first[thread as usize]..self.first[thread as usize + 1] {
-                let (place, rank) = self.ranks[i as usize];
+                let (place, rank) = self.places[i as usize];
                 let best = &mut self.best[place as usize];
                 if best.0 != self.round || rank < best.1 {
                     *best = (self.round, rank);

@@ -341,26 +341,27 @@ impl Compiler<'_> {
     }
 
     /// Whether two rounds have the same states with the same targets, but for what follows them.
-    fn are_copies(&self, a: Round, b: Round) -> bool {
-        let len = a.end - a.begin;
-        let same = |x: u32, y: u32| {
-            x == y || (x, y) == (a.next, b.next) || {
-                let at = x.wrapping_sub(a.begin);
-                at < len && y.wrapping_sub(b.begin) == at
+    fn are_copies(&self, one: Round, other: Round) -> bool {
+        let len = one.end - one.begin;
+        let same = |from: u32, to: u32| {
+            let at = from.wrapping_sub(one.begin);
+            from == to
+                || (from, to) == (one.next, other.next)
+                || at < len && to.wrapping_sub(other.begin) == at
+        };
+        let are_alike = |at: u32| {
+            let state = |round: Round| &self.states[(round.begin + at) as usize];
+            match (state(one), state(other)) {
+                (NfaState::Read { set, next }, NfaState::Read { set: other_set, next: other_next }) => {
+                    set == other_set && same(*next, *other_next)
+                }
+                (NfaState::Fork(targets), NfaState::Fork(others)) => {
+                    targets.len() == others.len() && targets.iter().zip(others).all(|(a, b)| same(*a, *b))
+                }
+                _ => false,
             }
         };
-        len == b.end - b.begin
-            && (0..len).all(|at| {
-                match (&self.states[(a.begin + at) as usize], &self.states[(b.begin + at) as usize]) {
-                    (NfaState::Read { set: x, next: p }, NfaState::Read { set: y, next: q }) => {
-                        x == y && same(*p, *q)
-                    }
-                    (NfaState::Fork(p), NfaState::Fork(q)) => {
-                        p.len() == q.len() && p.iter().zip(q).all(|(p, q)| same(*p, *q))
-                    }
-                    _ => false,
-                }
-            })
+        len == other.end - other.begin && (0..len).all(are_alike)
     }
 
     /// Compiles an expression at once, or leaves tasks that will.

@@ -88,7 +88,7 @@ impl Plan<'_> {
 impl Emitter<'_> {
     /// An array with conditions on the items as a whole.
     pub(super) fn counted_array(&mut self, shape: Shape<'_>) -> ExprId {
-        let Some(demands) = self.array_demands(shape) else { return self.algebra.grammar.never() };
+        let demands = self.array_demands(shape);
         let ways: Vec<ExprId> =
             demands.into_iter().map(|demands| self.demanded_array(shape, demands)).collect();
         let expr = self.algebra.grammar.alt(ways);
@@ -98,8 +98,8 @@ impl Emitter<'_> {
         expr
     }
 
-    /// The alternative demands of a case: a negated schema can be broken in several ways. `None` after an error.
-    fn array_demands(&mut self, shape: Shape<'_>) -> Option<Vec<Demands>> {
+    /// The alternative demands of a case: a negated schema can be broken in several ways.
+    fn array_demands(&mut self, shape: Shape<'_>) -> Vec<Demands> {
         let denied = shape.case.unevaluated.iter().filter(|one| one.is_denied).cloned();
         let broken = denied.map(Broken::Unevaluated).collect();
         let mut all = vec![Demands { window: shape.count, broken, ..Demands::default() }];
@@ -138,7 +138,7 @@ impl Emitter<'_> {
             all = ways;
         }
         all.retain(|demands| !demands.window.is_empty());
-        Some(all)
+        all
     }
 
     /// An array in which an item repeats. That is told by states if the items come from few values, and nothing else is counted.
