@@ -47,8 +47,8 @@ impl<'s> Emitter<'s> {
             return self.algebra.grammar.alt(ways);
         }
         let bits = state_bits(plan).filter(|_| plan.broken <= MAX_BROKEN_SCHEMAS);
-        let Some(bits) = bits else { return self.too_many_states(plan) };
         let limit = self.algebra.context.options.limits.states;
+        let Some(bits) = bits else { return self.too_many_states(plan, limit) };
         let layout = self.layout();
         let other = self.other_members(&plan.others);
         let mut states: States<State> = States::new("members", plan.path);
@@ -57,8 +57,10 @@ impl<'s> Emitter<'s> {
         loop {
             // As for other states, there is a limit for one object and one for the whole schema.
             self.state_count += 1;
-            if states.len() > limit || self.state_count > limit.saturating_mul(10) {
-                return self.too_many_states(plan);
+            for (count, limit) in [(states.len(), limit), (self.state_count, limit.saturating_mul(10))] {
+                if count > limit {
+                    return self.too_many_states(plan, limit);
+                }
             }
             let body = self.unordered_state(plan, &mut states, &bits, other, state);
             match rule {
@@ -199,8 +201,7 @@ impl<'s> Emitter<'s> {
         self.algebra.grammar.alt(ways)
     }
 
-    fn too_many_states(&mut self, plan: &Plan<'s>) -> ExprId {
-        let limit = self.algebra.context.options.limits.states;
+    fn too_many_states(&mut self, plan: &Plan<'s>, limit: usize) -> ExprId {
         let message = format!("keys in any order that depend on one another need more than {limit} states");
         let help = "use the key order of the schema, or raise the limit `states`";
         if !self.algebra.context.unenforceable(plan.path, "properties", message, help) {
