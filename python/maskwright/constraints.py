@@ -51,6 +51,7 @@ def json_schema(
     key_order: str = "schema",
     strictness: str = "standard",
     numbers: str = "double",
+    formats: str = "enforced",
     documents: Mapping[str, Any] | None = None,
 ) -> Constraint:
     """A JSON document that satisfies a schema.
@@ -63,6 +64,7 @@ def json_schema(
     * ``strictness``: ``standard`` refuses what cannot be enforced; ``lenient`` leaves it out and says so in the :func:`report`; ``closed`` allows no
       keys that the schema does not name; ``strict`` also requires all that it names.
     * ``numbers``: ``double`` allows as many digits as a double can hold, ``any`` any number of them.
+    * ``formats``: ``enforced``, or ``annotation``, and then a ``format`` constrains nothing.
     * ``documents``: schemas that a ``$ref`` leads to, by their address.
 
     >>> json_schema({"type": "integer"}, whitespace="compact")
@@ -72,6 +74,7 @@ def json_schema(
     options["strictness"] = _one_of("strictness", strictness, ("standard", "lenient", "closed", "strict"))
     options["whitespace"] = _whitespace(whitespace, whitespace_pattern)
     options["numbers"] = _one_of("numbers", numbers, ("double", "any"))
+    options["formats"] = _one_of("formats", formats, ("enforced", "annotation"))
     known = None if documents is None else _dumps({key: _as_json(value) for key, value in documents.items()})
     return Constraint("json_schema", schema_text(schema), json.dumps({"json_schema": options}), known)
 

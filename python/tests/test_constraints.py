@@ -86,6 +86,11 @@ class Languages(unittest.TestCase):
         self.check(mw.json_schema({"type": "number"}, numbers="any"), "json_schema", ["1e999"], ["e"])
         with self.assertRaisesRegex(ValueError, "known are double, any"):
             mw.json_schema(schema, numbers="few")
+        date = {"type": "string", "format": "date"}
+        self.check(mw.json_schema(date), "json_schema", ['"2024-02-29"'], ['"x"'])
+        self.check(mw.json_schema(date, formats="annotation"), "json_schema", ['"x"', '"2024-02-29"'], ["1"])
+        with self.assertRaisesRegex(ValueError, "known are enforced, annotation"):
+            mw.json_schema(schema, formats="few")
 
     def test_documents(self):
         schema = {"$ref": "https://example.com/a"}

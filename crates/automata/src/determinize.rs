@@ -6,6 +6,9 @@
 //! per byte class, so a thread costs as many steps as its set has classes, not as many as there are classes. And
 //! the state that follows from a bucket is remembered by the bucket, which is short, while the set of threads
 //! that it leads to may be long: the end of a character leads to hundreds of beginnings of the next.
+//!
+//! Of the copies that a counted repetition has of its body, a set keeps only the best for each place, which can do whatever the others
+//! can. So `(a+ ?){1,50}` has a set for each number of words, and not one for each pair of a least and a greatest number.
 
 use core::hash::BuildHasher;
 
@@ -76,6 +79,7 @@ pub fn determinize(nfa: &Nfa, limits: &Limits) -> Result<Draft, LimitError> {
         limits,
         fuel: limits.fuel(),
         closure: Closure::new(nfa),
+        ranks: Ranks::new(nfa),
         draft: Draft::new(classes),
         threads: Lists::default(),
         buckets: Lists::default(),
@@ -91,6 +95,7 @@ struct Subsets<'a> {
     limits: &'a Limits,
     fuel: Fuel,
     closure: Closure<'a>,
+    ranks: Option<Ranks>,
     draft: Draft,
     /// The threads of each state. The accepting state of the NFA, if it is reached, is the first one.
     threads: Lists,
@@ -148,6 +153,9 @@ impl Subsets<'_> {
         let mut threads = core::mem::take(&mut self.scratch);
         let accepts = self.closure.expand(bucket, &mut threads);
         self.fuel.spend(self.closure.visited())?;
+        if let Some(ranks) = &mut self.ranks {
+            ranks.keep_best(&mut threads);
+        }
         let (state, is_new) = self.threads.intern(&threads);
         self.scratch = threads;
         self.after_bucket.push(state);
@@ -156,6 +164,68 @@ impl Subsets<'_> {
             self.draft.push(accepts, self.limits)?;
         }
         Ok(state)
+    }
+}
+
+/// How good a state is among the copies of it.
+struct Ranks {
+    /// Where the ranks of each state begin. A state in nested repetitions has several.
+    first: Vec<u32>,
+    /// The number of a place, and how many copies of it are better.
+    places: Vec<(u32, u32)>,
+    /// For each place, the round in which it was seen last, and the best copy in that.
+    best: Vec<(u32, u32)>,
+    round: u32,
+}
+
+impl Ranks {
+    /// `None` if there are no copies.
+    fn new(nfa: &Nfa) -> Option<Self> {
+        if nfa.copies().is_empty() {
+            return None;
+        }
+        let mut found: Vec<(u32, u32, u32)> = Vec::new();
+        let mut places = 0;
+        for copies in nfa.copies() {
+            for (rank, &start) in copies.starts.iter().enumerate() {
+                found.extend((0..copies.len).map(|at| (start + at, places + at, rank as u32)));
+            }
+            places += copies.len;
+        }
+        found.sort_unstable();
+        let mut first = Vec::with_capacity(nfa.len() + 1);
+        let mut at = 0;
+        for state in 0..=nfa.len() as u32 {
+            at += found[at..].iter().take_while(|one| one.0 < state).count();
+            first.push(at as u32);
+        }
+        let best = vec![(0, 0); places as usize];
+        let places = found.into_iter().map(|(_, place, rank)| (place, rank)).collect();
+        Some(Self { first, places, best, round: 0 })
+    }
+
+    fn of(&self, state: u32) -> &[(u32, u32)] {
+        &self.places[self.first[state as usize] as usize..self.first[state as usize + 1] as usize]
+    }
+
+    /// Removes the states of which there is a better copy.
+    fn keep_best(&mut self, threads: &mut Vec<u32>) {
+        if threads.len() < 2 {
+            return;
+        }
+        self.round += 1;
+        for &thread in &*threads {
+            for i in self.first[thread as usize]..self.first[thread as usize + 1] {
+                let (place, rank) = self.places[i as usize];
+                let best = &mut self.best[place as usize];
+                if best.0 != self.round || rank < best.1 {
+                    *best = (self.round, rank);
+                }
+            }
+        }
+        threads.retain(|&thread| {
+            self.of(thread).iter().all(|&(place, rank)| rank == self.best[place as usize].1)
+        });
     }
 }
 

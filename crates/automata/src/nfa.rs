@@ -12,6 +12,10 @@
 //!
 //! There is nothing to patch later, and since expressions are hash-consed, equal pieces with the same
 //! continuation are built once: all words that end in `…ation` share these five states.
+//!
+//! A counted repetition has a copy of its body for each round. In `x{0,9}`, whatever can be read from a place of the eighth
+//! round can be read from the same place of the seventh as well, since more rounds are left there. Such copies are remembered
+//! ([`Copies`]), so that sets of states need only the best one of each place.
 
 use rustc_hash::FxHashMap;
 
@@ -49,6 +53,16 @@ pub struct Nfa {
     states: Vec<NfaState>,
     sets: Vec<ByteSet>,
     start: u32,
+    copies: Vec<Copies>,
+}
+
+/// Copies of one body, of which one can do whatever the others can: the same states with the same targets, but for what follows.
+#[derive(Clone, Debug)]
+pub(crate) struct Copies {
+    /// Where each copy begins, from the best to the worst.
+    pub(crate) starts: Vec<u32>,
+    /// How many states each has.
+    pub(crate) len: u32,
 }
 
 impl Nfa {
@@ -78,9 +92,16 @@ impl Nfa {
             memo: FxHashMap::default(),
             tasks: Vec::new(),
             branches: Vec::new(),
+            rounds: Vec::new(),
+            copies: Vec::new(),
         };
         let start = compiler.compile(id)?;
-        Ok(Self { states: compiler.states, sets: compiler.sets, start })
+        Ok(Self { states: compiler.states, sets: compiler.sets, start, copies: compiler.copies })
+    }
+
+    /// Places of which one is better than the others.
+    pub(crate) fn copies(&self) -> &[Copies] {
+        &self.copies
     }
 
     /// Where reading begins.
@@ -183,6 +204,17 @@ struct Compiler<'a> {
     memo: FxHashMap<(ExprId, u32), u32>,
     tasks: Vec<Task>,
     branches: Vec<u32>,
+    /// The rounds of the repetitions that are being compiled: where the states of each begin and end, and what follows it.
+    rounds: Vec<Vec<Round>>,
+    copies: Vec<Copies>,
+}
+
+/// A round of a repetition.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    begin: u32,
+    end: u32,
+    next: u32,
 }
 
 enum Task {
@@ -197,13 +229,34 @@ enum Task {
     /// Make a fork of the last branches, as many as this.
     Fork(usize),
     /// Compile the body against the last entry, make it optional, and go on `left - 1` times.
-    Optional { body: ExprId, left: u32, exit: u32 },
+    Optional {
+        body: ExprId,
+        left: u32,
+        exit: u32,
+    },
     /// Make the last entry optional: it or the exit.
-    MakeOptional { exit: u32 },
+    MakeOptional {
+        exit: u32,
+    },
     /// Compile the body against the last entry, `left` times.
-    Mandatory { body: ExprId, left: u32 },
+    Mandatory {
+        body: ExprId,
+        left: u32,
+    },
     /// The last entry is the body of a loop whose fork exists already.
-    CloseLoop { fork: u32, exit: u32 },
+    CloseLoop {
+        fork: u32,
+        exit: u32,
+    },
+    /// A round of a repetition begins, with what follows it, and ends.
+    BeginRound {
+        next: u32,
+    },
+    EndRound,
+    /// The rounds of a repetition are complete; so many of them are optional. `None` stands for a loop and its mandatory rounds.
+    Compare {
+        optional: Option<u32>,
+    },
 }
 
 impl Compiler<'_> {
@@ -230,20 +283,85 @@ impl Compiler<'_> {
                 Task::Optional { body, left, exit } => {
                     self.tasks.push(Task::Optional { body, left: left - 1, exit });
                     self.tasks.push(Task::MakeOptional { exit });
-                    self.tasks.push(Task::Expr(body, entry));
+                    self.round(body, entry);
                 }
                 Task::MakeOptional { exit } => entry = self.push(NfaState::Fork([entry, exit].into()))?,
                 Task::Mandatory { body, left } => {
                     self.tasks.push(Task::Mandatory { body, left: left - 1 });
-                    self.tasks.push(Task::Expr(body, entry));
+                    self.round(body, entry);
                 }
                 Task::CloseLoop { fork, exit } => {
                     self.states[fork as usize] = NfaState::Fork([entry, exit].into());
                     entry = fork;
                 }
+                Task::BeginRound { next } => {
+                    let begin = self.states.len() as u32;
+                    if let Some(rounds) = self.rounds.last_mut() {
+                        rounds.push(Round { begin, end: begin, next });
+                    }
+                }
+                Task::EndRound => {
+                    let end = self.states.len() as u32;
+                    if let Some(round) = self.rounds.last_mut().and_then(|rounds| rounds.last_mut()) {
+                        round.end = end;
+                    }
+                }
+                Task::Compare { optional } => {
+                    let rounds = self.rounds.pop().unwrap_or_default();
+                    self.compare(rounds, optional);
+                }
             }
         }
         Ok(entry)
+    }
+
+    /// Compiles the body of a repetition against what follows.
+    fn round(&mut self, body: ExprId, next: u32) {
+        self.tasks.extend([Task::EndRound, Task::Expr(body, next), Task::BeginRound { next }]);
+    }
+
+    /// Remembers the rounds of a repetition that are copies of one another. Of optional rounds the last one is the best, because more of them follow. Of
+    /// a loop and its mandatory rounds the loop is, because least must follow. How many mandatory rounds follow in front of optional ones makes none of
+    /// them better.
+    fn compare(&mut self, mut rounds: Vec<Round>, optional: Option<u32>) {
+        if let Some(optional) = optional {
+            rounds.truncate(optional as usize);
+        }
+        // A round that was built before, as a part of something else, has no states of its own.
+        rounds.retain(|round| round.begin < round.end);
+        let mut found = Vec::new();
+        for run in rounds.chunk_by(|a, b| self.are_copies(*a, *b)).filter(|run| run.len() > 1) {
+            let mut starts: Vec<u32> = run.iter().map(|round| round.begin).collect();
+            if optional.is_some() {
+                starts.reverse();
+            }
+            found.push(Copies { starts, len: run[0].end - run[0].begin });
+        }
+        self.copies.append(&mut found);
+    }
+
+    /// Whether two rounds have the same states with the same targets, but for what follows them.
+    fn are_copies(&self, one: Round, other: Round) -> bool {
+        let len = one.end - one.begin;
+        let same = |from: u32, to: u32| {
+            let at = from.wrapping_sub(one.begin);
+            from == to
+                || (from, to) == (one.next, other.next)
+                || at < len && to.wrapping_sub(other.begin) == at
+        };
+        let are_alike = |at: u32| {
+            let state = |round: Round| &self.states[(round.begin + at) as usize];
+            match (state(one), state(other)) {
+                (NfaState::Read { set, next }, NfaState::Read { set: other_set, next: other_next }) => {
+                    set == other_set && same(*next, *other_next)
+                }
+                (NfaState::Fork(targets), NfaState::Fork(others)) => {
+                    targets.len() == others.len() && targets.iter().zip(others).all(|(a, b)| same(*a, *b))
+                }
+                _ => false,
+            }
+        };
+        len == other.end - other.begin && (0..len).all(are_alike)
     }
 
     /// Compiles an expression at once, or leaves tasks that will.
@@ -291,6 +409,8 @@ impl Compiler<'_> {
             }
             Expr::Repeat { body, min, max } => {
                 self.tasks.push(Task::Remember(id, next));
+                self.rounds.push(Vec::new());
+                self.tasks.push(Task::Compare { optional: max.map(|max| max - min) });
                 self.tasks.push(Task::Mandatory { body: *body, left: *min });
                 if let Some(max) = max {
                     self.tasks.push(Task::Optional { body: *body, left: max - min, exit: next });
@@ -298,7 +418,7 @@ impl Compiler<'_> {
                 } else {
                     let fork = self.push(NfaState::Fork(Box::default()))?;
                     self.tasks.push(Task::CloseLoop { fork, exit: next });
-                    self.tasks.push(Task::Expr(*body, fork));
+                    self.round(*body, fork);
                 }
             }
         }

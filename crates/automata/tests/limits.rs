@@ -43,6 +43,31 @@ fn the_lazy_automaton_reads_what_the_whole_one_cannot() {
     assert!(lazy.is_dead(end));
 }
 
+/// Rounds that can be cut in many ways: only the fewest that a text may have taken matter.
+#[test]
+fn counted_words_stay_small() {
+    let mut e = Exprs::new();
+    let (letter, space) = (e.set(ByteSet::range(b'a', b'z')), e.bytes(b" "));
+    let (word, space) = (e.repeat(letter, 1, None), e.repeat(space, 0, Some(1)));
+    let round = e.concat([word, space]);
+    let words = e.repeat(round, 1, Some(200));
+    let limits = Limits { states: 5_000, ..Limits::default() };
+    let dfa = Dfa::build(&mut e, words, &limits).unwrap();
+    assert!(dfa.len() < 500, "{}", dfa.len());
+    assert!(dfa.matches("ab ".repeat(200).as_bytes()) && !dfa.matches("ab ".repeat(201).as_bytes()));
+    // A count inside of a count, and a least number of rounds.
+    let (digits, comma) = (e.set(ByteSet::range(b'0', b'9')), e.bytes(b","));
+    let (digits, comma) = (e.repeat(digits, 1, Some(5)), e.repeat(comma, 0, Some(1)));
+    let round = e.concat([digits, comma]);
+    let numbers = e.repeat(round, 3, Some(100));
+    let dfa = Dfa::build(&mut e, numbers, &limits).unwrap();
+    assert!(dfa.matches("1".repeat(500).as_bytes()) && !dfa.matches("1".repeat(501).as_bytes()));
+    assert!(dfa.matches(b"123") && dfa.matches(b"1,2,3") && !dfa.matches(b"1,2") && !dfa.matches(b"12"));
+    let numbers = e.repeat(round, 30, None);
+    let dfa = Dfa::build(&mut e, numbers, &limits).unwrap();
+    assert!(dfa.matches("1".repeat(30).as_bytes()) && !dfa.matches("1".repeat(29).as_bytes()));
+}
+
 #[test]
 fn bounded_tails_stay_small() {
     let mut e = Exprs::new();

@@ -130,8 +130,7 @@ impl MaybeConstraintArgs {
     }
 }
 
-const ABOUT_SCHEMAS: &str =
-    "--whitespace, --whitespace-pattern, --key-order, --objects and --numbers are about JSON Schemas";
+const ABOUT_SCHEMAS: &str = "--whitespace, --whitespace-pattern, --key-order, --objects, --numbers and --formats are about JSON Schemas";
 
 const ABOUT_PATTERNS: &str =
     "--dialect is about --regex and --tag; schemas have ECMA-262, and Lark grammars the dialect of Rust";

@@ -3,7 +3,7 @@
 use core::str::FromStr;
 
 use clap::ValueEnum;
-use maskwright::json_schema::{KeyOrder, Numbers, Options, Strictness, Whitespace};
+use maskwright::json_schema::{Formats, KeyOrder, Numbers, Options, Strictness, Whitespace};
 
 /// How a JSON Schema is read.
 #[derive(Debug, clap::Args)]
@@ -29,6 +29,9 @@ pub(crate) struct SchemaArgs {
     /// How many digits numbers may have: `double`, what a double can hold, or `any`
     #[arg(long, value_name = "DIGITS", value_parser = Numbers::from_str, help_heading = "JSON Schema")]
     numbers: Option<Numbers>,
+    /// Whether a `format` constrains anything: `enforced`, or `annotation`, and then it does not
+    #[arg(long, value_name = "MEANING", value_parser = Formats::from_str, help_heading = "JSON Schema")]
+    formats: Option<Formats>,
 }
 
 /// In which order keys may come.
@@ -61,6 +64,7 @@ impl SchemaArgs {
             || self.key_order.is_some()
             || self.objects.is_some()
             || self.numbers.is_some()
+            || self.formats.is_some()
     }
 
     pub(crate) fn options(&self) -> Options {
@@ -84,5 +88,6 @@ impl SchemaArgs {
             .with_key_order(order)
             .with_strictness(strictness)
             .with_numbers(self.numbers.unwrap_or_default())
+            .with_formats(self.formats.unwrap_or_default())
     }
 }

@@ -21,7 +21,8 @@ pub(super) fn lower(root: &Value<'_>, options: &Options) -> Result<(Grammar, Rep
     loop {
         let documents: Vec<(String, Value<'_>)> =
             fetched.iter().map(|(address, document)| (address.clone(), Value::of(document))).collect();
-        let source = Source { root, documents: &documents, strictness: options.strictness, tracks_scopes };
+        let Options { strictness, formats, .. } = *options;
+        let source = Source { root, documents: &documents, strictness, formats, tracks_scopes };
         let mut context = Context::new(options);
         let schemas = load(source, &mut context.report.paths);
         let mut emitter = Emitter::new(Algebra::new(context, schemas));

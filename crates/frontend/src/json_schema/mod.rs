@@ -78,7 +78,7 @@ use json::Value;
 use lower::{is_deeper, lower};
 
 pub use error::{Problem, Reason, SchemaError};
-pub use options::{KeyOrder, Limits, Numbers, Options, Resolver, Strictness, Whitespace};
+pub use options::{Formats, KeyOrder, Limits, Numbers, Options, Resolver, Strictness, Whitespace};
 pub use report::{Coverage, Entry, Note, Report};
 pub use to_regex::to_regex;
 

@@ -20,6 +20,8 @@ pub struct Options {
     pub strictness: Strictness,
     /// How many digits a number may have.
     pub numbers: Numbers,
+    /// Whether a `format` constrains anything.
+    pub formats: Formats,
     /// Where other documents come from that a `$ref` names.
     #[serde(skip)]
     pub resolver: Option<Resolver>,
@@ -138,6 +140,30 @@ impl FromStr for Numbers {
     }
 }
 
+/// Whether a `format` constrains anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Formats {
+    /// The formats of the standard are enforced, and other names are annotations.
+    #[default]
+    Enforced,
+    /// All formats are annotations. From 2019-09 on, the standard says so where a schema does not ask for more.
+    Annotation,
+}
+
+impl FromStr for Formats {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "enforced" => Ok(Self::Enforced),
+            "annotation" => Ok(Self::Annotation),
+            _ => Err("known are enforced and annotation".to_owned()),
+        }
+    }
+}
+
 /// Where other documents come from: given an address without its fragment, the document, if there is one. Two resolvers are equal if
 /// one is a clone of the other.
 #[derive(Clone)]
@@ -232,6 +258,13 @@ impl Options {
     #[must_use]
     pub fn with_numbers(mut self, numbers: Numbers) -> Self {
         self.numbers = numbers;
+        self
+    }
+
+    /// Chooses whether a `format` constrains anything.
+    #[must_use]
+    pub fn with_formats(mut self, formats: Formats) -> Self {
+        self.formats = formats;
         self
     }
 

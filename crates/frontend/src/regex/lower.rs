@@ -29,7 +29,8 @@
 //!
 //! Repetition is a fixed point, which the expressions have only for plain bodies. With a small bound a body is
 //! lowered again for each round; without one only `^` and `$` can be resolved ([`Lowerer::anchored_loop`]), and rounds of
-//! one character before the end of the text ([`Lowerer::tempered_loop`]).
+//! one character before the end of the text ([`Lowerer::tempered_loop`]) or in front of anything, if they look for short words
+//! ([`Lowerer::loop_without`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -267,7 +268,7 @@ impl Lowerer<'_> {
             return Err(Diagnostic::error(
                 span,
                 "a look-around or boundary cannot stand inside an unbounded repetition, unless each round reads one \
-                 character and the text ends behind it",
+                 character and the text ends behind it, or the round excludes a few short words with `(?!…)`",
             )
             .with_help(
                 "move it in front of or behind the repetition, or give the repetition a small upper bound",
@@ -298,6 +299,11 @@ impl Lowerer<'_> {
         if k[0] == any {
             return Ok(Some(k.clone()));
         }
+        if k[0] != empty
+            && let Some((class, words)) = round_without(body)
+        {
+            return self.loop_without(&class, &words, k, body.span()).map(Some);
+        }
         let round = self.node(body, vec![any; k.len()])?;
         if k[0] != empty || !is_uniform(&round) {
             return Ok(None);
@@ -309,6 +315,57 @@ impl Lowerer<'_> {
         let bad = self.seq(any, bad);
         let all_good = self.complement(bad);
         Ok(Some(vec![all_good; k.len()]))
+    }
+
+    /// `((?!x|y).)*` in front of `k`: a text of characters of the class, and then `k`, so that no word begins in the text. A word that ends
+    /// in the text is excluded there. A word that runs on into `k` is cut in two, and where the text ends with the first part, `k` must not begin
+    /// with the second. So there is one alternative for each set of first parts that the text may end with.
+    fn loop_without(
+        &mut self,
+        class: &CharSet,
+        words: &[Vec<CharSet>],
+        k: &Continuation,
+        span: Span,
+    ) -> Result<Continuation, Diagnostic> {
+        let class = self.builder.class(class.clone());
+        let text = self.builder.star(class);
+        let whole: Vec<ExprId> = words.iter().map(|word| self.word(word)).collect();
+        let whole = self.builder.alt(whole);
+        let whole = self.seq(whole, self.any);
+        let whole = self.seq(self.any, whole);
+        let other = self.complement(whole);
+        let text = self.intersection(text, other);
+        let cuts = words.iter().flat_map(|word| (1..word.len()).map(|at| word.split_at(at)));
+        // The first parts that the text ends with, the text, and what follows.
+        let mut ways: Vec<(Vec<&[CharSet]>, ExprId, ExprId)> = vec![(Vec::new(), text, k[0])];
+        for (first, second) in cuts {
+            let (ending, beginning) = (self.word(first), self.word(second));
+            let ending = self.seq(self.any, ending);
+            let beginning = self.seq(beginning, self.any);
+            let (no_ending, no_beginning) = (self.complement(ending), self.complement(beginning));
+            let mut next = Vec::with_capacity(ways.len() * 2);
+            for (ends, text, k) in ways {
+                self.step(span)?;
+                if ends.iter().all(|end| may_end_alike(end, first)) {
+                    let (text, k) = (self.intersection(text, ending), self.intersection(k, no_beginning));
+                    next.push(([&*ends, &[first]].concat(), text, k));
+                }
+                next.push((ends, self.intersection(text, no_ending), k));
+            }
+            ways = next;
+        }
+        let ways: Vec<ExprId> = ways.into_iter().map(|(_, text, k)| self.seq(text, k)).collect();
+        let result = self.builder.alt(ways);
+        Ok(vec![result; k.len()])
+    }
+
+    /// One character of each of these sets, in reading order.
+    fn word(&mut self, sets: &[CharSet]) -> ExprId {
+        let empty = self.builder.empty();
+        sets.iter().rev().fold(empty, |rest, set| {
+            let class = self.builder.class(set.clone());
+            self.seq(class, rest)
+        })
     }
 
     fn place(&mut self, place: &Place, k: Continuation) -> Continuation {
@@ -580,6 +637,53 @@ fn reads_one_character(ast: &Ast) -> bool {
         Kind::Repeat { body, min: 1, max: Some(1) } => reads_one_character(body),
         Kind::Empty | Kind::Repeat { .. } | Kind::Place(_) | Kind::Look(..) => false,
     }
+}
+
+/// In how many places all words together may be cut that a round excludes.
+const MAX_CUTS: usize = 12;
+
+/// The class and the words, if a part is `(?!words)class`, and the words are few and short.
+fn round_without(ast: &Ast) -> Option<(CharSet, Vec<Vec<CharSet>>)> {
+    let Kind::Concat(parts) = ast.kind() else { return None };
+    let [look, last] = &**parts else { return None };
+    let Kind::Look(Look { ahead: true, negated: true }, words) = look.kind() else { return None };
+    let [class] = &*words_of(last)? else { return None };
+    let [class] = &**class else { return None };
+    let words = words_of(words)?;
+    let cuts: usize = words.iter().map(|word| word.len().saturating_sub(1)).sum();
+    (cuts <= MAX_CUTS && words.iter().all(|word| !word.is_empty())).then(|| (class.clone(), words))
+}
+
+/// The texts of a part as sequences of sets of characters, if they are few.
+fn words_of(ast: &Ast) -> Option<Vec<Vec<CharSet>>> {
+    let words = match ast.kind() {
+        Kind::Empty => vec![Vec::new()],
+        Kind::Char(c) => vec![vec![unicode::ranges(&[(*c, *c)])]],
+        Kind::Class(set) => vec![vec![CharSet::clone(set)]],
+        Kind::Alt(parts) => parts.iter().map(words_of).collect::<Option<Vec<_>>>()?.concat(),
+        Kind::Concat(parts) => {
+            let mut words = vec![Vec::new()];
+            for part in parts {
+                let next = words_of(part)?;
+                words = words
+                    .iter()
+                    .flat_map(|word: &Vec<CharSet>| next.iter().map(move |more| [&**word, more].concat()))
+                    .collect();
+                if words.len() > MAX_CUTS + 1 {
+                    return None;
+                }
+            }
+            words
+        }
+        Kind::Repeat { body, min: 1, max: Some(1) } => words_of(body)?,
+        Kind::Repeat { .. } | Kind::Place(_) | Kind::Look(..) => return None,
+    };
+    (words.len() <= MAX_CUTS + 1 && words.iter().all(|word| word.len() <= MAX_CUTS + 1)).then_some(words)
+}
+
+/// Whether one text may end with both of these.
+fn may_end_alike(a: &[CharSet], b: &[CharSet]) -> bool {
+    a.iter().rev().zip(b.iter().rev()).all(|(a, b)| !a.intersection(b).ranges().is_empty())
 }
 
 /// The same part, where anchors match nowhere.

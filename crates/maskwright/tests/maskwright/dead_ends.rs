@@ -83,7 +83,7 @@ fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) -> u32 {
     finished
 }
 
-const FINITE: [&str; 24] = [
+const FINITE: [&str; 30] = [
     r#"{"type":"object","propertyNames":{"pattern":"^(monday|tuesday|wednesday)$"}}"#,
     r#"{"type":"object","patternProperties":{"^(temperature|humidity|pressure)$":{"type":"integer"}},"additionalProperties":false}"#,
     r#"{"type":"object","patternProperties":{"^(a|b{9})$":{"type":"null"}},"additionalProperties":false,"minProperties":1}"#,
@@ -108,6 +108,12 @@ const FINITE: [&str; 24] = [
     r#"{"type":"array","uniqueItems":true,"items":{"multipleOf":3}}"#,
     r#"{"type":"array","minItems":2,"uniqueItems":true,"items":{"type":"object","required":["a"],"additionalProperties":false,"properties":{"a":{"type":"array","uniqueItems":true,"minItems":1,"items":{"type":"string","pattern":"^x"}},"b":{"type":"boolean"}}}}"#,
     r#"{"type":"array","minItems":2,"uniqueItems":true,"items":{"type":"array","items":{"type":"array","items":{"type":"array","maxItems":0}}}}"#,
+    r#"{"type":"object","properties":{"c":{"type":"null"},"b":{"type":"null"}},"unevaluatedProperties":false,"patternProperties":{"^$":{"type":"null"},"^a":{"type":"array","maxItems":0}},"minProperties":2,"dependentRequired":{"a":["c"]}}"#,
+    r#"{"type":"object","properties":{"c":{"type":"null"},"d":false},"patternProperties":{"^[ab]$":{"type":"null"}},"additionalProperties":false,"minProperties":2,"dependentRequired":{"c":["d"]}}"#,
+    r#"{"type":"object","properties":{"c":{"type":"null"},"d":{"type":"null"}},"patternProperties":{"^[ab]$":{"type":"null"}},"additionalProperties":false,"minProperties":3,"dependentRequired":{"c":["d"],"a":["c"]}}"#,
+    r#"{"type":"object","patternProperties":{"^[ab]$":{"type":["null","boolean"]}},"additionalProperties":false,"minProperties":2,"not":{"patternProperties":{"^a$":{"type":"null"}}}}"#,
+    r#"{"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"}},"additionalProperties":false,"minProperties":2}"#,
+    r#"{"type":"array","items":{"enum":["a","b"]},"not":{"uniqueItems":true}}"#,
 ];
 
 #[test]

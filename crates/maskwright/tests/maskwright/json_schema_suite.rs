@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use maskwright::json_schema::{self, Reason, Resolver};
+use maskwright::json_schema::{self, Formats, Reason, Resolver};
 use maskwright::{
     CompiledConstraint, Compiler, Constraint, Error, Options, TokenId, Vocabulary, VocabularyBuilder,
 };
@@ -62,22 +62,40 @@ fn draft_2020_12() {
 }
 
 #[test]
+fn draft_2019_09() {
+    judge("draft2019-09", 1200);
+}
+
+#[test]
 fn draft_07() {
     judge("draft7", 900);
 }
 
+#[test]
+fn draft_06() {
+    judge("draft6", 800);
+}
+
+#[test]
+fn draft_04() {
+    judge("draft4", 600);
+}
+
 fn judge(draft: &str, least: usize) {
     let suite = suite();
-    let compiler = compiler(&suite);
+    let enforcing = compiler(&suite, Formats::Enforced);
+    // The suite has formats that constrain nothing in one file, and formats that do in an optional folder.
+    let annotating = compiler(&suite, Formats::Annotation);
     let mut findings = Findings::default();
     for path in files(&suite.join("tests").join(draft)) {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let text = fs::read_to_string(&path).expect("a file of the suite is UTF-8");
         let groups: Vec<Group> =
             serde_json::from_str(&text).expect("a file of the suite is a list of groups");
+        let compiler = if name == "format.json" { &annotating } else { &enforcing };
         for group in groups {
             judge_group(
-                &compiler,
+                compiler,
                 &format!("{draft}/{name}: {}", group.description),
                 with_draft(group, draft),
                 &mut findings,
@@ -101,8 +119,14 @@ fn is_case(name: &str) -> bool {
 
 /// Older files of the suite leave out which draft they are about; the folder says it.
 fn with_draft(mut group: Group, draft: &str) -> Group {
-    if let (Value::Object(schema), "draft7") = (&mut group.schema, draft) {
-        schema.entry("$schema").or_insert_with(|| "http://json-schema.org/draft-07/schema#".into());
+    let old = match draft {
+        "draft4" => "http://json-schema.org/draft-04/schema#",
+        "draft6" => "http://json-schema.org/draft-06/schema#",
+        "draft7" => "http://json-schema.org/draft-07/schema#",
+        _ => return group,
+    };
+    if let Value::Object(schema) = &mut group.schema {
+        schema.entry("$schema").or_insert_with(|| old.into());
     }
     group
 }
@@ -309,14 +333,16 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// A compiler over the 256 bytes, with the other documents that the suite refers to.
-fn compiler(suite: &Path) -> Compiler {
+fn compiler(suite: &Path, formats: Formats) -> Compiler {
     let remotes = suite.join("remotes");
     let resolver = Resolver::new(move |address| {
         let path = address.strip_prefix("http://localhost:1234/")?;
         serde_json::from_str(&fs::read_to_string(remotes.join(path)).ok()?).ok()
     });
-    let json_schema =
-        json_schema::Options::default().with_resolver(resolver).with_numbers(json_schema::Numbers::Any);
+    let json_schema = json_schema::Options::default()
+        .with_resolver(resolver)
+        .with_numbers(json_schema::Numbers::Any)
+        .with_formats(formats);
     Compiler::with_options(bytes(), Options { json_schema, ..Options::default() })
 }
 

@@ -2,7 +2,7 @@
 
 use maskwright::{
     Options,
-    json_schema::{KeyOrder, Numbers, Strictness, Whitespace},
+    json_schema::{Formats, KeyOrder, Numbers, Strictness, Whitespace},
     regex::Dialect,
 };
 use serde_json::Value;
@@ -18,6 +18,7 @@ pub(crate) struct Extras {
     pub(crate) strictness: Option<Strictness>,
     dialect: Option<Dialect>,
     numbers: Option<Numbers>,
+    formats: Option<Formats>,
     /// Whether the answer should tell about its tokens.
     pub(crate) tokens: bool,
     /// Whether a constrained answer must be complete when its tokens are used up.
@@ -60,6 +61,12 @@ impl Extras {
             None => None,
             Some(name) => Some(name.parse().map_err(|_| not_among(&own, "numbers", &name, "double, any"))?),
         };
+        let formats = match own.text("formats")? {
+            None => None,
+            Some(name) => {
+                Some(name.parse().map_err(|_| not_among(&own, "formats", &name, "enforced, annotation"))?)
+            }
+        };
         let dialect = match own.text("dialect")? {
             None => None,
             Some(name) => {
@@ -69,7 +76,7 @@ impl Extras {
         let tokens = own.flag("tokens")?.unwrap_or(false);
         let finish = own.flag("finish")?;
         own.finish()?;
-        Ok(Self { whitespace, key_order, strictness, dialect, numbers, tokens, finish })
+        Ok(Self { whitespace, key_order, strictness, dialect, numbers, formats, tokens, finish })
     }
 
     /// Some options, as they are changed by what was said.
@@ -88,6 +95,7 @@ impl Extras {
         schemas.key_order = self.key_order.unwrap_or(schemas.key_order);
         schemas.strictness = self.strictness.unwrap_or(schemas.strictness);
         schemas.numbers = self.numbers.unwrap_or(schemas.numbers);
+        schemas.formats = self.formats.unwrap_or(schemas.formats);
         options.regex.dialect = self.dialect.unwrap_or(options.regex.dialect);
         options.structural_tag.dialect = self.dialect.unwrap_or(options.structural_tag.dialect);
     }

@@ -480,6 +480,7 @@ mod tests {
             );
         }
         assert_eq!(error(json!({"maskwright": {"numbers": "few"}})).0, "maskwright.numbers");
+        assert_eq!(error(json!({"maskwright": {"formats": "few"}})).0, "maskwright.formats");
         let named = json!({"type": "json_schema", "json_schema": {"name": "a b", "schema": {}}});
         assert_eq!(
             error(json!({"response_format": named})),

@@ -15,6 +15,7 @@
 
 use maskwright_grammar::ExprId;
 
+use super::super::formats;
 use super::super::schemas::{Keywords, SchemaId};
 use super::super::types::TypeSet;
 use super::Algebra;
@@ -47,6 +48,10 @@ impl<'s> Algebra<'s> {
         let depth = depth.checked_sub(1)?;
         *visits = visits.checked_sub(1)?;
         let keywords = self.keywords(part.id);
+        // A format whose language is smaller than the format is not negated by a complement.
+        if keywords.format.is_some_and(formats::is_narrow) {
+            return None;
+        }
         if keywords.is_plain() || !keywords.types.meets(TypeSet::STRING) {
             return Some(1);
         }
@@ -96,7 +101,7 @@ impl<'s> Algebra<'s> {
         if !keywords.types.meets(TypeSet::STRING) {
             return Some(self.grammar.never());
         }
-        let mut parts = vec![self.local_text(id, &keywords)?];
+        let mut parts = vec![self.local_text(id, &keywords, false)?];
         if keywords.is_plain() {
             return parts.pop();
         }

@@ -477,7 +477,7 @@ impl<'s> Algebra<'s> {
         if choices.is_empty() {
             return Progress::Done;
         }
-        if self.is_clearly_empty_case(&draft.case, kind) {
+        if self.is_clearly_empty_draft(&draft.case, kind) {
             return Progress::Dead;
         }
         let limit = self.context.options.limits.cases;
@@ -507,6 +507,16 @@ impl<'s> Algebra<'s> {
         Progress::of(drafts, draft)
     }
 
+    /// Whether a case that is still in the making is clearly empty. What may join it may evaluate more keys and items, so that nothing follows from
+    /// those that are not evaluated yet.
+    fn is_clearly_empty_draft(&mut self, case: &Case, kind: TypeSet) -> bool {
+        if case.unevaluated.is_empty() {
+            return self.is_clearly_empty_case(case, kind);
+        }
+        let case = Case { locals: case.locals.clone(), unevaluated: Vec::new() };
+        self.is_clearly_empty_case(&case, kind)
+    }
+
     /// Works on drafts until each is finished, so that clearly empty ones do not multiply.
     fn finish_drafts(&mut self, drafts: Vec<Draft>, kind: TypeSet) -> Vec<Draft> {
         let limit = self.context.options.limits.cases.saturating_mul(4);
@@ -523,7 +533,7 @@ impl<'s> Algebra<'s> {
             match self.advance(&mut draft, kind) {
                 Progress::Done => {
                     if !is_known(&mut seen, done.iter().map(|other| &other.case), &draft.case)
-                        && !self.is_clearly_empty_case(&draft.case, kind)
+                        && !self.is_clearly_empty_draft(&draft.case, kind)
                     {
                         done.push(draft);
                     }

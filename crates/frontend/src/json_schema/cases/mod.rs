@@ -89,7 +89,8 @@ pub(crate) struct Algebra<'s> {
     pub(crate) character: ExprId,
     pub(crate) languages: Languages,
     patterns: FxHashMap<&'s str, Option<ExprId>>,
-    formats: FxHashMap<&'s str, ExprId>,
+    /// By name, and whether it is the wide language.
+    formats: FxHashMap<(&'s str, bool), ExprId>,
     /// Addresses of documents that a reference names and that are not loaded.
     pub(crate) missing: Vec<String>,
     /// Whether a reference depends on the dynamic scope.

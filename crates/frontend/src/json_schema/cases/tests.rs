@@ -9,7 +9,8 @@ fn with_algebra(text: &str, test: impl FnOnce(&mut Algebra<'_>, SchemaId)) {
     let options = Options::default();
     let root = Value::read(text, 100).expect("JSON");
     let mut context = Context::new(&options);
-    let source = Source { root: &root, documents: &[], strictness: options.strictness, tracks_scopes: false };
+    let (strictness, formats) = (options.strictness, options.formats);
+    let source = Source { root: &root, documents: &[], strictness, formats, tracks_scopes: false };
     let schemas = load(source, &mut context.report.paths);
     let id = schemas.root();
     test(&mut Algebra::new(context, schemas), id);

@@ -58,19 +58,19 @@ impl<'s> Algebra<'s> {
             let keywords = self.keywords(local.id);
             if !local.negative {
                 let mut languages = Vec::new();
-                self.add_languages(local.id, &keywords, &mut languages)?;
+                self.add_languages(local.id, &keywords, false, &mut languages)?;
                 for (window, parts) in &mut ways {
                     *window = window.and(keywords.length);
                     parts.extend_from_slice(&languages);
                 }
             } else if keywords.length.is_open() || ways.len() > MAX_WAYS {
-                let text = self.local_text(local.id, &keywords)?;
+                let text = self.local_text(local.id, &keywords, true)?;
                 let other = self.complement(text);
                 for (_, parts) in &mut ways {
                     parts.push(other);
                 }
             } else {
-                let languages = self.local_languages(local.id, &keywords)?;
+                let languages = self.local_languages(local.id, &keywords, true)?;
                 let others = if languages.is_empty() { None } else { Some(self.grammar.and(languages)) };
                 let others = others.map(|language| self.complement(language));
                 let mut next = Vec::with_capacity(ways.len() * 3);
@@ -100,23 +100,71 @@ impl<'s> Algebra<'s> {
             _ => {}
         }
         if !window.is_open() {
+            for part in &mut parts {
+                *part = self.loosened(*part, window.max, MAX_LENGTH_DEPTH);
+            }
             parts.push(self.any_text_within(window));
         }
         self.grammar.and(parts)
     }
 
-    /// Adds the languages of `pattern` and `format`; `None` after an error.
+    /// A language whose texts of at most `longest` characters are the same, with fewer counts: a greatest number of rounds goes where more of
+    /// them would be longer anyway. An intersection with a run of characters, as a look-ahead makes one, says how long a text may be as well:
+    ///
+    /// ```text
+    /// (?=.{1,255}$)(.{1,63}\.){1,127}  =  (?=.{1,255}$)(.{1,63}\.)+
+    /// ```
+    fn loosened(&mut self, language: ExprId, longest: Option<u32>, depth: usize) -> ExprId {
+        if depth == 0 {
+            return language;
+        }
+        let is_run = |this: &Self, id: ExprId| match *this.grammar.expr(id) {
+            Expr::Repeat { body, max, .. } if matches!(this.grammar.expr(body), Expr::Class(_)) => max,
+            _ => None,
+        };
+        match self.grammar.expr(language) {
+            Expr::Seq(parts) | Expr::Alt(parts) | Expr::And(parts) => {
+                let before = parts.clone();
+                let runs = before.iter().filter_map(|part| is_run(self, *part));
+                let longest = match self.grammar.expr(language) {
+                    Expr::And(_) => runs.chain(longest).min(),
+                    _ => longest,
+                };
+                let parts: Vec<ExprId> =
+                    before.iter().map(|part| self.loosened(*part, longest, depth - 1)).collect();
+                match self.grammar.expr(language) {
+                    _ if *parts == *before => language,
+                    Expr::Seq(_) => self.grammar.seq(parts),
+                    Expr::Alt(_) => self.grammar.alt(parts),
+                    _ => self.grammar.and(parts),
+                }
+            }
+            &Expr::Repeat { body, min, max } if !matches!(self.grammar.expr(body), Expr::Class(_)) => {
+                let shortest = u64::from(self.lengths(body, depth - 1).0);
+                let is_free = |max: &u32| {
+                    longest.is_none_or(|longest| (u64::from(*max) + 1) * shortest <= u64::from(longest))
+                };
+                let (loose, most) = (self.loosened(body, longest, depth - 1), max.filter(is_free));
+                if (loose, most) == (body, max) { language } else { self.grammar.repeat(loose, min, most) }
+            }
+            _ => language,
+        }
+    }
+
+    /// Adds the languages of `pattern` and `format`; `None` after an error. Where they will be negated, the language of a format is not smaller than the
+    /// format.
     fn add_languages(
         &mut self,
         id: SchemaId,
         keywords: &Keywords<'s>,
+        is_denied: bool,
         parts: &mut Vec<ExprId>,
     ) -> Option<()> {
         if let Some(pattern) = keywords.pattern {
             parts.push(self.pattern(id, "pattern", pattern)?);
         }
         if let Some(format) = keywords.format {
-            parts.push(self.format(format));
+            parts.push(if is_denied { self.wide_format(format) } else { self.format(format) });
         }
         Some(())
     }
@@ -143,6 +191,7 @@ impl<'s> Algebra<'s> {
             let both = window.and(Window { min, max });
             return self.grammar.repeat(body, both.min, both.max);
         }
+        let language = self.loosened(language, window.max, MAX_LENGTH_DEPTH);
         let length = self.any_text_within(window);
         self.grammar.and([language, length])
     }
@@ -175,9 +224,14 @@ impl<'s> Algebra<'s> {
         }
     }
 
-    /// The strings that satisfy the local keywords of a schema; `None` after an error.
-    pub(super) fn local_text(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<ExprId> {
-        let mut parts = self.local_languages(id, keywords)?;
+    /// The strings that satisfy the local keywords of a schema, or that may if they are to be negated; `None` after an error.
+    pub(super) fn local_text(
+        &mut self,
+        id: SchemaId,
+        keywords: &Keywords<'s>,
+        is_denied: bool,
+    ) -> Option<ExprId> {
+        let mut parts = self.local_languages(id, keywords, is_denied)?;
         if !keywords.length.is_open() {
             parts.insert(0, self.any_text_within(keywords.length));
         }
@@ -185,9 +239,14 @@ impl<'s> Algebra<'s> {
     }
 
     /// The same without the length, as languages that all contain them.
-    fn local_languages(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<Vec<ExprId>> {
+    fn local_languages(
+        &mut self,
+        id: SchemaId,
+        keywords: &Keywords<'s>,
+        is_denied: bool,
+    ) -> Option<Vec<ExprId>> {
         let mut parts = Vec::with_capacity(4);
-        self.add_languages(id, keywords, &mut parts)?;
+        self.add_languages(id, keywords, is_denied, &mut parts)?;
         if let Some(values) = keywords.listed() {
             let texts = values.iter().filter_map(Value::as_str);
             let texts: Vec<ExprId> = texts.map(|text| self.grammar.bytes(text.as_bytes())).collect();
@@ -225,7 +284,7 @@ impl<'s> Algebra<'s> {
         }
         let lowered = regex::lower(pattern, &regex::Options::json_schema(), &mut self.grammar);
         let lowered = match lowered {
-            Ok(expr) => Some(expr),
+            Ok(expr) => Some(self.loosened(expr, None, MAX_LENGTH_DEPTH)),
             Err(error) => {
                 let message = format!("the pattern `{pattern}` cannot be used: {error}");
                 let help = error.help.as_deref().unwrap_or("fix the pattern or remove it");
@@ -239,12 +298,26 @@ impl<'s> Algebra<'s> {
 
     /// The texts that have a format. An unknown name allows every text.
     pub(crate) fn format(&mut self, name: &'s str) -> ExprId {
-        if let Some(&known) = self.formats.get(name) {
+        if let Some(&known) = self.formats.get(&(name, false)) {
             return known;
         }
         let expr = formats::lower(name, &mut self.grammar);
         self.languages.assume_inhabited(expr);
-        self.formats.insert(name, expr);
+        self.formats.insert((name, false), expr);
+        expr
+    }
+
+    /// The texts that may have a format.
+    fn wide_format(&mut self, name: &'s str) -> ExprId {
+        if !formats::is_narrow(name) {
+            return self.format(name);
+        }
+        if let Some(&known) = self.formats.get(&(name, true)) {
+            return known;
+        }
+        let expr = formats::lower_wide(name, &mut self.grammar);
+        self.languages.assume_inhabited(expr);
+        self.formats.insert((name, true), expr);
         expr
     }
 

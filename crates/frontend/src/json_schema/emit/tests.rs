@@ -8,7 +8,8 @@ use super::*;
 fn emit(text: &str, options: &Options) -> Result<Grammar, SchemaError> {
     let root = Value::read(text, 100).expect("JSON");
     let mut context = Context::new(options);
-    let source = Source { root: &root, documents: &[], strictness: options.strictness, tracks_scopes: false };
+    let (strictness, formats) = (options.strictness, options.formats);
+    let source = Source { root: &root, documents: &[], strictness, formats, tracks_scopes: false };
     let schemas = load(source, &mut context.report.paths);
     let mut emitter = Emitter::new(Algebra::new(context, schemas));
     let start = emitter.emit();

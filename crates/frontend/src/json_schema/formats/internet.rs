@@ -15,10 +15,18 @@ pub(super) fn hostname(more: &str) -> String {
 
 /// Atoms with dots between them, or a quoted text, 64 characters at most; then a host, or an address in brackets.
 pub(super) fn email(more: &str) -> String {
-    let atom = format!("[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~{more}-]+");
     // In pairs, because an escaped character is two. Where single ones stand between escaped ones, a little less fits.
     let plain = format!(r"[ !#-\[\]-~{more}]");
-    let quoted = format!(r#""(?:{plain}{plain}?|\\[ -~]){{0,31}}""#);
+    email_with(more, &format!(r#""(?:{plain}{plain}?|\\[ -~]){{0,31}}""#))
+}
+
+/// The same with quoted texts of any length.
+pub(super) fn wide_email(more: &str) -> String {
+    email_with(more, &format!(r#""(?:[ !#-\[\]-~{more}]|\\[ -~])*""#))
+}
+
+fn email_with(more: &str, quoted: &str) -> String {
+    let atom = format!("[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~{more}-]+");
     let (host, ipv4, ipv6) = (hostname(more), ipv4(), ipv6());
     format!(r"(?:(?=[^@]{{1,64}}@){atom}(?:\.{atom})*|{quoted})@(?:{host}|\[{ipv4}\]|\[IPv6:{ipv6}\])")
 }

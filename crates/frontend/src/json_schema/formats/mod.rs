@@ -5,7 +5,9 @@
 //!
 //! - `date-time`, `time`: a leap second is written only as 23:59:60 UTC, not in another time zone.
 //! - `regex`: groups nest at most two deep, and ranges in classes are of letters or of digits.
-//! - `email`: a quoted local part has at most 31 characters, since its escapes count twice.
+//! - `email`: where escaped and single characters mix in a quoted local part, a little less than 64 characters fit.
+//!
+//! Where such a format is negated, a larger language takes its place ([`lower_wide`]): what is in it and does not have the format cannot be written.
 //!
 //! And some are larger: `idn-hostname` and `idn-email` take any character beyond ASCII as a letter, and the total length
 //! of host names (253) is not limited. The length of their labels (63) is.
@@ -46,6 +48,23 @@ const NAMES: [&str; 19] = [
     "relative-json-pointer",
     "regex",
 ];
+
+/// Whether the language of a format is smaller than the format.
+pub(crate) fn is_narrow(name: &str) -> bool {
+    matches!(name, "time" | "date-time" | "email" | "idn-email" | "regex")
+}
+
+/// The regular expression of a larger language, for the formats whose language is smaller than the format. What is not in it does not have the format.
+fn wide_expression(name: &str) -> Option<String> {
+    Some(match name {
+        "time" => time::wide_time(),
+        "date-time" => format!("{}[Tt]{}", time::date(), time::wide_time()),
+        "email" => internet::wide_email(""),
+        "idn-email" => internet::wide_email(r"\u{80}-\u{10FFFF}"),
+        "regex" => regex_syntax::wide_regex(),
+        _ => return None,
+    })
+}
 
 /// The regular expression of a format, matching the whole text.
 fn expression(name: &str) -> Option<String> {
@@ -97,6 +116,16 @@ pub(crate) fn lower(name: &str, grammar: &mut GrammarBuilder) -> ExprId {
     }
 }
 
+/// The texts that may have a format: those outside of them do not. A format is negated by this.
+pub(crate) fn lower_wide(name: &str, grammar: &mut GrammarBuilder) -> ExprId {
+    let Some(expression) = wide_expression(name) else { return lower(name, grammar) };
+    let ast = regex::parse(&format!("(?s){expression}"), &options());
+    // A test lowers all of our expressions. Without one, nothing is outside.
+    ast.ok()
+        .and_then(|ast| regex::lower_ast(&ast, &options(), grammar).ok())
+        .unwrap_or_else(|| grammar.any_text())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::cases::Languages;
@@ -117,6 +146,33 @@ mod tests {
                 Some(false),
                 "{name} should not hold {text:?}"
             );
+        }
+    }
+
+    #[test]
+    fn wide_languages() {
+        let cases: [(&str, &[&str], &[&str]); 4] = [
+            ("time", &["08:30:60+08:00", "23:59:60Z", "08:30:06Z"], &["24:00:00Z", "08:30:61Z", ""]),
+            ("date-time", &["1990-12-31T15:59:60-08:00"], &["1990-02-31T15:59:60-08:00", "x"]),
+            ("email", &["a@b", "\"a\"@b"], &["a", "\"a@b"]),
+            (
+                "regex",
+                &["(((a)))", "\\\"", "[z-a]", "(a)\\1", "", "\\(", "[(]", "()", "a\\\\"],
+                &["*a", "a)", "(a", "a[b", "\\", "a\\\\\\", "?", "(?x"],
+            ),
+        ];
+        for name in NAMES {
+            assert_eq!(is_narrow(name), wide_expression(name).is_some(), "{name}");
+        }
+        for (name, good, bad) in cases {
+            let mut builder = GrammarBuilder::new();
+            let wide = lower_wide(name, &mut builder);
+            let mut languages = Languages::default();
+            for (texts, expected) in [(good, true), (bad, false)] {
+                for text in texts {
+                    assert_eq!(languages.contains(&builder, wide, text), Some(expected), "{name}: {text:?}");
+                }
+            }
         }
     }
 

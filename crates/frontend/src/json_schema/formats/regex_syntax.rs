@@ -12,6 +12,14 @@ pub(super) fn regex() -> String {
     inner
 }
 
+/// Every text but some that are no pattern whatever the flags: they begin with a quantifier, end in a lone backslash, or have a bracket without
+/// its partner.
+pub(super) fn wide_regex() -> String {
+    let free = r"[^()\[\]\\]*";
+    let wrong = format!(r"(?:[*+?].*|(?:[^\\]|\\.)*\\|{free}\).*|{free}\([^)\\\[]*|{free}\[[^\]]*)");
+    format!(r"(?!{wrong}$).*")
+}
+
 /// Terms, with bars between sequences of them.
 fn alternatives(atom: &str) -> String {
     // The second number of a repetition is not below the first: by having more digits, or because the first is

@@ -19,6 +19,12 @@ pub(super) fn time() -> String {
     )
 }
 
+/// The same with a leap second wherever a time zone might have one.
+pub(super) fn wide_time() -> String {
+    let (hour, minute) = ("(?:[01][0-9]|2[0-3])", "[0-5][0-9]");
+    format!(r"{hour}:{minute}:(?:[0-5][0-9]|60)(?:\.[0-9]+)?(?:[Zz]|[+-]{hour}:{minute})")
+}
+
 /// Parts in order, without gaps: years, months and days, then hours, minutes and seconds; or weeks.
 pub(super) fn duration() -> String {
     let days = "(?:[0-9]+D|[0-9]+M(?:[0-9]+D)?|[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?)";

@@ -37,6 +37,8 @@ struct Demands {
     contains: Vec<(SchemaId, Window)>,
     /// Schemas that some item must break.
     broken: Vec<Broken>,
+    /// The schema with a `uniqueItems` that two equal items must break.
+    repeated: Option<SchemaId>,
 }
 
 /// What some item must break.
@@ -86,7 +88,7 @@ impl Plan<'_> {
 impl Emitter<'_> {
     /// An array with conditions on the items as a whole.
     pub(super) fn counted_array(&mut self, shape: Shape<'_>) -> ExprId {
-        let Some(demands) = self.array_demands(shape) else { return self.algebra.grammar.never() };
+        let demands = self.array_demands(shape);
         let ways: Vec<ExprId> =
             demands.into_iter().map(|demands| self.demanded_array(shape, demands)).collect();
         let expr = self.algebra.grammar.alt(ways);
@@ -96,8 +98,8 @@ impl Emitter<'_> {
         expr
     }
 
-    /// The alternative demands of a case: a negated schema can be broken in several ways. `None` after an error.
-    fn array_demands(&mut self, shape: Shape<'_>) -> Option<Vec<Demands>> {
+    /// The alternative demands of a case: a negated schema can be broken in several ways.
+    fn array_demands(&mut self, shape: Shape<'_>) -> Vec<Demands> {
         let denied = shape.case.unevaluated.iter().filter(|one| one.is_denied).cloned();
         let broken = denied.map(Broken::Unevaluated).collect();
         let mut all = vec![Demands { window: shape.count, broken, ..Demands::default() }];
@@ -127,21 +129,39 @@ impl Emitter<'_> {
                     counts.complement().for_each(|window| add(&|way| way.contains.push((schema, window))));
                 }
             }
-            if keywords.unique {
-                let message = "a negated `uniqueItems` (some items repeat) cannot be enforced".to_owned();
-                let help = "write the negation of the other keywords out";
-                let path = self.algebra.path(local.id);
-                if !self.algebra.context.unenforceable(path, "uniqueItems", message, help) {
-                    return None;
+            // Where the items must differ, or there are fewer than two, none repeats.
+            if keywords.unique && !shape.is_unique {
+                for demands in all.iter().filter(|demands| demands.window.max.is_none_or(|max| max > 1)) {
+                    ways.push(Demands { repeated: Some(local.id), ..demands.clone() });
                 }
             }
             all = ways;
         }
         all.retain(|demands| !demands.window.is_empty());
-        Some(all)
+        all
+    }
+
+    /// An array in which an item repeats. That is told by states if the items come from few values, and nothing else is counted.
+    fn repeating_array(&mut self, shape: Shape<'_>, demands: &Demands, id: SchemaId) -> ExprId {
+        let shape = Shape { count: demands.window, ..shape };
+        if demands.contains.is_empty()
+            && demands.broken.is_empty()
+            && let Some(array) = self.repeated_array_of_few(shape)
+        {
+            return array;
+        }
+        let message =
+            "a negated `uniqueItems` (some items repeat) can be enforced only if the items come from few values"
+                .to_owned();
+        let help = "list the values of the items, or write the negation of the other keywords out";
+        self.algebra.context.unenforceable(self.algebra.path(id), "uniqueItems", message, help);
+        self.algebra.grammar.never()
     }
 
     fn demanded_array(&mut self, shape: Shape<'_>, demands: Demands) -> ExprId {
+        if let Some(id) = demands.repeated {
+            return self.repeating_array(shape, &demands, id);
+        }
         let Layout { array_start, array_empty_end, enter, comma, array_end, .. } = self.layout();
         // Every place up to the greatest one that a bound names is a place of its own.
         let mut last_place = u32::try_from(shape.prefix).unwrap_or(u32::MAX);

@@ -9,6 +9,7 @@ use maskwright_grammar::ExprId;
 use super::super::super::cases::{KINDS, NodeId, SCALARS, Signed};
 use super::super::super::json::Value;
 use super::super::super::same::same;
+use super::super::super::schemas::Window;
 use super::super::layout::Layout;
 use super::super::states::States;
 use super::super::{Emitter, NODE_TYPES_DEPTH};
@@ -22,6 +23,47 @@ impl<'s> Emitter<'s> {
     pub(super) fn subset_array(&mut self, shape: Shape<'_>) -> Option<ExprId> {
         let (places, values) = self.place_values(shape)?;
         Some(self.subsets(shape, &places, &values))
+    }
+
+    /// An array of few values, of which one stands twice; `None` if there are too many, or if places differ. The states are sets of used values until one
+    /// of them comes again; what follows then is a plain repetition.
+    pub(super) fn repeated_array_of_few(&mut self, shape: Shape<'_>) -> Option<ExprId> {
+        let (places, values) = self.place_values(shape)?;
+        let [_] = *places else { return None };
+        let Layout { array_start, array_end, enter, comma, after, .. } = self.layout();
+        let Shape { count, path, .. } = shape;
+        let literal = |value: &&Value<'_>| self.nested(|this| this.literal(value, path, "enum"));
+        let literals: Vec<ExprId> = values.iter().map(literal).collect();
+        let any = self.algebra.grammar.alt(literals.iter().copied());
+        let next = self.algebra.grammar.seq([comma, any, after]);
+        let mut states: States<u64> = States::new("items", path);
+        let body = |this: &mut Self, states: &mut States<u64>, used: u64, before: ExprId| {
+            let written = used.count_ones();
+            let mut ways = Vec::new();
+            for (at, &literal) in literals.iter().enumerate() {
+                let bit = 1 << at;
+                let then = if used & bit == 0 {
+                    this.state(states, used | bit)
+                } else if count.max.is_none_or(|max| written < max) {
+                    let Window { min, max } = count.after(written + 1);
+                    let more = this.algebra.grammar.repeat(next, min, max);
+                    this.algebra.grammar.seq([more, array_end])
+                } else {
+                    continue;
+                };
+                ways.push(this.algebra.grammar.seq([before, literal, after, then]));
+            }
+            this.algebra.grammar.alt(ways)
+        };
+        let first = body(self, &mut states, 0, enter);
+        while let Some((used, rule)) = states.pop() {
+            // One more is the one that repeats.
+            let is_full = count.max.is_some_and(|max| used.count_ones() >= max);
+            let expr =
+                if is_full { self.algebra.grammar.never() } else { body(self, &mut states, used, comma) };
+            self.algebra.grammar.define(rule, expr);
+        }
+        Some(self.algebra.grammar.seq([array_start, first]))
     }
 
     /// A list of values, and for each place the set of those that are possible there, as bits. The last entry is for

@@ -139,19 +139,19 @@ impl<'s> Emitter<'s> {
             let mut row = Vec::with_capacity(broken.len());
             for &id in broken {
                 let keywords = self.algebra.keywords(id);
-                let absent = !member.required && keywords.required.contains(&&*member.name);
-                let schemas = self.algebra.member_schemas(id, &keywords, &member.name);
+                let absent = !member.required && keywords.required.contains(&member.name);
+                let schemas = self.algebra.member_schemas(id, &keywords, member.name);
                 let mut by: Vec<Option<Signed>> =
                     schemas.into_iter().map(|schema| Some(Signed::minus(schema))).collect();
                 if let Some(names) = keywords.property_names
-                    && self.algebra.satisfies(&Value::String(member.name.clone()), &[Signed::minus(names)])
+                    && self.algebra.satisfies(&Value::String(member.name.into()), &[Signed::minus(names)])
                 {
                     by.push(None);
                 }
                 row.push(Breaks { absent, by });
             }
             for denied in &object.denied {
-                let schema = self.algebra.unevaluated_member(denied, &member.name);
+                let schema = self.algebra.unevaluated_member(denied, member.name);
                 let by = schema.map(|schema| Some(Signed::minus(schema))).into_iter().collect();
                 row.push(Breaks { absent: false, by });
             }
@@ -189,7 +189,7 @@ impl<'s> Emitter<'s> {
             next.begun = true;
             links.needs[place].iter().for_each(|&at| next.owed.insert(at));
             let Layout { enter, comma, colon, after, .. } = self.layout();
-            let key = self.string_literal(&member.name);
+            let key = self.string_literal(member.name);
             let before = if state.begun { comma } else { enter };
             self.each_value(member, breaks, (state.broken, due), plan.path, |this, value, broken| {
                 let then = this.state(states, State { broken, ..next.clone() });

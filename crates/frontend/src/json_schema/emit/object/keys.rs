@@ -13,8 +13,6 @@
 //! Empty cells are dropped, and cells with the same value are joined. So in practice there are as many as there are
 //! patterns, and one more.
 
-use std::borrow::Cow;
-
 use maskwright_automata::{Limits, Membership};
 use maskwright_grammar::ExprId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -114,7 +112,7 @@ impl<'s> Emitter<'s> {
                 }
                 self.algebra.grammar.alt(ways)
             };
-            if self.algebra.languages.is_empty(&self.algebra.grammar, other.key) != Some(true) {
+            if self.algebra.is_empty_text(other.key) != Some(true) {
                 others.push(other);
             }
             if self.is_halted() {
@@ -197,13 +195,7 @@ impl<'s> Emitter<'s> {
         members: &[Member<'s>],
         demands: &Demands<'s>,
     ) -> Vec<&'s str> {
-        let mut names: Vec<&'s str> = members
-            .iter()
-            .filter_map(|member| match member.name {
-                Cow::Borrowed(name) => Some(name),
-                Cow::Owned(_) => None,
-            })
-            .collect();
+        let mut names: Vec<&'s str> = members.iter().map(|member| member.name).collect();
         let known: FxHashSet<&'s str> = names.iter().copied().collect();
         let all = self.names(object, demands);
         // In the order of the schema, which `members` keeps as well.

@@ -23,8 +23,6 @@ mod demands;
 mod keys;
 mod unordered;
 
-use std::borrow::Cow;
-
 use maskwright_grammar::ExprId;
 use rustc_hash::FxHashMap;
 
@@ -38,8 +36,8 @@ use counted::Breaks;
 use demands::Demands;
 use keys::OtherKeys;
 
-/// Up to this many other keys are named one by one where they are counted.
-const MAX_NAMED_KEYS: usize = 64;
+/// Up to this many other keys are counted.
+const MAX_COUNTED_KEYS: usize = 64;
 
 /// Up to this many names are searched one by one. More are hashed.
 const MAX_SEARCHED_NAMES: usize = 64;
@@ -47,7 +45,7 @@ const MAX_SEARCHED_NAMES: usize = 64;
 /// A key that the schema names.
 #[derive(Clone, Debug)]
 struct Member<'s> {
-    name: Cow<'s, str>,
+    name: &'s str,
     /// What its value must satisfy.
     parts: Vec<Signed>,
     value: ExprId,
@@ -141,7 +139,7 @@ impl<'s> Emitter<'s> {
         if !self.settle(&mut plan) {
             return self.nothing(path, "", "no object satisfies these keywords together");
         }
-        let Plan { window, members, others, needs, broken, .. } = &mut plan;
+        let Plan { window, members, others, broken, .. } = &mut plan;
         let required = members.iter().filter(|member| member.required).count();
         if window.max.is_some_and(|max| (max as usize) < required) {
             let why = "more keys are required than `maxProperties` allows";
@@ -154,25 +152,25 @@ impl<'s> Emitter<'s> {
         if window.min as usize <= required {
             window.min = 0;
         } else {
-            let texts =
-                |other: &OtherKeys| Languages::texts(&self.algebra.grammar, other.key, MAX_NAMED_KEYS);
-            let names: Vec<Option<Vec<String>>> = others.iter().map(texts).collect();
-            if self.are_too_few(members, &names, window.min) {
-                return self.nothing(path, "minProperties", "fewer keys than `minProperties` are possible");
-            }
-            // Without dependencies, the engine finds out when no key is left.
-            if *broken > 0 || !needs.is_empty() {
-                self.name_others(&mut plan, names);
+            // The engine finds out when no other key is left; here it is counted how many there are in all.
+            match self.key_count(members, others) {
+                Some(count) if count < window.min as usize => {
+                    return self.nothing(
+                        path,
+                        "minProperties",
+                        "fewer keys than `minProperties` are possible",
+                    );
+                }
+                Some(count) if count == window.min as usize => self.require_all(&mut plan),
+                _ => {}
             }
         }
         let Plan { window, members, others, .. } = &mut plan;
-        // Other keys may come in any order, also after they were named.
-        let has_named_others = members.iter().any(|member| matches!(member.name, Cow::Owned(_)));
         if others.is_empty() && window.max.is_some_and(|max| members.len() <= max as usize) {
             window.max = None;
         }
         let window = *window;
-        let is_any_order = has_named_others || self.algebra.context.options.key_order == KeyOrder::Any;
+        let is_any_order = self.algebra.context.options.key_order == KeyOrder::Any;
         if is_any_order && plan.members.len() + plan.others.len() > 1 {
             return self.unordered_object(&plan);
         }
@@ -223,28 +221,25 @@ impl<'s> Emitter<'s> {
         plan.members.iter().all(|member| !member.required || !self.is_never(member.value))
     }
 
-    /// Whether there are fewer keys than an object must have.
-    fn are_too_few(&self, members: &[Member<'s>], others: &[Option<Vec<String>>], least: u32) -> bool {
-        let members = members.iter().filter(|member| !self.is_never(member.value)).count();
-        let others = others.iter().map(|names| names.as_ref().map(Vec::len)).sum::<Option<usize>>();
-        others.is_some_and(|others| members + others < least as usize)
+    /// How many keys an object may have at most; `None` if that is not known, or many.
+    fn key_count(&self, members: &[Member<'s>], others: &[OtherKeys]) -> Option<usize> {
+        let mut count = members.iter().filter(|member| !self.is_never(member.value)).count();
+        for other in others {
+            count += Languages::texts(&self.algebra.grammar, other.key, MAX_COUNTED_KEYS)?.len();
+        }
+        Some(count)
     }
 
-    /// Turns other keys into members if there are only a few of them, because a count must not wait for more.
-    fn name_others(&mut self, plan: &mut Plan<'s>, names: Vec<Option<Vec<String>>>) {
-        let Plan { members, others, breaks, .. } = plan;
-        let mut names = names.into_iter();
-        others.retain(|other| {
-            let Some(names) = names.next().flatten() else { return true };
-            let value = self.part_with(&other.parts, &[]);
-            for name in names {
-                let parts = other.parts.clone();
-                members.push(Member { name: name.into(), parts, value, required: false });
-                let row = other.breaks.iter().map(|by| Breaks { absent: false, by: by.clone() });
-                breaks.push(row.collect());
-            }
-            false
-        });
+    /// Requires every member, because an object must have as many keys as there are.
+    fn require_all(&mut self, plan: &mut Plan<'s>) {
+        for member in &mut plan.members {
+            member.required |= !self.is_never(member.value);
+        }
+        if plan.others.is_empty() {
+            plan.window.min = 0;
+        }
+        let Plan { members, needs, .. } = plan;
+        needs.retain(|&(a, b)| !members[b].required && !self.is_never(members[a].value));
     }
 
     /// An object in which the other keys do not repeat.
@@ -305,7 +300,7 @@ impl<'s> Emitter<'s> {
             if has_needs {
                 place.insert(name, members.len());
             }
-            members.push(Member { name: name.into(), parts: parts.unwrap_or_default(), value, required });
+            members.push(Member { name, parts: parts.unwrap_or_default(), value, required });
         }
         let needs = if has_needs { self.needs(object, &mut members, &place, path)? } else { Vec::new() };
         Some((members, needs))
@@ -481,7 +476,7 @@ impl<'s> Emitter<'s> {
             if self.is_halted() {
                 break;
             }
-            let key = self.string_literal(&member.name);
+            let key = self.string_literal(member.name);
             after.extend([space, member.value, colon, key]);
             let shared = i > 0 && !members[i - 1].required;
             if member.required && !shared && i > 0 {
@@ -497,7 +492,7 @@ impl<'s> Emitter<'s> {
                 from = choice;
                 break;
             }
-            from = self.defined_rule(&member.name, choice, path);
+            from = self.defined_rule(member.name, choice, path);
             if must_follow {
                 after.extend([from, comma]);
             } else {

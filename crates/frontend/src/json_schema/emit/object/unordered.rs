@@ -47,16 +47,20 @@ impl<'s> Emitter<'s> {
             return self.algebra.grammar.alt(ways);
         }
         let bits = state_bits(plan).filter(|_| plan.broken <= MAX_BROKEN_SCHEMAS);
-        let Some(bits) = bits else { return self.too_many_states(plan) };
         let limit = self.algebra.context.options.limits.states;
+        let Some(bits) = bits else { return self.too_many_states(plan, limit) };
         let layout = self.layout();
         let other = self.other_members(&plan.others);
         let mut states: States<State> = States::new("members", plan.path);
         let (mut state, mut rule) = (State::default(), None);
         let mut first = self.algebra.grammar.never();
         loop {
-            if states.len() > limit {
-                return self.too_many_states(plan);
+            // As for other states, there is a limit for one object and one for the whole schema.
+            self.state_count += 1;
+            for (count, limit) in [(states.len(), limit), (self.state_count, limit.saturating_mul(10))] {
+                if count > limit {
+                    return self.too_many_states(plan, limit);
+                }
             }
             let body = self.unordered_state(plan, &mut states, &bits, other, state);
             match rule {
@@ -74,7 +78,7 @@ impl<'s> Emitter<'s> {
             return self.with_different_keys(object, &plan.others);
         }
         let required = plan.members.iter().zip(&bits).filter(|(member, bit)| member.required && **bit == 0);
-        let required: Vec<Box<str>> = required.map(|(member, _)| (*member.name).into()).collect();
+        let required: Vec<Box<str>> = required.map(|(member, _)| member.name.into()).collect();
         self.algebra.grammar.scope(object, required)
     }
 
@@ -162,7 +166,7 @@ impl<'s> Emitter<'s> {
                 if state.used & bit != 0 || self.is_never(member.value) {
                     continue;
                 }
-                let mut key = self.string_literal(&member.name);
+                let mut key = self.string_literal(member.name);
                 if bit == 0 {
                     key = self.algebra.grammar.distinct(key);
                 }
@@ -197,8 +201,7 @@ impl<'s> Emitter<'s> {
         self.algebra.grammar.alt(ways)
     }
 
-    fn too_many_states(&mut self, plan: &Plan<'s>) -> ExprId {
-        let limit = self.algebra.context.options.limits.states;
+    fn too_many_states(&mut self, plan: &Plan<'s>, limit: usize) -> ExprId {
         let message = format!("keys in any order that depend on one another need more than {limit} states");
         let help = "use the key order of the schema, or raise the limit `states`";
         if !self.algebra.context.unenforceable(plan.path, "properties", message, help) {
@@ -214,7 +217,7 @@ impl<'s> Emitter<'s> {
         let mut ways = Vec::with_capacity(plan.members.len() + 1);
         for member in &plan.members {
             if !self.is_never(member.value) {
-                let key = self.string_literal(&member.name);
+                let key = self.string_literal(member.name);
                 let key = self.algebra.grammar.distinct(key);
                 ways.push(self.algebra.grammar.seq([key, colon, member.value, after]));
             }
@@ -226,7 +229,7 @@ impl<'s> Emitter<'s> {
         let more = self.algebra.grammar.repeat(next, least.saturating_sub(1), None);
         let mut body = self.algebra.grammar.seq([enter, member, more, object_end]);
         let required = plan.members.iter().filter(|member| member.required);
-        let required: Vec<Box<str>> = required.map(|member| (*member.name).into()).collect();
+        let required: Vec<Box<str>> = required.map(|member| member.name.into()).collect();
         if least == 0 && required.is_empty() {
             body = self.algebra.grammar.alt([body, object_empty_end]);
         }

@@ -22,7 +22,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::super::error::Reason;
 use super::super::json::Value;
-use super::super::options::Strictness;
+use super::super::options::{Formats, Strictness};
 use super::super::path::{PathId, Paths};
 use super::super::report::Line;
 use super::{Dialect, Fault, Keywords, Schema, SchemaId, Schemas, uri};
@@ -37,6 +37,7 @@ pub(crate) struct Source<'s> {
     /// The documents that references may lead to, by address.
     pub(crate) documents: &'s [(String, Value<'s>)],
     pub(crate) strictness: Strictness,
+    pub(crate) formats: Formats,
     /// Whether the dynamic scope is part of a schema's identity. Only `$dynamicRef` needs that.
     pub(crate) tracks_scopes: bool,
 }
@@ -257,7 +258,13 @@ mod tests {
     fn check(text: &str, tracks_scopes: bool, test: impl Fn(&Schemas<'_>, &Paths)) {
         let root = Value::read(text, 100).expect("JSON");
         let mut paths = Paths::new();
-        let source = Source { root: &root, documents: &[], strictness: Strictness::Standard, tracks_scopes };
+        let source = Source {
+            root: &root,
+            documents: &[],
+            strictness: Strictness::Standard,
+            formats: Formats::Enforced,
+            tracks_scopes,
+        };
         let schemas = load(source, &mut paths);
         test(&schemas, &paths);
     }

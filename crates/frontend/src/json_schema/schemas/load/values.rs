@@ -4,6 +4,7 @@ use super::super::super::decimal::Decimal;
 use super::super::super::error::Reason;
 use super::super::super::formats;
 use super::super::super::json::Value;
+use super::super::super::options::Formats;
 use super::super::super::report::{Coverage, Line, Note};
 use super::super::super::types::TypeSet;
 use super::super::{Bound, Properties, Reference, SchemaId};
@@ -269,7 +270,7 @@ impl<'s> Reader<'_, '_, 's> {
     /// A format of the standard is enforced; any other name is an annotation.
     pub(super) fn format(&mut self, value: &'s Value<'s>) {
         match value.as_str() {
-            Some(name) if formats::is_known(name) => {
+            Some(name) if formats::is_known(name) && self.loader.source.formats == Formats::Enforced => {
                 self.assert("format", TypeSet::STRING);
                 self.found.format = Some(name);
             }
