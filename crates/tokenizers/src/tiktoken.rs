@@ -13,16 +13,16 @@
 //! encoding; any other gives a vocabulary (with [`Options::specials`]) that can decode, but not encode.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use tiktoken_rs::CoreBPE;
 
 use crate::{
     Error, Format, Options, Tokenizer,
     draft::{Draft, Piece},
     encode::Encoder,
+    ranks::{self, Encoding},
 };
 
 /// The encodings that are known by name.
-pub const NAMES: &[&str] = &["o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "r50k_base"];
+pub const NAMES: &[&str] = ranks::NAMES;
 
 /// A known encoding, with its special tokens.
 pub fn named(name: &str) -> Result<Tokenizer, Error> {
@@ -31,27 +31,15 @@ pub fn named(name: &str) -> Result<Tokenizer, Error> {
 
 /// Like [`named`], with options.
 pub fn named_with(name: &str, options: &Options) -> Result<Tokenizer, Error> {
-    let core = core(name).ok_or_else(|| {
+    let encoding = Encoding::named(name).ok_or_else(|| {
         let reason = format!("there is no encoding {name:?}; known are {}", NAMES.join(", "));
         Error::unsupported(Format::Tiktoken, reason)
     })?;
-    let mut tokens = Vec::new();
-    let numbered = |name| match core.encode_with_special_tokens(name)[..] {
-        [id] => Some((id, name)),
-        _ => None,
-    };
-    let mut specials: Vec<(u32, &str)> = core.special_tokens().into_iter().filter_map(numbered).collect();
-    specials.sort_unstable();
-    // All ids below the greatest special one are tried; some are free.
-    let end = specials.last().map_or(0, |(id, _)| id + 1);
-    for id in 0..end {
-        if let Ok(at) = specials.binary_search_by_key(&id, |(id, _)| *id) {
-            tokens.push((id, Piece::Special(specials[at].1.to_owned())));
-        } else if let Ok(bytes) = core.decode_bytes(&[id]) {
-            tokens.push((id, Piece::Text(bytes)));
-        }
-    }
-    Draft::new(Format::Tiktoken, tokens, Encoder::Tiktoken(core)).finish(options)
+    let ordinary = encoding.tokens().map(|(id, bytes)| (id, Piece::Text(bytes.to_vec())));
+    let special = encoding.specials().iter().map(|(id, name)| (*id, Piece::Special(name.clone())));
+    let mut tokens: Vec<(u32, Piece)> = ordinary.chain(special).collect();
+    tokens.sort_unstable_by_key(|(id, _)| *id);
+    Draft::new(Format::Tiktoken, tokens, Encoder::Tiktoken(encoding)).finish(options)
 }
 
 /// The vocabulary of a rank file.
@@ -106,21 +94,8 @@ fn known(ranks: &[(Vec<u8>, u32)]) -> Option<&'static str> {
         50_256 => "r50k_base",
         _ => return None,
     };
-    let core = core(name)?;
-    let same =
-        ranks.iter().all(|(bytes, rank)| core.decode_bytes(&[*rank]).is_ok_and(|known| known == *bytes));
-    same.then_some(name)
-}
-
-fn core(name: &str) -> Option<&'static CoreBPE> {
-    match name {
-        "o200k_base" => Some(tiktoken_rs::o200k_base_singleton()),
-        "o200k_harmony" => Some(tiktoken_rs::o200k_harmony_singleton()),
-        "cl100k_base" => Some(tiktoken_rs::cl100k_base_singleton()),
-        "p50k_base" => Some(tiktoken_rs::p50k_base_singleton()),
-        "r50k_base" => Some(tiktoken_rs::r50k_base_singleton()),
-        _ => None,
-    }
+    let encoding = Encoding::named(name)?;
+    ranks.iter().all(|(bytes, rank)| encoding.token(*rank) == Some(bytes)).then_some(name)
 }
 
 #[cfg(test)]
@@ -176,5 +151,45 @@ mod tests {
         let from_file = from_ranks(file.as_bytes()).unwrap();
         assert_eq!(from_file.vocabulary().fingerprint(), vocabulary.fingerprint());
         assert_eq!(from_file.encode("hello").unwrap(), [TokenId(31_373)]);
+    }
+
+    /// Another program reads the original files; both must have the same tokens and cut texts alike.
+    #[test]
+    fn known_encodings_are_those_of_tiktoken() {
+        let texts = [
+            "",
+            "Hello, world! I'm here; they'LL've 12345678 of them.\r\n\r\n  x",
+            "   \t\t\n  tabs    and   spaces      ",
+            "Grüße, Καλημέρα, 你好世界, مرحبا, नमस्ते, 👩‍👩‍👧‍👦 e\u{301}",
+            "{\"name\": \"Ada\", \"list\": [1, 2.5e-7, null]}//path/to\n",
+            "fn main() { println!(\"{}\", 1_000_000); } // ___ *** ---",
+            "HTTPServer CamelCase snake_case ABCdefGHI don't DON'T",
+            "\u{0}\u{7f}\u{a0}\u{2028}\u{feff}",
+        ];
+        let (letters, mixed) = ("ab".repeat(3000), "xyz 9é\n".repeat(500));
+        for name in NAMES {
+            let theirs = match *name {
+                "o200k_base" => tiktoken_rs::o200k_base_singleton(),
+                "o200k_harmony" => tiktoken_rs::o200k_harmony_singleton(),
+                "cl100k_base" => tiktoken_rs::cl100k_base_singleton(),
+                "p50k_base" => tiktoken_rs::p50k_base_singleton(),
+                _ => tiktoken_rs::r50k_base_singleton(),
+            };
+            let ours = named(name).unwrap();
+            let vocabulary = ours.vocabulary();
+            for id in 0..vocabulary.size() as u32 {
+                let special = vocabulary.special_name(TokenId(id));
+                let bytes = special.map_or(vocabulary.bytes(TokenId(id)), str::as_bytes);
+                assert_eq!(theirs.decode_bytes(&[id]).unwrap_or_default(), bytes, "{name}: token {id}");
+            }
+            assert!(theirs.decode_bytes(&[vocabulary.size() as u32]).is_err());
+            let specials =
+                (0..vocabulary.size() as u32).filter(|id| vocabulary.special_name(TokenId(*id)).is_some());
+            assert_eq!(specials.count(), theirs.special_tokens().len(), "{name}");
+            for text in texts.into_iter().chain([&*letters, &*mixed]) {
+                let expected: Vec<TokenId> = theirs.encode_ordinary(text).into_iter().map(TokenId).collect();
+                assert_eq!(ours.encode(text).unwrap(), expected, "{name}: {text:?}");
+            }
+        }
     }
 }
