@@ -32,12 +32,10 @@ const PATHS: [&str; 7] = [
 /// A text is at most so many tokens, so that no answer takes long.
 const CONTEXT: usize = 160;
 const END: u32 = 256;
-const TEMPLATE: &str =
-    "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}";
+const TEMPLATE: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}";
 
-static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
-});
+static RUNTIME: LazyLock<tokio::runtime::Runtime> =
+    LazyLock::new(|| tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime"));
 
 static ROUTER: LazyLock<Router> = LazyLock::new(|| {
     let lines: Vec<String> = (0..=u8::MAX).map(|byte| format!("{} {byte}", base64(byte))).collect();
@@ -133,7 +131,9 @@ impl Model for Chance {
             text.extend(feed.tokens);
             if feed.wanted == Wanted::Last {
                 let seed = text.iter().fold(7_u32, |seed, token| seed.wrapping_mul(31).wrapping_add(token.0));
-                rows.extend((0..width as u32).map(|id| f32::from((seed.wrapping_mul(id + 1) >> 20) as u16) / 500.0));
+                rows.extend(
+                    (0..width as u32).map(|id| f32::from((seed.wrapping_mul(id + 1) >> 20) as u16) / 500.0),
+                );
                 if let Some(end) = rows.last_mut() {
                     *end += text.len() as f32 / 8.0;
                 }
