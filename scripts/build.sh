@@ -11,7 +11,7 @@ say() { printf '%s\n' "build: $*"; }
 if [ -x "$TARGET/release/maskwright" ]; then
     say "bringing $1 up to date"
 else
-    say "compiling $1 and everything that it is made of; on two cores this takes three to four minutes, and only the first time"
+    say "compiling $1 and everything that it is made of; this takes some minutes, and only the first time"
     mkdir -p "$TARGET"
     free=$(df -Pm "$TARGET" | awk 'NR == 2 { print $4 }')
     [ "$free" -ge 1500 ] || {
