@@ -20,7 +20,7 @@ export LLAMA_SOURCE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve docs test-sdk test-page test test-python test-engines wheel sdist test-sdist test-backends test-llama-cpp capi capi-archive test-llama assets \
-	bench load soak fuzz fuzz-schema miri lint map fmt-check clippy doc-check metadata-check package-check deny semver-check msrv minimal-versions cargo-is-there
+	bench leaderboard load soak fuzz fuzz-schema miri lint map fmt-check clippy doc-check metadata-check package-check deny semver-check msrv minimal-versions cargo-is-there
 
 help: ## this list
 	@echo "maskwright: make TARGET"
@@ -28,9 +28,8 @@ help: ## this list
 
 serve: cargo-is-there ## fetch a small model and serve it at http://127.0.0.1:8000 (ARGS="--port 9000" for more)
 	@scripts/assets.sh smollm2
-	@echo "building the server; the first time this takes some minutes"
-	$(CARGO) build --release -p maskwright-cli
-	@$(CARGO) run --release --quiet -p maskwright-cli -- serve $(ARGS)
+	@scripts/build.sh "the server"
+	@"$${CARGO_TARGET_DIR:-target}/release/maskwright" serve $(ARGS)
 
 # Examples are programs for people, and clippy reads them; to build them takes longer than to run most tests.
 test: cargo-is-there assets ## fetch the tokenizers and run every test, those of the Python package included
@@ -40,8 +39,8 @@ test: cargo-is-there assets ## fetch the tokenizers and run every test, those of
 
 demo: cargo-is-there ## fetch a tokenizer and watch a text being accepted token by token
 	@scripts/assets.sh llama3_1
-	$(CARGO) build --release -p maskwright-cli
-	@$(CARGO) run --release --quiet -p maskwright-cli -- demo --tokenizer "$(TOKENIZER)"
+	@scripts/build.sh "the command"
+	@"$${CARGO_TARGET_DIR:-target}/release/maskwright" demo --tokenizer "$(TOKENIZER)"
 
 docs: ## build the documentation site into target/book, and check its links (needs mdbook)
 	@scripts/need.sh mdbook "the site is built with mdBook: cargo install mdbook"
@@ -49,14 +48,14 @@ docs: ## build the documentation site into target/book, and check its links (nee
 
 test-sdk: cargo-is-there ## run the OpenAI SDK for Python against a live server (needs pip)
 	@scripts/assets.sh smollm2
-	$(CARGO) build --release -p maskwright-cli
+	@scripts/build.sh "the server"
 	python3 -m venv target/sdk
 	target/sdk/bin/pip install --quiet 'openai>=2,<4' pydantic
 	target/sdk/bin/python scripts/sdk_test.py --start
 
 test-page: cargo-is-there ## run the page in headless Chromium against a live server (needs node and chromium)
 	@scripts/assets.sh smollm2
-	$(CARGO) build --release -p maskwright-cli
+	@scripts/build.sh "the server"
 	@scripts/page_test.sh "$${CARGO_TARGET_DIR:-target}/release/maskwright"
 
 test-python: cargo-is-there ## build the Python package, install it into target/python and run its tests (needs pip)
@@ -110,6 +109,11 @@ else
 	@echo "Built. 'make bench DATA=folder' replays $(SAMPLE) schemas of a folder of MaskBench files;"
 	@echo "bench/README.md tells where they come from, and about the other commands."
 endif
+
+leaderboard: wheel ## run every engine that can be installed by name over the suite of JSON Schema (and DATA=folder, SAMPLE=300), and write a page
+	@scripts/assets.sh llama3_1
+	@scripts/assets.sh json_schema_suite
+	@scripts/leaderboard.sh --tokenizer "$(TOKENIZER)" --suite $(ASSETS_DIR)/json_schema_suite $(if $(DATA),--data "$(DATA)" --sample $(SAMPLE)) $(ARGS)
 
 load: ## put load on a server that runs (ARGS="speed", "answers --count 10000", "open", "gaps", …)
 	python3 scripts/load_test.py $(ARGS)

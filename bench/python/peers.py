@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""XGrammar and outlines-core through their Python packages: the loop and the JSON of `mwbench maskbench`.
+"""Engines through their Python packages: the loop and the JSON of `mwbench maskbench`. `leaderboard.py` makes a page of it.
 
     pip install xgrammar==0.2.8 outlines_core==0.2.14 tokenizers numpy
     python peers.py --data DIR --tokenizer tokenizer.json --sample 500 --json peers.json
@@ -35,7 +35,8 @@ class Tokenizer:
     def __init__(self, path):
         from tokenizers import Tokenizer as Encoder
 
-        self.encoder = Encoder.from_file(str(path))
+        self.path = str(path)
+        self.encoder = Encoder.from_file(self.path)
         file = json.loads(Path(path).read_text(encoding="utf-8"))
         byte_level = any('"ByteLevel"' in json.dumps(file.get(part)) for part in ("decoder", "pre_tokenizer"))
         entries = self.encoder.get_vocab(with_added_tokens=False)
@@ -76,8 +77,138 @@ def sentence_piece_bytes(entry):
 # -------------------------------------------------------------------------------------------------- the engines
 
 
-class XGrammar:
+class Engine:
+    """Masks are written into `self.words`, 32 tokens a word. An end token shows up in the mask, unless an engine says otherwise."""
+
+    def may_end(self, session, end):
+        return any(self.allows(token) for token in end)
+
+    def allows(self, token):
+        return bool(self.words[token >> 5] >> (token & 31) & 1)
+
+    @classmethod
+    def release(cls):
+        from importlib.metadata import version
+
+        return version(cls.PACKAGE)
+
+
+def row_of(tokenizer, kind="uint32"):
+    import numpy
+
+    return numpy.zeros((len(tokenizer.tokens) + 31) // 32, dtype=kind)
+
+
+class Maskwright(Engine):
+    """Ours, through the service that the package is; what it remembers of a schema is dropped before the next one."""
+
+    PACKAGE = "maskwright"
+    KEY_ORDER = "schema"
+
+    def __init__(self, tokenizer):
+        import maskwright
+
+        self.maskwright = maskwright
+        vocabulary = maskwright.Vocabulary.load(tokenizer.path, eos=tokenizer.end, size=len(tokenizer.tokens))
+        self.compiler = maskwright.Compiler(vocabulary, timeout=60.0)
+        self.words = row_of(tokenizer)
+
+    def compile(self, schema):
+        return self.compiler.compile(self.maskwright.json_schema(schema, key_order=self.KEY_ORDER))
+
+    def start(self, compiled):
+        return compiled.matcher()
+
+    def fill(self, session):
+        session.fill_mask(self.words)
+
+    def accept(self, session, token):
+        session.accept(token)
+        return True
+
+    def bytes_held(self, compiled, _before):
+        self.compiler.clear()
+        return compiled.bytes
+
+
+class MaskwrightAnyOrder(Maskwright):
+    """The same with keys in any order, which is an option."""
+
+    KEY_ORDER = "any"
+
+
+class LLGuidance(Engine):
+    """A matcher is made once for a schema, and copied for each text."""
+
+    PACKAGE = "llguidance"
+
+    def __init__(self, tokenizer):
+        import llguidance
+
+        self.matcher = llguidance.LLMatcher
+        self.tokenizer = llguidance.LLTokenizer(tokenizer.path, n_vocab=len(tokenizer.tokens), eos_token=tokenizer.end)
+        self.words = row_of(tokenizer)
+
+    def compile(self, schema):
+        grammar = self.matcher.grammar_from_json_schema(schema)
+        return self.sound(self.matcher(self.tokenizer, grammar, log_level=0))
+
+    def start(self, compiled):
+        return compiled.deep_copy()
+
+    def fill(self, session):
+        session.unsafe_compute_mask_ptr(self.words.ctypes.data, self.words.nbytes)
+        self.sound(session)
+
+    def accept(self, session, token):
+        return session.consume_token(token)
+
+    @staticmethod
+    def sound(matcher):
+        if matcher.is_error():
+            raise RuntimeError(matcher.get_error())
+        return matcher
+
+    def bytes_held(self, _compiled, before):
+        return max(0, resident_bytes() - before)
+
+
+class GlrMask(Engine):
+    """Its masks hold no end token; it is asked whether the text may end."""
+
+    PACKAGE = "glrmask"
+
+    def __init__(self, tokenizer):
+        import glrmask
+
+        self.glrmask = glrmask
+        self.vocabulary = glrmask.Vocab.from_id_to_bytes({token: spelling for token, spelling in enumerate(tokenizer.tokens) if spelling})
+        self.row = row_of(tokenizer, "int32")
+        self.words = self.row.view("uint32")
+
+    def compile(self, schema):
+        return self.glrmask.Grammar.from_json_schema(schema).compile(self.vocabulary)
+
+    def start(self, compiled):
+        return compiled.start()
+
+    def fill(self, session):
+        session.fill_mask(self.row)
+
+    def accept(self, session, token):
+        return session.commit_token(token)
+
+    def may_end(self, session, _end):
+        return session.is_accepting()
+
+    def bytes_held(self, _compiled, before):
+        return max(0, resident_bytes() - before)
+
+
+class XGrammar(Engine):
     """Cache off, so that every schema is cold; JSON Schema's own rule for further properties (`strict_mode=False`)."""
+
+    PACKAGE = "xgrammar"
 
     def __init__(self, tokenizer):
         import xgrammar
@@ -91,12 +222,6 @@ class XGrammar:
         self.tensor = xgrammar.allocate_token_bitmask(1, len(tokenizer.tokens))
         self.words = self.tensor[0].numpy().view("uint32")
 
-    @staticmethod
-    def release():
-        from importlib.metadata import version
-
-        return version("xgrammar")
-
     def compile(self, schema):
         return self.compiler.compile_json_schema(schema, strict_mode=False)
 
@@ -109,18 +234,16 @@ class XGrammar:
     def accept(self, session, token):
         return session.accept_token(token)
 
-    def allows(self, session, token):
-        return bool(self.words[token >> 5] >> (token & 31) & 1)
-
     def bytes_held(self, compiled, _before):
         return compiled.memory_size_bytes
 
 
-class Outlines:
-    """Schema to regex to index, as the package does it; the mask is written into memory of ours."""
+class Outlines(Engine):
+    """Schema to regex to index, as the package does it."""
+
+    PACKAGE = "outlines_core"
 
     def __init__(self, tokenizer):
-        import numpy
         import outlines_core
         from outlines_core.json_schema import build_regex_from_schema
 
@@ -131,13 +254,7 @@ class Outlines:
                 by_bytes.setdefault(spelling, []).append(token)
         self.end = tokenizer.end[0]
         self.vocabulary = outlines_core.Vocabulary(self.end, by_bytes)
-        self.words = numpy.zeros((len(tokenizer.tokens) + 31) // 32, dtype="uint32")
-
-    @staticmethod
-    def release():
-        from importlib.metadata import version
-
-        return version("outlines_core")
+        self.words = row_of(tokenizer)
 
     def compile(self, schema):
         return self.core.Index(self.build_regex(schema), self.vocabulary)
@@ -152,14 +269,18 @@ class Outlines:
         session.advance(token, return_tokens=False)
         return True
 
-    def allows(self, session, token):
-        return bool(self.words[token >> 5] >> (token & 31) & 1)
-
     def bytes_held(self, _compiled, before):
         return max(0, resident_bytes() - before)
 
 
-ENGINES = {"xgrammar": XGrammar, "outlines-core": Outlines}
+ENGINES = {
+    "maskwright": Maskwright,
+    "maskwright, any key order": MaskwrightAnyOrder,
+    "llguidance": LLGuidance,
+    "xgrammar": XGrammar,
+    "outlines-core": Outlines,
+    "glrmask": GlrMask,
+}
 
 # ----------------------------------------------------------------------------------------------------- the loop
 
@@ -196,7 +317,7 @@ def instance_accepted(engine, session, tokens, end, record, filled):
             engine.fill(session)
             masks.append(clock() - begin)
         filled = False
-        if not engine.allows(session, token):
+        if not engine.allows(token):
             return False
         begin = clock()
         accepted = engine.accept(session, token)
@@ -207,7 +328,7 @@ def instance_accepted(engine, session, tokens, end, record, filled):
         begin = clock()
         engine.fill(session)
         masks.append(clock() - begin)
-    return any(engine.allows(session, token) for token in end)
+    return engine.may_end(session, end)
 
 
 def resident_bytes():
@@ -252,6 +373,11 @@ class Worker:
         self.start()
         return {"refused": message, "ttfm": None, "masks": [], "accepts": []}
 
+    def memory(self):
+        """Bytes that the process held when it was ready, and at most since. A process that was killed takes its numbers along."""
+        self.pipe.send(None)
+        return self.pipe.recv()
+
     def stop(self):
         self.process.kill()
         self.process.join()
@@ -268,12 +394,16 @@ def serve(name, tokenizer_path, timeout, memory_gb, pipe):
     except Exception as error:  # The parent prints it and stops.
         pipe.send(f"{type(error).__name__}: {error}")
         return
+    ready = resident_bytes()
     pipe.send("ready")
     while True:
         try:
             path = pipe.recv()
         except EOFError:
             return
+        if path is None:
+            pipe.send((ready, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024))
+            continue
         pipe.send(one_schema(engine, tokenizer, path, timeout))
 
 

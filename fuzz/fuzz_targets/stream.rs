@@ -2,26 +2,34 @@
 
 #![no_main]
 
+use std::sync::LazyLock;
+
 use libfuzzer_sys::fuzz_target;
 use maskwright::formats::{Choice, ModelFormat, Request, Tool};
 use maskwright::stream::{Event, Reader};
+use maskwright::tag::Format;
 use serde_json::json;
 
-fuzz_target!(|input: &[u8]| {
-    let [format, cut, text @ ..] = input else { return };
-    let names: Vec<&str> = ModelFormat::names().collect();
-    let format = ModelFormat::named(names[usize::from(*format) % names.len()]).expect("a known format");
+/// What each format makes of a request with two tools.
+static TREES: LazyLock<Vec<Format>> = LazyLock::new(|| {
     let weather = json!({"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]});
     let add =
         json!({"type": "object", "properties": {"numbers": {"type": "array", "items": {"type": "number"}}}});
     let tools = vec![Tool::function("weather", weather), Tool::function("add", add)];
     let request = Request { tools, choice: Choice::Auto, ..Request::default() };
-    let tree = format.tag(&request).expect("a sound request");
-    let whole = read(Reader::new(&tree).expect("a sound tree"), &[text]);
+    let tree =
+        |name| ModelFormat::named(name).expect("a known format").tag(&request).expect("a sound request");
+    ModelFormat::names().map(tree).collect()
+});
+
+fuzz_target!(|input: &[u8]| {
+    let [format, cut, text @ ..] = input else { return };
+    let tree = &TREES[usize::from(*format) % TREES.len()];
+    let whole = read(Reader::new(tree).expect("a sound tree"), &[text]);
     let (first, second) = text.split_at(usize::from(*cut).min(text.len()));
     assert_eq!(
         whole,
-        read(Reader::new(&tree).expect("a sound tree"), &[first, second]),
+        read(Reader::new(tree).expect("a sound tree"), &[first, second]),
         "how a text is cut changes what is read"
     );
 });

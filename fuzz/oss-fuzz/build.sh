@@ -1,6 +1,6 @@
 #!/bin/bash -eu
 cd "$SRC/maskwright"
-cargo fuzz build -O --debug-assertions
+cargo fuzz build -O --debug-assertions --features server
 targets=$(sed -n 's/^name = "\([a-z_]*\)"/\1/p' fuzz/Cargo.toml)
 python3 scripts/fuzz_corpus.py $targets
 for target in $targets; do

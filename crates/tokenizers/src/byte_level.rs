@@ -17,6 +17,11 @@ pub(crate) fn bytes_of(token: &str) -> Option<Vec<u8>> {
     token.chars().map(byte_of).collect()
 }
 
+/// All bytes in the order of the alphabet: those that stand for themselves, then the others.
+pub(crate) fn bytes_in_order() -> impl Iterator<Item = u8> {
+    (0..=u8::MAX).filter(|&byte| stands_for_itself(byte)).chain(OTHERS)
+}
+
 const fn stands_for_itself(byte: u8) -> bool {
     matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF)
 }

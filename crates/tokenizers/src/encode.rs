@@ -9,14 +9,14 @@ use maskwright_vocab::TokenId;
 use serde_json::Value;
 use tokenizers::{Model as _, NormalizerWrapper, PreTokenizerWrapper};
 
-use crate::{Error, Format, piece_lattice::PieceLattice, piece_merge::PieceMerge};
+use crate::{Error, Format, piece_lattice::PieceLattice, piece_merge::PieceMerge, ranks::Encoding};
 
 /// A way to cut text into tokens.
 pub(crate) enum Encoder {
     /// There is none for this file, for this reason.
     None(Format, String),
     Library(Box<LazyLibrary>),
-    Tiktoken(&'static tiktoken_rs::CoreBPE),
+    Tiktoken(&'static Encoding),
     PieceMerge(Box<PieceMerge>),
     PieceLattice(Box<PieceLattice>),
 }
@@ -45,7 +45,7 @@ impl Encoder {
                 Err(Error::unsupported(self.format(), reason))
             }
             Self::Library(library) => library.encode(text),
-            Self::Tiktoken(core) => Ok(core.encode_ordinary(text).into_iter().map(TokenId).collect()),
+            Self::Tiktoken(encoding) => encoding.encode(text),
             Self::PieceMerge(pieces) => pieces.encode(text),
             Self::PieceLattice(pieces) => pieces.encode(text),
         }
@@ -53,7 +53,7 @@ impl Encoder {
 }
 
 /// The regular expressions that cut text into words go back and forth over white space. A run of a
-/// million exhausts them, and then the one library panics and the other stops cutting.
+/// million exhausts them, and then the library stops cutting.
 const MAX_SPACE: usize = 100_000;
 
 fn has_endless_space(text: &str) -> bool {

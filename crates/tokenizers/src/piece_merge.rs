@@ -10,11 +10,12 @@
 //! ▁ a b  →  ▁a b  →  ▁ab
 //! ```
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use maskwright_vocab::TokenId;
 
-use crate::Error;
+use crate::{Error, join::join};
 
 /// The pieces of a model, ready to encode.
 #[derive(Debug, Default)]
@@ -55,136 +56,78 @@ impl PieceMerge {
 
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<TokenId>, Error> {
         let text = text.replace(' ', "▁");
-        let mut merge = Merge {
-            pieces: self,
-            text: &text,
-            symbols: self.symbols(&text),
-            heap: BinaryHeap::new(),
-            parts: HashMap::new(),
-        };
-        merge.run();
+        let mut merge = Merge { pieces: self, text: &text, parts: HashMap::new() };
         let mut tokens = Vec::new();
-        for at in merge.remaining() {
-            merge.emit(at, &mut tokens)?;
+        for part in merge.run() {
+            merge.emit(part, &mut tokens)?;
         }
         Ok(tokens)
     }
 
-    /// Cuts the text into characters and pieces defined by the user.
-    fn symbols(&self, text: &str) -> Vec<Symbol> {
-        let mut symbols: Vec<Symbol> = Vec::new();
-        let mut at = 0;
-        while let Some(character) = text[at..].chars().next() {
-            let whole = self.user_defined.iter().find(|piece| text[at..].starts_with(piece.as_str()));
-            let len = whole.map_or(character.len_utf8(), String::len);
-            let index = symbols.len();
-            symbols.push(Symbol {
-                start: at,
-                end: at + len,
-                previous: index.checked_sub(1),
-                next: Some(index + 1),
-                frozen: whole.is_some(),
-            });
-            at += len;
-        }
-        if let Some(last) = symbols.last_mut() {
-            last.next = None;
-        }
-        symbols
+    /// The piece defined by the user that a text begins with.
+    fn whole(&self, text: &str) -> Option<&str> {
+        self.user_defined.iter().map(String::as_str).find(|piece| text.starts_with(piece))
     }
 }
 
-/// A part of the text, in a list of neighbours. Joined symbols grow; their right halves become empty.
-#[derive(Debug)]
-struct Symbol {
-    start: usize,
-    end: usize,
-    previous: Option<usize>,
-    next: Option<usize>,
-    frozen: bool,
-}
+/// The better score is greater.
+struct Score(f32);
 
-/// Two neighbours that could be joined.
-#[derive(Debug)]
-struct Pair {
-    score: f32,
-    left: usize,
-    right: usize,
-    /// The length of both when the pair was found; if it differs now, the pair is stale.
-    len: usize,
-}
-
-impl Ord for Pair {
-    /// The better score is greater, and the more left of equals.
+impl Ord for Score {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.score.total_cmp(&other.score).then(other.left.cmp(&self.left))
+        self.0.total_cmp(&other.0)
     }
 }
 
-impl PartialOrd for Pair {
+impl PartialOrd for Score {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Pair {
+impl PartialEq for Score {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Pair {}
+impl Eq for Score {}
 
 struct Merge<'a> {
     pieces: &'a PieceMerge,
     text: &'a str,
-    symbols: Vec<Symbol>,
-    heap: BinaryHeap<Pair>,
     /// For unused pieces, where they are to be cut again.
     parts: HashMap<&'a str, usize>,
 }
 
 impl<'a> Merge<'a> {
-    fn run(&mut self) {
-        for left in 0..self.symbols.len() {
-            self.consider(Some(left), self.symbols[left].next);
-        }
-        while let Some(pair) = self.heap.pop() {
-            let (left, right) = (&self.symbols[pair.left], &self.symbols[pair.right]);
-            if left.is_empty() || right.is_empty() || left.len() + right.len() != pair.len {
-                continue;
+    /// The parts of the text that are left when nothing can be joined, in order.
+    fn run(&mut self) -> Vec<&'a str> {
+        let (text, pieces) = (self.text, self.pieces);
+        let (mut cuts, mut at) = (Vec::new(), 0);
+        // Where a piece of the user's begins; it is never joined.
+        let mut frozen = HashSet::new();
+        while let Some(character) = text[at..].chars().next() {
+            let whole = pieces.whole(&text[at..]);
+            if whole.is_some() {
+                frozen.insert(at);
             }
-            let (end, next) = (right.end, right.next);
-            self.symbols[pair.left].end = end;
-            self.symbols[pair.left].next = next;
-            let right = &mut self.symbols[pair.right];
-            right.end = right.start;
-            if let Some(next) = next {
-                self.symbols[next].previous = Some(pair.left);
+            let len = whole.map_or(character.len_utf8(), str::len);
+            cuts.push(at..at + len);
+            at += len;
+        }
+        let score = |left: Range<usize>, right: Range<usize>| {
+            if frozen.contains(&left.start) || frozen.contains(&right.start) {
+                return None;
             }
-            self.consider(self.symbols[pair.left].previous, Some(pair.left));
-            self.consider(Some(pair.left), next);
-        }
-    }
-
-    fn consider(&mut self, left: Option<usize>, right: Option<usize>) {
-        let (Some(left), Some(right)) = (left, right) else { return };
-        let (first, second) = (&self.symbols[left], &self.symbols[right]);
-        if first.frozen || second.frozen {
-            return;
-        }
-        let text = &self.text[first.start..second.end];
-        let Some(known) = self.pieces.pieces.get(text) else { return };
-        self.heap.push(Pair { score: known.score, left, right, len: text.len() });
-        if known.unused {
-            self.parts.insert(text, first.len());
-        }
-    }
-
-    /// The parts of the text that are left, in order.
-    fn remaining(&self) -> Vec<&'a str> {
-        let whole = self.symbols.iter().filter(|symbol| !symbol.is_empty());
-        whole.map(|symbol| &self.text[symbol.start..symbol.end]).collect()
+            let part = &text[left.start..right.end];
+            let known = pieces.pieces.get(part)?;
+            if known.unused {
+                self.parts.insert(part, left.len());
+            }
+            Some(Score(known.score))
+        };
+        join(cuts, score).map(|range| &text[range]).collect()
     }
 
     /// Writes the tokens of one part: the piece itself, the parts of an unused one, or bytes.
@@ -216,16 +159,6 @@ impl<'a> Merge<'a> {
     fn offset(&self, part: &str) -> usize {
         let at = part.as_ptr() as usize - self.text.as_ptr() as usize;
         self.text[..at].replace('▁', " ").len()
-    }
-}
-
-impl Symbol {
-    fn len(&self) -> usize {
-        self.end - self.start
-    }
-
-    fn is_empty(&self) -> bool {
-        self.start == self.end
     }
 }
 

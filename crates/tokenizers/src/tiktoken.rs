@@ -13,17 +13,16 @@
 //! encoding; any other gives a vocabulary (with [`Options::specials`]) that can decode, but not encode.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use tiktoken_rs::CoreBPE;
 
 use crate::{
     Error, Format, Options, Tokenizer,
     draft::{Draft, Piece},
     encode::Encoder,
+    ranks::{self, Encoding},
 };
 
 /// The encodings that are known by name.
-pub const NAMES: &[&str] =
-    &["o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "p50k_edit", "r50k_base"];
+pub const NAMES: &[&str] = ranks::NAMES;
 
 /// A known encoding, with its special tokens.
 pub fn named(name: &str) -> Result<Tokenizer, Error> {
@@ -32,30 +31,15 @@ pub fn named(name: &str) -> Result<Tokenizer, Error> {
 
 /// Like [`named`], with options.
 pub fn named_with(name: &str, options: &Options) -> Result<Tokenizer, Error> {
-    let (core, ranks) = known_encoding(name).ok_or_else(|| {
+    let encoding = Encoding::named(name).ok_or_else(|| {
         let reason = format!("there is no encoding {name:?}; known are {}", NAMES.join(", "));
         Error::unsupported(Format::Tiktoken, reason)
     })?;
-    let numbered = |name| match core.encode_with_special_tokens(name)[..] {
-        [id] => Some((id, name)),
-        _ => None,
-    };
-    let mut specials: Vec<(u32, &str)> = core.special_tokens().into_iter().filter_map(numbered).collect();
-    specials.sort_unstable();
-    let mut tokens: Vec<(u32, Piece)> =
-        specials.iter().map(|(id, name)| (*id, Piece::Special((*name).to_owned()))).collect();
-    // Ids are tried until every rank was seen: special tokens lie behind the ranks or among them, and some ids are free.
-    let is_special = |id: &u32| specials.binary_search_by_key(id, |(id, _)| *id).is_ok();
-    let ordinary = (0..MOST_IDS)
-        .filter(|id| !is_special(id))
-        .filter_map(|id| Some((id, Piece::Text(core.decode_bytes(&[id]).ok()?))));
-    tokens.extend(ordinary.take(ranks));
-    if tokens.len() != ranks + specials.len() {
-        let found = tokens.len() - specials.len();
-        let reason = format!("the encoding {name} has {ranks} ranks, and only {found} of them were found");
-        return Err(Error::malformed(Format::Tiktoken, reason));
-    }
-    Draft::new(Format::Tiktoken, tokens, Encoder::Tiktoken(core)).finish(options)
+    let ordinary = encoding.tokens().map(|(id, bytes)| (id, Piece::Text(bytes.to_vec())));
+    let special = encoding.specials().iter().map(|(id, name)| (*id, Piece::Special(name.clone())));
+    let mut tokens: Vec<(u32, Piece)> = ordinary.chain(special).collect();
+    tokens.sort_unstable_by_key(|(id, _)| *id);
+    Draft::new(Format::Tiktoken, tokens, Encoder::Tiktoken(encoding)).finish(options)
 }
 
 /// The vocabulary of a rank file.
@@ -110,26 +94,8 @@ fn known(ranks: &[(Vec<u8>, u32)]) -> Option<&'static str> {
         50_256 => "r50k_base",
         _ => return None,
     };
-    let (core, _) = known_encoding(name)?;
-    let same =
-        ranks.iter().all(|(bytes, rank)| core.decode_bytes(&[*rank]).is_ok_and(|known| known == *bytes));
-    same.then_some(name)
-}
-
-/// More ids than any encoding has.
-const MOST_IDS: u32 = 1 << 20;
-
-/// An encoding, and how many ranks it has. The special tokens are not among these.
-fn known_encoding(name: &str) -> Option<(&'static CoreBPE, usize)> {
-    match name {
-        "o200k_base" => Some((tiktoken_rs::o200k_base_singleton(), 199_998)),
-        "o200k_harmony" => Some((tiktoken_rs::o200k_harmony_singleton(), 199_998)),
-        "cl100k_base" => Some((tiktoken_rs::cl100k_base_singleton(), 100_256)),
-        "p50k_base" => Some((tiktoken_rs::p50k_base_singleton(), 50_280)),
-        "p50k_edit" => Some((tiktoken_rs::p50k_edit_singleton(), 50_280)),
-        "r50k_base" => Some((tiktoken_rs::r50k_base_singleton(), 50_256)),
-        _ => None,
-    }
+    let encoding = Encoding::named(name)?;
+    ranks.iter().all(|(bytes, rank)| encoding.token(*rank) == Some(bytes)).then_some(name)
 }
 
 #[cfg(test)]
@@ -187,30 +153,44 @@ mod tests {
         assert_eq!(from_file.encode("hello").unwrap(), [TokenId(31_373)]);
     }
 
+    /// Another program reads the original files; both must have the same tokens and cut texts alike.
     #[test]
-    fn every_known_encoding_has_all_its_ranks() {
+    fn known_encodings_are_those_of_tiktoken() {
+        let texts = [
+            "",
+            "Hello, world! I'm here; they'LL've 12345678 of them.\r\n\r\n  x",
+            "   \t\t\n  tabs    and   spaces      ",
+            "Grüße, Καλημέρα, 你好世界, مرحبا, नमस्ते, 👩‍👩‍👧‍👦 e\u{301}",
+            "{\"name\": \"Ada\", \"list\": [1, 2.5e-7, null]}//path/to\n",
+            "fn main() { println!(\"{}\", 1_000_000); } // ___ *** ---",
+            "HTTPServer CamelCase snake_case ABCdefGHI don't DON'T",
+            "\u{0}\u{7f}\u{a0}\u{2028}\u{feff}",
+        ];
+        let (letters, mixed) = ("ab".repeat(3000), "xyz 9é\n".repeat(500));
         for name in NAMES {
-            let (core, ranks) = known_encoding(name).unwrap();
-            let tokenizer = named(name).unwrap();
-            let vocabulary = tokenizer.vocabulary();
-            assert_eq!(vocabulary.ordinary().count(), ranks, "{name}");
-            assert_eq!(vocabulary.specials().count(), core.special_tokens().len(), "{name}");
-            for (id, bytes) in vocabulary.ordinary() {
-                assert_eq!(core.decode_bytes(&[id.0]).unwrap(), bytes, "{name}: {id}");
-                // A token that is text is cut into tokens that are known and spell it.
-                if let Ok(text) = core::str::from_utf8(bytes) {
-                    let cut = tokenizer.encode(text).unwrap();
-                    assert_eq!(tokenizer.decode(&cut), bytes, "{name}: {id}");
-                }
+            let theirs = match *name {
+                "o200k_base" => tiktoken_rs::o200k_base_singleton(),
+                "o200k_harmony" => tiktoken_rs::o200k_harmony_singleton(),
+                "cl100k_base" => tiktoken_rs::cl100k_base_singleton(),
+                "p50k_base" => tiktoken_rs::p50k_base_singleton(),
+                "p50k_edit" => tiktoken_rs::p50k_edit_singleton(),
+                _ => tiktoken_rs::r50k_base_singleton(),
+            };
+            let ours = named(name).unwrap();
+            let vocabulary = ours.vocabulary();
+            for id in 0..vocabulary.size() as u32 {
+                let special = vocabulary.special_name(TokenId(id));
+                let bytes = special.map_or(vocabulary.bytes(TokenId(id)), str::as_bytes);
+                assert_eq!(theirs.decode_bytes(&[id]).unwrap_or_default(), bytes, "{name}: token {id}");
             }
-            let spaces = "a          b";
-            let cut = tokenizer.encode(spaces).unwrap();
-            assert!(cut.iter().all(|id| !vocabulary.bytes(*id).is_empty()), "{name}: {cut:?}");
-            assert_eq!(tokenizer.decode(&cut), spaces.as_bytes(), "{name}");
+            assert!(theirs.decode_bytes(&[vocabulary.size() as u32]).is_err());
+            let specials =
+                (0..vocabulary.size() as u32).filter(|id| vocabulary.special_name(TokenId(*id)).is_some());
+            assert_eq!(specials.count(), theirs.special_tokens().len(), "{name}");
+            for text in texts.into_iter().chain([&*letters, &*mixed]) {
+                let expected: Vec<TokenId> = theirs.encode_ordinary(text).into_iter().map(TokenId).collect();
+                assert_eq!(ours.encode(text).unwrap(), expected, "{name}: {text:?}");
+            }
         }
-        // Runs of spaces have the ids behind the only special token.
-        let p50k = named("p50k_base").unwrap();
-        assert_eq!((p50k.vocabulary().size(), p50k.vocabulary().eos()), (50_281, &[TokenId(50_256)][..]));
-        assert_eq!(p50k.encode("a          b").unwrap().len(), 3);
     }
 }
