@@ -67,11 +67,15 @@ pub fn allowed(words: &[u32]) -> Vec<TokenId> {
 /// An allowed token is allowed whoever is asked, and going back leads to where one was.
 fn answer_alike(matcher: &mut Matcher, token: TokenId) {
     let before = (matcher.is_accepting(), matcher.next_bytes());
-    assert_eq!(matcher.validate(&[token]), 1);
     let mut fork = matcher.fork();
-    if fork.accept(token).is_ok() {
-        fork.rollback(1).expect("a step was taken");
-        assert_eq!((fork.is_accepting(), fork.next_bytes()), before);
+    match fork.accept(token) {
+        Ok(()) => {
+            assert_eq!(matcher.validate(&[token]), 1);
+            fork.rollback(1).expect("a step was taken");
+            assert_eq!((fork.is_accepting(), fork.next_bytes()), before);
+        }
+        // A limit may be met by the token and not by the mask.
+        Err(error) => assert!(error.is_undecided(), "a token that the mask allows is refused: {error}"),
     }
 }
 
