@@ -7,6 +7,7 @@ import copy
 import ctypes
 import random
 import threading
+import time
 import unittest
 
 import maskwright as mw
@@ -356,6 +357,23 @@ class Batches(unittest.TestCase):
         self.assertEqual(mw.accept_tokens(fresh, tokens), [number % 2 == 1 for number in range(len(fresh))])
         with self.assertRaisesRegex(ValueError, "70 matchers and 1 tokens"):
             mw.accept_tokens(fresh, [1])
+
+    def test_masks_are_prepared(self):
+        compiler = mw.Compiler(self.vocabulary, prepare=5.0)
+        matcher = compiler.compile(mw.regex("[a-c]{3}x[0-9]+")).matcher()
+        deadline = time.monotonic() + 30
+        while not matcher.prepare_soon() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        while compiler.statistics()["matching"]["prepared"] == 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertGreater(compiler.statistics()["matching"]["prepared"], 0)
+        matcher.accept_bytes("ab")
+        self.assertGreaterEqual(matcher.prepare(10.0), 1)
+        self.assertEqual(matcher.prepare(10.0), 0)
+        self.assertFalse(mw.Compiler(self.vocabulary).compile(mw.regex("a")).matcher().prepare_soon())
+        for wrong in (-1.0, float("nan"), 1e19):
+            with self.assertRaises(ValueError):
+                matcher.prepare(wrong)
 
     def test_a_step_is_accept_and_fill(self):
         np, chance = self.np, random.Random(4)

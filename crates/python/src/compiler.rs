@@ -29,6 +29,7 @@ use crate::constraint::{Constraint, report, warnings};
 use crate::errors::{Class, compile_error, raise, refused};
 use crate::index::Index;
 use crate::matcher::Matcher;
+use crate::numbers::{self, seconds};
 use crate::vocabulary::Vocabulary;
 
 /// How long a waiting thread sleeps before it looks for signals.
@@ -69,7 +70,7 @@ const LEAST_BUDGET: usize = 32 << 20;
 #[pymethods]
 impl Compiler {
     #[new]
-    #[pyo3(signature = (vocabulary, *, workers = 2, cache_bytes = 512 << 20, timeout = 10.0, memory_bytes = 256 << 20, failures_for = 10.0, queue = 10_000, mask_steps = None))]
+    #[pyo3(signature = (vocabulary, *, workers = 2, cache_bytes = 512 << 20, timeout = 10.0, memory_bytes = 256 << 20, failures_for = 10.0, queue = 10_000, mask_steps = None, prepare = 0.0))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -81,6 +82,7 @@ impl Compiler {
         failures_for: f64,
         queue: usize,
         mask_steps: Option<u64>,
+        prepare: f64,
     ) -> PyResult<Self> {
         if !(1..=1024).contains(&workers) {
             return Err(PyValueError::new_err(format!(
@@ -95,6 +97,7 @@ impl Compiler {
             memory: memory_bytes,
             failures_for: seconds(failures_for)?,
             queue,
+            prepare: seconds(prepare)?,
             ..Settings::default()
         };
         let running = py.detach(|| Running::start(vocabulary.get(), &settings))?;
@@ -179,6 +182,8 @@ impl Compiler {
         let matching = PyDict::new(py);
         matching.set_item("matchers", statistics.matching.matchers)?;
         matching.set_item("masks", statistics.matching.masks)?;
+        matching.set_item("computed", statistics.matching.computed)?;
+        matching.set_item("prepared", statistics.matching.prepared)?;
         matching.set_item("tokens", statistics.matching.tokens)?;
         matching.set_item("forced", statistics.matching.forced)?;
         let all = PyDict::new(py);
@@ -413,7 +418,7 @@ impl CompiledConstraint {
         budget: Option<u32>,
     ) -> PyResult<Matcher> {
         let stops = match stop_tokens {
-            Some(stops) => Some(crate::numbers::tokens(stops)?),
+            Some(stops) => Some(numbers::tokens(stops)?),
             None => None,
         };
         let mut matcher = self.inner.matcher();
@@ -510,11 +515,6 @@ fn cancelled_error(py: Python<'_>) -> PyErr {
         Ok(class) => PyErr::from_type(class.clone(), ("the request was cancelled",)),
         Err(error) => error,
     }
-}
-
-fn seconds(number: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(number)
-        .map_err(|_| PyValueError::new_err(format!("{number} is no number of seconds")))
 }
 
 fn add(counts: &Bound<'_, PyDict>, name: &str, count: u64) -> PyResult<()> {

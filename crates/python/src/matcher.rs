@@ -1,5 +1,7 @@
 //! One text being written.
 
+use std::time::Instant;
+
 use maskwright::backend::Status;
 use maskwright::explain::{Expectation, Explanation};
 use maskwright::{Budget, DraftTree, MatchError, TokenHealing, service};
@@ -10,7 +12,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::buffer::{Access, Row, View};
 use crate::draft::{self, Rows};
 use crate::errors::{Class, match_error, raise, taken, token_error};
-use crate::numbers::{NO_TOKEN, token, tokens};
+use crate::numbers::{NO_TOKEN, seconds, token, tokens};
 use crate::slot::{Lease, Slot};
 use crate::vocabulary::Vocabulary;
 
@@ -112,6 +114,20 @@ impl Matcher {
         let tokens = self::tokens(tokens)?;
         let mut matcher = self.slot.lease()?;
         matcher.validate(&tokens).map_err(|error| match_error(py, &error))
+    }
+
+    /// Works out masks that may be asked for after the next token, for at most so many seconds: something to do while a model thinks. Returns how many were new.
+    fn prepare(&self, py: Python<'_>, seconds: f64) -> PyResult<u64> {
+        let until = Instant::now().checked_add(self::seconds(seconds)?);
+        let until = until.ok_or_else(|| PyValueError::new_err(format!("{seconds} seconds are too many")))?;
+        let mut matcher = self.slot.lease()?;
+        let matcher = &mut *matcher;
+        Ok(py.detach(move || matcher.prepare(until)).masks)
+    }
+
+    /// Has an idle worker of the compiler do that, if there is one and the compiler was made with `prepare`. Returns at once, and says whether there was.
+    fn prepare_soon(&self) -> PyResult<bool> {
+        Ok(self.slot.lease()?.prepare_soon())
     }
 
     /// Undoes the last steps, the end included.

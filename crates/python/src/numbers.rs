@@ -1,7 +1,9 @@
 //! Tokens, as the numbers that Python programs give: in a list, an array or a tensor, and perhaps wrong.
 
+use core::time::Duration;
+
 use maskwright::TokenId;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -41,4 +43,10 @@ fn items<T: for<'a> FromPyObject<'a, 'a, Error: Into<PyErr>>>(object: &Bound<'_,
         ))
     })?;
     items.map(|item| item?.extract::<T>().map_err(Into::into)).collect()
+}
+
+/// A time that a program has given in seconds.
+pub(crate) fn seconds(number: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(number)
+        .map_err(|_| PyValueError::new_err(format!("{number} is no number of seconds")))
 }

@@ -115,11 +115,11 @@ impl Shared {
 
     /// Computes masks ahead, until it has taken long enough or somebody waits for a worker.
     fn prepare(&self, matcher: &Matcher) {
-        let until = Instant::now() + self.settings.prepare;
+        let until = Instant::now().checked_add(self.settings.prepare);
         let mut turn = 0u32;
         let mut go_on = || {
             turn += 1;
-            Instant::now() < until && (!turn.is_multiple_of(16) || self.is_calm())
+            until.is_none_or(|until| Instant::now() < until) && (!turn.is_multiple_of(16) || self.is_calm())
         };
         // A panic is a bug, and will be one again where somebody asks for the mask.
         let prepared = catch_unwind(AssertUnwindSafe(|| Matching::prepare(matcher, &mut go_on)));
