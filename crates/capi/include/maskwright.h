@@ -290,8 +290,8 @@ mw_status mw_fill_masks(mw_matcher *const *matchers, size_t matcher_count, uint3
 /* In place of a token: there is none to take. */
 #define MW_SKIP UINT32_MAX
 
-/* A step of a batch in one call: matcher i takes tokens[i], unless that is MW_SKIP, and then fills its row, in parallel, as mw_fill_masks does. If it refuses the token, its row is
-   cleared, and its status says so. changed[i] tells whether its mask may be another one than its last; changed may be NULL. With keep_rows, a row whose mask has not changed is not written: it
+/* A step of a batch in one call: matcher i takes tokens[i], unless that is MW_SKIP, and then fills its row, in parallel, as mw_fill_masks does. If it refuses the token, it stays
+   where it is, and so does its mask; its status says so. changed[i] tells whether its mask may be another one than its last; changed may be NULL. With keep_rows, a row whose mask has not changed is not written: it
    must still hold what the last step of its matcher wrote. */
 mw_status mw_step_batch(mw_matcher *const *matchers, size_t matcher_count, const uint32_t *tokens, uint32_t *words, size_t stride,
                         int32_t keep_rows, size_t threads, uint8_t *changed, mw_status *statuses, char *message, size_t message_size);

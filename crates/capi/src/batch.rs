@@ -122,11 +122,9 @@ impl FillRow for Row {
 
     fn fill_row(&mut self) -> Result<(), Failure> {
         let (matcher, room) = self.lent.parts();
-        if let Some(token) = self.token {
-            matcher.accept(token).inspect_err(|_| room.fill(0, 0))?;
-        }
+        let taken = self.token.map_or(Ok(()), |token| matcher.accept(token));
         self.has_changed = matcher.fill_mask(room, self.keep_rows)?;
-        Ok(())
+        taken
     }
 }
 

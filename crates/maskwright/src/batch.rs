@@ -115,12 +115,12 @@ impl<M: Matching + 'static> FillRow for StepRow<M> {
 
     fn fill_row(&mut self) -> Result<(), MatchError> {
         let taken = self.token.take().map_or(Ok(()), |token| self.matcher.accept(token));
-        let updated = taken.and_then(|()| self.matcher.update_mask(&mut self.words, &mut self.row));
-        self.has_changed = *updated.as_ref().unwrap_or(&true);
-        updated.map(drop).inspect_err(|_| {
+        let updated = self.matcher.update_mask(&mut self.words, &mut self.row).inspect_err(|_| {
             self.words.fill(0);
             self.row.forget();
-        })
+        });
+        self.has_changed = *updated.as_ref().unwrap_or(&true);
+        updated.and(taken)
     }
 }
 
@@ -134,7 +134,7 @@ impl<R: FillRow> FillRow for Box<R> {
 }
 
 /// A step of a batch in one call: every row takes its token, if it has one, and fills its next mask, with no more than `threads` threads at the same time, the
-/// calling one included. If a token is refused, or a mask cannot be filled, that concerns one row: its mask is cleared, and its matcher is where it was before what failed.
+/// calling one included. An error concerns one row. If its token is refused, its matcher stays where it is, and so does its mask; a mask that cannot be filled is cleared.
 ///
 /// ```
 /// # use std::sync::Arc;

@@ -38,15 +38,10 @@ impl FillRow for Job {
 
     fn fill_row(&mut self) -> Result<(), Failure> {
         let mut matcher = self.matcher.get().slot.lease().map_err(|_| Failure::InUse)?;
-        if let Some(token) = self.token
-            && let Err(error) = matcher.accept(token)
-        {
-            self.row.write_mask(&[]);
-            return Err(if error.is_undecided() { Failure::Match(error) } else { Failure::Refused });
-        }
+        let taken = self.token.map_or(Ok(()), |token| matcher.accept(token));
         self.has_changed =
             fill_row(&mut matcher, &mut self.row, self.words, self.keep).map_err(Failure::Match)?;
-        Ok(())
+        taken.map_err(|error| if error.is_undecided() { Failure::Match(error) } else { Failure::Refused })
     }
 }
 
@@ -76,8 +71,8 @@ pub(crate) struct Step {
     changed: Vec<usize>,
 }
 
-/// A step of a batch in one call: each matcher takes its token, or none where it is `None`, and fills its next mask, in parallel, as `fill_masks` does. The row of a matcher that
-/// refuses its token is cleared. With `keep` rows whose masks are those of before are not written: each row must still hold what the last step of its matcher
+/// A step of a batch in one call: each matcher takes its token, or none where it is `None`, and fills its next mask, in parallel, as `fill_masks` does. A matcher that
+/// refuses its token stays where it is, and so does its mask. With `keep` rows whose masks are those of before are not written: each row must still hold what the last step of its matcher
 /// wrote. Raises `LimitError` like `fill_masks`, with what would have been returned as its `step`.
 #[pyfunction]
 #[pyo3(signature = (matchers, tokens, mask, rows = None, *, keep = false, threads = None))]

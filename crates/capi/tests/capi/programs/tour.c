@@ -148,7 +148,8 @@ static void batches(const mw_compiler *compiler) {
     EXPECT(MW_NOT_ALLOWED, mw_step_batch(matchers, ROWS, tokens, words, STRIDE, 0, 2, changed, statuses, SAY));
     for (i = 0; i < ROWS; i++) {
         CHECK(statuses[i] == (i % 4 == 2 ? MW_NOT_ALLOWED : MW_OK));
-        CHECK(allows(words + i * STRIDE, word("s")) == (i % 4 == 1));
+        /* "y" has taken "e", and "ye" has refused "n". */
+        CHECK(allows(words + i * STRIDE, word("s")) == (i % 4 == 1 || i % 4 == 2));
         CHECK(allows(words + i * STRIDE, word("yes")) == (i % 4 == 0));
         CHECK(words[i * STRIDE + SMALL_MASK] == 0);
     }
