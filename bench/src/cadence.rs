@@ -225,7 +225,7 @@ fn pause(arguments: &Arguments, pool: &rayon::ThreadPool, sweep: &mut [u64]) {
 
 /// Our own rows.
 struct Ours {
-    rows: Vec<Box<StepRow<Matcher>>>,
+    rows: Vec<StepRow<Matcher>>,
     threads: usize,
 }
 
@@ -233,7 +233,7 @@ impl Ours {
     fn new(compiler: &Compiler, followed: &[Followed], words: usize, threads: usize) -> Result<Self, String> {
         let row = |row: &Followed| {
             let compiled = compiler.compile(&Constraint::json_schema(row.schema.as_str()));
-            compiled.map(|compiled| Box::new(StepRow::new(compiled.matcher(), words)))
+            compiled.map(|compiled| StepRow::new(compiled.matcher(), words))
         };
         let rows: Result<_, _> = followed.iter().map(row).collect();
         Ok(Self { rows: rows.map_err(|error| error.to_string())?, threads })
@@ -243,7 +243,7 @@ impl Ours {
 impl Rows for Ours {
     fn step(&mut self, tokens: &[Option<u32>]) -> bool {
         for (row, token) in self.rows.iter_mut().zip(tokens) {
-            row.token = token.map(TokenId);
+            row.set_token(token.map(TokenId));
         }
         let stepped = step_batch(std::mem::take(&mut self.rows), self.threads);
         self.rows = stepped.rows;
@@ -251,7 +251,7 @@ impl Rows for Ours {
     }
 
     fn restart(&mut self, row: usize) -> Result<(), String> {
-        self.rows[row].matcher.reset();
+        self.rows[row].matcher().reset();
         Ok(())
     }
 }
@@ -280,10 +280,10 @@ impl<'c> Theirs<'c> {
         words: usize,
         pool: &'c rayon::ThreadPool,
     ) -> Result<Self, String> {
-        let row = |compiled: &'c Box<dyn Compiled + 'c>| {
+        let rows = compiled.iter().map(|compiled| {
             Ok::<_, String>(Row { session: Movable(compiled.start()?), words: vec![0; words] })
-        };
-        Ok(Self { compiled, rows: compiled.iter().map(row).collect::<Result<_, _>>()?, pool })
+        });
+        Ok(Self { compiled, rows: rows.collect::<Result<_, _>>()?, pool })
     }
 }
 

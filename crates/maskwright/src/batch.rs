@@ -83,10 +83,14 @@ impl<M: Matching + 'static> FillRow for (M, Vec<u32>) {
 /// Its words are written by steps alone, so a step writes only what differs from the mask before.
 #[derive(Debug)]
 pub struct StepRow<M> {
-    /// The matcher.
-    pub matcher: M,
-    /// The token that the next step takes, if there is one.
-    pub token: Option<TokenId>,
+    // PERF: rows are moved to the threads and back, and a matcher is large.
+    inner: Box<Inner<M>>,
+}
+
+#[derive(Debug)]
+struct Inner<M> {
+    matcher: M,
+    token: Option<TokenId>,
     words: Vec<u32>,
     row: MaskRow,
     has_changed: bool,
@@ -96,17 +100,28 @@ impl<M: Matching> StepRow<M> {
     /// A row of so many words.
     pub fn new(matcher: M, words: usize) -> Self {
         let row = MaskRow::default();
-        Self { matcher, token: None, words: vec![0; words], row, has_changed: false }
+        let inner = Inner { matcher, token: None, words: vec![0; words], row, has_changed: false };
+        Self { inner: Box::new(inner) }
+    }
+
+    /// The token that the next step takes, and no other step; `None` if there is none.
+    pub fn set_token(&mut self, token: Option<TokenId>) {
+        self.inner.token = token;
+    }
+
+    /// The matcher, to be rolled back, reset or asked.
+    pub fn matcher(&mut self) -> &mut M {
+        &mut self.inner.matcher
     }
 
     /// The mask.
     pub fn words(&self) -> &[u32] {
-        &self.words
+        &self.inner.words
     }
 
     /// Whether the last step may have changed the mask. If not, a copy of it on a device is still right.
     pub fn has_changed(&self) -> bool {
-        self.has_changed
+        self.inner.has_changed
     }
 }
 
@@ -114,22 +129,14 @@ impl<M: Matching + 'static> FillRow for StepRow<M> {
     type Error = MatchError;
 
     fn fill_row(&mut self) -> Result<(), MatchError> {
-        let taken = self.token.take().map_or(Ok(()), |token| self.matcher.accept(token));
-        let updated = self.matcher.update_mask(&mut self.words, &mut self.row).inspect_err(|_| {
-            self.words.fill(0);
-            self.row.forget();
+        let Inner { matcher, token, words, row, has_changed } = &mut *self.inner;
+        let taken = token.take().map_or(Ok(()), |token| matcher.accept(token));
+        let updated = matcher.update_mask(words, row).inspect_err(|_| {
+            words.fill(0);
+            row.forget();
         });
-        self.has_changed = *updated.as_ref().unwrap_or(&true);
+        *has_changed = *updated.as_ref().unwrap_or(&true);
         updated.and(taken)
-    }
-}
-
-/// PERF: rows are moved to the threads and back, and a matcher is large.
-impl<R: FillRow> FillRow for Box<R> {
-    type Error = R::Error;
-
-    fn fill_row(&mut self) -> Result<(), R::Error> {
-        (**self).fill_row()
     }
 }
 
@@ -146,26 +153,23 @@ impl<R: FillRow> FillRow for Box<R> {
 /// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
 /// # let compiler = Compiler::new(Arc::new(builder.finish()?));
 /// let (word, date) = (compiler.compile(&Constraint::regex("[a-z]+"))?, compiler.compile(&Constraint::regex("[0-9]{4}-[0-9]{2}"))?);
-/// let mut rows = vec![Box::new(StepRow::new(word.matcher(), 9)), Box::new(StepRow::new(date.matcher(), 9))];
+/// let mut rows = vec![StepRow::new(word.matcher(), 9), StepRow::new(date.matcher(), 9)];
 /// rows = step_batch(rows, usize::MAX).rows; // the first masks
 ///
 /// for text in ["ab", "cd", "ef"].map(str::as_bytes) {
 ///     // A model has chosen a token for each row.
-///     rows[0].token = Some(TokenId(text[0].into()));
-///     rows[1].token = Some(TokenId(b'2'.into()));
+///     rows[0].set_token(Some(TokenId(text[0].into())));
+///     rows[1].set_token(Some(TokenId(b'2'.into())));
 ///     rows = step_batch(rows, usize::MAX).rows;
 /// }
 /// // The word may end or go on, as before; its mask need not be copied anywhere. The year still lacks a digit.
 /// assert!(!rows[0].has_changed());
-/// rows[1].token = Some(TokenId(b'2'.into()));
+/// rows[1].set_token(Some(TokenId(b'2'.into())));
 /// let rows = step_batch(rows, usize::MAX).rows;
 /// assert!(rows[1].has_changed() && rows[1].words()[1] == 1 << (b'-' % 32));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn step_batch<M: Matching + 'static>(
-    rows: Vec<Box<StepRow<M>>>,
-    threads: usize,
-) -> Filled<Box<StepRow<M>>> {
+pub fn step_batch<M: Matching + 'static>(rows: Vec<StepRow<M>>, threads: usize) -> Filled<StepRow<M>> {
     fill_masks(rows, threads)
 }
 

@@ -337,8 +337,7 @@ fn a_step_of_a_batch_is_what_its_rows_do_by_themselves() {
     for threads in [1, 3] {
         let mut random = Random(threads as u64);
         let mut alone: Vec<Matcher> = (0..5).flat_map(|_| various()).collect();
-        let mut rows: Vec<_> =
-            alone.iter().map(|matcher| Box::new(StepRow::new(matcher.fork(), WORDS))).collect();
+        let mut rows: Vec<_> = alone.iter().map(|matcher| StepRow::new(matcher.fork(), WORDS)).collect();
         let (mut refused, mut unchanged) = (0, 0);
         for step in 0..60 {
             let before: Vec<Vec<u32>> = rows.iter().map(|row| row.words().to_vec()).collect();
@@ -350,7 +349,7 @@ fn a_step_of_a_batch_is_what_its_rows_do_by_themselves() {
                     1 => Some(TokenId(random.below(256) as u32)),
                     _ => random.token(matcher.mask_words().unwrap()),
                 };
-                row.token = token;
+                row.set_token(token);
                 if let Some(Err(error)) = token.map(|token| matcher.accept(token)) {
                     expected_errors.push((number, RowError::Mask(error)));
                 }
