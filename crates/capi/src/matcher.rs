@@ -9,7 +9,7 @@ use crate::compiler::CompiledConstraint;
 use crate::guard::{discard, guard, write_list};
 use crate::pointer::{Given, Mut, Out, Owned, Ref, Room};
 use crate::status::{Failure, Status};
-use crate::vocabulary::{Vocabulary, no_token, numbers};
+use crate::vocabulary::{Vocabulary, check_token, numbers};
 
 /// So many forced bytes are looked at in one call.
 pub(crate) const FORCED_BYTES: usize = 1_024;
@@ -274,7 +274,7 @@ impl Matcher {
     }
 
     pub(crate) fn accept(&mut self, token: TokenId) -> Result<(), Failure> {
-        self.known(token)?;
+        check_token(token, &self.vocabulary.tokens)?;
         self.run(|inner| {
             inner.accept(token).map_err(|error| Failure::from(error).about(&format!("token {token}")))
         })
@@ -333,11 +333,6 @@ impl Matcher {
             Some(engine) => body(engine),
             None => Err(Failure::new(Status::Internal, "this is no matcher of our engine")),
         })
-    }
-
-    fn known(&self, token: TokenId) -> Result<(), Failure> {
-        let size = self.vocabulary.tokens.size();
-        if token.index() < size { Ok(()) } else { Err(no_token(token, size)) }
     }
 
     fn check(&self) -> Result<(), Failure> {

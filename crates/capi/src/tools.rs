@@ -12,7 +12,7 @@ use crate::guard::{discard, guard, write_whole};
 use crate::matcher::Matcher;
 use crate::pointer::{Given, Mut, Out, Owned, Ref};
 use crate::status::{Failure, Status};
-use crate::vocabulary::{Vocabulary, no_token};
+use crate::vocabulary::{Vocabulary, check_token};
 
 /// `mw_reader`: reads one text.
 #[derive(Debug)]
@@ -105,10 +105,7 @@ pub extern "C" fn mw_reader_feed_tokens(
                 "a reader without a vocabulary is fed with bytes; give the vocabulary when the reader is made",
             ));
         };
-        let size = vocabulary.tokens.size();
-        if let Some(unknown) = tokens.iter().find(|token| **token as usize >= size) {
-            return Err(no_token(TokenId(*unknown), size));
-        }
+        tokens.iter().try_for_each(|token| check_token(TokenId(*token), &vocabulary.tokens))?;
         for token in tokens {
             reader.stream.feed_token(TokenId(*token), &vocabulary.tokens, &mut reader.events);
         }
@@ -174,10 +171,7 @@ pub extern "C" fn mw_matcher_explain(
 ) -> Status {
     guard(message, message_size, || {
         let matcher = matcher.get("matcher")?;
-        let size = matcher.vocabulary().tokens.size();
-        if token as usize >= size {
-            return Err(no_token(TokenId(token), size));
-        }
+        check_token(TokenId(token), &matcher.vocabulary().tokens)?;
         let why = matcher.engine(|engine| Ok(Explanation::of(engine, TokenId(token))))?;
         let text = json!({
             "token": token,

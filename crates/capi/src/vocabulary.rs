@@ -154,9 +154,7 @@ pub extern "C" fn mw_vocabulary_token(
         let tokens = &vocabulary.get("vocabulary")?.tokens;
         let kind = kind.get("kind")?;
         let token = TokenId(token);
-        if token.index() >= tokens.size() {
-            return Err(no_token(token, tokens.size()));
-        }
+        check_token(token, tokens)?;
         let (number, content) = match tokens.special_name(token) {
             Some(name) => (TokenKind::Special, name.as_bytes()),
             None if tokens.is_used(token) => (TokenKind::Ordinary, tokens.bytes(token)),
@@ -201,9 +199,7 @@ pub extern "C" fn mw_vocabulary_decode(
     guard(message, message_size, || {
         let vocabulary = &vocabulary.get("vocabulary")?.tokens;
         let tokens = tokens.list("tokens", token_count)?;
-        if let Some(token) = tokens.iter().find(|token| **token as usize >= vocabulary.size()) {
-            return Err(no_token(TokenId(*token), vocabulary.size()));
-        }
+        tokens.iter().try_for_each(|token| check_token(TokenId(*token), vocabulary))?;
         let text: Vec<u8> =
             tokens.iter().flat_map(|token| vocabulary.bytes(TokenId(*token))).copied().collect();
         write_list(&text, bytes, capacity, length, "bytes")
@@ -335,8 +331,14 @@ pub(crate) fn numbers(tokens: &[TokenId]) -> Vec<u32> {
     tokens.iter().map(|token| token.0).collect()
 }
 
-pub(crate) fn no_token(token: TokenId, size: usize) -> Failure {
-    Failure::new(Status::NoToken, format!("there is no token {token}: the vocabulary has {size} ids"))
+/// Says so if there is no such token.
+pub(crate) fn check_token(token: TokenId, vocabulary: &maskwright::Vocabulary) -> Result<(), Failure> {
+    let size = vocabulary.size();
+    if token.index() < size {
+        return Ok(());
+    }
+    let text = format!("there is no token {token}: the vocabulary has {size} ids");
+    Err(Failure::new(Status::NoToken, text))
 }
 
 pub(crate) fn refused(error: maskwright_tokenizers::Error) -> Failure {
