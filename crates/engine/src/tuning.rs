@@ -49,11 +49,13 @@ pub enum FastPath {
     SuffixTries,
     /// How much a mask can move the end away is remembered for budgets.
     BudgetGrowth,
+    /// Scopes keep sets of words, of which masks know, instead of lists of values.
+    WordSets,
 }
 
 impl FastPath {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::StringTables,
         Self::LeafTables,
         Self::Literals,
@@ -69,6 +71,7 @@ impl FastPath {
         Self::BorrowedRows,
         Self::SuffixTries,
         Self::BudgetGrowth,
+        Self::WordSets,
     ];
 }
 

@@ -102,7 +102,7 @@ impl<'m> DeadlineView<'m> {
                 let left = self.program().counts().need(rounds, counted.bounds());
                 Bound::Needs(tokens(self.bound.distances().rounds(counted.body, left)))
             }
-            Resume::Scope { .. } => Bound::Needs(0),
+            Resume::Scope { .. } | Resume::Words { .. } => Bound::Needs(0),
             Resume::Limit { deadline } => Bound::Before(i64::from(deadline), Below::Counts),
             Resume::Finish => Bound::Before(self.finish, Below::IsNothing),
         }

@@ -15,8 +15,9 @@ use smallvec::SmallVec;
 use crate::distinct::Distinct;
 use crate::library::{Arrival, BoundProgram, Context, Needs, PlaceSet, Position, ShortestPaths};
 use crate::parser::line::{Line, Spot};
-use crate::parser::stack::{Arena, Register, Resume, StackId, Top};
+use crate::parser::stack::{Arena, Frame, Register, Resume, StackId, Top};
 use crate::parser::thread::Thread;
+use crate::program::words::WordSetId;
 use crate::program::{At, Kind, NetState, Place};
 use crate::value;
 
@@ -28,7 +29,14 @@ pub(crate) const STEPS: u64 = 1_000_000;
 const MAX_FORKS: u32 = 4_096;
 
 /// A scope on a stack, with what it has seen.
-type ScopeAt = (u32, Register);
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct ScopeAt {
+    index: u32,
+    /// Its words, if it keeps a set of them.
+    words: Option<WordSetId>,
+    /// Its other values, if it lists them.
+    register: Option<Register>,
+}
 
 /// A stack, entered at some nodes of the trie. On a line, the stack is one of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -229,7 +237,9 @@ impl<'m> LeastView<'m> {
                 }
                 Standing::Top(Top::Frame(frame, below)) => match frame.resume() {
                     Resume::Finish => None,
-                    Resume::Scope { index, register } => Some((index, register)),
+                    Resume::Scope { .. } | Resume::Words { .. } => {
+                        self.scope_at(frame, Behind { stack: below, ..behind }, line).map(|(scope, _)| scope)
+                    }
                     _ => {
                         work.push(Behind { stack: below, ..behind });
                         continue;
@@ -241,6 +251,36 @@ impl<'m> LeastView<'m> {
             }
         }
         found
+    }
+
+    /// The scope that a frame is of, and what is below it.
+    fn scope_at(&self, frame: Frame, below: Behind, line: Option<&Line>) -> Option<(ScopeAt, Behind)> {
+        match frame.resume() {
+            Resume::Scope { index, register } => {
+                Some((ScopeAt { index, words: None, register: Some(register) }, below))
+            }
+            Resume::Words { index, set } => {
+                let words = ScopeAt { index, words: Some(set), register: None };
+                if !self.bound.program().scope(index).has_list() {
+                    return Some((words, below));
+                }
+                let below = match self.top(below, line) {
+                    Standing::On(below) => below,
+                    Standing::Top(_) => below,
+                };
+                match self.top(below, line) {
+                    Standing::Top(Top::Frame(frame, under)) => match frame.resume() {
+                        Resume::Scope { register, .. } => {
+                            let scope = ScopeAt { register: Some(register), ..words };
+                            Some((scope, Behind { stack: under, ..below }))
+                        }
+                        _ => None,
+                    },
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
     }
 
     /// Whether something on a stack must be over before some token.
@@ -336,7 +376,8 @@ impl<'m> LeastView<'m> {
             return Some(Vec::new());
         }
         let mut rests = Vec::new();
-        for (_, register) in self.scopes(behind, Some(line)).into_iter().flatten() {
+        let scopes = self.scopes(behind, Some(line)).into_iter().flatten();
+        for register in scopes.filter_map(|scope| scope.register) {
             if state == self.bound.program().leaf(leaf).start() {
                 rests.extend(self.distinct?.registers.forms(register));
             } else {
@@ -362,7 +403,8 @@ impl<'m> Question<'_, 'm> {
         let is_in_value = view.is_in_value(thread, behind, self.line);
         for scope in view.scopes(behind, self.line) {
             let rests = scope.filter(|_| is_in_value && begun == Begun::AsSeen);
-            let rests = rests.map_or(Some(Vec::new()), |(_, register)| view.rests(register));
+            let rests = rests.and_then(|scope| scope.register);
+            let rests = rests.map_or(Some(Vec::new()), |register| view.rests(register));
             let is_new = is_in_value && (begun == Begun::IsNew || rests.as_ref().is_some_and(Vec::is_empty));
             if let Some(context) = self.context(paths, scope, is_new) {
                 let behind = Behind { scope, context, ..behind };
@@ -393,10 +435,13 @@ impl<'m> Question<'_, 'm> {
 
     /// What a scope needs if the next value is new, or if nothing is known of it.
     fn context(&self, paths: &mut ShortestPaths, scope: Option<ScopeAt>, is_new: bool) -> Option<Context> {
-        let Some((index, register)) = scope else { return Some(Context::NONE) };
+        let Some(ScopeAt { index, words, register }) = scope else { return Some(Context::NONE) };
         let (program, distinct) = (self.view.bound.program(), self.view.distinct);
-        let was_seen = |form: &[u8]| distinct.is_some_and(|seen| seen.registers.has(register, form));
-        let is_sure = is_new || register.is_empty();
+        let was_seen = |form: &[u8]| {
+            words.is_some_and(|set| program.has_seen(index, set, form))
+                || distinct.zip(register).is_some_and(|(seen, register)| seen.registers.has(register, form))
+        };
+        let is_sure = is_new || register.is_none_or(Register::is_empty);
         Needs::of(program.network(), program.scope(index), is_sure, was_seen)
             .map(|needs| paths.context(needs))
     }
@@ -463,8 +508,11 @@ impl<'m> Question<'_, 'm> {
                     }
                     continue;
                 }
-                Resume::Scope { index, register } => {
-                    if behind.scope == Some((index, register)) && paths.may_close(behind.context) {
+                Resume::Scope { .. } | Resume::Words { .. } => {
+                    if let Some((scope, below)) = view.scope_at(frame, below, self.line)
+                        && behind.scope == Some(scope)
+                        && paths.may_close(behind.context)
+                    {
                         for scope in view.scopes(below, self.line) {
                             let context = self.context(paths, scope, false);
                             work.extend(context.map(|context| Behind { scope, context, ..below }));

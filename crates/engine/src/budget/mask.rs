@@ -240,7 +240,7 @@ impl Masker<'_> {
             };
             let Top::Frame(frame, below) = self.arena.top(stack) else { return ENDLESS };
             stack = below;
-            found = memo.find(&frame_key(self.bound, node, frame, look.enough()));
+            found = memo.find(&frame_key(self.bound, memo, node, frame, look));
         }
         self.judge(thread, judge);
         let growth = judge.growth;

@@ -11,13 +11,13 @@ use smallvec::SmallVec;
 use super::factor::{WIDE_CHOICE, factor_splits};
 use super::facts::{Facts, LEAF_SIZE};
 use super::leaves::Leaves;
-use super::values::{Kinds, body, classify, word};
+use super::values::{Kinds, body, classify, is_endless, word};
 use super::{CompileError, Place};
 use crate::leaf::Leaf;
 use crate::limits::Limits;
 use crate::program::LeafId;
 use crate::program::network::{
-    Callee, Limit, Loop, MAX_WORDS, Machine, Network, Node, NodeId, NodeRange, Scope, Values,
+    Callee, Limit, Loop, Machine, Network, Node, NodeId, NodeRange, Scope, Values, WordId,
 };
 use crate::value;
 
@@ -71,6 +71,7 @@ pub(crate) fn build(
         },
         machine_of: FxHashMap::default(),
         scope_of: FxHashMap::default(),
+        word_of: FxHashMap::default(),
         values,
         nested,
         repeated: Vec::new(),
@@ -115,6 +116,8 @@ struct Builder<'g, 'l> {
     network: Network,
     machine_of: FxHashMap<ExprId, u32>,
     scope_of: FxHashMap<ExprId, u32>,
+    /// The numbers of the network's words.
+    word_of: FxHashMap<Box<[u8]>, WordId>,
     /// What the values in each expression are like, if there are scopes.
     values: Vec<Values>,
     /// Whether there is an array or object in each expression, if some of them must be new.
@@ -229,7 +232,7 @@ impl Builder<'_, '_> {
                     let kinds =
                         if may_run_out { Kinds::of(grammar, leaves, scope) } else { Kinds::default() };
                     let Kinds { finite, is_mixed } = kinds;
-                    scopes.push(Scope { expr: scope, body, required, values, finite, is_mixed });
+                    scopes.push(Scope { expr: scope, body, required, values, finite, is_mixed, words: None });
                     scopes.len() as u32 - 1
                 });
                 self.call(Callee::Scope(index), self.facts.nullable[id.index()], next)
@@ -250,20 +253,20 @@ impl Builder<'_, '_> {
                     && leaf.is_some_and(Leaf::starts_infinite)
                 {
                     self.network.endless_checks.insert(check, id);
+                    if is_endless(self.leaves, *value) {
+                        self.network.lasting_checks.insert(check);
+                    }
                 }
                 let form = form(grammar, *value);
                 self.network.other_values |= form.is_none() && !leaf.is_some_and(Leaf::starts_infinite);
                 let names = self.names(*value, form.as_deref(), leaf);
                 if let Some(form) = form {
                     let words = &mut self.network.words;
-                    let known = words.iter().position(|word| **word == *form);
-                    if known.is_some() || words.len() < MAX_WORDS {
-                        let number = known.unwrap_or(words.len());
-                        if number == words.len() {
-                            words.push(form.into());
-                        }
-                        self.network.word_checks.insert(check, number as u32);
-                    }
+                    let number = *self.word_of.entry(form.into()).or_insert_with_key(|form| {
+                        words.push(form.clone());
+                        WordId(words.len() as u32 - 1)
+                    });
+                    self.network.word_checks.insert(check, number);
                 }
                 if !names.is_empty() {
                     self.network.name_checks.insert(check, names.into());

@@ -192,7 +192,7 @@ fn operands<'g>(grammar: &'g Grammar, expr: &'g Expr) -> impl Iterator<Item = Ex
     expr.operands().iter().copied().chain(rule)
 }
 
-fn is_endless(leaves: &Leaves<'_>, id: ExprId) -> bool {
+pub(crate) fn is_endless(leaves: &Leaves<'_>, id: ExprId) -> bool {
     leaves.of(id).is_some_and(|leaf| leaves.is_endless(leaf))
 }
 

@@ -115,11 +115,13 @@ impl DistinctFilter<'_> {
         let mut begun = false;
         for (index, register) in open {
             let finite = self.may_run_out(program.scope(index).values, register, &place);
+            // Where the text goes on for long, a token may still end it, and begin a value of which none is new.
+            let may_begin = finite || matches!(program.scope(index).values, Values::Simple | Values::Nested);
+            if may_begin && !begun && self.may_repeat(register, &place) {
+                self.keep_leading(self.trial.bound.library().value_tokens().commas.at(in_string));
+                begun = true;
+            }
             if finite {
-                if !begun && self.may_repeat(register, &place) {
-                    self.keep_leading(self.trial.bound.library().value_tokens().commas.at(in_string));
-                    begun = true;
-                }
                 self.filter_ends(register, &place);
             }
             if program.scope(index).values == Values::Integers
@@ -327,7 +329,9 @@ impl DistinctFilter<'_> {
                 Resume::At(state) => return self.trial.is_check(state),
                 Resume::Finish => return false,
                 // The value may end further below.
-                Resume::Loop { .. } | Resume::Scope { .. } | Resume::Limit { .. } => stack = below,
+                Resume::Loop { .. } | Resume::Scope { .. } | Resume::Words { .. } | Resume::Limit { .. } => {
+                    stack = below;
+                }
             }
         }
     }

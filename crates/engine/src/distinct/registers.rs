@@ -31,7 +31,7 @@ const LACKS: u32 = 1 << 31;
 
 impl Register {
     pub(crate) fn fresh(scope: &Scope) -> Self {
-        Self::new(0, !scope.required.is_empty())
+        Self::new(0, !scope.listed().is_empty())
     }
 
     fn new(entry: u32, lacks: bool) -> Self {
@@ -315,8 +315,8 @@ impl Registers {
                 return Some(Register::new(at as u32 + 1, entry.missing > 0));
             }
         }
-        let missing = older.newest().map_or(scope.required.len() as u32, |at| self.entries[at].missing);
-        let is_required = scope.required.binary_search_by(|name| (**name).cmp(form)).is_ok();
+        let missing = older.newest().map_or(scope.listed().len() as u32, |at| self.entries[at].missing);
+        let is_required = scope.listed().binary_search_by(|name| (**name).cmp(form)).is_ok();
         let missing = missing - u32::from(is_required);
         let before = self.summary(older);
         let is_nested = value::is_nested(form);
@@ -458,7 +458,7 @@ impl Remembering<'_> {
                         register.map(|register| Frame::scope(index, register))
                     }
                     Resume::Finish => Some(frame),
-                    Resume::At(_) | Resume::Loop { .. } | Resume::Limit { .. } => {
+                    Resume::At(_) | Resume::Loop { .. } | Resume::Words { .. } | Resume::Limit { .. } => {
                         let mut above = above.clone();
                         above.push(frame);
                         ways.push((above, below));
@@ -507,6 +507,7 @@ mod tests {
             values: Values::Endless,
             finite: 0,
             is_mixed: false,
+            words: None,
         };
         let mut vocabulary = VocabularyBuilder::new();
         for (id, form) in (0..).step_by(7).zip(0..8) {

@@ -174,7 +174,8 @@ impl Above {
                 };
                 *self = Self::new(passes || infinitely, infinitely);
             }
-            Resume::Limit { .. } | Resume::Finish => {}
+            // Where there are sets of words, nothing runs out.
+            Resume::Words { .. } | Resume::Limit { .. } | Resume::Finish => {}
         }
     }
 
@@ -570,7 +571,7 @@ impl Trial<'_> {
 
     /// Whether one of these words was seen.
     fn any_seen(&self, words: u128, register: Register) -> bool {
-        let mut all = (0..).zip(&self.bound.program().network().words);
+        let mut all = (0..).zip(self.bound.program().network().followed_words());
         words != 0 && all.any(|(at, word)| words >> at & 1 == 1 && self.registers.has(register, word))
     }
 
@@ -592,7 +593,7 @@ impl Trial<'_> {
                         words |= needed.machine(counted.body);
                     }
                 }
-                Resume::Limit { .. } => {}
+                Resume::Words { .. } | Resume::Limit { .. } => {}
                 Resume::Finish => return false,
                 Resume::Scope { register, .. } => return self.any_seen(words, register),
             }

@@ -16,8 +16,10 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
 
 use super::bitset::{Words, ones};
+use crate::program::words::Question;
 use crate::store::{Slices, Store};
 use crate::tuning::{FastPath, may_take, tuning};
 
@@ -211,16 +213,34 @@ pub(crate) struct Look {
     pub(crate) node: LineNodeId,
     /// If the node is a counted repetition: from so much room on, more room made no difference to any answer. Grows with what is found out.
     enough: AtomicU32,
+    /// If the node is a scope with a set of words: what any answer asked of them. Grows as well.
+    asked: AtomicU32,
+}
+
+/// A list of questions about the words of a scope, by its number in a memo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked(u32);
+
+impl Asked {
+    const NOTHING: Self = Self(0);
+    const EVERYTHING: Self = Self(u32::MAX);
+    /// Who asks more wants to know everything.
+    const MOST: usize = 32;
 }
 
 impl Look {
     pub(crate) fn at(node: LineNodeId) -> Self {
-        Self { node, enough: AtomicU32::new(0) }
+        Self { node, enough: AtomicU32::new(0), asked: AtomicU32::new(Asked::NOTHING.0) }
     }
 
     #[inline]
     pub(crate) fn enough(&self) -> u32 {
         self.enough.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn asked(&self) -> Asked {
+        Asked(self.asked.load(Ordering::Acquire))
     }
 
     /// An answer needs so much room to be told apart.
@@ -240,6 +260,8 @@ pub(crate) struct Memo {
     nodes: Store<(Key, Answer)>,
     /// The frames of nodes where stacks fork.
     forks: Slices<u64>,
+    /// Lists of questions about words, ascending.
+    questions: Slices<Question>,
     bases: Mutex<Bases>,
 }
 
@@ -247,7 +269,13 @@ impl Memo {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = MemoId(NEXT.fetch_add(1, Ordering::Relaxed));
-        Self { id, nodes: Store::new(), forks: Slices::new(), bases: Mutex::default() }
+        Self {
+            id,
+            nodes: Store::new(),
+            forks: Slices::new(),
+            questions: Slices::new(),
+            bases: Mutex::default(),
+        }
     }
 
     pub(crate) fn id(&self) -> MemoId {
@@ -280,6 +308,48 @@ impl Memo {
         self.forks.number(frames)
     }
 
+    /// Adds questions to those of a node.
+    pub(crate) fn ask(&self, look: &Look, questions: impl Iterator<Item = Question>) {
+        let new: SmallVec<[Question; 8]> = questions.collect();
+        if new.is_empty() {
+            return;
+        }
+        let mut before = look.asked();
+        loop {
+            let mut all = match before {
+                Asked::EVERYTHING => return,
+                before => self.questions(before).to_vec(),
+            };
+            all.extend_from_slice(&new);
+            all.sort_unstable();
+            all.dedup();
+            let after = if all.len() > Asked::MOST || all.contains(&Question::Everything) {
+                Asked::EVERYTHING
+            } else {
+                Asked(self.questions.number(&all))
+            };
+            let set = look.asked.compare_exchange(before.0, after.0, Ordering::AcqRel, Ordering::Acquire);
+            match set {
+                Ok(_) => return,
+                Err(other) => before = Asked(other),
+            }
+        }
+    }
+
+    /// The answers to what is asked of a scope that has seen a set of words, as a number.
+    pub(crate) fn answers(&self, asked: Asked, set: u32, answer: impl Fn(Question) -> bool) -> u64 {
+        if asked == Asked::EVERYTHING {
+            return 1 << 63 | u64::from(set);
+        }
+        let questions = self.questions(asked).iter().enumerate();
+        let answers = questions.fold(0, |all, (at, question)| all | u64::from(answer(*question)) << at);
+        u64::from(asked.0) << 32 | answers
+    }
+
+    fn questions(&self, asked: Asked) -> &[Question] {
+        if asked == Asked::NOTHING { &[] } else { self.questions.get(asked.0) }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -294,7 +364,7 @@ impl Memo {
             }
             Answer::Look(_) | Answer::Growth(_) => 0,
         });
-        let forks = self.forks.heap_bytes();
+        let forks = self.forks.heap_bytes() + self.questions.heap_bytes();
         let bases = self.bases.lock().unwrap_or_else(PoisonError::into_inner);
         let bases: usize = bases.0.iter().map(|base| size_of_val(&**base)).sum();
         self.nodes.heap_bytes() + parts.sum::<usize>() + forks + bases

@@ -54,7 +54,7 @@ impl NewValues {
         }
         for (at, node) in (0..).map(NodeId).zip(&network.nodes) {
             if !matches!(node, Node::Call { callee: Callee::Check, .. })
-                || network.word_checks.contains_key(&at)
+                || network.followed_word(at).is_some()
             {
                 continue;
             }

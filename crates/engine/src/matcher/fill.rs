@@ -174,9 +174,8 @@ impl Matcher {
     /// Whether the mask may hold tokens that repeat a value.
     fn must_differ(&self, multi_value: &[u32]) -> bool {
         let Some(distinct) = &self.distinct else { return false };
-        let is_new = multi_value.is_empty()
-            && distinct.registers.is_empty()
-            && self.bound.program().has_plain_scopes();
+        let is_new =
+            multi_value.is_empty() && distinct.registers.is_empty() && self.bound.program().has_plain_lists();
         !is_new || self.strategy == Strategy::Reference
     }
 

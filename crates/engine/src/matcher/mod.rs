@@ -188,7 +188,7 @@ impl Matcher {
         self.checkpoints.clear();
         self.checkpoints.reserve();
         let program = self.bound.program();
-        self.distinct = program.has_scopes().then(Box::default);
+        self.distinct = program.has_lists().then(Box::default);
         self.budget = program.has_limits().then(Box::default);
         let stack = self.arena.push(program, Frame::FINISH, StackId::BOTTOM);
         self.history.push(Thread::network(program.start(0), stack));

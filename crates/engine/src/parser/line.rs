@@ -8,6 +8,7 @@ use super::step::Buffers;
 use super::thread::Thread;
 use crate::library::{BoundProgram, LineNodeId};
 use crate::program::Program;
+use crate::program::words::Question;
 
 /// Stacks for a walk: what lies below the thread, and whatever the walk itself pushes on top.
 ///
@@ -29,6 +30,8 @@ pub(crate) struct Line {
     keeps: bool,
     /// For each frame, if it is a loop, the least room that was left of it, and whether there was too little.
     rooms: Vec<(u32, bool)>,
+    /// What was asked of the words of frames, by the places of the frames.
+    asked: Vec<(u32, Question)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +58,7 @@ impl Line {
         }
         self.frames.clear();
         self.rooms.clear();
+        self.asked.clear();
         self.looks.clear();
         self.forked = false;
         self.keeps = false;
@@ -147,6 +151,12 @@ impl Line {
             Some((least, false)) => room.saturating_sub(*least),
             None => 0,
         }
+    }
+
+    /// What was asked of the words of a frame that was looked at.
+    pub(crate) fn asked(&self, at: usize) -> impl Iterator<Item = Question> {
+        let start = self.nodes[self.looks[at].index()].start;
+        self.asked.iter().filter(move |(frame, _)| *frame == start).map(|(_, question)| *question)
     }
 
     /// Where a stack of a walk leads to.
@@ -248,6 +258,17 @@ impl Stacks for LineStacks<'_> {
 
     fn effort(&mut self) -> u32 {
         self.line.pushed.effort()
+    }
+
+    fn asks(&mut self, words: Frame, below: StackId, question: Question) {
+        let Some(below) = below.line_node() else { return };
+        let line = &mut *self.line;
+        let at = line.frames.iter().position(|frame| *frame == (words, below));
+        if let Some(asked) = at.map(|at| (at as u32, question))
+            && !line.asked.contains(&asked)
+        {
+            line.asked.push(asked);
+        }
     }
 
     fn counts(&mut self, index: u32, below: StackId, room: Option<u32>) {

@@ -24,7 +24,8 @@ use super::stack::{Arena, Frame, Resume, StackId, Stacks, Top};
 use super::step::{Buffers, call_from, leave, live, settled};
 use super::thread::Thread;
 use super::walk::{Walker, completion_nodes};
-use crate::count::{Bounds, UNBOUNDED, Window};
+use super::words;
+use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{JSON_BODY, Leaf, LeafState, Text};
 use crate::library::{
     Answer, AnswerId, BoundProgram, Difference, Key, Library, LineNodeId, Look, Memo, Part, Tokens, Words,
@@ -175,7 +176,7 @@ impl Masker<'_> {
                 return self.find_forked(thread);
             };
             stack = below;
-            node = bound.memo().find(&frame_key(bound, node, frame, look.enough()))?;
+            node = bound.memo().find(&frame_key(bound, bound.memo(), node, frame, look))?;
         }
         Some(node)
     }
@@ -188,7 +189,7 @@ impl Masker<'_> {
         let mut node = bound.memo().find(&state_key(bound, thread))?;
         while let Answer::Look(look) = bound.memo().answer(node) {
             line.look_at(look.node, self.arena);
-            node = bound.memo().find(&look_key(bound, node, line, line.looks() - 1, look.enough()))?;
+            node = bound.memo().find(&look_key(bound, bound.memo(), node, line, line.looks() - 1, look))?;
         }
         Some(node)
     }
@@ -545,7 +546,7 @@ fn completions(bound: &BoundProgram, text: &Text, state: LeafState) -> Vec<Words
 
 /// The tokens of a part that contain more than one value.
 fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
-    if !bound.program().has_scopes() {
+    if !bound.program().has_lists() {
         return Box::default();
     }
     let whole = bound.library().value_tokens();
@@ -643,47 +644,60 @@ pub(crate) fn remember_looks(bound: &BoundProgram, memo: &Memo, thread: &Thread,
     let mut key = state_key(bound, thread);
     for at in 0..line.looks() {
         let node = memo.insert(key, Answer::Look(Look::at(line.look(at).0)));
-        let enough = match memo.answer(node) {
-            Answer::Look(look) => look.needs(line.room_needed(bound.program(), at)),
-            _ => 0,
-        };
-        key = look_key(bound, node, line, at, enough);
+        let Answer::Look(look) = memo.answer(node) else { continue };
+        look.needs(line.room_needed(bound.program(), at));
+        memo.ask(look, line.asked(at));
+        key = look_key(bound, memo, node, line, at, look);
     }
     key
 }
 
-/// What a mask depends on next: the frames of a node that was looked at. If it is a counted repetition, any room from `enough` on is the same.
-fn look_key(bound: &BoundProgram, above: AnswerId, line: &Line, at: usize, enough: u32) -> Key {
+/// What a mask depends on next: the frames of a node that was looked at, as far as answers from there on depend on them.
+fn look_key(bound: &BoundProgram, memo: &Memo, above: AnswerId, line: &Line, at: usize, look: &Look) -> Key {
     let (node, frames) = line.look(at);
     match *frames {
         // Without forks, nodes are numbered from the top down.
         [(frame, below)] if below.index() == node.index() + 1 && node.index() == at => {
-            frame_key(bound, above, frame, enough)
+            frame_key(bound, memo, above, frame, look)
         }
         _ => {
             let words = |&(frame, below): &(Frame, LineNodeId)| {
-                [u64::from(frame.raw) << 32 | u64::from(below.raw()), frame_counters(bound, frame, u32::MAX)]
+                let counters = match frame.resume() {
+                    Resume::Loop { index, rounds } => view_of_rounds(bound, index, rounds, u32::MAX),
+                    Resume::Scope { register, .. } => u64::from(register.may_close()),
+                    Resume::Words { set, .. } => u64::from(set.0),
+                    _ => 0,
+                };
+                [u64::from(frame.raw) << 32 | u64::from(below.raw()), counters]
             };
             let frames: SmallVec<[u64; 8]> = frames.iter().flat_map(words).collect();
-            Key { above, what: 1 << 63 | u64::from(bound.memo().forks(&frames)), counters: 0 }
+            Key { above, what: 1 << 63 | u64::from(memo.forks(&frames)), counters: 0 }
         }
     }
 }
 
-pub(crate) fn frame_key(bound: &BoundProgram, above: AnswerId, frame: Frame, enough: u32) -> Key {
-    Key { above, what: u64::from(frame.raw), counters: frame_counters(bound, frame, enough) }
-}
-
-/// What a frame counts, as far as a token can see; any room from `enough` on is the same.
-fn frame_counters(bound: &BoundProgram, frame: Frame, enough: u32) -> u64 {
-    match frame.resume() {
-        Resume::Loop { index, rounds } => {
-            let program = bound.program();
-            let bounds = program.counted(index).bounds();
-            program.counts().view_of_room(rounds, bounds, bound.horizon() + 1, enough)
-        }
+/// The same for a node with one frame.
+pub(crate) fn frame_key(
+    bound: &BoundProgram,
+    memo: &Memo,
+    above: AnswerId,
+    frame: Frame,
+    look: &Look,
+) -> Key {
+    let counters = match frame.resume() {
+        Resume::Loop { index, rounds } => view_of_rounds(bound, index, rounds, look.enough()),
         // What was seen is not for a remembered mask to know; whether the scope may close is.
         Resume::Scope { register, .. } => u64::from(register.may_close()),
+        Resume::Words { set, .. } => {
+            memo.answers(look.asked(), set.0, |question| words::answer(bound.program(), frame, question))
+        }
         _ => 0,
-    }
+    };
+    Key { above, what: u64::from(frame.raw), counters }
+}
+
+/// What a repetition counts, as far as a token can see; any room from `enough` on is the same.
+fn view_of_rounds(bound: &BoundProgram, index: u32, rounds: Count, enough: u32) -> u64 {
+    let program = bound.program();
+    program.counts().view_of_room(rounds, program.counted(index).bounds(), bound.horizon() + 1, enough)
 }

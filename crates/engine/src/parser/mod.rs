@@ -1,10 +1,10 @@
 //! The parser: threads that follow a text through a [`Program`](crate::program::Program), byte by byte and token by token.
 //!
 //! ```text
-//!   stack ← thread ← merge ← step ← line ← sets ← walk ← mask
+//!   stack ← thread ← merge, words ← step ← line ← sets ← walk ← mask
 //! ```
 //! [`stack`] holds the stacks that threads stand on, [`step`] takes a byte, [`walk`] takes the tokens of a trie, and [`mask`] puts the mask of
-//! a thread together from what is known of leaves and a walk over the rest. [`merge`] makes one of threads that stand in the same place. [`meter`] counts the steps that this takes.
+//! a thread together from what is known of leaves and a walk over the rest. [`merge`] makes one of threads that stand in the same place, and [`words`] drops those that have no word left to write. [`meter`] counts the steps that this takes.
 
 pub(crate) mod line;
 pub(crate) mod log;
@@ -17,3 +17,4 @@ pub(crate) mod stack;
 pub(crate) mod step;
 pub(crate) mod thread;
 pub(crate) mod walk;
+pub(crate) mod words;

@@ -37,7 +37,8 @@ use super::log::Log;
 use crate::count::Count;
 use crate::library::LineNodeId;
 use crate::program::network::Scope;
-use crate::program::{IS_LIMIT, IS_LOOP, IS_SCOPE, NetState, Program};
+use crate::program::words::{Question, WordSetId};
+use crate::program::{IS_LIMIT, IS_LOOP, IS_SCOPE, IS_WORDS, NetState, Program};
 use crate::tuning::tuning;
 
 /// A stack: the bottom, or a node of an [`Arena`] or of a `Line`.
@@ -87,9 +88,9 @@ pub(crate) struct Register(pub(crate) u32);
 /// Where to go on: a state of the network, another round of a counted repetition, or the end of a scope or of something limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Frame {
-    /// A [`NetState`], or the number of a loop, scope or limit with [`IS_LOOP`], [`IS_SCOPE`] or [`IS_LIMIT`] set.
+    /// A [`NetState`], or the number of a loop, scope or limit with [`IS_LOOP`], [`IS_SCOPE`], [`IS_WORDS`] or [`IS_LIMIT`] set.
     pub(crate) raw: u32,
-    /// The [`Count`] of rounds that were begun, for a loop; a [`Register`], for a scope; for a limit the number of the first token that may
+    /// The [`Count`] of rounds that were begun, for a loop; a [`Register`], for a scope, or a [`WordSetId`]; for a limit the number of the first token that may
     /// not belong to it any more.
     pub(crate) count: u32,
 }
@@ -105,6 +106,11 @@ pub(crate) enum Resume {
     Scope {
         index: u32,
         register: Register,
+    },
+    /// The end of a scope that keeps a set of words. If it lists other values as well, that frame is below.
+    Words {
+        index: u32,
+        set: WordSetId,
     },
     Limit {
         deadline: u32,
@@ -127,6 +133,10 @@ impl Frame {
         Self { raw: index | IS_SCOPE, count: register.0 }
     }
 
+    pub(crate) fn words(index: u32, set: WordSetId) -> Self {
+        Self { raw: index | IS_WORDS, count: set.0 }
+    }
+
     pub(crate) fn limit(index: u32, deadline: u32) -> Self {
         Self { raw: index | IS_LIMIT, count: deadline }
     }
@@ -135,6 +145,9 @@ impl Frame {
     pub(crate) fn resume(self) -> Resume {
         match self.raw >> 30 {
             0 | 2 => Resume::At(NetState::from_raw(self.raw)),
+            1 if self.raw & IS_WORDS == IS_WORDS => {
+                Resume::Words { index: self.raw & !IS_WORDS, set: WordSetId(self.count) }
+            }
             1 if self.raw & IS_LIMIT == IS_LIMIT => Resume::Limit { deadline: self.count },
             1 if self.raw & IS_SCOPE == IS_SCOPE => {
                 Resume::Scope { index: self.raw & !IS_SCOPE, register: Register(self.count) }
@@ -167,6 +180,9 @@ pub(crate) trait Stacks {
 
     /// Another round of a loop on a stack begins, and leaves this room for more; or it would, if there were room for it.
     fn counts(&mut self, _index: u32, _below: StackId, _room: Option<u32>) {}
+
+    /// Somebody asks what a scope has seen of its words.
+    fn asks(&mut self, _words: Frame, _below: StackId, _question: Question) {}
 
     /// The number of the token that is being read.
     fn token(&self) -> u32;
@@ -790,7 +806,7 @@ fn may_end_at_once(program: &Program, frame: Frame) -> bool {
     match frame.resume() {
         Resume::At(state) => program.may_return(state),
         Resume::Loop { index, rounds } => program.counts().may_stop(rounds, program.counted(index).bounds()),
-        Resume::Finish | Resume::Scope { .. } | Resume::Limit { .. } => false,
+        Resume::Finish | Resume::Scope { .. } | Resume::Words { .. } | Resume::Limit { .. } => false,
     }
 }
 

@@ -11,6 +11,7 @@ use super::merge::{add, merge};
 use super::meter::{Meter, THREAD_STEPS};
 use super::stack::{Frame, Resume, StackId, Stacks, When};
 use super::thread::Thread;
+use super::words::{self, add_living, may_close};
 use crate::count::{Bounds, Count};
 use crate::leaf::{Leaf, LeafState, TextNext};
 use crate::program::network::Callee;
@@ -562,7 +563,15 @@ fn enter<S: Stacks>(
         }
         Callee::Scope(index) => {
             let scope = program.scope(index);
-            (scope.body, Frame::scope(index, stacks.fresh(scope)))
+            match program.words().zip(scope.words.as_deref()) {
+                None => (scope.body, Frame::scope(index, stacks.fresh(scope))),
+                Some((words, known)) => {
+                    let listed = Frame::scope(index, stacks.fresh(scope));
+                    let below = if known.has_others { stacks.push(program, listed, stack) } else { stack };
+                    let stack = stacks.push(program, Frame::words(index, words.empty(index, known)), below);
+                    return Some((At::Network(program.start(scope.body)), stack));
+                }
+            }
         }
         Callee::Limit(index) => {
             let limit = program.limit(index);
@@ -597,6 +606,11 @@ fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, s
             }
             Resume::Scope { register, .. } => {
                 if register.may_close() {
+                    buffers.work.push(Work::Return(below));
+                }
+            }
+            Resume::Words { .. } => {
+                if may_close(program, stacks, frame, below) {
                     buffers.work.push(Work::Return(below));
                 }
             }
@@ -678,8 +692,7 @@ fn arrive<S: Stacks>(
     next: &mut Vec<Thread>,
 ) {
     if standing(program, &thread) == Kind::Stay {
-        add(program, stacks, thread, next);
-        return;
+        return add_living(program, stacks, thread, |stacks, thread| add(program, stacks, thread, next));
     }
     buffers.arrived.push(thread);
     settle(program, stacks, buffers, &mut |stacks, thread| add(program, stacks, thread, next));
@@ -708,11 +721,11 @@ fn settle<S: Stacks>(
     loop {
         while let Some(thread) = buffers.arrived.pop() {
             match standing(program, &thread) {
-                Kind::Stay => add(stacks, thread),
+                Kind::Stay => add_living(program, stacks, thread, &mut *add),
                 Kind::End => buffers.ended.push(thread.stack),
                 Kind::Check { stay } => {
                     if stay {
-                        add(stacks, thread);
+                        add_living(program, stacks, thread, &mut *add);
                     }
                     check(program, stacks, buffers, &thread, When::AfterByte, |buffers, thread| {
                         buffers.arrived.push(thread);
@@ -740,7 +753,8 @@ fn settle<S: Stacks>(
                     let (again, leave) = next_round(program, stacks, index, rounds, below);
                     if let Some(rounds) = again {
                         let stack = stacks.push(program, Frame::counted(index, rounds), below);
-                        add(stacks, Thread::network(program.start(program.counted(index).body), stack));
+                        let body = program.start(program.counted(index).body);
+                        add_living(program, stacks, Thread::network(body, stack), &mut *add);
                     }
                     if leave {
                         buffers.ended.push(below);
@@ -748,6 +762,11 @@ fn settle<S: Stacks>(
                 }
                 Resume::Scope { register, .. } => {
                     if register.may_close() {
+                        buffers.ended.push(below);
+                    }
+                }
+                Resume::Words { .. } => {
+                    if may_close(program, stacks, frame, below) {
                         buffers.ended.push(below);
                     }
                 }
@@ -770,7 +789,7 @@ pub(crate) fn settled<S: Stacks>(
     thread: Thread,
 ) -> SmallVec<[Thread; 2]> {
     let mut threads = SmallVec::new();
-    if program.has_scopes() && standing(program, &thread) != Kind::Stay {
+    if program.has_scopes() {
         buffers.begin();
         buffers.arrived.push(thread);
         settle(program, stacks, buffers, &mut |_, thread| threads.push(thread));
@@ -794,8 +813,17 @@ fn check<S: Stacks>(
     let Place::Cell(cell) = program.place(state) else { return };
     let mut checked = core::mem::take(&mut buffers.checked);
     checked.clear();
-    stacks.check(thread.stack, when, &mut checked);
-    for call in cell.calls.iter().filter(|call| call.callee == Callee::Check) {
+    let mut word = None;
+    // Other values come before words.
+    for (at, call) in cell.calls.iter().filter(|call| call.callee == Callee::Check).enumerate() {
+        if at == 0 || call.word != word {
+            checked.clear();
+            word = call.word;
+            match word {
+                None => stacks.check(thread.stack, when, &mut checked),
+                Some(word) => words::pass(program, stacks, thread.stack, word, &mut checked),
+            }
+        }
         let state = program.returning(call);
         for &stack in &checked {
             passed(buffers, Thread::network(state, stack));

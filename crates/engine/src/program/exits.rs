@@ -98,7 +98,7 @@ impl Needed {
             }
             Node::Call { callee, next } => {
                 let called = match callee {
-                    Callee::Check => network.word_checks.get(&id).map_or(0, |word| 1 << word),
+                    Callee::Check => network.followed_word(id).map_or(0, |word| 1 << word),
                     // Its values are told apart by themselves.
                     Callee::Scope(_) | Callee::Leaf(_) => 0,
                     _ => network.machine_of(callee).map_or(0, |machine| self.machines[machine as usize]),
@@ -337,7 +337,7 @@ impl Exits {
     fn written(&self, network: &Network, node: NodeId) -> Option<Words> {
         match network.nodes[node.index()] {
             Node::Call { callee: Callee::Check, .. } if network.endless_checks.contains_key(&node) => Some(0),
-            Node::Call { callee: Callee::Check, .. } => network.word_checks.get(&node).map(|word| 1 << word),
+            Node::Call { callee: Callee::Check, .. } => network.followed_word(node).map(|word| 1 << word),
             Node::Call { callee: Callee::Scope(index), .. } => {
                 // Its values are told apart by themselves.
                 self.scope_at(index, &network.scopes[index as usize]).then_some(0)
@@ -447,7 +447,7 @@ impl Exits {
 fn is_value_check(network: &Network, node: NodeId) -> bool {
     matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. })
         && (network.endless_checks.contains_key(&node)
-            || network.other_values && !network.word_checks.contains_key(&node))
+            || network.other_values && network.followed_word(node).is_none())
 }
 
 /// Whether a range of bytes has a digit that is not zero.

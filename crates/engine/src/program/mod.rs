@@ -14,6 +14,7 @@ mod exits;
 pub(crate) mod network;
 mod place;
 mod required;
+pub(crate) mod words;
 
 use core::hash::BuildHasher;
 use core::num::NonZeroU32;
@@ -29,13 +30,14 @@ use crate::count::CountSets;
 use crate::leaf::{Automaton, Leaf, json_string};
 use crate::limits::Limits;
 use crate::program::network::Values;
-use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, NodeId, Scope};
+use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, NodeId, Scope, WordId};
 use crate::store::Store;
 
 pub use self::debug::{Dot, Listing};
 pub(crate) use self::exits::{Exits, Needed, join};
 pub(crate) use self::place::At;
 pub(crate) use self::required::Open;
+use self::words::{Awaited, WordSetId, Words};
 
 /// A compiled constraint, without a vocabulary. Frozen but for its cache of cells; share it freely.
 #[derive(Debug)]
@@ -47,6 +49,7 @@ pub struct Program {
     /// The leaf of plain JSON strings, for texts that no longer have a condition.
     plain_string: LeafId,
     plain_scopes: bool,
+    plain_lists: bool,
     may_run_out: bool,
     nullable: bool,
     names: Vec<(ExprId, Box<str>)>,
@@ -62,6 +65,7 @@ pub struct Program {
     classes: OnceLock<Box<ByteClasses>>,
     exits: OnceLock<(Exits, Open)>,
     needed: OnceLock<Needed>,
+    words: Option<Words>,
 }
 
 /// Bytes of a class do the same everywhere in a program.
@@ -95,6 +99,7 @@ const IS_NODE: u32 = 1 << 31;
 pub(crate) const IS_LOOP: u32 = 1 << 30;
 pub(crate) const IS_SCOPE: u32 = 3 << 29;
 pub(crate) const IS_LIMIT: u32 = 7 << 28;
+pub(crate) const IS_WORDS: u32 = 15 << 27;
 
 /// What a [`NetState`] is.
 pub(crate) enum Place<'p> {
@@ -142,6 +147,8 @@ pub(crate) struct Cell {
     /// The bytes that can come next inside the machine and what it calls.
     pub(crate) first: ByteSet,
     pub(crate) kind: Kind,
+    /// The words of which one must come first; see [`words`].
+    pub(crate) awaited: Option<Awaited>,
     apart: OnceLock<Apart>,
     /// The same if nothing but the end of the text follows the machine.
     apart_last: OnceLock<Apart>,
@@ -215,6 +222,8 @@ enum Targets {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) callee: Callee,
+    /// For a check, the word that the value is, if its scope keeps a set of words.
+    pub(crate) word: Option<WordId>,
     /// The nodes behind the call, before splits are followed.
     behind: Targets,
     /// The state behind the call; 0 while it is not known.
@@ -240,7 +249,7 @@ impl Cell {
 
 impl Program {
     pub(crate) fn new(
-        network: Network,
+        mut network: Network,
         mut leaves: Vec<Leaf>,
         nullable: bool,
         names: Vec<(ExprId, Box<str>)>,
@@ -252,12 +261,14 @@ impl Program {
             leaves.push(Leaf::plain(json_string().clone()));
         }
         let has_strings = leaves.iter().any(Leaf::is_string);
+        let words = Words::of(&mut network, &leaves);
         let unknown = |len: usize| (0..len).map(|_| AtomicU32::new(0)).collect::<Box<[_]>>();
         Self {
             starts: unknown(network.machines.len()),
             behind: unknown(network.nodes.len()),
             firsts: (0..network.machines.len()).map(|_| OnceLock::new()).collect(),
-            plain_scopes: network.has_plain_scopes(),
+            plain_lists: network.has_plain_scopes(),
+            plain_scopes: network.has_plain_scopes() && words.is_none(),
             may_run_out: network.scopes.iter().any(|scope| scope.values != Values::Endless),
             network,
             leaves,
@@ -271,7 +282,34 @@ impl Program {
             classes: OnceLock::new(),
             exits: OnceLock::new(),
             needed: OnceLock::new(),
+            words,
         }
+    }
+
+    /// What is known of words that scopes keep sets of, if there are such scopes.
+    #[inline]
+    pub(crate) fn words(&self) -> Option<&Words> {
+        self.words.as_ref()
+    }
+
+    /// The word of a check, if its scope keeps a set of words.
+    fn word_at(&self, check: NodeId) -> Option<WordId> {
+        self.words.as_ref()?;
+        self.network.word_checks.get(&check).copied()
+    }
+
+    /// Whether a scope that keeps a set of words has seen one, by its form.
+    pub(crate) fn has_seen(&self, index: u32, set: WordSetId, form: &[u8]) -> bool {
+        let Some((words, scope)) = self.words.as_ref().zip(self.scope(index).words.as_deref()) else {
+            return false;
+        };
+        let word = self.network.words.iter().position(|word| **word == *form);
+        word.is_some_and(|at| words.has(scope, set, WordId(at as u32)))
+    }
+
+    /// Whether values have to be listed that a text has written.
+    pub(crate) fn has_lists(&self) -> bool {
+        self.network.scopes.iter().any(Scope::has_list)
     }
 
     /// Whether there are JSON strings.
@@ -409,6 +447,11 @@ impl Program {
 
     pub(crate) fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// The same for the values that are listed, which masks do not know.
+    pub(crate) fn has_plain_lists(&self) -> bool {
+        self.plain_lists
     }
 
     /// Whether scopes can change a mask only by what they have seen.
@@ -678,11 +721,11 @@ impl Program {
 
     fn make_cell(&self, nodes: &[NodeId], returns: bool) -> Cell {
         let mut bytes: SmallVec<[(u8, u8, NodeId); 8]> = SmallVec::new();
-        let mut calls: SmallVec<[(Callee, NodeId); 4]> = SmallVec::new();
+        let mut calls: SmallVec<[(Callee, Option<WordId>, NodeId); 4]> = SmallVec::new();
         for &node in nodes {
             match self.network.nodes[node.index()] {
                 Node::Byte { low, high, next } => bytes.push((low, high, next)),
-                Node::Call { callee, next } => calls.push((callee, next)),
+                Node::Call { callee, next } => calls.push((callee, self.word_at(node), next)),
                 Node::Split { .. } | Node::Final => {}
             }
         }
@@ -710,24 +753,26 @@ impl Program {
             returns,
             first,
             kind,
+            awaited: self.words.as_ref().and_then(|words| words.of_cell(nodes, returns)),
             apart: OnceLock::new(),
             apart_last: OnceLock::new(),
             repeats: OnceLock::new(),
         }
     }
 
-    /// One call for each callee; what follows is merged.
-    fn group_calls(&self, calls: &mut [(Callee, NodeId)]) -> Vec<Call> {
+    /// One call for each callee and word; what follows is merged.
+    fn group_calls(&self, calls: &mut [(Callee, Option<WordId>, NodeId)]) -> Vec<Call> {
         calls.sort_unstable();
-        let call = |group: &[(Callee, NodeId)]| {
+        let call = |group: &[(Callee, Option<WordId>, NodeId)]| {
             let is_final =
-                |&(_, next): &(Callee, NodeId)| matches!(self.network.nodes[next.index()], Node::Final);
+                |&(.., next): &(_, _, NodeId)| matches!(self.network.nodes[next.index()], Node::Final);
             let behind = match group {
-                [(_, only)] => Targets::One(*only),
-                _ => Targets::Many(group.iter().map(|&(_, next)| next).collect()),
+                [(.., only)] => Targets::One(*only),
+                _ => Targets::Many(group.iter().map(|&(.., next)| next).collect()),
             };
             Call {
                 callee: group[0].0,
+                word: group[0].1,
                 behind,
                 state: AtomicU32::new(0),
                 // Behind a check one comes at once, so there must be a place.
@@ -736,7 +781,7 @@ impl Program {
             }
         };
         let mut grouped = Vec::with_capacity(calls.len());
-        grouped.extend(calls.chunk_by(|a, b| a.0 == b.0).map(call));
+        grouped.extend(calls.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).map(call));
         grouped
     }
 
@@ -760,7 +805,12 @@ impl Program {
             + self.cells.iter().map(Cell::heap_bytes).sum::<usize>();
         let names: usize = self.names.iter().map(|(_, name)| name.len() + 24).sum();
         let leaves: usize = self.leaves.iter().map(|leaf| leaf.heap_bytes() + size_of::<Leaf>()).sum();
-        network + lazy + names + leaves + self.counts.heap_bytes()
+        network
+            + lazy
+            + names
+            + leaves
+            + self.counts.heap_bytes()
+            + self.words.as_ref().map_or(0, Words::heap_bytes)
     }
 }
 

@@ -15,10 +15,11 @@ use core::cmp::Reverse;
 use core::fmt;
 
 use maskwright_grammar::ExprId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::LeafId;
+use super::words::WordScope;
 use crate::count::Bounds;
 use crate::looked;
 use crate::seen::Seen;
@@ -82,6 +83,10 @@ impl NodeRange {
         (self.start.0..self.end.0).map(NodeId)
     }
 }
+
+/// A value of which a check allows no other, by its place in [`Network::words`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct WordId(pub(crate) u32);
 
 /// One node of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +159,20 @@ pub(crate) struct Scope {
     pub(crate) finite: u32,
     /// A kind of infinitely many values may share some with another kind, which needs them more.
     pub(crate) is_mixed: bool,
+    /// Its words, if they are kept in a set, and all other values can always be new.
+    pub(crate) words: Option<Box<WordScope>>,
+}
+
+impl Scope {
+    /// Whether some of its values are listed.
+    pub(crate) fn has_list(&self) -> bool {
+        self.words.as_ref().is_none_or(|words| words.has_others)
+    }
+
+    /// The strings that must be among the values that are listed.
+    pub(crate) fn listed(&self) -> &[Box<[u8]>] {
+        if self.words.is_some() { &[] } else { &self.required }
+    }
 }
 
 /// `body`, in at most so many tokens.
@@ -177,9 +196,11 @@ pub(crate) struct Network {
     pub(crate) limits: Vec<Limit>,
     /// The checks of values of which there are infinitely many, and the leaf that such a value is.
     pub(crate) endless_checks: FxHashMap<NodeId, LeafId>,
+    /// Those of strings that can always go on.
+    pub(crate) lasting_checks: FxHashSet<NodeId>,
     /// The checks of values of which there is one only, by its number in `words`.
-    pub(crate) word_checks: FxHashMap<NodeId, u32>,
-    /// The first [`MAX_WORDS`] such values, in the form in which values are compared.
+    pub(crate) word_checks: FxHashMap<NodeId, WordId>,
+    /// Such values, in the form in which values are compared.
     pub(crate) words: Vec<Box<[u8]>>,
     /// The strings that some scope requires, in the form in which values are compared, ascending.
     pub(crate) names: Vec<Box<[u8]>>,
@@ -277,7 +298,17 @@ impl Network {
 
     /// Whether scopes require no value, and there is always a new one.
     pub(crate) fn has_plain_scopes(&self) -> bool {
-        self.scopes.iter().all(|scope| scope.required.is_empty() && scope.values == Values::Endless)
+        self.scopes.iter().all(|scope| scope.listed().is_empty() && scope.values == Values::Endless)
+    }
+
+    /// The words that are followed by bits: the first [`MAX_WORDS`].
+    pub(crate) fn followed_words(&self) -> &[Box<[u8]>] {
+        &self.words[..self.words.len().min(MAX_WORDS)]
+    }
+
+    /// The number of the only value of a check, if it is followed by a bit.
+    pub(crate) fn followed_word(&self, check: NodeId) -> Option<u32> {
+        self.word_checks.get(&check).map(|word| word.0).filter(|word| (*word as usize) < MAX_WORDS)
     }
 
     /// The machine that a call runs, if it runs one.

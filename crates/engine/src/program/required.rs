@@ -276,7 +276,7 @@ fn until_stable(mut step: impl FnMut() -> bool) {
 }
 
 /// The nodes that follow in the same machine.
-fn successors(network: &Network, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+pub(super) fn successors(network: &Network, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
     let (one, many): (Option<NodeId>, &[NodeId]) = match network.nodes[node.index()] {
         Node::Byte { next, .. } | Node::Call { next, .. } => (Some(next), &[]),
         Node::Split { start, len } => (None, network.targets(start, len)),
@@ -286,13 +286,13 @@ fn successors(network: &Network, node: NodeId) -> impl Iterator<Item = NodeId> +
 }
 
 /// The nodes of all machines, and in which of them values of a scope around them are checked.
-struct Machines {
-    nodes: Vec<Vec<NodeId>>,
+pub(super) struct Machines {
+    pub(super) nodes: Vec<Vec<NodeId>>,
     checks: Vec<bool>,
 }
 
 impl Machines {
-    fn of(network: &Network) -> Self {
+    pub(super) fn of(network: &Network) -> Self {
         let count = network.machines.len() as u32;
         let nodes: Vec<Vec<NodeId>> = (0..count).map(|machine| nodes_of(network, machine)).collect();
         let has_check = |nodes: &Vec<NodeId>| {
@@ -330,12 +330,12 @@ impl Machines {
     }
 
     /// The machine that a node calls, if values of the same scope are checked there.
-    fn part_at(&self, network: &Network, node: NodeId) -> Option<u32> {
+    pub(super) fn part_at(&self, network: &Network, node: NodeId) -> Option<u32> {
         called(network, node).filter(|machine| self.checks[*machine as usize])
     }
 
     /// A machine and those it calls in which values of the same scope are checked.
-    fn parts(&self, network: &Network, body: u32) -> Vec<u32> {
+    pub(super) fn parts(&self, network: &Network, body: u32) -> Vec<u32> {
         let (mut parts, mut at) = (vec![body], 0);
         let mut seen: FxHashSet<u32> = FxHashSet::from_iter([body]);
         while let Some(&machine) = parts.get(at) {

@@ -232,6 +232,7 @@ fn thresholds_change_no_mask() {
         FastPath::TokenEquivalence,
         FastPath::WithoutLimit,
         FastPath::BudgetGrowth,
+        FastPath::WordSets,
     ];
     for path in FastPath::ALL.into_iter().filter(|path| !elsewhere.contains(path)) {
         assert!(path.taken() > 0, "nothing is shown of {path:?}");

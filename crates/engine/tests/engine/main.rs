@@ -8,4 +8,5 @@ mod index;
 mod laws;
 mod support;
 mod tokens;
+mod word_sets;
 mod words;

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use maskwright::{Budget, Compiler, Constraint, Matcher, Vocabulary};
+use maskwright::json_schema::{self, KeyOrder};
+use maskwright::{Budget, Compiler, Constraint, Matcher, Options, Vocabulary};
 use maskwright_engine::{FastPath, Tuning};
 
 fn vocabulary() -> Arc<Vocabulary> {
@@ -21,6 +22,28 @@ const OBJECT: &str = r#"{
         "size": {"type": "number"}
     },
     "additionalProperties": {"type": "integer"}
+}"#;
+
+/// More keys than there are states for.
+const KEYS: &str = r#"{
+    "type": "object",
+    "properties": {
+        "a": {"type": "integer"},
+        "name": {"type": "string"},
+        "names": {"type": "array", "items": {"type": "string"}},
+        "nick": {"enum": ["x", "y"]},
+        "id": {"type": "integer"},
+        "ident": {"type": "boolean"},
+        "inner": {
+            "type": "object",
+            "properties": {"k1": {}, "k2": {}, "k3": {}, "k4": {}, "k5": {}, "k6": {}, "k7": {}, "k8": {}},
+            "additionalProperties": {"type": "integer"},
+            "required": ["k8"]
+        },
+        "zip": {"type": "string", "maxLength": 4}
+    },
+    "required": ["id", "name"],
+    "additionalProperties": false
 }"#;
 
 const ARITHMETIC: &str = r#"start: expr
@@ -50,6 +73,15 @@ fn cases() -> Vec<(Constraint, &'static str)> {
     ]
 }
 
+/// The same for keys in any order.
+fn unordered_cases() -> Vec<(Constraint, &'static str)> {
+    let texts = [
+        r#"{"nick": "x", "name": "Ada", "inner": {"k3": 1, "o": 2, "k8": "t", "op": 7}, "id": 1, "names": [], "zip": "1234"}"#,
+        r#"{"zip":"1","ident":true,"inner":{"k8":[],"k1":{"k1":1}},"nick":"y","names":["q"],"id":2,"a":3,"name":"B"}"#,
+    ];
+    texts.map(|text| (Constraint::json_schema(KEYS), text)).into()
+}
+
 /// Every mask on the way through the texts, copied and by reference, and once more with a budget.
 fn masks(vocabulary: &Arc<Vocabulary>) -> Vec<Vec<u32>> {
     let compiler = Compiler::new(vocabulary.clone());
@@ -72,6 +104,14 @@ fn masks(vocabulary: &Arc<Vocabulary>) -> Vec<Vec<u32>> {
         let mut matcher = compiled.matcher();
         matcher.set_budget(Some(Budget::new(80))).expect("that is enough");
         add(&mut matcher, text);
+    }
+    let json_schema = json_schema::Options::default().with_key_order(KeyOrder::Any);
+    let unordered = Compiler::with_options(vocabulary.clone(), Options { json_schema, ..Options::default() });
+    for (constraint, text) in unordered_cases() {
+        let compiled = unordered.compile(&constraint).expect("the constraint compiles");
+        for _ in 0..2 {
+            add(&mut compiled.matcher(), text);
+        }
     }
     masks
 }

@@ -36,10 +36,12 @@ impl Needs {
         is_sure: bool,
         was_seen: impl Fn(&[u8]) -> bool,
     ) -> Option<Self> {
-        let number = |form: &[u8]| network.words.iter().position(|word| **word == *form).map(|at| at as u32);
+        let number = |form: &[u8]| {
+            network.followed_words().iter().position(|word| **word == *form).map(|at| at as u32)
+        };
         let missing = scope.required.iter().filter(|form| !was_seen(form));
         let words: Option<Box<[u32]>> = missing.map(|form| number(form)).collect();
-        let unseen = (0..).zip(&network.words).filter(|(_, word)| !was_seen(word));
+        let unseen = (0..).zip(network.followed_words()).filter(|(_, word)| !was_seen(word));
         let unseen = unseen.fold(0, |all, (at, _)| all | 1u128 << at);
         Some(Self { words: words?, unseen, is_sure })
     }

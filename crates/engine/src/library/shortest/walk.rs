@@ -96,8 +96,8 @@ impl ShortestPaths {
         check: NodeId,
         context: super::Context,
     ) -> Option<(u32, super::Context)> {
-        if let Some(word) = bound.program().network().word_checks.get(&check) {
-            return self.contexts.after_word(context, *word).map(|context| (0, context));
+        if let Some(word) = bound.program().network().followed_word(check) {
+            return self.contexts.after_word(context, word).map(|context| (0, context));
         }
         let more = if self.contexts.is_sure(context) { 0 } else { bound.new_values().of_check(check)? };
         Some((more, self.contexts.after_value(context)))

@@ -1,0 +1,218 @@
+//! Words on stacks: whether a word is new to its scope, and whether one of those that a place awaits is.
+//!
+//! See [`crate::program::words`]. Where stacks fork, each of their ways has a scope of its own, and only those are kept on which it goes on.
+
+use smallvec::SmallVec;
+
+use super::stack::{Frame, Resume, StackId, Stacks};
+use super::thread::Thread;
+use crate::program::network::WordId;
+use crate::program::words::{Awaited, Question, WordListId, WordScope, Words};
+use crate::program::{At, NetState, Place, Program};
+
+/// A way down a stack: the frames that were passed, the first on top, and what is below.
+struct Way {
+    above: SmallVec<[Frame; 4]>,
+    stack: StackId,
+}
+
+impl Program {
+    /// What a place awaits, if not just anything may come.
+    #[inline]
+    fn awaited(&self, at: At) -> Option<Awaited> {
+        match at {
+            At::Network(state) => self.awaited_at(state),
+            At::Leaf(..) => None,
+        }
+    }
+
+    fn awaited_at(&self, state: NetState) -> Option<Awaited> {
+        match self.place(state) {
+            Place::Done => None,
+            Place::Cell(cell) => cell.awaited,
+            Place::Node { .. } => self.words()?.of_node(state.node()?).copied(),
+        }
+    }
+}
+
+/// Adds the stacks on which a word is new, with scopes that have seen it.
+#[cold]
+pub(super) fn pass<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    stack: StackId,
+    word: WordId,
+    out: &mut Vec<StackId>,
+) {
+    let mut work = vec![Way { above: SmallVec::new(), stack }];
+    let mut frames = Vec::new();
+    while let Some(way) = work.pop() {
+        frames.clear();
+        stacks.pop(way.stack, &mut frames);
+        for &(frame, below) in &frames {
+            let mut above = way.above.clone();
+            let next = match frame.resume() {
+                Resume::Words { index, set } => {
+                    stacks.asks(frame, below, Question::Everything);
+                    let words = words_of(program, index);
+                    let with = words.and_then(|(words, scope)| words.with(scope, set, word));
+                    with.map(|set| Frame::words(index, set))
+                }
+                // There is no set to be in.
+                Resume::Scope { .. } | Resume::Finish => Some(frame),
+                Resume::At(_) | Resume::Loop { .. } | Resume::Limit { .. } => {
+                    above.push(frame);
+                    work.push(Way { above, stack: below });
+                    continue;
+                }
+            };
+            if let Some(next) = next {
+                above.push(next);
+                out.push(push_all(program, stacks, &above, below));
+            }
+        }
+    }
+}
+
+/// Adds a thread if it can go on, perhaps without some of its stacks.
+#[inline]
+pub(super) fn add_living<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    thread: Thread,
+    mut add: impl FnMut(&mut S, Thread),
+) {
+    if program.words().is_some()
+        && let Some(awaited) = program.awaited(thread.at)
+    {
+        return for_living(program, stacks, awaited, thread, &mut add);
+    }
+    add(stacks, thread);
+}
+
+#[cold]
+fn for_living<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    awaited: Awaited,
+    thread: Thread,
+    add: &mut impl FnMut(&mut S, Thread),
+) {
+    let standing = Standing { lists: SmallVec::from_slice(&[awaited.list]), may_end: awaited.may_end };
+    // Nearly always the scope is the first frame.
+    let (mut frames, mut stack, mut at) = (Vec::new(), thread.stack, standing.clone());
+    loop {
+        frames.clear();
+        stacks.pop(stack, &mut frames);
+        let &[(frame, below)] = &*frames else { break };
+        match at.then(program, stacks, frame, below) {
+            Some(true) => return add(stacks, thread),
+            Some(false) => return,
+            None => stack = below,
+        }
+    }
+    let mut living = Vec::new();
+    fork(program, stacks, thread.stack, standing, &mut living);
+    for stack in living {
+        add(stacks, Thread { stack, ..thread });
+    }
+}
+
+/// What may come first on the way from a place down a stack.
+#[derive(Clone)]
+struct Standing {
+    /// A word of one of these lists.
+    lists: SmallVec<[WordListId; 2]>,
+    /// What was passed so far may end.
+    may_end: bool,
+}
+
+impl Standing {
+    /// Goes on with the next frame. Returns whether there is a word that is new, or another way to go on, if that is known.
+    fn then<S: Stacks>(
+        &mut self,
+        program: &Program,
+        stacks: &mut S,
+        frame: Frame,
+        below: StackId,
+    ) -> Option<bool> {
+        let (state, may_leave) = match frame.resume() {
+            Resume::Words { .. } => {
+                let lists = self.lists.iter().map(|list| Question::IsAnyNew(*list));
+                let mut questions = lists.chain(self.may_end.then_some(Question::MayClose));
+                return Some(questions.any(|question| ask(program, stacks, frame, below, question)));
+            }
+            Resume::Finish | Resume::Scope { .. } => return Some(true),
+            _ if !self.may_end => return None,
+            Resume::Limit { .. } => return None,
+            Resume::At(state) => (state, false),
+            Resume::Loop { index, rounds } => {
+                let counted = program.counted(index);
+                let may_stop = program.counts().may_stop(rounds, counted.bounds());
+                (program.start(counted.body), may_stop)
+            }
+        };
+        let Some(awaited) = program.awaited_at(state) else { return Some(true) };
+        self.lists.push(awaited.list);
+        self.may_end = awaited.may_end || may_leave;
+        None
+    }
+}
+
+/// Asks the words that a scope has seen.
+fn ask<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    frame: Frame,
+    below: StackId,
+    question: Question,
+) -> bool {
+    stacks.asks(frame, below, question);
+    answer(program, frame, question)
+}
+
+/// The answer of a frame to a question.
+pub(super) fn answer(program: &Program, frame: Frame, question: Question) -> bool {
+    let Resume::Words { index, set } = frame.resume() else { return true };
+    words_of(program, index).is_none_or(|(words, scope)| words.answer(scope, set, question))
+}
+
+/// Whether a scope may end that has seen these words.
+pub(super) fn may_close<S: Stacks>(program: &Program, stacks: &mut S, frame: Frame, below: StackId) -> bool {
+    ask(program, stacks, frame, below, Question::MayClose)
+}
+
+/// The same where stacks fork: adds the ways that go on.
+fn fork<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    stack: StackId,
+    standing: Standing,
+    out: &mut Vec<StackId>,
+) {
+    let mut work = vec![(Way { above: SmallVec::new(), stack }, standing)];
+    let mut frames = Vec::new();
+    while let Some((way, standing)) = work.pop() {
+        frames.clear();
+        stacks.pop(way.stack, &mut frames);
+        for &(frame, below) in &frames {
+            let mut next = standing.clone();
+            let mut above = way.above.clone();
+            above.push(frame);
+            match next.then(program, stacks, frame, below) {
+                Some(true) => out.push(push_all(program, stacks, &above, below)),
+                Some(false) => {}
+                None => work.push((Way { above, stack: below }, next)),
+            }
+        }
+    }
+}
+
+fn push_all<S: Stacks>(program: &Program, stacks: &mut S, above: &[Frame], below: StackId) -> StackId {
+    above.iter().rev().fold(below, |stack, frame| stacks.push(program, *frame, stack))
+}
+
+/// The words of a program, and those of a scope.
+fn words_of(program: &Program, index: u32) -> Option<(&Words, &WordScope)> {
+    program.words().zip(program.scope(index).words.as_deref())
+}

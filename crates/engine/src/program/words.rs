@@ -1,0 +1,420 @@
+//! Scopes that keep a set of words, such as the keys of an object in any order.
+//!
+//! Where the values that must differ are words, each spelled in one way, what a scope has seen is a set of them. The set has a number that is the same for all requests, and the number
+//! stands in the frame of the scope. So masks know it, and are remembered with it; nothing has to be tried afterwards, as for the values that are [listed](crate::distinct).
+//!
+//! ```text
+//!   {"a": 1, "c": {"a": …         stack:  words {a} ─▶ (after the value) ─▶ words {a, c} ─▶ bottom
+//! ```
+//! A place *awaits* words if one of them must come next. If all of them were seen, the place is a dead end, and nobody goes there: behind the last key no comma is allowed,
+//! and of `"name"` and `"nick"` only `"na` if the other was written.
+//!
+//! That is enough if behind every word the scope can go on, whatever was seen: it may end, and if it lacks words that it requires, each of them may come
+//! next. This is so for objects whose members do not depend on one another, and it is [proved](Words::of) for each scope. If one scope of a program is of another kind, all of them list their values.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::network::{Callee, Network, Node, NodeId, Scope, Values, WordId};
+use super::required::{Machines, successors};
+use crate::count::UNBOUNDED;
+use crate::leaf::Leaf;
+use crate::store::Slices;
+use crate::tuning::{FastPath, may_take, tuning};
+
+/// A scope with more words lists them: each set of them takes a bit for each word.
+const MAX_SET_WORDS: usize = 4_096;
+/// No more memory is used to find out which words places await, in words of 64 bits.
+const MAX_TABLE: usize = 4_000_000;
+
+/// The number of a set of words, together with the scope that has seen them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct WordSetId(pub(crate) u32);
+
+/// The number of a list of words, ascending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct WordListId(u32);
+
+/// What somebody may want to know of the words that a scope has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Question {
+    /// Whether it has seen everything that it requires.
+    MayClose,
+    /// Whether a word of a list is new.
+    IsAnyNew(WordListId),
+    /// All of them.
+    Everything,
+}
+
+/// The words of one scope.
+#[derive(Clone, Debug)]
+pub(crate) struct WordScope {
+    /// Ascending. Bit i of a set stands for word i.
+    words: Box<[WordId]>,
+    /// Those that must be in the set when the scope ends.
+    required: Box<[u64]>,
+    /// There are other values, which are listed.
+    pub(crate) has_others: bool,
+}
+
+/// What may come first in a place where not just anything may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Awaited {
+    /// A word of this list.
+    pub(crate) list: WordListId,
+    /// Or the end of the machine.
+    pub(crate) may_end: bool,
+}
+
+/// What a program knows of the words of its scopes.
+#[derive(Debug)]
+pub(crate) struct Words {
+    awaited: FxHashMap<NodeId, Awaited>,
+    lists: Slices<WordId>,
+    /// A set: the number of its scope, and bits.
+    sets: Slices<u64>,
+}
+
+impl Words {
+    /// Decides whether the scopes of a network keep sets of words, and marks them; `None` if not.
+    pub(super) fn of(network: &mut Network, leaves: &[Leaf]) -> Option<Self> {
+        let is_possible = !network.word_checks.is_empty() && !network.nested_values;
+        if !is_possible || !tuning().has(FastPath::WordSets) {
+            return None;
+        }
+        let machines = Machines::of(network);
+        let (mut awaited, lists) = (FxHashMap::default(), Slices::new());
+        let mut found = Vec::with_capacity(network.scopes.len());
+        for scope in &network.scopes {
+            let words = ScopeWords::of(network, leaves, &machines, scope)?;
+            if words.words.is_empty() {
+                // All of its values are listed, and can always be new.
+                if !scope.required.is_empty() {
+                    return None;
+                }
+                found.push(None);
+                continue;
+            }
+            words.add_awaited(&lists, &mut awaited);
+            found.push(Some(Box::new(words.finish())));
+        }
+        if !may_take(FastPath::WordSets) {
+            return None;
+        }
+        for (scope, words) in network.scopes.iter_mut().zip(found) {
+            (scope.values, scope.finite, scope.is_mixed) = (Values::Endless, 0, false);
+            scope.words = words;
+        }
+        Some(Self { awaited, lists, sets: Slices::new() })
+    }
+
+    /// What a node awaits.
+    #[inline]
+    pub(crate) fn of_node(&self, node: NodeId) -> Option<&Awaited> {
+        self.awaited.get(&node)
+    }
+
+    /// What a set of nodes awaits; `None` if there is one that awaits nothing.
+    pub(super) fn of_cell(&self, nodes: &[NodeId], returns: bool) -> Option<Awaited> {
+        if nodes.is_empty() {
+            return None;
+        }
+        let all = nodes.iter().map(|node| self.awaited.get(node)).collect::<Option<Vec<_>>>()?;
+        let mut words: Vec<WordId> = all.iter().flat_map(|one| self.list(one.list)).copied().collect();
+        words.sort_unstable();
+        words.dedup();
+        let list = WordListId(self.lists.number(&words));
+        Some(Awaited { list, may_end: returns || all.iter().any(|one| one.may_end) })
+    }
+
+    fn list(&self, list: WordListId) -> &[WordId] {
+        self.lists.get(list.0)
+    }
+
+    /// The answer to a question.
+    pub(crate) fn answer(&self, scope: &WordScope, set: WordSetId, question: Question) -> bool {
+        match question {
+            Question::MayClose => self.may_close(scope, set),
+            Question::IsAnyNew(list) => self.list(list).iter().any(|word| !self.has(scope, set, *word)),
+            Question::Everything => false,
+        }
+    }
+
+    /// The set of a scope that has seen nothing.
+    pub(crate) fn empty(&self, index: u32, scope: &WordScope) -> WordSetId {
+        let mut set = vec![0; 1 + scope.required.len()];
+        set[0] = u64::from(index);
+        WordSetId(self.sets.number(&set))
+    }
+
+    fn bits(&self, set: WordSetId) -> &[u64] {
+        &self.sets.get(set.0)[1..]
+    }
+
+    /// The set with one more word; `None` if it is there already, or is no word of the scope.
+    pub(crate) fn with(&self, scope: &WordScope, set: WordSetId, word: WordId) -> Option<WordSetId> {
+        let at = scope.words.binary_search(&word).ok()?;
+        let (of, bit) = (1 + at / 64, 1 << (at % 64));
+        let mut set = self.sets.get(set.0).to_vec();
+        if set[of] & bit != 0 {
+            return None;
+        }
+        set[of] |= bit;
+        Some(WordSetId(self.sets.number(&set)))
+    }
+
+    /// Whether a word was seen.
+    pub(crate) fn has(&self, scope: &WordScope, set: WordSetId, word: WordId) -> bool {
+        let bits = self.bits(set);
+        scope.words.binary_search(&word).is_ok_and(|at| bits[at / 64] >> (at % 64) & 1 == 1)
+    }
+
+    /// Whether a scope has seen everything that it requires.
+    fn may_close(&self, scope: &WordScope, set: WordSetId) -> bool {
+        self.bits(set).iter().zip(&scope.required).all(|(seen, required)| seen & required == *required)
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let awaited = self.awaited.len() * size_of::<(NodeId, Awaited)>();
+        awaited + self.lists.heap_bytes() + self.sets.heap_bytes()
+    }
+}
+
+/// The words of a scope while its nodes are looked at.
+struct ScopeWords<'n> {
+    network: &'n Network,
+    machines: &'n Machines,
+    body: u32,
+    words: Vec<WordId>,
+    required: Vec<u64>,
+    has_others: bool,
+    /// The nodes of the scope's body and of the machines that it calls, with their machines.
+    nodes: Vec<(NodeId, u32)>,
+    place: FxHashMap<NodeId, usize>,
+    /// What may come first in each of these nodes: words, by bits;
+    first: Vec<u64>,
+    /// the end of the machine;
+    ends: Vec<bool>,
+    /// another value.
+    others: Vec<bool>,
+    /// See [`Self::follow`].
+    followed: FxHashSet<u32>,
+}
+
+impl<'n> ScopeWords<'n> {
+    /// `None` if a scope cannot keep a set of its words, because it is not known that it can always go on.
+    fn of(network: &'n Network, leaves: &[Leaf], machines: &'n Machines, scope: &Scope) -> Option<Self> {
+        let parts = machines.parts(network, scope.body);
+        let of_part =
+            |part: &u32| machines.nodes[*part as usize].iter().map(|node| (*node, *part)).collect::<Vec<_>>();
+        let nodes: Vec<(NodeId, u32)> = parts.iter().flat_map(of_part).collect();
+        let checks = || nodes.iter().map(|(node, _)| *node).filter(|node| is_check(network, *node));
+        let mut words: Vec<WordId> =
+            checks().filter_map(|node| network.word_checks.get(&node).copied()).collect();
+        words.sort_unstable();
+        words.dedup();
+        let others: FxHashSet<NodeId> =
+            checks().filter(|node| !network.word_checks.contains_key(node)).collect();
+        // Other values can always be new, and are no words.
+        #[expect(clippy::iter_over_hash_type, reason = "the order makes no difference")]
+        for other in &others {
+            let leaf =
+                network.endless_checks.get(other).filter(|_| network.lasting_checks.contains(other))?;
+            let leaf = &leaves[leaf.index()];
+            let form = |word: &WordId| &*network.words[word.0 as usize];
+            if words.iter().any(|word| leaf.accepts(form(word))) {
+                return None;
+            }
+        }
+        let stride = words.len().div_ceil(64);
+        if words.len() > MAX_SET_WORDS || nodes.len().saturating_mul(stride) > MAX_TABLE {
+            return None;
+        }
+        let mut required = vec![0; stride];
+        for name in &scope.required {
+            let is_it = |word: &WordId| *network.words[word.0 as usize] == **name;
+            let at = words.iter().position(is_it)?;
+            required[at / 64] |= 1 << (at % 64);
+        }
+        let place = nodes.iter().enumerate().map(|(at, (node, _))| (*node, at)).collect();
+        let mut found = Self {
+            network,
+            machines,
+            body: scope.body,
+            required,
+            has_others: !others.is_empty(),
+            place,
+            first: vec![0; nodes.len() * stride],
+            ends: vec![false; nodes.len()],
+            others: vec![false; nodes.len()],
+            followed: FxHashSet::default(),
+            words,
+            nodes,
+        };
+        while found.look() {}
+        found.follow();
+        found.can_go_on().then_some(found)
+    }
+
+    fn stride(&self) -> usize {
+        self.required.len()
+    }
+
+    /// Looks at all nodes once more, the last first. Returns whether something is new.
+    fn look(&mut self) -> bool {
+        let mut changed = false;
+        for at in (0..self.nodes.len()).rev() {
+            let node = self.nodes[at].0;
+            match self.network.nodes[node.index()] {
+                Node::Final => changed |= !core::mem::replace(&mut self.ends[at], true),
+                Node::Call { callee: Callee::Check, .. } => match self.network.word_checks.get(&node) {
+                    Some(word) => {
+                        let bit = self.words.binary_search(word).unwrap_or(0);
+                        let bits = &mut self.first[at * self.required.len() + bit / 64];
+                        changed |= *bits >> (bit % 64) & 1 == 0;
+                        *bits |= 1 << (bit % 64);
+                    }
+                    None => changed |= !core::mem::replace(&mut self.others[at], true),
+                },
+                Node::Call { next, .. } => match self.machines.part_at(self.network, node) {
+                    None => changed |= self.include(at, next, true),
+                    Some(part) => {
+                        let starts = &self.network.machines[part as usize].start;
+                        let mut ends = false;
+                        for &start in starts {
+                            changed |= self.include(at, start, false);
+                            ends |= self.at(start).is_some_and(|start| self.ends[start]);
+                        }
+                        if ends {
+                            changed |= self.include(at, next, true);
+                        }
+                    }
+                },
+                Node::Byte { .. } | Node::Split { .. } => {
+                    for next in successors(self.network, node) {
+                        changed |= self.include(at, next, true);
+                    }
+                }
+            }
+        }
+        changed
+    }
+
+    fn at(&self, node: NodeId) -> Option<usize> {
+        self.place.get(&node).copied()
+    }
+
+    /// What comes first in one node may come first in another, perhaps but for the end.
+    fn include(&mut self, at: usize, other: NodeId, with_end: bool) -> bool {
+        let Some(other) = self.at(other) else { return false };
+        let mut changed = self.others[other] && !self.others[at];
+        self.others[at] |= self.others[other];
+        if with_end {
+            changed |= self.ends[other] && !self.ends[at];
+            self.ends[at] |= self.ends[other];
+        }
+        let stride = self.stride();
+        for word in 0..stride {
+            let more = self.first[other * stride + word];
+            let bits = &mut self.first[at * stride + word];
+            changed |= more & !*bits != 0;
+            *bits |= more;
+        }
+        changed
+    }
+
+    /// Whether everything that is required may come first in a node.
+    fn has_required(&self, node: NodeId, again: Option<u32>) -> bool {
+        let again = again.map_or(&[][..], |part| &self.network.machines[part as usize].start);
+        let places: Vec<usize> = again.iter().chain([&node]).filter_map(|node| self.at(*node)).collect();
+        (0..self.stride()).all(|word| {
+            let first = places.iter().fold(0, |all, at| all | self.first[at * self.stride() + word]);
+            first & self.required[word] == self.required[word]
+        })
+    }
+
+    /// Whether every word may come first in a node.
+    fn has_all(&self, at: usize) -> bool {
+        let bits = &self.first[at * self.stride()..(at + 1) * self.stride()];
+        bits.iter().map(|bits| bits.count_ones() as usize).sum::<usize>() == self.words.len()
+    }
+
+    /// Whether the scope can go on behind every value: its machine may end, and where it may not because something is missing, that may come first.
+    fn can_go_on(&self) -> bool {
+        (0..self.nodes.len()).all(|at| {
+            let (node, machine) = self.nodes[at];
+            let Node::Call { callee, next } = self.network.nodes[node.index()] else { return true };
+            let is_part = self.machines.part_at(self.network, node).is_some();
+            if callee != Callee::Check && !is_part {
+                // Nobody looks inside of what is called whether its words were seen, so a call may not be what tells them apart.
+                return self.has_all(at) || !self.must_look(at);
+            }
+            let rounds = self.network.rounds(callee);
+            let is_counted = rounds.min > 1 || self.requires() && !matches!(rounds.max, 1 | UNBOUNDED);
+            let may_end = self.at(next).is_some_and(|next| self.ends[next]);
+            may_end
+                && !is_counted
+                && !matches!(callee, Callee::Limit(_))
+                && (is_part || !self.requires() || self.has_required(next, None) || self.is_followed(machine))
+        })
+    }
+
+    /// Finds the machines behind whose calls everything that is required may come first.
+    fn follow(&mut self) {
+        self.followed =
+            self.nodes.iter().map(|(_, machine)| *machine).filter(|part| *part != self.body).collect();
+        loop {
+            let is_bad = |&(node, machine): &(NodeId, u32)| {
+                let part = self.machines.part_at(self.network, node)?;
+                let Node::Call { callee, next } = self.network.nodes[node.index()] else { return None };
+                let again = Some(part).filter(|_| self.network.rounds(callee).max == UNBOUNDED);
+                let is_good = self.has_required(next, again) || self.is_followed(machine);
+                (!is_good && self.is_followed(part)).then_some(part)
+            };
+            let bad: Vec<u32> = self.nodes.iter().filter_map(is_bad).collect();
+            if bad.is_empty() {
+                return;
+            }
+            self.followed.retain(|part| !bad.contains(part));
+        }
+    }
+
+    fn is_followed(&self, machine: u32) -> bool {
+        self.followed.contains(&machine)
+    }
+
+    fn requires(&self) -> bool {
+        self.required.iter().any(|bits| *bits != 0)
+    }
+
+    /// Whether a node is a dead end if certain words were seen. Where something is missing, to end is no way out, unless what is missing may come
+    /// first, or behind the call of the machine.
+    fn must_look(&self, at: usize) -> bool {
+        let (node, machine) = self.nodes[at];
+        let may_end = self.ends[at];
+        !self.others[at]
+            && (!may_end || self.requires() && !self.is_followed(machine) && !self.has_required(node, None))
+    }
+
+    /// Adds the nodes that await words.
+    fn add_awaited(&self, lists: &Slices<WordId>, awaited: &mut FxHashMap<NodeId, Awaited>) {
+        for (at, &(node, _)) in self.nodes.iter().enumerate() {
+            if !self.must_look(at) {
+                continue;
+            }
+            let bits = &self.first[at * self.stride()..(at + 1) * self.stride()];
+            let has = |(bit, _): &(usize, &WordId)| bits[bit / 64] >> (bit % 64) & 1 == 1;
+            let words: Vec<WordId> =
+                self.words.iter().enumerate().filter(has).map(|(_, word)| *word).collect();
+            let list = WordListId(lists.number(&words));
+            awaited.insert(node, Awaited { list, may_end: self.ends[at] });
+        }
+    }
+
+    fn finish(self) -> WordScope {
+        WordScope { words: self.words.into(), required: self.required.into(), has_others: self.has_others }
+    }
+}
+
+fn is_check(network: &Network, node: NodeId) -> bool {
+    matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. })
+}

@@ -1,0 +1,175 @@
+//! Scopes that keep sets of words, against the same scopes that list their values, and for themselves: no walk gets stuck.
+
+#![expect(clippy::print_stderr, reason = "how much was compared is a result")]
+
+use std::sync::Arc;
+
+use maskwright_engine::{
+    AutomatonCache, BoundProgram, FastPath, Library, Limits, MatchError, Strategy, Tuning, compile,
+};
+use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
+use maskwright_oracle::generate::Rng;
+use maskwright_vocab::{TokenId, TokenMask};
+
+use crate::support;
+
+/// An object with some keys in any order, whose values may be the whole once more.
+fn object(g: &mut GrammarBuilder, rng: &mut Rng, again: ExprId) -> ExprId {
+    let space = g.bytes(b" ");
+    let blank = g.optional(space);
+    let blanks = g.star(space);
+    let mut names: Vec<String> = Vec::new();
+    for _ in 0..=rng.below(9) {
+        // Many of them begin alike, and some are the beginning of others.
+        let length = 1 + rng.below(3);
+        names.push((0..length).map(|_| char::from(b'a' + rng.below(2) as u8)).collect());
+    }
+    names.sort_unstable();
+    names.dedup();
+    let (one, colon) = (g.bytes(b"1"), g.bytes(b":"));
+    let mut ways = Vec::new();
+    for name in &names {
+        let key = g.bytes(format!("\"{name}\"").as_bytes());
+        let key = g.distinct(key);
+        let value = if rng.below(4) == 0 { again } else { one };
+        let after = if rng.below(3) == 0 { blank } else { g.empty() };
+        ways.push(g.seq([key, colon, value, after]));
+    }
+    if rng.below(3) == 0 {
+        // Other keys, of which there is no end.
+        let letter = g.class(CharSet::from_ranges([('c', 'd')]));
+        let text = g.repeat(letter, 1, None);
+        let key = g.json_string(text);
+        let key = g.distinct(key);
+        ways.push(g.seq([key, colon, one]));
+    }
+    let member = g.alt(ways);
+    let comma = g.bytes(b",");
+    let before = [g.empty(), blank, blanks][rng.below(3)];
+    let next = g.seq([comma, before, member]);
+    let most = if rng.below(6) == 0 { Some(1 + rng.below(4) as u32) } else { None };
+    let least = if rng.below(6) == 0 { 1 + rng.below(2) as u32 } else { 0 };
+    let more = g.repeat(next, least, most.map(|most| most + least));
+    let (open, close) = (g.bytes(b"{"), g.bytes(b"}"));
+    // White space that only the end may follow.
+    let end = match rng.below(4) {
+        0 => g.seq([blank, close]),
+        1 => g.seq([blanks, close]),
+        _ => close,
+    };
+    let body = g.seq([open, before, member, more, end]);
+    let required: Vec<Box<str>> =
+        names.iter().filter(|_| rng.below(4) == 0).map(|name| (**name).into()).collect();
+    let body = if required.is_empty() && rng.below(2) == 0 {
+        let empty = g.bytes(b"{}");
+        g.alt([body, empty])
+    } else {
+        body
+    };
+    g.scope(body, required)
+}
+
+fn random(rng: &mut Rng) -> Grammar {
+    let mut g = GrammarBuilder::new();
+    let root = g.declare("root");
+    let rule = g.rule(root);
+    // Two objects may begin alike, so that stacks fork.
+    let mut ways = vec![g.bytes(b"1")];
+    for _ in 0..=rng.below(3) {
+        ways.push(object(&mut g, rng, rule));
+    }
+    let either = g.alt(ways);
+    g.define(root, either);
+    g.finish(root).expect("all rules are defined")
+}
+
+fn tokens(rng: &mut Rng) -> Vec<Vec<u8>> {
+    let mut tokens: Vec<Vec<u8>> = b"{}\":,1 abcd".iter().map(|byte| vec![*byte]).collect();
+    let pieces = [
+        "{\"",
+        "\":",
+        "1,",
+        "\"a",
+        "b\":",
+        ",\"",
+        "1}",
+        " \"",
+        "aa",
+        "ab",
+        "\"b\"",
+        "},",
+        "}}",
+        "1 }",
+        "\"a\":1,\"b",
+    ];
+    for _ in 0..60 {
+        let count = 1 + rng.below(3);
+        let token: String = (0..count).map(|_| *rng.choose(&pieces).expect("there are pieces")).collect();
+        tokens.push(token.into_bytes());
+    }
+    tokens.sort_unstable();
+    tokens.dedup();
+    tokens
+}
+
+#[test]
+fn masks_are_those_of_lists() {
+    let (mut compared, mut walked, mut listed) = (0, 0, 0);
+    for seed in 0..140 {
+        let mut rng = Rng::new(seed);
+        let grammar = random(&mut rng);
+        let vocabulary = support::vocabulary(&tokens(&mut rng));
+        let bind = || {
+            let program = compile(&grammar, &AutomatonCache::default(), &Limits::default()).ok()?;
+            let bound = BoundProgram::new(Arc::new(program), Arc::new(Library::new(vocabulary.clone())));
+            bound.dead_scopes().is_empty().then_some(bound)
+        };
+        let before = FastPath::WordSets.taken();
+        let Some(bound) = bind().filter(|_| FastPath::WordSets.taken() > before) else {
+            listed += 1;
+            continue;
+        };
+        let listing = Tuning::DEFAULT.without(FastPath::WordSets).run(bind).expect("the same grammar");
+        for walk in 0..6 {
+            let (mut by_set, mut by_list) = (bound.matcher(), listing.matcher());
+            if walk == 5 {
+                by_set.set_strategy(Strategy::Reference);
+            }
+            let mut text = Vec::new();
+            for _ in 0..40 {
+                let what = || format!("seed {seed}, after {}\n{grammar}", text.escape_ascii());
+                let mask = by_set.mask().unwrap_or_else(|error| panic!("{error}, {}", what())).clone();
+                match by_list.mask() {
+                    Ok(other) => {
+                        let spell = |mask: &TokenMask| {
+                            let bytes =
+                                mask.iter().map(|token| vocabulary.bytes(token).escape_ascii().to_string());
+                            bytes.collect::<Vec<_>>()
+                        };
+                        assert_eq!(spell(&mask), spell(other), "{}", what());
+                    }
+                    // A search may be too long; sets of words need none.
+                    Err(error) => assert!(matches!(error, MatchError::TooManySteps { .. }), "{error}"),
+                }
+                compared += 1;
+                let allowed: Vec<TokenId> = mask.iter().collect();
+                let token = *rng.choose(&allowed).unwrap_or_else(|| panic!("stuck, {}", what()));
+                for token in (0..vocabulary.size() as u32).map(TokenId) {
+                    assert_eq!(by_set.allows(token), mask.contains(token), "{token}, {}", what());
+                }
+                by_set.accept(token).unwrap_or_else(|error| panic!("{error}, {}", what()));
+                by_list.accept(token).unwrap_or_else(|error| panic!("{error}, {}", what()));
+                if by_set.is_terminated() {
+                    walked += 1;
+                    break;
+                }
+                text.extend_from_slice(vocabulary.bytes(token));
+            }
+        }
+    }
+    eprintln!(
+        "{compared} masks compared, {walked} walks to the end, {listed} grammars without sets, {} with sets",
+        FastPath::WordSets.taken()
+    );
+    assert!(walked > 150 && FastPath::WordSets.taken() > 40);
+}
