@@ -174,8 +174,16 @@ impl Above {
                 };
                 *self = Self::new(passes || infinitely, infinitely);
             }
-            // Where there are sets of words, nothing runs out.
-            Resume::Words { .. } | Resume::Limit { .. } | Resume::Finish => {}
+            // A scope that keeps a set of words can always be completed.
+            Resume::Words { index, set } => {
+                let mut all = (0..).zip(program.network().followed_words());
+                let mut is_seen = |words: u128| {
+                    all.any(|(at, word)| words >> at & 1 == 1 && program.has_seen(index, set, word))
+                };
+                let infinitely = self.infinite.is_some_and(|words| !is_seen(words));
+                *self = Self::new(self.words.is_some(), infinitely);
+            }
+            Resume::Limit { .. } | Resume::Finish => {}
         }
     }
 
@@ -593,8 +601,9 @@ impl Trial<'_> {
                         words |= needed.machine(counted.body);
                     }
                 }
-                Resume::Words { .. } | Resume::Limit { .. } => {}
-                Resume::Finish => return false,
+                Resume::Limit { .. } => {}
+                // Nobody stands where all words of a set were seen.
+                Resume::Words { .. } | Resume::Finish => return false,
                 Resume::Scope { register, .. } => return self.any_seen(words, register),
             }
             stack = below;

@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use super::stack::{Frame, Resume, StackId, Stacks};
 use super::thread::Thread;
-use crate::program::network::WordId;
-use crate::program::words::{Awaited, Question, WordListId, WordScope, Words};
+use crate::program::network::{WordId, WordScope};
+use crate::program::words::{Awaited, Question, WordListId, Words};
 use crate::program::{At, NetState, Place, Program};
 
 /// A way down a stack: the frames that were passed, the first on top, and what is below.

@@ -230,7 +230,13 @@ impl Finder<'_> {
         paths.nodes[node.index()] = Some(words);
         for &from in back.nodes.of(node.0) {
             let is_check = is_value_check(network, from);
-            let written = if is_check { Some(0) } else { self.exits.written(network, from) };
+            let is_word = is_infinite && network.set_checks.contains(&from);
+            let written = match () {
+                () if is_check => Some(0),
+                // Somewhere the scope goes on, but not everywhere infinitely.
+                () if is_word => network.followed_word(from).map(|word| 1 << word),
+                () => self.exits.written(network, from),
+            };
             self.add(from, join(written, Some(words)), is_infinite);
             if !is_infinite {
                 self.add(from, join(self.exits.infinitely(network, from), Some(words)), true);
@@ -337,6 +343,8 @@ impl Exits {
     fn written(&self, network: &Network, node: NodeId) -> Option<Words> {
         match network.nodes[node.index()] {
             Node::Call { callee: Callee::Check, .. } if network.endless_checks.contains_key(&node) => Some(0),
+            // A scope that keeps a set of words can always go on.
+            Node::Call { callee: Callee::Check, .. } if network.set_checks.contains(&node) => Some(0),
             Node::Call { callee: Callee::Check, .. } => network.followed_word(node).map(|word| 1 << word),
             Node::Call { callee: Callee::Scope(index), .. } => {
                 // Its values are told apart by themselves.
@@ -358,7 +366,7 @@ impl Exits {
             Callee::Leaf(leaf) => (self.infinite_leaves.get(leaf.index()) == Some(&true)).then_some(0),
             Callee::Scope(index) => {
                 let scope = &network.scopes[index as usize];
-                let is_infinite = if scope.required.is_empty() {
+                let is_infinite = if scope.listed().is_empty() {
                     self.infinite_machine(scope.body).is_some()
                 } else {
                     self.scopes[index as usize].is_infinite

@@ -294,8 +294,7 @@ impl Program {
 
     /// The word of a check, if its scope keeps a set of words.
     fn word_at(&self, check: NodeId) -> Option<WordId> {
-        self.words.as_ref()?;
-        self.network.word_checks.get(&check).copied()
+        self.network.word_checks.get(&check).copied().filter(|_| self.network.set_checks.contains(&check))
     }
 
     /// Whether a scope that keeps a set of words has seen one, by its form.

@@ -19,7 +19,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::LeafId;
-use super::words::WordScope;
 use crate::count::Bounds;
 use crate::looked;
 use crate::seen::Seen;
@@ -87,6 +86,17 @@ impl NodeRange {
 /// A value of which a check allows no other, by its place in [`Network::words`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WordId(pub(crate) u32);
+
+/// The words of one scope.
+#[derive(Clone, Debug)]
+pub(crate) struct WordScope {
+    /// Ascending. Bit i of a set stands for word i.
+    pub(crate) words: Box<[WordId]>,
+    /// Those that must be in the set when the scope ends.
+    pub(crate) required: Box<[u64]>,
+    /// There are other values, which are listed.
+    pub(crate) has_others: bool,
+}
 
 /// One node of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,6 +210,8 @@ pub(crate) struct Network {
     pub(crate) lasting_checks: FxHashSet<NodeId>,
     /// The checks of values of which there is one only, by its number in `words`.
     pub(crate) word_checks: FxHashMap<NodeId, WordId>,
+    /// Those of scopes that keep sets of words; see [`super::words`].
+    pub(crate) set_checks: FxHashSet<NodeId>,
     /// Such values, in the form in which values are compared.
     pub(crate) words: Vec<Box<[u8]>>,
     /// The strings that some scope requires, in the form in which values are compared, ascending.

@@ -44,7 +44,7 @@ pub(crate) struct Open {
 /// Which places can be left, and which are open.
 pub(super) fn exits(network: &Network, leaves: &[Leaf]) -> (Exits, Open) {
     let back = Backward::of(network);
-    let fresh = |scope: &Scope| Fresh { is_open: scope.required.is_empty(), is_infinite: false };
+    let fresh = |scope: &Scope| Fresh { is_open: scope.listed().is_empty(), is_infinite: false };
     let mut scopes: Box<[Fresh]> = network.scopes.iter().map(fresh).collect();
     let machines = Machines::of(network);
     let mut open = Open { quiet: machines.quiet(network), ..Open::default() };

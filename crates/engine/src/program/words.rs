@@ -10,11 +10,11 @@
 //! and of `"name"` and `"nick"` only `"na` if the other was written.
 //!
 //! That is enough if behind every word the scope can go on, whatever was seen: it may end, and if it lacks words that it requires, each of them may come
-//! next. This is so for objects whose members do not depend on one another, and it is [proved](Words::of) for each scope. If one scope of a program is of another kind, all of them list their values.
+//! next. This is so for objects whose members do not depend on one another, and it is proved for each scope ([`ScopeWords`]). Scopes of another kind list their values.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::network::{Callee, Network, Node, NodeId, Scope, Values, WordId};
+use super::network::{Callee, Network, Node, NodeId, Scope, Values, WordId, WordScope};
 use super::required::{Machines, successors};
 use crate::count::UNBOUNDED;
 use crate::leaf::Leaf;
@@ -45,17 +45,6 @@ pub(crate) enum Question {
     Everything,
 }
 
-/// The words of one scope.
-#[derive(Clone, Debug)]
-pub(crate) struct WordScope {
-    /// Ascending. Bit i of a set stands for word i.
-    words: Box<[WordId]>,
-    /// Those that must be in the set when the scope ends.
-    required: Box<[u64]>,
-    /// There are other values, which are listed.
-    pub(crate) has_others: bool,
-}
-
 /// What may come first in a place where not just anything may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Awaited {
@@ -75,34 +64,44 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Decides whether the scopes of a network keep sets of words, and marks them; `None` if not.
+    /// Finds the scopes of a network that can keep sets of words, and marks them; `None` if there are none.
     pub(super) fn of(network: &mut Network, leaves: &[Leaf]) -> Option<Self> {
-        let is_possible = !network.word_checks.is_empty() && !network.nested_values;
-        if !is_possible || !tuning().has(FastPath::WordSets) {
+        if network.word_checks.is_empty() || !tuning().has(FastPath::WordSets) {
             return None;
         }
         let machines = Machines::of(network);
-        let (mut awaited, lists) = (FxHashMap::default(), Slices::new());
-        let mut found = Vec::with_capacity(network.scopes.len());
-        for scope in &network.scopes {
-            let words = ScopeWords::of(network, leaves, &machines, scope)?;
-            if words.words.is_empty() {
-                // All of its values are listed, and can always be new.
-                if !scope.required.is_empty() {
-                    return None;
+        let (mut places, lists) = (vec![NOWHERE; network.nodes.len()], Slices::new());
+        let parts: Vec<Vec<u32>> =
+            network.scopes.iter().map(|scope| machines.parts(network, scope.body)).collect();
+        let find = |(scope, parts): (&Scope, &Vec<u32>)| {
+            ScopeWords::find(network, leaves, &machines, scope, parts, &mut places, &lists)
+        };
+        let mut found: Vec<Option<Found>> = network.scopes.iter().zip(&parts).map(find).collect();
+        // A machine that is part of a scope of another kind checks its values as they are listed.
+        let mut listing: FxHashSet<u32> = FxHashSet::default();
+        loop {
+            let before = listing.len();
+            for (scope, parts) in found.iter_mut().zip(&parts) {
+                scope.take_if(|_| parts.iter().any(|part| listing.contains(part)));
+                if scope.is_none() {
+                    listing.extend(parts);
                 }
-                found.push(None);
-                continue;
             }
-            words.add_awaited(&lists, &mut awaited);
-            found.push(Some(Box::new(words.finish())));
+            if listing.len() == before {
+                break;
+            }
         }
-        if !may_take(FastPath::WordSets) {
+        let is_any = found.iter().flatten().next().is_some();
+        if !is_any || !may_take(FastPath::WordSets) {
             return None;
         }
-        for (scope, words) in network.scopes.iter_mut().zip(found) {
+        let mut awaited = FxHashMap::default();
+        for (scope, found) in network.scopes.iter_mut().zip(found) {
+            let Some(found) = found else { continue };
             (scope.values, scope.finite, scope.is_mixed) = (Values::Endless, 0, false);
-            scope.words = words;
+            scope.words = Some(Box::new(found.words));
+            awaited.extend(found.awaited);
+            network.set_checks.extend(found.checks);
         }
         Some(Self { awaited, lists, sets: Slices::new() })
     }
@@ -134,7 +133,12 @@ impl Words {
     pub(crate) fn answer(&self, scope: &WordScope, set: WordSetId, question: Question) -> bool {
         match question {
             Question::MayClose => self.may_close(scope, set),
-            Question::IsAnyNew(list) => self.list(list).iter().any(|word| !self.has(scope, set, *word)),
+            Question::IsAnyNew(list) => {
+                let (list, seen) = (self.list(list), self.bits(set).iter().map(|bits| bits.count_ones()));
+                // PERF: nearly always there are more words than were seen.
+                list.len() > seen.sum::<u32>() as usize
+                    || list.iter().any(|word| !self.has(scope, set, *word))
+            }
             Question::Everything => false,
         }
     }
@@ -179,6 +183,17 @@ impl Words {
     }
 }
 
+/// What was found of a scope that can keep a set of words.
+struct Found {
+    words: WordScope,
+    awaited: Vec<(NodeId, Awaited)>,
+    /// The checks of its words.
+    checks: Vec<NodeId>,
+}
+
+/// A node of another scope.
+const NOWHERE: u32 = u32::MAX;
+
 /// The words of a scope while its nodes are looked at.
 struct ScopeWords<'n> {
     network: &'n Network,
@@ -186,10 +201,10 @@ struct ScopeWords<'n> {
     body: u32,
     words: Vec<WordId>,
     required: Vec<u64>,
-    has_others: bool,
     /// The nodes of the scope's body and of the machines that it calls, with their machines.
     nodes: Vec<(NodeId, u32)>,
-    place: FxHashMap<NodeId, usize>,
+    /// The places of nodes in `nodes`.
+    places: &'n mut [u32],
     /// What may come first in each of these nodes: words, by bits;
     first: Vec<u64>,
     /// the end of the machine;
@@ -201,33 +216,39 @@ struct ScopeWords<'n> {
 }
 
 impl<'n> ScopeWords<'n> {
-    /// `None` if a scope cannot keep a set of its words, because it is not known that it can always go on.
-    fn of(network: &'n Network, leaves: &[Leaf], machines: &'n Machines, scope: &Scope) -> Option<Self> {
-        let parts = machines.parts(network, scope.body);
+    /// `None` if a scope cannot keep a set of its words, because there are none, or it is not known that it can always go on. `places` are nowhere, and are so again at the end.
+    fn find(
+        network: &'n Network,
+        leaves: &[Leaf],
+        machines: &'n Machines,
+        scope: &Scope,
+        parts: &[u32],
+        places: &'n mut [u32],
+        lists: &Slices<WordId>,
+    ) -> Option<Found> {
         let of_part =
             |part: &u32| machines.nodes[*part as usize].iter().map(|node| (*node, *part)).collect::<Vec<_>>();
         let nodes: Vec<(NodeId, u32)> = parts.iter().flat_map(of_part).collect();
-        let checks = || nodes.iter().map(|(node, _)| *node).filter(|node| is_check(network, *node));
-        let mut words: Vec<WordId> =
-            checks().filter_map(|node| network.word_checks.get(&node).copied()).collect();
+        let is_check =
+            |node: &NodeId| matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. });
+        let all = nodes.iter().map(|(node, _)| *node).filter(is_check);
+        let (checks, others): (Vec<NodeId>, Vec<NodeId>) =
+            all.partition(|node| network.word_checks.contains_key(node));
+        let mut words: Vec<WordId> = checks.iter().map(|check| network.word_checks[check]).collect();
         words.sort_unstable();
         words.dedup();
-        let others: FxHashSet<NodeId> =
-            checks().filter(|node| !network.word_checks.contains_key(node)).collect();
+        let stride = words.len().div_ceil(64);
+        if words.is_empty() || words.len() > MAX_SET_WORDS || nodes.len().saturating_mul(stride) > MAX_TABLE {
+            return None;
+        }
         // Other values can always be new, and are no words.
-        #[expect(clippy::iter_over_hash_type, reason = "the order makes no difference")]
         for other in &others {
             let leaf =
                 network.endless_checks.get(other).filter(|_| network.lasting_checks.contains(other))?;
             let leaf = &leaves[leaf.index()];
-            let form = |word: &WordId| &*network.words[word.0 as usize];
-            if words.iter().any(|word| leaf.accepts(form(word))) {
+            if words.iter().any(|word| leaf.accepts(&network.words[word.0 as usize])) {
                 return None;
             }
-        }
-        let stride = words.len().div_ceil(64);
-        if words.len() > MAX_SET_WORDS || nodes.len().saturating_mul(stride) > MAX_TABLE {
-            return None;
         }
         let mut required = vec![0; stride];
         for name in &scope.required {
@@ -235,14 +256,15 @@ impl<'n> ScopeWords<'n> {
             let at = words.iter().position(is_it)?;
             required[at / 64] |= 1 << (at % 64);
         }
-        let place = nodes.iter().enumerate().map(|(at, (node, _))| (*node, at)).collect();
-        let mut found = Self {
+        for (at, (node, _)) in nodes.iter().enumerate() {
+            places[node.index()] = at as u32;
+        }
+        let mut scope = Self {
             network,
             machines,
             body: scope.body,
             required,
-            has_others: !others.is_empty(),
-            place,
+            places,
             first: vec![0; nodes.len() * stride],
             ends: vec![false; nodes.len()],
             others: vec![false; nodes.len()],
@@ -250,9 +272,18 @@ impl<'n> ScopeWords<'n> {
             words,
             nodes,
         };
-        while found.look() {}
-        found.follow();
-        found.can_go_on().then_some(found)
+        while scope.look() {}
+        scope.follow();
+        let awaited = scope.can_go_on().then(|| scope.awaited(lists));
+        for (node, _) in &scope.nodes {
+            scope.places[node.index()] = NOWHERE;
+        }
+        let words = WordScope {
+            words: scope.words.into(),
+            required: scope.required.into(),
+            has_others: !others.is_empty(),
+        };
+        Some(Found { words, awaited: awaited?, checks })
     }
 
     fn stride(&self) -> usize {
@@ -300,7 +331,7 @@ impl<'n> ScopeWords<'n> {
     }
 
     fn at(&self, node: NodeId) -> Option<usize> {
-        self.place.get(&node).copied()
+        Some(self.places[node.index()]).filter(|place| *place != NOWHERE).map(|place| place as usize)
     }
 
     /// What comes first in one node may come first in another, perhaps but for the end.
@@ -395,26 +426,18 @@ impl<'n> ScopeWords<'n> {
             && (!may_end || self.requires() && !self.is_followed(machine) && !self.has_required(node, None))
     }
 
-    /// Adds the nodes that await words.
-    fn add_awaited(&self, lists: &Slices<WordId>, awaited: &mut FxHashMap<NodeId, Awaited>) {
-        for (at, &(node, _)) in self.nodes.iter().enumerate() {
-            if !self.must_look(at) {
-                continue;
-            }
+    /// The nodes that await words.
+    fn awaited(&self, lists: &Slices<WordId>) -> Vec<(NodeId, Awaited)> {
+        let awaiting = (0..self.nodes.len()).filter(|at| self.must_look(*at));
+        let mut words: Vec<WordId> = Vec::new();
+        let await_words = |at: usize| {
             let bits = &self.first[at * self.stride()..(at + 1) * self.stride()];
             let has = |(bit, _): &(usize, &WordId)| bits[bit / 64] >> (bit % 64) & 1 == 1;
-            let words: Vec<WordId> =
-                self.words.iter().enumerate().filter(has).map(|(_, word)| *word).collect();
+            words.clear();
+            words.extend(self.words.iter().enumerate().filter(has).map(|(_, word)| *word));
             let list = WordListId(lists.number(&words));
-            awaited.insert(node, Awaited { list, may_end: self.ends[at] });
-        }
+            (self.nodes[at].0, Awaited { list, may_end: self.ends[at] })
+        };
+        awaiting.map(await_words).collect()
     }
-
-    fn finish(self) -> WordScope {
-        WordScope { words: self.words.into(), required: self.required.into(), has_others: self.has_others }
-    }
-}
-
-fn is_check(network: &Network, node: NodeId) -> bool {
-    matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. })
 }
