@@ -539,7 +539,7 @@ impl<'a> Lowering<'a> {
         match json_schema::grammar(&text, &options) {
             Ok((grammar, _report)) => {
                 let body = self.builder.embed(&grammar);
-                let rule = self.builder.declare("json");
+                let rule = self.builder.declare_document("json");
                 self.builder.define(rule, body);
                 self.builder.rule(rule)
             }
