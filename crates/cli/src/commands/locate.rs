@@ -14,6 +14,7 @@ use maskwright::locate::{LocateError, Location, Written};
 
 use crate::args::ConstraintArgs;
 use crate::failure::{Failure, Verdict};
+use crate::readable;
 use crate::source::bytes_alone;
 
 /// Show where a text stands: the rules and the terminal that are open, what may follow, and the path in a JSON document
@@ -68,7 +69,8 @@ fn write(location: &Location, out: &mut dyn Write) -> Result<(), Failure> {
         writeln!(out, "reading   {}", rules.join(" > "))?;
         if let Some(terminal) = &reading.terminal {
             let of = terminal.length.map_or("of it".into(), |length| format!("of {length}"));
-            writeln!(out, "          in {}, {} bytes {of}", terminal.notation, terminal.matched)?;
+            let matched = readable::several(terminal.matched, "byte");
+            writeln!(out, "          in {}, {matched} {of}", terminal.notation)?;
         }
     }
     for next in &location.next {

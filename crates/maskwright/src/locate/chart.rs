@@ -27,8 +27,8 @@ pub(super) enum Unit {
     Special(TokenId),
 }
 
-/// How much is remembered about a text: entries of some 50 bytes.
-const WAITS: usize = 4_000_000;
+/// How much is remembered about a text: entries of some 100 bytes.
+const WAITS: usize = 1_000_000;
 /// How many readings, and how many terminals that may follow, are listed.
 const SHOWN: usize = 16;
 const SHOWN_NEXT: usize = 64;
@@ -270,10 +270,12 @@ impl<'g> Chart<'g> {
         let mut missing = vec![1usize; count];
         let mut users: Vec<Vec<ExprId>> = vec![Vec::new(); count];
         let mut work = Vec::new();
+        let known = without_rules(grammar);
         for id in grammar.expr_ids() {
             match grammar.expr(id) {
-                Expr::Empty | Expr::Repeat { min: 0, .. } => work.push(id),
-                Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Token(_) | Expr::JsonString(_) => {}
+                _ if known[id.index()] == Some(true) => work.push(id),
+                _ if known[id.index()].is_some() => {}
+                // A complement turns the answer around, so that of its operand must be final. The engine knows.
                 Expr::Not(_) => {
                     if self.program(id)?.is_some_and(|program| program.matcher().is_accepting()) {
                         work.push(id);
@@ -470,6 +472,33 @@ impl Terminal {
             (At::Literal(_), _) => false,
         }
     }
+}
+
+/// Which expressions match the empty text, as far as no rule has a say in it.
+fn without_rules(grammar: &Grammar) -> Vec<Option<bool>> {
+    let mut known: Vec<Option<bool>> = Vec::with_capacity(grammar.exprs().len());
+    // Operands come first.
+    for expr in grammar.exprs() {
+        let mut of = expr.operands().iter().map(|operand| known[operand.index()]);
+        let found = match expr {
+            Expr::Empty | Expr::Repeat { min: 0, .. } => Some(true),
+            Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Token(_) | Expr::JsonString(_) => {
+                Some(false)
+            }
+            Expr::Rule(_) => None,
+            Expr::Not(inner) => known[inner.index()].map(|is_nullable| !is_nullable),
+            Expr::Seq(_) | Expr::And(_) if of.clone().any(|one| one == Some(false)) => Some(false),
+            Expr::Alt(_) if of.clone().any(|one| one == Some(true)) => Some(true),
+            Expr::Alt(_) => of.all(|one| one == Some(false)).then_some(false),
+            _ => of
+                .clone()
+                .all(|one| one == Some(true))
+                .then_some(true)
+                .or_else(|| of.next().flatten().filter(|_| expr.operands().len() == 1)),
+        };
+        known.push(found);
+    }
+    known
 }
 
 /// Whether an expression is not taken apart.

@@ -120,6 +120,16 @@ fn documents_in_tags_and_grammars_have_paths_of_their_own() {
 }
 
 #[test]
+fn what_may_be_empty_is_passed() {
+    let grammar = Constraint::lark("start: OTHER \"1\"\nOTHER: ~WORD & /[a-z!]*/\nWORD: /[a-z]/+ \"!\"");
+    assert!(next(&at(&grammar, "")).contains(&"start: \"1\"".to_owned()));
+    let grammar = Constraint::ebnf("root ::= a a \"x\"\na ::= b? b?\nb ::= \"b\" | a \"c\"");
+    let location = at(&grammar, "");
+    assert_eq!(next(&location), ["b: \"b\"", "b: \"c\"", "root: \"x\""]);
+    assert_eq!(rules(&location).first(), Some(&vec![("root", 0)]));
+}
+
+#[test]
 fn special_tokens_take_no_bytes() {
     let grammar = Constraint::lark("start: <|call|> NAME\nNAME: /[a-z]+/");
     let tokens = [257, u32::from(b'h'), u32::from(b'i')].map(TokenId);
