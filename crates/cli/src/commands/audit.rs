@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::failure::{Failure, Verdict};
 
-/// Compile all schemas, grammars and tools of a folder or a log with this engine, llguidance and XGrammar, and tell where they differ
+/// Compile all schemas, grammars and tools of a folder or a log with this engine, llguidance and `XGrammar`, and tell where they differ
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -203,11 +203,10 @@ impl Compiler {
                     if matcher.is_terminated() {
                         break;
                     }
-                    match self.vocabulary().is_special(token) {
-                        true => units.push(Unit::Special(token)),
-                        false => {
-                            units.extend(self.vocabulary().bytes(token).iter().map(|byte| Unit::Byte(*byte)));
-                        }
+                    if self.vocabulary().is_special(token) {
+                        units.push(Unit::Special(token));
+                    } else {
+                        units.extend(self.vocabulary().bytes(token).iter().map(|byte| Unit::Byte(*byte)));
                     }
                 }
             }
