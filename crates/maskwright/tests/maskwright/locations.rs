@@ -126,7 +126,7 @@ fn what_may_be_empty_is_passed() {
     let grammar = Constraint::ebnf("root ::= a a \"x\"\na ::= b? b?\nb ::= \"b\" | a \"c\"");
     let location = at(&grammar, "");
     assert_eq!(next(&location), ["b: \"b\"", "b: \"c\"", "root: \"x\""]);
-    assert_eq!(rules(&location).first(), Some(&vec![("root", 0)]));
+    assert!(rules(&location).contains(&vec![("root", 0)]));
 }
 
 #[test]
