@@ -37,8 +37,9 @@ from sglang.srt.constrained.base_grammar_backend import (
     register_grammar_backend,
 )
 
+from ._ahead import ahead, compiler
 from ._cache import opened
-from ._maskwright import CompiledConstraint, Compiler, Matcher, Vocabulary, fill_masks
+from ._maskwright import CompiledConstraint, Matcher, Vocabulary, fill_masks
 from ._requests import JsonOptions, constraint
 from ._rows import allow_end, fill_or_end, fits
 from .errors import Error, LimitError, TokenError
@@ -125,7 +126,7 @@ class Backend(BaseGrammarBackend):
     ) -> None:
         super().__init__()
         eos = None if eos_token_ids is None else [eos_token_ids] if isinstance(eos_token_ids, int) else list(eos_token_ids)
-        self.compiler = Compiler(Vocabulary.from_tokenizer(tokenizer, eos=eos or None, size=vocab_size))
+        self.compiler = compiler(Vocabulary.from_tokenizer(tokenizer, eos=eos or None, size=vocab_size))
         self.options = options or JsonOptions()
         self.cache_file = opened(self.compiler)
 
@@ -242,6 +243,7 @@ class Grammar(BaseGrammarObject):
         error = fill_or_end(self.matcher, vocab_mask, idx)
         if error is not None:
             self._meet(error)
+        ahead([self.matcher])
 
     @staticmethod
     def fill_vocab_mask_batched(entries: list[GrammarRow], vocab_mask: torch.Tensor) -> None:
@@ -255,6 +257,7 @@ class Grammar(BaseGrammarObject):
                     if entry.row in rows:
                         allow_end(entry.grammar.matcher, vocab_mask, entry.row)
                         entry.grammar._meet(LimitError(rows[entry.row]))
+            ahead(entry.grammar.matcher for entry in entries)
             return
         BaseGrammarObject.fill_vocab_mask_batched(entries, vocab_mask)
 

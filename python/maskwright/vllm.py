@@ -28,6 +28,7 @@ our threads, and each request with drafts by one call for its whole chain.
 Environment variables of the server:
 
 ``MASKWRIGHT_CACHE=FOLDER``   what was compiled is kept there, and is ready after a restart
+``MASKWRIGHT_AHEAD=1``        idle workers compute masks ahead while the model thinks, and ``0`` that they do not; without it they do where there are four cores or more
 ``MASKWRIGHT_FINISH=1``       ``max_tokens`` of a request is a budget: what is written is complete before they are spent. A request for which they are too few fails. A schema may say
                               so for itself: ``"x-maskwright": {"finish": true}``
 
@@ -61,8 +62,9 @@ from vllm.v1.structured_output.backend_types import (
 )
 from vllm.v1.structured_output.request import get_structured_output_key
 
+from ._ahead import ahead, compiler
 from ._cache import opened
-from ._maskwright import Compiler, Constraint, Matcher, Vocabulary, fill_masks
+from ._maskwright import Constraint, Matcher, Vocabulary, fill_masks
 from ._plugins import asked
 from ._requests import JsonOptions, constraint, own_options
 from ._rows import allow_end, fill_or_end, fits
@@ -130,6 +132,7 @@ def install() -> None:
             self.backend.step = None
         # The rows are a view of the buffer, which is filled now.
         step.fill()
+        step.work_ahead()
         return rows
 
     StructuredOutputManager.grammar_init = our_grammar_init
@@ -160,7 +163,7 @@ class Backend(StructuredOutputBackend):
 
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
         super().__init__(vllm_config, tokenizer, vocab_size)
-        self.compiler = Compiler(Vocabulary.from_tokenizer(tokenizer, size=vocab_size))
+        self.compiler = compiler(Vocabulary.from_tokenizer(tokenizer, size=vocab_size))
         self.cache_file = opened(self.compiler)
         self.step: _Step | None = None
         self._finishes = asked("MASKWRIGHT_FINISH", False)
@@ -313,6 +316,11 @@ class _Step:
                 if row in rows:
                     allow_end(grammar.matcher, mask, row)
                     _log(LimitError(rows[row]))
+
+
+    def work_ahead(self) -> None:
+        """The rows are filled, and the model thinks."""
+        ahead(grammar.matcher for grammar, chain in self._chains.items() if chain.rows and not grammar.matcher.is_terminated())
 
 
 class _Chain:

@@ -347,6 +347,12 @@ mw_status mw_matcher_forced_tokens(mw_matcher *matcher, const uint32_t *before, 
 mw_status mw_matcher_explain(mw_matcher *matcher, uint32_t token, char *explanation, size_t capacity, size_t *length,
                              char *message, size_t message_size);
 
+/* Where a text stands under a constraint, in the terms of its grammar, as an object in JSON: path (the JSON pointer of the value that is being written, or null), readings (the rules
+   that are open, each with the byte at which it began, and the terminal, with how much of it is matched), next (the terminals that may begin), complete, bytes and more (not all are listed).
+   kind and text are those of mw_compile. The text is read again from its beginning: this is for people and logs, not for every token. MW_NOT_ALLOWED if the constraint does not allow the tokens. */
+mw_status mw_locate(const mw_compiler *compiler, uint32_t kind, const char *text, size_t text_length, const uint32_t *tokens,
+                    size_t token_count, char *location, size_t capacity, size_t *length, char *message, size_t message_size);
+
 
 /* Tool calls --------------------------------------------------------------------------------------------------------------------- */
 

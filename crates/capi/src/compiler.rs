@@ -6,8 +6,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use maskwright::json_schema::{Entry, Report};
+use maskwright::locate::Written;
 use maskwright::service::{self, Client, Service, Settings, Ticket};
-use maskwright::{Diagnostic, Options, Span};
+use maskwright::{Diagnostic, Options, Span, TokenId};
 use serde_json::{Value, json};
 
 use crate::guard::{discard, guard, write_whole};
@@ -20,6 +21,8 @@ use crate::vocabulary::Vocabulary;
 pub struct Compiler {
     pub(crate) client: Client,
     pub(crate) vocabulary: Vocabulary,
+    backend: Arc<maskwright::Compiler>,
+    languages: Options,
 }
 
 /// `mw_compiled_constraint`: compiled, and shared by any number of texts.
@@ -119,6 +122,31 @@ pub extern "C" fn mw_compile_choice(
             choices.iter().map(|choice| choice.c_text("a choice")).collect::<Result<Vec<_>, _>>()?;
         *constraint = Given::new(compiler.compile(&maskwright::Constraint::choice(choices))?);
         Ok(())
+    })
+}
+
+/// Where a text stands under a constraint, as JSON.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_locate(
+    compiler: Ref<'_, Compiler>,
+    kind: u32,
+    text: Ref<'_, u8>,
+    text_length: usize,
+    tokens: Ref<'_, u32>,
+    token_count: usize,
+    location: Mut<'_, c_char>,
+    capacity: usize,
+    length: Out<'_, usize>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let compiler = compiler.get("compiler")?;
+        let source = source(kind, text.text("text", text_length)?)?;
+        let tokens: Vec<TokenId> = tokens.list("tokens", token_count)?.iter().copied().map(TokenId).collect();
+        let located = compiler.backend.locate(&source, &compiler.languages, Written::Tokens(&tokens));
+        let located = located.map_err(|error| Failure::new(error.category().into(), error))?;
+        write_whole(&located.json().to_string(), location, capacity, length)
     })
 }
 
@@ -274,8 +302,8 @@ impl Compiler {
         let service = Service::new(settings)
             .map_err(|error| Failure::new(Status::Limit, format!("cannot start a thread: {error}")))?;
         let backend = Arc::new(maskwright::Compiler::new(vocabulary.tokens.clone()));
-        let client = service.client(backend).with_options(languages);
-        Ok(Self { client, vocabulary: vocabulary.clone() })
+        let client = service.client(backend.clone()).with_options(languages.clone());
+        Ok(Self { client, vocabulary: vocabulary.clone(), backend, languages })
     }
 
     pub(crate) fn compile(&self, source: &maskwright::Constraint) -> Result<CompiledConstraint, Failure> {

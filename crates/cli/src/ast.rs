@@ -176,6 +176,15 @@ fn item_tree(item: &ebnf::ast::Item) -> Tree {
         ebnf::ast::Atom::Class(set) => Tree::leaf(format!("class {set:?}")),
         ebnf::ast::Atom::Any => Tree::leaf("any character"),
         ebnf::ast::Atom::Token(set) => Tree::leaf(set.to_string()),
+        ebnf::ast::Atom::Quoted(grammar) => Tree::leaf(format!("pattern {grammar}")),
+        ebnf::ast::Atom::Dispatch(dispatch) => {
+            let arm = |arm: &ebnf::ast::Arm| Tree::leaf(format!("{} call {}", arm.trigger, arm.rule));
+            let excludes = dispatch.excludes.iter().map(|exclude| Tree::leaf(format!("not {exclude}")));
+            let free = if dispatch.of_tokens { "tokens" } else { "text" };
+            let often = if dispatch.is_loop { "any number of times" } else { "at most once" };
+            let arms = dispatch.arms.iter().map(arm).chain(excludes).collect();
+            Tree::new(format!("{free} with triggers, {often}"), arms)
+        }
         ebnf::ast::Atom::Rule(name) => Tree::leaf(format!("call {name}")),
         ebnf::ast::Atom::Group(group) => alternation_tree(group),
     };

@@ -4,6 +4,7 @@
 //! maskwright check   --regex '[a-z]+@[a-z]+' --text 'ada@'    is it right, does the text fit, where does it not
 //! maskwright mask    --schema person.json --after '{"name'    which tokens may come next
 //! maskwright explain --choice yes --choice no --token-text 'yeah'
+//! maskwright locate  --schema person.json --text '{"name'     in which rule, at which path is that?
 //! maskwright forced  --schema person.json --after '{"n'       what must come next anyway
 //! maskwright index build --regex '[0-9]{4}' --out year.mwi       all masks ahead of time, in a file
 //! maskwright debug network --ebnf sum.ebnf --dot | dot -Tsvg  what the compiler made of it
@@ -12,6 +13,7 @@
 //! maskwright serve                                            a model behind the API of OpenAI, and a page
 //! maskwright pcfg parse --grammar english.pcfg the dog sees Kim  the best parse, drawn
 //! maskwright vocab   --tokenizer tokenizer.json               what is in a tokenizer
+//! maskwright audit   schemas/                                 what would other backends make of these?
 //! maskwright demo                                             all of it at a glance
 //! ```
 //!
@@ -38,7 +40,9 @@ use clap::{Parser, Subcommand};
 use crate::commands::generate;
 #[cfg(feature = "server")]
 use crate::commands::serve;
-use crate::commands::{check, debug, demo, explain, forced, index, mask, pcfg, schema_to_regex, vocab};
+use crate::commands::{
+    audit, check, debug, demo, explain, forced, index, locate, mask, pcfg, schema_to_regex, vocab,
+};
 use crate::failure::{Failure, Verdict};
 
 /// Compiling is many small allocations: with this allocator the first mask comes in two thirds of the time.
@@ -62,12 +66,14 @@ enum Command {
     Check(check::Args),
     Mask(mask::Args),
     Explain(explain::Args),
+    Locate(locate::Args),
     Forced(forced::Args),
     Index(index::Args),
     Debug(debug::Args),
     SchemaToRegex(schema_to_regex::Args),
     Pcfg(pcfg::Args),
     Vocab(vocab::Args),
+    Audit(audit::Args),
     #[cfg(feature = "runtime")]
     Generate(generate::Args),
     #[cfg(feature = "server")]
@@ -81,12 +87,14 @@ impl Command {
             Self::Check(args) => check::run(args, out),
             Self::Mask(args) => mask::run(args, out),
             Self::Explain(args) => explain::run(args, out),
+            Self::Locate(args) => locate::run(args, out),
             Self::Forced(args) => forced::run(args, out),
             Self::Index(args) => index::run(args, out),
             Self::Debug(args) => debug::run(args, out),
             Self::SchemaToRegex(args) => schema_to_regex::run(args, out),
             Self::Pcfg(args) => pcfg::run(args, out),
             Self::Vocab(args) => vocab::run(args, out),
+            Self::Audit(args) => audit::run(args, out),
             #[cfg(feature = "runtime")]
             Self::Generate(args) => generate::run(args, out),
             #[cfg(feature = "server")]
@@ -101,12 +109,14 @@ impl Command {
             Self::Check(args) => args.json,
             Self::Mask(args) => args.json,
             Self::Explain(args) => args.json,
+            Self::Locate(args) => args.json,
             Self::Forced(args) => args.json,
             Self::Index(args) => args.wants_json(),
             Self::Debug(args) => args.json,
             Self::SchemaToRegex(args) => args.json,
             Self::Pcfg(args) => args.wants_json(),
             Self::Vocab(args) => args.json,
+            Self::Audit(args) => args.json,
             #[cfg(feature = "runtime")]
             Self::Generate(args) => args.json,
             #[cfg(feature = "server")]

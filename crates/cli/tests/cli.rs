@@ -313,9 +313,27 @@ fn a_closed_pipe_is_no_error() {
 
 #[test]
 fn every_command_has_help_with_examples() {
-    for name in ["check", "mask", "explain", "debug", "vocab", "demo"] {
+    for name in ["check", "mask", "explain", "locate", "debug", "vocab", "audit", "demo"] {
         check(&[name, "--help"], 0, "Examples:");
     }
+}
+
+#[test]
+fn a_text_has_a_place() {
+    let answer =
+        check(&["locate", "--schema-text", PERSON, "--text", "{\"name\": \"Ad"], 0, "path      /name\n");
+    assert!(answer.out.contains(", 3 bytes of it\n"), "{}", answer.out);
+    let answer = check(&["locate", "--schema-text", PERSON, "--text", "{\"name\": \"Ad", "--json"], 0, "");
+    assert_eq!(answer.json()["path"], "/name");
+    check(&["locate", "--regex", "a+", "--text", "b"], 1, "the text does not fit");
+    check(&["locate", "--regex", "(a", "--text", "b"], 2, "error");
+}
+
+#[test]
+fn an_audit_without_the_package_says_what_to_do() {
+    check(&["audit", ".", "--python", "no-such-python"], 2, "no-such-python cannot be run");
+    // A program that has no modules at all.
+    check(&["audit", ".", "--python", "false"], 2, "does not have the package maskwright");
 }
 
 #[test]

@@ -17,9 +17,17 @@ use crate::{CharSet, Expr, ExprId, Grammar, Rule, RuleId, TokenBase, TokenSet};
 pub struct GrammarBuilder {
     exprs: Vec<Expr>,
     index: HashTable<u32>,
-    rules: Vec<(Box<str>, Option<ExprId>)>,
+    rules: Vec<Declared>,
     /// The operands of the expression that is being built.
     flat: Vec<ExprId>,
+}
+
+/// A rule that may not be defined yet.
+#[derive(Debug)]
+struct Declared {
+    name: Box<str>,
+    expr: Option<ExprId>,
+    is_document: bool,
 }
 
 /// Why a grammar could not be finished.
@@ -66,13 +74,22 @@ impl GrammarBuilder {
 
     /// Names a rule that will be [defined](Self::define) later.
     pub fn declare(&mut self, name: &str) -> RuleId {
-        self.rules.push((name.into(), None));
+        self.declare_as(name, false)
+    }
+
+    /// The same for a rule that matches whole JSON documents, so that a place in the text has a path in the document.
+    pub fn declare_document(&mut self, name: &str) -> RuleId {
+        self.declare_as(name, true)
+    }
+
+    pub(crate) fn declare_as(&mut self, name: &str, is_document: bool) -> RuleId {
+        self.rules.push(Declared { name: name.into(), expr: None, is_document });
         RuleId(self.rules.len() as u32 - 1)
     }
 
     /// Says what a declared rule matches. Defining a rule again replaces the earlier definition.
     pub fn define(&mut self, rule: RuleId, expr: ExprId) {
-        self.rules[rule.index()].1 = Some(expr);
+        self.rules[rule.index()].expr = Some(expr);
     }
 
     /// How many expressions there are. The next new one has this index.
@@ -312,9 +329,9 @@ impl GrammarBuilder {
     /// Checks the rules and closes the grammar.
     pub fn finish(self, root: RuleId) -> Result<Grammar, GrammarError> {
         let mut rules = Vec::with_capacity(self.rules.len());
-        for (name, expr) in self.rules {
+        for Declared { name, expr, is_document } in self.rules {
             let Some(expr) = expr else { return Err(GrammarError::Undefined { rule: name }) };
-            rules.push(Rule { name, expr });
+            rules.push(Rule { name, expr, is_document });
         }
         let grammar = Grammar { exprs: self.exprs, rules, root };
         check_regular(&grammar)?;
@@ -427,7 +444,7 @@ fn check_regular(grammar: &Grammar) -> Result<(), GrammarError> {
             }
             let expr = grammar.expr(id);
             if let Expr::Rule(rule) = expr {
-                let Rule { name, expr } = grammar.rule(*rule);
+                let Rule { name, expr, .. } = grammar.rule(*rule);
                 if recursive[expr.index()] {
                     return Err(GrammarError::NotRegular { rule: name.clone() });
                 }

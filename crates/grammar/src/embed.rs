@@ -33,21 +33,22 @@ impl GrammarBuilder {
     /// A root that nobody calls is put in place, so that a grammar of one rule stays usable where no rule may stand. Whoever uses
     /// the result more than once may want to give it a rule of its own. Embedding a grammar twice copies its rules twice.
     pub fn embed(&mut self, grammar: &Grammar) -> ExprId {
-        self.copy_all(grammar, &mut |_, _| None).0
+        self.copy_all(grammar, grammar.rule(grammar.root()).expr(), &mut |_, _| None).0
     }
 
-    /// The expression that matches what the grammar matches, and the rule of its root, if somebody calls that.
+    /// The expression that matches what `whole` matches, and the rule of the root, if somebody calls that.
     fn copy_all(
         &mut self,
         grammar: &Grammar,
+        whole: ExprId,
         replace: &mut dyn FnMut(&mut Self, &Expr) -> Option<ExprId>,
     ) -> (ExprId, Option<RuleId>) {
-        let mut reached = Reached::of(grammar, |expr| replace(self, expr));
+        let mut reached = Reached::of(grammar, whole, |expr| replace(self, expr));
         let rules: Vec<Option<RuleId>> = grammar
             .rule_ids()
             .map(|id| {
                 let is_wanted = reached.called[id.index()];
-                is_wanted.then(|| self.declare(grammar.rule(id).name()))
+                is_wanted.then(|| self.declare_as(grammar.rule(id).name(), grammar.rule(id).is_document()))
             })
             .collect();
         // Operands come first, so one pass is enough. What is not reached stands for nothing and is not looked at.
@@ -61,7 +62,7 @@ impl GrammarBuilder {
             Some(copy) => copy,
             None => self.never(),
         };
-        let root = copy_of(grammar.rule(grammar.root()).expr());
+        let root = copy_of(whole);
         let bodies: Vec<ExprId> = grammar.rules().iter().map(|rule| copy_of(rule.expr())).collect();
         for (rule, body) in rules.iter().zip(bodies) {
             if let Some(rule) = rule {
@@ -69,8 +70,8 @@ impl GrammarBuilder {
             }
         }
         match rules[grammar.root().index()] {
-            Some(rule) => (self.rule(rule), Some(rule)),
-            None => (root, None),
+            Some(rule) if whole == grammar.rule(grammar.root()).expr() => (self.rule(rule), Some(rule)),
+            _ => (root, None),
         }
     }
 
@@ -103,9 +104,10 @@ impl Grammar {
         mut replace: impl FnMut(&mut GrammarBuilder, &Expr) -> Option<ExprId>,
     ) -> Result<Self, GrammarError> {
         let mut g = GrammarBuilder::new();
-        let (body, root) = g.copy_all(self, &mut replace);
+        let top = self.rule(self.root());
+        let (body, root) = g.copy_all(self, top.expr(), &mut replace);
         let root = root.unwrap_or_else(|| {
-            let root = g.declare(self.rule(self.root()).name());
+            let root = g.declare_as(top.name(), top.is_document());
             g.define(root, body);
             root
         });
@@ -114,6 +116,15 @@ impl Grammar {
 }
 
 impl Grammar {
+    /// One expression as a grammar of its own, with the rules that it reaches.
+    pub fn part(&self, expr: ExprId) -> Result<Self, GrammarError> {
+        let mut g = GrammarBuilder::new();
+        let (body, _) = g.copy_all(self, expr, &mut |_, _| None);
+        let root = g.declare("part");
+        g.define(root, body);
+        g.finish(root)
+    }
+
     /// The same grammar with nothing in place of calls of some rules, given by index. All expressions keep their places.
     #[must_use]
     pub fn without_rules(mut self, removed: &[bool]) -> Self {
@@ -136,13 +147,13 @@ struct Reached {
 }
 
 impl Reached {
-    fn of(grammar: &Grammar, mut replace: impl FnMut(&Expr) -> Option<ExprId>) -> Self {
+    fn of(grammar: &Grammar, whole: ExprId, mut replace: impl FnMut(&Expr) -> Option<ExprId>) -> Self {
         let mut reached = Self {
             exprs: vec![false; grammar.exprs().len()],
             copies: vec![None; grammar.exprs().len()],
             called: vec![false; grammar.rules().len()],
         };
-        let mut work = vec![grammar.rule(grammar.root()).expr()];
+        let mut work = vec![whole];
         while let Some(id) = work.pop() {
             if core::mem::replace(&mut reached.exprs[id.index()], true) {
                 continue;

@@ -108,6 +108,7 @@ pub enum Expr {
 pub struct Rule {
     pub(crate) name: Box<str>,
     pub(crate) expr: ExprId,
+    pub(crate) is_document: bool,
 }
 
 impl Rule {
@@ -119,6 +120,11 @@ impl Rule {
     /// What the rule matches.
     pub fn expr(&self) -> ExprId {
         self.expr
+    }
+
+    /// Whether it matches whole JSON documents, and was [declared](crate::GrammarBuilder::declare_document) so.
+    pub fn is_document(&self) -> bool {
+        self.is_document
     }
 }
 

@@ -19,6 +19,24 @@ impl fmt::Display for Grammar {
     }
 }
 
+impl Grammar {
+    /// One expression, written as in the whole grammar.
+    pub fn display(&self, expr: ExprId) -> impl fmt::Display {
+        Shown { grammar: self, expr }
+    }
+}
+
+struct Shown<'g> {
+    grammar: &'g Grammar,
+    expr: ExprId,
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_expr(self.grammar, self.expr, Level::Alt, DEPTH, f)
+    }
+}
+
 fn write_rule(grammar: &Grammar, rule: &crate::Rule, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{} ::= ", rule.name())?;
     write_expr(grammar, rule.expr(), Level::Alt, DEPTH, f)

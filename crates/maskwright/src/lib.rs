@@ -155,6 +155,7 @@ mod constraint;
 pub mod explain;
 pub mod formats;
 mod index;
+pub mod locate;
 #[cfg(feature = "mmap")]
 mod map;
 mod pool;

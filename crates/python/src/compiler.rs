@@ -17,18 +17,19 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::{Wake, Waker};
 use std::time::Instant;
 
+use maskwright::locate::Written;
 use maskwright::service::{self, Client, Service, Settings, Ticket};
 use maskwright::{Budget, IndexLimits, TokenId, in_pool};
 use pyo3::exceptions::{PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::types::{PyBytes, PyDict, PyString, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::constraint::{Constraint, report, warnings};
 use crate::errors::{Class, compile_error, raise, refused};
 use crate::index::Index;
-use crate::matcher::Matcher;
+use crate::matcher::{Matcher, Text};
 use crate::numbers::{self, seconds};
 use crate::vocabulary::Vocabulary;
 
@@ -143,6 +144,28 @@ impl Compiler {
         let built = built.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         let index = built.map_err(|error| refused(py, &error))?;
         Ok(Index::new(index, self.vocabulary.clone_ref(py)))
+    }
+
+    /// Where a text, or a list of tokens, stands under a constraint: the rules and the terminal that are open, what may follow, the path in a JSON document.
+    fn locate<'py>(
+        &self,
+        constraint: &Bound<'py, PyAny>,
+        written: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = constraint.py();
+        let constraint = Constraint::of(constraint)?;
+        let constraint = constraint.get();
+        let compiler = self.with(|running| running.compiler.clone())?;
+        let is_text = written.is_instance_of::<PyString>() || written.is_instance_of::<PyBytes>();
+        let (text, tokens) = if is_text {
+            (Some(written.extract::<Text>()?), Vec::new())
+        } else {
+            (None, numbers::tokens(written)?)
+        };
+        let written = text.as_ref().map_or(Written::Tokens(&tokens), |text| Written::Text(text.bytes()));
+        let located = py.detach(|| compiler.locate(&constraint.source, &constraint.options, written));
+        let location = located.map_err(|error| raise(py, error.category(), error))?;
+        py.import("json")?.call_method1("loads", (location.json().to_string(),))
     }
 
     /// The vocabulary.

@@ -5,6 +5,7 @@ and walk the same way.
 """
 
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -512,3 +513,21 @@ def test_a_word_that_is_neither_is_refused(monkeypatch):
     monkeypatch.setenv("MASKWRIGHT_VLLM", "maybe")
     with pytest.raises(ValueError, match="MASKWRIGHT_VLLM"):
         _plugins.vllm()
+
+
+@pytest.mark.parametrize("said", ["1", "0"])
+def test_masks_are_computed_while_the_model_thinks(tokenizer, vocabulary, monkeypatch, said):
+    monkeypatch.setenv("MASKWRIGHT_AHEAD", said)
+    m = manager(tokenizer, monkeypatch)
+    schema = {"type": "object", "properties": {"a": {"enum": ["red", "green", "blue"]}, "b": {"type": "integer"}}, "required": ["a", "b"]}
+    requests = ready(m, request := Request("r", stops=vocabulary.eos, json=schema))
+    told = m.backend.compiler.statistics
+    for token in vocabulary.encode('{"a": "green", "b": 7}'):
+        (mask,) = masks(m, requests)
+        assert token in mask
+        assert m.accept_tokens(request, [token])
+    deadline = time.monotonic() + 30
+    while said == "1" and told()["matching"]["prepared"] == 0 and time.monotonic() < deadline:
+        masks(m, requests)
+        time.sleep(0.01)
+    assert (told()["matching"]["prepared"] > 0) == (said == "1")

@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod debug;
 pub(crate) mod demo;
@@ -8,6 +9,7 @@ pub(crate) mod forced;
 #[cfg(feature = "runtime")]
 pub(crate) mod generate;
 pub(crate) mod index;
+pub(crate) mod locate;
 pub(crate) mod mask;
 #[cfg(feature = "runtime")]
 mod model;

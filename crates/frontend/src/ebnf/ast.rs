@@ -11,7 +11,9 @@
 //! Only groups nest, and the parser bounds how deep: code that calls itself once per
 //! [`Atom::Group`] is safe.
 
-use maskwright_grammar::{CharSet, Span, TokenSet};
+use core::fmt;
+
+use maskwright_grammar::{CharSet, Grammar, Span, TokenSet};
 
 /// A whole source: its rules in the order in which they were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,12 +71,58 @@ pub enum Atom {
     Class(CharSet),
     /// `.`: any character, line breaks included.
     Any,
-    /// `<name>` and its kin, in GBNF: one token of the vocabulary.
+    /// One token of the vocabulary: `<name>` and its kin in GBNF, `Token(…)` and `ExcludeToken(…)` in EBNF.
     Token(TokenSet),
+    /// `TagDispatch(…)` or `TokenTagDispatch(…)`.
+    Dispatch(Dispatch),
+    /// `Regex(…)`, as a grammar.
+    Quoted(Grammar),
     /// The name of a rule.
     Rule(Box<str>),
     /// `( … )`.
     Group(Alternation),
+}
+
+/// Free text, or free tokens, in which triggers lead into rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dispatch {
+    /// The triggers, with their rules; at least one.
+    pub arms: Vec<Arm>,
+    /// What does not occur outside of the rules.
+    pub excludes: Vec<Trigger>,
+    /// Whether it goes on behind a rule.
+    pub is_loop: bool,
+    /// Whether tokens stand between the rules, and not text.
+    pub of_tokens: bool,
+}
+
+/// A trigger, and the rule that follows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arm {
+    /// The trigger.
+    pub trigger: Trigger,
+    /// The name of the rule.
+    pub rule: Box<str>,
+    /// Where the name stands.
+    pub span: Span,
+}
+
+/// What leads into a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// A text.
+    Text(Box<str>),
+    /// A token, by its number.
+    Token(u32),
+}
+
+impl fmt::Display for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Token(token) => write!(f, "{token}"),
+        }
+    }
 }
 
 /// `*`, `+`, `?`, `{n}`, `{n,}` or `{n,m}`.
@@ -97,7 +145,10 @@ impl Alternation {
                 match &item.atom {
                     Atom::Rule(name) => found.push((&**name, item.span)),
                     Atom::Group(inner) => groups.push(inner),
-                    Atom::Literal(_) | Atom::Class(_) | Atom::Any | Atom::Token(_) => {}
+                    Atom::Dispatch(dispatch) => {
+                        found.extend(dispatch.arms.iter().map(|arm| (&*arm.rule, arm.span)));
+                    }
+                    Atom::Literal(_) | Atom::Class(_) | Atom::Any | Atom::Token(_) | Atom::Quoted(_) => {}
                 }
             }
         }

@@ -8,8 +8,10 @@
 //! over the same thing again.
 
 use maskwright_automata::must_stop;
-use maskwright_grammar::{CharSet, Diagnostic, Span, TokenSet};
+use maskwright_grammar::{CharSet, Diagnostic, Grammar, Span, TokenSet};
 
+use super::ast::Dispatch;
+use super::macros::{self, Argument, Meaning, Value};
 use super::{Limits, Notation};
 use crate::notation::{
     escape::{self, Escape, show},
@@ -38,8 +40,12 @@ pub(super) enum Kind {
     Literal(Box<str>),
     Class(CharSet),
     Any,
-    /// `<name>` and its kin, in GBNF.
+    /// `<name>` and its kin, in GBNF, and `Token(…)` in EBNF.
     Token(TokenSet),
+    /// `TagDispatch(…)`.
+    Dispatch(Dispatch),
+    /// `Regex(…)`.
+    Quoted(Grammar),
     Open,
     Close,
     Bar,
@@ -53,7 +59,7 @@ pub(super) enum Kind {
 
 /// Splits a source into tokens.
 pub(super) fn lex(source: &str, notation: Notation, limits: &Limits, errors: &mut Remarks) -> Vec<Token> {
-    let mut lexer = Lexer { source, at: 0, notation, limits, errors };
+    let mut lexer = Lexer { source, at: 0, notation, limits, errors, defined: [None; macros::NAMES.len()] };
     // Some editors put a byte order mark in front.
     lexer.eat("\u{FEFF}");
     let mut tokens: Vec<Token> = Vec::new();
@@ -84,6 +90,8 @@ struct Lexer<'a> {
     notation: Notation,
     limits: &'a Limits,
     errors: &'a mut Remarks,
+    /// Which names of macros are names of rules, as far as somebody asked.
+    defined: [Option<bool>; macros::NAMES.len()],
 }
 
 impl Lexer<'_> {
@@ -139,7 +147,100 @@ impl Lexer<'_> {
             self.error(start, message).help("choose a shorter name; a text stands between quotes");
             return Kind::Stray;
         }
+        if self.notation == Notation::Ebnf && self.rest().starts_with('(') && self.is_macro(start) {
+            return self.call(start);
+        }
         Kind::Name
+    }
+
+    /// Whether the name from `start` to here is that of a macro, and not of a rule.
+    fn is_macro(&mut self, start: usize) -> bool {
+        let name = &self.source[start..self.at];
+        let Some(number) = macros::NAMES.iter().position(|known| *known == name) else { return false };
+        let is_defined = *self.defined[number].get_or_insert_with(|| {
+            self.source.match_indices(name).any(|(at, _)| {
+                let is_whole = !self.source[..at].ends_with(is_name_part);
+                is_whole && self.source[at + name.len()..].trim_start().starts_with("::=")
+            })
+        });
+        !is_defined
+    }
+
+    /// A macro, whose name was read: what stands in its parentheses.
+    fn call(&mut self, start: usize) -> Kind {
+        let name = self.source[start..self.at].to_owned();
+        self.at += 1;
+        let Some(arguments) = self.arguments(start, 0) else { return Kind::Stray };
+        match macros::read(&name, arguments, Span::new(start, self.at)) {
+            Ok(Meaning::Token(set)) => Kind::Token(set),
+            Ok(Meaning::Dispatch(dispatch)) => Kind::Dispatch(dispatch),
+            Ok(Meaning::Quoted(grammar)) => Kind::Quoted(grammar),
+            Err((span, message, help)) => {
+                self.errors.push(Diagnostic::error(span, message).with_help(help));
+                Kind::Stray
+            }
+        }
+    }
+
+    /// Arguments up to the parenthesis that closes them; `None` after a complaint. Lists stand in a call, and nothing stands in lists but texts and words.
+    fn arguments(&mut self, open: usize, depth: usize) -> Option<Vec<Argument>> {
+        let mut found = Vec::new();
+        loop {
+            if self.skip_blanks() == Some(')') {
+                self.at += 1;
+                return Some(found);
+            }
+            let start = self.at;
+            let argument = self.argument(start, depth)?;
+            found.push(Argument { span: Span::new(start, self.at), ..argument });
+            match self.skip_blanks() {
+                Some(',') => self.at += 1,
+                Some(')') => {}
+                _ => {
+                    self.at = self.at.max(open + 1);
+                    self.error(open, "these arguments are not closed")
+                        .help("separate them by `,` and close them with `)`");
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn argument(&mut self, start: usize, depth: usize) -> Option<Argument> {
+        let span = Span::at(start);
+        let of = |value: Value| Some(Argument { name: None, value, span });
+        match self.peek() {
+            Some(quote @ ('"' | '\'')) => match self.literal(quote) {
+                Kind::Literal(text) => of(Value::Text(text)),
+                _ => None,
+            },
+            Some('(') if depth == 0 => {
+                self.at += 1;
+                of(Value::List(self.arguments(start, 1)?))
+            }
+            Some(c) if self.notation.is_name_start(c) => {
+                let len =
+                    self.rest().find(|c: char| !is_name_part(c) && c != '.').unwrap_or(self.rest().len());
+                let word = self.rest()[..len].to_owned();
+                self.at += len;
+                if depth == 0 && self.skip_blanks() == Some('=') {
+                    self.at += 1;
+                    self.skip_blanks();
+                    let Argument { value, .. } = self.argument(self.at, depth)?;
+                    return Some(Argument { name: Some(word.into()), value, span });
+                }
+                of(Value::Word(word.into()))
+            }
+            _ => {
+                self.at = (self.at + 1).min(self.source.len());
+                while !self.source.is_char_boundary(self.at) {
+                    self.at += 1;
+                }
+                self.error(start, "an argument was expected here")
+                    .help("write a text, a number, the name of a rule, or a list `(…, …)`");
+                None
+            }
+        }
     }
 
     fn literal(&mut self, quote: char) -> Kind {

@@ -5,11 +5,13 @@
 //! mask that is exact must not allow its first step.
 
 use maskwright_automata::must_stop;
-use maskwright_grammar::{CharSet, Diagnostic, ExprId, Grammar, GrammarBuilder, RuleId, Span};
+use maskwright_grammar::{
+    CharSet, Diagnostic, ExprId, Grammar, GrammarBuilder, RuleId, Span, TokenRef, TokenSet,
+};
 
 use super::{
     Options,
-    ast::{Alternation, Atom, Document, Item, Rule, Sequence},
+    ast::{Alternation, Atom, Dispatch, Document, Item, Rule, Sequence, Trigger},
     resolve::{Scope, resolve},
 };
 use crate::notation::{check::find_living, parts::Part, remarks::Remarks};
@@ -150,9 +152,78 @@ impl Lowering<'_> {
             Atom::Class(set) => self.builder.class(set.clone()),
             Atom::Any => self.builder.class(CharSet::all()),
             Atom::Token(set) => self.builder.token(set.clone()),
+            Atom::Quoted(grammar) => self.builder.embed(grammar),
+            Atom::Dispatch(dispatch) => self.dispatch(dispatch),
             Atom::Rule(name) => self.mention(name),
             Atom::Group(inner) => return self.alternation(inner),
         })
+    }
+
+    /// What is free, and triggers with their rules in between. Free text with a trigger behind it has no trigger but that one, and free text at the end has none: that is regular, and
+    /// said with complements. A token is free if it is no trigger.
+    fn dispatch(&mut self, dispatch: &Dispatch) -> ExprId {
+        let triggers: Vec<&Trigger> = dispatch.arms.iter().map(|arm| &arm.trigger).collect();
+        let (free, before) = if dispatch.of_tokens {
+            let id = |trigger: &&Trigger| match trigger {
+                Trigger::Token(id) => Some(TokenRef::id(*id)),
+                Trigger::Text(_) => None,
+            };
+            let taken: Vec<TokenRef> =
+                triggers.iter().copied().chain(&dispatch.excludes).filter_map(|one| id(&one)).collect();
+            let other = self.builder.token(TokenSet::all_but(taken));
+            let free = self.builder.star(other);
+            let before: Vec<ExprId> = triggers
+                .iter()
+                .filter_map(id)
+                .map(|token| {
+                    let token = self.builder.token(TokenSet::these([token]));
+                    self.builder.seq([free, token])
+                })
+                .collect();
+            (free, before)
+        } else {
+            self.free_text(&triggers, &dispatch.excludes)
+        };
+        let mut ways = Vec::with_capacity(before.len() + 1);
+        for (before, arm) in before.into_iter().zip(&dispatch.arms) {
+            let rule = self.mention(&arm.rule);
+            ways.push(self.builder.seq([before, rule]));
+        }
+        if dispatch.is_loop {
+            let calls = self.builder.alt(ways);
+            let calls = self.builder.star(calls);
+            return self.builder.seq([calls, free]);
+        }
+        ways.push(free);
+        self.builder.alt(ways)
+    }
+
+    /// Text without triggers, and for each trigger the texts that end with it and have none before.
+    fn free_text(&mut self, triggers: &[&Trigger], excludes: &[Trigger]) -> (ExprId, Vec<ExprId>) {
+        let mut text = |trigger: &Trigger| match trigger {
+            Trigger::Text(text) => self.builder.bytes(text.as_bytes()),
+            Trigger::Token(_) => self.builder.never(),
+        };
+        let triggers: Vec<ExprId> = triggers.iter().map(|trigger| text(trigger)).collect();
+        let excludes: Vec<ExprId> = excludes.iter().map(text).collect();
+        let g = &mut self.builder;
+        let (all, any, one) = (g.any_text(), g.class(CharSet::all()), g.alt(triggers.iter().copied()));
+        let excluded = g.alt(excludes);
+        let excluded = g.seq([all, excluded, all]);
+        let allowed = g.not(excluded);
+        let within = g.seq([all, one, all]);
+        let without = g.not(within);
+        let free = g.and([without, allowed]);
+        let earlier = g.seq([all, one, any, all]);
+        let first = g.not(earlier);
+        let before = triggers
+            .into_iter()
+            .map(|trigger| {
+                let ends = g.seq([all, trigger]);
+                g.and([ends, first, allowed])
+            })
+            .collect();
+        (free, before)
     }
 
     fn mention(&mut self, name: &str) -> ExprId {

@@ -51,6 +51,7 @@
 pub mod ast;
 mod lex;
 mod lower;
+mod macros;
 mod parse;
 mod resolve;
 

@@ -101,6 +101,8 @@ impl Parser<'_> {
                 Kind::Class(set) => group.push(Atom::Class(set), span),
                 Kind::Any => group.push(Atom::Any, span),
                 Kind::Token(set) => group.push(Atom::Token(set), span),
+                Kind::Dispatch(dispatch) => group.push(Atom::Dispatch(dispatch), span),
+                Kind::Quoted(grammar) => group.push(Atom::Quoted(grammar), span),
                 Kind::Name => group.push(Atom::Rule(self.text(span)), span),
                 Kind::Stray => group.push(Atom::Literal(Box::default()), span),
                 Kind::Bar => group.next_alternative(span.end),

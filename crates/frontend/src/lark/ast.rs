@@ -87,6 +87,8 @@ pub struct Attributes {
     pub ending: Option<(Ending, Span)>,
     /// `max_tokens=…`, with its place.
     pub max_tokens: Option<(u64, Span)>,
+    /// `max_chars=…`, with its place.
+    pub max_chars: Option<(u64, Span)>,
     /// `temperature=…`, with its place.
     pub temperature: Option<Span>,
     /// `capture` and `stop_capture`, with their places.
@@ -219,6 +221,6 @@ impl Alternation {
 impl Definition {
     /// Whether the whole of it is a terminal, in which nothing is ignored: by its name, or by its attributes.
     pub fn is_terminal(&self) -> bool {
-        self.sort == Sort::Terminal || self.attributes.ending.is_some()
+        self.sort == Sort::Terminal || self.attributes.ending.is_some() || self.attributes.max_chars.is_some()
     }
 }

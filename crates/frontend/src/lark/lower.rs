@@ -179,6 +179,9 @@ impl<'a> Lowering<'a> {
                 body = self.outrun(body, Start::Lazy(at), place.document);
             }
         }
+        if let Some((chars, span)) = attributes.max_chars {
+            body = self.at_most(body, chars, span);
+        }
         if let Some((tokens, _)) = attributes.max_tokens {
             body = self.builder.limit(body, u32::try_from(tokens).unwrap_or(u32::MAX));
         }
@@ -199,15 +202,33 @@ impl<'a> Lowering<'a> {
                 self.warnings.push(ending::warning(text, span));
                 if text.is_empty() { body } else { ending::before(body, text, &mut self.builder) }
             }
-            Ending::Stop(_) => {
-                let remark = Diagnostic::error(span, "`stop` must be a plain text");
-                self.errors.push(
-                    remark
-                        .with_help("write `suffix=…`, which may be any terminal and stays part of the text"),
-                );
+            Ending::Stop(stop) => {
+                let stop = self.atom(stop, span, place).build(&mut self.builder);
+                if let Some(before) = ending::before_any(body, stop, &mut self.builder) {
+                    self.warnings.push(ending::warning("…", span));
+                    return before;
+                }
+                let message =
+                    "`stop` must be a text, a choice of texts, or a terminal that a single character matches";
+                let help = "write `suffix=…`, which may be any terminal and stays part of the text";
+                self.errors.push(Diagnostic::error(span, message).with_help(help));
                 self.builder.never()
             }
         }
+    }
+
+    /// The texts of `body` with at most so many characters.
+    fn at_most(&mut self, body: ExprId, chars: u64, span: Span) -> ExprId {
+        let limit = u64::from(self.options.limits.repetition);
+        if chars > limit {
+            let message = format!("`max_chars` is {chars}, and the limit is {limit}");
+            let help = "leave it out, or raise the limit `repetition`";
+            self.errors.push(Diagnostic::error(span, message).with_help(help));
+            return self.builder.never();
+        }
+        let any = self.builder.class(CharSet::all());
+        let short = self.builder.repeat(any, 0, u32::try_from(chars).ok());
+        self.builder.and([body, short])
     }
 
     /// The texts of a terminal at which no lazy terminal that begins at the same place has matched before.
@@ -539,7 +560,7 @@ impl<'a> Lowering<'a> {
         match json_schema::grammar(&text, &options) {
             Ok((grammar, _report)) => {
                 let body = self.builder.embed(&grammar);
-                let rule = self.builder.declare("json");
+                let rule = self.builder.declare_document("json");
                 self.builder.define(rule, body);
                 self.builder.rule(rule)
             }

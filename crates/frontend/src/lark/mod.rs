@@ -77,7 +77,7 @@ pub struct Limits {
     pub repetition: u32,
     /// How many parts may be built for the values of parameters and the arguments of templates; 500,000 unless told otherwise.
     pub expansion: usize,
-    /// The number of chunks in `%regex`; 10,000 unless told otherwise.
+    /// The number of chunks in `%regex`; 100,000 unless told otherwise.
     pub chunks: usize,
 }
 
@@ -95,7 +95,7 @@ impl Default for Limits {
             depth: 100,
             repetition: 1_000_000,
             expansion: 500_000,
-            chunks: 10_000,
+            chunks: 100_000,
         }
     }
 }

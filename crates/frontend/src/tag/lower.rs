@@ -536,7 +536,8 @@ impl<'o> Lower<'o> {
             }
             Some(wire) => xml::lower(json, wire, options, &self.names, &mut self.g)?,
         };
-        let rule = self.g.declare("document");
+        let is_json = wire(json.style).is_none();
+        let rule = if is_json { self.g.declare_document("document") } else { self.g.declare("document") };
         self.g.define(rule, body);
         let body = self.g.rule(rule);
         self.schemas.insert(key, body);

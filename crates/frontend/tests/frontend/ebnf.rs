@@ -5,13 +5,20 @@ use std::fmt::Write as _;
 
 use maskwright_frontend::ebnf::{self, MAX_REMARKS, Options};
 use maskwright_grammar::{Diagnostic, Expr, Grammar};
+use maskwright_oracle::Oracle;
 
 use crate::frugal::{check_remarks, within_steps};
 use crate::grammar_cases::{Notation, Read, render};
 use crate::recognise;
 
 /// The notation under test.
-const EBNF: Notation = Notation { name: "ebnf", read, matches: recognise::matches };
+const EBNF: Notation = Notation { name: "ebnf", read, matches };
+
+/// Macros bring complements, of which the oracle is the judge.
+fn matches(grammar: &Grammar, text: &[u8]) -> bool {
+    let is_plain = !grammar.exprs().iter().any(|expr| matches!(expr, Expr::And(_) | Expr::Not(_)));
+    if is_plain { recognise::matches(grammar, text) } else { Oracle::new(grammar).accepts(text) }
+}
 
 fn read(source: &str, root: Option<&str>) -> Read {
     let mut options = Options::default();
@@ -22,6 +29,34 @@ fn read(source: &str, root: Option<&str>) -> Read {
 #[test]
 fn cases() {
     EBNF.cases(120);
+}
+
+#[test]
+fn macros_ask_for_tokens() {
+    let grammar = |source| grammar_of(source).to_string();
+    assert_eq!(grammar("root ::= Token(7, 5) ExcludeToken( 3 , )"), "root ::= <token 7 5> <token but 3>");
+    assert_eq!(
+        grammar("root ::= TokenTagDispatch((12, body), excludes=(13,))\nbody ::= [a-z]"),
+        "root ::= (<token but 12 13>* <token 12> body)* <token but 12 13>*\nbody ::= [a-z]"
+    );
+    assert_eq!(
+        grammar("root ::= TokenTagDispatch((12, body), loop_after_dispatch = false)\nbody ::= [a-z]"),
+        "root ::= <token but 12>* <token 12> body | <token but 12>*\nbody ::= [a-z]"
+    );
+    for wrong in [
+        "Token()",
+        "Token(x)",
+        "Token(\"a\")",
+        "Token(99999999999)",
+        "TokenTagDispatch((\"a\", root))",
+        "Token(((1)))",
+        "Token(1",
+        "Token(é",
+        "Token(1,",
+        "TagDispatch((\"\", root))",
+    ] {
+        assert!(!errors_in(&format!("root ::= {wrong}")).is_empty(), "{wrong}");
+    }
 }
 
 #[test]

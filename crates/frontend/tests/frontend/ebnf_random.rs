@@ -183,7 +183,7 @@ impl Twin {
                 LETTERS.into_iter().filter(|letter| set.contains(char::from(*letter))).collect(),
             ),
             Atom::Any => Symbol::Letter(LETTERS.into()),
-            Atom::Token(_) => unreachable!("the dice know no tokens"),
+            Atom::Token(_) | Atom::Dispatch(_) | Atom::Quoted(_) => unreachable!("the dice know no macros"),
             Atom::Rule(name) => Symbol::Defined(
                 names.iter().position(|other| *other == &**name).expect("the dice know the names"),
             ),

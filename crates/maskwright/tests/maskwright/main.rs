@@ -16,6 +16,7 @@ mod grammars;
 mod index;
 mod json_schema_suite;
 mod large;
+mod locations;
 mod readme;
 mod real_vocabulary;
 mod remarks;

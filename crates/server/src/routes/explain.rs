@@ -6,7 +6,8 @@
 //!    "rejected": {"index": 1, "byte": 2, "reason": "none of its bytes fits; expected `D`", …},
 //!    "complete": false, "next": {"total": 1, "end": false, "tokens": [{"id": 9, "text": "D"}]}}
 //! ```
-//! `query`, `offset` and `limit` choose which of the tokens that may come next are listed.
+//! `query`, `offset` and `limit` choose which of the tokens that may come next are listed. With `"locate": true` the answer says where the tokens that fit stand in
+//! the terms of the grammar.
 
 use std::{
     sync::Arc,
@@ -14,7 +15,10 @@ use std::{
 };
 
 use axum::extract::State as Extract;
-use maskwright::{Category, MatchError, TokenMask, backend::Status, explain::Explanation, service::Matcher};
+use maskwright::{
+    Category, Compiler, MatchError, TokenMask, backend::Status, explain::Explanation, locate::Written,
+    service::Matcher,
+};
 use maskwright_vocab::{TokenId, Vocabulary};
 use serde_json::{Value, json};
 
@@ -22,7 +26,7 @@ use super::{aside, body::Body, tokens};
 use crate::{
     answer::{gather::micros, logprobs},
     error::{ApiError, Json, Result},
-    request::{Fields, requested},
+    request::{Fields, requested, requested::Requested},
     state::State,
 };
 
@@ -45,6 +49,7 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
     let text = body.text("text")?;
     let ids = body.list("tokens")?;
     let listing = listing(&mut body)?;
+    let is_located = body.flag("locate")?.unwrap_or(false);
     let requested = if body.has("constraint") {
         Some(requested::take_constraint(&mut body, &state.settings.options)?)
     } else {
@@ -72,12 +77,27 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
             return Err(ApiError::value("text", message));
         }
         if let Some(compiled) = compiled {
-            return walk(compiled.matcher(), &tokens, vocabulary, &listing).map(Json);
+            let mut told = walk(compiled.matcher(), &tokens, vocabulary, &listing)?;
+            if let (true, Some(requested)) = (is_located, &requested) {
+                let fitting = told["rejected"]["index"].as_u64().map_or(tokens.len(), |index| index as usize);
+                told["location"] = locate(requested, vocabulary, &tokens[..fitting])?;
+            }
+            return Ok(Json(told));
         }
         let plain: Vec<Value> = tokens.iter().map(|&token| one(token, vocabulary)).collect();
         Ok(Json(json!({"tokens": plain, "vocabulary": vocabulary.len()})))
     })
     .await
+}
+
+/// Where the tokens that fit stand. Whatever the backend, the grammar is ours.
+fn locate(requested: &Requested, vocabulary: &Arc<Vocabulary>, tokens: &[TokenId]) -> Result<Value> {
+    let compiler = Compiler::new(vocabulary.clone());
+    let located = compiler.locate(&requested.constraint, &requested.options, Written::Tokens(tokens));
+    located.map(|location| location.json()).map_err(|error| match error.category() {
+        Category::Limit => ApiError::constraint_limit("locate", &error),
+        category => ApiError::constraint("locate", "invalid_constraint", category, &error),
+    })
 }
 
 fn listing(body: &mut Fields) -> Result<Listing> {

@@ -173,6 +173,13 @@ async fn a_text_is_explained_token_by_token() {
     );
     let ended = explain(json!({"tokens": [85, 83, 68, 257]})).await;
     assert_eq!((&ended["complete"], &ended["next"]["total"]), (&json!(true), &json!(0)));
+    assert_eq!(good.get("location"), None, "nobody asked for it");
+    let place = explain(json!({"text": "USA", "locate": true})).await;
+    let terminal = &place["location"]["readings"][0]["terminal"];
+    assert_eq!((&terminal["matched"], &terminal["length"]), (&json!(2), &json!(3)), "{place}");
+    let schema = json!({"constraint": {"kind": "json_schema", "source": "{\"type\": \"array\"}"}, "text": "[1, [\"a", "locate": true});
+    let place = running.client.post("/v1/explain", &schema).await.good();
+    assert_eq!(place["location"]["path"], "/1/0");
     let plain = running.client.post("/v1/explain", &json!({"text": "é"})).await.good();
     assert_eq!(plain["tokens"][0]["bytes"], "c3");
     let wrong = running

@@ -293,7 +293,7 @@ static void languages(const mw_vocabulary *vocabulary) {
 static void tools(const mw_compiler *compiler, const mw_vocabulary *vocabulary) {
     const char *request = "{\"tools\": [{\"name\": \"now\"}], \"choice\": \"required\"}";
     const char *written = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
-    char tag[4096], events[1024], why[1024];
+    char tag[4096], events[1024], why[4096];
     uint32_t tokens[128];
     size_t length, i;
     int32_t finish;
@@ -310,6 +310,11 @@ static void tools(const mw_compiler *compiler, const mw_vocabulary *vocabulary) 
     EXPECT(MW_OK, mw_matcher_accept_bytes(matcher, (const uint8_t *)written + 5, strlen(written) - 5, SAY));
     CHECK(state_of(matcher) >= MW_ACCEPTING);
     mw_matcher_free(matcher);
+
+    for (i = 0; i < 4; i++) tokens[i] = (uint32_t)"[1,["[i];
+    EXPECT(MW_OK, mw_locate(compiler, MW_JSON_SCHEMA, "{\"type\": \"array\"}", 17, tokens, 4, why, sizeof why, &length, SAY));
+    CHECK(strstr(why, "\"path\":\"/1\"") != NULL && strstr(why, "\"complete\":false") != NULL);
+    EXPECT(MW_NOT_ALLOWED, mw_locate(compiler, MW_REGEX, "a+", 2, tokens, 1, why, sizeof why, &length, SAY));
 
     EXPECT(MW_OK, mw_reader_new(tag, NULL, &reader, SAY));
     EXPECT(MW_OK, mw_reader_feed(reader, (const uint8_t *)written, 20, SAY));

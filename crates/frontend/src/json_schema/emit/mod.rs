@@ -101,7 +101,7 @@ impl<'s> Emitter<'s> {
 
     /// Writes everything that the root reaches, once for each style of white space.
     pub(crate) fn emit(&mut self) -> RuleId {
-        let start = self.algebra.grammar.declare("root");
+        let start = self.algebra.grammar.declare_document("root");
         let node = self.algebra.root();
         let styles = Style::of(&self.algebra.context.options.whitespace);
         let mut roots = Vec::with_capacity(styles.len());

@@ -9,8 +9,8 @@ use super::{Parser, Read, body_of, once, sort_of};
 use crate::notation::nearest;
 
 /// What may stand in brackets behind the name of a rule.
-const ATTRIBUTES: [&str; 7] =
-    ["capture", "lazy", "max_tokens", "stop", "stop_capture", "suffix", "temperature"];
+const ATTRIBUTES: [&str; 8] =
+    ["capture", "lazy", "max_chars", "max_tokens", "stop", "stop_capture", "suffix", "temperature"];
 
 /// What begins with a percent sign.
 const DIRECTIVES: [&str; 7] = ["%ignore", "%import", "%llguidance", "%json", "%regex", "%lark", "%if"];
@@ -157,6 +157,10 @@ impl Parser<'_> {
             "max_tokens" => {
                 let count = self.unsigned()?;
                 attributes.max_tokens = Some((count, Span::new(place.start, self.end_before())));
+            }
+            "max_chars" => {
+                let count = self.unsigned()?;
+                attributes.max_chars = Some((count, Span::new(place.start, self.end_before())));
             }
             "temperature" => {
                 self.number()?;

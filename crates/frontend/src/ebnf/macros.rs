@@ -1,0 +1,163 @@
+//! `Token(…)`, `ExcludeToken(…)`, `TagDispatch(…)`, `TokenTagDispatch(…)` and `Regex(…)`, as `XGrammar` writes them.
+//!
+//! ```text
+//! root ::= TagDispatch(("<call>", body), loop_after_dispatch=true, excludes=("</answer>",))
+//!                      └ a list ──────┘  └ a named value ──────┘
+//! ```
+//! A call is one token for the parser: its name, with the parenthesis right behind it, up to the parenthesis that closes it. A grammar with a rule of such a name means the rule.
+
+use maskwright_grammar::{Grammar, Span, TokenRef, TokenSet};
+
+use super::ast::{Arm, Dispatch, Trigger};
+use crate::regex::{self, Dialect};
+
+/// The names.
+pub(super) const NAMES: [&str; 5] = ["Token", "ExcludeToken", "TagDispatch", "TokenTagDispatch", "Regex"];
+
+/// What stands between the parentheses.
+#[derive(Debug)]
+pub(super) struct Argument {
+    /// `name=`.
+    pub(super) name: Option<Box<str>>,
+    pub(super) value: Value,
+    pub(super) span: Span,
+}
+
+#[derive(Debug)]
+pub(super) enum Value {
+    Text(Box<str>),
+    /// A number or the name of a rule.
+    Word(Box<str>),
+    List(Vec<Argument>),
+}
+
+/// What a call stands for.
+#[derive(Debug)]
+pub(super) enum Meaning {
+    Token(TokenSet),
+    Dispatch(Dispatch),
+    Quoted(Grammar),
+}
+
+/// What is wrong: where, what, and the way out.
+pub(super) type Wrong = (Span, String, String);
+
+/// What the macro of this name means with these arguments.
+pub(super) fn read(name: &str, arguments: Vec<Argument>, call: Span) -> Result<Meaning, Wrong> {
+    match name {
+        "Token" | "ExcludeToken" => {
+            let ids = arguments.iter().map(token).collect::<Result<Vec<_>, _>>()?;
+            let ids = ids.into_iter().map(TokenRef::id);
+            Ok(Meaning::Token(match name {
+                "Token" if arguments.is_empty() => {
+                    let help = "write `Token(12)`, or `ExcludeToken()` for any token";
+                    return Err((call, "there is no token in it".into(), help.into()));
+                }
+                "Token" => TokenSet::these(ids),
+                _ => TokenSet::all_but(ids),
+            }))
+        }
+        "Regex" => pattern(&arguments, call).map(Meaning::Quoted),
+        _ => dispatch(arguments, name == "TokenTagDispatch", call).map(Meaning::Dispatch),
+    }
+}
+
+fn token(argument: &Argument) -> Result<u32, Wrong> {
+    match &argument.value {
+        Value::Word(word) if argument.name.is_none() => word.parse().ok(),
+        _ => None,
+    }
+    .ok_or_else(|| wrong(argument, "this must be the number of a token", "write for example `Token(12, 13)`"))
+}
+
+fn text(argument: &Argument) -> Result<&str, Wrong> {
+    match &argument.value {
+        Value::Text(text) if !text.is_empty() && argument.name.is_none() => Ok(text),
+        _ => Err(wrong(
+            argument,
+            "this must be a text that is not empty",
+            "write it between quotes, as in `\"<call>\"`",
+        )),
+    }
+}
+
+fn pattern(arguments: &[Argument], call: Span) -> Result<Grammar, Wrong> {
+    let [argument] = arguments else {
+        return Err((call, "`Regex` takes one pattern".into(), "write `Regex(\"[0-9]+\")`".into()));
+    };
+    let options = regex::Options::default().with_dialect(Dialect::Ecma);
+    regex::grammar(text(argument)?, &options).map_err(|error| {
+        let help = error
+            .help
+            .clone()
+            .unwrap_or_else(|| "fix the pattern; a backslash in a literal is written `\\\\`".into());
+        (argument.span, format!("in this pattern: {}", error.message), help)
+    })
+}
+
+fn dispatch(arguments: Vec<Argument>, of_tokens: bool, call: Span) -> Result<Dispatch, Wrong> {
+    const ARM: &str = "an arm is a trigger and the name of a rule";
+    let help = if of_tokens { "write `(12, name)`" } else { "write `(\"<call>\", name)`" };
+    let trigger = |argument: &Argument| {
+        if of_tokens {
+            token(argument).map(Trigger::Token)
+        } else {
+            text(argument).map(|text| Trigger::Text(text.into()))
+        }
+    };
+    let mut found = Dispatch { arms: Vec::new(), excludes: Vec::new(), is_loop: true, of_tokens };
+    for argument in arguments {
+        match (argument.name.as_deref(), &argument.value) {
+            (None, Value::List(parts)) => {
+                let [first, second] = &parts[..] else { return Err(wrong(&argument, ARM, help)) };
+                let Value::Word(rule) = &second.value else { return Err(wrong(second, ARM, help)) };
+                found.arms.push(Arm { trigger: trigger(first)?, rule: rule.clone(), span: second.span });
+            }
+            (Some("loop_after_dispatch"), Value::Word(word)) if matches!(&**word, "true" | "false") => {
+                found.is_loop = &**word == "true";
+            }
+            (Some("excludes"), Value::List(parts)) => {
+                found.excludes = parts.iter().map(trigger).collect::<Result<_, _>>()?;
+            }
+            (Some(_), _) => {
+                let help =
+                    "there are `loop_after_dispatch=true`, `loop_after_dispatch=false` and `excludes=(…)`";
+                return Err(wrong(&argument, "there is no such option", help));
+            }
+            (None, _) => return Err(wrong(&argument, ARM, help)),
+        }
+    }
+    if found.arms.is_empty() {
+        return Err((call, "there is no trigger in it".into(), help.into()));
+    }
+    check(&found, call)?;
+    Ok(found)
+}
+
+/// Refuses triggers of which nobody could tell which one was written.
+fn check(dispatch: &Dispatch, call: Span) -> Result<(), Wrong> {
+    for (at, arm) in dispatch.arms.iter().enumerate() {
+        let others =
+            dispatch.arms.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, arm)| &arm.trigger);
+        let clash = others.chain(&dispatch.excludes).find(|other| match (&arm.trigger, other) {
+            (Trigger::Text(text), Trigger::Text(other)) => text.contains(&**other),
+            (one, other) => one == *other,
+        });
+        if let Some(clash) = clash {
+            let message = format!(
+                "{} is part of the trigger {}, so nobody could tell what was written",
+                clash, arm.trigger
+            );
+            return Err((
+                call,
+                message,
+                "choose triggers and exclusions that do not contain one another".into(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn wrong(argument: &Argument, message: &str, help: &str) -> Wrong {
+    (argument.span, message.into(), help.into())
+}

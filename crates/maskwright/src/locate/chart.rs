@@ -1,0 +1,527 @@
+//! Reading a text by its grammar, with the rules that are open and where each began: Earley's algorithm over expressions.
+//!
+//! ```text
+//!   position 0      waits:  root waits for pair,  pair waits for NAME          ── "age" ──▶
+//!   position 3      waits:  pair (behind NAME) waits for ":"                   ── ":"   ──▶  …
+//! ```
+//! `waits` says for every position and expression who waits for that expression to be over. An expression that ends moves those on that waited where it began. From the
+//! terminals that are open in the end, the waits lead back to the root: those are the readings.
+//!
+//! Terminals that are no literals are matched by matchers of the engine, one grammar each, so that what a character class or a JSON string is stands in one place.
+
+use maskwright_automata::ByteSet;
+use maskwright_engine::{BoundProgram, CompileError, Limits, Matcher, compile, resolve};
+use maskwright_grammar::{Expr, ExprId, Grammar};
+use maskwright_vocab::TokenId;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::{LocateError, Next};
+use crate::{Compiler, Error, Options};
+
+/// What a text consists of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unit {
+    Byte(u8),
+    Special(TokenId),
+}
+
+/// How much is remembered about a text: entries of some 100 bytes.
+const WAITS: usize = 1_000_000;
+/// How many readings, and how many terminals that may follow, are listed.
+const SHOWN: usize = 16;
+const SHOWN_NEXT: usize = 64;
+/// How far the waits are followed to list them.
+const STEPS: usize = 20_000;
+/// Characters of a terminal's notation.
+const NOTATION: usize = 80;
+
+/// Somebody who waits: an expression that began at `origin`, and how much of it is over once the wait ends. For a sequence these are parts, for a repetition
+/// rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Waiter {
+    expr: ExprId,
+    done: u32,
+    origin: usize,
+}
+
+/// A terminal that has begun, or is about to.
+struct Terminal {
+    expr: ExprId,
+    origin: usize,
+    at: At,
+    may_end: bool,
+}
+
+enum At {
+    /// Bytes of a literal that are over.
+    Literal(usize),
+    Matcher(Box<Matcher>),
+}
+
+enum Work {
+    /// Somebody waits for an expression from here on; nobody does for the root.
+    Wait(ExprId, Option<Waiter>),
+    /// An expression that began there is over.
+    Over(ExprId, usize),
+}
+
+pub(super) struct Chart<'g> {
+    compiler: &'g Compiler,
+    grammar: &'g Grammar,
+    limits: Limits,
+    nullable: Vec<bool>,
+    /// The programs of terminals; `None` for one that matches nothing.
+    programs: HashMap<ExprId, Option<Arc<BoundProgram>>>,
+    waits: HashMap<(usize, ExprId), Vec<Waiter>>,
+    /// All of them, to see at once which are known.
+    known: HashSet<(usize, ExprId, Waiter)>,
+    terminals: Vec<Terminal>,
+    position: usize,
+    work: Vec<Work>,
+    over: HashSet<(ExprId, usize)>,
+}
+
+/// What was found out.
+pub(super) struct Told<'g> {
+    pub(super) readings: Vec<Found<'g>>,
+    pub(super) next: Vec<Next>,
+    pub(super) more: bool,
+}
+
+/// A reading, with positions in units.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Found<'g> {
+    pub(super) rules: Vec<(&'g str, usize)>,
+    pub(super) terminal: Option<FoundTerminal>,
+    /// Where the outermost JSON document began.
+    pub(super) document: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FoundTerminal {
+    pub(super) notation: String,
+    pub(super) begin: usize,
+    pub(super) length: Option<usize>,
+    pub(super) may_end: bool,
+}
+
+impl<'g> Chart<'g> {
+    pub(super) fn new(
+        compiler: &'g Compiler,
+        grammar: &'g Grammar,
+        options: &Options,
+    ) -> Result<Self, LocateError> {
+        let mut chart = Self {
+            compiler,
+            grammar,
+            limits: options.limits.clone(),
+            nullable: Vec::new(),
+            programs: HashMap::new(),
+            waits: HashMap::new(),
+            known: HashSet::new(),
+            terminals: Vec::new(),
+            position: 0,
+            work: Vec::new(),
+            over: HashSet::new(),
+        };
+        chart.nullable = chart.find_nullable()?;
+        chart.work.push(Work::Wait(grammar.rule(grammar.root()).expr(), None));
+        chart.settle()?;
+        Ok(chart)
+    }
+
+    /// Reads a text that the grammar allows.
+    pub(super) fn read(&mut self, units: &[Unit]) -> Result<(), LocateError> {
+        for unit in units {
+            self.position += 1;
+            self.over.clear();
+            let grammar = self.grammar;
+            self.terminals.retain_mut(|terminal| terminal.step(grammar, *unit));
+            let over = self.terminals.iter().filter(|terminal| terminal.may_end);
+            self.work.extend(over.map(|terminal| Work::Over(terminal.expr, terminal.origin)));
+            self.terminals.retain(|terminal| !terminal.is_finished(grammar));
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Does what is to be done before the next unit.
+    fn settle(&mut self) -> Result<(), LocateError> {
+        while let Some(work) = self.work.pop() {
+            if self.known.len() > WAITS {
+                return Err(LocateError::TooLong { read: self.position });
+            }
+            match work {
+                Work::Wait(expr, waiter) => self.wait(expr, waiter)?,
+                Work::Over(expr, origin) => {
+                    if origin == self.position || !self.over.insert((expr, origin)) {
+                        // What is empty was passed when it was waited for.
+                        continue;
+                    }
+                    let waiters = self.waits.get(&(origin, expr)).cloned().unwrap_or_default();
+                    waiters.into_iter().for_each(|waiter| self.advance(waiter));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, expr: ExprId, waiter: Option<Waiter>) -> Result<(), LocateError> {
+        let here = self.position;
+        if let Some(waiter) = waiter
+            && !self.known.insert((here, expr, waiter))
+        {
+            return Ok(());
+        }
+        let is_new = match self.waits.entry((here, expr)) {
+            Entry::Vacant(entry) => {
+                entry.insert(waiter.into_iter().collect());
+                true
+            }
+            Entry::Occupied(mut entry) => {
+                entry.get_mut().extend(waiter);
+                false
+            }
+        };
+        if let Some(waiter) = waiter
+            && self.nullable[expr.index()]
+        {
+            self.advance(waiter);
+        }
+        if is_new { self.begin(expr) } else { Ok(()) }
+    }
+
+    /// An expression may begin here.
+    fn begin(&mut self, expr: ExprId) -> Result<(), LocateError> {
+        let (here, grammar) = (self.position, self.grammar);
+        let mut wait = |part: ExprId, done: u32| {
+            self.work.push(Work::Wait(part, Some(Waiter { expr, done, origin: here })));
+        };
+        match grammar.expr(expr) {
+            Expr::Never | Expr::Empty => {}
+            Expr::Bytes(_) => {
+                self.terminals.push(Terminal { expr, origin: here, at: At::Literal(0), may_end: false });
+            }
+            _ if is_terminal(grammar, expr) => {
+                if let Some(program) = self.program(expr)? {
+                    let matcher = Box::new(program.matcher());
+                    let at = At::Matcher(matcher);
+                    self.terminals.push(Terminal { expr, origin: here, at, may_end: false });
+                }
+            }
+            Expr::Seq(parts) => wait(parts[0], 1),
+            // The last is done first.
+            Expr::Alt(parts) => parts.iter().rev().for_each(|part| wait(*part, 0)),
+            Expr::Repeat { body, .. } => wait(*body, 1),
+            Expr::Rule(rule) => wait(grammar.rule(*rule).expr(), 0),
+            Expr::Scope { body, .. } | Expr::Distinct(body) | Expr::Limit { body, .. } => wait(*body, 0),
+            Expr::Class(_) | Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) | Expr::Token(_) => {}
+        }
+        Ok(())
+    }
+
+    /// What somebody waited for is over, here.
+    fn advance(&mut self, waiter: Waiter) {
+        let Waiter { expr, done, origin } = waiter;
+        match self.grammar.expr(expr) {
+            Expr::Seq(parts) if (done as usize) < parts.len() => {
+                let next = Waiter { expr, done: done + 1, origin };
+                self.work.push(Work::Wait(parts[done as usize], Some(next)));
+            }
+            Expr::Repeat { body, min, max } => {
+                if done >= *min {
+                    self.work.push(Work::Over(expr, origin));
+                }
+                if max.is_none_or(|max| done < max) {
+                    // Without an upper bound, rounds beyond the least number are alike.
+                    let most = max.unwrap_or((*min).max(1));
+                    let next = Waiter { expr, done: (done + 1).min(most), origin };
+                    self.work.push(Work::Wait(*body, Some(next)));
+                }
+            }
+            _ => self.work.push(Work::Over(expr, origin)),
+        }
+    }
+
+    fn program(&mut self, expr: ExprId) -> Result<Option<Arc<BoundProgram>>, LocateError> {
+        if let Some(known) = self.programs.get(&expr) {
+            return Ok(known.clone());
+        }
+        let part = self.grammar.part(expr).map_err(LocateError::Part)?;
+        let failed = |error| LocateError::Constraint(Error::Compile(error));
+        let resolved = resolve(&part, self.compiler.vocabulary()).map_err(failed)?;
+        let shared = self.compiler.shared();
+        let program = match compile(&resolved.grammar, &shared.tables, &self.limits) {
+            Ok(program) => Some(BoundProgram::new(Arc::new(program), shared.library.clone())),
+            Err(CompileError::Empty { .. }) => None,
+            Err(error) => return Err(failed(error)),
+        };
+        self.programs.insert(expr, program.clone());
+        Ok(program)
+    }
+
+    /// Which expressions match the empty text.
+    fn find_nullable(&mut self) -> Result<Vec<bool>, LocateError> {
+        let grammar = self.grammar;
+        let count = grammar.exprs().len();
+        // How many operands must match it for an expression to do so, and who is an operand of whom.
+        let mut missing = vec![1usize; count];
+        let mut users: Vec<Vec<ExprId>> = vec![Vec::new(); count];
+        let mut work = Vec::new();
+        let known = without_rules(grammar);
+        for id in grammar.expr_ids() {
+            match grammar.expr(id) {
+                _ if known[id.index()] == Some(true) => work.push(id),
+                _ if known[id.index()].is_some() => {}
+                // A complement turns the answer around, so that of its operand must be final. The engine knows.
+                Expr::Not(_) => {
+                    if self.program(id)?.is_some_and(|program| program.matcher().is_accepting()) {
+                        work.push(id);
+                    }
+                }
+                Expr::Rule(rule) => users[grammar.rule(*rule).expr().index()].push(id),
+                expr => {
+                    if matches!(expr, Expr::Seq(_) | Expr::And(_)) {
+                        missing[id.index()] = expr.operands().len();
+                    }
+                    expr.operands().iter().for_each(|operand| users[operand.index()].push(id));
+                }
+            }
+        }
+        let mut nullable = vec![false; count];
+        while let Some(id) = work.pop() {
+            if core::mem::replace(&mut nullable[id.index()], true) {
+                continue;
+            }
+            for user in &users[id.index()] {
+                let left = &mut missing[user.index()];
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    work.push(*user);
+                }
+            }
+        }
+        Ok(nullable)
+    }
+
+    /// The readings, and which terminals may follow if one of these bytes, or a special token, comes next.
+    pub(super) fn tell(&self, next_bytes: ByteSet) -> Told<'g> {
+        let (mut told, mut steps) = (Told { readings: Vec::new(), next: Vec::new(), more: false }, 0);
+        let inside = self.terminals.iter().filter(|terminal| terminal.origin < self.position);
+        for terminal in inside {
+            let found = FoundTerminal {
+                notation: self.notation(terminal.expr),
+                begin: terminal.origin,
+                length: match self.grammar.expr(terminal.expr) {
+                    Expr::Bytes(bytes) => Some(bytes.len()),
+                    _ => None,
+                },
+                may_end: terminal.may_end,
+            };
+            self.follow(terminal, Some(&found), &mut steps, &mut told);
+        }
+        let is_between = told.readings.is_empty();
+        let comes = |terminal: &&Terminal| {
+            terminal.origin == self.position && terminal.may_begin(self.grammar, next_bytes)
+        };
+        for terminal in self.terminals.iter().filter(comes) {
+            if is_between {
+                self.follow(terminal, None, &mut steps, &mut told);
+            }
+            let mut above = Told { readings: Vec::new(), next: Vec::new(), more: false };
+            self.follow(terminal, None, &mut steps, &mut above);
+            for reading in above.readings {
+                let rule = reading.rules.last().map_or("", |(name, _)| name).to_owned();
+                let next = Next { rule, notation: self.notation(terminal.expr) };
+                if told.next.contains(&next) {
+                    continue;
+                }
+                if told.next.len() == SHOWN_NEXT {
+                    told.more = true;
+                    break;
+                }
+                told.next.push(next);
+            }
+            told.more |= above.more;
+        }
+        if told.readings.is_empty() {
+            // The text is over, and nothing is open any more but the root.
+            let root = self.grammar.rule(self.grammar.root());
+            let document = root.is_document().then_some(0);
+            told.readings.push(Found { rules: vec![(root.name(), 0)], terminal: None, document });
+        }
+        told.next.sort();
+        told
+    }
+
+    /// Adds the readings that a terminal is part of: every way from it to the root.
+    fn follow(
+        &self,
+        terminal: &Terminal,
+        found: Option<&FoundTerminal>,
+        steps: &mut usize,
+        told: &mut Told<'g>,
+    ) {
+        let empty: &[Waiter] = &[];
+        let waiters = |expr, at| self.waits.get(&(at, expr)).map_or(empty, |list| list);
+        let top = (self.grammar.rule(self.grammar.root()).expr(), 0);
+        // A way so far: an expression and where it began, and the next of those who wait for it.
+        let mut way = vec![((terminal.expr, terminal.origin), 0)];
+        let mut is_new = true;
+        while let Some((at, next)) = way.last_mut() {
+            let (at, waiter) = (*at, waiters(at.0, at.1).get(*next).copied());
+            *next += 1;
+            *steps += 1;
+            if *steps > STEPS {
+                told.more = true;
+                return;
+            }
+            if is_new && at == top {
+                let reading = self.reading(way.iter().rev().map(|((expr, begin), _)| (*expr, *begin)), found);
+                if !told.readings.contains(&reading) {
+                    if told.readings.len() == SHOWN {
+                        told.more = true;
+                        return;
+                    }
+                    told.readings.push(reading);
+                }
+            }
+            match waiter {
+                None => {
+                    way.pop();
+                    is_new = false;
+                }
+                Some(waiter) => {
+                    let above = (waiter.expr, waiter.origin);
+                    is_new = !way.iter().any(|(known, _)| *known == above);
+                    if is_new {
+                        way.push((above, 0));
+                    }
+                }
+            }
+        }
+    }
+
+    fn reading(
+        &self,
+        way: impl Iterator<Item = (ExprId, usize)>,
+        terminal: Option<&FoundTerminal>,
+    ) -> Found<'g> {
+        let root = self.grammar.rule(self.grammar.root());
+        let mut rules = vec![(root.name(), 0)];
+        let mut document = root.is_document().then_some(0);
+        for (expr, begin) in way {
+            if let Expr::Rule(rule) = self.grammar.expr(expr) {
+                let rule = self.grammar.rule(*rule);
+                rules.push((rule.name(), begin));
+                document = document.or_else(|| rule.is_document().then_some(begin));
+            }
+        }
+        Found { rules, terminal: terminal.cloned(), document }
+    }
+
+    fn notation(&self, expr: ExprId) -> String {
+        let mut notation = self.grammar.display(expr).to_string();
+        if let Some((end, _)) = notation.char_indices().nth(NOTATION) {
+            notation.truncate(end);
+            notation.push('…');
+        }
+        notation
+    }
+}
+
+impl Terminal {
+    /// Takes a unit, if it can.
+    fn step(&mut self, grammar: &Grammar, unit: Unit) -> bool {
+        match (&mut self.at, grammar.expr(self.expr), unit) {
+            (At::Literal(done), Expr::Bytes(bytes), Unit::Byte(byte)) => {
+                let fits = bytes.get(*done) == Some(&byte);
+                *done += 1;
+                self.may_end = *done == bytes.len();
+                fits
+            }
+            (At::Matcher(matcher), _, unit) => {
+                let taken = match unit {
+                    Unit::Byte(byte) => matcher.accept_bytes(&[byte]),
+                    Unit::Special(token) => matcher.accept(token),
+                };
+                self.may_end = matcher.is_accepting();
+                taken.is_ok() && !matcher.is_terminated()
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether nothing more of it can come.
+    fn is_finished(&self, grammar: &Grammar) -> bool {
+        match &self.at {
+            At::Literal(done) => {
+                matches!(grammar.expr(self.expr), Expr::Bytes(bytes) if bytes.len() == *done)
+            }
+            At::Matcher(matcher) => self.may_end && matcher.next_bytes().is_empty(),
+        }
+    }
+
+    /// Whether it begins with one of these bytes, or with a special token.
+    fn may_begin(&self, grammar: &Grammar, next: ByteSet) -> bool {
+        match (&self.at, grammar.expr(self.expr)) {
+            (At::Literal(_), Expr::Bytes(bytes)) => bytes.first().is_some_and(|byte| next.contains(*byte)),
+            (At::Matcher(matcher), _) => !matcher.next_bytes().intersection(next).is_empty(),
+            (At::Literal(_), _) => false,
+        }
+    }
+}
+
+/// Which expressions match the empty text, as far as no rule has a say in it.
+fn without_rules(grammar: &Grammar) -> Vec<Option<bool>> {
+    let mut known: Vec<Option<bool>> = Vec::with_capacity(grammar.exprs().len());
+    // Operands come first.
+    for expr in grammar.exprs() {
+        let mut of = expr.operands().iter().map(|operand| known[operand.index()]);
+        let found = match expr {
+            Expr::Empty | Expr::Repeat { min: 0, .. } => Some(true),
+            Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Token(_) | Expr::JsonString(_) => {
+                Some(false)
+            }
+            Expr::Rule(_) => None,
+            Expr::Not(inner) => known[inner.index()].map(|is_nullable| !is_nullable),
+            Expr::Seq(_) | Expr::And(_) if of.clone().any(|one| one == Some(false)) => Some(false),
+            Expr::Alt(_) if of.clone().any(|one| one == Some(true)) => Some(true),
+            Expr::Alt(_) => of.all(|one| one == Some(false)).then_some(false),
+            _ => of
+                .clone()
+                .all(|one| one == Some(true))
+                .then_some(true)
+                .or_else(|| of.next().flatten().filter(|_| expr.operands().len() == 1)),
+        };
+        known.push(found);
+    }
+    known
+}
+
+/// Whether an expression is not taken apart.
+fn is_terminal(grammar: &Grammar, expr: ExprId) -> bool {
+    match grammar.expr(expr) {
+        Expr::Bytes(_)
+        | Expr::Class(_)
+        | Expr::And(_)
+        | Expr::Not(_)
+        | Expr::JsonString(_)
+        | Expr::Token(_) => true,
+        Expr::Repeat { body, .. } => is_character(grammar, *body),
+        _ => false,
+    }
+}
+
+/// Whether an expression is a literal or a class, or a choice of some.
+fn is_character(grammar: &Grammar, expr: ExprId) -> bool {
+    match grammar.expr(expr) {
+        Expr::Bytes(_) | Expr::Class(_) => true,
+        Expr::Alt(parts) => {
+            parts.iter().all(|part| matches!(grammar.expr(*part), Expr::Bytes(_) | Expr::Class(_)))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,272 @@
+//! Where a text stands, in the terms of the grammar: which rules are open, which terminal, which terminals may follow, and which path in a JSON document.
+//!
+//! A matcher cannot tell. It keeps what decides about the next byte and nothing else: rules that have nothing left to do are gone, parts that are regular are
+//! tables, and readings with the same future are one. So the text is read again, by the grammar itself ([`chart`]). That takes microseconds for each byte and is meant
+//! for people, logs and tools, not for every token.
+//!
+//! A *terminal* is a piece that the grammar does not take apart: a literal, a character class or a repetition of one, a JSON string, an intersection, a complement,
+//! a token.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use maskwright::{Compiler, Constraint, Options, TokenId, VocabularyBuilder};
+//! # let mut builder = VocabularyBuilder::new();
+//! # for byte in 0..=u8::MAX {
+//! #     builder.token(TokenId(byte.into()), &[byte])?;
+//! # }
+//! # let compiler = Compiler::new(Arc::new(builder.finish()?));
+//! use maskwright::locate::Written;
+//!
+//! let schema = r#"{"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}"#;
+//! let text = br#"[{"name": "Ada"}, {"name": "Gr"#;
+//! let location = compiler.locate(&Constraint::json_schema(schema), &Options::default(), Written::Text(text))?;
+//! assert_eq!(location.path.as_deref(), Some("/1/name"));
+//! let terminal = location.readings[0].terminal.as_ref().expect("inside a string");
+//! assert_eq!((terminal.begin, terminal.matched), (27, 3)); // `"Gr`
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is exact
+//!
+//! The readings are those of the grammar. That keys and items differ and that required keys come is not looked at there; but a text that the constraint does not
+//! allow is refused, and a terminal is listed only if one of the bytes that may come next begins it.
+
+mod chart;
+mod path;
+
+use core::fmt;
+
+use maskwright_engine::{MatchError, resolve};
+use maskwright_grammar::GrammarError;
+use maskwright_vocab::TokenId;
+use serde_json::{Value, json};
+
+use self::chart::{Chart, Unit};
+use crate::{Category, Compiler, Constraint, Error, Options};
+
+/// What was written so far.
+#[derive(Clone, Copy, Debug)]
+pub enum Written<'t> {
+    /// Text, which contains no special tokens.
+    Text(&'t [u8]),
+    /// Tokens.
+    Tokens(&'t [TokenId]),
+}
+
+/// Where a text stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Location {
+    /// Bytes of the text; special tokens have none.
+    pub bytes: usize,
+    /// The text is complete.
+    pub complete: bool,
+    /// The JSON pointer of the value in which the text stands, if it stands in a JSON document. Between the members of an object or array that is the object or array.
+    pub path: Option<String>,
+    /// How the text can be read.
+    pub readings: Vec<Reading>,
+    /// The terminals that may begin here.
+    pub next: Vec<Next>,
+    /// There are more readings or terminals than are listed.
+    pub more: bool,
+}
+
+/// One way to read a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reading {
+    /// The rules that are open, the outermost first.
+    pub rules: Vec<OpenRule>,
+    /// The terminal in which the text stands, if it has begun and may go on.
+    pub terminal: Option<OpenTerminal>,
+}
+
+/// A rule that has begun and is not over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenRule {
+    /// Its name.
+    pub name: String,
+    /// The byte of the text at which it began.
+    pub begin: usize,
+}
+
+/// A terminal that has begun and may go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenTerminal {
+    /// How the grammar writes it.
+    pub notation: String,
+    /// The byte of the text at which it began.
+    pub begin: usize,
+    /// Bytes of it that were written.
+    pub matched: usize,
+    /// Bytes of a literal.
+    pub length: Option<usize>,
+    /// It may end here.
+    pub may_end: bool,
+}
+
+/// A terminal that may begin.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Next {
+    /// The innermost rule that it belongs to.
+    pub rule: String,
+    /// How the grammar writes it.
+    pub notation: String,
+}
+
+/// Why a text has no location.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum LocateError {
+    /// The constraint is refused.
+    Constraint(Error),
+    /// The constraint does not allow the text.
+    Text {
+        /// The number of the token that is not allowed; 0 for a text.
+        index: usize,
+        /// Why not.
+        error: MatchError,
+    },
+    /// The grammar asks for ordinary tokens by number, so that a text does not say which tokens it was written with.
+    Numbered,
+    /// There is too much to remember: the text is too long, or can be read in too many ways.
+    TooLong {
+        /// Bytes and special tokens that were read.
+        read: usize,
+    },
+    /// A part of the grammar cannot stand by itself. This is a bug.
+    Part(GrammarError),
+}
+
+impl LocateError {
+    /// What kind of failure it is.
+    pub fn category(&self) -> Category {
+        match self {
+            Self::Constraint(error) => error.category(),
+            Self::Text { error, .. } => error.into(),
+            Self::Numbered => Category::Unsupported,
+            Self::TooLong { .. } => Category::Limit,
+            Self::Part(_) => Category::Internal,
+        }
+    }
+}
+
+impl fmt::Display for LocateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constraint(error) => write!(f, "{error}"),
+            Self::Text { index, error } => write!(f, "token {index} of the text: {error}"),
+            Self::Numbered => f.write_str(
+                "the grammar asks for ordinary tokens by number, and a place in its text cannot be told; name special tokens instead",
+            ),
+            Self::TooLong { read } => {
+                write!(f, "after {read} bytes there are too many readings to remember; give a shorter text")
+            }
+            Self::Part(error) => write!(f, "a part of the grammar cannot stand by itself: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for LocateError {}
+
+impl From<Error> for LocateError {
+    fn from(error: Error) -> Self {
+        Self::Constraint(error)
+    }
+}
+
+impl Compiler {
+    /// Where a text stands under a constraint.
+    pub fn locate(
+        &self,
+        constraint: &Constraint,
+        options: &Options,
+        written: Written<'_>,
+    ) -> Result<Location, LocateError> {
+        let (grammar, _) = constraint.grammar(options, Some(self.vocabulary()))?;
+        if resolve(&grammar, self.vocabulary()).map_err(Error::Compile)?.needs_numbers {
+            return Err(LocateError::Numbered);
+        }
+        let mut matcher = self.compile_with(constraint, options)?.matcher();
+        let mut units = Vec::new();
+        match written {
+            Written::Text(text) => {
+                matcher.accept_bytes(text).map_err(|error| LocateError::Text { index: 0, error })?;
+                units.extend(text.iter().map(|byte| Unit::Byte(*byte)));
+            }
+            Written::Tokens(tokens) => {
+                for (index, &token) in tokens.iter().enumerate() {
+                    matcher.accept(token).map_err(|error| LocateError::Text { index, error })?;
+                    if matcher.is_terminated() {
+                        break;
+                    }
+                    if self.vocabulary().is_special(token) {
+                        units.push(Unit::Special(token));
+                    } else {
+                        units.extend(self.vocabulary().bytes(token).iter().map(|byte| Unit::Byte(*byte)));
+                    }
+                }
+            }
+        }
+        let mut chart = Chart::new(self, &grammar, options)?;
+        chart.read(&units)?;
+        let told = chart.tell(matcher.next_bytes());
+        let begin = |unit: usize| units[..unit].iter().filter(|unit| matches!(unit, Unit::Byte(_))).count();
+        let bytes = begin(units.len());
+        let document = told.readings.iter().find_map(|reading| reading.document);
+        let path = document.and_then(|at| path::pointer(&units[at..]));
+        let readings = told.readings.into_iter().map(|reading| Reading {
+            rules: reading
+                .rules
+                .into_iter()
+                .map(|(name, at)| OpenRule { name: name.to_owned(), begin: begin(at) })
+                .collect(),
+            terminal: reading.terminal.map(|terminal| OpenTerminal {
+                notation: terminal.notation,
+                begin: begin(terminal.begin),
+                matched: bytes - begin(terminal.begin),
+                length: terminal.length,
+                may_end: terminal.may_end,
+            }),
+        });
+        Ok(Location {
+            bytes,
+            complete: matcher.is_accepting() || matcher.is_terminated(),
+            path,
+            readings: readings.collect(),
+            next: told.next,
+            more: told.more,
+        })
+    }
+}
+
+impl Location {
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        let reading = |reading: &Reading| {
+            let rules = reading.rules.iter().map(|rule| json!({"name": rule.name, "begin": rule.begin}));
+            let terminal = reading.terminal.as_ref().map(|terminal| {
+                json!({
+                    "notation": terminal.notation,
+                    "begin": terminal.begin,
+                    "matched": terminal.matched,
+                    "length": terminal.length,
+                    "may_end": terminal.may_end,
+                })
+            });
+            json!({"rules": rules.collect::<Vec<_>>(), "terminal": terminal})
+        };
+        let next = self.next.iter().map(|next| json!({"rule": next.rule, "notation": next.notation}));
+        json!({
+            "bytes": self.bytes,
+            "complete": self.complete,
+            "path": self.path,
+            "readings": self.readings.iter().map(reading).collect::<Vec<_>>(),
+            "next": next.collect::<Vec<_>>(),
+            "more": self.more,
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! Where a text stands, in the terms of its grammar.
+
+use std::sync::Arc;
+
+use maskwright::locate::{LocateError, Location, Written};
+use maskwright::{Compiler, Constraint, Options, TokenId, VocabularyBuilder};
+
+/// Every byte, and two special tokens.
+fn compiler() -> Compiler {
+    let mut builder = VocabularyBuilder::new();
+    for byte in 0..=u8::MAX {
+        builder.token(TokenId(byte.into()), &[byte]).unwrap();
+    }
+    builder.special(TokenId(256), "<end>").unwrap().eos(TokenId(256));
+    builder.special(TokenId(257), "<|call|>").unwrap();
+    Compiler::new(Arc::new(builder.finish().unwrap()))
+}
+
+fn at(constraint: &Constraint, text: &str) -> Location {
+    compiler().locate(constraint, &Options::default(), Written::Text(text.as_bytes())).unwrap()
+}
+
+fn rules(location: &Location) -> Vec<Vec<(&str, usize)>> {
+    location
+        .readings
+        .iter()
+        .map(|reading| reading.rules.iter().map(|rule| (&*rule.name, rule.begin)).collect())
+        .collect()
+}
+
+fn next(location: &Location) -> Vec<String> {
+    location.next.iter().map(|next| format!("{}: {}", next.rule, next.notation)).collect()
+}
+
+/// Compares a location at a place with what a person would say.
+#[test]
+fn rules_and_terminals_have_names_and_beginnings() {
+    let grammar = Constraint::lark(
+        "start: pair (\",\" pair)*\npair: NAME \":\" value\nvalue: NUMBER | \"(\" start \")\"\nNAME: /[a-z]+/\nNUMBER: /[0-9]/+ (\".\" /[0-9]/+)?\n",
+    );
+    let location = at(&grammar, "a:1,bc:(d:23");
+    assert_eq!(
+        rules(&location),
+        [[("start", 0), ("pair", 4), ("value", 7), ("start", 8), ("pair", 8), ("value", 10), ("NUMBER", 10)]]
+    );
+    let terminal = location.readings[0].terminal.as_ref().unwrap();
+    assert_eq!((&*terminal.notation, terminal.begin, terminal.matched), ("[0-9]+", 10, 2));
+    assert!(terminal.may_end && !location.complete);
+    assert_eq!(next(&location), ["NUMBER: \".\"", "start: \",\"", "value: \")\""]);
+
+    let location = at(&grammar, "a:1,b");
+    assert_eq!(location.readings[0].terminal.as_ref().unwrap().notation, "[a-z]+");
+    assert_eq!(next(&location), ["pair: \":\""]);
+    assert_eq!(location.path, None);
+
+    let location = at(&grammar, "a:");
+    assert_eq!(location.readings[0].terminal, None);
+    assert_eq!(next(&location), ["NUMBER: [0-9]+", "value: \"(\""]);
+}
+
+#[test]
+fn a_literal_says_how_much_of_it_there_is() {
+    let location = at(&Constraint::choice(["yes", "yesterday"]), "yest");
+    let terminals: Vec<_> =
+        location.readings.iter().filter_map(|reading| reading.terminal.as_ref()).collect();
+    assert!(!terminals.is_empty());
+    assert!(terminals.iter().all(|terminal| terminal.length.is_some_and(|length| terminal.matched < length)));
+}
+
+#[test]
+fn ambiguity_and_left_recursion_give_readings() {
+    let grammar = Constraint::ebnf(
+        "root ::= sum | word\nsum ::= sum \"+\" num | num\nnum ::= [0-9]+\nword ::= [0-9a-f]+",
+    );
+    let location = at(&grammar, "12");
+    let mut found = rules(&location);
+    found.sort();
+    assert_eq!(found, [vec![("root", 0), ("sum", 0), ("num", 0)], vec![("root", 0), ("word", 0)],]);
+    assert!(location.complete);
+    let location = at(&grammar, "12+3");
+    assert!(rules(&location).contains(&vec![("root", 0), ("sum", 0), ("num", 3)]));
+}
+
+#[test]
+fn a_place_in_a_document_has_a_path() {
+    let schema = r##"{"type": "object", "required": ["items"], "properties": {"items": {"type": "array", "items": {"type": "object",
+        "properties": {"name": {"type": "string"}, "a/b": {"type": "integer", "minimum": 3}}, "required": ["name"]}}, "next": {"$ref": "#"}}}"##;
+    let schema = Constraint::json_schema(schema);
+    for (text, path) in [
+        ("", ""),
+        ("{\"it", ""),
+        ("{\"items\"", "/items"),
+        ("{\"items\": [", "/items"),
+        (
+            "{\"items\": [{\"name\": \"a\"}, {\"name\": \"b\"}, {\"name\": \"c\"}, {\"name\": \"dog",
+            "/items/3/name",
+        ),
+        ("{\"items\": [{\"name\": \"a\", \"a/b\": 4", "/items/0/a~1b"),
+        ("{\"items\": [], \"next\": {\"items\": [{", "/next/items/0"),
+        ("{\"items\": []}", ""),
+    ] {
+        assert_eq!(at(&schema, text).path.as_deref(), Some(path), "{text}");
+    }
+    // The middle of a string is a terminal of its own.
+    let location = at(&schema, "{\"items\": [{\"name\": \"dog");
+    let terminal = location.readings[0].terminal.as_ref().unwrap();
+    assert!(terminal.notation.starts_with("<json string"), "{location:?}");
+    assert_eq!((terminal.matched, terminal.may_end), (4, false));
+    assert_eq!(location.readings[0].rules[0].name, "root");
+}
+
+#[test]
+fn documents_in_tags_and_grammars_have_paths_of_their_own() {
+    let tag = r#"{"type": "tag", "begin": "<call>", "content": {"type": "json_schema", "json_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}, "end": "</call>"}"#;
+    assert_eq!(at(&Constraint::structural_tag(tag), "<call>{\"city\": \"Ber").path.as_deref(), Some("/city"));
+    assert_eq!(at(&Constraint::structural_tag(tag), "<cal").path, None);
+    let lark =
+        "start: \"answer = \" value\nvalue: %json {\"type\": \"array\", \"items\": {\"type\": \"boolean\"}}";
+    assert_eq!(at(&Constraint::lark(lark), "answer = [true, fal").path.as_deref(), Some("/1"));
+}
+
+#[test]
+fn what_may_be_empty_is_passed() {
+    let grammar = Constraint::lark("start: OTHER \"1\"\nOTHER: ~WORD & /[a-z!]*/\nWORD: /[a-z]/+ \"!\"");
+    assert!(next(&at(&grammar, "")).contains(&"start: \"1\"".to_owned()));
+    let grammar = Constraint::ebnf("root ::= a a \"x\"\na ::= b? b?\nb ::= \"b\" | a \"c\"");
+    let location = at(&grammar, "");
+    assert_eq!(next(&location), ["b: \"b\"", "b: \"c\"", "root: \"x\""]);
+    assert!(rules(&location).contains(&vec![("root", 0)]));
+}
+
+#[test]
+fn special_tokens_take_no_bytes() {
+    let grammar = Constraint::lark("start: <|call|> NAME\nNAME: /[a-z]+/");
+    let tokens = [257, u32::from(b'h'), u32::from(b'i')].map(TokenId);
+    let compiler = compiler();
+    let location = compiler.locate(&grammar, &Options::default(), Written::Tokens(&tokens)).unwrap();
+    let terminal = location.readings[0].terminal.as_ref().unwrap();
+    assert_eq!((location.bytes, terminal.begin, terminal.matched), (2, 0, 2));
+    let location = compiler.locate(&grammar, &Options::default(), Written::Tokens(&[])).unwrap();
+    assert_eq!(next(&location), ["start: <token \"<|call|>\">"]);
+}
+
+#[test]
+fn what_is_not_allowed_has_no_place() {
+    let error = compiler().locate(&Constraint::regex("[0-9]+"), &Options::default(), Written::Text(b"4x"));
+    assert!(matches!(error, Err(LocateError::Text { .. })), "{error:?}");
+    let error = compiler().locate(&Constraint::regex("(a"), &Options::default(), Written::Text(b""));
+    assert!(matches!(error, Err(LocateError::Constraint(_))), "{error:?}");
+    let numbered = Constraint::lark("start: <[97]>");
+    let error = compiler().locate(&numbered, &Options::default(), Written::Text(b""));
+    assert!(matches!(error, Err(LocateError::Numbered)), "{error:?}");
+}
+
+/// Reading again is the grammar's own: every beginning of texts of random shape has a reading.
+#[test]
+fn every_beginning_of_a_text_has_a_reading() {
+    let schema = Constraint::json_schema(
+        r#"{"type": "object", "properties": {"a": {"type": ["number", "null", "string"]}, "b": {}}, "additionalProperties": false}"#,
+    );
+    let text = "{\"a\": -12.5e3, \"b\": [{\"x\": [\"\\u00e9\", true]}, null, 0.1]}";
+    let compiler = compiler();
+    for end in 0..=text.len() {
+        let written = Written::Text(&text.as_bytes()[..end]);
+        let location = compiler.locate(&schema, &Options::default(), written).unwrap();
+        let is_whole = location.complete && location.next.is_empty();
+        let is_known =
+            location.readings.iter().any(|reading| reading.terminal.is_some()) || !location.next.is_empty();
+        assert!(is_whole || is_known, "{}", &text[..end]);
+        assert_eq!(location.complete, end == text.len());
+    }
+}
