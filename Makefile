@@ -46,11 +46,13 @@ docs: ## build the documentation site into target/book, and check its links (nee
 	@scripts/need.sh mdbook "the site is built with mdBook: cargo install mdbook"
 	@PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" python3 scripts/docs.py
 
-test-sdk: cargo-is-there ## run the OpenAI SDK for Python against a live server (needs pip)
+test-sdk: cargo-is-there ## run the OpenAI SDK for Python, and frameworks on top of it, against a live server (needs pip)
 	@scripts/assets.sh smollm2
 	@scripts/build.sh "the server"
 	python3 -m venv target/sdk
 	target/sdk/bin/pip install --quiet 'openai>=2,<4' pydantic
+	@target/sdk/bin/pip install --quiet 'openai>=2,<4' instructor langchain langchain-openai 'pydantic-ai-slim[openai]' openai-agents \
+		|| echo "the frameworks could not be installed, and are not tried"
 	target/sdk/bin/python scripts/sdk_test.py --start
 
 test-page: cargo-is-there ## run the page in headless Chromium against a live server (needs node and chromium)

@@ -32,6 +32,9 @@ pub(crate) struct Config {
     /// How the model writes tool calls: the name of a format, or a file with one [default: by its template]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) tool_format: Option<String>,
+    /// How tokens are chosen where a request does not say it: 0 is always the best, 1 as the model says [default: what its files recommend, or 1]
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub(crate) temperature: Option<f32>,
     /// Ask the model for every token, also where the constraint leaves no choice
     #[arg(long, help_heading = "Model")]
     pub(crate) no_jump_forward: bool,
@@ -60,6 +63,9 @@ pub(crate) struct Config {
     /// How many requests may wait for a place in the batch [default: 256]
     #[arg(long, value_name = "N", help_heading = "Connections")]
     pub(crate) queue: Option<usize>,
+    /// Bytes of responses that are kept in memory for `previous_response_id`; 0 keeps none [default: 64M]
+    #[arg(long, value_name = "SIZE", help_heading = "Connections")]
+    pub(crate) response_bytes: Option<Size>,
     /// Seconds that an answer may take [default: 600]
     #[arg(long, value_name = "SECONDS", help_heading = "Connections")]
     pub(crate) request_timeout: Option<u64>,
@@ -162,6 +168,7 @@ impl Config {
             context: self.context.or(file.context),
             max_batch: self.max_batch.or(file.max_batch),
             tool_format: self.tool_format.or(file.tool_format),
+            temperature: self.temperature.or(file.temperature),
             no_jump_forward: self.no_jump_forward || file.no_jump_forward,
             host: self.host.or(file.host),
             port: self.port.or(file.port),
@@ -171,6 +178,7 @@ impl Config {
             allowed_host: both(self.allowed_host, file.allowed_host),
             max_body: self.max_body.or(file.max_body),
             queue: self.queue.or(file.queue),
+            response_bytes: self.response_bytes.or(file.response_bytes),
             request_timeout: self.request_timeout.or(file.request_timeout),
             grammar_backend: self.grammar_backend.or(file.grammar_backend),
             cache_bytes: self.cache_bytes.or(file.cache_bytes),

@@ -67,6 +67,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let backend = backend(&config, &loaded)?;
     let service = Service::new(compiling(&config)).map_err(sentence)?;
     let mut parts = Parts::loaded(loaded, name.as_str());
+    if let Some(temperature) = config.temperature {
+        parts.sampling.temperature = temperature;
+        parts.sampling.check().map_err(sentence)?;
+    }
     parts.format = config.tool_format.as_deref().map(tool_format).transpose()?;
     let engine = Engine::start(parts, scheduling, &service, backend).map_err(sentence)?;
     if let Some(path) = &config.warm {
@@ -152,6 +156,7 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
     if is_local(config.host.as_deref().unwrap_or("127.0.0.1")) || !config.allowed_host.is_empty() {
         settings.hosts = Some(config.allowed_host.clone());
     }
+    settings.response_bytes = config.response_bytes.map_or(settings.response_bytes, |size| size.0);
     settings.finish = config.finish.map_or(settings.finish, Into::into);
     let limits = &mut settings.options.limits;
     limits.mask_steps = config.mask_steps.map_or(limits.mask_steps, std::num::NonZero::get);
