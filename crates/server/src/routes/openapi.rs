@@ -152,6 +152,11 @@ fn posts() -> Vec<Post> {
                 ("query", text(), "which of the tokens that may come next are listed"),
                 ("offset", whole(0), ""),
                 ("limit", whole(0), ""),
+                (
+                    "why",
+                    json!({"type": ["string", "array"]}),
+                    "tokens, or a text: which of them may come next, and why not",
+                ),
                 ("maskwright", extras(), ""),
                 ("model", text(), ""),
             ],

@@ -82,6 +82,9 @@ pub(crate) struct Config {
     /// Threads that compile; a slow compile keeps none of the others waiting [default: 4]
     #[arg(long, value_name = "N", help_heading = "Constraints")]
     pub(crate) compile_threads: Option<NonZero<usize>>,
+    /// Milliseconds for which masks are computed ahead right after a constraint was compiled, unless another one waits; 0 is never [default: 5]
+    #[arg(long, value_name = "N", help_heading = "Constraints")]
+    pub(crate) prepare: Option<u64>,
     /// Steps that one mask or one token may take, some nanoseconds each; beyond them a request ends with an error [default: 20000000]
     #[arg(long, value_name = "N", help_heading = "Constraints")]
     pub(crate) mask_steps: Option<NonZero<u64>>,
@@ -184,6 +187,7 @@ impl Config {
             cache_bytes: self.cache_bytes.or(file.cache_bytes),
             compile_timeout: self.compile_timeout.or(file.compile_timeout),
             compile_threads: self.compile_threads.or(file.compile_threads),
+            prepare: self.prepare.or(file.prepare),
             mask_steps: self.mask_steps.or(file.mask_steps),
             finish: self.finish.or(file.finish),
             // The two are about one thing, so a flag for either overrules the file in both.

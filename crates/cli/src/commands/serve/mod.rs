@@ -7,6 +7,7 @@ use std::{
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use maskwright::{
@@ -194,6 +195,8 @@ fn compiling(config: &Config) -> Compiling {
         workers: config.compile_threads.map_or(settings.workers, std::num::NonZero::get),
         budget: config.cache_bytes.map_or(settings.budget, |size| size.0),
         timeout: seconds(config.compile_timeout, settings.timeout),
+        // The model reads the prompt meanwhile, and leaves a processor to others.
+        prepare: Duration::from_millis(config.prepare.unwrap_or(5)),
         ..settings
     }
 }
