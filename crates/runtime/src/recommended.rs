@@ -83,11 +83,11 @@ impl Found {
         if let Some(count) = self.top_k {
             // 0 and −1 both mean all, by custom.
             let is_count = (-1.0..=f64::from(u32::MAX)).contains(&count) && count.fract() == 0.0;
-            if !is_count {
+            let whole = is_count.then_some(count as i64).and_then(|count| u32::try_from(count.max(0)).ok());
+            sampling.top_k = whole.ok_or_else(|| {
                 let message = format!("{}: 'top_k' is {count}, but must be a count", place.display());
-                return Err(LoadError::malformed(message));
-            }
-            sampling.top_k = count.max(0.0) as u32;
+                LoadError::malformed(message)
+            })?;
         }
         sampling.check().map_err(|error| LoadError::malformed(format!("{}: {error}", place.display())))
     }

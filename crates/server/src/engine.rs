@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     error::{ApiError, Result},
-    request::{Requested, plain_tools},
+    request::{Requested, plain_tools, thoughts::Mind},
 };
 
 /// What an engine is made of.
@@ -137,9 +137,9 @@ impl Engine {
         self.tokenizer.chat_template()
     }
 
-    /// Whether the template uses a variable of this name.
-    pub(crate) fn template_knows(&self, word: &str) -> bool {
-        self.template.as_ref().is_some_and(|template| template.uses(word))
+    /// How it thinks, and what its template knows.
+    pub(crate) fn mind(&self) -> Mind<'_> {
+        Mind { can_reason: self.format.can_reason(), template: self.template.as_deref() }
     }
 
     /// How tokens are chosen where a request does not say it.

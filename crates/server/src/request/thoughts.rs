@@ -8,17 +8,30 @@
 //! | the format has no reasoning | what happens anyway | refused |
 
 use maskwright::formats::Thinking;
+use maskwright_runtime::text::chat::ChatTemplate;
 use serde_json::{Map, Value};
 
 use super::{Fields, fields::not_among};
-use crate::{
-    engine::Engine,
-    error::{ApiError, Result},
-};
+use crate::error::{ApiError, Result};
 
 const EFFORTS: &str = "none, minimal, low, medium, high, xhigh";
 /// What a template is given anyway.
 const RESERVED: [&str; 5] = ["messages", "tools", "add_generation_prompt", "bos_token", "eos_token"];
+
+/// What matters of a model here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mind<'m> {
+    /// Whether its format tells thoughts from answers.
+    pub(crate) can_reason: bool,
+    pub(crate) template: Option<&'m ChatTemplate>,
+}
+
+impl Mind<'_> {
+    /// Whether the template uses a variable of this name.
+    fn knows(&self, word: &str) -> bool {
+        self.template.is_some_and(|template| template.uses(word))
+    }
+}
 
 /// What a request says about thinking, and what else it gives to the template.
 #[derive(Debug, Clone, Default)]
@@ -35,28 +48,28 @@ pub(crate) struct Thoughts {
 
 impl Thoughts {
     /// `reasoning_effort` and `chat_template_kwargs` of the chat API.
-    pub(crate) fn take(body: &mut Fields, engine: &Engine) -> Result<Self> {
+    pub(crate) fn take(body: &mut Fields, mind: &Mind<'_>) -> Result<Self> {
         let mut thoughts = Self::default();
-        thoughts.variables(body, engine)?;
-        thoughts.effort(body, "reasoning_effort", engine)?;
+        thoughts.variables(body, mind)?;
+        thoughts.effort(body, "reasoning_effort", mind)?;
         Ok(thoughts)
     }
 
     /// `reasoning` and `chat_template_kwargs` of the responses API.
-    pub(crate) fn take_object(body: &mut Fields, engine: &Engine) -> Result<Self> {
+    pub(crate) fn take_object(body: &mut Fields, mind: &Mind<'_>) -> Result<Self> {
         let mut thoughts = Self::default();
-        thoughts.variables(body, engine)?;
+        thoughts.variables(body, mind)?;
         if let Some(mut reasoning) = body.object("reasoning")? {
             let why = "what the model thinks is told as it is, and not summed up";
             reasoning.refuse("summary", &[], why)?;
             reasoning.refuse("generate_summary", &[], why)?;
-            thoughts.effort(&mut reasoning, "effort", engine)?;
+            thoughts.effort(&mut reasoning, "effort", mind)?;
             reasoning.finish()?;
         }
         Ok(thoughts)
     }
 
-    fn variables(&mut self, body: &mut Fields, engine: &Engine) -> Result<()> {
+    fn variables(&mut self, body: &mut Fields, mind: &Mind<'_>) -> Result<()> {
         let name = "chat_template_kwargs";
         let path = body.at(name);
         let Some(fields) = body.object(name)? else { return Ok(()) };
@@ -66,7 +79,7 @@ impl Thoughts {
                 let message = format!("'{path}.{word}' is given to the template by the server; remove it");
                 return Err(ApiError::value(format!("{path}.{word}"), message));
             }
-            if !engine.template_knows(word) {
+            if !mind.knows(word) {
                 self.warnings
                     .push(format!("'{path}.{word}' is ignored: the template of the model does not know it"));
             }
@@ -75,14 +88,14 @@ impl Thoughts {
         Ok(())
     }
 
-    fn effort(&mut self, fields: &mut Fields, name: &str, engine: &Engine) -> Result<()> {
+    fn effort(&mut self, fields: &mut Fields, name: &str, mind: &Mind<'_>) -> Result<()> {
         let path = fields.at(name);
         let Some(effort) = fields.text(name)? else { return Ok(()) };
         if !EFFORTS.split(", ").any(|known| known == effort) {
             return Err(not_among(fields, name, &effort, EFFORTS));
         }
-        let can_reason = engine.format().can_reason();
-        let switch = ["enable_thinking", "thinking"].into_iter().find(|word| engine.template_knows(word));
+        let can_reason = mind.can_reason;
+        let switch = ["enable_thinking", "thinking"].into_iter().find(|word| mind.knows(word));
         match (effort.as_str(), switch) {
             ("none", _) if !can_reason => {}
             ("none", switch) => {
@@ -94,15 +107,15 @@ impl Thoughts {
             _ if !can_reason => {
                 return Err(ApiError::unsupported(path, "the model does not tell thoughts from answers"));
             }
-            ("low" | "medium" | "high", _) if engine.template_knows("reasoning_effort") => {
+            ("low" | "medium" | "high", _) if mind.knows("reasoning_effort") => {
                 self.say("reasoning_effort", effort.clone().into(), &path)?;
                 self.thinking = Some(Thinking::Optional);
             }
-            (_, Some(word)) if !engine.template_knows("reasoning_effort") => {
+            (_, Some(word)) if !mind.knows("reasoning_effort") => {
                 self.say(word, true.into(), &path)?;
                 self.thinking = Some(Thinking::Optional);
             }
-            _ if engine.template_knows("reasoning_effort") => {
+            _ if mind.knows("reasoning_effort") => {
                 return Err(ApiError::unsupported(
                     path,
                     "the model knows 'none', 'low', 'medium' and 'high'",

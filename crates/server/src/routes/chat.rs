@@ -92,7 +92,7 @@ fn read(body: &mut Fields, state: &State) -> Result<Asked> {
     choosing.sampling.logprobs = logprobs_wanted(body)?;
     let (is_streamed, has_usage) = sampling::take_stream(body)?;
     let toolbox = tools::take(body, Api::Chat)?;
-    let mut thoughts = Thoughts::take(body, &state.engine)?;
+    let mut thoughts = Thoughts::take(body, &state.engine.mind())?;
     common(body)?;
     let mut warnings = ignored(words::take(body)?);
     warnings.append(&mut thoughts.warnings);

@@ -111,14 +111,14 @@ fn posts() -> Vec<Post> {
             ("text", text(), ""),
             ("prompt", text(), "vLLM's word for `text`"),
             ("content", text(), "llama.cpp's word for `text`"),
-            ("messages", list(json!({"type": "object"})), "a conversation, by the model's template"),
+            ("messages", list(&json!({"type": "object"})), "a conversation, by the model's template"),
             ("parse_special", flag(), "whether names of special tokens in the text are those tokens"),
             ("model", text(), ""),
         ];
         (path, "Text to tokens", vec![], fields)
     };
     let texts = |path| {
-        let fields = vec![("tokens", list(whole(0)), ""), ("model", text(), "")];
+        let fields = vec![("tokens", list(&whole(0)), ""), ("model", text(), "")];
         (path, "Tokens to text", vec!["tokens"], fields)
     };
     vec![
@@ -148,7 +148,7 @@ fn posts() -> Vec<Post> {
             vec![
                 ("constraint", json!({"type": "object"}), "as above"),
                 ("text", text(), ""),
-                ("tokens", list(whole(0)), "instead of a text"),
+                ("tokens", list(&whole(0)), "instead of a text"),
                 ("query", text(), "which of the tokens that may come next are listed"),
                 ("offset", whole(0), ""),
                 ("limit", whole(0), ""),
@@ -170,13 +170,13 @@ fn posts() -> Vec<Post> {
 
 fn chat() -> Vec<Field> {
     let mut fields = vec![
-        ("messages", list(json!({"type": "object"})), "objects with `role` and `content`"),
+        ("messages", list(&json!({"type": "object"})), "objects with `role` and `content`"),
         ("max_completion_tokens", whole(1), "the most tokens, the one that ends the answer included"),
         ("max_tokens", whole(1), "the same"),
         ("n", whole(1), "how many answers"),
         ("logprobs", flag(), ""),
         ("top_logprobs", range(0.0, 20.0), ""),
-        ("tools", list(json!({"type": "object"})), "functions, and custom tools that take a text"),
+        ("tools", list(&json!({"type": "object"})), "functions, and custom tools that take a text"),
         ("tool_choice", json!({}), "`auto`, `none`, `required`, or one tool by name"),
         ("parallel_tool_calls", flag(), "false: one call at most"),
         ("stream_options", json!({"type": "object"}), "`include_usage`"),
@@ -214,11 +214,11 @@ fn responses() -> Vec<Field> {
         ("store", flag(), "whether the response is kept; true unless the server has no room for any"),
         ("max_output_tokens", whole(1), ""),
         ("text", json!({"type": "object"}), "`format` is what `response_format` is elsewhere"),
-        ("tools", list(json!({"type": "object"})), ""),
+        ("tools", list(&json!({"type": "object"})), ""),
         ("tool_choice", json!({}), ""),
         ("parallel_tool_calls", flag(), ""),
         ("top_logprobs", range(0.0, 20.0), ""),
-        ("include", list(text()), "`message.output_text.logprobs`"),
+        ("include", list(&text()), "`message.output_text.logprobs`"),
         ("reasoning", json!({"type": "object"}), "`effort`, where the model's format has reasoning"),
         ("chat_template_kwargs", json!({"type": "object"}), "variables for the model's template"),
         ("metadata", json!({"type": "object"}), "is repeated"),
@@ -283,7 +283,7 @@ fn choosing() -> Vec<Field> {
         ("seed", json!({"type": "integer"}), ""),
         ("n_predict", whole(-1), "llama.cpp's word for the most tokens"),
         ("stop", json!({"type": ["string", "array"]}), "ends a constrained answer only where it is complete"),
-        ("stop_token_ids", list(whole(0)), "the same for tokens"),
+        ("stop_token_ids", list(&whole(0)), "the same for tokens"),
     ]
 }
 
@@ -297,7 +297,7 @@ fn constraints() -> Vec<Field> {
         ),
         ("guided_json", json!({}), "vLLM's, older"),
         ("guided_regex", text(), "vLLM's, older"),
-        ("guided_choice", list(text()), "vLLM's, older"),
+        ("guided_choice", list(&text()), "vLLM's, older"),
         ("guided_grammar", text(), "vLLM's, older"),
         ("guided_structural_tag", json!({}), "vLLM's, older"),
         ("guided_whitespace_pattern", text(), "vLLM's, older"),
@@ -358,6 +358,6 @@ fn range(least: f64, most: f64) -> Value {
     json!({"type": "number", "minimum": least, "maximum": most})
 }
 
-fn list(items: Value) -> Value {
+fn list(items: &Value) -> Value {
     json!({"type": "array", "items": items})
 }

@@ -55,7 +55,7 @@ pub(crate) async fn create(
     let metadata = body.take("metadata").unwrap_or_else(|| json!({}));
     let user = body.text("user")?;
     let toolbox = tools::take(&mut body, Api::Responses)?;
-    let mut thoughts = Thoughts::take_object(&mut body, &state.engine)?;
+    let mut thoughts = Thoughts::take_object(&mut body, &state.engine.mind())?;
     let kept = kept(&mut body, &state, &headers)?;
     unsupported(&mut body)?;
     let mut warnings = chat::ignored(words::take(&mut body)?);

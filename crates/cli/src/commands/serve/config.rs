@@ -17,7 +17,7 @@ pub(crate) struct Config {
     /// What clients call the model [default: the name of the file or folder]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) name: Option<String>,
-    /// What computes the model [default: maskwright]
+    /// What computes the model [default: auto]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) runtime: Option<Runtime>,
     /// Threads that compute [default: one less than there are processors]
