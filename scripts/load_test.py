@@ -269,7 +269,7 @@ async def schemas(server, args):
 
     async def one(number):
         begin = time.monotonic()
-        answer = await server.ask("/v1/chat/completions", chat("x", max_tokens=1, maskwright={"tokens": True}, **with_schema(numbered(number, 12))))
+        answer = await server.ask("/v1/chat/completions", chat("x", max_tokens=1, maskwright={"tokens": True, "finish": False}, **with_schema(numbered(number, 12))))
         told = answer["maskwright"]
         return told["compile_wait_micros"] / 1000, told["compile_micros"] / 1000, 1000 * (time.monotonic() - begin)
 
@@ -289,7 +289,7 @@ async def first(server, args):
 
     async def once(fields):
         begin = time.monotonic()
-        reader, writer = await server.send("/v1/chat/completions", chat("x", max_tokens=1, stream=True, **fields))
+        reader, writer = await server.send("/v1/chat/completions", chat("x", max_tokens=1, stream=True, maskwright={"finish": False}, **fields))
         await reader.readuntil(b"\r\n\r\n")
         await reader.readuntil(b"data: ")
         seconds = time.monotonic() - begin
@@ -317,7 +317,9 @@ async def opened(server, args):
             await asyncio.sleep(chance.random() * args.seconds / 2)
             while time.monotonic() < deadline:
                 fields, _ = CASES[number % len(CASES)]
-                body = chat("x", max_tokens=4 + chance.randrange(8), stream=True, temperature=1, **fields)
+                # So few tokens complete few answers.
+                own = {**fields.get("maskwright", {}), "finish": False}
+                body = chat("x", max_tokens=4 + chance.randrange(8), stream=True, temperature=1, **{**fields, "maskwright": own})
                 try:
                     reader, writer = await server.send("/v1/chat/completions", body)
                     text = b""
