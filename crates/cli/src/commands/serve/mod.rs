@@ -100,7 +100,7 @@ async fn serve(server: Server, config: &Config, name: &str, out: &mut dyn Write)
     let listener = listener
         .map_err(|error| Failure::sentence(format!("cannot listen at {host}, port {port}: {error}")))?;
     let address = listener.local_addr().map_err(sentence)?;
-    if !address.ip().is_loopback() && config.api_key.is_empty() && config.api_key_file.is_none() {
+    if is_open(address.ip(), config) {
         // It is no reason not to start: the network may be one's own.
         let _ = writeln!(
             io::stderr(),
@@ -110,6 +110,11 @@ async fn serve(server: Server, config: &Config, name: &str, out: &mut dyn Write)
     writeln!(out, "serving {name} at http://{address}")?;
     out.flush()?;
     server.serve(listener, stopped()).await.map_err(sentence)
+}
+
+/// Whether others than this machine can use the server without a key.
+fn is_open(address: std::net::IpAddr, config: &Config) -> bool {
+    !address.is_loopback() && config.api_key.is_empty() && config.api_key_file.is_none()
 }
 
 /// Ready when somebody wants the program to end.
@@ -317,6 +322,16 @@ mod tests {
         let config = Config { constrained_json_whitespace_pattern: Some("[ ".into()), ..Config::default() };
         let Err(Failure::Sentence(error)) = settings(&config) else { panic!("it is refused") };
         assert!(error.starts_with("constrained-json-whitespace-pattern: "), "{error}");
+    }
+
+    #[test]
+    fn a_server_for_everybody_without_a_key_is_worth_a_warning() {
+        let open = |address: &str, keys: &[&str]| {
+            let api_key = keys.iter().map(|&key| key.to_owned()).collect();
+            is_open(address.parse().expect("an address"), &Config { api_key, ..Config::default() })
+        };
+        assert!(open("0.0.0.0", &[]) && open("::", &[]) && open("192.168.1.7", &[]));
+        assert!(!open("127.0.0.1", &[]) && !open("::1", &[]) && !open("0.0.0.0", &["secret"]));
     }
 
     #[test]
