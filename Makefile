@@ -26,9 +26,9 @@ help: ## this list
 	@echo "maskwright: make TARGET"
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
-serve: cargo-is-there ## fetch a small model and serve it at http://127.0.0.1:8000 (ARGS="--port 9000" for more)
+serve: cargo-is-there ## fetch a small model and serve it at http://127.0.0.1:8000 (ARGS="--port 9000" for more; RUNTIME=llama-cpp for other models)
 	@scripts/assets.sh smollm2
-	@scripts/build.sh "the server"
+	@scripts/build.sh "the server" $(RUNTIME)
 	@"$${CARGO_TARGET_DIR:-target}/release/maskwright" serve $(ARGS)
 
 # Examples are programs for people, and clippy reads them; to build them takes longer than to run most tests.
@@ -46,11 +46,13 @@ docs: ## build the documentation site into target/book, and check its links (nee
 	@scripts/need.sh mdbook "the site is built with mdBook: cargo install mdbook"
 	@PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" python3 scripts/docs.py
 
-test-sdk: cargo-is-there ## run the OpenAI SDK for Python against a live server (needs pip)
+test-sdk: cargo-is-there ## run the OpenAI SDK for Python, and frameworks on top of it, against a live server (needs pip)
 	@scripts/assets.sh smollm2
 	@scripts/build.sh "the server"
 	python3 -m venv target/sdk
 	target/sdk/bin/pip install --quiet 'openai>=2,<4' pydantic
+	@target/sdk/bin/pip install --quiet 'openai>=2,<4' instructor langchain langchain-openai 'pydantic-ai-slim[openai]' openai-agents \
+		|| echo "the frameworks could not be installed, and are not tried"
 	target/sdk/bin/python scripts/sdk_test.py --start
 
 test-page: cargo-is-there ## run the page in headless Chromium against a live server (needs node and chromium)
@@ -82,9 +84,8 @@ test-backends: cargo-is-there ## run the tests of the backends with llguidance a
 	$(CARGO) test -p maskwright --features llguidance --test maskwright backends::
 
 test-llama-cpp: cargo-is-there ## run the tests of the runtime with its model on top of llama.cpp (needs cmake, a C++ compiler and libclang)
-	@scripts/llama_cpp_needs.sh
 	@scripts/assets.sh smollm2
-	$(CARGO) test -p maskwright-runtime --features llama-cpp
+	@found=$$(scripts/llama_cpp_needs.sh) && { [ -z "$$found" ] || export LIBCLANG_PATH="$$found"; } && $(CARGO) test -p maskwright-runtime --features llama-cpp
 
 capi: cargo-is-there ## build the C library and put it with its headers into target/capi
 	$(CARGO) build $(CAPI_FLAGS) -p maskwright-capi

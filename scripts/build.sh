@@ -2,6 +2,7 @@
 # Builds the command, optimised, and says what it is doing and how long it took.
 #
 #   scripts/build.sh "the server"
+#   scripts/build.sh "the server" llama-cpp     # with llama.cpp as a second runtime
 set -eu
 cd "$(dirname "$0")/.."
 CARGO=${CARGO:-cargo}
@@ -20,5 +21,11 @@ else
     }
 fi
 begin=$(date +%s)
-"$CARGO" build --release --locked -p maskwright-cli
+if [ "${2:-}" = llama-cpp ]; then
+    found=$(scripts/llama_cpp_needs.sh)
+    [ -z "$found" ] || export LIBCLANG_PATH="$found"
+    "$CARGO" build --release --locked -p maskwright-cli --features llama-cpp
+else
+    "$CARGO" build --release --locked -p maskwright-cli
+fi
 say "$1 is ready, after $(($(date +%s) - begin)) s"

@@ -2,6 +2,8 @@
 # Says what is missing for the feature `llama-cpp`, which builds llama.cpp from its sources: before a long build fails at the end.
 #
 #   scripts/llama_cpp_needs.sh
+#
+# If nothing but libclang is missing, it is fetched from PyPI, and the folder that has it is printed, for LIBCLANG_PATH.
 set -eu
 
 fail() {
@@ -16,8 +18,15 @@ command -v "${CXX:-c++}" >/dev/null 2>&1 || fail "there is no C++ compiler (${CX
 [ -n "${LIBCLANG_PATH:-}" ] && exit 0
 for folder in /usr/lib /usr/lib64 /usr/local/lib /usr/lib/llvm*/lib /usr/lib/*-linux-gnu /opt/homebrew/opt/llvm/lib \
     /usr/local/opt/llvm/lib /Library/Developer/CommandLineTools/usr/lib; do
-    for library in "$folder"/libclang.so* "$folder"/libclang-*.so* "$folder"/libclang.dylib; do
+    for library in "$folder"/libclang.so* "$folder"/libclang-[0-9]*.so* "$folder"/libclang.dylib; do
         [ -e "$library" ] && exit 0
     done
 done
-fail "libclang was not found; $WAY_OUT, or set LIBCLANG_PATH to the folder that has it"
+
+cd "$(dirname "$0")/.."
+folder=${ASSETS_DIR:-target/assets}/libclang
+if [ ! -e "$folder/clang/native/libclang.so" ] && [ ! -e "$folder/clang/native/libclang.dylib" ]; then
+    python3 -m pip install --quiet --no-deps --only-binary :all: --target "$folder" libclang >&2 ||
+        fail "libclang was not found, and could not be fetched; $WAY_OUT, or set LIBCLANG_PATH to the folder that has it"
+fi
+echo "$(cd "$folder" && pwd)/clang/native"

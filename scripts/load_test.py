@@ -7,6 +7,8 @@ schemas are checked by it, without it by their keys.
     python scripts/load_test.py first                       the first byte of an answer to a cold schema of 100 KB
     python scripts/load_test.py open --connections 1000     slow readers and dropped connections: who is lost, what leaks?
     python scripts/load_test.py gaps                        a stream beside a hostile constraint: how long does it stand still?
+    python scripts/load_test.py masks                       what single constraints cost: masks in microseconds, tokens a second against free
+    python scripts/load_test.py prompts                     a prompt of 1,500 tokens beside a stream: how long do both wait?
 
 The server is at --url (http://127.0.0.1:8000), or `--start PROGRAM` starts one for the time of the test; `--pid` names its process, whose memory is then watched. Exit code 1
 says that something was lost, wrong or stuck; speed never does.
@@ -42,7 +44,7 @@ class Server:
     async def send(self, path, body):
         reader, writer = await asyncio.open_connection(self.host, self.port, limit=1 << 20)
         data = json.dumps(body).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: load\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
         writer.write(head.encode() + data)
         await writer.drain()
         return reader, writer
@@ -67,7 +69,7 @@ class Server:
     async def get(self, path):
         """The text of a page."""
         reader, writer = await asyncio.open_connection(self.host, self.port)
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: load\r\nConnection: close\r\n\r\n".encode())
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         text = await reader.read()
         writer.close()
@@ -225,7 +227,7 @@ async def speed(server, args):
 
     # The same number of tokens for both: a long list that never ends by itself, and text that may not end.
     endless = {"type": "array", "items": PERSON, "minItems": 1000}
-    limited = {"max_tokens": args.tokens, "maskwright": {"tokens": True}}
+    limited = {"max_tokens": args.tokens, "maskwright": {"tokens": True, "finish": False}}
     free = {**limited, "logit_bias": {str(token): -100 for token in args.end}}
     for size in (1, 16):
         rates = {"free": [], "constrained": []}
@@ -267,7 +269,7 @@ async def schemas(server, args):
 
     async def one(number):
         begin = time.monotonic()
-        answer = await server.ask("/v1/chat/completions", chat("x", max_tokens=1, maskwright={"tokens": True}, **with_schema(numbered(number, 12))))
+        answer = await server.ask("/v1/chat/completions", chat("x", max_tokens=1, maskwright={"tokens": True, "finish": False}, **with_schema(numbered(number, 12))))
         told = answer["maskwright"]
         return told["compile_wait_micros"] / 1000, told["compile_micros"] / 1000, 1000 * (time.monotonic() - begin)
 
@@ -287,7 +289,7 @@ async def first(server, args):
 
     async def once(fields):
         begin = time.monotonic()
-        reader, writer = await server.send("/v1/chat/completions", chat("x", max_tokens=1, stream=True, **fields))
+        reader, writer = await server.send("/v1/chat/completions", chat("x", max_tokens=1, stream=True, maskwright={"finish": False}, **fields))
         await reader.readuntil(b"\r\n\r\n")
         await reader.readuntil(b"data: ")
         seconds = time.monotonic() - begin
@@ -315,7 +317,9 @@ async def opened(server, args):
             await asyncio.sleep(chance.random() * args.seconds / 2)
             while time.monotonic() < deadline:
                 fields, _ = CASES[number % len(CASES)]
-                body = chat("x", max_tokens=4 + chance.randrange(8), stream=True, temperature=1, **fields)
+                # So few tokens complete few answers.
+                own = {**fields.get("maskwright", {}), "finish": False}
+                body = chat("x", max_tokens=4 + chance.randrange(8), stream=True, temperature=1, **{**fields, "maskwright": own})
                 try:
                     reader, writer = await server.send("/v1/chat/completions", body)
                     text = b""
@@ -445,6 +449,91 @@ async def gaps(server, args):
               f"{1000 * wait / max(steps, 1):8.3f} ms   {counted}", flush=True)
 
 
+RECIPE = {
+    "type": "object",
+    "properties": {
+        "dish": {"type": "string", "maxLength": 40},
+        "minutes": {"type": "integer", "multipleOf": 5, "minimum": 5, "maximum": 180},
+        "ingredients": {"type": "array", "minItems": 2, "maxItems": 5, "uniqueItems": True, "items": {"type": "string", "maxLength": 20}},
+    },
+    "required": ["dish", "minutes", "ingredients"],
+    "additionalProperties": False,
+}
+
+
+async def masks(server, args):
+    """What single constraints cost, with one client and with eight: masks, and tokens a second beside free answers, alternating. Forced tokens are not counted."""
+    kinds = {
+        "recipe, uniqueItems": with_schema(RECIPE),
+        "json_object": {"response_format": {"type": "json_object"}},
+        "person": with_schema(PERSON),
+    }
+    free = {"logit_bias": {str(token): -100 for token in args.end}}
+
+    async def batch(size, fields, tokens, seed):
+        bodies = [
+            chat("Give me a simple recipe for pancakes as JSON.", temperature=1, seed=seed * 100 + number, max_tokens=tokens,
+                 maskwright={"tokens": True, "finish": False}, **fields)
+            for number in range(size)
+        ]
+        begin = time.monotonic()
+        found = await asyncio.gather(*(server.ask("/v1/chat/completions", body) for body in bodies))
+        seconds = time.monotonic() - begin
+        told = [one["maskwright"] for one in found]
+        asked = sum(one["usage"]["completion_tokens"] for one in found) - sum(one["forced_tokens"] for one in told)
+        each = [token["mask_micros"] for one in told for token in one["tokens"][0] if token.get("mask_micros") is not None]
+        busy = sum(one["decode_micros"] for one in told) / 1e6
+        return asked / max(busy, 1e-9), asked / seconds, each
+
+    for name, fields in kinds.items():
+        for size in (1, 8):
+            ratios, each, cold = [], [], None
+            for number in range(args.rounds):
+                usual, _, _ = await batch(size, free, args.tokens, number)
+                rate, _, micros = await batch(size, fields, args.tokens, number)
+                ratios.append(rate / usual)
+                each += micros
+                cold = cold if cold is not None else max(micros, default=0)
+            print(f"{name:20} {size} clients: {percentile(ratios, 0.5):.3f} of free (from {min(ratios):.3f} to {max(ratios):.3f}); masks in µs: "
+                  f"mean {sum(each) / max(len(each), 1):.1f}, p50 {percentile(each, 0.5):.1f}, p99 {percentile(each, 0.99):.1f}, max {max(each, default=0):.0f}, the coldest {cold:.0f}", flush=True)
+
+
+async def prompts(server, args):
+    """A long prompt, alone and beside a stream: how long it is read, and the longest wait between two tokens of the stream."""
+    going = {"logit_bias": {str(token): -100 for token in args.end}}
+
+    async def stream(tokens, times):
+        reader, writer = await server.send("/v1/chat/completions", chat("Tell a long story.", stream=True, temperature=1, max_tokens=tokens, **going))
+        await reader.readuntil(b"\r\n\r\n")
+        while part := await reader.read(1 << 16):
+            times += [time.monotonic()] * part.count(b'"delta"')
+        writer.close()
+
+    async def read(number):
+        """Seconds until the first token behind a prompt that nobody has read before."""
+        words = " ".join(f"{number}{word}" for word in random.Random(number).choices(["apple", "river", "stone", "cloud", "tree"], k=args.words))
+        begin = time.monotonic()
+        answer = await server.ask("/v1/chat/completions", chat(words, max_tokens=1))
+        return time.monotonic() - begin, answer["usage"]["prompt_tokens"]
+
+    first = random.randrange(100, 900)
+    for number in range(args.rounds):
+        alone, tokens = await read(first + 2 * number)
+        times = []
+        writing = asyncio.create_task(stream(4000, times))
+        await asyncio.sleep(2)
+        known = len(times)
+        quiet = max((after - before for before, after in zip(times[2:], times[3:])), default=float("nan"))
+        beside, _ = await read(first + 2 * number + 1)
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+        during = times[max(known - 1, 0) :]
+        longest = max((after - before for before, after in zip(during, during[1:])), default=float("nan"))
+        print(f"a prompt of {tokens} tokens: read in {alone:.2f} s alone, in {beside:.2f} s beside a stream; longest wait of the stream {1000 * longest:.0f} ms, {1000 * quiet:.0f} ms before; "
+              f"{len(during)} tokens of it meanwhile", flush=True)
+        await asyncio.sleep(1)
+
+
 def start(program):
     """A server on a free port, and where it is."""
     server = subprocess.Popen([program, "serve", "--port", "0", "--log", "off"], stdout=subprocess.PIPE, text=True)
@@ -457,7 +546,7 @@ def start(program):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("load", choices=["answers", "speed", "schemas", "first", "open", "gaps"])
+    parser.add_argument("load", choices=["answers", "speed", "schemas", "first", "open", "gaps", "masks", "prompts"])
     parser.add_argument("--url", default="http://127.0.0.1:8000")
     parser.add_argument("--start", metavar="PROGRAM", help="start this program as a server, and stop it in the end")
     parser.add_argument("--pid", type=int, help="the server's process")
@@ -466,10 +555,11 @@ def main():
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=60, help="of a round of `open`")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--words", type=int, default=400, help="of a prompt of `prompts`, about four tokens each")
     parser.add_argument("--tokens", type=int, default=48, help="of an answer of `speed`, of a stream of `gaps`")
     parser.add_argument("--end", type=int, nargs="*", default=[0, 2], help="end tokens of the model, for `speed` and `gaps`")
     args = parser.parse_args()
-    load = {"answers": answers, "speed": speed, "schemas": schemas, "first": first, "open": opened, "gaps": gaps}[args.load]
+    load = {"answers": answers, "speed": speed, "schemas": schemas, "first": first, "open": opened, "gaps": gaps, "masks": masks, "prompts": prompts}[args.load]
     process = None
     if args.start:
         process, args.url = start(args.start)

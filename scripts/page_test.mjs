@@ -8,7 +8,7 @@
 // The first argument is the server, the second the folder for screenshots. `CHROMIUM` names the browser if it is not
 // /usr/bin/chromium. It ends with "N passed, N failed", and with 1 if anything failed.
 
-import { mkdir } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 
@@ -160,6 +160,14 @@ const checks = {
     contains(python, 'base_url="http://h/v1"');
     contains(python, '"finish": True');
     contains(python, "max_tokens=9");
+    // The program in Rust is one that is compiled with the tests.
+    const rust = await page.evaluate(async () => {
+      const { asRust } = await import("/static/request.js");
+      return asRust({ kind: "json_schema", source: '{"type": "boolean"}', whitespace: "tidy", keyOrder: "any" });
+    });
+    equal(rust, await readFile("crates/server/examples/exported.rs", "utf8"));
+    const choice = await page.evaluate(async () => (await import("/static/request.js")).asRust({ kind: "choice", source: 'a "#"\nb' }));
+    contains(choice, 'Constraint::choice([r##"a "#""##, r"b"])');
   },
 
   "The first bad token is red, with a reason": async ({ page }) => {
@@ -174,6 +182,83 @@ const checks = {
     await page.fill("#text", '{"age": 7}');
     await page.waitForFunction(() => document.getElementById("judgement").textContent.includes("Complete"));
     equal(await page.locator("#tokens .bad").count(), 0);
+  },
+
+  "A rejection is told in the terms of the document": async ({ page }) => {
+    const found = await page.evaluate(async () => {
+      const { told } = await import("/static/document.js");
+      const schema = JSON.stringify({
+        type: "object", required: ["age"], additionalProperties: false,
+        properties: { age: { type: "integer" }, tags: { type: "array", items: { $ref: "#/$defs/tag" } }, any: { anyOf: [{ type: "null" }] } },
+        $defs: { tag: { type: ["string", "null"] } },
+      });
+      return [
+        told(schema, '{"age": ', '"old"}'), told(schema, '{"age": 1', ".5}"), told(schema, '{"age": 1, "tags": ["a", ', "7]"), told(schema, "{", "}"),
+        told(schema, '{"age": 1, "', 'agf": 2}'), told(schema, '{"age": 1, "a', 'ge": 2}'), told(schema, '{"any": ', "1"), told("[", "{", "1"), told(schema, "", "[1]"),
+      ];
+    });
+    const expected = [
+      "/properties/age: an integer is expected, not a string", "/properties/age: an integer is expected, not a number with a fraction",
+      "/$defs/tag: a string or null is expected, not a number", '/: "age" must still come', '/: "agf" is not one of its properties',
+      '/: "age" stands there already', null, null, "/: an object is expected, not an array",
+    ];
+    equal(JSON.stringify(found), JSON.stringify(expected));
+    await write(page, "json_schema", SCHEMA);
+    await page.fill("#text", '{"age": "old"}');
+    await settled(page);
+    contains(await page.locator("#judgement").textContent(), "/properties/age: an integer is expected, not a string.");
+  },
+
+  "Why not? On any token": async ({ page }) => {
+    await write(page, "regex", "(yes|no) [0-9]");
+    await page.fill("#text", "no ");
+    await settled(page);
+    await page.fill("#next-query", "x");
+    await page.waitForSelector("#why:not([hidden])");
+    contains(await page.locator("#why").textContent(), "Why not x?");
+    await page.fill("#next-query", "7");
+    await page.waitForSelector("#why[hidden]", { state: "attached" });
+    await page.fill("#next-query", "");
+  },
+
+  "Schemas are imported": async ({ page }) => {
+    const openapi = { openapi: "3.1.0", components: { schemas: { Cat: { type: "object", properties: { owner: { $ref: "#/components/schemas/Person" } } }, Person: { type: "string" } } } };
+    await page.click("#import");
+    await page.fill("#import-text", "openapi: 3.1.0");
+    contains(await page.locator("#import-wrong").textContent(), "not JSON");
+    await page.fill("#import-text", JSON.stringify(openapi));
+    await page.selectOption("#import-name", { label: "Cat" });
+    await page.click("#import-form button[type=submit]");
+    await settled(page);
+    equal(JSON.stringify(JSON.parse(await page.inputValue("#source"))), '{"type":"object","properties":{"owner":{"$ref":"#/$defs/Person"}},"$defs":{"Person":{"type":"string"}}}');
+    equal(await page.locator("#problems li.error").count(), 0);
+    const names = await page.evaluate(async () => {
+      const { schemasIn } = await import("/static/import.js");
+      const pydantic = { title: "Cat", type: "object", properties: { owner: { $ref: "#/$defs/Person" } }, $defs: { Person: { type: "string" } } };
+      const all = [pydantic, { type: "function", function: { name: "f", parameters: { type: "object" } } }, { type: "json_schema", json_schema: { name: "n", schema: true } }];
+      return all.map((one) => schemasIn(JSON.stringify(one)).map(({ name }) => name).join("+")).join();
+    });
+    equal(names, "Cat+Person,f,n");
+  },
+
+  "White space is one entry, and pictures fit": async ({ page }) => {
+    await write(page, "json_schema", '{"type": "object"}');
+    await page.selectOption("#whitespace", "flexible");
+    await page.fill("#text", "{");
+    await settled(page);
+    contains(await page.locator("#next .blanks summary").textContent(), "of white space");
+    equal(await page.locator("#next .blanks .option").first().isVisible(), false);
+    await page.click("#next .blanks summary");
+    equal(await page.locator("#next .blanks .option").first().isVisible(), true);
+    await page.selectOption("#whitespace", "tidy");
+    await write(page, "regex", "(alpha|beta|gamma|delta) [0-9]{1,12}");
+    await page.click("#tab-network");
+    const [wide, tall] = await page.evaluate(() => {
+      const root = document.getElementById("network");
+      return [root.scrollWidth - root.clientWidth, root.scrollHeight - root.clientHeight];
+    });
+    if (wide > 1 || tall > 1) throw new Error(`The picture sticks out by ${wide} and ${tall} pixels.`);
+    await page.click("#tab-coverage");
   },
 
   "What may come next can be searched and put into the text": async ({ page }) => {
@@ -266,6 +351,10 @@ const checks = {
     await page.click("#stop");
     await page.waitForSelector("#go:not([hidden])", { timeout: 30_000 });
     equal(await page.locator(".answer .chip").first().textContent(), "not finished");
+    await page.click("#go");
+    await page.waitForSelector(".answer .output .token", { timeout: 120_000 });
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("#go:not([hidden])", { timeout: 30_000 });
   },
 
   "Nothing sticks out, in both themes, wide and narrow": async ({ browser }) => {
@@ -278,6 +367,39 @@ const checks = {
       }
       await page.screenshot({ path: `${folder}/${name}.png`, fullPage: width < 900 });
       equal(complaints.join("\n"), "", name);
+      await context.close();
+    }
+  },
+
+  "Fingers have room": async ({ browser }) => {
+    const { page, context } = await open(browser, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+    const small = await page.evaluate(() => [...document.querySelectorAll("button, select, input:not([type=checkbox]), summary")]
+      .filter((node) => node.checkVisibility() && node.getBoundingClientRect().height < 39.5)
+      .map((node) => `${node.id || node.textContent}: ${node.getBoundingClientRect().height}`));
+    equal(small.join(), "");
+    await context.close();
+  },
+
+  "Labels and line numbers can be read": async ({ browser }) => {
+    for (const colorScheme of ["light", "dark"]) {
+      const { page, context } = await open(browser, { colorScheme });
+      const faint = await page.evaluate(() => {
+        const parse = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);
+        const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+        const back = (node) => {
+          for (let at = node; at; at = at.parentElement) {
+            const colour = parse(getComputedStyle(at).backgroundColor);
+            if (colour.length === 3 || colour[3] > 0.99) return colour;
+          }
+          return [255, 255, 255];
+        };
+        return [".gutter", "label", ".quiet", ".tabs button", ".chip", ".token.good", ".problems .where", "h2"].flatMap((selector) => [...document.querySelectorAll(selector)].slice(0, 5)
+          .filter((node) => node.checkVisibility() && node.textContent.trim() !== "")
+          .map((node) => [selector, light(parse(getComputedStyle(node).color)), light(back(node))])
+          .map(([name, a, b]) => [name, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)])
+          .filter(([, ratio]) => ratio < 4.5).map(([name, ratio]) => `${name} ${ratio.toFixed(2)}`));
+      });
+      equal(faint.join(), "", colorScheme);
       await context.close();
     }
   },
@@ -318,6 +440,9 @@ const checks = {
     const page = await context.newPage();
     await page.goto(`${base}/`);
     await page.waitForSelector("#key-dialog[open]");
+    await page.fill("#key", "a wrong one");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("#key-wrong:not([hidden])");
     await page.fill("#key", "open sesame");
     await page.keyboard.press("Enter");
     await settled(page);

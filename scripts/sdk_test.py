@@ -1,12 +1,15 @@
-"""Runs OpenAI's SDK for Python against a live server, and the Python examples of docs/start/server.md and docs/server.md.
+"""Runs OpenAI's SDK for Python against a live server, the frameworks of sdk_frameworks.py, and the Python examples of docs/start/server.md and docs/server.md.
+
+Every answer, and every event of a stream, must be of the SDK's own type: the client is told to validate strictly.
 
     python scripts/sdk_test.py --start                      starts target/release/maskwright itself
     python scripts/sdk_test.py --url http://127.0.0.1:8000  uses one that runs
 
-Needs the packages openai and pydantic; `make test-sdk` installs them into target/sdk.
+Needs the packages openai and pydantic, and for the frameworks instructor, langchain, langchain-openai, pydantic-ai-slim[openai] and openai-agents; `make test-sdk` installs them into target/sdk.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -17,7 +20,10 @@ from typing import Literal
 
 import openai
 from openai import OpenAI
+from openai.types import Completion
 from pydantic import BaseModel
+
+from sdk_frameworks import FRAMEWORKS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -87,13 +93,25 @@ def logprobs(client):
 def completions(client):
     answer = client.completions.create(model=MODEL, prompt="1, 2, 3, 4, 5,", max_tokens=4, temperature=0)
     assert "6" in answer.choices[0].text, answer
-    pieces = client.completions.create(model=MODEL, prompt="1, 2, 3, 4, 5,", max_tokens=4, temperature=0, stream=True)
-    assert "".join(piece.choices[0].text for piece in pieces) == answer.choices[0].text
+    # The SDK has one type for answers and for pieces of them, in which the reason is never null; OpenAI's API says null until the last piece, and so do we.
+    loose = OpenAI(base_url=client.base_url, api_key="none", max_retries=0)
+    pieces = [piece.to_dict() for piece in loose.completions.create(model=MODEL, prompt="1, 2, 3, 4, 5,", max_tokens=4, temperature=0, stream=True)]
+    assert "".join(piece["choices"][0]["text"] for piece in pieces) == answer.choices[0].text
+    reasons = [piece["choices"][0].pop("finish_reason") for piece in pieces]
+    assert reasons[-1] == "length" and not any(reasons[:-1]), reasons
+    for piece in pieces:
+        piece["choices"][0]["finish_reason"] = "stop"
+        Completion.model_validate(piece, strict=True)
+    echoed = client.completions.create(model=MODEL, prompt="1, 2,", max_tokens=2, echo=True)
+    assert echoed.choices[0].text.startswith("1, 2,"), echoed
 
 
 def responses(client):
     answer = client.responses.create(model=MODEL, input="Say hello.", instructions="Be brief.", max_output_tokens=8)
     assert answer.status in ("completed", "incomplete") and answer.output_text, answer
+    after = client.responses.create(model=MODEL, input="Again.", previous_response_id=answer.id, max_output_tokens=4)
+    assert after.previous_response_id == answer.id and client.responses.retrieve(after.id).id == after.id
+    client.responses.delete(after.id)
     parsed = client.responses.parse(model=MODEL, input="Describe a cat.", text_format=Cat, max_output_tokens=400)
     assert isinstance(parsed.output_parsed, Cat), parsed
 
@@ -171,6 +189,15 @@ def errors(client):
     assert "/properties/a/minimum" in error.message, error
 
 
+def frameworks(_client):
+    for name, test in FRAMEWORKS.items():
+        if importlib.util.find_spec(name) is None:
+            print(f"--  {name} is not installed, and was not tried", flush=True)
+            continue
+        test(URL, MODEL)
+        print(f"ok  {name}", flush=True)
+
+
 def documented(client):
     count = 0
     for page in ("docs/start/server.md", "docs/server.md"):
@@ -183,7 +210,7 @@ def documented(client):
     assert count >= 4, count
 
 
-TESTS = [models, chat, chat_stream, chat_parse, chat_parse_stream, constraints, logprobs, completions, responses, responses_stream, tools, response_tools, errors, documented]
+TESTS = [models, chat, chat_stream, chat_parse, chat_parse_stream, constraints, logprobs, completions, responses, responses_stream, tools, response_tools, errors, documented, frameworks]
 
 
 def start(program):
@@ -202,12 +229,14 @@ def main():
     arguments.add_argument("--url", default="http://127.0.0.1:8000")
     arguments.add_argument("--start", action="store_true", help="start a server for the tests")
     arguments.add_argument("--program", default=TARGET / "release/maskwright", help="which program to start")
+    arguments.add_argument("tests", nargs="*", help="only these")
     arguments = arguments.parse_args()
     server, URL = start(arguments.program) if arguments.start else (None, arguments.url)
     try:
-        client = OpenAI(base_url=f"{URL}/v1", api_key="none", max_retries=0, timeout=300)
+        client = OpenAI(base_url=f"{URL}/v1", api_key="none", max_retries=0, timeout=300, _strict_response_validation=True)
         MODEL = client.models.list().data[0].id
-        for test in TESTS:
+        chosen = [test for test in TESTS if not arguments.tests or test.__name__ in arguments.tests]
+        for test in chosen:
             test(client)
             print(f"ok  {test.__name__}", flush=True)
     finally:

@@ -599,6 +599,32 @@ fn serve_says_what_is_wrong_before_it_listens() {
         let model = ["--runtime", "llama-cpp", "--model", "nothing.gguf"];
         check(&[args, &model].concat(), 2, "cargo build --features llama-cpp");
     }
+    // A model of another architecture: what it is, and the way out.
+    let folder = std::env::temp_dir().join(format!("maskwright-cli-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let list = |kind: u32, items: Vec<Vec<u8>>| {
+        [&kind.to_le_bytes()[..], &(items.len() as u64).to_le_bytes(), &items.concat()].concat()
+    };
+    let entries = [
+        ("general.architecture", 8_u32, text("mamba")),
+        ("tokenizer.ggml.model", 8, text("gpt2")),
+        ("tokenizer.ggml.tokens", 9, list(8, vec![text("a"), text("b")])),
+        ("tokenizer.ggml.merges", 9, list(8, vec![])),
+        ("tokenizer.ggml.eos_token_id", 4, 1_u32.to_le_bytes().to_vec()),
+    ];
+    let mut file = b"GGUF\x03\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+    file.extend((entries.len() as u64).to_le_bytes());
+    for (key, kind, value) in entries {
+        file.extend([text(key), kind.to_le_bytes().to_vec(), value].concat());
+    }
+    let model = folder.join("other.gguf");
+    std::fs::write(&model, file).unwrap();
+    let answer =
+        check(&["serve", "--log", "off", "--model", model.to_str().unwrap()], 2, "its architecture is");
+    #[cfg(not(feature = "llama-cpp"))]
+    assert!(answer.err.contains("make serve RUNTIME=llama-cpp"), "{}", answer.err);
+    let _ = answer;
     check(&["serve", "--api-key", "", "--log", "off"], 2, "an API key is empty");
     let both = ["--constrained-json-disable-any-whitespace", "--constrained-json-whitespace-pattern", " "];
     check(&[&["serve"][..], &both].concat(), 2, "cannot be used with");

@@ -37,6 +37,7 @@
 pub mod guide;
 mod loaded;
 pub mod model;
+mod recommended;
 pub mod sampler;
 pub mod scheduler;
 pub mod text;

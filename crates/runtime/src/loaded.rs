@@ -14,6 +14,8 @@ use serde_json::Value;
 use crate::model::llama_cpp;
 use crate::{
     model::{Llama, LoadError, LoadOptions, Model},
+    recommended,
+    sampler::Sampling,
     scheduler::{Options, Scheduler},
     text::{
         chat::{ChatTemplate, Conversation},
@@ -32,6 +34,8 @@ pub struct Loaded {
     pub template: Option<Arc<ChatTemplate>>,
     /// What a plain prompt begins with.
     pub first: Option<TokenId>,
+    /// How its tokens are to be chosen, where its files say so: `generation_config.json`, or `general.sampling` of a GGUF file.
+    pub sampling: Sampling,
 }
 
 impl Loaded {
@@ -53,6 +57,7 @@ impl Loaded {
         let path = model_path(path)?;
         let tokenizer = maskwright_tokenizers::load(&path)?;
         let first = if begins_with_bos(&path)? { tokenizer.bos() } else { None };
+        let sampling = recommended::sampling(&path)?;
         let model = load(&path)?;
         let (tokens, width) = (tokenizer.vocabulary().size(), model.width());
         if tokens > width {
@@ -62,7 +67,7 @@ impl Loaded {
         }
         let template = tokenizer.chat_template().map(ChatTemplate::new).transpose();
         let template = template.map_err(|error| LoadError::unsupported(error.to_string()))?.map(Arc::new);
-        Ok(Self { model, tokenizer: Arc::new(tokenizer), template, first })
+        Ok(Self { model, tokenizer: Arc::new(tokenizer), template, first, sampling })
     }
 
     /// The tokens of a plain prompt.

@@ -4,6 +4,7 @@ import { counted, debounced, element, several } from "./dom.js";
 import { isPartOfCharacter, shownToken } from "./visible.js";
 
 export const PAGE_SIZE = 150;
+const FEW_BLANKS = 4;
 
 /**
  * Fills `root`. `fetchPage(query, offset)` gives `{ total, matching, end, tokens }` or nothing, `chosen(token)` is told what was
@@ -26,10 +27,19 @@ export function createAllowed({ root, query, count }, { fetchPage, chosen }) {
 
   const show = (next) => {
     shown = next?.tokens ?? [];
-    root.replaceChildren(...shown.map(option));
+    root.replaceChildren(...shown.filter((token) => !isBlank(token)).map(option));
+    addBlanks(shown.filter(isBlank));
     addMore(next);
     rove(0, false);
     count.textContent = next ? summary(next, query.value) : "";
+  };
+  // White space comes in dozens of lengths: it is one entry that opens.
+  const addBlanks = (blanks) => {
+    root.querySelector(".blanks")?.remove();
+    if (blanks.length === 0) return;
+    const few = blanks.length < FEW_BLANKS;
+    if (few) root.prepend(...blanks.map(option));
+    else root.prepend(element("details", { class: "blanks" }, element("summary", {}, `${counted(blanks.length)} of white space`), element("div", {}, ...blanks.map(option))));
   };
   const addMore = (next) => {
     const left = (next?.matching ?? next?.total ?? 0) - shown.length;
@@ -43,7 +53,8 @@ export function createAllowed({ root, query, count }, { fetchPage, chosen }) {
     if (!next || !button.isConnected) return;
     const from = shown.length;
     shown = [...shown, ...next.tokens];
-    button.replaceWith(...next.tokens.map(option));
+    button.replaceWith(...next.tokens.filter((token) => !isBlank(token)).map(option));
+    addBlanks(shown.filter(isBlank));
     addMore(next);
     rove(from, true);
   };
@@ -59,13 +70,14 @@ export function createAllowed({ root, query, count }, { fetchPage, chosen }) {
       event.preventDefault();
       rove(0, true);
     } else if (event.key === "Enter") {
-      root.querySelector("button:not(:disabled)")?.click();
+      (root.querySelector(":scope > button:not(:disabled)") ?? root.querySelector("button:not(:disabled)"))?.click();
     }
   });
 
+  const reachable = () => [...root.querySelectorAll("button:not(:disabled)")].filter((button) => button.checkVisibility());
   // One of the buttons is in the order of the Tab key, and arrows move among them.
   const rove = (index, focus) => {
-    const buttons = [...root.querySelectorAll("button:not(:disabled)")];
+    const buttons = reachable();
     buttons.forEach((button, at) => (button.tabIndex = at === index ? 0 : -1));
     if (focus) (buttons[index] ?? query).focus();
   };
@@ -73,7 +85,7 @@ export function createAllowed({ root, query, count }, { fetchPage, chosen }) {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
-    const buttons = [...root.querySelectorAll("button:not(:disabled)")];
+    const buttons = reachable();
     const index = buttons.indexOf(document.activeElement) + step;
     if (index < 0) query.focus();
     else rove(Math.min(index, buttons.length - 1), true);
@@ -88,6 +100,10 @@ export function createAllowed({ root, query, count }, { fetchPage, chosen }) {
       else search.now();
     },
   };
+}
+
+function isBlank(token) {
+  return !token.special && token.text !== "" && /^[ \t\r\n]+$/.test(token.text);
 }
 
 function summary(next, query) {

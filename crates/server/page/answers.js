@@ -23,6 +23,7 @@ export function readExplain(answer) {
     rejected: answer.rejected ?? null,
     complete: answer.complete === true,
     vocabulary: answer.vocabulary ?? null,
+    why: list(answer.why).map((token) => ({ ...token, text: String(token.text ?? "") })),
     next: answer.next ? { ...answer.next, tokens: list(answer.next.tokens).map((token) => ({ ...token, text: String(token.text ?? "") })) } : null,
   };
 }

@@ -13,12 +13,14 @@ import { draw } from "./drawing.js";
 import { createEditor } from "./editor.js";
 import { Answer } from "./generate.js";
 import { constraint, hasSchemas, KINDS, reading, WHITESPACE, words } from "./kinds.js";
+import { told } from "./document.js";
+import { schemasIn } from "./import.js";
 import { indexOfByte, placesOfPointers } from "./places.js";
-import { asCurl, asPython, chatRequest } from "./request.js";
+import { asCurl, asPython, asRust, chatRequest } from "./request.js";
 import { pack, unpack } from "./share.js";
 import { createTabs, createTheme } from "./frame.js";
 import { classOf, createTokens, described, sparkline } from "./tokens.js";
-import { prose, unseen } from "./visible.js";
+import { prose, shownToken, unseen } from "./visible.js";
 
 const page = {
   kind: byId("kind"), example: byId("example"), text: byId("text"), prompt: byId("prompt"), temperature: byId("temperature"),
@@ -155,7 +157,7 @@ async function explain() {
 function question({ query, offset }) {
   const kind = page.kind.value;
   const limits = checked?.ok ? { constraint: constraint(kind, editor.value), maskwright: reading(kind, currentReading()) } : {};
-  return { ...limits, text: page.text.value, query, offset, limit: PAGE_SIZE };
+  return { ...limits, text: page.text.value, query, offset, limit: PAGE_SIZE, ...(checked?.ok && query !== "" ? { why: query } : {}) };
 }
 
 function showText(answer) {
@@ -172,6 +174,7 @@ function showText(answer) {
       tokens.select(index);
     },
   });
+  byId("why").hidden = true;
   allowed.refresh(answer?.next ?? null);
 }
 
@@ -182,11 +185,19 @@ function judgement(answer) {
   if (rejected) {
     const reason = rejected.reason ?? rejected.message ?? "This token is not allowed.";
     const inside = rejected.rules?.[0]?.length ? ` In ${rejected.rules[0].slice(0, 4).join(" in ")}.` : "";
+    const plain = documented(rejected);
     const expected = rejected.expected && !reason.includes(rejected.expected) ? ` Expected: ${rejected.expected}.` : "";
-    return [element("span", { class: "error" }, `✗ Token ${rejected.index + 1}`), " ", ...prose(`${sentence(reason)}${expected}${inside}`)];
+    return [element("span", { class: "error" }, `✗ Token ${rejected.index + 1}`), " ", ...(plain ? [element("b", {}, ...prose(`${plain}.`)), " "] : []), ...prose(`${sentence(reason)}${expected}${inside}`)];
   }
   if (complete) return [element("span", { class: "good" }, "✓ Complete"), ` The whole text fits the constraint, in ${several(cut.length, "token")}.`];
   return [element("span", { class: "good" }, cut.length === 0 ? "Begin" : "✓ So far"), cut.length === 0 ? " with one of the tokens below." : " The text fits, but it cannot end here."];
+}
+
+/** The same in the terms of the document, if it is one of a schema. */
+function documented({ byte }) {
+  if (page.kind.value !== "json_schema" || !Number.isInteger(byte)) return null;
+  const at = indexOfByte(page.text.value, byte);
+  return told(editor.value, page.text.value.slice(0, at), page.text.value.slice(at));
 }
 
 function sentence(text) {
@@ -207,11 +218,23 @@ function hiddenOf(text) {
 async function nextPage(query, offset) {
   if (!checked?.ok) return null;
   try {
-    return readExplain(await post("/v1/explain", question({ query, offset }), latest("next"))).next;
+    const answer = readExplain(await post("/v1/explain", question({ query, offset }), latest("next")));
+    showWhy(query, answer.why);
+    return answer.next;
   } catch (error) {
     if (!isOld(error)) refuse(error);
     return null;
   }
+}
+
+/** What is searched for may not come next: why not? */
+function showWhy(query, why) {
+  const line = byId("why");
+  const refused = query === "" ? [] : why.filter((token) => token.allowed === false);
+  line.hidden = refused.length === 0 || refused.length < why.length;
+  if (line.hidden) return;
+  line.replaceChildren(element("span", { class: "error" }, "Why not "), element("span", { class: "token bad" }, shownToken(refused[0])), element("span", { class: "error" }, "?"), " ",
+    ...prose(sentence(refused[0].reason ?? "it is not allowed here")));
 }
 
 /** Puts a token behind what is accepted; what was rejected makes room for it. */
@@ -385,6 +408,45 @@ function fromExample({ kind, source, text, prompt }) {
   return { kind, source: source.join("\n"), text, prompt };
 }
 
+/** The dialog that takes schemas out of other files. */
+function createImport() {
+  const [dialog, text, which, wrong, names] = ["import-dialog", "import-text", "import-which", "import-wrong", "import-name"].map(byId);
+  let found = [];
+  const read = () => {
+    found = [];
+    wrong.hidden = which.hidden = true;
+    if (text.value.trim() === "") return;
+    try {
+      found = schemasIn(text.value);
+    } catch (error) {
+      wrong.textContent = error.message;
+      wrong.hidden = false;
+      return;
+    }
+    names.replaceChildren(...found.map(({ name }, index) => element("option", { value: index }, name)));
+    which.hidden = found.length < 2;
+  };
+  text.addEventListener("input", read);
+  byId("import-file").addEventListener("change", async (event) => {
+    const file = event.target.files?.[0];
+    if (!file) return;
+    text.value = await file.text();
+    read();
+  });
+  byId("import").addEventListener("click", () => dialog.showModal());
+  byId("import-cancel").addEventListener("click", () => dialog.close());
+  byId("import-form").addEventListener("submit", (event) => {
+    const chosen = found[Number(names.value) || 0];
+    if (!chosen) {
+      event.preventDefault();
+      read();
+      return;
+    }
+    restore({ kind: "json_schema", source: chosen.source, text: "" });
+    page.example.value = "";
+  });
+}
+
 async function start() {
   page.kind.append(...[...KINDS].map(([value, { label }]) => element("option", { value }, label)));
   page.whitespace.append(...[...WHITESPACE].map(([value, label]) => element("option", { value }, label)));
@@ -396,6 +458,8 @@ async function start() {
   for (const field of [page.whitespace, page.keyOrder]) field.addEventListener("change", constraintChanged);
   byId("as-curl").addEventListener("click", () => copy(asCurl(location.origin, chatRequest({ model, ...currentState() }, currentConstraint())), "Command copied"));
   byId("as-python").addEventListener("click", () => copy(asPython(location.origin, chatRequest({ model, ...currentState() }, currentConstraint())), "Program copied"));
+  byId("as-rust").addEventListener("click", () => copy(asRust(currentState()), "Program copied"));
+  createImport();
   createTheme(byId("theme"));
   byId("share").addEventListener("click", share);
   byId("key-cancel").addEventListener("click", () => {

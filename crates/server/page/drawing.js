@@ -32,6 +32,13 @@ export function draw(root, graph, { round, describe, chosen }) {
   ...columns.flat().map((index) => nodeOf(graph.nodes[index], places.get(index), round, index === 0, chosen)));
   picture.style.width = `${width}px`;
   root.replaceChildren(picture);
+  // It fits; whoever wants to read a large one sees it whole.
+  const toggle = element("button", { type: "button", class: "size", "aria-pressed": "false", onclick: () => {
+    const isFull = picture.classList.toggle("full");
+    toggle.setAttribute("aria-pressed", String(isFull));
+    toggle.textContent = isFull ? "Fit" : "Full size";
+  } }, "Full size");
+  if (width > root.clientWidth || height > root.clientHeight) root.prepend(toggle);
   if (left > 0) root.append(element("p", { class: "quiet" }, `${several(left, "node")} more, further from the start`));
 }
 

@@ -60,12 +60,17 @@ export function chatFields(kind, source) {
     case "regex":
       return { response_format: { type: kind, pattern: source } };
     case "choice":
-      return { response_format: { type: kind, choices: JSON.parse(listed(source)) } };
+      return { response_format: { type: kind, choices: choices(source) } };
     case "structural_tag":
       return { structured_outputs: { structural_tag: source } };
     default:
       return { response_format: { type: kind, grammar: source } };
   }
+}
+
+/** The choices of a source. */
+export function choices(source) {
+  return JSON.parse(listed(source));
 }
 
 /** Choices are typed as a JSON array, or one a line. */

@@ -1,6 +1,6 @@
 // The request for an answer: for the page itself, and as people take it home.
 
-import { chatFields, reading } from "./kinds.js";
+import { chatFields, choices, reading } from "./kinds.js";
 
 /** The body of a chat request. `limited` is `{ kind, source }`, or nothing for an answer without a constraint. */
 export function chatRequest({ model, prompt, temperature, maxTokens, seed, finish, whitespace, keyOrder }, limited) {
@@ -30,6 +30,45 @@ export function asPython(origin, request) {
     "from openai import OpenAI", "", `client = OpenAI(base_url=${python(`${origin}/v1`, 0)}, api_key="none")`,
     "answer = client.chat.completions.create(", ...lines, ")", "print(answer.choices[0].message.content)", "",
   ].join("\n");
+}
+
+/** A program in Rust, for whoever wants the constraint and not the server. */
+export function asRust({ kind, source, whitespace, keyOrder }) {
+  const make = { json_schema: "json_schema", regex: "regex", ebnf: "ebnf", lark: "lark", gbnf: "gbnf", structural_tag: "structural_tag" }[kind];
+  const text = raw(source);
+  const constraint = kind === "choice" ? `Constraint::choice([${choices(source).map(raw).join(", ")}])` : `Constraint::${make}(${text})`;
+  const style = RUST_SPACE.get(whitespace);
+  const isSchema = kind === "json_schema" || kind === "structural_tag";
+  const settings = isSchema ? [
+    ...(style ? [`    options.json_schema.whitespace = Whitespace::${style};`] : []),
+    ...(keyOrder === "any" ? ["    options.json_schema.key_order = KeyOrder::Any;"] : []),
+  ] : [];
+  const names = [...(settings.some((line) => line.includes("KeyOrder::")) ? ["KeyOrder"] : []), ...(settings.some((line) => line.includes("Whitespace::")) ? ["Whitespace"] : [])];
+  const uses = names.length > 0 ? [`    json_schema::${names.length > 1 ? `{${names.join(", ")}}` : names[0]},`] : [];
+  return [
+    "//! The masks of a constraint. Cargo.toml needs the crates maskwright and maskwright-tokenizers.", "",
+    "use maskwright::{", "    Compiler, Constraint, Options,", ...uses, "    regex::Dialect,", "};", "",
+    "fn main() -> Result<(), Box<dyn std::error::Error>> {",
+    '    let tokenizer = maskwright_tokenizers::load("tokenizer.json")?;',
+    "    let vocabulary = tokenizer.vocabulary().clone();",
+    "    let mut mask = vec![0; vocabulary.size().div_ceil(32)];",
+    `    let ${settings.length > 0 ? "mut " : ""}options = Options::default().with_dialect(Dialect::Ecma);`,
+    ...settings,
+    "    let compiler = Compiler::with_options(vocabulary, options);",
+    `    let constraint = ${constraint};`,
+    "    let mut matcher = compiler.compile(&constraint)?.matcher();",
+    "    matcher.fill_mask(&mut mask)?; // one bit for each token that may come next",
+    "    Ok(())", "}", "",
+  ].join("\n");
+}
+
+const RUST_SPACE = new Map([["tidy", "Tidy"], ["compact", "Compact"], ["spaced", "Spaced"], ["natural", "Natural"], ["indent:2", "Indent(2)"]]);
+
+/** A string that needs no escapes: with as many signs around it as it takes. */
+function raw(text) {
+  let signs = "";
+  while (text.includes(`"${signs}`)) signs += "#";
+  return `r${signs}"${text}"${signs}`;
 }
 
 /** A JSON value as Python writes it. */

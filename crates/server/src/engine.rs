@@ -9,7 +9,7 @@ use maskwright::{
     statistics::Lookup,
 };
 use maskwright_runtime::{
-    Loaded, Request, Scheduler, SubmitError,
+    Loaded, Request, Sampling, Scheduler, SubmitError,
     model::Model,
     scheduler::{self, Sink},
     text::{
@@ -19,11 +19,11 @@ use maskwright_runtime::{
 };
 use maskwright_tokenizers::Tokenizer;
 use maskwright_vocab::{TokenId, Vocabulary};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     error::{ApiError, Result},
-    request::{Requested, plain_tools},
+    request::{Requested, plain_tools, thoughts::Mind},
 };
 
 /// What an engine is made of.
@@ -40,13 +40,15 @@ pub struct Parts {
     pub first: Option<TokenId>,
     /// How it writes tool calls. Without one, its template is looked at.
     pub format: Option<ModelFormat>,
+    /// How tokens are chosen where a request does not say it.
+    pub sampling: Sampling,
 }
 
 impl Parts {
     /// A model that was loaded, under a name.
     pub fn loaded(loaded: Loaded, name: impl Into<String>) -> Self {
-        let Loaded { model, tokenizer, template, first } = loaded;
-        Self { name: name.into(), model, tokenizer, template, first, format: None }
+        let Loaded { model, tokenizer, template, first, sampling } = loaded;
+        Self { name: name.into(), model, tokenizer, template, first, format: None, sampling }
     }
 }
 
@@ -67,6 +69,7 @@ pub struct Engine {
     /// Whether the template can write down tools.
     knows_tools: bool,
     context: usize,
+    sampling: Sampling,
     scheduler: Scheduler,
     grammars: Client,
 }
@@ -83,7 +86,7 @@ impl Engine {
         service: &Service,
         backend: Arc<dyn Backend>,
     ) -> Result<Self, FormatError> {
-        let Parts { name, model, tokenizer, template, first, format } = parts;
+        let Parts { name, model, tokenizer, template, first, format, sampling } = parts;
         let source = tokenizer.chat_template().unwrap_or_default();
         let knows_tools = source.contains("tools");
         let format = match format {
@@ -93,7 +96,18 @@ impl Engine {
         let context = model.context();
         let scheduler = Scheduler::start(model, tokenizer.vocabulary().clone(), scheduling);
         let grammars = service.client(backend);
-        Ok(Self { name, tokenizer, template, first, format, knows_tools, context, scheduler, grammars })
+        Ok(Self {
+            name,
+            tokenizer,
+            template,
+            first,
+            format,
+            knows_tools,
+            context,
+            sampling,
+            scheduler,
+            grammars,
+        })
     }
 
     /// The client by which constraints are compiled.
@@ -121,6 +135,16 @@ impl Engine {
     /// How it writes down conversations, as a template.
     pub(crate) fn template(&self) -> Option<&str> {
         self.tokenizer.chat_template()
+    }
+
+    /// How it thinks, and what its template knows.
+    pub(crate) fn mind(&self) -> Mind<'_> {
+        Mind { can_reason: self.format.can_reason(), template: self.template.as_deref() }
+    }
+
+    /// How tokens are chosen where a request does not say it.
+    pub(crate) fn sampling(&self) -> &Sampling {
+        &self.sampling
     }
 
     pub(crate) fn context(&self) -> usize {
@@ -155,7 +179,13 @@ impl Engine {
     }
 
     /// The tokens of a conversation.
-    pub(crate) fn chat(&self, messages: &Value, tools: Option<&Value>, param: &str) -> Result<Vec<TokenId>> {
+    pub(crate) fn chat(
+        &self,
+        messages: &Value,
+        tools: Option<&Value>,
+        variables: Map<String, Value>,
+        param: &str,
+    ) -> Result<Vec<TokenId>> {
         let template = self.template.as_ref().ok_or_else(|| {
             let message = "the model has no chat template; use /v1/completions with a plain prompt";
             ApiError::value(param, message)
@@ -168,6 +198,7 @@ impl Engine {
         } else {
             (plain_tools::write(&messages, tools.as_ref()), None)
         };
+        let variables = shielded(&self.tokenizer, &Value::Object(variables));
         let vocabulary = self.vocabulary();
         let name =
             |token: Option<TokenId>| token.and_then(|token| vocabulary.special_name(token)).unwrap_or("");
@@ -175,6 +206,7 @@ impl Engine {
             bos_token: name(self.tokenizer.bos()),
             eos_token: name(vocabulary.eos().first().copied()),
             tools: tools.as_ref(),
+            more: Some(&variables),
             ..Conversation::new(&messages)
         };
         let text =

@@ -32,6 +32,7 @@
 //! | [`answer`] | from the events of the scheduler to what clients are told |
 //! | [`routes`] | the endpoints, a file each |
 //! | [`access`] | keys, names and log lines |
+//! | [`stored`] | responses that a later one can go on from |
 //! | [`turns`] | what takes a while is done on few threads |
 //! | [`serve`] | connections, and how they end |
 //!
@@ -47,6 +48,7 @@ mod routes;
 mod serve;
 mod settings;
 mod state;
+mod stored;
 mod turns;
 
 use std::{io, sync::Arc};

@@ -28,6 +28,8 @@ pub struct Settings {
     pub options: Options,
     /// Whether a constrained answer is complete when its tokens are used up.
     pub finish: Finish,
+    /// How many bytes of responses are kept in memory, so that later ones can go on from them; 0 keeps none.
+    pub response_bytes: usize,
 }
 
 /// Whether a constrained answer is complete when its tokens are used up.
@@ -43,7 +45,7 @@ pub enum Finish {
 }
 
 impl Default for Settings {
-    /// 16 MiB, ten minutes, 15 seconds, 30 seconds, 4,096 connections, no keys, no other origins, any name; answers are finished.
+    /// 16 MiB, ten minutes, 15 seconds, 30 seconds, 4,096 connections, no keys, no other origins, any name; answers are finished, and 64 MiB of responses are kept.
     fn default() -> Self {
         Self {
             max_body: 16 << 20,
@@ -56,6 +58,7 @@ impl Default for Settings {
             hosts: None,
             options: tidy(),
             finish: Finish::default(),
+            response_bytes: 64 << 20,
         }
     }
 }

@@ -13,7 +13,7 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{engine::Engine, metrics::Metrics, settings::Settings};
+use crate::{engine::Engine, metrics::Metrics, settings::Settings, stored::Stored};
 
 /// The right to do what takes a while.
 pub(crate) type Turn = OwnedSemaphorePermit;
@@ -26,6 +26,8 @@ pub(crate) struct State {
     pub(crate) metrics: Metrics,
     /// How many more requests may do what takes a while, each on a thread.
     pub(crate) turns: Arc<Semaphore>,
+    /// Responses that a later one can go on from.
+    pub(crate) stored: Stored,
     /// When the server started.
     pub(crate) since: u64,
 }
@@ -35,7 +37,8 @@ impl State {
         // More than processors, so that a long text keeps no short one waiting.
         let threads = available_parallelism().map_or(1, NonZero::get).max(4);
         let turns = Arc::new(Semaphore::new(threads));
-        Self { engine, settings, metrics: Metrics::default(), turns, since: now() }
+        let stored = Stored::new(settings.response_bytes);
+        Self { engine, settings, metrics: Metrics::default(), turns, stored, since: now() }
     }
 }
 

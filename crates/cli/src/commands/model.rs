@@ -1,9 +1,16 @@
 //! What `generate` and `serve` share: which model is meant, and what computes it.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use maskwright_runtime::{Loaded, model::LoadOptions};
+use maskwright_runtime::{
+    Loaded,
+    model::{LoadError, LoadOptions},
+};
 
 use crate::failure::Failure;
 
@@ -14,36 +21,89 @@ const FETCHED: &str = "target/assets/smollm2";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 #[cfg_attr(feature = "server", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub(crate) enum Runtime {
-    /// Ours
+    /// Ours, and llama.cpp for models that ours does not know, if the program was built with it
     #[default]
+    Auto,
+    /// Ours
     Maskwright,
     /// llama.cpp, if the program was built with it (`--features llama-cpp`)
     LlamaCpp,
 }
 
 impl Runtime {
-    /// Loads a model that is to hold so many texts at the same time.
+    /// Loads a model that is to hold so many texts at the same time. Says on standard error what it is doing while that takes long.
     pub(crate) fn open(self, model: &Path, load: LoadOptions, texts: usize) -> Result<Loaded, Failure> {
         let path = find(model)?;
-        let loaded = match self {
-            Self::Maskwright => Loaded::open(path, &load),
-            #[cfg(feature = "llama-cpp")]
-            Self::LlamaCpp => {
-                let sequences = std::num::NonZero::new(texts);
-                let options =
-                    maskwright_runtime::model::llama_cpp::Options { load, sequences, ..Default::default() };
-                Loaded::open_llama_cpp(path, &options)
-            }
-            #[cfg(not(feature = "llama-cpp"))]
-            Self::LlamaCpp => {
-                // Only llama.cpp has to be told.
-                let _ = texts;
-                return Err(Failure::sentence(
-                    "this program was built without llama.cpp; build it with `cargo build --features llama-cpp`, which needs cmake and libclang",
-                ));
+        let _progress = Progress::start(&path);
+        match self {
+            Self::Maskwright => Loaded::open(path, &load).map_err(|error| sentence(&error)),
+            Self::LlamaCpp => with_llama_cpp(&path, load, texts),
+            Self::Auto => match Loaded::open(&path, &load) {
+                Err(LoadError::Unsupported(reason)) => with_llama_cpp(&path, load, texts).map_err(|other| {
+                    let Failure::Sentence(other) = other else { return other };
+                    Failure::sentence(format!(
+                        "the model cannot be run here: {reason}. llama.cpp could not either: {other}"
+                    ))
+                }),
+                loaded => loaded.map_err(|error| sentence(&error)),
+            },
+        }
+    }
+}
+
+fn sentence(error: &LoadError) -> Failure {
+    Failure::sentence(error.to_string())
+}
+
+#[cfg(feature = "llama-cpp")]
+fn with_llama_cpp(path: &Path, load: LoadOptions, texts: usize) -> Result<Loaded, Failure> {
+    let sequences = std::num::NonZero::new(texts);
+    let options = maskwright_runtime::model::llama_cpp::Options { load, sequences, ..Default::default() };
+    Loaded::open_llama_cpp(path, &options).map_err(|error| sentence(&error))
+}
+
+#[cfg(not(feature = "llama-cpp"))]
+fn with_llama_cpp(_path: &Path, _load: LoadOptions, _texts: usize) -> Result<Loaded, Failure> {
+    Err(Failure::sentence(
+        "this program was built without llama.cpp; build it with `make serve RUNTIME=llama-cpp`, or with `cargo build --features llama-cpp`, \
+         which needs cmake, a C++ compiler and libclang",
+    ))
+}
+
+/// Says that a model is being loaded, if that takes longer than a moment, until it is dropped.
+struct Progress {
+    done: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How long a moment is.
+const MOMENT: Duration = Duration::from_secs(2);
+
+impl Progress {
+    fn start(path: &Path) -> Self {
+        let (done, ended) = mpsc::channel();
+        let name = path.display().to_string();
+        let bytes = std::fs::metadata(path).map(|file| file.len()).ok().filter(|_| path.is_file());
+        let size = bytes.map(|bytes| format!(", {} MB", bytes / 1_000_000)).unwrap_or_default();
+        let begin = Instant::now();
+        let tell = move || {
+            while ended.recv_timeout(MOMENT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                // Nobody may be listening, and the model is loaded nevertheless.
+                let _ = writeln!(io::stderr(), "loading {name}{size}: {} s", begin.elapsed().as_secs());
             }
         };
-        loaded.map_err(|error| Failure::sentence(error.to_string()))
+        // Without the thread there is no progress to see, and nothing else is missing.
+        let thread = thread::Builder::new().name("progress".into()).spawn(tell).ok();
+        Self { done: Some(done), thread }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        drop(self.done.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

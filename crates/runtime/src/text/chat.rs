@@ -18,7 +18,7 @@
 //!
 //! A template is a program from a file that somebody gave us, so it runs with a limit of steps.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use minijinja::{Environment, ErrorKind, Value, syntax::SyntaxConfig, value::ValueKind};
 use minijinja_contrib::pycompat::unknown_method_callback;
@@ -35,6 +35,8 @@ const NAME: &str = "chat";
 /// A template that was read.
 pub struct ChatTemplate {
     environment: Environment<'static>,
+    /// What it uses and does not set itself.
+    variables: HashSet<String>,
 }
 
 /// What is to be written down.
@@ -83,7 +85,14 @@ impl ChatTemplate {
         environment.add_function("raise_exception", raise_exception);
         environment.add_function("strftime_now", strftime_now);
         environment.add_template_owned(NAME, source.to_owned()).map_err(|error| ChatError::of(&error))?;
-        Ok(Self { environment })
+        let template = environment.get_template(NAME).map_err(|error| ChatError::of(&error))?;
+        let variables = template.undeclared_variables(false);
+        Ok(Self { environment, variables })
+    }
+
+    /// Whether it uses a variable of this name, such as `enable_thinking`.
+    pub fn uses(&self, name: &str) -> bool {
+        self.variables.contains(name)
     }
 
     /// The prompt for a conversation.
@@ -322,6 +331,12 @@ mod tests {
             <|im_start|>user\nThanks<|im_end|>\n\
             <|im_start|>assistant\n<think>\n\n</think>\n\n";
         assert_eq!(render(QWEN_LIKE, &conversation).unwrap(), expected);
+        let template = ChatTemplate::new(QWEN_LIKE).unwrap();
+        assert!(template.uses("enable_thinking") && template.uses("tools") && !template.uses("ns"));
+        let late = ChatTemplate::new(
+            "{% if not thinking is defined %}{% set thinking = false %}{% endif %}{{ thinking }}",
+        );
+        assert!(late.unwrap().uses("thinking"));
     }
 
     /// In the manner of Llama 3: a date, trimmed contents, the name of the first token.

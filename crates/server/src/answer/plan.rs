@@ -5,11 +5,12 @@
 //! | tools that may be called | the tree of the tools, in the format of the model | the same tree |
 //! | both | the tree of the tools, where an answer without calls satisfies the constraint | the same tree |
 //! | a constraint | it, from the first token to the last | nobody: it is text |
-//! | neither | none | a tree without tools, if the model tells its thoughts apart |
+//! | a constraint, and the effort to think | a tree of thoughts and an answer that satisfies the constraint | the same tree |
+//! | neither | none; if it must not think, a tree without thoughts | a tree without tools, if the model tells its thoughts apart |
 
 use maskwright::{
     Constraint,
-    formats::{Choice, Request},
+    formats::{Choice, Request, Thinking},
     stream::Reader,
     tag::{self, Json, Kind},
 };
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use super::gather::Reading;
 use crate::{
+    engine::Engine,
     error::{ApiError, Result},
     request::{Requested, extras::Extras, tools::Toolbox},
     state::State,
@@ -29,6 +31,8 @@ pub(crate) fn plan(
     requested: Option<Requested>,
     extras: &Extras,
     by_text: bool,
+    thinking: Option<Thinking>,
+    warnings: &mut Vec<String>,
 ) -> Result<(Option<Requested>, Option<Reading>)> {
     let engine = &state.engine;
     let reading = |tree: &tag::Format, toolbox: Option<&Toolbox>| -> Result<Reading> {
@@ -45,27 +49,52 @@ pub(crate) fn plan(
             );
             Err(ApiError::invalid(param, "conflicting_parameters", message))
         }
-        (Some(toolbox), requested) => {
-            let answer = requested.as_ref().map(part).transpose()?;
-            let tree = toolbox.tree(engine.format(), answer, extras.strictness)?;
+        (Some(toolbox), mut requested) => {
+            // Clients that name a tool send the format that they would have without it along.
+            if toolbox.is_named()
+                && let Some(Requested { param, .. }) = requested.take()
+            {
+                warnings.push(format!(
+                    "'{param}' is ignored: 'tool_choice' names a tool, so there is no answer that it could be about"
+                ));
+            }
+            let answer = requested.as_ref().map(|requested| part(requested, "tools")).transpose()?;
+            let thinking = thinking.unwrap_or_default();
+            let tree = toolbox.tree(engine.format(), answer, extras.strictness, thinking)?;
             let options = requested.map_or_else(|| extras.over(&state.settings.options), |one| one.options);
             let constraint = Constraint::structural_tag(tree.to_value().to_string());
             let requested = Requested { constraint, options, param: "tools".into() };
             Ok((Some(requested), Some(reading(&tree, Some(toolbox))?)))
         }
+        (None, Some(requested)) if thinking == Some(Thinking::Optional) => {
+            let answer = Some(part(&requested, "reasoning_effort")?);
+            let tree = without_tools(engine, Thinking::Optional, answer)?;
+            let constraint = Constraint::structural_tag(tree.to_value().to_string());
+            Ok((Some(Requested { constraint, ..requested }), Some(reading(&tree, None)?)))
+        }
+        // The constraint holds from the first token on, so that there is no room for thoughts.
         (None, Some(requested)) => Ok((Some(requested), None)),
         (None, None) if engine.format().can_reason() => {
-            let nothing = Request { choice: Choice::None, ..Request::default() };
-            let tree = engine.format().tag(&nothing);
-            let tree = tree.map_err(|error| ApiError::internal(error.to_string()))?;
-            Ok((None, Some(reading(&tree, None)?)))
+            let tree = without_tools(engine, thinking.unwrap_or_default(), None)?;
+            let requested = (thinking == Some(Thinking::Off)).then(|| Requested {
+                constraint: Constraint::structural_tag(tree.to_value().to_string()),
+                options: extras.over(&state.settings.options),
+                param: "reasoning_effort".into(),
+            });
+            Ok((requested, Some(reading(&tree, None)?)))
         }
         (None, None) => Ok((None, None)),
     }
 }
 
-/// A constraint as a part of a tree.
-fn part(requested: &Requested) -> Result<tag::Format> {
+/// What a model may write that has no tools.
+fn without_tools(engine: &Engine, thinking: Thinking, answer: Option<tag::Format>) -> Result<tag::Format> {
+    let request = Request { choice: Choice::None, thinking, answer, ..Request::default() };
+    engine.format().tag(&request).map_err(|error| ApiError::internal(error.to_string()))
+}
+
+/// A constraint as a part of a tree, for the sake of another field.
+fn part(requested: &Requested, beside: &str) -> Result<tag::Format> {
     let Requested { constraint, options, param } = requested;
     let at = format!("/{param}");
     let kind = match constraint {
@@ -93,7 +122,7 @@ fn part(requested: &Requested) -> Result<tag::Format> {
         }
         _ => {
             let message = format!(
-                "a grammar in this notation cannot stand beside 'tools'; write '{param}' in EBNF or Lark"
+                "a grammar in this notation cannot stand beside '{beside}'; write '{param}' in EBNF or Lark"
             );
             return Err(ApiError::invalid(param, "conflicting_parameters", message));
         }

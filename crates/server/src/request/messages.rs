@@ -120,19 +120,15 @@ fn call_json(id: &str, name: &str, arguments: String, is_custom: bool) -> Value 
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }
 
-/// Input of the responses API: a text, or a list of items.
-pub(crate) fn responses(input: Value, instructions: Option<String>) -> Result<Value> {
-    let mut messages = Vec::new();
-    if let Some(text) = instructions {
-        messages.push(json!({"role": "system", "content": text}));
-    }
+/// Input of the responses API: a text, or a list of items, behind the messages of a conversation.
+pub(crate) fn responses(input: Value, mut messages: Vec<Value>) -> Result<Vec<Value>> {
     match input {
         Value::String(text) => messages.push(json!({"role": "user", "content": text})),
         Value::Array(items) => {
             if items.is_empty() {
                 return Err(ApiError::value("input", "'input' is empty, but must have at least one item"));
             }
-            let mut places = Vec::new();
+            let mut places = vec![0; messages.len()];
             for (i, item) in items.into_iter().enumerate() {
                 responses_item(Fields::new(item, format!("input[{i}]"))?, &mut messages)?;
                 places.resize(messages.len(), i);
@@ -141,7 +137,7 @@ pub(crate) fn responses(input: Value, instructions: Option<String>) -> Result<Va
         }
         other => return Err(ApiError::wrong_type("input", "a string or an array", &other)),
     }
-    Ok(Value::Array(messages))
+    Ok(messages)
 }
 
 fn responses_item(mut item: Fields, messages: &mut Vec<Value>) -> Result<()> {
@@ -298,18 +294,19 @@ mod tests {
             {"type": "function_call_output", "call_id": "c1", "output": "3"},
         ]);
         let expected = json!([
-            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "before"},
             {"role": "user", "content": "add"},
             {"role": "assistant", "content": "", "tool_calls": [
                 {"id": "c1", "type": "function", "function": {"name": "f", "arguments": {}}},
                 {"id": "c2", "type": "function", "function": {"name": "g", "arguments": "x"}}]},
             {"role": "tool", "content": "3", "tool_call_id": "c1"},
         ]);
-        assert_eq!(responses(input, Some("Be brief.".into())).unwrap(), expected);
+        let before = vec![json!({"role": "user", "content": "before"})];
+        assert_eq!(Value::from(responses(input, before.clone()).unwrap()), expected);
         let lone = json!([{"role": "user", "content": "a"}, {"type": "function_call_output", "call_id": "c9", "output": "3"}]);
-        let error = responses(lone, Some("Be brief.".into())).unwrap_err();
+        let error = responses(lone, before).unwrap_err();
         assert_eq!(error.param.as_deref(), Some("input[1].call_id"));
-        let error = responses(json!([{"type": "item_reference"}]), None).unwrap_err();
+        let error = responses(json!([{"type": "item_reference"}]), Vec::new()).unwrap_err();
         assert_eq!(error.param.as_deref(), Some("input[0].type"));
     }
 }

@@ -8,6 +8,7 @@
 //! | [`sampling`] | temperature and the like |
 //! | [`words`] | what other servers know besides |
 //! | [`messages`] | conversations |
+//! | [`thoughts`] | whether the model thinks first, and what else its template is told |
 //! | [`tools`] | what the model may call |
 //! | [`plain_tools`] | how to tell it to models that have no words for it |
 
@@ -17,6 +18,7 @@ pub(crate) mod messages;
 pub(crate) mod plain_tools;
 pub(crate) mod requested;
 pub(crate) mod sampling;
+pub(crate) mod thoughts;
 pub(crate) mod tools;
 pub(crate) mod words;
 

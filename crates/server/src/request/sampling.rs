@@ -19,12 +19,11 @@ pub(crate) struct Choosing {
     pub(crate) answers: usize,
 }
 
-/// Takes the fields that all generating endpoints share. `lengths` are the names of the limit of tokens.
-pub(crate) fn take(body: &mut Fields, lengths: &[&'static str]) -> Result<Choosing> {
-    let defaults = Sampling::default();
+/// Takes the fields that all generating endpoints share. `lengths` are the names of the limit of tokens, `defaults` what the model's authors recommend.
+pub(crate) fn take(body: &mut Fields, lengths: &[&'static str], defaults: &Sampling) -> Result<Choosing> {
     let sampling = Sampling {
         temperature: body.number("temperature", 0.0, 2.0)?.unwrap_or(defaults.temperature),
-        top_k: top_k(body)?,
+        top_k: top_k(body)?.unwrap_or(defaults.top_k),
         top_p: body.number("top_p", 0.0, 1.0)?.unwrap_or(defaults.top_p),
         min_p: body.number("min_p", 0.0, 1.0)?.unwrap_or(defaults.min_p),
         repetition_penalty: repetition_penalty(body)?.unwrap_or(defaults.repetition_penalty),
@@ -46,9 +45,9 @@ pub(crate) fn take(body: &mut Fields, lengths: &[&'static str]) -> Result<Choosi
 }
 
 /// How many tokens are kept; 0 and −1 both mean all, by custom.
-fn top_k(body: &mut Fields) -> Result<u32> {
-    let number = body.whole("top_k", -1, i64::from(u32::MAX))?.unwrap_or(0);
-    Ok(u32::try_from(number).unwrap_or(0))
+fn top_k(body: &mut Fields) -> Result<Option<u32>> {
+    let number = body.whole("top_k", -1, i64::from(u32::MAX))?;
+    Ok(number.map(|number| u32::try_from(number).unwrap_or(0)))
 }
 
 /// llama.cpp has a word of its own.
@@ -164,7 +163,8 @@ mod tests {
 
     fn read(body: Value) -> Result<Choosing> {
         let mut body = Fields::new(body, "").unwrap();
-        let choosing = take(&mut body, &["max_completion_tokens", "max_tokens"])?;
+        let recommended = Sampling { temperature: 0.5, top_k: 20, ..Sampling::default() };
+        let choosing = take(&mut body, &["max_completion_tokens", "max_tokens"], &recommended)?;
         body.finish()?;
         Ok(choosing)
     }
@@ -185,6 +185,14 @@ mod tests {
         let said = (llama.max_tokens, llama.length, llama.sampling.repetition_penalty);
         assert_eq!(said, (None, "n_predict", 1.5));
         assert_eq!((choosing.stop, choosing.stop_tokens), (vec!["x".to_owned()], vec![TokenId(4)]));
+    }
+
+    #[test]
+    fn what_a_request_does_not_say_the_model_recommends() {
+        let sampling = read(json!({})).unwrap().sampling;
+        assert_eq!((sampling.temperature, sampling.top_k, sampling.top_p), (0.5, 20, 1.0));
+        let sampling = read(json!({"temperature": 1, "top_k": -1})).unwrap().sampling;
+        assert_eq!((sampling.temperature, sampling.top_k), (1.0, 0));
     }
 
     #[test]

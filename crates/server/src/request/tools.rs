@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use maskwright::{
-    formats::{Choice, Input, ModelFormat, Request, Tool},
+    formats::{Choice, Input, ModelFormat, Request, Thinking, Tool},
     json_schema::Strictness,
     tag,
 };
@@ -92,7 +92,12 @@ impl Toolbox {
 
     /// Whether it must.
     pub(crate) fn is_required(&self) -> bool {
-        matches!(self.choice, Choice::Required | Choice::Named(_) | Choice::AllowedRequired(_))
+        matches!(self.choice, Choice::Required | Choice::AllowedRequired(_))
+    }
+
+    /// Whether it must call one tool that has a name.
+    pub(crate) fn is_named(&self) -> bool {
+        matches!(self.choice, Choice::Named(_))
     }
 
     /// What the model may write: calls, and an answer of some form where it makes none. `objects` is said of all tools.
@@ -101,6 +106,7 @@ impl Toolbox {
         format: &ModelFormat,
         answer: Option<tag::Format>,
         objects: Option<Strictness>,
+        thinking: Thinking,
     ) -> Result<tag::Format> {
         let mut tools = self.tools.clone();
         for tool in &mut tools {
@@ -113,6 +119,7 @@ impl Toolbox {
             choice: self.choice.clone(),
             one_call: self.one_call,
             answer,
+            thinking,
             ..Request::default()
         };
         format.tag(&request).map_err(|error| ApiError::value("tools", format!("'tools': {error}")))

@@ -24,6 +24,7 @@ use crate::{
         extras::Extras,
         messages, requested,
         sampling::{self, Choosing},
+        thoughts::Thoughts,
         tools::{self, Api, Toolbox},
         words,
     },
@@ -35,6 +36,7 @@ struct Asked {
     choosing: Choosing,
     requested: Option<requested::Requested>,
     toolbox: Option<Toolbox>,
+    thoughts: Thoughts,
     extras: Extras,
     is_streamed: bool,
     has_usage: bool,
@@ -44,14 +46,20 @@ struct Asked {
 pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Response> {
     state.engine.check_name(body.text("model")?.as_deref())?;
     let list = body.list("messages")?.ok_or_else(|| ApiError::missing("messages"))?;
-    let asked = read(&mut body, &state)?;
+    let mut asked = read(&mut body, &state)?;
     body.finish()?;
     let by_text = !asked.choosing.stop.is_empty();
-    let (requested, reading) = plan(&state, asked.toolbox.as_ref(), asked.requested, &asked.extras, by_text)?;
+    let (toolbox, thinking) = (asked.toolbox.as_ref(), asked.thoughts.thinking);
+    let (requested, reading) =
+        plan(&state, toolbox, asked.requested, &asked.extras, by_text, thinking, &mut asked.warnings)?;
     let finishing = Finishing::of(&state, &asked.extras)?;
     let shared = state.clone();
     let described = asked.toolbox.map(|toolbox| toolbox.described);
-    let work = move || shared.engine.chat(&messages::chat(list)?, described.as_ref(), "messages");
+    let variables = asked.thoughts.variables;
+    let work = move || {
+        let messages = messages::chat(list)?;
+        shared.engine.chat(&messages, described.as_ref(), variables, "messages")
+    };
     let (prompt, turn) = in_turn(&state, work).await?;
     let wants_logprobs = asked.choosing.sampling.logprobs.is_some();
     let Asked { choosing, warnings, .. } = asked;
@@ -79,19 +87,22 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
 
 fn read(body: &mut Fields, state: &State) -> Result<Asked> {
     let (requested, extras) = requested::take(body, &state.settings.options)?;
-    let mut choosing = sampling::take(body, &["max_completion_tokens", "max_tokens"])?;
+    let lengths = ["max_completion_tokens", "max_tokens"];
+    let mut choosing = sampling::take(body, &lengths, state.engine.sampling())?;
     choosing.sampling.logprobs = logprobs_wanted(body)?;
     let (is_streamed, has_usage) = sampling::take_stream(body)?;
     let toolbox = tools::take(body, Api::Chat)?;
+    let mut thoughts = Thoughts::take(body, &state.engine.mind())?;
     common(body)?;
-    let warnings = ignored(words::take(body)?);
+    let mut warnings = ignored(words::take(body)?);
+    warnings.append(&mut thoughts.warnings);
     body.refuse("modalities", &[json!(["text"])], "the model writes text only")?;
     body.refuse("audio", &[], "the model writes text only")?;
     body.refuse("prediction", &[], "predicted outputs are not used")?;
     body.refuse("web_search_options", &[], "the server searches nothing")?;
     body.refuse("functions", &[], "functions have become tools; use 'tools'")?;
     body.refuse("function_call", &[json!("none")], "functions have become tools; use 'tool_choice'")?;
-    Ok(Asked { choosing, requested, toolbox, extras, is_streamed, has_usage, warnings })
+    Ok(Asked { choosing, requested, toolbox, thoughts, extras, is_streamed, has_usage, warnings })
 }
 
 /// Says of fields that they were ignored.
@@ -104,7 +115,6 @@ pub(crate) fn common(body: &mut Fields) -> Result<()> {
     body.ignore(&["user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"]);
     body.refuse("store", &[json!(false)], "nothing is stored")?;
     body.refuse("service_tier", &[json!("auto"), json!("default")], "there is one tier")?;
-    body.refuse("reasoning_effort", &[json!("none")], "the model has no such setting")?;
     body.refuse("verbosity", &[json!("medium")], "the model has no such setting")
 }
 

@@ -32,7 +32,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     state.engine.check_name(body.text("model")?.as_deref())?;
     let prompt = body.take("prompt").ok_or_else(|| ApiError::missing("prompt"))?;
     let (requested, extras) = requested::take(&mut body, &state.settings.options)?;
-    let mut choosing = sampling::take(&mut body, &["max_tokens"])?;
+    let mut choosing = sampling::take(&mut body, &["max_tokens"], state.engine.sampling())?;
     if requested.is_none() {
         choosing.max_tokens.get_or_insert(MAX_TOKENS);
     }
@@ -42,12 +42,23 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let (is_streamed, has_usage) = sampling::take_stream(&mut body)?;
     chat::common(&mut body)?;
     let warnings = chat::ignored(words::take(&mut body)?);
-    body.refuse("echo", &[json!(false)], "the prompt is not repeated")?;
+    let is_echoed = body.flag("echo")?.unwrap_or(false);
+    if is_echoed && top.is_some() {
+        let why = "prompts have no log-probabilities, so 'echo' and 'logprobs' do not go together";
+        return Err(ApiError::unsupported("echo", why));
+    }
+    body.refuse("reasoning_effort", &[json!("none")], "a plain text has no thoughts")?;
     body.refuse("suffix", &[json!("")], "the model cannot see what follows")?;
     body.refuse("best_of", &[json!(1), json!(choosing.answers)], "all answers are returned; use 'n'")?;
     body.finish()?;
     let shared = state.clone();
-    let (prompts, turn) = in_turn(&state, move || prompts(&shared, prompt)).await?;
+    let work = move || {
+        let texts = if is_echoed { Some(texts(&prompt)) } else { None };
+        let prompts = prompts(&shared, prompt)?;
+        let echoed = texts.map(|texts| echoed(&shared, &prompts, &texts)).unwrap_or_default();
+        Ok((prompts, echoed))
+    };
+    let ((prompts, echoed), turn) = in_turn(&state, work).await?;
     let (count, per_prompt) = (prompts.len(), choosing.answers);
     let wants_logprobs = top.is_some();
     let order = Order { prompts, choosing, requested, finishing, warnings };
@@ -57,6 +68,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         created: now(),
         answers: (0..answers.count).map(|_| Gathered::default()).collect(),
         offsets: vec![0; answers.count],
+        echoed,
         per_prompt: if count == 0 { 1 } else { per_prompt },
         compile: answers.compile,
         wants_logprobs,
@@ -108,6 +120,22 @@ pub(crate) fn prompts(state: &State, prompt: Value) -> Result<Vec<Vec<TokenId>>>
     }
 }
 
+/// The prompts that are texts.
+fn texts(prompt: &Value) -> Vec<Option<String>> {
+    match prompt {
+        Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+        other => vec![other.as_str().map(str::to_owned)],
+    }
+}
+
+/// The prompts as they are repeated: texts as they came, tokens as they are read.
+fn echoed(state: &State, prompts: &[Vec<TokenId>], texts: &[Option<String>]) -> Vec<String> {
+    let read =
+        |tokens: &[TokenId]| String::from_utf8_lossy(&state.engine.tokenizer().decode(tokens)).into_owned();
+    let all = prompts.iter().enumerate();
+    all.map(|(i, tokens)| texts.get(i).cloned().flatten().unwrap_or_else(|| read(tokens))).collect()
+}
+
 /// Answers on their way to a client.
 struct Completion {
     state: Arc<State>,
@@ -116,6 +144,8 @@ struct Completion {
     answers: Vec<Gathered>,
     /// How many characters of tokens were told.
     offsets: Vec<usize>,
+    /// What stands in front of the answers to each prompt, if that is wanted.
+    echoed: Vec<String>,
     per_prompt: usize,
     compile: Compile,
     wants_logprobs: bool,
@@ -151,7 +181,7 @@ impl Completion {
             let logprobs = self.wants_logprobs.then(|| logprobs::completions(&answer.tokens, vocabulary, 0));
             json!({
                 "index": index,
-                "text": answer.text,
+                "text": format!("{}{}", self.echo(index), answer.text),
                 "logprobs": logprobs,
                 "finish_reason": answer.finish_reason(),
             })
@@ -171,6 +201,11 @@ impl Completion {
         body
     }
 
+    /// The prompt of an answer, if it is to be repeated.
+    fn echo(&self, index: usize) -> &str {
+        self.echoed.get(index / self.per_prompt.max(1)).map_or("", String::as_str)
+    }
+
     /// Whether one of the answers is.
     fn is_squeezed(&self) -> bool {
         self.answers.iter().any(|answer| answer.usage().is_squeezed)
@@ -182,7 +217,18 @@ impl Completion {
 }
 
 impl Protocol for Completion {
-    fn begin(&mut self, _told: &mut Told) {}
+    fn begin(&mut self, told: &mut Told) {
+        for index in 0..if self.echoed.is_empty() { 0 } else { self.answers.len() } {
+            let mut chunk = self.head();
+            let text = self.echo(index);
+            chunk["choices"] =
+                json!([{"index": index, "text": text, "logprobs": null, "finish_reason": null}]);
+            if self.has_usage {
+                chunk["usage"] = Value::Null;
+            }
+            told.data(&chunk);
+        }
+    }
 
     fn event(&mut self, event: Event, told: &mut Told) {
         let Some((index, text, known)) = self.take(event) else { return };

@@ -6,8 +6,8 @@
 //!    "rejected": {"index": 1, "byte": 2, "reason": "none of its bytes fits; expected `D`", …},
 //!    "complete": false, "next": {"total": 1, "end": false, "tokens": [{"id": 9, "text": "D"}]}}
 //! ```
-//! `query`, `offset` and `limit` choose which of the tokens that may come next are listed. With `"locate": true` the answer says where the tokens that fit stand in
-//! the terms of the grammar.
+//! `query`, `offset` and `limit` choose which of the tokens that may come next are listed. `why` asks about others, by their numbers or by a text, and the answer says of each whether it
+//! may come next, and why not. With `"locate": true` the answer says where the tokens that fit stand in the terms of the grammar.
 
 use std::{
     sync::Arc,
@@ -34,6 +34,8 @@ use crate::{
 const MAX_TOKENS: usize = 20_000;
 /// The most tokens that are listed.
 const MAX_LISTED: usize = 5_000;
+/// The most tokens that are asked about.
+const MAX_ASKED: usize = 50;
 /// How long it may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -50,6 +52,7 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
     let ids = body.list("tokens")?;
     let listing = listing(&mut body)?;
     let is_located = body.flag("locate")?.unwrap_or(false);
+    let asked = body.take("why");
     let requested = if body.has("constraint") {
         Some(requested::take_constraint(&mut body, &state.settings.options)?)
     } else {
@@ -76,8 +79,9 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
                 format!("the text has {} tokens, but at most {MAX_TOKENS} are explained", tokens.len());
             return Err(ApiError::value("text", message));
         }
+        let asked = asked.map(|asked| asked_about(&state, asked)).transpose()?;
         if let Some(compiled) = compiled {
-            let mut told = walk(compiled.matcher(), &tokens, vocabulary, &listing)?;
+            let mut told = walk(compiled.matcher(), &tokens, vocabulary, &listing, asked.as_deref())?;
             if let (true, Some(requested)) = (is_located, &requested) {
                 let fitting = told["rejected"]["index"].as_u64().map_or(tokens.len(), |index| index as usize);
                 told["location"] = locate(requested, vocabulary, &tokens[..fitting])?;
@@ -111,6 +115,25 @@ fn listing(body: &mut Fields) -> Result<Listing> {
     })
 }
 
+/// The tokens that `why` is about: numbers, or all that are written as a text; if there is none, the first that the text is cut into.
+fn asked_about(state: &State, asked: Value) -> Result<Vec<TokenId>> {
+    let vocabulary = state.engine.vocabulary();
+    match asked {
+        Value::String(text) => {
+            let tokens = (0..vocabulary.size()).filter_map(|id| u32::try_from(id).ok()).map(TokenId);
+            let is_it = |token: &TokenId| logprobs::text(*token, vocabulary) == text;
+            let found: Vec<TokenId> = tokens.filter(is_it).take(MAX_ASKED).collect();
+            Ok(if found.is_empty() { cut(state, &text)?.into_iter().take(1).collect() } else { found })
+        }
+        Value::Array(list) if list.len() <= MAX_ASKED => tokens::tokens(&list, "why", vocabulary.size()),
+        Value::Array(list) => {
+            let message = format!("'why' has {} tokens, but at most {MAX_ASKED} are told about", list.len());
+            Err(ApiError::value("why", message))
+        }
+        other => Err(ApiError::wrong_type("why", "a string or an array of tokens", &other)),
+    }
+}
+
 fn cut(state: &State, text: &str) -> Result<Vec<TokenId>> {
     // Not worth encoding: even the longest tokens would be too many.
     if text.len() / state.engine.vocabulary().max_token_bytes().max(1) > MAX_TOKENS {
@@ -126,6 +149,7 @@ fn walk(
     tokens: &[TokenId],
     vocabulary: &Vocabulary,
     listing: &Listing,
+    asked: Option<&[TokenId]>,
 ) -> Result<Value> {
     let begin = Instant::now();
     let mut words = vec![0; vocabulary.size().div_ceil(32)];
@@ -167,13 +191,33 @@ fn walk(
         let mask = TokenMask::from_words(&words, vocabulary.size());
         next(&mask, status != Status::Open, vocabulary, listing)
     };
-    Ok(json!({
+    let count = told.len();
+    let mut answer = json!({
         "tokens": told,
         "rejected": rejected,
         "complete": is_complete,
         "vocabulary": vocabulary.len(),
         "next": next,
-    }))
+    });
+    if let Some(asked) = asked {
+        let is_over = status == Status::Terminated;
+        let about = |&token: &TokenId| {
+            let mut entry = one(token, vocabulary);
+            let is_allowed =
+                !is_over && words.get(token.index() / 32).is_some_and(|word| word >> (token.0 % 32) & 1 == 1);
+            entry["allowed"] = is_allowed.into();
+            if is_over {
+                entry["reason"] = "the text has ended".into();
+            } else if !is_allowed {
+                let why = why(&mut matcher, count, token, bytes);
+                entry["reason"] = why["reason"].clone();
+                entry["rules"] = why["rules"].clone();
+            }
+            entry
+        };
+        answer["why"] = asked.iter().map(about).collect();
+    }
+    Ok(answer)
 }
 
 /// Fills a mask; how many tokens it allows, and how long it took.

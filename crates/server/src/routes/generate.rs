@@ -72,7 +72,7 @@ pub(crate) async fn sglang(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let options = &state.settings.options;
     let (requested, extras) =
         requested::take_format(&mut body, format, Some(&mut params), Dialect::Common, options)?;
-    let mut choosing = sampling::take(&mut params, &["max_new_tokens"])?;
+    let mut choosing = sampling::take(&mut params, &["max_new_tokens"], state.engine.sampling())?;
     choosing.max_tokens.get_or_insert(MAX_TOKENS);
     let is_streamed = body.flag("stream")?.unwrap_or(false);
     let off = [json!(false)];
@@ -95,7 +95,7 @@ pub(crate) async fn llama_cpp(Extract(state): Extract<Arc<State>>, Body(mut body
     let format = body.object("response_format")?;
     let options = &state.settings.options;
     let (requested, extras) = requested::take_format(&mut body, format, None, Dialect::LlamaCpp, options)?;
-    let choosing = sampling::take(&mut body, &["max_tokens"])?;
+    let choosing = sampling::take(&mut body, &["max_tokens"], state.engine.sampling())?;
     let is_streamed = body.flag("stream")?.unwrap_or(false);
     let warnings = chat::ignored(words::take(&mut body)?);
     body.finish()?;

@@ -8,6 +8,7 @@ pub(crate) mod generate;
 pub(crate) mod grammar;
 mod keys;
 pub(crate) mod models;
+pub(crate) mod openapi;
 pub(crate) mod page;
 pub(crate) mod responses;
 pub(crate) mod status;
@@ -29,6 +30,7 @@ pub(crate) fn all() -> (Router<Arc<State>>, Router<Arc<State>>) {
     let open = Router::new()
         .route("/", get(page::index))
         .route("/static/{*path}", get(page::file))
+        .route("/openapi.json", get(openapi::document))
         .route("/health", get(status::health))
         .route("/metrics", get(status::metrics));
     let api = Router::new()
@@ -37,6 +39,7 @@ pub(crate) fn all() -> (Router<Arc<State>>, Router<Arc<State>>) {
         .route("/v1/chat/completions", post(chat::create))
         .route("/v1/completions", post(completions::create))
         .route("/v1/responses", post(responses::create))
+        .route("/v1/responses/{id}", get(responses::one).delete(responses::delete))
         .route("/v1/grammar/check", post(grammar::check))
         .route("/v1/explain", post(explain::explain))
         .route("/v1/tokenize", post(tokens::tokenize))

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State as Extract};
+use maskwright_runtime::Sampling;
 use serde_json::{Value, json};
 
 use super::chat;
@@ -26,10 +27,21 @@ pub(crate) async fn props(Extract(state): Extract<Arc<State>>) -> Json {
     Json(json!({
         "model_alias": engine.name(),
         "chat_template": engine.template().unwrap_or_default(),
-        "default_generation_settings": {"n_ctx": engine.context()},
+        "default_generation_settings": {"n_ctx": engine.context(), "params": params(engine.sampling())},
         "modalities": {"vision": false, "audio": false},
         "build_info": chat::FINGERPRINT,
     }))
+}
+
+/// How tokens are chosen where a request does not say it.
+fn params(sampling: &Sampling) -> Value {
+    json!({
+        "temperature": sampling.temperature,
+        "top_k": sampling.top_k,
+        "top_p": sampling.top_p,
+        "min_p": sampling.min_p,
+        "repeat_penalty": sampling.repetition_penalty,
+    })
 }
 
 pub(crate) async fn version() -> Json {

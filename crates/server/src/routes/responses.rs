@@ -1,9 +1,10 @@
-//! `/v1/responses`: the newer API of `OpenAI`, without its memory: nothing is stored, so the whole conversation comes with each request.
+//! `/v1/responses`: the newer API of `OpenAI`. Responses are kept for a while, so that another can go on from one ([`stored`](crate::stored)).
 
 use std::sync::Arc;
 
 use axum::{
-    extract::State as Extract,
+    extract::{Path, State as Extract},
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 use maskwright_runtime::Event;
@@ -25,13 +26,19 @@ use crate::{
         extras::Extras,
         messages, requested,
         sampling::{self, Choosing},
+        thoughts::Thoughts,
         tools::{self, Api},
         words,
     },
     state::{State, new_id, now},
+    stored::Owner,
 };
 
-pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Response> {
+pub(crate) async fn create(
+    Extract(state): Extract<Arc<State>>,
+    headers: HeaderMap,
+    Body(mut body): Body,
+) -> Result<Response> {
     state.engine.check_name(body.text("model")?.as_deref())?;
     let input = body.take("input").ok_or_else(|| ApiError::missing("input"))?;
     let instructions = body.text("instructions")?;
@@ -39,7 +46,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let (requested, extras) =
         requested::take_format(&mut body, format, None, requested::Dialect::Common, &state.settings.options)?;
     let finishing = Finishing::of(&state, &extras)?;
-    let mut choosing = sampling::take(&mut body, &["max_output_tokens"])?;
+    let mut choosing = sampling::take(&mut body, &["max_output_tokens"], state.engine.sampling())?;
     if choosing.answers != 1 {
         return Err(ApiError::unsupported("n", "a response is one answer"));
     }
@@ -48,11 +55,15 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let metadata = body.take("metadata").unwrap_or_else(|| json!({}));
     let user = body.text("user")?;
     let toolbox = tools::take(&mut body, Api::Responses)?;
+    let mut thoughts = Thoughts::take_object(&mut body, &state.engine.mind())?;
+    let kept = kept(&mut body, &state, &headers)?;
     unsupported(&mut body)?;
-    let warnings = chat::ignored(words::take(&mut body)?);
+    let mut warnings = chat::ignored(words::take(&mut body)?);
+    warnings.append(&mut thoughts.warnings);
     body.finish()?;
     let by_text = !choosing.stop.is_empty();
-    let (requested, reading) = plan(&state, toolbox.as_ref(), requested, &extras, by_text)?;
+    let (requested, reading) =
+        plan(&state, toolbox.as_ref(), requested, &extras, by_text, thoughts.thinking, &mut warnings)?;
     let (tools, tool_choice) = match &toolbox {
         Some(toolbox) => (toolbox.told.clone(), toolbox.told_choice.clone()),
         None => (json!([]), json!("auto")),
@@ -60,9 +71,12 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let described = toolbox.map(|toolbox| toolbox.described);
     let shared = state.clone();
     let told_instructions = instructions.clone();
-    let (prompt, turn) = in_turn(&state, move || {
-        let messages = messages::responses(input, instructions)?;
-        shared.engine.chat(&messages, described.as_ref(), "input")
+    let (before, variables) = (kept.before, thoughts.variables);
+    let ((prompt, messages), turn) = in_turn(&state, move || {
+        let messages = messages::responses(input, before)?;
+        let system = instructions.map(|text| json!({"role": "system", "content": text}));
+        let all = system.into_iter().chain(messages.iter().cloned()).collect();
+        Ok((shared.engine.chat(&all, described.as_ref(), variables, "input")?, messages))
     })
     .await?;
     let echo = Echo {
@@ -73,6 +87,9 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         choosing: choosing.clone(),
         tools,
         tool_choice,
+        previous: kept.previous,
+        effort: thoughts.effort,
+        is_kept: kept.owner.is_some(),
     };
     let wants_logprobs = choosing.sampling.logprobs.is_some();
     let order = Order { prompts: vec![prompt], choosing, requested, finishing, warnings };
@@ -86,6 +103,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         wants_logprobs,
         extras,
         echo,
+        keep: kept.owner.map(|owner| (owner, messages)),
         state,
     };
     if is_streamed {
@@ -99,7 +117,66 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     }
     responding.items.finish(if responding.is_cut() { "incomplete" } else { "completed" }, &mut unheard);
     let is_squeezed = responding.answer.usage().is_squeezed;
-    Ok(noted(Json(responding.whole()).into_response(), &answers.warnings, is_squeezed))
+    let whole = responding.whole();
+    responding.keep(&whole);
+    Ok(noted(Json(whole).into_response(), &answers.warnings, is_squeezed))
+}
+
+/// A response that was kept.
+pub(crate) async fn one(
+    Extract(state): Extract<Arc<State>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json> {
+    let owner = state.stored.owner(&headers);
+    state.stored.body(&id, owner).map(Json).ok_or_else(|| not_there(StatusCode::NOT_FOUND, "id"))
+}
+
+/// Forgets a response.
+pub(crate) async fn delete(
+    Extract(state): Extract<Arc<State>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json> {
+    if !state.stored.delete(&id, state.stored.owner(&headers)) {
+        return Err(not_there(StatusCode::NOT_FOUND, "id"));
+    }
+    Ok(Json(json!({"id": id, "object": "response", "deleted": true})))
+}
+
+/// What a request says about responses that are kept: that before it, and its own.
+struct Kept {
+    previous: Option<String>,
+    before: Vec<Value>,
+    /// Who may go on from this response, if anybody.
+    owner: Option<Owner>,
+}
+
+fn kept(body: &mut Fields, state: &State, headers: &HeaderMap) -> Result<Kept> {
+    let owner = state.stored.owner(headers);
+    let previous = body.text("previous_response_id")?;
+    let before = match &previous {
+        None => Vec::new(),
+        Some(id) => state
+            .stored
+            .messages(id, owner)
+            .ok_or_else(|| not_there(StatusCode::BAD_REQUEST, "previous_response_id"))?,
+    };
+    let is_kept = match body.flag("store")? {
+        Some(true) if !state.stored.is_on() => {
+            return Err(ApiError::unsupported("store", "it was started without room for responses"));
+        }
+        wanted => wanted.unwrap_or(true) && state.stored.is_on(),
+    };
+    Ok(Kept { previous, before, owner: is_kept.then_some(owner) })
+}
+
+fn not_there(status: StatusCode, param: &str) -> ApiError {
+    let message = format!(
+        "'{param}' is no response that is kept here; those with 'store': false are not kept, and the oldest are forgotten. Send the whole conversation in 'input'"
+    );
+    let error = ApiError::other(status, "invalid_request_error", "response_not_found", message);
+    ApiError { param: Some(param.into()), ..error }
 }
 
 /// `text.format`, and what is told about it.
@@ -126,14 +203,13 @@ fn logprobs_wanted(body: &mut Fields) -> Result<Option<u8>> {
 }
 
 fn unsupported(body: &mut Fields) -> Result<()> {
-    let why = "nothing is stored; send the whole conversation in 'input'";
-    body.refuse("previous_response_id", &[], why)?;
+    let why =
+        "there are no conversations that are kept; use 'previous_response_id', or send all of it in 'input'";
     body.refuse("conversation", &[], why)?;
     body.refuse("background", &[json!(false)], "nothing runs in the background")?;
     body.refuse("truncation", &[json!("disabled")], "nothing is left out of a conversation")?;
     body.refuse("prompt", &[], "there are no stored prompts")?;
     body.refuse("max_tool_calls", &[], "the server calls no tools itself")?;
-    body.refuse("reasoning", &[json!({}), json!({"effort": null})], "the model has no such setting")?;
     body.refuse(
         "stream_options",
         &[json!({"include_obfuscation": false}), json!({})],
@@ -151,6 +227,9 @@ struct Echo {
     choosing: Choosing,
     tools: Value,
     tool_choice: Value,
+    previous: Option<String>,
+    effort: Option<String>,
+    is_kept: bool,
 }
 
 /// A response on its way to a client.
@@ -164,6 +243,8 @@ struct Responding {
     wants_logprobs: bool,
     extras: Extras,
     echo: Echo,
+    /// For whom the response is kept, and the conversation before it.
+    keep: Option<(Owner, Vec<Value>)>,
 }
 
 impl Responding {
@@ -197,9 +278,19 @@ impl Responding {
         body
     }
 
+    /// Keeps the whole response, so that another can go on from it.
+    fn keep(&mut self, whole: &Value) {
+        let Some((owner, messages)) = self.keep.take() else { return };
+        // The items are our own, and none of them is unknown.
+        if let Ok(messages) = messages::responses(whole["output"].clone(), messages) {
+            self.state.stored.put(&self.id, owner, messages, whole.clone());
+        }
+    }
+
     /// Everything but the answer.
     fn body(&self, status: &str) -> Value {
-        let Echo { instructions, format, metadata, user, choosing, tools, tool_choice } = &self.echo;
+        let Echo { instructions, format, metadata, user, choosing, tools, tool_choice, .. } = &self.echo;
+        let Echo { previous, effort, is_kept, .. } = &self.echo;
         json!({
             "id": self.id,
             "object": "response",
@@ -213,9 +304,9 @@ impl Responding {
             "model": self.state.engine.name(),
             "output": [],
             "parallel_tool_calls": true,
-            "previous_response_id": null,
-            "reasoning": {"effort": null, "summary": null},
-            "store": false,
+            "previous_response_id": previous,
+            "reasoning": {"effort": effort, "summary": null},
+            "store": is_kept,
             "temperature": choosing.sampling.temperature,
             "text": {"format": format},
             "tool_choice": tool_choice,
@@ -273,6 +364,7 @@ impl Protocol for Responding {
         self.items.finish(if is_cut { "incomplete" } else { "completed" }, told);
         let name = if is_cut { "response.incomplete" } else { "response.completed" };
         let whole = self.whole();
+        self.keep(&whole);
         self.items.tell(told, name, json!({"response": whole}));
     }
 

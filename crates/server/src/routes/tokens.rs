@@ -11,7 +11,7 @@ use std::sync::Arc;
 use axum::extract::State as Extract;
 use maskwright_runtime::text::encode_prompt;
 use maskwright_vocab::TokenId;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{aside, body::Body};
 use crate::{
@@ -47,7 +47,7 @@ pub(crate) async fn tokenize(Extract(state): Extract<Arc<State>>, Body(mut body)
     aside(&shared, move || {
         let engine = &state.engine;
         let tokens = match (plain, messages) {
-            (_, Some(list)) => engine.chat(&messages::chat(list)?, None, "messages")?,
+            (_, Some(list)) => engine.chat(&messages::chat(list)?, None, Map::new(), "messages")?,
             (Some(text), None) => {
                 let tokens = if has_specials {
                     encode_prompt(engine.tokenizer(), &text)

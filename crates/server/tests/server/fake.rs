@@ -14,9 +14,11 @@ use std::{
 
 use maskwright::{
     Compiler,
+    formats::ModelFormat,
     service::{Service, Settings as Compiling},
 };
 use maskwright_runtime::{
+    Sampling,
     model::{Feed, Logits, Model, ModelError, SequenceId, Wanted},
     sampler::rng::Rng,
     scheduler::Options,
@@ -44,6 +46,10 @@ pub(crate) struct Setup {
     pub(crate) settings: Settings,
     pub(crate) scheduling: Options,
     pub(crate) compiling: Compiling,
+    pub(crate) format: Option<ModelFormat>,
+    pub(crate) sampling: Sampling,
+    /// A chat template, if it is to be another.
+    pub(crate) template: Option<&'static str>,
 }
 
 /// A server that runs.
@@ -61,13 +67,21 @@ pub(crate) async fn start() -> Running {
 }
 
 pub(crate) async fn start_with(setup: Setup) -> Running {
+    let source = setup.template.unwrap_or(TEMPLATE);
     let tokenizer = Arc::new(tokenizer());
     let steps = Arc::new(AtomicUsize::new(0));
     let model = Fake { texts: BTreeMap::new(), next: 0, steps: steps.clone() };
     let compiler = Arc::new(Compiler::new(tokenizer.vocabulary().clone()));
-    let template = Some(Arc::new(ChatTemplate::new(TEMPLATE).unwrap()));
-    let parts =
-        Parts { name: "fake".into(), model: Box::new(model), tokenizer, template, first: None, format: None };
+    let template = Some(Arc::new(ChatTemplate::new(source).unwrap()));
+    let parts = Parts {
+        name: "fake".into(),
+        model: Box::new(model),
+        tokenizer,
+        template,
+        first: None,
+        format: setup.format,
+        sampling: setup.sampling,
+    };
     let service = Service::new(setup.compiling).unwrap();
     let engine = Engine::start(parts, setup.scheduling, &service, compiler).unwrap();
     run(Server::new(engine, setup.settings), steps).await

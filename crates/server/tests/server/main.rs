@@ -6,6 +6,7 @@ mod answers;
 mod client;
 mod connections;
 mod constraints;
+mod dialogue;
 mod docs;
 mod fake;
 mod logs;

@@ -180,6 +180,16 @@ async fn a_text_is_explained_token_by_token() {
     let schema = json!({"constraint": {"kind": "json_schema", "source": "{\"type\": \"array\"}"}, "text": "[1, [\"a", "locate": true});
     let place = running.client.post("/v1/explain", &schema).await.good();
     assert_eq!(place["location"]["path"], "/1/0");
+    // Why not? By a text, or by numbers.
+    let why = explain(json!({"text": "1", "why": "x"})).await["why"].clone();
+    assert_eq!((&why[0]["id"], &why[0]["allowed"]), (&json!(120), &json!(false)));
+    assert!(why[0]["reason"].as_str().unwrap().contains("expected"), "{why}");
+    let why = explain(json!({"text": "1", "why": [55, 256]})).await["why"].clone();
+    assert_eq!((&why[0]["allowed"], &why[1]["allowed"]), (&json!(true), &json!(false)));
+    let why = explain(json!({"tokens": [85, 83, 68, 257], "why": "x"})).await["why"].clone();
+    assert_eq!(why[0]["reason"], "the text has ended");
+    let many = json!({"constraint": constraint, "text": "", "why": vec![1; 51]});
+    assert_eq!(running.client.post("/v1/explain", &many).await.error().1, "why");
     let plain = running.client.post("/v1/explain", &json!({"text": "é"})).await.good();
     assert_eq!(plain["tokens"][0]["bytes"], "c3");
     let wrong = running

@@ -108,7 +108,7 @@ async fn fields_of_other_endpoints_are_refused_by_name() {
         ("/v1/completions", json!({"prompt": [1, -1]}), "prompt[1]"),
         ("/v1/completions", json!({"prompt": [99_999]}), "prompt[0]"),
         ("/v1/completions", json!({"prompt": {}}), "prompt"),
-        ("/v1/completions", json!({"prompt": "a", "echo": true}), "echo"),
+        ("/v1/completions", json!({"prompt": "a", "suffix": "b"}), "suffix"),
         ("/v1/completions", json!({"prompt": vec!["a"; 65]}), "prompt"),
         ("/v1/responses", json!({}), "input"),
         ("/v1/responses", json!({"input": "a", "previous_response_id": "resp_1"}), "previous_response_id"),

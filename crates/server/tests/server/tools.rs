@@ -235,6 +235,12 @@ async fn tools_and_a_format_go_together() {
             "{answer}"
         );
     }
+    // Some clients name a tool and send the format along.
+    let named = json!({"type": "function", "name": "weather"});
+    let body = json!({"input": "a", "tools": [flat], "tool_choice": named, "text": text, "temperature": 0});
+    let reply = running.client.post("/v1/responses", &body).await;
+    assert!(reply.headers["x-maskwright-warning"].starts_with("'text.format' is ignored"), "{reply:?}");
+    assert_eq!(reply.good()["output"][0]["type"], "function_call");
 }
 
 /// Some functions may be strict and others not; none has arguments that it does not list.

@@ -17,7 +17,7 @@ pub(crate) struct Config {
     /// What clients call the model [default: the name of the file or folder]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) name: Option<String>,
-    /// What computes the model [default: maskwright]
+    /// What computes the model [default: auto]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) runtime: Option<Runtime>,
     /// Threads that compute [default: one less than there are processors]
@@ -32,6 +32,9 @@ pub(crate) struct Config {
     /// How the model writes tool calls: the name of a format, or a file with one [default: by its template]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) tool_format: Option<String>,
+    /// How tokens are chosen where a request does not say it: 0 is always the best, 1 as the model says [default: what its files recommend, or 1]
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub(crate) temperature: Option<f32>,
     /// Ask the model for every token, also where the constraint leaves no choice
     #[arg(long, help_heading = "Model")]
     pub(crate) no_jump_forward: bool,
@@ -60,6 +63,9 @@ pub(crate) struct Config {
     /// How many requests may wait for a place in the batch [default: 256]
     #[arg(long, value_name = "N", help_heading = "Connections")]
     pub(crate) queue: Option<usize>,
+    /// Bytes of responses that are kept in memory for `previous_response_id`; 0 keeps none [default: 64M]
+    #[arg(long, value_name = "SIZE", help_heading = "Connections")]
+    pub(crate) response_bytes: Option<Size>,
     /// Seconds that an answer may take [default: 600]
     #[arg(long, value_name = "SECONDS", help_heading = "Connections")]
     pub(crate) request_timeout: Option<u64>,
@@ -76,6 +82,9 @@ pub(crate) struct Config {
     /// Threads that compile; a slow compile keeps none of the others waiting [default: 4]
     #[arg(long, value_name = "N", help_heading = "Constraints")]
     pub(crate) compile_threads: Option<NonZero<usize>>,
+    /// Milliseconds for which masks are computed ahead right after a constraint was compiled, unless another one waits; 0 is never [default: 5]
+    #[arg(long, value_name = "N", help_heading = "Constraints")]
+    pub(crate) prepare: Option<u64>,
     /// Steps that one mask or one token may take, some nanoseconds each; beyond them a request ends with an error [default: 20000000]
     #[arg(long, value_name = "N", help_heading = "Constraints")]
     pub(crate) mask_steps: Option<NonZero<u64>>,
@@ -162,6 +171,7 @@ impl Config {
             context: self.context.or(file.context),
             max_batch: self.max_batch.or(file.max_batch),
             tool_format: self.tool_format.or(file.tool_format),
+            temperature: self.temperature.or(file.temperature),
             no_jump_forward: self.no_jump_forward || file.no_jump_forward,
             host: self.host.or(file.host),
             port: self.port.or(file.port),
@@ -171,11 +181,13 @@ impl Config {
             allowed_host: both(self.allowed_host, file.allowed_host),
             max_body: self.max_body.or(file.max_body),
             queue: self.queue.or(file.queue),
+            response_bytes: self.response_bytes.or(file.response_bytes),
             request_timeout: self.request_timeout.or(file.request_timeout),
             grammar_backend: self.grammar_backend.or(file.grammar_backend),
             cache_bytes: self.cache_bytes.or(file.cache_bytes),
             compile_timeout: self.compile_timeout.or(file.compile_timeout),
             compile_threads: self.compile_threads.or(file.compile_threads),
+            prepare: self.prepare.or(file.prepare),
             mask_steps: self.mask_steps.or(file.mask_steps),
             finish: self.finish.or(file.finish),
             // The two are about one thing, so a flag for either overrules the file in both.

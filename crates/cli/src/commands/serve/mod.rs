@@ -7,6 +7,7 @@ use std::{
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use maskwright::{
@@ -67,6 +68,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let backend = backend(&config, &loaded)?;
     let service = Service::new(compiling(&config)).map_err(sentence)?;
     let mut parts = Parts::loaded(loaded, name.as_str());
+    if let Some(temperature) = config.temperature {
+        parts.sampling.temperature = temperature;
+        parts.sampling.check().map_err(sentence)?;
+    }
     parts.format = config.tool_format.as_deref().map(tool_format).transpose()?;
     let engine = Engine::start(parts, scheduling, &service, backend).map_err(sentence)?;
     if let Some(path) = &config.warm {
@@ -95,7 +100,7 @@ async fn serve(server: Server, config: &Config, name: &str, out: &mut dyn Write)
     let listener = listener
         .map_err(|error| Failure::sentence(format!("cannot listen at {host}, port {port}: {error}")))?;
     let address = listener.local_addr().map_err(sentence)?;
-    if !address.ip().is_loopback() && config.api_key.is_empty() && config.api_key_file.is_none() {
+    if is_open(address.ip(), config) {
         // It is no reason not to start: the network may be one's own.
         let _ = writeln!(
             io::stderr(),
@@ -105,6 +110,11 @@ async fn serve(server: Server, config: &Config, name: &str, out: &mut dyn Write)
     writeln!(out, "serving {name} at http://{address}")?;
     out.flush()?;
     server.serve(listener, stopped()).await.map_err(sentence)
+}
+
+/// Whether others than this machine can use the server without a key.
+fn is_open(address: std::net::IpAddr, config: &Config) -> bool {
+    !address.is_loopback() && config.api_key.is_empty() && config.api_key_file.is_none()
 }
 
 /// Ready when somebody wants the program to end.
@@ -152,6 +162,7 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
     if is_local(config.host.as_deref().unwrap_or("127.0.0.1")) || !config.allowed_host.is_empty() {
         settings.hosts = Some(config.allowed_host.clone());
     }
+    settings.response_bytes = config.response_bytes.map_or(settings.response_bytes, |size| size.0);
     settings.finish = config.finish.map_or(settings.finish, Into::into);
     let limits = &mut settings.options.limits;
     limits.mask_steps = config.mask_steps.map_or(limits.mask_steps, std::num::NonZero::get);
@@ -189,6 +200,8 @@ fn compiling(config: &Config) -> Compiling {
         workers: config.compile_threads.map_or(settings.workers, std::num::NonZero::get),
         budget: config.cache_bytes.map_or(settings.budget, |size| size.0),
         timeout: seconds(config.compile_timeout, settings.timeout),
+        // The model reads the prompt meanwhile, and leaves a processor to others.
+        prepare: Duration::from_millis(config.prepare.unwrap_or(5)),
         ..settings
     }
 }
@@ -309,6 +322,16 @@ mod tests {
         let config = Config { constrained_json_whitespace_pattern: Some("[ ".into()), ..Config::default() };
         let Err(Failure::Sentence(error)) = settings(&config) else { panic!("it is refused") };
         assert!(error.starts_with("constrained-json-whitespace-pattern: "), "{error}");
+    }
+
+    #[test]
+    fn a_server_for_everybody_without_a_key_is_worth_a_warning() {
+        let open = |address: &str, keys: &[&str]| {
+            let api_key = keys.iter().map(|&key| key.to_owned()).collect();
+            is_open(address.parse().expect("an address"), &Config { api_key, ..Config::default() })
+        };
+        assert!(open("0.0.0.0", &[]) && open("::", &[]) && open("192.168.1.7", &[]));
+        assert!(!open("127.0.0.1", &[]) && !open("::1", &[]) && !open("0.0.0.0", &["secret"]));
     }
 
     #[test]

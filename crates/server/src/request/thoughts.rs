@@ -1,0 +1,142 @@
+//! Whether the model thinks before it answers: `reasoning_effort`, `reasoning.effort`, and `chat_template_kwargs`.
+//!
+//! | the template of the model knows | `none` | `minimal`, `low`, `medium`, `high`, `xhigh` |
+//! |---|---|---|
+//! | `reasoning_effort` | no thoughts are allowed | `low`, `medium` and `high` are given to the template, others refused |
+//! | `enable_thinking` or `thinking` | the template is told so, and no thoughts are allowed | the template is told to think |
+//! | neither, but the format has reasoning | no thoughts are allowed | refused |
+//! | the format has no reasoning | what happens anyway | refused |
+
+use maskwright::formats::Thinking;
+use maskwright_runtime::text::chat::ChatTemplate;
+use serde_json::{Map, Value};
+
+use super::{Fields, fields::not_among};
+use crate::error::{ApiError, Result};
+
+const EFFORTS: &str = "none, minimal, low, medium, high, xhigh";
+/// What a template is given anyway.
+const RESERVED: [&str; 5] = ["messages", "tools", "add_generation_prompt", "bos_token", "eos_token"];
+
+/// What matters of a model here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mind<'m> {
+    /// Whether its format tells thoughts from answers.
+    pub(crate) can_reason: bool,
+    pub(crate) template: Option<&'m ChatTemplate>,
+}
+
+impl Mind<'_> {
+    /// Whether the template uses a variable of this name.
+    fn knows(&self, word: &str) -> bool {
+        self.template.is_some_and(|template| template.uses(word))
+    }
+}
+
+/// What a request says about thinking, and what else it gives to the template.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Thoughts {
+    /// Whether it must or must not think; `None` if nobody says so.
+    pub(crate) thinking: Option<Thinking>,
+    /// Variables for the template.
+    pub(crate) variables: Map<String, Value>,
+    /// The effort, as it was asked for.
+    pub(crate) effort: Option<String>,
+    /// What the client should know.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Thoughts {
+    /// `reasoning_effort` and `chat_template_kwargs` of the chat API.
+    pub(crate) fn take(body: &mut Fields, mind: &Mind<'_>) -> Result<Self> {
+        let mut thoughts = Self::default();
+        thoughts.variables(body, mind)?;
+        thoughts.effort(body, "reasoning_effort", mind)?;
+        Ok(thoughts)
+    }
+
+    /// `reasoning` and `chat_template_kwargs` of the responses API.
+    pub(crate) fn take_object(body: &mut Fields, mind: &Mind<'_>) -> Result<Self> {
+        let mut thoughts = Self::default();
+        thoughts.variables(body, mind)?;
+        if let Some(mut reasoning) = body.object("reasoning")? {
+            let why = "what the model thinks is told as it is, and not summed up";
+            reasoning.refuse("summary", &[], why)?;
+            reasoning.refuse("generate_summary", &[], why)?;
+            thoughts.effort(&mut reasoning, "effort", mind)?;
+            reasoning.finish()?;
+        }
+        Ok(thoughts)
+    }
+
+    fn variables(&mut self, body: &mut Fields, mind: &Mind<'_>) -> Result<()> {
+        let name = "chat_template_kwargs";
+        let path = body.at(name);
+        let Some(fields) = body.object(name)? else { return Ok(()) };
+        let Value::Object(variables) = fields.all() else { return Ok(()) };
+        for word in variables.keys() {
+            if RESERVED.contains(&word.as_str()) {
+                let message = format!("'{path}.{word}' is given to the template by the server; remove it");
+                return Err(ApiError::value(format!("{path}.{word}"), message));
+            }
+            if !mind.knows(word) {
+                self.warnings
+                    .push(format!("'{path}.{word}' is ignored: the template of the model does not know it"));
+            }
+        }
+        self.variables = variables;
+        Ok(())
+    }
+
+    fn effort(&mut self, fields: &mut Fields, name: &str, mind: &Mind<'_>) -> Result<()> {
+        let path = fields.at(name);
+        let Some(effort) = fields.text(name)? else { return Ok(()) };
+        if !EFFORTS.split(", ").any(|known| known == effort) {
+            return Err(not_among(fields, name, &effort, EFFORTS));
+        }
+        let can_reason = mind.can_reason;
+        let switch = ["enable_thinking", "thinking"].into_iter().find(|word| mind.knows(word));
+        match (effort.as_str(), switch) {
+            ("none", _) if !can_reason => {}
+            ("none", switch) => {
+                self.thinking = Some(Thinking::Off);
+                if let Some(word) = switch {
+                    self.say(word, false.into(), &path)?;
+                }
+            }
+            _ if !can_reason => {
+                return Err(ApiError::unsupported(path, "the model does not tell thoughts from answers"));
+            }
+            ("low" | "medium" | "high", _) if mind.knows("reasoning_effort") => {
+                self.say("reasoning_effort", effort.clone().into(), &path)?;
+                self.thinking = Some(Thinking::Optional);
+            }
+            (_, Some(word)) if !mind.knows("reasoning_effort") => {
+                self.say(word, true.into(), &path)?;
+                self.thinking = Some(Thinking::Optional);
+            }
+            _ if mind.knows("reasoning_effort") => {
+                return Err(ApiError::unsupported(
+                    path,
+                    "the model knows 'none', 'low', 'medium' and 'high'",
+                ));
+            }
+            _ => {
+                let why = "the template of the model has no word for it; only 'none' can be kept";
+                return Err(ApiError::unsupported(path, why));
+            }
+        }
+        self.effort = Some(effort);
+        Ok(())
+    }
+
+    /// Gives a variable to the template, unless it has another value already.
+    fn say(&mut self, word: &str, value: Value, path: &str) -> Result<()> {
+        if self.variables.get(word).is_some_and(|other| *other != value) {
+            let message = format!("'{path}' and 'chat_template_kwargs.{word}' contradict each other");
+            return Err(ApiError::invalid(path, "conflicting_parameters", message));
+        }
+        self.variables.insert(word.to_owned(), value);
+        Ok(())
+    }
+}
