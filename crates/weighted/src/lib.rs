@@ -45,6 +45,7 @@ mod chart;
 mod closure;
 mod core;
 mod empty;
+mod literals;
 mod parser;
 pub mod pcfg;
 mod reject;

@@ -121,8 +121,7 @@ impl<S: Semiring> Parser<S> {
             prefix = S::mul(prefix, factor);
             scale += log;
         }
-        self.chart.push(&scans, prefix, scale);
-        true
+        self.chart.push(&scans, prefix, scale)
     }
 
     /// The terminals that can come next, ascending by number.
