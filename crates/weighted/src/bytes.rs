@@ -16,7 +16,7 @@
 use std::sync::{Arc, OnceLock};
 
 use maskwright_automata::Dfa;
-use maskwright_grammar::Diagnostic;
+use maskwright_grammar::{Diagnostic, Span};
 
 use crate::chart::{Chart, Scan};
 use crate::literals::Literals;
@@ -141,6 +141,9 @@ impl<S: Semiring> ByteParser<S> {
         let mut moved = Vec::new();
         self.move_all(byte, |run| moved.push(run));
         let mut prefix = moved.iter().fold(S::ZERO, |sum, run| S::add(sum, S::mul(run.weight, run.mass)));
+        let is_faint =
+            |run: &Run<S::Value>| S::is_faint(run.weight) || S::is_faint(S::mul(run.weight, run.mass));
+        self.chart.is_faint |= moved.iter().any(is_faint);
         if S::is_zero(prefix) {
             return false;
         }
@@ -171,6 +174,40 @@ impl<S: Semiring> ByteParser<S> {
             self.rollback(read);
         }
         read == bytes.len()
+    }
+
+    /// See [`Chart::set_limits`].
+    pub(crate) fn set_limits(&mut self, steps: u64, items: u64) {
+        self.chart.set_limits(steps, items);
+    }
+
+    /// Whether a byte was refused because of a limit.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.chart.is_exhausted
+    }
+
+    /// Whether something was so unlikely beside the rest that it was lost.
+    pub(crate) fn is_faint(&self) -> bool {
+        self.chart.is_faint
+    }
+
+    /// About how many bytes it holds besides what it has read.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let patterns = self.alphabet.patterns.iter();
+        let patterns = patterns.map(|(_, pattern, far)| pattern.dfa().memory() + size_of_val(&**far));
+        self.chart.tables.heap_bytes() + self.alphabet.literals.heap_bytes() + patterns.sum::<usize>()
+    }
+
+    /// Reads a whole text in at most so many steps. Whether the grammar derives it.
+    pub(crate) fn read_within(&mut self, text: &[u8], steps: u64) -> Result<bool, Diagnostic> {
+        self.chart.set_limits(steps, steps);
+        let is_read = self.step_bytes(text);
+        if self.chart.is_exhausted {
+            let message = format!("reading {} bytes takes more than {steps} steps", text.len());
+            return Err(Diagnostic::error(Span::default(), message)
+                .with_help("allow more of them, shorten the text, or make the grammar less ambiguous"));
+        }
+        Ok(is_read && self.accepted())
     }
 
     /// What [`prefix_logprob`](Self::prefix_logprob) would be after one more byte; minus infinity if it cannot come. Nothing is read, which is much quicker.
@@ -257,9 +294,7 @@ impl<S: Semiring> ByteParser<S> {
     fn goes_on(&self, run: &Run<S::Value>) -> bool {
         match run.what {
             What::Literals { node, depth } => self.alphabet.literals.goes_on(node, depth),
-            What::Pattern { pattern, state, .. } => {
-                self.alphabet.patterns[pattern as usize].1.goes_on(state)
-            }
+            What::Pattern { pattern, state, .. } => self.alphabet.patterns[pattern as usize].1.goes_on(state),
         }
     }
 
@@ -267,7 +302,8 @@ impl<S: Semiring> ByteParser<S> {
         self.frames[at as usize].open.get_or_init(|| {
             let (core, column) = (self.chart.core(), self.chart.column(at));
             let mut open = Open { waiting: Vec::new(), patterns: Vec::new() };
-            let first = column.items.partition_point(|item| !core.is_terminal(core.symbols[item.dot as usize]));
+            let first =
+                column.items.partition_point(|item| !core.is_terminal(core.symbols[item.dot as usize]));
             for item in &column.items[first..] {
                 let symbol = core.symbols[item.dot as usize];
                 match self.alphabet.place[core.terminal_of(symbol).0 as usize] {
@@ -330,7 +366,7 @@ impl<S: Semiring> ByteParser<S> {
     /// Takes back the last bytes, at most all of them.
     pub fn rollback(&mut self, bytes: usize) {
         let kept = self.position().saturating_sub(bytes) + 1;
-        self.chart.columns.truncate(kept);
+        self.chart.truncate(kept);
         self.frames.truncate(kept);
     }
 

@@ -69,6 +69,13 @@ pub(crate) struct Column<S: Semiring> {
     pub(crate) scale: f64,
 }
 
+impl<S: Semiring> Column<S> {
+    /// What it keeps, in items.
+    fn size(&self) -> u64 {
+        (self.items.len() + self.want.len() + self.complete.len()) as u64
+    }
+}
+
 /// Where completing a symbol leads in the end.
 #[derive(Clone, Copy, Debug)]
 struct Shortcut<V> {
@@ -89,6 +96,14 @@ pub(crate) struct Chart<S: Semiring> {
     keep: bool,
     /// How many steps may still be taken: moves of a dot, each with what it leads to at once.
     fuel: u64,
+    /// The items of all columns.
+    size: u64,
+    /// How many there may be.
+    most: u64,
+    /// Whether a column was refused because of a limit.
+    pub(crate) is_exhausted: bool,
+    /// Whether something was so unlikely beside the rest that it was lost.
+    pub(crate) is_faint: bool,
     work: Work<S>,
 }
 
@@ -108,7 +123,17 @@ impl<S: Semiring> Chart<S> {
             agenda: BTreeMap::new(),
             full: vec![S::ZERO; tables.core.nonterminals as usize],
         };
-        let mut chart = Self { tables, columns: Vec::new(), keep, fuel: u64::MAX, work };
+        let mut chart = Self {
+            tables,
+            columns: Vec::new(),
+            keep,
+            fuel: u64::MAX,
+            size: 0,
+            most: u64::MAX,
+            is_exhausted: false,
+            is_faint: false,
+            work,
+        };
         let start = chart.core().start;
         let sentence = chart.tables.empty[start as usize];
         let sources = if chart.core().nonempty[start as usize] { vec![(start, S::ONE)] } else { Vec::new() };
@@ -130,14 +155,16 @@ impl<S: Semiring> Chart<S> {
         &self.tables.core
     }
 
-    /// From now on so many steps may be taken. Nothing else can make a chart refuse a column.
-    pub(crate) fn set_fuel(&mut self, fuel: u64) {
-        self.fuel = fuel;
+    /// From now on so many steps may be taken, and so many items kept. Nothing else can make a chart refuse a column.
+    pub(crate) fn set_limits(&mut self, steps: u64, items: u64) {
+        (self.fuel, self.most, self.is_exhausted) = (steps, items, false);
     }
 
-    /// Whether a column was refused because the steps were used up.
-    pub(crate) fn is_exhausted(&self) -> bool {
-        self.fuel == 0
+    /// Goes back to a number of columns.
+    pub(crate) fn truncate(&mut self, columns: usize) {
+        let gone = self.columns.get(columns..).unwrap_or_default();
+        self.size -= gone.iter().map(|column| column.size()).sum::<u64>();
+        self.columns.truncate(columns);
     }
 
     /// How many symbols have been read.
@@ -205,7 +232,7 @@ impl<S: Semiring> Chart<S> {
     }
 
     /// Adds a column in which these terminals have just been read. `scale` is that of the new column. If the steps are used up before it is
-    /// complete, says so and adds nothing.
+    /// complete, or too much would be kept, says so and adds nothing.
     pub(crate) fn push(&mut self, scans: &[Scan<S::Value>], prefix: S::Value, scale: f64) -> bool {
         let mut step = Step { new: Vec::new(), complete: Vec::new(), sentence: S::ZERO };
         self.work.items.clear();
@@ -215,7 +242,8 @@ impl<S: Semiring> Chart<S> {
         }
         while let Some((origin, found)) = self.work.agenda.pop_last() {
             self.complete(origin, found, &mut step);
-            if self.is_exhausted() {
+            if self.fuel == 0 || self.size + step.new.len() as u64 > self.most {
+                self.is_exhausted = true;
                 return false;
             }
         }
@@ -225,6 +253,7 @@ impl<S: Semiring> Chart<S> {
         if self.keep {
             (column.complete, column.scans) = (complete, scans.to_vec());
         }
+        self.size += column.size();
         self.columns.push(Arc::new(column));
         let shortcuts = if self.keep { Vec::new() } else { self.shortcuts() };
         if let Some(last) = self.columns.last_mut().and_then(Arc::get_mut) {
@@ -317,6 +346,7 @@ impl<S: Semiring> Chart<S> {
         self.fuel = self.fuel.saturating_sub(1);
         for &(dot, factor) in self.tables.skips(dot) {
             let (forward, inner) = (S::mul(forward, factor), S::mul(inner, factor));
+            self.is_faint |= S::is_faint(forward) || S::is_faint(inner);
             if S::is_zero(inner) {
                 continue;
             }

@@ -21,7 +21,7 @@ use crate::tables::{Lists, Tables};
 #[derive(Debug)]
 pub(crate) struct Literals<S: Semiring> {
     /// With their symbols, sorted by their bytes.
-    literals: Vec<(Box<[u8]>, u32)>,
+    sorted: Vec<(Box<[u8]>, u32)>,
     nodes: Vec<Node>,
     /// For each node, the symbols that can begin with a literal below it, ascending, with the weights of those rules.
     sums: Lists<(u32, S::Value)>,
@@ -73,25 +73,25 @@ impl<S: Semiring> Literals<S> {
             at += 1;
         }
         let sums = sums(&literals, &nodes, tables, most)?;
-        Ok(Self { literals, nodes, sums })
+        Ok(Self { sorted: literals, nodes, sums })
     }
 
     /// The place behind one more byte: a node, for one that was read up to `depth`.
     pub(crate) fn step(&self, node: u32, depth: u32, byte: u8) -> Option<u32> {
         let here = &self.nodes[node as usize];
         if depth < here.shared {
-            let next = self.literals[here.low as usize].0[depth as usize];
+            let next = self.sorted[here.low as usize].0[depth as usize];
             return (next == byte).then_some(node);
         }
         let children = &self.nodes[here.first as usize..(here.first + here.children) as usize];
-        let next = |child: &Node| self.literals[child.low as usize].0[depth as usize];
+        let next = |child: &Node| self.sorted[child.low as usize].0[depth as usize];
         let found = children.binary_search_by_key(&byte, next).ok()?;
         Some(here.first + found as u32)
     }
 
     /// The literal that ends where a node was read up to `depth`.
     pub(crate) fn ended(&self, node: u32, depth: u32) -> Option<u32> {
-        let (bytes, symbol) = &self.literals[self.nodes[node as usize].low as usize];
+        let (bytes, symbol) = &self.sorted[self.nodes[node as usize].low as usize];
         (bytes.len() == depth as usize).then_some(*symbol)
     }
 
@@ -122,13 +122,19 @@ impl<S: Semiring> Literals<S> {
 
     /// A literal by its rank, with its symbol.
     pub(crate) fn literal(&self, rank: u32) -> (&[u8], u32) {
-        let (bytes, symbol) = &self.literals[rank as usize];
+        let (bytes, symbol) = &self.sorted[rank as usize];
         (bytes, *symbol)
+    }
+
+    /// About how many bytes it holds.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let texts = self.sorted.iter().map(|literal| literal.0.len() + 24).sum::<usize>();
+        texts + size_of_val(&*self.nodes) + self.sums.heap_bytes()
     }
 
     /// The symbols of all literals, by rank.
     pub(crate) fn symbols(&self) -> impl Iterator<Item = (u32, u32)> {
-        (0..).zip(self.literals.iter().map(|literal| literal.1))
+        (0..).zip(self.sorted.iter().map(|literal| literal.1))
     }
 }
 

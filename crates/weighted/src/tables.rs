@@ -77,6 +77,13 @@ impl<S: Semiring> Tables<S> {
         self.skips.of(dot)
     }
 
+    /// About how many bytes it holds.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let lists = self.starts.heap_bytes() + self.firsts.heap_bytes() + self.skips.heap_bytes();
+        let flat = size_of_val(&*self.weights) + size_of_val(&*self.empty) + size_of_val(&*self.ends);
+        lists + flat + self.units.heap_bytes() + self.corners.heap_bytes() + self.core.heap_bytes()
+    }
+
     pub(crate) fn units(&self, symbol: u32) -> &[(u32, S::Value)] {
         self.units.of(symbol)
     }
@@ -97,6 +104,10 @@ impl<T> Lists<T> {
             out.ends.push(out.entries.len() as u32);
         }
         out
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.ends) + size_of_val(&*self.entries)
     }
 
     pub(crate) fn of(&self, number: u32) -> &[T] {

@@ -201,6 +201,17 @@ impl Pcfg {
         &self.warnings
     }
 
+    /// About how many bytes it holds, the automata of its patterns apart.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let rules = self.rules.iter().map(|rule| size_of::<Rule>() + size_of_val(&*rule.right));
+        let names = self.names.iter().map(|name| name.len() + 16);
+        let literals = self.terminals.iter().map(|terminal| match terminal {
+            Terminal::Literal(bytes) => bytes.len() + size_of::<Terminal>(),
+            Terminal::Pattern(_) => size_of::<Terminal>(),
+        });
+        rules.sum::<usize>() + names.sum::<usize>() + literals.sum::<usize>()
+    }
+
     /// The most entries that a table of a parser may have.
     pub(crate) fn most_entries(&self) -> usize {
         self.entries
