@@ -198,10 +198,29 @@ impl<S: Semiring> ByteParser<S> {
         self.chart.tables.heap_bytes() + self.alphabet.literals.heap_bytes() + patterns.sum::<usize>()
     }
 
-    /// Reads a whole text in at most so many steps. Whether the grammar derives it.
-    pub(crate) fn read_within(&mut self, text: &[u8], steps: u64) -> Result<bool, Diagnostic> {
+    /// Reads a text, all of it or as far as it fits, in at most so many steps; more are an error. Tells the prefix probability after each byte, and returns whether the grammar derives the text.
+    ///
+    /// ```
+    /// use maskwright_weighted::{ByteParser, Options, Pcfg, Real};
+    /// let grammar = Pcfg::parse("S -> ab [0.25] | abc [0.25] | b [0.5]", &Options::default()).unwrap();
+    /// let (mut parser, mut prefixes) = (ByteParser::<Real>::new(&grammar).unwrap(), Vec::new());
+    /// assert!(parser.read_within(b"ab", 100, |prefix| prefixes.push(prefix.exp())).unwrap());
+    /// assert!(prefixes.iter().all(|prefix| (prefix - 0.5).abs() < 1e-12));
+    /// ```
+    pub fn read_within(
+        &mut self,
+        text: &[u8],
+        steps: u64,
+        mut told: impl FnMut(f64),
+    ) -> Result<bool, Diagnostic> {
         self.chart.set_limits(steps, steps);
-        let is_read = self.step_bytes(text);
+        let mut is_read = true;
+        for byte in text {
+            is_read = is_read && self.step(*byte);
+            if is_read {
+                told(self.prefix_logprob());
+            }
+        }
         if self.chart.is_exhausted {
             let message = format!("reading {} bytes takes more than {steps} steps", text.len());
             return Err(Diagnostic::error(Span::default(), message)

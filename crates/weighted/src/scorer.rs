@@ -109,7 +109,7 @@ impl Weights {
     /// ```
     pub fn judge(&self, text: &[u8], steps: u64) -> Result<Judgement, Diagnostic> {
         let mut parser = ByteParser::<Log>::new(&self.grammar)?;
-        let is_complete = parser.read_within(text, steps)?;
+        let is_complete = parser.read_within(text, steps, |_| {})?;
         let is_read = parser.position() == text.len();
         Ok(Judgement {
             prefix_logprob: if is_read { parser.prefix_logprob() } else { f64::NEG_INFINITY },

@@ -127,7 +127,7 @@ pub fn expected_counts_of_text(
     steps: u64,
 ) -> Result<Option<Counts>, Diagnostic> {
     let mut parser = ByteParser::<Real>::keeping(grammar)?;
-    if !parser.read_within(text, steps)? {
+    if !parser.read_within(text, steps, |_| {})? {
         return Ok(None);
     }
     counts_of(&parser.chart, grammar).map(Some)

@@ -50,7 +50,7 @@ pub fn best_parse<W: AsRef<str>>(grammar: &Pcfg, words: &[W]) -> Result<Option<T
 /// ```
 pub fn best_parse_of_text(grammar: &Pcfg, text: &[u8], steps: u64) -> Result<Option<Tree>, Diagnostic> {
     let mut parser = ByteParser::<MaxPlus>::keeping(grammar)?;
-    if !parser.read_within(text, steps)? {
+    if !parser.read_within(text, steps, |_| {})? {
         return Ok(None);
     }
     let part = |from: u32, to: u32| String::from_utf8_lossy(&text[from as usize..to as usize]).into_owned();
