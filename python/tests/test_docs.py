@@ -24,6 +24,7 @@ MODULES = {
     "maskwright.mlx": "mlx",
     "maskwright.jax": "jax",
     "maskwright.tools": None,
+    "maskwright.weighted": None,
     "maskwright._requests": None,
     "maskwright.compat": None,
     "maskwright.compat.llguidance": None,

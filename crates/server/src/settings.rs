@@ -28,6 +28,8 @@ pub struct Settings {
     pub options: Options,
     /// Whether a constrained answer is complete when its tokens are used up.
     pub finish: Finish,
+    /// The grammar with probabilities of requests that ask for one and bring none.
+    pub pcfg: Option<String>,
 }
 
 /// Whether a constrained answer is complete when its tokens are used up.
@@ -56,6 +58,7 @@ impl Default for Settings {
             hosts: None,
             options: tidy(),
             finish: Finish::default(),
+            pcfg: None,
         }
     }
 }

@@ -78,10 +78,11 @@ impl<S: Semiring> Adapter<S> {
     /// A text that has not begun.
     pub fn new(grammar: &Pcfg, vocabulary: Arc<Vocabulary>) -> Result<Self, Diagnostic> {
         let parser = ByteParser::new(grammar)?;
-        Ok(Self::with_parser(parser, Arc::new(grammar.clone()), vocabulary))
+        Ok(Self::behind(parser, Arc::new(grammar.clone()), vocabulary))
     }
 
-    pub(crate) fn with_parser(
+    /// A text that goes on where a parser stands. Its tokens are counted from there, and no rollback goes behind it.
+    pub fn behind(
         parser: ByteParser<S>,
         grammar: Arc<Pcfg>,
         vocabulary: Arc<Vocabulary>,

@@ -39,10 +39,11 @@ use std::sync::Arc;
 
 use maskwright_grammar::Diagnostic;
 use maskwright_vocab::{TokenId, Vocabulary};
+use serde_json::{Value, json};
 
 use crate::adapter::Adapter;
 use crate::bytes::ByteParser;
-use crate::pcfg::Pcfg;
+use crate::pcfg::{Pcfg, RuleId};
 use crate::semiring::{Log, Real};
 use crate::train::{Counts, expected_counts_of_text};
 use crate::tree::Tree;
@@ -89,7 +90,7 @@ impl Weights {
 
     /// The scores of a text that has not begun.
     pub fn scorer(self: &Arc<Self>, vocabulary: Arc<Vocabulary>) -> Scorer {
-        let adapter = Adapter::with_parser(self.real.clone(), Arc::clone(&self.grammar), vocabulary);
+        let adapter = Adapter::behind(self.real.clone(), Arc::clone(&self.grammar), vocabulary);
         Scorer {
             weights: Arc::clone(self),
             adapter: Numbers::Real(adapter),
@@ -122,6 +123,23 @@ impl Weights {
     /// About how many bytes it holds.
     pub fn heap_bytes(&self) -> usize {
         self.real.heap_bytes() + self.grammar.heap_bytes()
+    }
+}
+
+impl Judgement {
+    /// As JSON, which has no infinity: `null` stands for it, and for what an incomplete text does not have. Rules that are not used are left out of `expected_counts`.
+    pub fn json(&self, grammar: &Pcfg) -> Value {
+        let finite = |log: f64| log.is_finite().then_some(log);
+        let counts = self.counts.as_ref().map(|counts| {
+            let used = (0..).map(RuleId).zip(&counts.rules).filter(|(_, count)| **count > 0.0);
+            used.map(|(rule, count)| json!({"rule": grammar.show_rule(rule), "count": count})).collect::<Vec<_>>()
+        });
+        json!({
+            "prefix_logprob": finite(self.prefix_logprob),
+            "logprob": finite(self.logprob),
+            "best_parse": self.best_parse.as_ref().map(|tree| tree.brackets(grammar)),
+            "expected_counts": counts,
+        })
     }
 }
 
@@ -349,7 +367,7 @@ impl Scorer {
         let parser = ByteParser::<Log>::new(&self.weights.grammar)
             .map_err(|error| ScoreError::Tables(error.to_string()))?;
         let mut precise =
-            Adapter::with_parser(parser, Arc::clone(&self.weights.grammar), Arc::clone(adapter.vocabulary()));
+            Adapter::behind(parser, Arc::clone(&self.weights.grammar), Arc::clone(adapter.vocabulary()));
         for token in &self.tokens {
             precise.parser_mut().set_limits(self.steps, ITEMS);
             if !precise.step_with_token(*token) {

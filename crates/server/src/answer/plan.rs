@@ -50,7 +50,7 @@ pub(crate) fn plan(
             let tree = toolbox.tree(engine.format(), answer, extras.strictness)?;
             let options = requested.map_or_else(|| extras.over(&state.settings.options), |one| one.options);
             let constraint = Constraint::structural_tag(tree.to_value().to_string());
-            let requested = Requested { constraint, options, param: "tools".into() };
+            let requested = Requested { constraint, options, param: "tools".into(), weighing: None };
             Ok((Some(requested), Some(reading(&tree, Some(toolbox))?)))
         }
         (None, Some(requested)) => Ok((Some(requested), None)),
@@ -66,7 +66,7 @@ pub(crate) fn plan(
 
 /// A constraint as a part of a tree.
 fn part(requested: &Requested) -> Result<tag::Format> {
-    let Requested { constraint, options, param } = requested;
+    let Requested { constraint, options, param, .. } = requested;
     let at = format!("/{param}");
     let kind = match constraint {
         Constraint::JsonSchema(source) => Kind::Json(Json {

@@ -72,13 +72,17 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     }
     let mut chat = chat;
     while let Some(event) = answers.next().await {
-        chat.take(event?);
+        let event = event?;
+        if let Some(judgement) = answers.judgement(event.answer) {
+            chat.judged(event.answer, judgement);
+        }
+        chat.take(event);
     }
     Ok(noted(Json(chat.whole()).into_response(), &answers.warnings, chat.is_squeezed()))
 }
 
 fn read(body: &mut Fields, state: &State) -> Result<Asked> {
-    let (requested, extras) = requested::take(body, &state.settings.options)?;
+    let (requested, extras) = requested::take(body, &state.settings)?;
     let mut choosing = sampling::take(body, &["max_completion_tokens", "max_tokens"])?;
     choosing.sampling.logprobs = logprobs_wanted(body)?;
     let (is_streamed, has_usage) = sampling::take_stream(body)?;
@@ -164,6 +168,10 @@ impl Chat {
         }
         if self.is_squeezed() {
             body["maskwright"]["squeezed"] = true.into();
+        }
+        if self.answers.iter().any(|answer| answer.judgement.is_some()) {
+            body["maskwright"]["weights"] =
+                self.answers.iter().map(|answer| answer.judgement.clone()).collect();
         }
         body
     }
@@ -253,7 +261,16 @@ impl Protocol for Chat {
             if answer.usage().is_squeezed {
                 chunk["maskwright"]["squeezed"] = true.into();
             }
+            if let Some(judgement) = &answer.judgement {
+                chunk["maskwright"]["weights"] = judgement.clone();
+            }
             told.data(&chunk);
+        }
+    }
+
+    fn judged(&mut self, answer: usize, judgement: Value) {
+        if let Some(answer) = self.answers.get_mut(answer) {
+            answer.judgement = Some(judgement);
         }
     }
 

@@ -46,7 +46,7 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
     let ids = body.list("tokens")?;
     let listing = listing(&mut body)?;
     let requested = if body.has("constraint") {
-        Some(requested::take_constraint(&mut body, &state.settings.options)?)
+        Some(requested::take_constraint(&mut body, &state.settings)?)
     } else {
         None
     };
