@@ -178,7 +178,7 @@ fn scores(tokenizer: &Tokenizer) -> Result<(), Box<dyn Error>> {
         let compiled = compiler.compile(&constraint)?;
         let weights = compiled.remarks().weights.clone().ok_or("a weighted grammar has weights")?;
         let (sampler, mut random) = (Sampler::new(&grammar, 1_000)?, Random::new(2026));
-        let (mut scoring, mut weighing, mut scored) = (Vec::new(), Vec::new(), 0);
+        let (mut scoring, mut weighing, mut full, mut scored) = (Vec::new(), Vec::new(), Vec::new(), 0);
         while scoring.len() < 3_000 {
             let text = sampler.sentence(&mut random)?.concat();
             let mut matcher = compiled.matcher();
@@ -197,6 +197,7 @@ fn scores(tokenizer: &Tokenizer) -> Result<(), Box<dyn Error>> {
                 scoring.push(begin.elapsed());
                 assert!(found.iter().all(|score| score.is_finite()), "{text}");
                 scored += found.len();
+                full.extend(scoring.last().filter(|_| found.len() == SCORED));
                 let begin = Instant::now();
                 scorer.weigh(&mut logits, &Guidance::default())?;
                 weighing.push(begin.elapsed());
@@ -206,6 +207,9 @@ fn scores(tokenizer: &Tokenizer) -> Result<(), Box<dyn Error>> {
         }
         println!("{name}: {:.1} tokens a time", scored as f64 / scoring.len() as f64);
         println!("  scores {}", percentiles(&mut scoring));
+        if !full.is_empty() {
+            println!("  of 64  {}, {} places", percentiles(&mut full), full.len());
+        }
         println!("  a row  {}", percentiles(&mut weighing));
     }
     Ok(())

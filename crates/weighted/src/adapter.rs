@@ -82,11 +82,7 @@ impl<S: Semiring> Adapter<S> {
     }
 
     /// A text that goes on where a parser stands. Its tokens are counted from there, and no rollback goes behind it.
-    pub fn behind(
-        parser: ByteParser<S>,
-        grammar: Arc<Pcfg>,
-        vocabulary: Arc<Vocabulary>,
-    ) -> Self {
+    pub fn behind(parser: ByteParser<S>, grammar: Arc<Pcfg>, vocabulary: Arc<Vocabulary>) -> Self {
         Self { parser, vocabulary, grammar, history: Vec::new(), ended: false }
     }
 

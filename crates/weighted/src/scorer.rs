@@ -132,7 +132,8 @@ impl Judgement {
         let finite = |log: f64| log.is_finite().then_some(log);
         let counts = self.counts.as_ref().map(|counts| {
             let used = (0..).map(RuleId).zip(&counts.rules).filter(|(_, count)| **count > 0.0);
-            used.map(|(rule, count)| json!({"rule": grammar.show_rule(rule), "count": count})).collect::<Vec<_>>()
+            used.map(|(rule, count)| json!({"rule": grammar.show_rule(rule), "count": count}))
+                .collect::<Vec<_>>()
         });
         json!({
             "prefix_logprob": finite(self.prefix_logprob),

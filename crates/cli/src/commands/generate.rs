@@ -362,7 +362,12 @@ fn judged(weights: &Weights, text: &str) -> String {
     match weights.judge(text.as_bytes(), STEPS) {
         Ok(found) => {
             let parse = found.best_parse.map(|tree| format!("; {}", tree.brackets(weights.grammar())));
-            format!("log P of the text {:.3}, of its beginning {:.3}{}", found.logprob, found.prefix_logprob, parse.unwrap_or_default())
+            format!(
+                "log P of the text {:.3}, of its beginning {:.3}{}",
+                found.logprob,
+                found.prefix_logprob,
+                parse.unwrap_or_default()
+            )
         }
         Err(error) => error.message,
     }

@@ -120,7 +120,8 @@ fn write_table(
             Some(name) => format!("{name} (special)"),
             None => readable::quoted(vocabulary.bytes(token)),
         };
-        let log = scores.and_then(|scores| scores.get(at)).map_or(String::new(), |log| format!("{log:>10.3}"));
+        let log =
+            scores.and_then(|scores| scores.get(at)).map_or(String::new(), |log| format!("{log:>10.3}"));
         writeln!(out, "{:>8}{log}  {shown}", token.0)?;
     }
     let more = mask.count().saturating_sub(limit);

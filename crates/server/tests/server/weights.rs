@@ -125,12 +125,19 @@ async fn what_makes_no_sense_is_refused_by_its_place() {
         assert_eq!(error, (400, at(param), code.to_owned()), "{format}: {message}");
         assert!(message.contains(part), "{format}: {message}");
     }
-    assert_eq!(ask(json!({"type": "pcfg"})).await.0, (400, at(".grammar"), "missing_required_parameter".into()));
+    assert_eq!(
+        ask(json!({"type": "pcfg"})).await.0,
+        (400, at(".grammar"), "missing_required_parameter".into())
+    );
     let body = json!({"input": "x", "text": {"format": {"type": "pcfg", "grammar": DRINKS, "report": true}}});
     let error = running.client.post("/v1/responses", &body).await.error();
     assert_eq!(error, (400, "text.format.report".into(), "unsupported_parameter".into()));
     // The same place that others have in the text.
     let body = json!({"constraint": {"kind": "pcfg", "source": "S -> a [0.5] | b [0.6]"}});
     let answer = running.client.post("/v1/grammar/check", &body).await.good();
-    assert_eq!((&answer["problems"][0]["line"], &answer["problems"][0]["column"]), (&json!(1), &json!(1)), "{answer}");
+    assert_eq!(
+        (&answer["problems"][0]["line"], &answer["problems"][0]["column"]),
+        (&json!(1), &json!(1)),
+        "{answer}"
+    );
 }

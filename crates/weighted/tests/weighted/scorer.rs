@@ -239,7 +239,9 @@ fn a_text_is_judged() {
     assert!(judgement.counts.unwrap().rules.iter().all(|count| (count - 1.0).abs() < 1e-9));
     let open = weights.judge(b"(42", STEPS).unwrap();
     let told = open.json(weights.grammar());
-    assert!(told["prefix_logprob"].is_f64() && told["logprob"].is_null() && told["expected_counts"].is_null());
+    assert!(
+        told["prefix_logprob"].is_f64() && told["logprob"].is_null() && told["expected_counts"].is_null()
+    );
     assert!(open.prefix_logprob.is_finite() && open.logprob == f64::NEG_INFINITY);
     assert!(open.best_parse.is_none() && open.counts.is_none());
     let wrong = weights.judge(b"(x", STEPS).unwrap();
