@@ -333,7 +333,8 @@ class WeightedLogitsProcessor(LogitsProcessor):
         allowed = torch.isfinite(row).nonzero().squeeze(-1)
         if self._top_k and len(allowed) > self._top_k:
             allowed = allowed[torch.topk(row[allowed], self._top_k).indices]
-        found = scorers.scores(text, allowed.tolist())
+        # A row in which nothing may come has a text that the grammar does not know.
+        found = scorers.scores(text, allowed.tolist()) if len(allowed) else None
         if found is None:
             return
         weighed = row[allowed] + self._lambda * torch.tensor(found, dtype=row.dtype, device=row.device)

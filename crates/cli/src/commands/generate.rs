@@ -153,7 +153,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
             let room = loaded.model.context().saturating_sub(request.prompt.len());
             guide.set_budget(request.max_tokens.unwrap_or(room).min(room)).map_err(sentence)?;
         }
-        weights = compiled.constraint.remarks().weights.clone();
+        weights.clone_from(&compiled.constraint.remarks().weights);
         request.guide = Some(match &weights {
             Some(weights) if guidance.lambda() > 0.0 => {
                 let scorer = weights.scorer(loaded.tokenizer.vocabulary().clone());
