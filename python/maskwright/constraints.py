@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ._maskwright import Constraint, schema_to_regex as _schema_to_regex, Vocabulary
+from ._maskwright import Constraint, Pcfg, schema_to_regex as _schema_to_regex, Vocabulary
 from .errors import ConstraintError
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "json_object",
     "json_schema",
     "lark",
+    "pcfg",
     "regex",
     "report",
     "structural_tag",
@@ -157,6 +158,19 @@ def lark(source: str, *, start: str = "start", **options: Any) -> Constraint:
     """A text of a Lark grammar (``start: …``). Further options are those of :func:`json_schema`, for schemas in the grammar."""
     schemas = json.loads(json_schema(True, **options).options)["json_schema"]
     return Constraint("lark", source, json.dumps({"lark": {"start": start}, "json_schema": schemas}))
+
+
+def pcfg(source: str | Pcfg, *, normalise: bool = False, start: str | None = None) -> Constraint:
+    """A text of a grammar with probabilities (``S -> NP VP [0.9] | …``). Masks are those of its texts; how likely they are is what ``CompiledConstraint.scorer`` knows.
+
+    ``source`` is a text or a :class:`Pcfg`. The probabilities of a symbol must add up to one, or are divided by their sum with ``normalise``. ``start`` is the symbol that the
+    whole text must match, if it is not that of the first rule.
+
+    >>> pcfg("S -> tea [0.7] | coffee [0.3]")
+    <Constraint pcfg "S -> tea [0.7] | coffee [0.3]">
+    """
+    options: dict[str, Any] = {"normalise": normalise, "start": start}
+    return Constraint("pcfg", str(source), json.dumps({"pcfg": options}))
 
 
 def grammar(source: str) -> Constraint:

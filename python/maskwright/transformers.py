@@ -35,12 +35,13 @@ from typing import Any, Iterable, Sequence
 import torch
 import transformers
 
-from ._maskwright import CompiledConstraint, Matcher, Vocabulary, fill_masks
+from ._maskwright import CompiledConstraint, Matcher, Vocabulary, check_guidance, fill_masks
 from ._rows import allow_end
 from .errors import LimitError, TokenError
 from .kernels import apply_mask_inplace
+from .weighted import Scorers
 
-__all__ = ["LogitsProcessor", "vocabulary"]
+__all__ = ["LogitsProcessor", "WeightedLogitsProcessor", "vocabulary"]
 
 Tokens = tuple[int, ...]
 
@@ -203,6 +204,11 @@ class _Generation:
         self._prompts = prompts.clone()
         self._longest = prompts.shape[1]
 
+    @property
+    def prompt(self) -> int:
+        """The tokens of a prompt, padding included."""
+        return self._prompts.shape[1]
+
     def goes_on(self, input_ids: torch.Tensor) -> bool:
         """Are these the rows of a later step? They have the same prompts, something behind them, and at most one token that is new."""
         rows, prompt = self._prompts.shape
@@ -286,3 +292,51 @@ def _common(one: Tokens, other: Tokens) -> int:
         if left != right:
             return at
     return min(len(one), len(other))
+
+
+class WeightedLogitsProcessor(LogitsProcessor):
+    """Allows only what the constraints allow, and lets weighted grammars say what they like: adds ``lambda_`` · log P(token | text so far).
+
+    Only the ``top_k`` best allowed tokens of a row are scored, and the others are left out; with 0 all are scored, which takes its time. Constraints without probabilities, and free text, stay as they are. The other arguments are those
+    of :class:`LogitsProcessor`.
+    """
+
+    def __init__(
+        self,
+        constraints: CompiledConstraint | Sequence[CompiledConstraint | None],
+        *,
+        lambda_: float = 1.0,
+        top_k: int = 64,
+        **options: Any,
+    ) -> None:
+        super().__init__(constraints, **options)
+        check_guidance(lambda_, top_k)
+        self._lambda, self._top_k = lambda_, top_k
+        self._scorers = [None if one is None or one.pcfg is None else Scorers(one, self._stops) for one in self._constraints]
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        """The scores, with minus infinity for what may not come next or is not among the best, and what the grammar thinks of the rest."""
+        masked = super().__call__(input_ids, scores)
+        if self._lambda == 0.0:
+            return masked
+        prompt = self._generation.prompt
+        group = input_ids.shape[0] // len(self._scorers)
+        for scorers in filter(None, self._scorers):
+            scorers.begin_step()
+        for row, text in enumerate(input_ids[:, prompt:].tolist()):
+            scorers = self._scorers[0 if self._is_one_for_all else row // group]
+            if scorers is not None and row not in self.failures:
+                self._weigh(masked[row], scorers, tuple(text))
+        return masked
+
+    def _weigh(self, row: torch.Tensor, scorers: Scorers, text: Tokens) -> None:
+        allowed = torch.isfinite(row).nonzero().squeeze(-1)
+        if self._top_k and len(allowed) > self._top_k:
+            allowed = allowed[torch.topk(row[allowed], self._top_k).indices]
+        # A row in which nothing may come has a text that the grammar does not know.
+        found = scorers.scores(text, allowed.tolist()) if len(allowed) else None
+        if found is None:
+            return
+        weighed = row[allowed] + self._lambda * torch.tensor(found, dtype=row.dtype, device=row.device)
+        row.fill_(-torch.inf)
+        row[allowed] = weighed

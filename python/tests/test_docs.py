@@ -24,6 +24,7 @@ MODULES = {
     "maskwright.mlx": "mlx",
     "maskwright.jax": "jax",
     "maskwright.tools": None,
+    "maskwright.weighted": None,
     "maskwright._requests": None,
     "maskwright.compat": None,
     "maskwright.compat.llguidance": None,
@@ -34,7 +35,7 @@ MODULES = {
     "maskwright.compat.xgrammar": None,
     "maskwright.compat.xgrammar.structural_tag": None,
 }
-PAGES = ["README.md", "python/README.md", "docs/python.md", "docs/start/python.md", "docs/cookbook.md", "docs/tool-formats.md"]
+PAGES = ["README.md", "python/README.md", "docs/python.md", "docs/start/python.md", "docs/cookbook.md", "docs/tool-formats.md", "docs/weighted.md"]
 
 
 class Examples(unittest.TestCase):

@@ -6,7 +6,7 @@ use crate::stop::must_stop_now;
 
 /// What a construction may use. Limits are counted, not timed, so that the answer is the same on
 /// every machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// States of an NFA, and states of a DFA.
     pub states: usize,

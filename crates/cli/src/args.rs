@@ -27,6 +27,8 @@ pub(crate) struct ConstraintArgs {
     reading: SchemaArgs,
     #[command(flatten)]
     patterns: PatternArgs,
+    #[command(flatten)]
+    weights: WeightArgs,
 }
 
 /// How regular expressions are read.
@@ -88,18 +90,41 @@ struct OneConstraint {
     /// A structural tag, given here
     #[arg(long, value_name = "TAG", help_heading = "Constraint (exactly one)")]
     tag_text: Option<String>,
+    /// A file with a grammar with probabilities (`S -> NP VP [0.9] | …`); `-` is standard input
+    #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
+    pcfg: Option<PathBuf>,
+    /// A grammar with probabilities, given here
+    #[arg(long, value_name = "GRAMMAR", help_heading = "Constraint (exactly one)")]
+    pcfg_text: Option<String>,
+}
+
+/// How grammars with probabilities are read.
+#[derive(Debug, clap::Args)]
+struct WeightArgs {
+    /// Divide the probabilities of each symbol by their sum, if that is not one
+    #[arg(long, help_heading = "Grammars with probabilities")]
+    normalise: bool,
+    /// The symbol that a whole text must match, if it is not that of the first rule
+    #[arg(long, value_name = "SYMBOL", help_heading = "Grammars with probabilities")]
+    start: Option<String>,
+}
+
+impl WeightArgs {
+    fn is_given(&self) -> bool {
+        self.normalise || self.start.is_some()
+    }
 }
 
 impl ConstraintArgs {
     /// The constraint with the text it was read from.
     pub(crate) fn source(&self) -> Result<Source, Failure> {
-        read_by(&self.one, &self.reading, &self.patterns)
+        read_by(&self.one, &self.reading, &self.patterns, &self.weights)
     }
 
     /// Whether the constraint comes from standard input, which can be read only once.
     pub(crate) fn reads_stdin(&self) -> bool {
-        let OneConstraint { regex_file, choices, ebnf, gbnf, lark, schema, tag, .. } = &self.one;
-        let files = [regex_file, choices, ebnf, gbnf, lark, schema, tag];
+        let OneConstraint { regex_file, choices, ebnf, gbnf, lark, schema, tag, pcfg, .. } = &self.one;
+        let files = [regex_file, choices, ebnf, gbnf, lark, schema, tag, pcfg];
         files.into_iter().flatten().any(|path| is_stdin(path))
     }
 }
@@ -115,6 +140,8 @@ pub(crate) struct MaybeConstraintArgs {
     reading: SchemaArgs,
     #[command(flatten)]
     patterns: PatternArgs,
+    #[command(flatten)]
+    weights: WeightArgs,
 }
 
 #[cfg(feature = "runtime")]
@@ -122,9 +149,10 @@ impl MaybeConstraintArgs {
     /// The constraint, if there is one, with the text it was read from.
     pub(crate) fn source(&self) -> Result<Option<Source>, Failure> {
         match &self.one {
-            Some(one) => read_by(one, &self.reading, &self.patterns).map(Some),
+            Some(one) => read_by(one, &self.reading, &self.patterns, &self.weights).map(Some),
             None if self.reading.is_given() => Err(Failure::sentence(ABOUT_SCHEMAS)),
             None if self.patterns.dialect.is_some() => Err(Failure::sentence(ABOUT_PATTERNS)),
+            None if self.weights.is_given() => Err(Failure::sentence(ABOUT_WEIGHTS)),
             None => Ok(None),
         }
     }
@@ -135,8 +163,20 @@ const ABOUT_SCHEMAS: &str = "--whitespace, --whitespace-pattern, --key-order, --
 const ABOUT_PATTERNS: &str =
     "--dialect is about --regex and --tag; schemas have ECMA-262, and Lark grammars the dialect of Rust";
 
-fn read_by(one: &OneConstraint, reading: &SchemaArgs, patterns: &PatternArgs) -> Result<Source, Failure> {
+const ABOUT_WEIGHTS: &str = "--normalise and --start are about --pcfg";
+
+fn read_by(
+    one: &OneConstraint,
+    reading: &SchemaArgs,
+    patterns: &PatternArgs,
+    weights: &WeightArgs,
+) -> Result<Source, Failure> {
     let mut source = one.read()?;
+    if weights.is_given() && !matches!(source.constraint, Constraint::Pcfg(_)) {
+        return Err(Failure::sentence(ABOUT_WEIGHTS));
+    }
+    source.options.pcfg.normalise = weights.normalise;
+    source.options.pcfg.start.clone_from(&weights.start);
     let has_schemas = matches!(
         source.constraint,
         Constraint::JsonSchema(_) | Constraint::Lark(_) | Constraint::StructuralTag(_)
@@ -207,8 +247,15 @@ impl OneConstraint {
             let text = read_text(path)?;
             return Ok(Source::new(&file_name(path), &text, Constraint::structural_tag(&text)));
         }
+        if let Some(source) = &self.pcfg_text {
+            return Ok(Source::new("pcfg", source, Constraint::pcfg(source)));
+        }
+        if let Some(path) = &self.pcfg {
+            let text = read_text(path)?;
+            return Ok(Source::new(&file_name(path), &text, Constraint::pcfg(&text)));
+        }
         Err(Failure::sentence(
-            "no constraint was given; use --regex, --choice, --ebnf, --gbnf, --lark, --schema or --tag",
+            "no constraint was given; use --regex, --choice, --ebnf, --gbnf, --lark, --schema, --tag or --pcfg",
         ))
     }
 }

@@ -4,6 +4,7 @@ mod lark;
 
 use std::fmt::Write as _;
 
+use maskwright::weighted::{NonterminalId, Pcfg, RuleId};
 use maskwright::{Constraint, Error, ebnf, gbnf, json_schema, regex, tag};
 use serde_json::{Value, json};
 
@@ -60,8 +61,23 @@ pub(crate) fn read(source: &Source) -> Result<Tree, Failure> {
                 serde_json::from_str(text).map_err(|error| Failure::sentence(error.to_string()))?;
             Ok(value_tree("tag", &value))
         }
+        Constraint::Pcfg(text) => match Pcfg::parse(text, &options.pcfg) {
+            Ok(pcfg) => Ok(weighted_tree(&pcfg)),
+            Err(errors) => Err(wrong(Error::Source(errors))),
+        },
         other => Err(Failure::sentence(format!("there is no picture of a {} constraint yet", other.kind()))),
     }
+}
+
+/// The rules by their symbols.
+fn weighted_tree(pcfg: &Pcfg) -> Tree {
+    let rules = || (0..).map(RuleId).zip(pcfg.rules());
+    let symbols = (0..pcfg.nonterminals() as u32).map(NonterminalId);
+    let symbol = |id: NonterminalId| {
+        let own = rules().filter(|(_, rule)| rule.left == id);
+        Tree::new(pcfg.name(id), own.map(|(rule, _)| Tree::leaf(pcfg.show_rule(rule))).collect())
+    };
+    Tree::new("weighted grammar", symbols.map(symbol).collect())
 }
 
 impl Tree {

@@ -566,6 +566,17 @@ fn generate_writes_what_it_must() {
     let cut = ["--raw", "--prompt", "A year:", "--regex", " 19[0-9]{2}", "--max-tokens", "2", "--json"];
     let cut = run(&[&["generate", "--model", model][..], &cut].concat());
     assert_eq!((cut.code, &cut.json()["answers"][0]["finish_reason"]), (Some(1), &Value::from("length")));
+    // However much the model prefers something else, the grammar decides.
+    let pcfg =
+        ["--pcfg-text", "S -> tea [0.999999999999] | coffee [0.000000000001]", "--lambda", "1000", "--json"];
+    let tea = run(&[&["generate", "--model", model, "--prompt", "Say coffee."][..], &pcfg].concat());
+    let answer = &tea.json()["answers"][0];
+    assert_eq!(
+        (&answer["text"], &answer["weights"]["best_parse"]),
+        (&"tea".into(), &"(S tea)".into()),
+        "{}",
+        tea.err
+    );
     check(&["generate", "--model", model, "--prompt", "x", "--temperature", "-1"], 2, "temperature");
     check(&["generate", "--model", model, "--prompt", "x", "--stop", ""], 2, "stop string 0 is empty");
     check(
@@ -628,6 +639,48 @@ fn serve_says_what_is_wrong_before_it_listens() {
     check(&["serve", "--api-key", "", "--log", "off"], 2, "an API key is empty");
     let both = ["--constrained-json-disable-any-whitespace", "--constrained-json-whitespace-pattern", " "];
     check(&[&["serve"][..], &both].concat(), 2, "cannot be used with");
+}
+
+#[test]
+fn a_weighted_grammar_is_a_constraint() {
+    let drinks = "S -> \"yes\" [0.75] | \"no\" [0.25]";
+    check(&["check", "--pcfg-text", drinks, "--text", "no"], 0, "a sound pcfg constraint");
+    check(&["check", "--pcfg-text", drinks, "--text", "maybe"], 1, "not accepted");
+    let file = run_with_input(
+        &["check", "--pcfg", "-", "--start", "D", "--normalise"],
+        "S -> D\nD -> a [3] | b [1]",
+    );
+    assert_eq!(file.code, Some(0), "{}", file.err);
+    check(&["check", "--pcfg-text", "S -> a [0.5] | b [0.6]"], 2, "the probabilities of `S` add up to 1.1");
+    check(&["check", "--pcfg-text", "S -> S a [0.9999999999999] | a"], 2, "goes on for ever");
+    check(&["check", "--regex", "a", "--normalise"], 2, "are about --pcfg");
+    check(&["debug", "ast", "--pcfg-text", drinks], 0, "weighted grammar");
+    let constraint = ["--pcfg-text", drinks, "--tokenizer", TINY];
+    let answer = run(&[&["mask", "--json"][..], &constraint].concat());
+    let value = answer.json();
+    let (tokens, logs) = (value["tokens"].as_array().unwrap(), value["logprobs"].as_array().unwrap());
+    assert!(tokens.len() == logs.len() && !tokens.is_empty(), "{value}");
+    // Every token begins `yes` or `no`.
+    let is_one = |log: &Value| {
+        let share = log.as_f64().unwrap().exp();
+        (share - 0.75).abs() < 1e-9 || (share - 0.25).abs() < 1e-9
+    };
+    assert!(logs.iter().all(is_one), "{value}");
+    check(&[&["mask", "--after", "n"][..], &constraint].concat(), 0, "0.000");
+}
+
+#[cfg(feature = "runtime")]
+#[test]
+fn what_is_said_about_a_weighted_grammar_must_make_sense() {
+    let drinks = "S -> \"yes\" [0.75] | \"no\" [0.25]";
+    check(&["generate", "--prompt", "x", "--regex", "a", "--lambda", "1"], 2, "are about --pcfg");
+    check(&["generate", "--prompt", "x", "--pcfg-text", drinks, "--lambda", "nan"], 2, "lambda is NaN");
+    check(&["generate", "--prompt", "x", "--pcfg-text", drinks, "--lambda", "-1"], 2, "from 0 to 1000");
+    check(&["generate", "--prompt", "x", "--pcfg-text", drinks, "--lambda", "x"], 2, "invalid");
+    let path = std::env::temp_dir().join(format!("maskwright-pcfg-{}", std::process::id()));
+    std::fs::write(&path, "S -> a [2]").unwrap();
+    check(&["serve", "--pcfg", path.to_str().unwrap()], 2, "add up to 2");
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

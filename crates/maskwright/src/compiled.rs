@@ -6,6 +6,7 @@ use maskwright_engine::{BoundProgram, Matcher};
 use maskwright_frontend::json_schema::Report;
 use maskwright_grammar::Diagnostic;
 use maskwright_vocab::Vocabulary;
+use maskwright_weighted::Weights;
 
 /// A compiled constraint: frozen, cheap to clone, and shared by any number of texts.
 ///
@@ -54,6 +55,8 @@ pub struct Remarks {
     pub warnings: Vec<Diagnostic>,
     /// What became of each keyword of a JSON Schema. `None` for other constraints.
     pub report: Option<Report>,
+    /// What a grammar with probabilities says about texts. `None` for other constraints.
+    pub weights: Option<Arc<Weights>>,
     /// Bytes of the schema that the report is about.
     schema_bytes: usize,
 }
@@ -90,11 +93,16 @@ impl CompiledConstraint {
 }
 
 impl Remarks {
-    pub(crate) const NONE: Self = Self { warnings: Vec::new(), report: None, schema_bytes: 0 };
+    pub(crate) const NONE: Self = Self { warnings: Vec::new(), report: None, weights: None, schema_bytes: 0 };
 
     /// Warnings about a grammar.
     pub(crate) fn warnings(warnings: Vec<Diagnostic>) -> Self {
         Self { warnings, ..Self::default() }
+    }
+
+    /// Warnings about a weighted grammar, and its weights.
+    pub(crate) fn weights(warnings: Vec<Diagnostic>, weights: Weights) -> Self {
+        Self { warnings, weights: Some(Arc::new(weights)), ..Self::default() }
     }
 
     /// The report about a schema of so many bytes.
@@ -109,6 +117,7 @@ impl Remarks {
         let text =
             |warning: &Diagnostic| warning.message.len() + warning.help.as_ref().map_or(0, String::len);
         let warnings = self.warnings.iter().map(|warning| size_of::<Diagnostic>() + text(warning));
-        report + warnings.sum::<usize>()
+        let weights = self.weights.as_ref().map_or(0, |weights| weights.heap_bytes());
+        report + weights + warnings.sum::<usize>()
     }
 }

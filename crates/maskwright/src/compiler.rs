@@ -11,6 +11,7 @@ use maskwright_engine::{
 use maskwright_frontend::{choice, ebnf, gbnf, json_schema, lark, regex, tag};
 use maskwright_grammar::{Diagnostic, Grammar};
 use maskwright_vocab::Vocabulary;
+use maskwright_weighted::{Options as PcfgOptions, Pcfg, Weights};
 
 use crate::{CompiledConstraint, Constraint, Remarks};
 
@@ -48,6 +49,8 @@ pub struct Options {
     pub json_schema: json_schema::Options,
     /// For [`Constraint::StructuralTag`], as far as the other fields do not say it.
     pub structural_tag: TagOptions,
+    /// For [`Constraint::Pcfg`].
+    pub pcfg: PcfgOptions,
     /// For everything after the frontend.
     pub limits: Limits,
 }
@@ -140,6 +143,11 @@ impl Options {
         lower(&mut self.lark.limits.expansion, 512);
         lower(&mut self.json_schema.limits.schema_bytes, 16);
         lower(&mut self.structural_tag.source_bytes, 16);
+        lower(&mut self.pcfg.source_bytes, 256);
+        lower(&mut self.pcfg.symbols, 256);
+        // Five tables have so many entries, of 24 bytes at the most.
+        lower(&mut self.pcfg.entries, 128);
+        lower(&mut self.pcfg.patterns.bytes, 4);
         lower(&mut self.json_schema.limits.rules, 2_048);
         lower(&mut self.json_schema.limits.literals, 512);
         self
@@ -371,12 +379,22 @@ impl Constraint {
             Self::StructuralTag(source) => {
                 tag::grammar(source, &options.tag(vocabulary)).map(silent).map_err(Error::Tag)
             }
+            Self::Pcfg(source) => weighted(source, &options.pcfg).map_err(Error::Source),
         }
     }
 }
 
 fn warned(result: Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>) -> Result<(Grammar, Remarks), Error> {
     result.map(|(grammar, warnings)| (grammar, Remarks::warnings(warnings))).map_err(Error::Source)
+}
+
+/// The texts of a weighted grammar, and its weights, which must be finite.
+fn weighted(source: &str, options: &PcfgOptions) -> Result<(Grammar, Remarks), Vec<Diagnostic>> {
+    let pcfg = Pcfg::parse(source, options)?;
+    let warnings = pcfg.warnings().to_vec();
+    let grammar = pcfg.to_grammar().map_err(|error| vec![error])?;
+    let weights = Weights::new(pcfg).map_err(|error| vec![error])?;
+    Ok((grammar, Remarks::weights(warnings, weights)))
 }
 
 /// Why a constraint was refused.

@@ -34,6 +34,8 @@ pub enum Constraint {
     JsonSchema(String),
     /// The text is free in some places and constrained in others, as a structural tag says, given as JSON text.
     StructuralTag(String),
+    /// The text is in the language of a grammar with probabilities (`S -> NP VP [0.9] | …`), which also says how likely it is.
+    Pcfg(String),
 }
 
 /// The language of a constraint.
@@ -61,6 +63,8 @@ pub enum Kind {
     JsonSchema,
     /// [`Constraint::StructuralTag`].
     StructuralTag,
+    /// [`Constraint::Pcfg`].
+    Pcfg,
 }
 
 impl Constraint {
@@ -109,6 +113,11 @@ impl Constraint {
         Self::StructuralTag(tag.into())
     }
 
+    /// A grammar with probabilities. What it says about texts is in [`Remarks::weights`](crate::Remarks::weights).
+    pub fn pcfg(source: impl Into<String>) -> Self {
+        Self::Pcfg(source.into())
+    }
+
     /// The language it is written in.
     pub fn kind(&self) -> Kind {
         match self {
@@ -119,6 +128,7 @@ impl Constraint {
             Self::Lark(_) => Kind::Lark,
             Self::JsonSchema(_) => Kind::JsonSchema,
             Self::StructuralTag(_) => Kind::StructuralTag,
+            Self::Pcfg(_) => Kind::Pcfg,
         }
     }
 
@@ -140,7 +150,8 @@ impl Constraint {
             | Self::Gbnf(text)
             | Self::Lark(text)
             | Self::JsonSchema(text)
-            | Self::StructuralTag(text) => text.len(),
+            | Self::StructuralTag(text)
+            | Self::Pcfg(text) => text.len(),
             Self::Choice(choices) => choices.iter().map(|choice| choice.len() + size_of::<String>()).sum(),
         }
     }
@@ -178,7 +189,7 @@ fn compact(text: &str) -> Option<String> {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Regex,
         Self::Choice,
         Self::Ebnf,
@@ -186,6 +197,7 @@ impl Kind {
         Self::Lark,
         Self::JsonSchema,
         Self::StructuralTag,
+        Self::Pcfg,
     ];
 
     /// Its name, as programs write it.
@@ -198,6 +210,7 @@ impl Kind {
             Self::Lark => "lark",
             Self::JsonSchema => "json_schema",
             Self::StructuralTag => "structural_tag",
+            Self::Pcfg => "pcfg",
         }
     }
 }

@@ -67,6 +67,7 @@
 //!     (Constraint::lark("start: NAME \"=\" NUMBER\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/"), "x=12"),
 //!     (Constraint::gbnf("root ::= \"(\" root \")\" | \"x\""), "((x))"),
 //!     (Constraint::ebnf("root ::= \"a\" root \"b\" | \"\""), "aabb"),
+//!     (Constraint::pcfg("S -> tea [0.7] | coffee [0.3]"), "tea"),
 //! ];
 //! for (constraint, text) in constraints {
 //!     let mut matcher = compiler.compile(&constraint)?.matcher();
@@ -77,7 +78,7 @@
 //! ```
 //!
 //! [Structural tags](Constraint::StructuralTag) mix free text with constrained parts, such as tool calls; [`formats`] knows how families of models write those, and
-//! [`stream`] reads them back. [`Options`] says how each language is read, and [`GrammarBuilder`] builds a grammar without any text.
+//! [`stream`] reads them back. A grammar with probabilities also says how likely each text is: [`weighted`]. [`Options`] says how each language is read, and [`GrammarBuilder`] builds a grammar without any text.
 //!
 //! # One text
 //!
@@ -192,6 +193,9 @@ pub use maskwright_frontend::{
 pub use maskwright_grammar::{
     CharSet, Expr, ExprId, Grammar, GrammarError, Rule, RuleId, Severity, Span, TokenBase, TokenRef,
 };
+/// Grammars with probabilities: the crate `maskwright-weighted`.
+pub use maskwright_weighted as weighted;
+
 pub use maskwright_vocab::{
     LoadError as VocabularyLoadError, TokenId, Vocabulary, VocabularyError, apply, class, trie,
 };

@@ -32,6 +32,7 @@ use crate::index::Index;
 use crate::matcher::{Matcher, Text};
 use crate::numbers::{self, seconds};
 use crate::vocabulary::Vocabulary;
+use crate::weighted::{Pcfg, Scorer};
 
 /// How long a waiting thread sleeps before it looks for signals.
 const GLANCE: Duration = Duration::from_millis(40);
@@ -486,6 +487,22 @@ impl CompiledConstraint {
             keywords.set_item(pointer, word)?;
         }
         REPORT.import(py, "maskwright.constraints", "Report")?.call1((keywords, warnings(remarks)))
+    }
+
+    /// The grammar of a constraint with probabilities; None for others.
+    #[getter]
+    fn pcfg(&self) -> Option<Pcfg> {
+        self.inner.remarks().weights.as_deref().map(Pcfg::of)
+    }
+
+    /// The scores of a text that has not begun. Only a constraint with probabilities has some.
+    fn scorer(&self, py: Python<'_>) -> PyResult<Scorer> {
+        let Some(weights) = &self.inner.remarks().weights else {
+            let message =
+                format!("a constraint of kind {:?} has no probabilities; make one with pcfg(…)", self.kind());
+            return Err(PyValueError::new_err(message));
+        };
+        Ok(Scorer::new(weights.scorer(self.vocabulary.bind(py).get().vocabulary.clone())))
     }
 
     /// A measure of its size.

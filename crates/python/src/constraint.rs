@@ -17,7 +17,7 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use crate::errors::{Class, refused};
 use crate::vocabulary::Vocabulary;
 
-/// A constraint in one of the languages, with its options. Made by `json_schema`, `regex`, `choice`, `ebnf`, `gbnf`, `lark` and `structural_tag`.
+/// A constraint in one of the languages, with its options. Made by `json_schema`, `regex`, `choice`, `ebnf`, `gbnf`, `lark`, `structural_tag` and `pcfg`.
 #[pyclass(frozen, eq, module = "maskwright")]
 #[derive(Debug, PartialEq)]
 pub(crate) struct Constraint {
@@ -100,6 +100,7 @@ impl Constraint {
             ("lark", Source::Text(text)) => maskwright::Constraint::lark(text),
             ("json_schema", Source::Text(text)) => maskwright::Constraint::json_schema(text),
             ("structural_tag", Source::Text(text)) => maskwright::Constraint::structural_tag(text),
+            ("pcfg", Source::Text(text)) => maskwright::Constraint::pcfg(text),
             ("grammar", Source::Text(text)) => {
                 maskwright::Constraint::guess_grammar(text).ok_or_else(|| {
                     PyValueError::new_err(
@@ -122,7 +123,7 @@ impl Constraint {
         Ok(Self { source: constraint, options, documents })
     }
 
-    /// The language: "regex", "choice", "ebnf", "gbnf", "lark", "json_schema" or "structural_tag".
+    /// The language: "regex", "choice", "ebnf", "gbnf", "lark", "json_schema", "structural_tag" or "pcfg".
     #[getter]
     fn kind(&self) -> &'static str {
         self.source.kind().name()
@@ -138,7 +139,8 @@ impl Constraint {
             | maskwright::Constraint::Gbnf(text)
             | maskwright::Constraint::Lark(text)
             | maskwright::Constraint::JsonSchema(text)
-            | maskwright::Constraint::StructuralTag(text) => Source::Text(text.clone()),
+            | maskwright::Constraint::StructuralTag(text)
+            | maskwright::Constraint::Pcfg(text) => Source::Text(text.clone()),
             // There is no other; a new one would have to be added here.
             _ => Source::Text(String::new()),
         }

@@ -14,6 +14,7 @@
 //! | [`draft`] | masks behind guessed tokens |
 //! | [`tools`] | `ToolFormat`, `StreamReader`: how models write tool calls, and how these are read |
 //! | [`index`] | `Index`: a constraint prepared ahead of time |
+//! | [`weighted`] | `Pcfg`, `Tree`, `Scorer`: grammars with probabilities |
 //! | [`apply`] | −∞ for forbidden logits, on the processor |
 //! | [`buffer`] | other people's memory, copied and never borrowed: the one file with `unsafe` |
 //! | [`numbers`] | tokens out of lists, arrays and tensors |
@@ -40,6 +41,7 @@ mod numbers;
 mod slot;
 mod tools;
 mod vocabulary;
+mod weighted;
 
 use pyo3::pymodule;
 
@@ -66,6 +68,8 @@ mod _maskwright {
     use crate::tools::{Event, StreamReader, ToolFormat};
     #[pymodule_export]
     use crate::vocabulary::Vocabulary;
+    #[pymodule_export]
+    use crate::weighted::{Pcfg, Scorer, Tree, check_guidance};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

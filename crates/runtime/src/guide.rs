@@ -38,6 +38,12 @@ pub trait Guide: Send {
         false
     }
 
+    /// Changes the logits of what may come next, to which the mask has been applied. All answers wait for it. A guide without an opinion leaves them.
+    fn weigh(&mut self, logits: &mut [f32]) -> Result<(), GuideError> {
+        let _ = logits;
+        Ok(())
+    }
+
     /// An independent guide at the same place.
     fn fork(&self) -> Box<dyn Guide>;
 }
@@ -130,6 +136,11 @@ impl MatcherGuide {
         self
     }
 
+    /// An independent guide at the same place.
+    pub(crate) fn copy(&self) -> Self {
+        Self { matcher: self.matcher.fork(), tokenizer: self.tokenizer.clone() }
+    }
+
     /// From now on the answer is complete after so many tokens, the end-of-text token included. If that cannot be, nothing changes.
     pub fn set_budget(&mut self, tokens: usize) -> Result<(), Unkept> {
         let Some(matcher) = self.matcher.as_engine() else {
@@ -196,6 +207,6 @@ impl Guide for MatcherGuide {
     }
 
     fn fork(&self) -> Box<dyn Guide> {
-        Box::new(Self { matcher: self.matcher.fork(), tokenizer: self.tokenizer.clone() })
+        Box::new(self.copy())
     }
 }

@@ -24,7 +24,7 @@
 //! | [`model`] | tokens in, logits out, for many sequences in one step |
 //! | [`sampler`] | from logits to a token: mask first, then everything else |
 //! | [`scheduler`] | requests that join and leave between steps |
-//! | [`guide`] | what a constraint is to the scheduler |
+//! | [`guide`] | what a constraint is to the scheduler; [`WeightedGuide`] is one with probabilities |
 //! | [`text`] | prompts, chat templates, and pieces of text that never have to be taken back |
 //!
 //! It prints nothing and reads no environment. It does start threads: those of the model, one of the scheduler, and those on which constraints are worked on: one, and more while that one is at a slow constraint.
@@ -41,8 +41,10 @@ mod recommended;
 pub mod sampler;
 pub mod scheduler;
 pub mod text;
+mod weighted;
 
 pub use guide::{Guide, GuideError, MatcherGuide, Unkept};
 pub use loaded::Loaded;
 pub use sampler::Sampling;
 pub use scheduler::{Event, Failure, Reason, Request, Scheduler, SubmitError, Usage, What};
+pub use weighted::WeightedGuide;

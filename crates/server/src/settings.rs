@@ -30,6 +30,8 @@ pub struct Settings {
     pub finish: Finish,
     /// How many bytes of responses are kept in memory, so that later ones can go on from them; 0 keeps none.
     pub response_bytes: usize,
+    /// The grammar with probabilities of requests that ask for one and bring none.
+    pub pcfg: Option<String>,
 }
 
 /// Whether a constrained answer is complete when its tokens are used up.
@@ -59,6 +61,7 @@ impl Default for Settings {
             options: tidy(),
             finish: Finish::default(),
             response_bytes: 64 << 20,
+            pcfg: None,
         }
     }
 }

@@ -1,7 +1,8 @@
-//! How long a word takes.
+//! How long a word takes, and the scores of the tokens that may come next.
 //!
 //! ```text
 //! word_times english OUT          writes a grammar of 10,000 rules and sentences of it into the folder OUT, and times them
+//! word_times scores TOKENIZER     times the scores of 64 allowed tokens at every place of random sentences, under several grammars
 //! word_times linear [FILE.svg]  times texts of growing length under grammars that a deterministic parser could read, and draws it
 //! ```
 //!
@@ -15,27 +16,31 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{env, error::Error, fs};
 
-use maskwright_weighted::{Boolean, Options, Parser, Pcfg, Random, Real, Sampler, Semiring};
+use maskwright::{Compiler, Constraint, TokenId};
+use maskwright_tokenizers::Tokenizer;
+use maskwright_weighted::{Boolean, Guidance, Options, Parser, Pcfg, Random, Real, Sampler, Semiring};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["english", folder] => english(Path::new(folder)),
+        ["scores", tokenizer] => scores(&maskwright_tokenizers::load(tokenizer)?),
         ["linear"] => linear(None),
         ["linear", svg] => linear(Some(Path::new(svg))),
-        _ => Err("say `english FOLDER`, `linear` or `linear FILE.svg`".into()),
+        _ => Err("say `english FOLDER`, `scores TOKENIZER`, `linear` or `linear FILE.svg`".into()),
     }
 }
 
-/// Phrases with agreement and attachment, and a lexicon of Zipf's law: the shape of a grammar that was read off a treebank.
-fn english_grammar(rules: usize) -> String {
+/// Phrases with agreement and attachment, and a lexicon of Zipf's law: the shape of a grammar that was read off a treebank. `before` is put before every word.
+fn english_grammar(rules: usize, before: &str) -> String {
     let mut out = String::from(
         "S -> NP VP [0.8] | S CC S [0.05] | PP NP VP [0.1] | ADVP NP VP [0.05]\n\
          NP -> DT NBAR [0.45] | NNP [0.2] | NP PP [0.15] | PRP [0.1] | NP SBAR [0.05] | NP CC NP [0.05]\n\
          NBAR -> NN [0.6] | JJ NBAR [0.3] | NN NN [0.1]\n\
          VP -> VBD NP [0.4] | VBD [0.1] | VP PP [0.2] | VBD NP PP [0.1] | VBD SBAR [0.1] | ADVP VP [0.05] | VP CC VP [0.05]\n\
-         PP -> IN NP\nSBAR -> WDT VP [0.5] | THAT S [0.5]\nADVP -> RB [0.8] | RB ADVP [0.2]\nTHAT -> that\n",
+         PP -> IN NP\nSBAR -> WDT VP [0.5] | THAT S [0.5]\nADVP -> RB [0.8] | RB ADVP [0.2]\n",
     );
+    let _ = writeln!(out, "THAT -> \"{before}that\"");
     let classes = [
         ("NN", 0.4),
         ("VBD", 0.2),
@@ -57,7 +62,7 @@ fn english_grammar(rules: usize) -> String {
             // Every tenth word belongs to two classes.
             let word =
                 if at % 10 == 9 { format!("w{}", at / 10) } else { format!("{}{at}", class.to_lowercase()) };
-            let _ = write!(out, "{arrow} {word} [{weight}]");
+            let _ = write!(out, "{arrow} \"{before}{word}\" [{weight}]");
         }
         out.push('\n');
     }
@@ -66,7 +71,7 @@ fn english_grammar(rules: usize) -> String {
 
 fn english(folder: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(folder)?;
-    let source = english_grammar(10_000);
+    let source = english_grammar(10_000, "");
     let options = Options { normalise: true, ..Options::default() };
     let grammar = Pcfg::parse(&source, &options).map_err(|remarks| remarks[0].render("english", &source))?;
     let sampler = Sampler::new(&grammar, 1_000)?;
@@ -131,6 +136,83 @@ fn percentiles(times: &mut [Duration]) -> String {
         at(0.99),
         at(1.0)
     )
+}
+
+/// The grammars of docs/weighted.md, as texts: with spaces between words.
+const TEXTS: [(&str, &str); 5] = [
+    ("names", "S -> N \" sleeps\"\nN -> \"Alice\" [0.9] | \"Bob\" [0.1]"),
+    (
+        "attachment",
+        "S -> NP VP\nNP -> \" kim\" [0.5] | \" sandy\" [0.3] | NP PP [0.2]\n\
+         VP -> \" sees\" NP [0.7] | VP PP [0.3]\nPP -> \" with\" NP",
+    ),
+    ("nested", "S -> a S b [0.4] | S S [0.1] | c [0.5]"),
+    (
+        "phrases, a pattern",
+        "S -> NP VP [0.9] | S \" and\" S [0.1]\nNP -> \" Kim\" [1/2] | Det N [1/2]\nVP -> V NP [0.6] | V [0.4]\n\
+         Det -> \" the\" | \" a\" | ε\nN -> / [a-z]+/\nV -> \" sees\" [0.7] | \" hears\" [0.3]",
+    ),
+    (
+        "JSON, patterns",
+        "S -> \"{\" Name \",\" Age \"}\" [0.7] | \"{\" Name \"}\" [0.3]\nName -> \"\\\"name\\\":\" String\n\
+         Age -> \"\\\"age\\\":\" /[1-9][0-9]{0,2}/\n\
+         String -> \"\\\"Alice\\\"\" [0.5] | \"\\\"Al\\\"\" [0.2] | /\"[a-z ]{0,12}\"/ [0.3]",
+    ),
+];
+
+/// How many tokens are scored.
+const SCORED: usize = 64;
+
+/// At every token of random sentences: draws 64 of the allowed tokens, or takes all if there are not so many, and times their scores; and then all of the work on a row of logits.
+fn scores(tokenizer: &Tokenizer) -> Result<(), Box<dyn Error>> {
+    let compiler = Compiler::new(tokenizer.vocabulary().clone());
+    println!(
+        "{} tokens in the vocabulary; scores of at most {SCORED} allowed ones",
+        compiler.vocabulary().size()
+    );
+    let english = english_grammar(10_000, " ");
+    let options = Options { normalise: true, ..Options::default() };
+    for (name, source) in TEXTS.into_iter().chain([("English, 9,991 rules", &*english)]) {
+        let grammar = Pcfg::parse(source, &options).map_err(|remarks| remarks[0].render(name, source))?;
+        let constraint = Constraint::pcfg(grammar.to_string());
+        let compiled = compiler.compile(&constraint)?;
+        let weights = compiled.remarks().weights.clone().ok_or("a weighted grammar has weights")?;
+        let (sampler, mut random) = (Sampler::new(&grammar, 1_000)?, Random::new(2026));
+        let (mut scoring, mut weighing, mut full, mut scored) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        while scoring.len() < 3_000 {
+            let text = sampler.sentence(&mut random)?.concat();
+            let mut matcher = compiled.matcher();
+            let mut scorer = weights.scorer(compiler.vocabulary().clone());
+            for token in tokenizer.encode(&text)? {
+                let mut logits: Vec<f32> = vec![f32::NEG_INFINITY; compiler.vocabulary().size()];
+                let mut allowed: Vec<(f64, TokenId)> =
+                    matcher.mask()?.iter().map(|token| (random.unit(), token)).collect();
+                for (logit, token) in &allowed {
+                    logits[token.0 as usize] = *logit as f32;
+                }
+                allowed.sort_by(|a, b| b.0.total_cmp(&a.0));
+                let tokens: Vec<TokenId> = allowed.iter().take(SCORED).map(|entry| entry.1).collect();
+                let begin = Instant::now();
+                let found = scorer.scores(&tokens)?;
+                scoring.push(begin.elapsed());
+                assert!(found.iter().all(|score| score.is_finite()), "{text}");
+                scored += found.len();
+                full.extend(scoring.last().filter(|_| found.len() == SCORED));
+                let begin = Instant::now();
+                scorer.weigh(&mut logits, &Guidance::default())?;
+                weighing.push(begin.elapsed());
+                matcher.accept(token)?;
+                scorer.accept(token)?;
+            }
+        }
+        println!("{name}: {:.1} tokens a time", scored as f64 / scoring.len() as f64);
+        println!("  scores {}", percentiles(&mut scoring));
+        if !full.is_empty() {
+            println!("  of 64  {}, {} places", percentiles(&mut full), full.len());
+        }
+        println!("  a row  {}", percentiles(&mut weighing));
+    }
+    Ok(())
 }
 
 /// Grammars that a deterministic parser could read; each text is one word after the other, as often as asked.

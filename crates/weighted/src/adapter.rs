@@ -78,7 +78,12 @@ impl<S: Semiring> Adapter<S> {
     /// A text that has not begun.
     pub fn new(grammar: &Pcfg, vocabulary: Arc<Vocabulary>) -> Result<Self, Diagnostic> {
         let parser = ByteParser::new(grammar)?;
-        Ok(Self { parser, vocabulary, grammar: Arc::new(grammar.clone()), history: Vec::new(), ended: false })
+        Ok(Self::behind(parser, Arc::new(grammar.clone()), vocabulary))
+    }
+
+    /// A text that goes on where a parser stands. Its tokens are counted from there, and no rollback goes behind it.
+    pub fn behind(parser: ByteParser<S>, grammar: Arc<Pcfg>, vocabulary: Arc<Vocabulary>) -> Self {
+        Self { parser, vocabulary, grammar, history: Vec::new(), ended: false }
     }
 
     /// The tokens that may come next, ascending: those whose bytes can go on, and the end tokens if the text may end.
@@ -128,6 +133,68 @@ impl<S: Semiring> Adapter<S> {
         out
     }
 
+    /// The same for these tokens alone, in their order; minus infinity for what may not come next. Tokens that begin alike share the work, and the last byte of each
+    /// is [peeked](ByteParser::peek) at and not read, so this takes microseconds where [`scores`](Self::scores) takes as long as the vocabulary is large.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use maskwright_vocab::{TokenId, VocabularyBuilder};
+    /// use maskwright_weighted::{Adapter, Options, Pcfg, Real};
+    /// let mut vocabulary = VocabularyBuilder::new();
+    /// for (id, token) in (0..).zip(["yes", "no", "ye"]) {
+    ///     vocabulary.token(TokenId(id), token.as_bytes())?;
+    /// }
+    /// let grammar = Pcfg::parse("S -> yes [0.75] | no [0.25]", &Options::default()).unwrap();
+    /// let mut adapter = Adapter::<Real>::new(&grammar, Arc::new(vocabulary.finish()?)).unwrap();
+    /// let scores = adapter.scores_of(&[TokenId(2), TokenId(1)]);
+    /// assert!((scores[0].exp() - 0.75).abs() < 1e-12 && (scores[1].exp() - 0.25).abs() < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn scores_of(&mut self, tokens: &[TokenId]) -> Vec<f64> {
+        let mut out = vec![f64::NEG_INFINITY; tokens.len()];
+        if self.ended {
+            return out;
+        }
+        let before = self.parser.prefix_logprob();
+        let vocabulary = Arc::clone(&self.vocabulary);
+        let mut texts: Vec<(&[u8], usize)> = Vec::with_capacity(tokens.len());
+        for (at, &token) in tokens.iter().enumerate() {
+            if vocabulary.eos().contains(&token) {
+                out[at] = self.parser.sentence_logprob() - before;
+            } else if let Some(bytes) = text_of(&vocabulary, token) {
+                texts.push((bytes, at));
+            }
+        }
+        texts.sort_unstable();
+        let start = self.parser.position();
+        // The bytes that have been read, and how many of them could not be, which is the last one or none.
+        let (mut path, mut dead): (&[u8], bool) = (&[], false);
+        for (bytes, at) in texts {
+            let (last, inner) = bytes.split_last().unwrap_or((&0, &[]));
+            let common = path.iter().zip(inner).take_while(|(a, b)| a == b).count();
+            if dead && common == path.len() {
+                continue;
+            }
+            self.parser.rollback(self.parser.position() - start - common);
+            dead = false;
+            let mut read = common;
+            while read < inner.len() && !dead {
+                dead = !self.parser.step(inner[read]);
+                read += 1;
+            }
+            path = &inner[..read];
+            if !dead {
+                out[at] = self.parser.peek(*last) - before;
+                // What cannot come may be what is too faint to be seen; reading finds that out.
+                if out[at] == f64::NEG_INFINITY && self.parser.step(*last) {
+                    self.parser.rollback(1);
+                }
+            }
+        }
+        self.parser.rollback(self.parser.position() - start);
+        out
+    }
+
     /// Accepts a token. If it may not come next, says so and changes nothing.
     pub fn step_with_token(&mut self, token: TokenId) -> bool {
         if self.ended {
@@ -137,12 +204,8 @@ impl<S: Semiring> Adapter<S> {
             self.ended = self.parser.accepted();
             return self.ended;
         }
-        let known = (token.0 as usize) < self.vocabulary.size() && self.vocabulary.is_used(token);
-        if !known || self.vocabulary.is_special(token) {
-            return false;
-        }
-        let bytes = self.vocabulary.bytes(token);
-        let took = !bytes.is_empty() && self.parser.step_bytes(bytes);
+        let Some(bytes) = text_of(&self.vocabulary, token) else { return false };
+        let took = self.parser.step_bytes(bytes);
         if took {
             self.history.push(bytes.len());
         }
@@ -185,6 +248,15 @@ impl<S: Semiring> Adapter<S> {
         self.clone()
     }
 
+    /// How many tokens have been accepted, the end included.
+    pub(crate) fn tokens(&self) -> usize {
+        self.history.len() + usize::from(self.ended)
+    }
+
+    pub(crate) fn parser_mut(&mut self) -> &mut ByteParser<S> {
+        &mut self.parser
+    }
+
     /// The parser below.
     pub fn parser(&self) -> &ByteParser<S> {
         &self.parser
@@ -212,4 +284,13 @@ impl<S: Semiring> Adapter<S> {
             shortest_completion: self.parser.shortest_completion(),
         }
     }
+}
+
+/// The bytes of an ordinary token.
+fn text_of(vocabulary: &Vocabulary, token: TokenId) -> Option<&[u8]> {
+    let is_known = (token.0 as usize) < vocabulary.size() && vocabulary.is_used(token);
+    if !is_known || vocabulary.is_special(token) {
+        return None;
+    }
+    Some(vocabulary.bytes(token)).filter(|bytes| !bytes.is_empty())
 }

@@ -5,19 +5,21 @@
 //! from the column where it began to the present one.
 //!
 //! ```text
-//! literals that can begin at column j, sorted:      al   alice   bob
-//! run after `a`:                                    └─────────┘          depth 1
-//! run after `al`:                                   └ read ┘ └─┘         depth 2
+//! all literals, as a tree:      a l ┬ (al)                  run after `a`:   the edge `al`, 1 byte of it read
+//!                                   └ i c e (alice)         run after `al`:  its end; "al" has been read
+//!                               b o b (bob)
 //! ```
 //!
-//! So the literals of a column are one run, a range that narrows, and a lexicon costs two binary searches for each byte.
+//! The literals that begin in a column are one run, a place in a tree that all columns share ([`Literals`]). For each symbol the tree knows how much of it begins with the literals below a
+//! place; with how much the column wants the symbol that is the weight of the run. So a lexicon is never listed, and costs a step down the tree for each byte.
 
 use std::sync::{Arc, OnceLock};
 
 use maskwright_automata::Dfa;
-use maskwright_grammar::Diagnostic;
+use maskwright_grammar::{Diagnostic, Span};
 
 use crate::chart::{Chart, Scan};
+use crate::literals::Literals;
 use crate::pcfg::{Pcfg, TerminalId};
 use crate::semiring::{MinPlus, Semiring};
 use crate::shortest::Shortest;
@@ -33,12 +35,13 @@ use crate::terminal::{Pattern, Terminal};
 /// assert!(parser.step_bytes(b"al"));
 /// assert!((parser.prefix_logprob().exp() - 0.5).abs() < 1e-12);
 /// assert!((parser.sentence_logprob().exp() - 0.2).abs() < 1e-12);
+/// assert!((parser.peek(b'i').exp() - 0.3).abs() < 1e-12);
 /// assert!(!parser.step(b'b'));
 /// ```
 #[derive(Clone, Debug)]
 pub struct ByteParser<S: Semiring> {
-    chart: Chart<S>,
-    alphabet: Arc<Alphabet>,
+    pub(crate) chart: Chart<S>,
+    alphabet: Arc<Alphabet<S>>,
     frames: Vec<Arc<Frame<S>>>,
 }
 
@@ -55,10 +58,11 @@ pub struct Partial {
 
 /// The terminals, ready to be read byte by byte.
 #[derive(Debug)]
-struct Alphabet {
-    /// Literals with their symbols, sorted by their bytes.
-    literals: Vec<(Box<[u8]>, u32)>,
+struct Alphabet<S: Semiring> {
+    literals: Literals<S>,
     patterns: Vec<(u32, Pattern, Distances)>,
+    /// For each symbol with rules, the patterns that can begin one of them, with the weights of those rules.
+    first_patterns: Vec<Vec<(u32, S::Value)>>,
     /// For each terminal, its place in one of the two.
     place: Vec<Place>,
 }
@@ -81,11 +85,11 @@ struct Frame<S: Semiring> {
     runs: Vec<Run<S::Value>>,
 }
 
-/// The terminals that can begin in a column, with their forward weights.
+/// What can begin in a column besides the literals that its wanted symbols begin with; with forward weights.
 #[derive(Debug)]
 struct Open<V> {
-    /// By place in the alphabet.
-    literals: Vec<(u32, V)>,
+    /// Literals in the middle of rules, by place in the alphabet, ascending.
+    waiting: Vec<(u32, V)>,
     patterns: Vec<(u32, V)>,
 }
 
@@ -95,40 +99,52 @@ struct Run<V> {
     origin: u32,
     /// The weight of the bytes read since.
     weight: V,
-    what: What<V>,
+    /// The forward weight that it had when it began.
+    mass: V,
+    what: What,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum What<V> {
-    /// A range of the literals that began at the origin; they agree in their first `depth` bytes.
+enum What {
+    /// All literals below a place of the tree.
     Literals {
-        low: u32,
-        high: u32,
+        node: u32,
         depth: u32,
     },
     Pattern {
         pattern: u32,
         state: u32,
         read: u32,
-        mass: V,
     },
 }
 
 impl<S: Semiring> ByteParser<S> {
     /// A parser at the beginning of a text. An error names a loop whose weights do not add up.
     pub fn new(pcfg: &Pcfg) -> Result<Self, Diagnostic> {
-        let chart = Chart::new(Arc::new(Tables::new(pcfg)?), false);
-        let alphabet = Arc::new(Alphabet::new(pcfg, chart.core().nonterminals));
+        Self::with(pcfg, false)
+    }
+
+    /// A parser that keeps all it needs to show derivations.
+    pub(crate) fn keeping(pcfg: &Pcfg) -> Result<Self, Diagnostic> {
+        Self::with(pcfg, true)
+    }
+
+    fn with(pcfg: &Pcfg, keep: bool) -> Result<Self, Diagnostic> {
+        let tables = Arc::new(Tables::new(pcfg)?);
+        let alphabet = Arc::new(Alphabet::new(pcfg, &tables)?);
         let first = Arc::new(Frame { open: OnceLock::new(), runs: Vec::new() });
-        Ok(Self { chart, alphabet, frames: vec![first] })
+        Ok(Self { chart: Chart::new(tables, keep), alphabet, frames: vec![first] })
     }
 
     /// Reads a byte. If it cannot come next, says so and changes nothing.
     pub fn step(&mut self, byte: u8) -> bool {
-        let moved = self.moved(byte);
-        let mut prefix =
-            moved.iter().fold(S::ZERO, |sum, run| S::add(sum, S::mul(run.weight, self.mass(run))));
-        if moved.is_empty() || S::is_zero(prefix) {
+        let mut moved = Vec::new();
+        self.move_all(byte, |run| moved.push(run));
+        let mut prefix = moved.iter().fold(S::ZERO, |sum, run| S::add(sum, S::mul(run.weight, run.mass)));
+        let is_faint =
+            |run: &Run<S::Value>| S::is_faint(run.weight) || S::is_faint(S::mul(run.weight, run.mass));
+        self.chart.is_faint |= moved.iter().any(is_faint);
+        if S::is_zero(prefix) {
             return false;
         }
         let mut scale = self.chart.last().scale;
@@ -139,14 +155,15 @@ impl<S: Semiring> ByteParser<S> {
             scale += log;
         }
         let mut scans: Vec<Scan<S::Value>> = Vec::new();
-        let mut runs = Vec::with_capacity(moved.len());
-        for mut run in moved {
+        for run in &mut moved {
             run.weight = S::mul(run.weight, factor);
-            scans.extend(self.ended(&run));
-            runs.extend(self.going_on(run));
+            scans.extend(self.ended(run));
         }
-        self.chart.push(&scans, prefix, scale);
-        self.frames.push(Arc::new(Frame { open: OnceLock::new(), runs }));
+        moved.retain(|run| self.goes_on(run));
+        if !self.chart.push(&scans, prefix, scale) {
+            return false;
+        }
+        self.frames.push(Arc::new(Frame { open: OnceLock::new(), runs: moved }));
         true
     }
 
@@ -159,70 +176,130 @@ impl<S: Semiring> ByteParser<S> {
         read == bytes.len()
     }
 
+    /// See [`Chart::set_limits`].
+    pub(crate) fn set_limits(&mut self, steps: u64, items: u64) {
+        self.chart.set_limits(steps, items);
+    }
+
+    /// Whether a byte was refused because of a limit.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.chart.is_exhausted
+    }
+
+    /// Whether something was so unlikely beside the rest that it was lost.
+    pub(crate) fn is_faint(&self) -> bool {
+        self.chart.is_faint
+    }
+
+    /// About how many bytes it holds besides what it has read.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let patterns = self.alphabet.patterns.iter();
+        let patterns = patterns.map(|(_, pattern, far)| pattern.dfa().memory() + size_of_val(&**far));
+        self.chart.tables.heap_bytes() + self.alphabet.literals.heap_bytes() + patterns.sum::<usize>()
+    }
+
+    /// Reads a text, all of it or as far as it fits, in at most so many steps; more are an error. Tells the prefix probability after each byte, and returns whether the grammar derives the text.
+    ///
+    /// ```
+    /// use maskwright_weighted::{ByteParser, Options, Pcfg, Real};
+    /// let grammar = Pcfg::parse("S -> ab [0.25] | abc [0.25] | b [0.5]", &Options::default()).unwrap();
+    /// let (mut parser, mut prefixes) = (ByteParser::<Real>::new(&grammar).unwrap(), Vec::new());
+    /// assert!(parser.read_within(b"ab", 100, |prefix| prefixes.push(prefix.exp())).unwrap());
+    /// assert!(prefixes.iter().all(|prefix| (prefix - 0.5).abs() < 1e-12));
+    /// ```
+    pub fn read_within(
+        &mut self,
+        text: &[u8],
+        steps: u64,
+        mut told: impl FnMut(f64),
+    ) -> Result<bool, Diagnostic> {
+        self.chart.set_limits(steps, steps);
+        let mut is_read = true;
+        for byte in text {
+            is_read = is_read && self.step(*byte);
+            if is_read {
+                told(self.prefix_logprob());
+            }
+        }
+        if self.chart.is_exhausted {
+            let message = format!("reading {} bytes takes more than {steps} steps", text.len());
+            return Err(Diagnostic::error(Span::default(), message)
+                .with_help("allow more of them, shorten the text, or make the grammar less ambiguous"));
+        }
+        Ok(is_read && self.accepted())
+    }
+
+    /// What [`prefix_logprob`](Self::prefix_logprob) would be after one more byte; minus infinity if it cannot come. Nothing is read, which is much quicker.
+    pub fn peek(&self, byte: u8) -> f64 {
+        let mut prefix = S::ZERO;
+        self.move_all(byte, |run| prefix = S::add(prefix, S::mul(run.weight, run.mass)));
+        S::log(prefix) - self.chart.last().scale
+    }
+
     /// All runs after one more byte, those that begin here included.
-    fn moved(&self, byte: u8) -> Vec<Run<S::Value>> {
+    fn move_all(&self, byte: u8, mut found: impl FnMut(Run<S::Value>)) {
         let here = self.chart.position();
-        let frame = &self.frames[here as usize];
         let open = self.open(here);
-        let mut out = Vec::new();
-        let all = What::Literals { low: 0, high: open.literals.len() as u32, depth: 0 };
-        let fresh = Run { origin: here, weight: S::ONE, what: all };
-        for run in frame.runs.iter().chain([&fresh]) {
-            out.extend(self.move_run(run, byte));
+        for run in &self.frames[here as usize].runs {
+            if let Some(run) = self.move_run(run, byte) {
+                found(run);
+            }
+        }
+        let what = What::Literals { node: Literals::<S>::ROOT, depth: 0 };
+        let fresh = Run { origin: here, weight: S::ONE, mass: S::ZERO, what };
+        if let Some(run) = self.move_run(&fresh, byte) {
+            found(run);
         }
         for &(pattern, mass) in &open.patterns {
             let (_, known, _) = &self.alphabet.patterns[pattern as usize];
             let state = known.dfa().next(known.dfa().start(), byte);
             if state != Dfa::DEAD {
                 let weight = S::mul(S::letter(), S::weight(known.of_first()));
-                out.push(Run { origin: here, weight, what: What::Pattern { pattern, state, read: 1, mass } });
+                found(Run { origin: here, weight, mass, what: What::Pattern { pattern, state, read: 1 } });
             }
         }
-        out
     }
 
     fn move_run(&self, run: &Run<S::Value>, byte: u8) -> Option<Run<S::Value>> {
         match run.what {
-            What::Literals { low, high, depth } => {
-                let open = &self.open(run.origin).literals;
-                let at = |entry: &(u32, S::Value)| {
-                    self.alphabet.literals[entry.0 as usize].0.get(depth as usize).copied()
-                };
-                let range = &open[low as usize..high as usize];
-                let first = range.partition_point(|entry| at(entry) < Some(byte));
-                let count = range[first..].partition_point(|entry| at(entry) == Some(byte));
-                let low = low + first as u32;
-                let what = What::Literals { low, high: low + count as u32, depth: depth + 1 };
-                (count > 0).then(|| Run { weight: S::mul(run.weight, S::letter()), what, ..*run })
+            What::Literals { node, depth } => {
+                let next = self.alphabet.literals.step(node, depth, byte)?;
+                // On an edge of the tree nothing parts, so the weight stays.
+                let stays = next == node && depth > 0;
+                let mass = if stays { run.mass } else { self.mass(run.origin, next) };
+                let what = What::Literals { node: next, depth: depth + 1 };
+                let weight = S::mul(run.weight, S::letter());
+                (!S::is_zero(mass)).then_some(Run { weight, mass, what, ..*run })
             }
-            What::Pattern { pattern, state, read, mass } => {
+            What::Pattern { pattern, state, read } => {
                 let (_, known, _) = &self.alphabet.patterns[pattern as usize];
                 let next = known.dfa().next(state, byte);
+                if next == Dfa::DEAD {
+                    return None;
+                }
                 let weight = S::mul(S::mul(run.weight, S::letter()), S::weight(known.of_byte(state)));
-                let what = What::Pattern { pattern, state: next, read: read + 1, mass };
-                (next != Dfa::DEAD).then_some(Run { weight, what, ..*run })
+                Some(Run { weight, what: What::Pattern { pattern, state: next, read: read + 1 }, ..*run })
             }
         }
     }
 
-    /// The forward weight that a run had when it began.
-    fn mass(&self, run: &Run<S::Value>) -> S::Value {
-        match run.what {
-            What::Literals { low, high, .. } => {
-                let range = &self.open(run.origin).literals[low as usize..high as usize];
-                range.iter().fold(S::ZERO, |sum, entry| S::add(sum, entry.1))
-            }
-            What::Pattern { mass, .. } => mass,
-        }
+    /// The forward weight of the literals below a node, where they begin at a column.
+    fn mass(&self, origin: u32, node: u32) -> S::Value {
+        let literals = &self.alphabet.literals;
+        let (low, high) = literals.range(node);
+        let waiting = &self.open(origin).waiting;
+        let first = waiting.partition_point(|entry| entry.0 < low);
+        let waiting = waiting[first..].iter().take_while(|entry| entry.0 < high);
+        let sum = waiting.fold(S::ZERO, |sum, entry| S::add(sum, entry.1));
+        S::add(sum, literals.mass(node, &self.chart.column(origin).want))
     }
 
     /// The terminal that a run has just read, if it has.
     fn ended(&self, run: &Run<S::Value>) -> Option<Scan<S::Value>> {
         match run.what {
-            What::Literals { low, depth, .. } => {
-                let (rank, _) = self.open(run.origin).literals[low as usize];
-                let (bytes, symbol) = &self.alphabet.literals[rank as usize];
-                (bytes.len() == depth as usize).then_some((run.origin, *symbol, run.weight))
+            What::Literals { node, depth } => {
+                let symbol = self.alphabet.literals.ended(node, depth)?;
+                Some((run.origin, symbol, run.weight))
             }
             What::Pattern { pattern, state, .. } => {
                 let (symbol, known, _) = &self.alphabet.patterns[pattern as usize];
@@ -232,33 +309,57 @@ impl<S: Semiring> ByteParser<S> {
         }
     }
 
-    /// A run without what has been read to its end.
-    fn going_on(&self, mut run: Run<S::Value>) -> Option<Run<S::Value>> {
-        let ended = self.ended(&run).is_some();
-        match &mut run.what {
-            What::Literals { low, high, .. } => {
-                *low += u32::from(ended);
-                (low < high).then_some(run)
-            }
-            What::Pattern { pattern, state, .. } => {
-                let (_, known, _) = &self.alphabet.patterns[*pattern as usize];
-                known.goes_on(*state).then_some(run)
-            }
+    /// Whether a run is not yet at an end behind which there is nothing.
+    fn goes_on(&self, run: &Run<S::Value>) -> bool {
+        match run.what {
+            What::Literals { node, depth } => self.alphabet.literals.goes_on(node, depth),
+            What::Pattern { pattern, state, .. } => self.alphabet.patterns[pattern as usize].1.goes_on(state),
         }
     }
 
     fn open(&self, at: u32) -> &Open<S::Value> {
         self.frames[at as usize].open.get_or_init(|| {
-            let mut open = Open { literals: Vec::new(), patterns: Vec::new() };
-            for (symbol, mass) in self.chart.masses(at) {
-                match self.alphabet.place[self.chart.core().terminal_of(symbol).0 as usize] {
-                    Place::Literal(rank) => open.literals.push((rank, mass)),
-                    Place::Pattern(number) => open.patterns.push((number, mass)),
+            let (core, column) = (self.chart.core(), self.chart.column(at));
+            let mut open = Open { waiting: Vec::new(), patterns: Vec::new() };
+            let first =
+                column.items.partition_point(|item| !core.is_terminal(core.symbols[item.dot as usize]));
+            for item in &column.items[first..] {
+                let symbol = core.symbols[item.dot as usize];
+                match self.alphabet.place[core.terminal_of(symbol).0 as usize] {
+                    Place::Literal(rank) => open.waiting.push((rank, item.forward)),
+                    Place::Pattern(number) => open.patterns.push((number, item.forward)),
                 }
             }
-            open.literals.sort_unstable_by_key(|entry| entry.0);
+            for (left, want) in &column.want {
+                let firsts = &self.alphabet.first_patterns[*left as usize];
+                open.patterns.extend(firsts.iter().map(|(number, weight)| (*number, S::mul(*want, *weight))));
+            }
+            open.waiting.sort_by_key(|entry| entry.0);
+            open.patterns.sort_by_key(|entry| entry.0);
+            open.patterns.dedup_by(|next, kept| {
+                let same = next.0 == kept.0;
+                if same {
+                    kept.1 = S::add(kept.1, next.1);
+                }
+                same
+            });
+            open.patterns.retain(|entry| !S::is_zero(entry.1));
             open
         })
+    }
+
+    /// The literals of a run that its column can begin, by place in the alphabet.
+    fn literals_of(&self, run: &Run<S::Value>) -> Vec<u32> {
+        let What::Literals { node, depth } = run.what else { return Vec::new() };
+        let literals = &self.alphabet.literals;
+        let (low, high) = literals.range(node);
+        let core = self.chart.core();
+        let is_open = |rank: &u32| {
+            let (bytes, symbol) = literals.literal(*rank);
+            let is_behind = bytes.len() > depth as usize;
+            is_behind && core.is_terminal(symbol) && !S::is_zero(self.chart.mass(run.origin, symbol))
+        };
+        (low..high).filter(is_open).collect()
     }
 
     /// Whether what has been read is a sentence.
@@ -284,7 +385,7 @@ impl<S: Semiring> ByteParser<S> {
     /// Takes back the last bytes, at most all of them.
     pub fn rollback(&mut self, bytes: usize) {
         let kept = self.position().saturating_sub(bytes) + 1;
-        self.chart.columns.truncate(kept);
+        self.chart.truncate(kept);
         self.frames.truncate(kept);
     }
 
@@ -310,10 +411,10 @@ impl<S: Semiring> ByteParser<S> {
         let mut out = Vec::new();
         for run in &self.frames[self.position()].runs {
             match run.what {
-                What::Literals { low, high, depth } => {
-                    for (rank, _) in &self.open(run.origin).literals[low as usize..high as usize] {
-                        let (bytes, symbol) = &self.alphabet.literals[*rank as usize];
-                        let terminal = self.chart.core().terminal_of(*symbol);
+                What::Literals { depth, .. } => {
+                    for rank in self.literals_of(run) {
+                        let (bytes, symbol) = self.alphabet.literals.literal(rank);
+                        let terminal = self.chart.core().terminal_of(symbol);
                         out.push(Partial { terminal, read: depth as usize, of: Some(bytes.len()) });
                     }
                 }
@@ -339,10 +440,10 @@ impl<S: Semiring> ByteParser<S> {
                     least.min(MinPlus::mul(rest, shortest.behind_terminal(&self.chart, run.origin, symbol)));
             };
             match run.what {
-                What::Literals { low, high, depth } => {
-                    for (rank, _) in &self.open(run.origin).literals[low as usize..high as usize] {
-                        let (bytes, symbol) = &self.alphabet.literals[*rank as usize];
-                        offer(*symbol, bytes.len() as u64 - u64::from(depth));
+                What::Literals { depth, .. } => {
+                    for rank in self.literals_of(run) {
+                        let (bytes, symbol) = self.alphabet.literals.literal(rank);
+                        offer(symbol, bytes.len() as u64 - u64::from(depth));
                     }
                 }
                 What::Pattern { pattern, state, .. } => {
@@ -355,33 +456,40 @@ impl<S: Semiring> ByteParser<S> {
     }
 }
 
-impl Alphabet {
-    fn new(pcfg: &Pcfg, nonterminals: u32) -> Self {
-        let mut out = Self { literals: Vec::new(), patterns: Vec::new(), place: Vec::new() };
-        for (number, terminal) in pcfg.terminals().iter().enumerate() {
-            let symbol = nonterminals + number as u32;
+impl<S: Semiring> Alphabet<S> {
+    fn new(pcfg: &Pcfg, tables: &Tables<S>) -> Result<Self, Diagnostic> {
+        let nonterminals = tables.core.nonterminals;
+        let (mut literals, mut patterns) = (Vec::new(), Vec::new());
+        let mut place = Vec::new();
+        for (symbol, terminal) in (nonterminals..).zip(pcfg.terminals()) {
             match terminal {
                 Terminal::Literal(bytes) => {
-                    out.place.push(Place::Literal(0));
-                    out.literals.push((bytes.clone(), symbol));
+                    place.push(Place::Literal(0));
+                    literals.push((bytes.clone(), symbol));
                 }
                 Terminal::Pattern(pattern) => {
-                    out.place.push(Place::Pattern(out.patterns.len() as u32));
-                    out.patterns.push((symbol, pattern.clone(), distances(pattern.dfa())));
+                    place.push(Place::Pattern(patterns.len() as u32));
+                    patterns.push((symbol, pattern.clone(), distances(pattern.dfa())));
                 }
             }
         }
-        out.literals.sort_unstable();
-        for (rank, (_, symbol)) in out.literals.iter().enumerate() {
-            out.place[(symbol - nonterminals) as usize] = Place::Literal(rank as u32);
+        let literals = Literals::new(literals, tables, pcfg.most_entries())?;
+        for (rank, symbol) in literals.symbols() {
+            place[(symbol - nonterminals) as usize] = Place::Literal(rank);
         }
-        out
+        let mut first_patterns = vec![Vec::new(); nonterminals as usize];
+        for (number, (symbol, ..)) in (0..).zip(&patterns) {
+            for start in tables.starts(*symbol) {
+                first_patterns[start.left as usize].push((number, start.weight));
+            }
+        }
+        Ok(Self { literals, patterns, first_patterns, place })
     }
 
     /// The least length of a terminal that is not empty.
     fn shortest(&self, terminal: u32) -> u64 {
         match self.place[terminal as usize] {
-            Place::Literal(rank) => self.literals[rank as usize].0.len() as u64,
+            Place::Literal(rank) => self.literals.literal(rank).0.len() as u64,
             Place::Pattern(number) => {
                 let (_, pattern, distances) = &self.patterns[number as usize];
                 let edges = pattern.dfa().edges(pattern.dfa().start());

@@ -59,12 +59,21 @@ pub(crate) struct Column<S: Semiring> {
     shortcuts: Vec<(u32, Shortcut<S::Value>)>,
     /// What is complete here, by origin and symbol, if the chart keeps it.
     pub(crate) complete: Vec<(u32, u32, S::Value)>,
+    /// The terminals that end here, if the chart keeps them.
+    pub(crate) scans: Vec<Scan<S::Value>>,
     /// The weight of the whole text up to here as a sentence.
     pub(crate) sentence: S::Value,
     /// The weight of all texts that begin like this.
     pub(crate) prefix: S::Value,
     /// By what power of e the weights of this column are too great.
     pub(crate) scale: f64,
+}
+
+impl<S: Semiring> Column<S> {
+    /// What it keeps, in items.
+    fn size(&self) -> u64 {
+        (self.items.len() + self.want.len() + self.complete.len()) as u64
+    }
 }
 
 /// Where completing a symbol leads in the end.
@@ -85,6 +94,16 @@ pub(crate) struct Chart<S: Semiring> {
     pub(crate) columns: Vec<Arc<Column<S>>>,
     /// Whether complete symbols are kept, for derivations and training.
     keep: bool,
+    /// How many steps may still be taken: moves of a dot, each with what it leads to at once.
+    fuel: u64,
+    /// The items of all columns.
+    size: u64,
+    /// How many there may be.
+    most: u64,
+    /// Whether a column was refused because of a limit.
+    pub(crate) is_exhausted: bool,
+    /// Whether something was so unlikely beside the rest that it was lost.
+    pub(crate) is_faint: bool,
     work: Work<S>,
 }
 
@@ -104,7 +123,17 @@ impl<S: Semiring> Chart<S> {
             agenda: BTreeMap::new(),
             full: vec![S::ZERO; tables.core.nonterminals as usize],
         };
-        let mut chart = Self { tables, columns: Vec::new(), keep, work };
+        let mut chart = Self {
+            tables,
+            columns: Vec::new(),
+            keep,
+            fuel: u64::MAX,
+            size: 0,
+            most: u64::MAX,
+            is_exhausted: false,
+            is_faint: false,
+            work,
+        };
         let start = chart.core().start;
         let sentence = chart.tables.empty[start as usize];
         let sources = if chart.core().nonempty[start as usize] { vec![(start, S::ONE)] } else { Vec::new() };
@@ -114,6 +143,7 @@ impl<S: Semiring> Chart<S> {
             want,
             shortcuts: Vec::new(),
             complete: Vec::new(),
+            scans: Vec::new(),
             sentence,
             prefix: S::ONE,
             scale: 0.0,
@@ -123,6 +153,18 @@ impl<S: Semiring> Chart<S> {
 
     pub(crate) fn core(&self) -> &Core {
         &self.tables.core
+    }
+
+    /// From now on so many steps may be taken, and so many items kept. Nothing else can make a chart refuse a column.
+    pub(crate) fn set_limits(&mut self, steps: u64, items: u64) {
+        (self.fuel, self.most, self.is_exhausted) = (steps, items, false);
+    }
+
+    /// Goes back to a number of columns.
+    pub(crate) fn truncate(&mut self, columns: usize) {
+        let gone = self.columns.get(columns..).unwrap_or_default();
+        self.size -= gone.iter().map(|column| column.size()).sum::<u64>();
+        self.columns.truncate(columns);
     }
 
     /// How many symbols have been read.
@@ -189,8 +231,9 @@ impl<S: Semiring> Chart<S> {
         found
     }
 
-    /// Adds a column in which these terminals have just been read. `scale` is that of the new column.
-    pub(crate) fn push(&mut self, scans: &[Scan<S::Value>], prefix: S::Value, scale: f64) {
+    /// Adds a column in which these terminals have just been read. `scale` is that of the new column. If the steps are used up before it is
+    /// complete, or too much would be kept, says so and adds nothing.
+    pub(crate) fn push(&mut self, scans: &[Scan<S::Value>], prefix: S::Value, scale: f64) -> bool {
         let mut step = Step { new: Vec::new(), complete: Vec::new(), sentence: S::ZERO };
         self.work.items.clear();
         self.work.agenda.clear();
@@ -199,15 +242,24 @@ impl<S: Semiring> Chart<S> {
         }
         while let Some((origin, found)) = self.work.agenda.pop_last() {
             self.complete(origin, found, &mut step);
+            if self.fuel == 0 || self.size + step.new.len() as u64 > self.most {
+                self.is_exhausted = true;
+                return false;
+            }
         }
         let Step { new, mut complete, sentence } = step;
         complete.sort_unstable_by_key(|entry| (entry.0, entry.1));
-        let column = self.freeze(new, complete, sentence, prefix, scale);
+        let mut column = self.freeze(new, sentence, prefix, scale);
+        if self.keep {
+            (column.complete, column.scans) = (complete, scans.to_vec());
+        }
+        self.size += column.size();
         self.columns.push(Arc::new(column));
         let shortcuts = if self.keep { Vec::new() } else { self.shortcuts() };
         if let Some(last) = self.columns.last_mut().and_then(Arc::get_mut) {
             last.shortcuts = shortcuts;
         }
+        true
     }
 
     /// Everything that is complete from one column to the new one.
@@ -291,8 +343,10 @@ impl<S: Semiring> Chart<S> {
 
     /// Adds the items at a dot and behind what vanishes there.
     fn advance(&mut self, dot: u32, origin: u32, forward: S::Value, inner: S::Value, step: &mut Step<S>) {
+        self.fuel = self.fuel.saturating_sub(1);
         for &(dot, factor) in self.tables.skips(dot) {
             let (forward, inner) = (S::mul(forward, factor), S::mul(inner, factor));
+            self.is_faint |= S::is_faint(forward) || S::is_faint(inner);
             if S::is_zero(inner) {
                 continue;
             }
@@ -310,7 +364,6 @@ impl<S: Semiring> Chart<S> {
     fn freeze(
         &mut self,
         mut items: Vec<Item<S::Value>>,
-        complete: Vec<(u32, u32, S::Value)>,
         sentence: S::Value,
         prefix: S::Value,
         scale: f64,
@@ -327,7 +380,16 @@ impl<S: Semiring> Chart<S> {
             }
         }
         let want = self.tables.corners.reach(&sources, &mut self.work.flow);
-        Column { items, want, shortcuts: Vec::new(), complete, sentence, prefix, scale }
+        Column {
+            items,
+            want,
+            shortcuts: Vec::new(),
+            complete: Vec::new(),
+            scans: Vec::new(),
+            sentence,
+            prefix,
+            scale,
+        }
     }
 
     /// The shortcuts of the last column.

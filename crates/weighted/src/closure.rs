@@ -53,6 +53,13 @@ impl<S: Semiring> Closure<S> {
         Ok(Self { edges, parts, blocks })
     }
 
+    /// About how many bytes it holds.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let edges = self.edges.iter().map(|row| 24 + size_of_val(&**row)).sum::<usize>();
+        // A node is a member of one component, which has a block.
+        edges + self.blocks.iter().map(|block| 60 + size_of_val(&**block)).sum::<usize>()
+    }
+
     pub(crate) fn flow(&self) -> Flow<S> {
         Flow {
             amount: vec![S::ZERO; self.edges.len()],

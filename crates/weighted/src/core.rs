@@ -150,6 +150,12 @@ impl Core {
         self.rules[self.rule_of[dot as usize] as usize].left
     }
 
+    /// About how many bytes it holds.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let rules = self.rules.len() * (size_of::<CoreRule>() + size_of::<u32>());
+        rules + self.symbols.len() * 8 + self.nonterminals as usize * 28
+    }
+
     pub(crate) fn is_terminal(&self, symbol: u32) -> bool {
         symbol >= self.nonterminals && symbol != END
     }

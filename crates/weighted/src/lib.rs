@@ -27,8 +27,9 @@
 //! | [`Parser`] | reads terminals one at a time: prefix and sentence probabilities, the distribution of what comes next |
 //! | [`ByteParser`] | the same over bytes, for terminals of any length |
 //! | [`Adapter`] | the same over the tokens of a model: masks, scores, what is under way |
-//! | [`best_parse`], [`Tree`] | the most probable derivation, drawn |
-//! | [`train()`], [`expected_counts`] | probabilities from sentences |
+//! | [`Weights`], [`Scorer`] | the same beside the mask engine: scores for a few tokens, quickly |
+//! | [`best_parse`], [`best_parse_of_text`], [`Tree`] | the most probable derivation, drawn |
+//! | [`train()`], [`expected_counts`], [`expected_counts_of_text`] | probabilities from sentences |
 //! | [`guide`], [`log_mask_mass`], [`ExactSampler`] | a grammar's opinion in generation, and sampling without the distortion of a mask |
 //! | [`Sampler`] | random sentences |
 //! | [`semiring`] | the same parser with other numbers: yes or no, logarithms, best, how many, shortest |
@@ -45,12 +46,14 @@ mod chart;
 mod closure;
 mod core;
 mod empty;
+mod literals;
 mod parser;
 pub mod pcfg;
 mod reject;
 mod sample;
 mod scc;
 mod score;
+mod scorer;
 pub mod semiring;
 mod shortest;
 mod tables;
@@ -66,8 +69,9 @@ pub use pcfg::{NonterminalId, Options, Pcfg, Rule, RuleId, Symbol, TerminalId};
 pub use reject::{Checker, ExactSampler, SampleError, SampleLimits};
 pub use sample::{Random, Sampler};
 pub use score::{guide, log_mask_mass};
+pub use scorer::{Guidance, GuidanceError, ITEMS, Judgement, STEPS, ScoreError, Scorer, Weights};
 pub use semiring::{Boolean, Count, Log, MaxPlus, MinPlus, Real, Semiring};
 pub use terminal::{Pattern, Terminal};
-pub use train::{Counts, Trained, Training, expected_counts, train};
+pub use train::{Counts, Trained, Training, expected_counts, expected_counts_of_text, train};
 pub use tree::{Label, Node, Tree};
-pub use viterbi::best_parse;
+pub use viterbi::{best_parse, best_parse_of_text};

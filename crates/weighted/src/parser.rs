@@ -121,8 +121,7 @@ impl<S: Semiring> Parser<S> {
             prefix = S::mul(prefix, factor);
             scale += log;
         }
-        self.chart.push(&scans, prefix, scale);
-        true
+        self.chart.push(&scans, prefix, scale)
     }
 
     /// The terminals that can come next, ascending by number.
@@ -181,12 +180,12 @@ impl<S: Semiring> Parser<S> {
     /// Takes back the last terminals, at most all of them.
     pub fn rollback(&mut self, terminals: usize) {
         let kept = self.position().saturating_sub(terminals) + 1;
-        self.chart.columns.truncate(kept);
+        self.chart.truncate(kept);
     }
 
     /// Goes back to the beginning.
     pub fn reset(&mut self) {
-        self.chart.columns.truncate(1);
+        self.chart.truncate(1);
     }
 
     /// A parser that goes its own way from here.

@@ -56,6 +56,10 @@ pub trait Semiring: Clone + Copy + Debug + Default + Send + Sync + 'static {
     fn rescale(_prefix: Self::Value) -> Option<(Self::Value, f64)> {
         None
     }
+    /// Whether a number that is not nothing is so small beside the others of its column that digits of it are lost, or all of it.
+    fn is_faint(_: Self::Value) -> bool {
+        false
+    }
     /// Whether there is no derivation.
     fn is_zero(a: Self::Value) -> bool {
         a == Self::ZERO
@@ -127,6 +131,10 @@ impl Semiring for Real {
         }
         let exponent = (-prefix.log2().floor()).min(1000.0);
         Some((exponent.exp2(), exponent * core::f64::consts::LN_2))
+    }
+    fn is_faint(a: f64) -> bool {
+        // Below are the numbers of which digits are lost, with some room for what is multiplied in one step.
+        a < 1e-280
     }
 }
 

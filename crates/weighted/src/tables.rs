@@ -45,9 +45,6 @@ pub(crate) struct Tables<S: Semiring> {
     units: Lists<(u32, S::Value)>,
 }
 
-/// The most entries of any of these lists.
-const MOST: usize = 1 << 24;
-
 impl<S: Semiring> Tables<S> {
     pub(crate) fn new(pcfg: &Pcfg) -> Result<Self, Diagnostic> {
         let core = Arc::new(Core::new(pcfg)?);
@@ -59,10 +56,10 @@ impl<S: Semiring> Tables<S> {
         let empty = empty_weights::<S>(&core, &weights).map_err(tell("empty texts"))?;
         let mut draft = Draft::<S> { core: &core, weights: &weights, empty: &empty, ends: Vec::new() };
         draft.find_ends();
-        let skips = draft.skips()?;
+        let skips = draft.skips(pcfg.most_entries())?;
         let (starts, corners, steps) = draft.starts(&skips);
         let corners = Closure::new(corners).map_err(tell("left recursion"))?;
-        let units = unit_closure::<S>(steps).map_err(tell("unit rules"))?;
+        let units = unit_closure::<S>(steps, pcfg.most_entries()).map_err(tell("unit rules"))?;
         let ends = draft.ends;
         let firsts = firsts(&core, &starts);
         Ok(Self { core, weights, empty, starts, firsts, skips, ends, corners, units })
@@ -80,6 +77,13 @@ impl<S: Semiring> Tables<S> {
         self.skips.of(dot)
     }
 
+    /// About how many bytes it holds.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let lists = self.starts.heap_bytes() + self.firsts.heap_bytes() + self.skips.heap_bytes();
+        let flat = size_of_val(&*self.weights) + size_of_val(&*self.empty) + size_of_val(&*self.ends);
+        lists + flat + self.units.heap_bytes() + self.corners.heap_bytes() + self.core.heap_bytes()
+    }
+
     pub(crate) fn units(&self, symbol: u32) -> &[(u32, S::Value)] {
         self.units.of(symbol)
     }
@@ -87,13 +91,13 @@ impl<S: Semiring> Tables<S> {
 
 /// Many short lists in one piece of memory.
 #[derive(Debug)]
-struct Lists<T> {
+pub(crate) struct Lists<T> {
     ends: Vec<u32>,
     entries: Vec<T>,
 }
 
 impl<T> Lists<T> {
-    fn new(lists: Vec<Vec<T>>) -> Self {
+    pub(crate) fn new(lists: Vec<Vec<T>>) -> Self {
         let mut out = Self { ends: Vec::with_capacity(lists.len()), entries: Vec::new() };
         for list in lists {
             out.entries.extend(list);
@@ -102,7 +106,11 @@ impl<T> Lists<T> {
         out
     }
 
-    fn of(&self, number: u32) -> &[T] {
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.ends) + size_of_val(&*self.entries)
+    }
+
+    pub(crate) fn of(&self, number: u32) -> &[T] {
         let number = number as usize;
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
         &self.entries[start as usize..self.ends[number] as usize]
@@ -136,7 +144,7 @@ impl<S: Semiring> Draft<'_, S> {
         self.ends = ends;
     }
 
-    fn skips(&self) -> Result<Lists<(u32, S::Value)>, Diagnostic> {
+    fn skips(&self, most: usize) -> Result<Lists<(u32, S::Value)>, Diagnostic> {
         let mut out = Lists { ends: Vec::with_capacity(self.core.symbols.len()), entries: Vec::new() };
         for dot in 0..self.core.symbols.len() {
             let mut weight = S::ONE;
@@ -150,7 +158,7 @@ impl<S: Semiring> Draft<'_, S> {
                 weight = S::mul(weight, self.vanishes(symbol));
             }
             out.ends.push(out.entries.len() as u32);
-            if out.entries.len() > MOST {
+            if out.entries.len() > most {
                 let message = "the rules have too many symbols in a row that may be empty";
                 return Err(Diagnostic::error(Span::default(), message).with_help("split the longest rules"));
             }
@@ -211,7 +219,10 @@ fn merged<S: Semiring>(mut graph: Graph<S::Value>) -> Graph<S::Value> {
     graph
 }
 
-fn unit_closure<S: Semiring>(steps: Graph<S::Value>) -> Result<Lists<(u32, S::Value)>, Unsolved> {
+fn unit_closure<S: Semiring>(
+    steps: Graph<S::Value>,
+    most: usize,
+) -> Result<Lists<(u32, S::Value)>, Unsolved> {
     let count = steps.len();
     let closure = Closure::<S>::new(steps)?;
     let mut flow = closure.flow();
@@ -219,7 +230,7 @@ fn unit_closure<S: Semiring>(steps: Graph<S::Value>) -> Result<Lists<(u32, S::Va
     for symbol in 0..count as u32 {
         out.entries.extend(closure.reach(&[(symbol, S::ONE)], &mut flow));
         out.ends.push(out.entries.len() as u32);
-        if out.entries.len() > MOST {
+        if out.entries.len() > most {
             return Err(Unsolved::TooLarge(count));
         }
     }

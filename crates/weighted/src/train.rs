@@ -11,6 +11,8 @@
 
 use maskwright_grammar::{Diagnostic, Span};
 
+use crate::bytes::ByteParser;
+use crate::chart::Chart;
 use crate::closure::Closure;
 use crate::parser::Parser;
 use crate::pcfg::Pcfg;
@@ -111,34 +113,50 @@ pub fn expected_counts<W: AsRef<str>>(grammar: &Pcfg, words: &[W]) -> Result<Opt
     counts_with(&mut Parser::keeping(grammar)?, grammar, words)
 }
 
+/// The same for a text, byte by byte. Reading takes at most so many steps, and more are an error.
+///
+/// ```
+/// use maskwright_weighted::{Options, Pcfg, expected_counts_of_text};
+/// let grammar = Pcfg::parse(r#"S -> S "," S [0.4] | /[0-9]+/ [0.6]"#, &Options::default()).unwrap();
+/// let counts = expected_counts_of_text(&grammar, b"1,22,3", 1_000).unwrap().unwrap();
+/// assert!((counts.rules[0] - 2.0).abs() < 1e-12 && (counts.rules[1] - 3.0).abs() < 1e-12);
+/// ```
+pub fn expected_counts_of_text(
+    grammar: &Pcfg,
+    text: &[u8],
+    steps: u64,
+) -> Result<Option<Counts>, Diagnostic> {
+    let mut parser = ByteParser::<Real>::keeping(grammar)?;
+    if !parser.read_within(text, steps, |_| {})? {
+        return Ok(None);
+    }
+    counts_of(&parser.chart, grammar).map(Some)
+}
+
 fn counts_with<W: AsRef<str>>(
     parser: &mut Parser<Real>,
     grammar: &Pcfg,
     words: &[W],
 ) -> Result<Option<Counts>, Diagnostic> {
     parser.reset();
-    let mut scans = Vec::new();
-    for word in words {
-        let terminals = parser.terminals_of(word.as_ref());
-        if !parser.step_word(word.as_ref()) {
-            return Ok(None);
-        }
-        scans.push(terminals.iter().map(|id| parser.chart.core().terminal_symbol(*id)).collect());
-    }
-    if !parser.accepted() {
+    if !words.iter().all(|word| parser.step_word(word.as_ref())) || !parser.accepted() {
         return Ok(None);
     }
-    let mut outside = Outside::new(parser, scans);
+    counts_of(&parser.chart, grammar).map(Some)
+}
+
+/// The expected counts of a chart that has kept everything.
+fn counts_of(chart: &Chart<Real>, grammar: &Pcfg) -> Result<Counts, Diagnostic> {
+    let mut outside = Outside::new(chart);
     outside.run();
     let rules = outside.finish(grammar)?;
-    Ok(Some(Counts { rules, log_probability: parser.sentence_logprob() }))
+    let last = chart.last();
+    Ok(Counts { rules, log_probability: last.sentence.ln() - last.scale })
 }
 
 /// The derivatives of one chart.
 struct Outside<'a> {
-    parser: &'a Parser<Real>,
-    /// The terminals that were read at each position.
-    scans: Vec<Vec<u32>>,
+    chart: &'a Chart<Real>,
     /// Of the items of each column.
     items: Vec<Vec<f64>>,
     /// Of the complete symbols of the column at hand.
@@ -151,9 +169,9 @@ struct Outside<'a> {
 }
 
 impl<'a> Outside<'a> {
-    fn new(parser: &'a Parser<Real>, scans: Vec<Vec<u32>>) -> Self {
-        let core = parser.chart.core();
-        let tables = &parser.chart.tables;
+    fn new(chart: &'a Chart<Real>) -> Self {
+        let core = chart.core();
+        let tables = &chart.tables;
         let mut wholes = vec![Vec::new(); core.nonterminals as usize];
         for rule in &core.rules {
             for &(dot, _) in tables.skips(rule.first) {
@@ -164,9 +182,8 @@ impl<'a> Outside<'a> {
             }
         }
         Self {
-            parser,
-            scans,
-            items: parser.chart.columns.iter().map(|column| vec![0.0; column.items.len()]).collect(),
+            chart,
+            items: chart.columns.iter().map(|column| vec![0.0; column.items.len()]).collect(),
             complete: Vec::new(),
             rules: vec![0.0; core.rules.len()],
             vanished: vec![0.0; core.nonterminals as usize],
@@ -175,7 +192,7 @@ impl<'a> Outside<'a> {
     }
 
     fn run(&mut self) {
-        let chart = &self.parser.chart;
+        let chart = self.chart;
         let last = chart.position();
         if last == 0 {
             self.vanished[chart.core().start as usize] += 1.0;
@@ -198,17 +215,15 @@ impl<'a> Outside<'a> {
                 }
                 at = end;
             }
-            // Every word was read with the same weight, which is one but for the scale.
-            let scale = (column.scale - chart.column(to - 1).scale).exp();
-            for terminal in self.scans[to as usize - 1].clone() {
-                self.used(to - 1, terminal, scale, to);
+            for &(from, terminal, weight) in &column.scans {
+                self.used(from, terminal, weight, to);
             }
         }
     }
 
     /// The derivative of a symbol that is complete from one column to another, and what its use adds to other derivatives.
     fn used(&mut self, at: u32, symbol: u32, weight: f64, to: u32) -> f64 {
-        let chart = &self.parser.chart;
+        let chart = self.chart;
         let core = chart.core();
         let mut sum = 0.0;
         let waiting = chart.waiting(at, symbol);
@@ -236,7 +251,7 @@ impl<'a> Outside<'a> {
     /// The derivative of having come to a dot: of the items there and behind what vanishes, and of the whole if it ends there. `inner`
     /// is the weight of what is before the dot.
     fn ahead(&mut self, dot: u32, origin: u32, to: u32, may_end: bool, inner: f64) -> f64 {
-        let chart = &self.parser.chart;
+        let chart = self.chart;
         let core = chart.core();
         let mut sum = 0.0;
         for &(behind, factor) in chart.tables.skips(dot) {
@@ -263,17 +278,17 @@ impl<'a> Outside<'a> {
 
     /// The derivative of a symbol before chains of units are added.
     fn below_units(&self, origin: u32, symbol: u32, to: u32) -> f64 {
-        let complete = &self.parser.chart.column(to).complete;
+        let complete = &self.chart.column(to).complete;
         let part = |&(upper, factor): &(u32, f64)| {
             let found = complete.binary_search_by_key(&(origin, upper), |entry| (entry.0, entry.1));
             found.map_or(0.0, |at| factor * self.complete[at])
         };
-        self.parser.chart.tables.units(symbol).iter().map(part).sum()
+        self.chart.tables.units(symbol).iter().map(part).sum()
     }
 
     /// Counts the steps of chains of units from above down to a symbol.
     fn chain(&mut self, origin: u32, symbol: u32, weight: f64, to: u32) {
-        let chart = &self.parser.chart;
+        let chart = self.chart;
         let (core, tables) = (chart.core(), &chart.tables);
         for dot in self.wholes[symbol as usize].clone() {
             let number = core.rule_of[dot as usize] as usize;
@@ -293,14 +308,14 @@ impl<'a> Outside<'a> {
 
     /// The symbols from one dot to another have vanished so often.
     fn vanish(&mut self, from: u32, to: u32, count: f64) {
-        for symbol in &self.parser.chart.core().symbols[from as usize..to as usize] {
+        for symbol in &self.chart.core().symbols[from as usize..to as usize] {
             self.vanished[*symbol as usize] += count;
         }
     }
 
     /// Follows what has vanished, and adds up the rules as the grammar has them.
     fn finish(mut self, grammar: &Pcfg) -> Result<Vec<f64>, Diagnostic> {
-        let (core, tables) = (self.parser.chart.core(), &self.parser.chart.tables);
+        let (core, tables) = (self.chart.core(), &self.chart.tables);
         let of_rule = |number: usize| {
             let rule = &core.rules[number];
             let gone = core

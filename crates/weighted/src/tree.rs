@@ -49,7 +49,7 @@ impl Tree {
         self.nodes.iter().filter_map(rule).collect()
     }
 
-    /// The tree in brackets: `(S (NP Alice) (VP sleeps))`.
+    /// The tree in brackets: `(S (NP Alice) (VP sleeps))`. Words with spaces, brackets or quotes in them stand in quotes.
     pub fn brackets(&self, grammar: &Pcfg) -> String {
         let mut out = String::new();
         // A node, or the bracket that closes one.
@@ -67,7 +67,13 @@ impl Tree {
                 out.push('(');
                 work.push(None);
             }
-            out.push_str(&name(&node.label, grammar));
+            let shown = name(&node.label, grammar);
+            let is_plain = |c: char| !c.is_whitespace() && !matches!(c, '(' | ')' | '"');
+            if matches!(&node.label, Label::Word(word) if !word.chars().all(is_plain)) {
+                let _ = write!(out, "{shown:?}");
+            } else {
+                out.push_str(&shown);
+            }
             work.extend(node.children.iter().rev().map(|child| Some(*child)));
         }
         out

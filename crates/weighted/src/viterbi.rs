@@ -10,6 +10,8 @@ use core::cmp::Ordering;
 
 use maskwright_grammar::Diagnostic;
 
+use crate::bytes::ByteParser;
+use crate::chart::Chart;
 use crate::core::Core;
 use crate::parser::Parser;
 use crate::pcfg::{NonterminalId, Pcfg};
@@ -28,18 +30,39 @@ use crate::tree::{Label, Node, Tree};
 /// ```
 pub fn best_parse<W: AsRef<str>>(grammar: &Pcfg, words: &[W]) -> Result<Option<Tree>, Diagnostic> {
     let mut parser = Parser::<MaxPlus>::keeping(grammar)?;
-    for word in words {
-        if !parser.step_word(word.as_ref()) {
-            return Ok(None);
-        }
-    }
-    if !parser.accepted() {
+    if !words.iter().all(|word| parser.step_word(word.as_ref())) || !parser.accepted() {
         return Ok(None);
     }
-    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
-    let mut search = Search { core: parser.chart.core(), parser: &parser, words: &words, nodes: Vec::new() };
+    let word = |from: u32, to: u32| words[from as usize..to as usize].iter().map(AsRef::as_ref).collect();
+    Ok(Some(best_tree(&parser.chart, &word)))
+}
+
+/// The most probable derivation of a text, byte by byte; nothing if the grammar does not derive it. Reading takes at most so many steps, and more are an error.
+///
+/// ```
+/// use maskwright_weighted::{Options, Pcfg, best_parse_of_text};
+/// let grammar = Pcfg::parse(r#"S -> Name " is " /[0-9]+/ [0.5] | /[A-Za-z ]+/ [0.5]
+///                              Name -> "Kim" [0.3] | "Kimberly" [0.7]"#, &Options::default()).unwrap();
+/// let tree = best_parse_of_text(&grammar, b"Kim is 42", 1_000).unwrap().unwrap();
+/// assert_eq!(tree.brackets(&grammar), r#"(S (Name Kim) " is " 42)"#);
+/// assert_eq!(best_parse_of_text(&grammar, b"42", 1_000).unwrap(), None);
+/// assert!(best_parse_of_text(&grammar, b"Kim is 42", 3).unwrap_err().message.contains("3 steps"));
+/// ```
+pub fn best_parse_of_text(grammar: &Pcfg, text: &[u8], steps: u64) -> Result<Option<Tree>, Diagnostic> {
+    let mut parser = ByteParser::<MaxPlus>::keeping(grammar)?;
+    if !parser.read_within(text, steps, |_| {})? {
+        return Ok(None);
+    }
+    let part = |from: u32, to: u32| String::from_utf8_lossy(&text[from as usize..to as usize]).into_owned();
+    Ok(Some(best_tree(&parser.chart, &part)))
+}
+
+/// The best tree of a chart that has kept everything; `leaf` is the text between two columns.
+fn best_tree(chart: &Chart<MaxPlus>, leaf: &dyn Fn(u32, u32) -> String) -> Tree {
+    let mut search = Search { core: chart.core(), chart, leaf, nodes: Vec::new() };
     search.run();
-    Ok(Some(Tree { nodes: search.nodes, log_probability: parser.sentence_logprob() }))
+    let last = chart.last();
+    Tree { nodes: search.nodes, log_probability: last.sentence - last.scale }
 }
 
 /// Something to be explained: a symbol over a part of the text. `above` are the symbols on the way here over the same part.
@@ -60,19 +83,18 @@ struct Derivation {
 
 struct Search<'a> {
     core: &'a Core,
-    parser: &'a Parser<MaxPlus>,
-    words: &'a [&'a str],
+    chart: &'a Chart<MaxPlus>,
+    leaf: &'a dyn Fn(u32, u32) -> String,
     nodes: Vec<Node>,
 }
 
 impl Search<'_> {
     fn run(&mut self) {
-        let to = self.parser.chart.position();
+        let to = self.chart.position();
         let mut work = vec![Task { symbol: self.core.start, from: 0, to, parent: None, above: Vec::new() }];
         while let Some(task) = work.pop() {
             if self.core.is_terminal(task.symbol) {
-                let word = self.words[task.from as usize].to_owned();
-                self.attach(Label::Word(word), task.parent);
+                self.attach(Label::Word((self.leaf)(task.from, task.to)), task.parent);
                 continue;
             }
             let found = if task.from == task.to { self.empty(&task) } else { self.best(&task) };
@@ -111,7 +133,7 @@ impl Search<'_> {
 
     /// The best way for a symbol to be nothing.
     fn empty(&self, task: &Task) -> Option<Derivation> {
-        let tables = &self.parser.chart.tables;
+        let tables = &self.chart.tables;
         let mut best: Option<(f64, u32)> = None;
         for &number in self.core.rules_of(task.symbol) {
             let right = self.core.right(&self.core.rules[number as usize]);
@@ -130,12 +152,12 @@ impl Search<'_> {
     }
 
     fn vanishes(&self, symbol: u32) -> f64 {
-        self.parser.chart.tables.empty.get(symbol as usize).copied().unwrap_or(f64::NEG_INFINITY)
+        self.chart.tables.empty.get(symbol as usize).copied().unwrap_or(f64::NEG_INFINITY)
     }
 
     /// The best derivation of a symbol over a part that is not empty.
     fn best(&self, task: &Task) -> Option<Derivation> {
-        let tables = &self.parser.chart.tables;
+        let tables = &self.chart.tables;
         let mut best: Option<(f64, u32, Last)> = None;
         for &number in self.core.rules_of(task.symbol) {
             let rule = &self.core.rules[number as usize];
@@ -177,12 +199,13 @@ impl Search<'_> {
             }
         };
         if self.core.is_terminal(symbol) {
-            let word = self.words[to as usize - 1];
-            if self.parser.terminals_of(word).contains(&self.core.terminal_of(symbol)) {
-                offer(to - 1, 0.0);
+            for &(from, found, weight) in &self.chart.column(to).scans {
+                if found == symbol && from >= origin {
+                    offer(from, weight);
+                }
             }
         } else {
-            for &(from, found, weight) in &self.parser.chart.column(to).complete {
+            for &(from, found, weight) in &self.chart.column(to).complete {
                 if found == symbol && from >= origin {
                     offer(from, weight);
                 }
@@ -193,7 +216,7 @@ impl Search<'_> {
 
     /// The weight of everything before a dot, from the origin of its rule to a column.
     fn before(&self, dot: u32, origin: u32, to: u32) -> f64 {
-        let chart = &self.parser.chart;
+        let chart = self.chart;
         if origin == to {
             // Everything before the dot vanishes.
             let rule = self.core.rule_of[dot as usize] as usize;

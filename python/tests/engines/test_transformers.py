@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 import maskwright as mw
-from maskwright.transformers import LogitsProcessor, vocabulary
+from maskwright.transformers import LogitsProcessor, WeightedLogitsProcessor, vocabulary
 
 # Tokens 0 to 9 are digits, then letters, brackets and the like; 30 ends a text and 31 is padding.
 TEXTS = [*"0123456789", *"abcdefgh", "ab", "12", "{", "}", "[", "]", ",", ":", '"', " "]
@@ -273,3 +273,30 @@ def test_a_token_that_meets_a_limit_ends_its_row_alone(compiler):
     with pytest.warns(RuntimeWarning, match="mask_steps"):
         rows = ask(processor, [[7, 1], [7, TEXTS.index("c")]])
     assert rows == [plain(good, [1]), [END]]
+
+
+def test_weights_are_added_to_the_best(compiler):
+    # a [0.5] or bc [0.25] or 12 [0.25], where 12 may come as one token or as two.
+    compiled = compiler.compile(mw.pcfg('S -> "a" [0.5] | "bc" [0.25] | "12" [0.25]'))
+    a, b, c, both = (TEXTS.index(text) for text in ("a", "b", "c", "12"))
+    scores = torch.zeros(1, WIDTH)
+    scores[0, a], scores[0, b], scores[0, both] = 1.0, 3.0, 2.0
+    out = WeightedLogitsProcessor(compiled, lambda_=2.0, top_k=3)(torch.tensor([[7]]), scores)
+    assert allowed(out) == [sorted([a, b, both])]
+    for token, logit, share in ((a, 1.0, 0.5), (b, 3.0, 0.25), (both, 2.0, 0.25)):
+        assert math.isclose(out[0, token].item(), logit + 2.0 * math.log(share), rel_tol=1e-5)
+    # Rows go their own ways, and behind the end comes the end.
+    processor = WeightedLogitsProcessor([compiled, None], lambda_=1.0)
+    ask(processor, [[7], [7]])
+    rows = ask(processor, [[7, b], [7, 3]])
+    assert rows[0] == [c] and len(rows[1]) == WIDTH
+    ask(processor, [[7, b, c], [7, 3, 3]])
+    assert ask(processor, [[7, b, c, END], [7, 3, 3, 3]])[0] == [END]
+    # Without an opinion it is a mask.
+    assert ask(WeightedLogitsProcessor(compiled, lambda_=0.0), [[7]]) == [plain(compiled, [])]
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -1.0])
+def test_lambda_must_be_a_number(compiler, wrong):
+    with pytest.raises(ValueError, match="lambda"):
+        WeightedLogitsProcessor(compiler.compile(mw.pcfg("S -> a")), lambda_=wrong)

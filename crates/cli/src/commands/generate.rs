@@ -5,11 +5,12 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use maskwright::{StopStream, StopStrings};
+use maskwright::weighted::{Guidance, STEPS, Weights};
+use maskwright::{Constraint, StopStream, StopStrings};
 use maskwright_runtime::model::LoadOptions;
 use maskwright_runtime::scheduler::{Options, Written};
 use maskwright_runtime::text::chat::Conversation;
-use maskwright_runtime::{Loaded, MatcherGuide, Reason, Request, Sampling, Usage, What};
+use maskwright_runtime::{Loaded, MatcherGuide, Reason, Request, Sampling, Usage, WeightedGuide, What};
 use maskwright_tokenizers::Tokenizer;
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ use crate::args::{MaybeConstraintArgs, read_text};
 use crate::failure::{Failure, Verdict};
 use crate::paint::{Ink, Paint};
 use crate::readable;
+use crate::source::Source;
 
 /// Let a model write, under a constraint or without one
 #[derive(Debug, clap::Args)]
@@ -47,6 +49,12 @@ pub(crate) struct Args {
     raw: bool,
     #[command(flatten)]
     constraint: MaybeConstraintArgs,
+    /// What the log probabilities of --pcfg are multiplied with before they are added to the model's; 0 leaves the mask alone [default: 1]
+    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Grammars with probabilities")]
+    lambda: Option<f64>,
+    /// How many of the model's best tokens --pcfg scores, the others being left out; 0 is all [default: 64]
+    #[arg(long, value_name = "K", help_heading = "Grammars with probabilities")]
+    scored: Option<usize>,
     #[command(flatten)]
     sampling: SamplingArgs,
     /// Ask the model for every token, also where the constraint leaves no choice
@@ -128,13 +136,16 @@ Examples:
   maskwright generate --prompt 'When did the Second World War end?' --regex '19[0-9]{2}'
   maskwright generate --prompt 'Describe a cat.' --schema cat.json --temperature 1 --seed 7 > cat.txt
   maskwright generate --model model.gguf --runtime llama-cpp --prompt 'Name a colour.' --choice red --choice blue
+  maskwright generate --prompt 'A drink, please?' --pcfg drinks.pcfg --lambda 0.5 --temperature 1
   maskwright generate --model model.gguf --raw --prompt 'Once upon a time' --max-tokens 50 --stop '.'";
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let source = args.constraint.source()?;
+    let guidance = args.guidance(source.as_ref())?;
     let options = LoadOptions { threads: args.threads, context: None };
     let loaded = args.runtime.open(&args.model, options, args.sampling.answers)?;
     let mut request = args.sampling.request(args.tokens(&loaded)?);
+    let mut weights = None;
     if let Some(source) = &source {
         let compiled = source.compile(loaded.tokenizer.vocabulary().clone())?;
         let mut guide = MatcherGuide::new(compiled.constraint.matcher()).with_jumps(loaded.tokenizer.clone());
@@ -142,7 +153,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
             let room = loaded.model.context().saturating_sub(request.prompt.len());
             guide.set_budget(request.max_tokens.unwrap_or(room).min(room)).map_err(sentence)?;
         }
-        request.guide = Some(Box::new(guide));
+        weights.clone_from(&compiled.constraint.remarks().weights);
+        request.guide = Some(match &weights {
+            Some(weights) if guidance.lambda() > 0.0 => {
+                let scorer = weights.scorer(loaded.tokenizer.vocabulary().clone());
+                Box::new(WeightedGuide::new(guide, scorer, guidance))
+            }
+            _ => Box::new(guide),
+        });
     }
     let tokenizer = loaded.tokenizer.clone();
     let scheduler = loaded.schedule(Options { jump_forward: !args.no_jump_forward, ..Options::default() });
@@ -157,7 +175,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     for event in events {
         show.take(event.answer, event.what, out)?;
     }
-    show.end(args.json, out)?;
+    show.end(args.json, weights.as_deref(), out)?;
     let is_incomplete =
         source.is_some() && show.answers.iter().any(|answer| answer.reason == Some(Reason::Length));
     Ok(if is_incomplete { Verdict::No } else { Verdict::Yes })
@@ -168,6 +186,15 @@ fn sentence(error: impl std::fmt::Display) -> Failure {
 }
 
 impl Args {
+    /// How much a weighted grammar counts.
+    fn guidance(&self, source: Option<&Source>) -> Result<Guidance, Failure> {
+        let is_weighted = source.is_some_and(|source| matches!(source.constraint, Constraint::Pcfg(_)));
+        if (self.lambda.is_some() || self.scored.is_some()) && !is_weighted {
+            return Err(Failure::sentence("--lambda and --scored are about --pcfg"));
+        }
+        Guidance::new(self.lambda.unwrap_or(1.0), self.scored.unwrap_or(Guidance::TOP_K)).map_err(sentence)
+    }
+
     /// The tokens of the prompt.
     fn tokens(&self, loaded: &Loaded) -> Result<Vec<maskwright::TokenId>, Failure> {
         let read;
@@ -250,9 +277,16 @@ impl Show {
         Ok(())
     }
 
-    fn end(&self, as_json: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    fn end(&self, as_json: bool, weights: Option<&Weights>, out: &mut dyn Write) -> Result<(), Failure> {
         if as_json {
-            let answers: Vec<Value> = self.answers.iter().map(Answer::data).collect();
+            let data = |answer: &Answer| {
+                let mut data = answer.data();
+                if let Some(weights) = weights {
+                    data["weights"] = judgement(weights, &answer.text);
+                }
+                data
+            };
+            let answers: Vec<Value> = self.answers.iter().map(data).collect();
             writeln!(out, "{:#}", json!({"ok": true, "answers": answers}))?;
             return Ok(());
         }
@@ -266,6 +300,9 @@ impl Show {
         out.flush()?;
         for answer in &self.answers {
             writeln!(io::stderr().lock(), "{}", answer.summary())?;
+            if let Some(weights) = weights {
+                writeln!(io::stderr().lock(), "{}", judged(weights, &answer.text))?;
+            }
         }
         Ok(())
     }
@@ -309,6 +346,30 @@ impl Answer {
             line.extend(["; ", &usage.forced_tokens.to_string(), " tokens forced (", &share, ")"]);
         }
         line
+    }
+}
+
+/// What a weighted grammar thinks of a text.
+fn judgement(weights: &Weights, text: &str) -> Value {
+    match weights.judge(text.as_bytes(), STEPS) {
+        Ok(found) => found.json(weights.grammar()),
+        Err(error) => json!({"error": error.message}),
+    }
+}
+
+/// The same in a line.
+fn judged(weights: &Weights, text: &str) -> String {
+    match weights.judge(text.as_bytes(), STEPS) {
+        Ok(found) => {
+            let parse = found.best_parse.map(|tree| format!("; {}", tree.brackets(weights.grammar())));
+            format!(
+                "log P of the text {:.3}, of its beginning {:.3}{}",
+                found.logprob,
+                found.prefix_logprob,
+                parse.unwrap_or_default()
+            )
+        }
+        Err(error) => error.message,
     }
 }
 

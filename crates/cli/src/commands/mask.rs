@@ -1,8 +1,10 @@
 //! `maskwright mask`: which tokens may come next?
 
 use std::io::Write;
+use std::sync::Arc;
 
 use maskwright::explain::Expectation;
+use maskwright::weighted::{Adapter, ByteParser, Log, STEPS, Weights};
 use maskwright::{Matcher, TokenId, TokenMask, Vocabulary};
 use serde_json::json;
 
@@ -53,6 +55,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let expectation = Expectation::of(&matcher);
     let mask = matcher.mask().map_err(|error| Failure::sentence(error.to_string()))?;
     let vocabulary = tokenizer.vocabulary();
+    let weights = compiled.constraint.remarks().weights.as_ref();
+    let shown = if args.json { usize::MAX } else { args.limit };
+    let scores = weights.map(|weights| scores(weights, mask, vocabulary, &args.after, shown)).transpose()?;
     if args.json {
         let tokens: Vec<u32> = mask.iter().map(|token| token.0).collect();
         let mut value = expectation.json();
@@ -61,11 +66,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
         value["size"] = vocabulary.size().into();
         value["accepting"] = accepting.into();
         value["tokens"] = tokens.into();
+        if let Some(scores) = scores {
+            value["logprobs"] = scores.into();
+        }
         writeln!(out, "{value}")?;
     } else {
         let (allowed, size) = (readable::count(mask.count()), readable::count(vocabulary.size()));
         writeln!(out, "{allowed} of {size} tokens may come next; expected: {}", expectation.phrase())?;
-        write_table(mask, vocabulary, args.limit, out)?;
+        write_table(mask, vocabulary, args.limit, scores.as_deref(), out)?;
     }
     Ok(Verdict::Yes)
 }
@@ -80,21 +88,41 @@ pub(super) fn reject(rejection: &Rejection, as_json: bool, out: &mut dyn Write) 
     Ok(Verdict::No)
 }
 
+/// log P(token | text so far) of a weighted grammar, for the first tokens of a mask.
+fn scores(
+    weights: &Arc<Weights>,
+    mask: &TokenMask,
+    vocabulary: &Arc<Vocabulary>,
+    after: &str,
+    count: usize,
+) -> Result<Vec<f64>, Failure> {
+    let sentence = |error: &dyn std::fmt::Display| Failure::sentence(error.to_string());
+    let mut parser = ByteParser::<Log>::new(weights.grammar()).map_err(|error| sentence(&error))?;
+    parser.read_within(after.as_bytes(), STEPS, |_| {}).map_err(|error| sentence(&error))?;
+    let mut adapter = Adapter::behind(parser, weights.grammar().clone(), vocabulary.clone());
+    let tokens: Vec<TokenId> = mask.iter().take(count).collect();
+    Ok(adapter.scores_of(&tokens))
+}
+
 fn write_table(
     mask: &TokenMask,
     vocabulary: &Vocabulary,
     limit: usize,
+    scores: Option<&[f64]>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     if limit > 0 {
-        writeln!(out, "{:>8}  text", "token")?;
+        let logs = if scores.is_some() { "     log P" } else { "" };
+        writeln!(out, "{:>8}{logs}  text", "token")?;
     }
-    for token in mask.iter().take(limit) {
+    for (at, token) in mask.iter().take(limit).enumerate() {
         let shown = match vocabulary.special_name(token) {
             Some(name) => format!("{name} (special)"),
             None => readable::quoted(vocabulary.bytes(token)),
         };
-        writeln!(out, "{:>8}  {shown}", token.0)?;
+        let log =
+            scores.and_then(|scores| scores.get(at)).map_or(String::new(), |log| format!("{log:>10.3}"));
+        writeln!(out, "{:>8}{log}  {shown}", token.0)?;
     }
     let more = mask.count().saturating_sub(limit);
     if more > 0 {

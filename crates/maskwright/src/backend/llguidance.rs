@@ -59,6 +59,7 @@ impl Llguidance {
             Constraint::Lark(source) => TopLevelGrammar::from_lark(source.clone()),
             Constraint::Ebnf(_) => return Err(unsupported("EBNF grammars")),
             Constraint::Gbnf(_) => return Err(unsupported("GBNF grammars")),
+            Constraint::Pcfg(_) => return Err(unsupported("weighted grammars")),
             Constraint::StructuralTag(_) => return Err(unsupported("structural tags")),
         })
     }

@@ -95,7 +95,7 @@ fn bytes_for_text(kind: Kind) -> usize {
     match kind {
         Kind::Choice => 32,
         Kind::Ebnf | Kind::Gbnf => 96,
-        Kind::Regex | Kind::Lark | Kind::JsonSchema | Kind::StructuralTag => 192,
+        Kind::Regex | Kind::Lark | Kind::JsonSchema | Kind::StructuralTag | Kind::Pcfg => 192,
     }
 }
 

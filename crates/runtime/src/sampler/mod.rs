@@ -5,6 +5,7 @@
 //! | step | what it does |
 //! |---|---|
 //! | mask | tokens that the constraint forbids get −∞; nothing below can bring them back |
+//! | weights | a weighted grammar adds what it thinks of the best tokens, and leaves the others out |
 //! | repetition penalty | tokens of the prompt and of the answer: positive logits are divided, negative ones multiplied |
 //! | frequency and presence penalty | tokens of the answer: minus a number for each time, minus a number once |
 //! | logit bias | plus a number, for tokens by their id |
@@ -94,10 +95,21 @@ impl Sampler {
     /// Chooses a token from a row of logits, which is changed on the way. The mask has a bit for each token; without one, all are
     /// allowed. The choice is not yet a part of the answer; see [`Self::accept`].
     pub fn choose(&mut self, logits: &mut [f32], mask: Option<&[u32]>) -> Result<Choice, NoToken> {
+        self.choose_by(logits, mask, |_| {})
+    }
+
+    /// The same, with logits that somebody changes behind the mask.
+    pub fn choose_by(
+        &mut self,
+        logits: &mut [f32],
+        mask: Option<&[u32]>,
+        weigh: impl FnOnce(&mut [f32]),
+    ) -> Result<Choice, NoToken> {
         if let Some(words) = mask {
             apply::mask(logits, words);
         }
         let before = self.params.logprobs.map(|top| (Shares::of(logits, top), logits.to_vec()));
+        weigh(logits);
         self.penalise(logits);
         let token = if self.params.temperature == 0.0 { best(logits) } else { self.draw(logits) };
         let token = token.ok_or(NoToken)?;

@@ -139,7 +139,12 @@ impl Answer {
     pub(super) fn choose(&mut self, logits: &mut [f32], context: &Context<'_>) -> Result<Next, Failure> {
         self.first.get_or_insert_with(Instant::now);
         let mask = self.guide.is_some().then_some(&self.words[..]);
-        let choice = self.sampler.choose(logits, mask).map_err(|_| Failure::NoToken)?;
+        let (guide, mut weighed) = (&mut self.guide, Ok(()));
+        let choice = self.sampler.choose_by(logits, mask, |row| {
+            weighed = guide.as_mut().map_or(Ok(()), |guide| guide.weigh(row));
+        });
+        weighed?;
+        let choice = choice.map_err(|_| Failure::NoToken)?;
         if self.ends(choice.token, context)? {
             return Ok(Next::Ended(Reason::Stop));
         }

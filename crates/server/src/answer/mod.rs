@@ -7,10 +7,12 @@
 //! | [`plan`] | what an answer must look like, and how it is taken apart |
 //! | [`items`] | the items of a response and their events |
 //! | [`sse`] | the same as a stream of server-sent events |
+//! | [`judged`] | what a weighted grammar thinks of finished answers |
 //! | [`logprobs`] | what the model thought of its tokens |
 
 pub(crate) mod gather;
 pub(crate) mod items;
+pub(crate) mod judged;
 pub(crate) mod logprobs;
 pub(crate) mod plan;
 pub(crate) mod run;

@@ -63,7 +63,7 @@ pub(crate) fn plan(
             let tree = toolbox.tree(engine.format(), answer, extras.strictness, thinking)?;
             let options = requested.map_or_else(|| extras.over(&state.settings.options), |one| one.options);
             let constraint = Constraint::structural_tag(tree.to_value().to_string());
-            let requested = Requested { constraint, options, param: "tools".into() };
+            let requested = Requested { constraint, options, param: "tools".into(), weighing: None };
             Ok((Some(requested), Some(reading(&tree, Some(toolbox))?)))
         }
         (None, Some(requested)) if thinking == Some(Thinking::Optional) => {
@@ -80,6 +80,7 @@ pub(crate) fn plan(
                 constraint: Constraint::structural_tag(tree.to_value().to_string()),
                 options: extras.over(&state.settings.options),
                 param: "reasoning_effort".into(),
+                weighing: None,
             });
             Ok((requested, Some(reading(&tree, None)?)))
         }
@@ -95,7 +96,7 @@ fn without_tools(engine: &Engine, thinking: Thinking, answer: Option<tag::Format
 
 /// A constraint as a part of a tree, for the sake of another field.
 fn part(requested: &Requested, beside: &str) -> Result<tag::Format> {
-    let Requested { constraint, options, param } = requested;
+    let Requested { constraint, options, param, .. } = requested;
     let at = format!("/{param}");
     let kind = match constraint {
         Constraint::JsonSchema(source) => Kind::Json(Json {

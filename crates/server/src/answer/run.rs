@@ -10,16 +10,18 @@ use axum::{
     http::{HeaderValue, StatusCode},
     response::Response,
 };
-use maskwright::{json_schema::Report, service::CompiledConstraint};
+use maskwright::{json_schema::Report, service::CompiledConstraint, weighted::Guidance};
 use maskwright_runtime::{
-    Event, Failure, Guide, MatcherGuide, Reason, Request, Unkept, What, scheduler::Sink,
+    Event, Failure, Guide, MatcherGuide, Reason, Request, Unkept, WeightedGuide, What, scheduler::Sink,
 };
 use maskwright_vocab::TokenId;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::judged::Judged;
 use crate::{
     error::{ApiError, Result},
-    request::{Requested, extras::Extras, sampling::Choosing},
+    request::{Requested, extras::Extras, sampling::Choosing, weights::Weighing},
     settings::Finish,
     state::{State, Turn},
     turns::aside,
@@ -78,6 +80,8 @@ pub(crate) struct Answers {
     param: Option<String>,
     /// What the client should know.
     pub(crate) warnings: Vec<String>,
+    /// What a weighted grammar thinks of the answers, if that was asked for.
+    judged: Option<Judged>,
     record: Record,
 }
 
@@ -109,11 +113,20 @@ impl Order {
             }));
         }
         let compile = Compile { time: begin.elapsed(), waited };
+        let mut judged = None;
         let guides = match compiled {
             None => prompts.iter().map(|_| None).collect(),
             Some(compiled) => {
                 let lengths: Vec<usize> = prompts.iter().map(Vec::len).collect();
-                let (guides, unknown) = guides(state, compiled, &lengths, &choosing, finishing).await?;
+                let weighing = requested.as_ref().and_then(|requested| requested.weighing.as_ref());
+                if let (Some(Weighing { report: true, .. }), Some(weights)) =
+                    (weighing, &compiled.remarks().weights)
+                {
+                    judged = Some(Judged::new(state.clone(), weights.clone()));
+                }
+                let guidance = weighing.map(|weighing| weighing.guidance);
+                let (guides, unknown) =
+                    guides(state, compiled, &lengths, &choosing, (finishing, guidance)).await?;
                 if let Some(reason) = unknown {
                     warnings.push(format!("the answer may be cut off at its last token: {reason}"));
                 }
@@ -130,7 +143,18 @@ impl Order {
         }
         let record = Record::new(requested.as_ref(), begin, compile.time, is_cached);
         let param = requested.map(|requested| requested.param);
-        Ok(Answers { events, deadline, timeout, left: count, count, compile, param, warnings, record })
+        Ok(Answers {
+            events,
+            deadline,
+            timeout,
+            left: count,
+            count,
+            compile,
+            param,
+            warnings,
+            judged,
+            record,
+        })
     }
 }
 
@@ -142,12 +166,22 @@ async fn guides(
     compiled: Arc<CompiledConstraint>,
     prompts: &[usize],
     choosing: &Choosing,
-    finishing: Finishing,
+    (finishing, guidance): (Finishing, Option<Guidance>),
 ) -> Result<(Guides, Option<String>)> {
     let tokenizer = state.engine.tokenizer().clone();
+    let weights = compiled.remarks().weights.clone();
+    let vocabulary = state.engine.vocabulary().clone();
     let guide = move || MatcherGuide::new(compiled.matcher()).with_jumps(tokenizer.clone());
+    let weighed = move |guide: MatcherGuide| -> Box<dyn Guide> {
+        match (guidance, &weights) {
+            (Some(guidance), Some(weights)) if guidance.lambda() > 0.0 => {
+                Box::new(WeightedGuide::new(guide, weights.scorer(vocabulary.clone()), guidance))
+            }
+            _ => Box::new(guide),
+        }
+    };
     if finishing == Finishing::No {
-        return Ok((prompts.iter().map(|_| Some(Box::new(guide()) as Box<dyn Guide>)).collect(), None));
+        return Ok((prompts.iter().map(|_| Some(weighed(guide()))).collect(), None));
     }
     let (max_tokens, length) = (choosing.max_tokens, choosing.length);
     let rooms: Vec<usize> =
@@ -162,7 +196,7 @@ async fn guides(
                 Err(Unkept::Unknown(reason)) if finishing == Finishing::IfKnown => unknown = Some(reason),
                 Err(error) => return Err(unkept(&error, length, max_tokens, room)),
             }
-            guides.push(Some(Box::new(one) as Box<dyn Guide>));
+            guides.push(Some(weighed(one)));
         }
         Ok((guides, unknown))
     })
@@ -235,7 +269,17 @@ impl Answers {
             What::More { tokens, .. } => self.record.tokens += tokens.len(),
         }
         self.record.is_over = self.left == 0;
+        if let Some(judged) = &mut self.judged
+            && let Err(error) = judged.note(&event).await
+        {
+            return Some(Err(self.fail(error)));
+        }
         Some(Ok(event))
+    }
+
+    /// What a weighted grammar thinks of an answer that has just ended, if that was asked for.
+    pub(crate) fn judgement(&mut self, answer: usize) -> Option<Value> {
+        self.judged.as_mut()?.take(answer)
     }
 
     fn fail(&mut self, error: ApiError) -> ApiError {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`fields`] | one JSON object, field by field, nothing ignored |
 //! | [`requested`] | the constraint, in the words of several servers |
+//! | [`weights`] | a grammar with probabilities, and how much it counts |
 //! | [`extras`] | what they have no words for |
 //! | [`sampling`] | temperature and the like |
 //! | [`words`] | what other servers know besides |
@@ -20,6 +21,7 @@ pub(crate) mod requested;
 pub(crate) mod sampling;
 pub(crate) mod thoughts;
 pub(crate) mod tools;
+pub(crate) mod weights;
 pub(crate) mod words;
 
 pub(crate) use fields::Fields;

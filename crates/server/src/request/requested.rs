@@ -2,7 +2,7 @@
 //!
 //! | where | from |
 //! |---|---|
-//! | `response_format`, or `text.format` of responses | `OpenAI`, with the types `regex`, `ebnf`, `gbnf`, `lark`, `grammar`, `choice` and `structural_tag` besides |
+//! | `response_format`, or `text.format` of responses | `OpenAI`, with the types `regex`, `ebnf`, `gbnf`, `lark`, `grammar`, `choice`, `pcfg` and `structural_tag` besides |
 //! | `structured_outputs` and the older `guided_…` | vLLM |
 //! | `regex`, `ebnf`, `json_schema`, `structural_tag`, also in `sampling_params` of `/generate` | `SGLang` |
 //! | `grammar`; `json_schema` in `/completion` | llama.cpp |
@@ -17,8 +17,11 @@ use maskwright::{
 };
 use serde_json::Value;
 
-use super::{Fields, extras::Extras, fields::not_among};
-use crate::error::{ApiError, Result};
+use super::{Fields, extras::Extras, fields::not_among, weights::Weighing};
+use crate::{
+    error::{ApiError, Result},
+    settings::Settings,
+};
 
 /// A constraint, and how it is to be read.
 #[derive(Debug, Clone)]
@@ -27,6 +30,23 @@ pub(crate) struct Requested {
     pub(crate) options: Options,
     /// The field that it came from, for errors.
     pub(crate) param: String,
+    /// How much it counts, if it is a weighted grammar.
+    pub(crate) weighing: Option<Weighing>,
+}
+
+impl Requested {
+    /// For those whose answers have no place for what a weighted grammar thinks of them.
+    pub(crate) fn refuse_report(requested: Option<&Self>) -> Result<()> {
+        match requested {
+            Some(Self { param, weighing: Some(Weighing { report: true, .. }), .. }) => {
+                Err(ApiError::unsupported(
+                    format!("{param}.report"),
+                    "this endpoint's answers have no place for it; use chat completions or completions",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Constraints that were found, and what else was said about them.
@@ -43,6 +63,7 @@ struct Said {
     constraint: Constraint,
     /// How closed objects are in this word.
     objects: Option<Strictness>,
+    weighing: Option<Weighing>,
 }
 
 /// Whose words a body is in, where a word is used by several.
@@ -55,7 +76,7 @@ pub(crate) enum Dialect {
 }
 
 /// Takes everything about constraints out of the body of a request. `defaults` are the server's.
-pub(crate) fn take(body: &mut Fields, defaults: &Options) -> Result<(Option<Requested>, Extras)> {
+pub(crate) fn take(body: &mut Fields, defaults: &Settings) -> Result<(Option<Requested>, Extras)> {
     let format = body.object("response_format")?;
     take_format(body, format, None, Dialect::Common, defaults)
 }
@@ -66,11 +87,11 @@ pub(crate) fn take_format(
     format: Option<Fields>,
     params: Option<&mut Fields>,
     dialect: Dialect,
-    defaults: &Options,
+    defaults: &Settings,
 ) -> Result<(Option<Requested>, Extras)> {
     let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
     if let Some(format) = format {
-        found.format(format)?;
+        found.format(format, defaults)?;
     }
     if let Some(outputs) = body.object("structured_outputs")? {
         found.vllm(outputs)?;
@@ -84,7 +105,7 @@ pub(crate) fn take_format(
 }
 
 /// A constraint on its own, as `/v1/grammar/check` has it: an object like `response_format`, or a kind and a text.
-pub(crate) fn take_constraint(body: &mut Fields, defaults: &Options) -> Result<Requested> {
+pub(crate) fn take_constraint(body: &mut Fields, defaults: &Settings) -> Result<Requested> {
     let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
     let mut format = body.object("constraint")?.ok_or_else(|| ApiError::missing("constraint"))?;
     if format.has("kind") {
@@ -92,7 +113,7 @@ pub(crate) fn take_constraint(body: &mut Fields, defaults: &Options) -> Result<R
         format.finish()?;
         found.add("constraint", constraint);
     } else {
-        found.format(format)?;
+        found.format(format, defaults)?;
     }
     let (requested, _) = found.finish(defaults)?;
     requested.ok_or_else(|| ApiError::value("constraint.type", "'text' is no constraint"))
@@ -100,32 +121,35 @@ pub(crate) fn take_constraint(body: &mut Fields, defaults: &Options) -> Result<R
 
 impl Found {
     fn add(&mut self, param: impl Into<String>, constraint: Constraint) {
-        self.constraints.push(Said { param: param.into(), constraint, objects: None });
+        self.constraints.push(Said { param: param.into(), constraint, objects: None, weighing: None });
     }
 
     /// A word of those whose objects have no keys but those that they list.
     fn add_closed(&mut self, param: impl Into<String>, constraint: Constraint) {
         let objects = Some(Strictness::Closed);
-        self.constraints.push(Said { param: param.into(), constraint, objects });
+        self.constraints.push(Said { param: param.into(), constraint, objects, weighing: None });
     }
 
-    fn finish(self, defaults: &Options) -> Result<(Option<Requested>, Extras)> {
+    fn finish(self, defaults: &Settings) -> Result<(Option<Requested>, Extras)> {
         let mut constraints = self.constraints.into_iter();
         let (first, second) = (constraints.next(), constraints.next());
         if let (Some(first), Some(second)) = (&first, &second) {
             return Err(ApiError::both(&first.param, &second.param));
         }
-        let requested = first.map(|Said { param, constraint, objects }| {
-            let mut options = defaults.clone();
+        let requested = first.map(|Said { param, constraint, objects, weighing }| {
+            let mut options = defaults.options.clone();
             options.json_schema.strictness = objects.unwrap_or(options.json_schema.strictness);
             self.extras.say(&mut options);
-            Requested { constraint, options, param }
+            if let Some(weighing) = &weighing {
+                weighing.say(&mut options);
+            }
+            Requested { constraint, options, param, weighing }
         });
         Ok((requested, self.extras))
     }
 
     /// An object with a `type`, as `response_format` is one.
-    fn format(&mut self, mut format: Fields) -> Result<()> {
+    fn format(&mut self, mut format: Fields, settings: &Settings) -> Result<()> {
         let kind = format.needed_text("type")?;
         // The path of the object itself, without the dot.
         let path = format.at("").trim_end_matches('.').to_owned();
@@ -157,6 +181,11 @@ impl Found {
                 let choices = choices.ok_or_else(|| ApiError::missing(format.at("choice")))?;
                 self.add(path, Constraint::Choice(choices));
             }
+            "pcfg" => {
+                let (constraint, weighing) = Weighing::take(&mut format, settings)?;
+                let weighing = Some(weighing);
+                self.constraints.push(Said { param: path, constraint, objects: None, weighing });
+            }
             "structural_tag" => {
                 let mut tag = format.all();
                 tag["type"] = "structural_tag".into();
@@ -164,7 +193,7 @@ impl Found {
                 return Ok(());
             }
             other => {
-                let known = "text, json_object, json_schema, regex, ebnf, gbnf, lark, grammar, choice, structural_tag";
+                let known = "text, json_object, json_schema, regex, ebnf, gbnf, lark, grammar, choice, pcfg, structural_tag";
                 let message = format!("'{}' is '{other}', but must be one of {known}", format.at("type"));
                 return Err(ApiError::value(format.at("type"), message));
             }
@@ -195,7 +224,7 @@ impl Found {
         }
         let constraint = schema_of(schema.ok_or_else(|| ApiError::missing(schema_path))?);
         let objects = (strict == Some(true)).then_some(Strictness::Strict);
-        self.constraints.push(Said { param: path, constraint, objects });
+        self.constraints.push(Said { param: path, constraint, objects, weighing: None });
         Ok(())
     }
 
@@ -295,6 +324,7 @@ fn by_kind(format: &mut Fields) -> Result<Constraint> {
         "ebnf" => Constraint::Ebnf(source),
         "gbnf" => Constraint::Gbnf(source),
         "lark" => Constraint::Lark(source),
+        "pcfg" => Constraint::Pcfg(source),
         "choice" => Constraint::Choice(serde_json::from_str(&source).map_err(|error| {
             let path = format.at("source");
             ApiError::invalid(
@@ -305,7 +335,7 @@ fn by_kind(format: &mut Fields) -> Result<Constraint> {
         })?),
         "structural_tag" => Constraint::structural_tag(source),
         other => {
-            let known = "json_schema, regex, choice, ebnf, gbnf, lark, structural_tag";
+            let known = "json_schema, regex, choice, ebnf, gbnf, lark, pcfg, structural_tag";
             return Err(not_among(format, "kind", other, known));
         }
     })
@@ -376,9 +406,13 @@ mod tests {
     use super::*;
     use crate::Settings;
 
+    fn settings() -> Settings {
+        Settings { options: Options::default(), ..Settings::default() }
+    }
+
     fn read(body: Value) -> Result<Option<Requested>> {
         let mut body = Fields::new(body, "").unwrap();
-        let (requested, _) = take(&mut body, &Options::default())?;
+        let (requested, _) = take(&mut body, &settings())?;
         body.finish()?;
         Ok(requested)
     }
@@ -499,7 +533,7 @@ mod tests {
     fn dialects_of_patterns() {
         let dialects = |body: Value| {
             let mut body = Fields::new(body, "").unwrap();
-            let options = take(&mut body, &Settings::default().options).unwrap().0.unwrap().options;
+            let options = take(&mut body, &Settings::default()).unwrap().0.unwrap().options;
             (options.regex.dialect, options.structural_tag.dialect)
         };
         assert_eq!(dialects(json!({"regex": "a"})), (Patterns::Ecma, Patterns::Ecma));
@@ -528,7 +562,7 @@ mod tests {
             assert_eq!(options(body.clone()).strictness, objects, "{body}");
         }
         let mut llama = Fields::new(json!({"json_schema": {}}), "").unwrap();
-        let found = take_format(&mut llama, None, None, Dialect::LlamaCpp, &Options::default()).unwrap();
+        let found = take_format(&mut llama, None, None, Dialect::LlamaCpp, &settings()).unwrap();
         assert_eq!(found.0.unwrap().options.json_schema.strictness, Strictness::Standard);
         let own =
             options(json!({"json_schema": {}, "maskwright": {"whitespace": "indent:2", "key_order": "any"}}));

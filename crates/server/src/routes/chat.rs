@@ -80,13 +80,17 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     }
     let mut chat = chat;
     while let Some(event) = answers.next().await {
-        chat.take(event?);
+        let event = event?;
+        if let Some(judgement) = answers.judgement(event.answer) {
+            chat.judged(event.answer, judgement);
+        }
+        chat.take(event);
     }
     Ok(noted(Json(chat.whole()).into_response(), &answers.warnings, chat.is_squeezed()))
 }
 
 fn read(body: &mut Fields, state: &State) -> Result<Asked> {
-    let (requested, extras) = requested::take(body, &state.settings.options)?;
+    let (requested, extras) = requested::take(body, &state.settings)?;
     let lengths = ["max_completion_tokens", "max_tokens"];
     let mut choosing = sampling::take(body, &lengths, state.engine.sampling())?;
     choosing.sampling.logprobs = logprobs_wanted(body)?;
@@ -174,6 +178,10 @@ impl Chat {
         }
         if self.is_squeezed() {
             body["maskwright"]["squeezed"] = true.into();
+        }
+        if self.answers.iter().any(|answer| answer.judgement.is_some()) {
+            body["maskwright"]["weights"] =
+                self.answers.iter().map(|answer| answer.judgement.clone()).collect();
         }
         body
     }
@@ -263,7 +271,16 @@ impl Protocol for Chat {
             if answer.usage().is_squeezed {
                 chunk["maskwright"]["squeezed"] = true.into();
             }
+            if let Some(judgement) = &answer.judgement {
+                chunk["maskwright"]["weights"] = judgement.clone();
+            }
             told.data(&chunk);
+        }
+    }
+
+    fn judged(&mut self, answer: usize, judgement: Value) {
+        if let Some(answer) = self.answers.get_mut(answer) {
+            answer.judgement = Some(judgement);
         }
     }
 

@@ -31,7 +31,7 @@ const MAX_TOKENS: usize = 16;
 pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Response> {
     state.engine.check_name(body.text("model")?.as_deref())?;
     let prompt = body.take("prompt").ok_or_else(|| ApiError::missing("prompt"))?;
-    let (requested, extras) = requested::take(&mut body, &state.settings.options)?;
+    let (requested, extras) = requested::take(&mut body, &state.settings)?;
     let mut choosing = sampling::take(&mut body, &["max_tokens"], state.engine.sampling())?;
     if requested.is_none() {
         choosing.max_tokens.get_or_insert(MAX_TOKENS);
@@ -80,7 +80,11 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         return Ok(sse::respond(answers, completion));
     }
     while let Some(event) = answers.next().await {
-        completion.take(event?);
+        let event = event?;
+        if let Some(judgement) = answers.judgement(event.answer) {
+            completion.judged(event.answer, judgement);
+        }
+        completion.take(event);
     }
     Ok(noted(Json(completion.whole()).into_response(), &answers.warnings, completion.is_squeezed()))
 }
@@ -198,6 +202,10 @@ impl Completion {
         if self.is_squeezed() {
             body["maskwright"]["squeezed"] = true.into();
         }
+        if self.answers.iter().any(|answer| answer.judgement.is_some()) {
+            body["maskwright"]["weights"] =
+                self.answers.iter().map(|answer| answer.judgement.clone()).collect();
+        }
         body
     }
 
@@ -259,7 +267,16 @@ impl Protocol for Completion {
         if finish.is_some() && answer.usage().is_squeezed {
             chunk["maskwright"]["squeezed"] = true.into();
         }
+        if let (Some(_), Some(judgement)) = (finish, &answer.judgement) {
+            chunk["maskwright"]["weights"] = judgement.clone();
+        }
         told.data(&chunk);
+    }
+
+    fn judged(&mut self, answer: usize, judgement: Value) {
+        if let Some(answer) = self.answers.get_mut(answer) {
+            answer.judgement = Some(judgement);
+        }
     }
 
     fn end(&mut self, told: &mut Told) {

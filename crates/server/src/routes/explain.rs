@@ -54,7 +54,7 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
     let is_located = body.flag("locate")?.unwrap_or(false);
     let asked = body.take("why");
     let requested = if body.has("constraint") {
-        Some(requested::take_constraint(&mut body, &state.settings.options)?)
+        Some(requested::take_constraint(&mut body, &state.settings)?)
     } else {
         None
     };

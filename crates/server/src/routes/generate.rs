@@ -69,9 +69,9 @@ pub(crate) async fn sglang(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let mut params =
         body.object("sampling_params")?.map_or_else(|| Fields::new(json!({}), "sampling_params"), Ok)?;
     let format = params.object("response_format")?;
-    let options = &state.settings.options;
+    let settings = &state.settings;
     let (requested, extras) =
-        requested::take_format(&mut body, format, Some(&mut params), Dialect::Common, options)?;
+        requested::take_format(&mut body, format, Some(&mut params), Dialect::Common, settings)?;
     let mut choosing = sampling::take(&mut params, &["max_new_tokens"], state.engine.sampling())?;
     choosing.max_tokens.get_or_insert(MAX_TOKENS);
     let is_streamed = body.flag("stream")?.unwrap_or(false);
@@ -93,8 +93,8 @@ pub(crate) async fn llama_cpp(Extract(state): Extract<Arc<State>>, Body(mut body
     state.engine.check_name(body.text("model")?.as_deref())?;
     let prompt = body.take("prompt").ok_or_else(|| ApiError::missing("prompt"))?;
     let format = body.object("response_format")?;
-    let options = &state.settings.options;
-    let (requested, extras) = requested::take_format(&mut body, format, None, Dialect::LlamaCpp, options)?;
+    let settings = &state.settings;
+    let (requested, extras) = requested::take_format(&mut body, format, None, Dialect::LlamaCpp, settings)?;
     let choosing = sampling::take(&mut body, &["max_tokens"], state.engine.sampling())?;
     let is_streamed = body.flag("stream")?.unwrap_or(false);
     let warnings = chat::ignored(words::take(&mut body)?);
@@ -111,6 +111,7 @@ fn is_list(prompt: &Value) -> bool {
 
 async fn answer(state: Arc<State>, asked: Asked) -> Result<Response> {
     let Asked { face, prompt, is_list, choosing, requested, extras, is_streamed, warnings } = asked;
+    Requested::refuse_report(requested.as_ref())?;
     let finishing = Finishing::of(&state, &extras)?;
     let shared = state.clone();
     let (prompts, turn) = in_turn(&state, move || prompts(&shared, prompt)).await?;

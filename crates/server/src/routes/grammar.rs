@@ -26,7 +26,7 @@ const ENTRIES: usize = 2_000;
 
 pub(crate) async fn check(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Json> {
     state.engine.check_name(body.text("model")?.as_deref())?;
-    let requested = match requested::take_constraint(&mut body, &state.settings.options) {
+    let requested = match requested::take_constraint(&mut body, &state.settings) {
         Ok(requested) => requested,
         // The text of a list is as much a part of the question as any other.
         Err(error) if error.code == Some("invalid_choice") => {
@@ -175,7 +175,8 @@ fn source(constraint: &Constraint) -> &str {
         | Constraint::Gbnf(text)
         | Constraint::Lark(text)
         | Constraint::JsonSchema(text)
-        | Constraint::StructuralTag(text) => text,
+        | Constraint::StructuralTag(text)
+        | Constraint::Pcfg(text) => text,
         _ => "",
     }
 }

@@ -44,7 +44,8 @@ pub(crate) async fn create(
     let instructions = body.text("instructions")?;
     let (format, told_format) = format(&mut body)?;
     let (requested, extras) =
-        requested::take_format(&mut body, format, None, requested::Dialect::Common, &state.settings.options)?;
+        requested::take_format(&mut body, format, None, requested::Dialect::Common, &state.settings)?;
+    requested::Requested::refuse_report(requested.as_ref())?;
     let finishing = Finishing::of(&state, &extras)?;
     let mut choosing = sampling::take(&mut body, &["max_output_tokens"], state.engine.sampling())?;
     if choosing.answers != 1 {

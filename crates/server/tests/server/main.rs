@@ -14,3 +14,4 @@ mod pages;
 mod refusals;
 mod smollm2;
 mod tools;
+mod weights;

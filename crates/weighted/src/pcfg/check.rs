@@ -25,6 +25,7 @@ pub(super) fn check(draft: &Draft, options: &Options) -> Result<Pcfg, Vec<Diagno
         rules: Vec::new(),
         start,
         warnings: Vec::new(),
+        entries: options.entries,
     };
     for (name, id) in &sorted(&names) {
         pcfg.names[id.0 as usize] = (*name).into();

@@ -69,7 +69,8 @@ pub struct Rule {
 }
 
 /// How a grammar is read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Options {
     /// Whether probabilities that do not add up to one are divided by their sum, instead of being refused.
     pub normalise: bool,
@@ -79,7 +80,10 @@ pub struct Options {
     pub source_bytes: usize,
     /// The most symbols on the right sides of all rules.
     pub symbols: usize,
-    /// How large the automaton of a pattern may be.
+    /// The most entries of any table of a parser.
+    pub entries: usize,
+    /// How large the automaton of a pattern may be. It is not written down.
+    #[serde(skip)]
     pub patterns: Limits,
 }
 
@@ -90,6 +94,7 @@ impl Default for Options {
             start: None,
             source_bytes: 64 << 20,
             symbols: 1 << 22,
+            entries: 1 << 24,
             patterns: Limits::default(),
         }
     }
@@ -103,6 +108,8 @@ pub struct Pcfg {
     rules: Vec<Rule>,
     start: NonterminalId,
     warnings: Vec<Diagnostic>,
+    /// [`Options::entries`].
+    entries: usize,
 }
 
 impl Pcfg {
@@ -192,6 +199,22 @@ impl Pcfg {
     /// What is strange about the grammar, though not wrong.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
+    }
+
+    /// About how many bytes it holds, the automata of its patterns apart.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let rules = self.rules.iter().map(|rule| size_of::<Rule>() + size_of_val(&*rule.right));
+        let names = self.names.iter().map(|name| name.len() + 16);
+        let literals = self.terminals.iter().map(|terminal| match terminal {
+            Terminal::Literal(bytes) => bytes.len() + size_of::<Terminal>(),
+            Terminal::Pattern(_) => size_of::<Terminal>(),
+        });
+        rules.sum::<usize>() + names.sum::<usize>() + literals.sum::<usize>()
+    }
+
+    /// The most entries that a table of a parser may have.
+    pub(crate) fn most_entries(&self) -> usize {
+        self.entries
     }
 
     /// A rule as it would be written.

@@ -7,5 +7,6 @@ mod generation;
 mod golden;
 mod grammars;
 mod remarks;
+mod scorer;
 mod trees;
 mod twin;

@@ -91,6 +91,9 @@ pub(crate) struct Config {
     /// Whether a constrained answer is complete when its tokens are used up [default: always]
     #[arg(long, value_name = "WHEN", help_heading = "Constraints")]
     pub(crate) finish: Option<When>,
+    /// A file with the grammar with probabilities of requests that ask for `{"type": "pcfg"}` and bring none
+    #[arg(long, value_name = "FILE", help_heading = "Constraints")]
+    pub(crate) pcfg: Option<PathBuf>,
     /// White space between the tokens of JSON, as a regular expression, unless a request says otherwise
     #[arg(
         long,
@@ -190,6 +193,7 @@ impl Config {
             prepare: self.prepare.or(file.prepare),
             mask_steps: self.mask_steps.or(file.mask_steps),
             finish: self.finish.or(file.finish),
+            pcfg: self.pcfg.or(file.pcfg),
             // The two are about one thing, so a flag for either overrules the file in both.
             constrained_json_whitespace_pattern: self
                 .constrained_json_whitespace_pattern

@@ -21,8 +21,9 @@ use maskwright_runtime::{Loaded, model::LoadOptions, scheduler::Options};
 use maskwright_server::{Engine, Parts, Server, Settings};
 
 use self::config::{Backend, Config, Log, seconds};
-use crate::args::read_text;
+use crate::args::{file_name, read_text};
 use crate::failure::{Failure, Verdict};
+use crate::source::Source;
 
 /// Serve a model behind the API of `OpenAI`, and a page to play with
 #[derive(Debug, clap::Args)]
@@ -164,6 +165,13 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
     }
     settings.response_bytes = config.response_bytes.map_or(settings.response_bytes, |size| size.0);
     settings.finish = config.finish.map_or(settings.finish, Into::into);
+    if let Some(path) = &config.pcfg {
+        let text = read_text(path)?;
+        let source = Source::new(&file_name(path), &text, Constraint::pcfg(&text));
+        // Better here than in the first answer.
+        source.constraint.grammar(&source.options, None).map_err(|error| source.failure(&error))?;
+        settings.pcfg = Some(text);
+    }
     let limits = &mut settings.options.limits;
     limits.mask_steps = config.mask_steps.map_or(limits.mask_steps, std::num::NonZero::get);
     let whitespace = &mut settings.options.json_schema.whitespace;
