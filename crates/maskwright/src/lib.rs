@@ -110,6 +110,8 @@
 //! [forced](Matcher::forced_tokens) and how many tokens the text [needs at least](Matcher::shortest_completion), and can be held to a [`Budget`].
 //! [`explain`] says why a token is not allowed.
 //!
+//! [`exact`] draws texts from the model's own distribution over the valid ones, which masks alone do not.
+//!
 //! # Many texts
 //!
 //! [`fill_masks`] fills the masks of a batch in parallel. A server with thousands of constraints wants a [`service`]: workers, a cache within a
@@ -152,6 +154,7 @@ mod category;
 mod compiled;
 mod compiler;
 mod constraint;
+pub mod exact;
 pub mod explain;
 pub mod formats;
 mod index;
