@@ -44,4 +44,4 @@ pub mod text;
 pub use guide::{Guide, GuideError, MatcherGuide, Unkept};
 pub use loaded::Loaded;
 pub use sampler::Sampling;
-pub use scheduler::{Event, Failure, Reason, Request, Scheduler, SubmitError, Usage, What};
+pub use scheduler::{Event, Failure, Reason, Request, Scheduler, SubmitError, Tries, Usage, What};

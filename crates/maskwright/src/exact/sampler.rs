@@ -236,13 +236,12 @@ impl Sampler {
         let mut tokens = Vec::new();
         loop {
             let asked;
-            let row = match at.and_then(|at| self.kept.get(&at)) {
-                Some(row) => row,
-                None => {
-                    asked = self.ask(&mut *matcher, &tokens, next_logits)?;
-                    self.keep(at, &asked);
-                    &asked
-                }
+            let row = if let Some(row) = at.and_then(|at| self.kept.get(&at)) {
+                row
+            } else {
+                asked = self.ask(&mut *matcher, &tokens, next_logits)?;
+                self.keep(at, &asked);
+                &asked
             };
             match self.prefixes.step(at, row, chance(), mode) {
                 Step::Token(token, place) => {
