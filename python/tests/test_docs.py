@@ -34,7 +34,7 @@ MODULES = {
     "maskwright.compat.xgrammar": None,
     "maskwright.compat.xgrammar.structural_tag": None,
 }
-PAGES = ["README.md", "python/README.md", "docs/python.md", "docs/start/python.md", "docs/cookbook.md", "docs/tool-formats.md"]
+PAGES = ["README.md", "python/README.md", "docs/python.md", "docs/start/python.md", "docs/cookbook.md", "docs/tool-formats.md", "docs/undistorted.md"]
 
 
 class Examples(unittest.TestCase):

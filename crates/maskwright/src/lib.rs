@@ -157,6 +157,7 @@ mod constraint;
 pub mod exact;
 pub mod explain;
 pub mod formats;
+mod heal;
 mod index;
 #[cfg(feature = "mmap")]
 mod map;
@@ -171,6 +172,7 @@ pub use category::Category;
 pub use compiled::{CompiledConstraint, Remarks};
 pub use compiler::{Compiler, Error, Options, TagOptions};
 pub use constraint::{Constraint, Kind};
+pub use heal::{Healed, heal};
 #[cfg(feature = "mmap")]
 pub use map::{MapError, map_index};
 pub use pool::{PoolError, in_pool, set_threads};

@@ -14,6 +14,7 @@ mod exports;
 mod flight;
 mod forks;
 mod grammars;
+mod heal;
 mod index;
 mod json_schema_suite;
 mod large;

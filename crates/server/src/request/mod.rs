@@ -6,6 +6,7 @@
 //! | [`requested`] | the constraint, in the words of several servers |
 //! | [`extras`] | what they have no words for |
 //! | [`sampling`] | temperature and the like |
+//! | [`ways`] | how an answer is written, besides token by token under a mask |
 //! | [`words`] | what other servers know besides |
 //! | [`messages`] | conversations |
 //! | [`tools`] | what the model may call |
@@ -18,6 +19,7 @@ pub(crate) mod plain_tools;
 pub(crate) mod requested;
 pub(crate) mod sampling;
 pub(crate) mod tools;
+pub(crate) mod ways;
 pub(crate) mod words;
 
 pub(crate) use fields::Fields;

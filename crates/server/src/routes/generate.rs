@@ -15,10 +15,15 @@ use axum::{
 use maskwright_runtime::{Event, Reason};
 use serde_json::{Value, json};
 
-use super::{body::Body, chat, completions::prompts, in_turn};
+use super::{
+    body::Body,
+    chat,
+    completions::{is_text, prompts},
+    in_turn,
+};
 use crate::{
     answer::{
-        Finishing, Gathered, Order, Part, noted,
+        Finishing, Gathered, Notes, Order, Part, noted,
         sse::{self, Protocol, Told},
     },
     error::{ApiError, Json, Result},
@@ -113,10 +118,12 @@ async fn answer(state: Arc<State>, asked: Asked) -> Result<Response> {
     let Asked { face, prompt, is_list, choosing, requested, extras, is_streamed, warnings } = asked;
     let finishing = Finishing::of(&state, &extras)?;
     let shared = state.clone();
+    let is_inside = is_text(&prompt);
     let (prompts, turn) = in_turn(&state, move || prompts(&shared, prompt)).await?;
     let is_list = is_list || choosing.answers > 1;
     let has_stops = !choosing.stop.is_empty() || !choosing.stop_tokens.is_empty();
-    let order = Order { prompts, choosing, requested, finishing, warnings };
+    let ways = extras.ways.clone();
+    let order = Order { prompts, choosing, requested, finishing, warnings, ways, is_inside };
     let mut answers = order.start(&state, turn).await?;
     let mut plain = Plain {
         face,
@@ -124,6 +131,7 @@ async fn answer(state: Arc<State>, asked: Asked) -> Result<Response> {
         has_stops,
         id: new_id("gen-"),
         answers: (0..answers.count).map(|_| Gathered::default()).collect(),
+        notes: answers.notes.clone(),
         state,
     };
     if is_streamed {
@@ -145,6 +153,7 @@ struct Plain {
     has_stops: bool,
     id: String,
     answers: Vec<Gathered>,
+    notes: Notes,
 }
 
 impl Plain {
@@ -202,6 +211,9 @@ impl Plain {
         };
         if usage.is_squeezed {
             body["maskwright"]["squeezed"] = true.into();
+        }
+        if answer.end.is_some() {
+            self.notes.tell_one(&mut body, answer);
         }
         body
     }

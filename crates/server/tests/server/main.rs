@@ -13,3 +13,4 @@ mod pages;
 mod refusals;
 mod smollm2;
 mod tools;
+mod ways;

@@ -1,0 +1,183 @@
+//! From prompts and a constraint to what the scheduler is asked for: healed, compiled, held to a budget.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use maskwright::{heal, json_schema::Report, service::CompiledConstraint};
+use maskwright_runtime::{Guide, MatcherGuide, Request, Unkept};
+use maskwright_vocab::TokenId;
+
+use super::run::{Compile, Finishing};
+use crate::{
+    error::{ApiError, Result},
+    request::{Requested, sampling::Choosing, ways::Ways},
+    state::{State, Turn},
+    turns::aside,
+};
+
+/// How long a request keeps its turn while its constraint is compiled. Most take a tenth of that.
+const BRIEFLY: Duration = Duration::from_millis(5);
+
+/// What is the same for all prompts of an order.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) choosing: Choosing,
+    pub(crate) requested: Option<Requested>,
+    pub(crate) finishing: Finishing,
+    pub(crate) ways: Ways,
+    /// Whether the constraint begins in the middle of a text, so that the end of a prompt may be a part of it.
+    pub(crate) is_inside: bool,
+}
+
+/// What the scheduler is asked for.
+pub(crate) struct Launch {
+    pub(crate) requests: Vec<Request>,
+    /// How many bytes of the answers to each prompt belong to the prompt.
+    pub(crate) prefixes: Vec<usize>,
+    pub(crate) compile: Compile,
+    pub(crate) is_cached: bool,
+    /// What the client should know.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Plan {
+    /// Compiles the constraint, and makes a request of each prompt. The turn is kept for that, unless it takes long. `reserved` tokens of the context are for something else.
+    pub(crate) async fn launch(
+        &self,
+        state: &Arc<State>,
+        prompts: Vec<Vec<TokenId>>,
+        reserved: usize,
+        turn: Option<Turn>,
+    ) -> Result<Launch> {
+        let begin = Instant::now();
+        let (prompts, prefixes) = self.healed(state, prompts);
+        let (mut compiled, mut waited, mut is_cached) = (Vec::new(), Duration::ZERO, false);
+        let mut warnings = Vec::new();
+        if let Some(requested) = &self.requested {
+            let compile = async {
+                for prefix in &prefixes {
+                    let mut requested = requested.clone();
+                    requested.options.prefix.clone_from(prefix);
+                    let found = state.engine.compile(&requested).await?;
+                    waited += found.waited;
+                    is_cached = !found.is_new;
+                    compiled.push(found.compiled);
+                }
+                Ok::<_, ApiError>(())
+            };
+            briefly(turn, compile).await?;
+            let report = compiled.first().and_then(|compiled| compiled.remarks().report.as_ref());
+            let misses = report.map(Report::near_misses).unwrap_or_default();
+            warnings.extend(misses.into_iter().map(|(pointer, word)| {
+                format!("'{}': {pointer} constrains nothing; did you mean {word}?", requested.param)
+            }));
+        }
+        let compile = Compile { time: begin.elapsed(), waited };
+        let guides = if compiled.is_empty() {
+            prompts.iter().map(|_| None).collect()
+        } else {
+            let lengths = prompts.iter().map(|prompt| prompt.len().saturating_add(reserved)).collect();
+            let (guides, unknown) = self.guides(state, compiled, lengths).await?;
+            if let Some(reason) = unknown {
+                warnings.push(format!("the answer may be cut off at its last token: {reason}"));
+            }
+            guides
+        };
+        let request = |(prompt, guide)| {
+            let Choosing { sampling, max_tokens, stop, stop_tokens, answers, .. } = self.choosing.clone();
+            Request { prompt, sampling, guide, max_tokens, stop_tokens, stop, answers, round: None }
+        };
+        let requests = prompts.into_iter().zip(guides).map(request).collect();
+        let prefixes = prefixes.iter().map(String::len).collect();
+        Ok(Launch { requests, prefixes, compile, is_cached, warnings })
+    }
+
+    /// The prompts without the tokens that a constraint has to begin with, and the text of these.
+    fn healed(&self, state: &State, prompts: Vec<Vec<TokenId>>) -> (Vec<Vec<TokenId>>, Vec<String>) {
+        let is_wanted = self.is_inside && self.requested.is_some() && self.ways.heal.unwrap_or(true);
+        let cut = |mut prompt: Vec<TokenId>| {
+            if !is_wanted || !state.engine.can_heal() {
+                return (prompt, String::new());
+            }
+            let healed = heal(state.engine.vocabulary(), &prompt);
+            prompt.truncate(healed.kept);
+            (prompt, healed.prefix)
+        };
+        prompts.into_iter().map(cut).unzip()
+    }
+
+    /// A guide for each prompt, given how long each is; and why it does not keep its budget, if that is so. How far it is to the end of a text may take a while to find out.
+    async fn guides(
+        &self,
+        state: &Arc<State>,
+        compiled: Vec<Arc<CompiledConstraint>>,
+        prompts: Vec<usize>,
+    ) -> Result<(Guides, Option<String>)> {
+        let tokenizer = state.engine.tokenizer().clone();
+        let guide = move |compiled: &Arc<CompiledConstraint>| {
+            MatcherGuide::new(compiled.matcher()).with_jumps(tokenizer.clone())
+        };
+        let finishing = self.finishing;
+        if finishing == Finishing::No {
+            return Ok((
+                compiled.iter().map(|one| Some(Box::new(guide(one)) as Box<dyn Guide>)).collect(),
+                None,
+            ));
+        }
+        let (max_tokens, length) = (self.choosing.max_tokens, self.choosing.length);
+        let context = state.engine.context();
+        aside(state, move || {
+            let (mut guides, mut unknown): (Guides, _) = (Vec::new(), None);
+            for (compiled, prompt) in compiled.iter().zip(prompts) {
+                let mut one = guide(compiled);
+                let room = context.saturating_sub(prompt);
+                let budget = max_tokens.unwrap_or(room).min(room);
+                match one.set_budget(budget) {
+                    Ok(()) => {}
+                    Err(Unkept::Unknown(reason)) if finishing == Finishing::IfKnown => unknown = Some(reason),
+                    Err(error) => return Err(unkept(&error, length, max_tokens, room)),
+                }
+                guides.push(Some(Box::new(one) as Box<dyn Guide>));
+            }
+            Ok((guides, unknown))
+        })
+        .await
+    }
+}
+
+type Guides = Vec<Option<Box<dyn Guide>>>;
+
+/// A budget that cannot be kept.
+fn unkept(error: &Unkept, length: &str, max_tokens: Option<usize>, room: usize) -> ApiError {
+    match error {
+        Unkept::TooSmall { need, .. } if *need > room => {
+            let message = format!(
+                "the shortest answer has {need} tokens, the one that ends it included, and the prompt leaves room for {room}; shorten it"
+            );
+            ApiError::too_long("prompt", message)
+        }
+        Unkept::TooSmall { need, .. } => {
+            let given = max_tokens.unwrap_or(room);
+            let message = format!(
+                "'{length}' is {given}, but the shortest answer has {need} tokens, the one that ends it included; give at least {need}, or let the answer be cut \
+                 off with 'maskwright': {{'finish': false}}"
+            );
+            ApiError::invalid(length, "budget_too_small", message)
+        }
+        Unkept::Unknown(reason) => {
+            ApiError::unsupported("maskwright.finish", &format!("for this constraint: {reason}"))
+        }
+    }
+}
+
+/// Waits for something and keeps the turn for it, but not for long: what takes long keeps nobody waiting.
+async fn briefly<T>(turn: Option<Turn>, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    if let Ok(done) = tokio::time::timeout(BRIEFLY, &mut work).await {
+        return done;
+    }
+    drop(turn);
+    work.await
+}
