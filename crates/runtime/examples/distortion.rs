@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, error::Error};
 use maskwright::{Budget, Compiler, Constraint, Matcher, TokenId, exact};
 use maskwright_runtime::{
     Loaded,
-    model::{Feed, LoadOptions, Logits, Wanted},
+    model::{Feed, LoadOptions, Logits, ModelError, SequenceId, Wanted},
     sampler::rng::Rng,
     text::chat::Conversation,
 };
@@ -28,25 +28,41 @@ type Texts = BTreeMap<Vec<TokenId>, f64>;
 /// Rows of logits behind a prompt, each computed once.
 struct Rows {
     loaded: Loaded,
+    /// The prompt, but for its last token, as the model has read it.
+    read: Option<SequenceId>,
     prompt: Vec<TokenId>,
     known: BTreeMap<Vec<TokenId>, Vec<f32>>,
 }
 
 impl Rows {
-    fn behind(&mut self, text: &[TokenId]) -> Vec<f32> {
-        if let Some(row) = self.known.get(text) {
-            return row.clone();
-        }
+    /// Reads a prompt.
+    fn read(&mut self, prompt: Vec<TokenId>) -> Result<(), ModelError> {
+        self.known.clear();
         let model = &mut self.loaded.model;
         let sequence = model.open();
-        let tokens: Vec<TokenId> = self.prompt.iter().chain(text).copied().collect();
+        let tokens = &prompt[..prompt.len().saturating_sub(1)];
+        model.step(&[Feed { sequence, tokens, wanted: Wanted::None }], &mut Logits::new())?;
+        (self.read, self.prompt) = (Some(sequence), prompt);
+        Ok(())
+    }
+
+    fn behind(&mut self, text: &[TokenId]) -> Result<Vec<f32>, ModelError> {
+        if let Some(row) = self.known.get(text) {
+            return Ok(row.clone());
+        }
+        let model = &mut self.loaded.model;
+        let length = self.prompt.len().saturating_sub(1);
+        let sequence = match self.read {
+            Some(read) => model.fork(read, length)?,
+            None => model.open(),
+        };
+        let tokens: Vec<TokenId> = self.prompt[length..].iter().chain(text).copied().collect();
         let mut logits = Logits::new();
-        let feed = Feed { sequence, tokens: &tokens, wanted: Wanted::Last };
-        let fed = model.step(&[feed], &mut logits);
+        model.step(&[Feed { sequence, tokens: &tokens, wanted: Wanted::Last }], &mut logits)?;
         model.close(sequence);
-        let row = fed.ok().and_then(|()| logits.row(0).map(<[f32]>::to_vec)).unwrap_or_default();
+        let row = logits.row(0).unwrap_or_default().to_vec();
         self.known.insert(text.to_vec(), row.clone());
-        row
+        Ok(row)
     }
 }
 
@@ -55,7 +71,7 @@ fn list(rows: &mut Rows, start: &Matcher) -> Result<(Texts, Texts), Box<dyn Erro
     let (mut truth, mut masked) = (Texts::new(), Texts::new());
     let mut open = vec![(Vec::new(), start.fork(), 1.0, 1.0)];
     while let Some((text, mut matcher, mass, under_mask)) = open.pop() {
-        let logits = rows.behind(&text);
+        let logits = rows.behind(&text)?;
         let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let total: f64 = logits.iter().map(|&logit| f64::from(logit - best).exp()).sum();
         let words = matcher.mask_words()?.to_vec();
@@ -92,7 +108,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let loaded = Loaded::open(path, &LoadOptions::default())?;
     let vocabulary = loaded.tokenizer.vocabulary().clone();
     let compiler = Compiler::new(vocabulary.clone());
-    let mut rows = Rows { loaded, prompt: Vec::new(), known: BTreeMap::new() };
+    let mut rows = Rows { loaded, read: None, prompt: Vec::new(), known: BTreeMap::new() };
     let cases = [
         ("choice", "Is the sky blue? Answer yes or no.", Constraint::choice(["yes", "no", "Yes", "No"])),
         (
@@ -121,8 +137,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("|---|---:|---:|---:|---:|---:|---:|---:|");
     for (name, question, constraint) in cases {
         let messages = json!([{"role": "user", "content": question}]);
-        rows.prompt = rows.loaded.chat(&Conversation::new(&messages))?;
-        rows.known.clear();
+        let prompt = rows.loaded.chat(&Conversation::new(&messages))?;
+        rows.read(prompt)?;
         let mut options = maskwright::Options::default();
         options.json_schema.whitespace = maskwright::json_schema::Whitespace::Compact;
         let mut start = compiler.compile_with(&constraint, &options)?.matcher();
@@ -147,14 +163,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut first = 0;
         for _ in 0..FIRST {
             let mut sampler = new()?;
-            first +=
-                sampler.draw(|text| Ok::<_, std::convert::Infallible>(rows.behind(text)), &mut chance)?.tries;
+            first += sampler.draw(|text| rows.behind(text), &mut chance)?.tries;
         }
         let mut sampler = new()?;
         let (mut found, mut later) = (Texts::new(), 0);
         for draw in 0..DRAWS {
-            let drawn =
-                sampler.draw(|text| Ok::<_, std::convert::Infallible>(rows.behind(text)), &mut chance)?;
+            let drawn = sampler.draw(|text| rows.behind(text), &mut chance)?;
             assert!(drawn.is_exact, "the tries were used up");
             later += if draw == 0 { 0 } else { drawn.tries };
             *found.entry(drawn.tokens).or_default() += 1.0 / f64::from(DRAWS);
