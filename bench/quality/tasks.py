@@ -102,7 +102,7 @@ def is_right(value, truth):
 
 
 def ask(url, question, schema, own, seed):
-    body = {"messages": [{"role": "user", "content": prompt(question, schema)}], "temperature": TEMPERATURE, "seed": seed, "max_tokens": 60}
+    body = {"messages": [{"role": "user", "content": prompt(question, schema)}], "temperature": TEMPERATURE, "seed": seed, "max_tokens": 48}
     if own is not None:
         body |= {"response_format": {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}, "maskwright": own}
     request = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
@@ -117,8 +117,8 @@ TEMPERATURE = 0.5
 MODES = {
     "free": None,
     "masked": {},
-    "exact": {"sampling": "exact", "tries": 48},
-    "draft, then masked": {"draft": {"max_tokens": 40}},
+    "exact": {"sampling": "exact", "tries": 24},
+    "draft, then masked": {"draft": {"max_tokens": 24}},
 }
 STYLES = {f"{white}, {order}": ({"whitespace": white}, order) for white in ("compact", "spaced", "tidy") for order in ("schema", "reversed")}
 
@@ -129,7 +129,7 @@ def interval(right, count):
     share = right / count
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
-    return f"{100 * share:.0f} ({100 * (middle - half):.0f}–{100 * (middle + half):.0f})"
+    return f"{100 * share:.0f} ({abs(100 * (middle - half)):.0f}–{100 * (middle + half):.0f})"
 
 
 def turned(schema):
@@ -142,8 +142,9 @@ def main():
     parser.add_argument("--count", type=int, default=40, help="questions for each task")
     parser.add_argument("--at-a-time", type=int, default=4)
     parser.add_argument("--styles", type=int, default=None, help="questions for each task in the second table; as many as in the first unless told otherwise")
+    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     args = parser.parse_args()
-    questions = {name: [make(random.Random(f"{name} {number}")) for number in range(args.count)] for name, make in TASKS.items()}
+    questions = {name: [make(random.Random(f"{name} {number}")) for number in range(args.count)] for name, make in TASKS.items() if name in args.tasks}
     pool = concurrent.futures.ThreadPoolExecutor(args.at_a_time)
 
     def run(own, order, name, count):
@@ -160,7 +161,7 @@ def main():
     print(f"Right answers in per cent, of {args.count} questions each; in brackets the interval of 95 %.\n")
     print("| task | " + " | ".join(MODES) + " | draws that were exact, mean tries |")
     print("|---|" + "---|" * (len(MODES) + 1))
-    for name in TASKS:
+    for name in args.tasks:
         cells, note = [], ""
         for mode, own in MODES.items():
             right, told = run(own, "schema", name, args.count)
@@ -175,7 +176,7 @@ def main():
         print(f"\nUnder a mask, by white space and by the order of keys, of {count} questions each.\n")
         print("| task | " + " | ".join(STYLES) + " |")
         print("|---|" + "---|" * len(STYLES))
-        for name in TASKS:
+        for name in args.tasks:
             cells = [interval(run(own, order, name, count)[0], count) for own, order in STYLES.values()]
             print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 

@@ -1,7 +1,7 @@
 //! How much of a model's mass lies on some tokens.
 //!
 //! PERF: the mass is wanted for every token of an answer, over the whole vocabulary, and must cost next to nothing beside a step of the model. The library's `exp` takes one number at a time; this one
-//! is a polynomial without branches, so that the compiler computes several at once: 50,000 of them take 30 µs.
+//! is a polynomial without branches, so that the compiler can compute several at once: both sums over 49,152 logits take 0.2 to 0.35 ms, about one per cent of a step of a small model.
 
 /// So many sums are kept side by side.
 const LANES: usize = 8;
@@ -58,8 +58,9 @@ fn weight(x: f32) -> f32 {
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     let is_small = !(x > -87.0 && x <= 0.0);
     let x = if is_small { 0.0 } else { x };
-    // Adding and subtracting leaves no digits behind the point.
-    let n = (x * LOG2_E + ROUND) - ROUND;
+    // So large a number has no digits behind the point, and those before it are its last bits.
+    let rounded = x * LOG2_E + ROUND;
+    let n = rounded - ROUND;
     let r = x - n * LN_2_HIGH - n * LN_2_LOW;
     let p = 1.987_569_1e-4_f32;
     let p = p * r + 1.398_199_9e-3;
@@ -68,8 +69,7 @@ fn weight(x: f32) -> f32 {
     let p = p * r + 1.666_666_5e-1;
     let p = p * r + 0.5;
     let value = p * r * r + r + 1.0;
-    #[expect(clippy::cast_sign_loss, reason = "between 1 and 127")]
-    let power = f32::from_bits((((n as i32) + 127) as u32) << 23);
+    let power = f32::from_bits(rounded.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23);
     if is_small { 0.0 } else { value * power }
 }
 

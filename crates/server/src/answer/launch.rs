@@ -9,16 +9,48 @@ use maskwright::{heal, json_schema::Report, service::CompiledConstraint};
 use maskwright_runtime::{Guide, MatcherGuide, Request, Unkept};
 use maskwright_vocab::TokenId;
 
-use super::run::{Compile, Finishing};
 use crate::{
     error::{ApiError, Result},
-    request::{Requested, sampling::Choosing, ways::Ways},
+    request::{Requested, extras::Extras, sampling::Choosing, ways::Ways},
+    settings::Finish,
     state::{State, Turn},
     turns::aside,
 };
 
 /// How long a request keeps its turn while its constraint is compiled. Most take a tenth of that.
 const BRIEFLY: Duration = Duration::from_millis(5);
+
+/// Whether a constrained answer is complete when its tokens are used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finishing {
+    No,
+    /// Yes, if it is known how far it is to the end.
+    IfKnown,
+    Yes,
+}
+
+impl Finishing {
+    /// What the server and a request say together.
+    pub(crate) fn of(state: &State, extras: &Extras) -> Result<Self> {
+        match (extras.finish, state.settings.finish) {
+            (Some(true), Finish::Never) => {
+                Err(ApiError::unsupported("maskwright.finish", "it was started with --finish never"))
+            }
+            (Some(true), _) => Ok(Self::Yes),
+            (None, Finish::Always) => Ok(Self::IfKnown),
+            (Some(false) | None, _) => Ok(Self::No),
+        }
+    }
+}
+
+/// How long a constraint took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Compile {
+    /// Until it was there.
+    pub(crate) time: Duration,
+    /// What of it passed before a worker took it up: those were at the constraints of others.
+    pub(crate) waited: Duration,
+}
 
 /// What is the same for all prompts of an order.
 #[derive(Debug)]

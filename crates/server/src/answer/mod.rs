@@ -21,5 +21,6 @@ pub(crate) mod run;
 pub(crate) mod sse;
 
 pub(crate) use gather::{Gathered, Part};
+pub(crate) use launch::{Compile, Finishing};
 pub(crate) use notes::Notes;
-pub(crate) use run::{Answers, Compile, Finishing, Order, noted};
+pub(crate) use run::{Answers, Order, noted};

@@ -19,7 +19,7 @@ use maskwright_vocab::TokenId;
 use tokio::sync::mpsc;
 
 use super::{
-    launch::{Launch, Plan},
+    launch::{Compile, Finishing, Launch, Plan},
     notes::Notes,
 };
 use crate::{
@@ -27,11 +27,9 @@ use crate::{
     error::{ApiError, Result},
     request::{
         Requested,
-        extras::Extras,
         sampling::Choosing,
         ways::{Draft, Ways},
     },
-    settings::Finish,
     state::{State, Turn},
 };
 
@@ -48,29 +46,6 @@ pub(crate) struct Order {
     pub(crate) ways: Ways,
     /// Whether the prompts are texts, so that a constraint begins in the middle of one.
     pub(crate) is_inside: bool,
-}
-
-/// Whether a constrained answer is complete when its tokens are used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finishing {
-    No,
-    /// Yes, if it is known how far it is to the end.
-    IfKnown,
-    Yes,
-}
-
-impl Finishing {
-    /// What the server and a request say together.
-    pub(crate) fn of(state: &State, extras: &Extras) -> Result<Self> {
-        match (extras.finish, state.settings.finish) {
-            (Some(true), Finish::Never) => {
-                Err(ApiError::unsupported("maskwright.finish", "it was started with --finish never"))
-            }
-            (Some(true), _) => Ok(Self::Yes),
-            (None, Finish::Always) => Ok(Self::IfKnown),
-            (Some(false) | None, _) => Ok(Self::No),
-        }
-    }
 }
 
 /// The events of all answers to an order. Dropping it cancels what is not finished.
@@ -109,15 +84,6 @@ enum Stage {
     Drafting(Drafting),
     /// It tries answers.
     Trying(Box<Tries>),
-}
-
-/// How long a constraint took.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Compile {
-    /// Until it was there.
-    pub(crate) time: Duration,
-    /// What of it passed before a worker took it up: those were at the constraints of others.
-    pub(crate) waited: Duration,
 }
 
 impl Order {
