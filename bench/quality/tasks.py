@@ -143,6 +143,7 @@ def main():
     parser.add_argument("--at-a-time", type=int, default=4)
     parser.add_argument("--styles", type=int, default=None, help="questions for each task in the second table; as many as in the first unless told otherwise")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--styles-alone", action="store_true", help="the second table alone")
     args = parser.parse_args()
     questions = {name: [make(random.Random(f"{name} {number}")) for number in range(args.count)] for name, make in TASKS.items() if name in args.tasks}
     pool = concurrent.futures.ThreadPoolExecutor(args.at_a_time)
@@ -158,19 +159,20 @@ def main():
         print(f"{name}, {own}, {order}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
         return sum(right for right, _ in results), [told for _, told in results]
 
-    print(f"Right answers in per cent, of {args.count} questions each; in brackets the interval of 95 %.\n")
-    print("| task | " + " | ".join(MODES) + " | draws that were exact, mean tries |")
-    print("|---|" + "---|" * (len(MODES) + 1))
-    for name in args.tasks:
-        cells, note = [], ""
-        for mode, own in MODES.items():
-            right, told = run(own, "schema", name, args.count)
-            cells.append(interval(right, args.count))
-            draws = [one["sampling"] for one in told if "sampling" in one]
-            if draws:
-                exact = sum(one["exact"][0] for one in draws)
-                note = f"{exact} of {len(draws)}, {sum(one['tries'] for one in draws) / len(draws):.1f}"
-        print(f"| {name} | " + " | ".join(cells) + f" | {note} |", flush=True)
+    if not args.styles_alone:
+        print(f"Right answers in per cent, of {args.count} questions each; in brackets the interval of 95 %.\n")
+        print("| task | " + " | ".join(MODES) + " | draws that were exact, mean tries |")
+        print("|---|" + "---|" * (len(MODES) + 1))
+        for name in args.tasks:
+            cells, note = [], ""
+            for mode, own in MODES.items():
+                right, told = run(own, "schema", name, args.count)
+                cells.append(interval(right, args.count))
+                draws = [one["sampling"] for one in told if "sampling" in one]
+                if draws:
+                    exact = sum(one["exact"][0] for one in draws)
+                    note = f"{exact} of {len(draws)}, {sum(one['tries'] for one in draws) / len(draws):.1f}"
+            print(f"| {name} | " + " | ".join(cells) + f" | {note} |", flush=True)
     count = args.count if args.styles is None else min(args.styles, args.count)
     if count:
         print(f"\nUnder a mask, by white space and by the order of keys, of {count} questions each.\n")

@@ -118,9 +118,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         ),
         (
             "json_schema",
-            "Is the sea salty? Answer in JSON with the key \"yes\".",
+            "Name one or two of the numbers 1 and 2, as a JSON array.",
             Constraint::json_schema(
-                r#"{"type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"], "additionalProperties": false}"#,
+                r#"{"type": "array", "items": {"enum": [1, 2]}, "minItems": 1, "maxItems": 2}"#,
             ),
         ),
         (
