@@ -58,6 +58,9 @@ class LogitsProcessor(transformers.LogitsProcessor):
 
     ``constraints`` is one for all prompts, or a list with one for each; ``None`` stands for free text. ``stop_tokens`` end a text in place of the
     vocabulary's. With ``budget`` a text is complete within so many tokens, the end included: pass ``max_new_tokens``.
+
+    With ``mass`` the processor notes where the constraint fights the model: ``masses`` has, for each token of the present generation, the logarithm of the model's probability of all allowed
+    tokens, one for each row, and not a number for rows without a constraint and behind the end. ``torch.stack(masses).nansum(0)`` is the sum. Processors before this one count as the model.
     """
 
     # Continuous batching hands over rows of many requests without saying which, so a state cannot be found. This makes it say that it drops us.
@@ -69,6 +72,7 @@ class LogitsProcessor(transformers.LogitsProcessor):
         *,
         stop_tokens: Iterable[int] | None = None,
         budget: int | None = None,
+        mass: bool = False,
     ) -> None:
         self._constraints = [constraints] if isinstance(constraints, CompiledConstraint) else list(constraints)
         self._is_one_for_all = isinstance(constraints, CompiledConstraint)
@@ -77,6 +81,9 @@ class LogitsProcessor(transformers.LogitsProcessor):
         self._stops = None if stop_tokens is None else list(stop_tokens)
         self._budget = budget
         self._generation: _Generation | None = None
+        self._has_mass = mass
+        #: With ``mass``, a tensor for each token of the present generation.
+        self.masses: list[torch.Tensor] = []
         #: The rows of the present generation that ended at a limit, and the error of each. Their texts are not complete.
         self.failures: dict[int, LimitError] = {}
         # What is wrong with the arguments is said here, and not in the middle of a generation.
@@ -92,8 +99,12 @@ class LogitsProcessor(transformers.LogitsProcessor):
         if self._generation is None or not self._generation.goes_on(input_ids):
             self._generation = _Generation(self._groups(input_ids), input_ids)
             self.failures = {}
+            self.masses = []
         states = self._generation.advance(input_ids)
+        over = [row for row in range(scores.shape[0]) if (state := states.get(row)) is None or state.is_over()] if self._has_mass else []
         masked = self._masked(scores, states)
+        if self._has_mass:
+            self.masses.append(_mass(scores, masked, over))
         failures = {row: state.failure for row, state in states.items() if state is not None and state.failure is not None}
         self._tell(failures, scores.shape[0])
         return masked
@@ -137,6 +148,13 @@ class LogitsProcessor(transformers.LogitsProcessor):
             rows = None if len(states) == scores.shape[0] else list(states)
             apply_mask_inplace(out, mask.to(scores.device, non_blocking=True), rows=rows)
         return out
+
+
+def _mass(scores: torch.Tensor, masked: torch.Tensor, without: list[int]) -> torch.Tensor:
+    """The logarithm of the share that the masked scores have of all; not a number for some rows."""
+    mass = torch.logsumexp(masked.float(), -1) - torch.logsumexp(scores.float(), -1)
+    mass[without] = float("nan")
+    return mass
 
 
 class _State:

@@ -35,7 +35,7 @@ MODULES = {
     "maskwright.compat.xgrammar": None,
     "maskwright.compat.xgrammar.structural_tag": None,
 }
-PAGES = ["README.md", "python/README.md", "docs/python.md", "docs/start/python.md", "docs/cookbook.md", "docs/tool-formats.md", "docs/weighted.md"]
+PAGES = ["README.md", "python/README.md", "docs/python.md", "docs/start/python.md", "docs/cookbook.md", "docs/tool-formats.md", "docs/weighted.md", "docs/undistorted.md"]
 
 
 class Examples(unittest.TestCase):

@@ -51,6 +51,17 @@ impl Source {
         Ok(Compiled { constraint, grammar, time: begin.elapsed() })
     }
 
+    /// Reads and compiles the constraint, with something that the text has to begin with.
+    pub(crate) fn compile_behind(
+        &self,
+        vocabulary: Arc<Vocabulary>,
+        prefix: &str,
+    ) -> Result<CompiledConstraint, Failure> {
+        let options = Options { prefix: prefix.to_owned(), ..self.options.clone() };
+        let compiler = Compiler::with_options(vocabulary, options.clone());
+        compiler.compile_with(&self.constraint, &options).map_err(|error| self.failure(&error))
+    }
+
     /// What is wrong with the constraint.
     pub(crate) fn failure(&self, error: &Error) -> Failure {
         let problems: Vec<Value> = match error {

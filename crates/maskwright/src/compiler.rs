@@ -9,7 +9,7 @@ use maskwright_engine::{
     Resolved, compile, compile_without, resolve,
 };
 use maskwright_frontend::{choice, ebnf, gbnf, json_schema, lark, regex, tag};
-use maskwright_grammar::{Diagnostic, Grammar};
+use maskwright_grammar::{Diagnostic, Grammar, GrammarBuilder, Span};
 use maskwright_vocab::Vocabulary;
 use maskwright_weighted::{Options as PcfgOptions, Pcfg, Weights};
 
@@ -53,6 +53,8 @@ pub struct Options {
     pub pcfg: PcfgOptions,
     /// For everything after the frontend.
     pub limits: Limits,
+    /// What the text has to begin with, before what the constraint is about: the end of a prompt that was [cut back](crate::heal).
+    pub prefix: String,
 }
 
 /// How structural tags are read, besides what is said about the languages in them.
@@ -245,7 +247,15 @@ impl Compiler {
         options: &Options,
     ) -> Result<CompiledConstraint, Error> {
         let (grammar, remarks) = constraint.grammar(options, Some(&self.vocabulary))?;
-        self.bind(&grammar, remarks, &options.limits)
+        if options.prefix.is_empty() {
+            return self.bind(&grammar, remarks, &options.limits);
+        }
+        let longer = behind(&options.prefix, &grammar)?;
+        match self.bind(&longer, Remarks::default(), &options.limits) {
+            Ok(compiled) => Ok(CompiledConstraint::new(compiled.bound().clone(), remarks)),
+            // The places of a report are those of the grammar alone.
+            Err(error) => Err(self.bind(&grammar, remarks, &options.limits).err().unwrap_or(error)),
+        }
     }
 
     /// Compiles a grammar that [`grammar`](Self::grammar) has read, with its remarks, or one that was built by other means, with
@@ -382,6 +392,19 @@ impl Constraint {
             Self::Pcfg(source) => weighted(source, &options.pcfg).map_err(Error::Source),
         }
     }
+}
+
+/// The texts of a grammar, each behind a prefix.
+fn behind(prefix: &str, grammar: &Grammar) -> Result<Grammar, Error> {
+    let mut builder = GrammarBuilder::new();
+    let prefix = builder.bytes(prefix.as_bytes());
+    let text = builder.embed(grammar);
+    let body = builder.seq([prefix, text]);
+    let root = builder.declare("behind a prefix");
+    builder.define(root, body);
+    builder
+        .finish(root)
+        .map_err(|error| Error::Source(vec![Diagnostic::error(Span::at(0), error.to_string())]))
 }
 
 fn warned(result: Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>) -> Result<(Grammar, Remarks), Error> {

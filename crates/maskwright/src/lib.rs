@@ -111,6 +111,8 @@
 //! [forced](Matcher::forced_tokens) and how many tokens the text [needs at least](Matcher::shortest_completion), and can be held to a [`Budget`].
 //! [`explain`] says why a token is not allowed.
 //!
+//! [`exact`] draws texts from the model's own distribution over the valid ones, which masks alone do not.
+//!
 //! # Many texts
 //!
 //! [`fill_masks`] fills the masks of a batch in parallel. A server with thousands of constraints wants a [`service`]: workers, a cache within a
@@ -153,8 +155,10 @@ mod category;
 mod compiled;
 mod compiler;
 mod constraint;
+pub mod exact;
 pub mod explain;
 pub mod formats;
+mod heal;
 mod index;
 pub mod locate;
 #[cfg(feature = "mmap")]
@@ -170,6 +174,7 @@ pub use category::Category;
 pub use compiled::{CompiledConstraint, Remarks};
 pub use compiler::{Compiler, Error, Options, TagOptions};
 pub use constraint::{Constraint, Kind};
+pub use heal::{Healed, heal};
 #[cfg(feature = "mmap")]
 pub use map::{MapError, map_index};
 pub use pool::{PoolError, in_pool, set_threads};

@@ -152,6 +152,12 @@ impl Constraint {
         serde_json::to_string(&self.options).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
+    /// The same constraint, for a text that has to begin with something: the end of a prompt that `Vocabulary.heal` has cut back.
+    fn behind(&self, prefix: String) -> Self {
+        let options = Options { prefix, ..self.options.clone() };
+        Self { source: self.source.clone(), options, documents: self.documents.clone() }
+    }
+
     /// Reads the constraint without compiling it. Returns what became of each keyword of a schema, as pairs of a JSON pointer and a word, and
     /// the warnings about a grammar. Raises `ConstraintError` if it is wrong.
     #[pyo3(signature = (vocabulary = None))]

@@ -12,6 +12,7 @@
 //! | [`matcher`] | `Matcher`: one text being written |
 //! | [`batch`] | many matchers at once |
 //! | [`draft`] | masks behind guessed tokens |
+//! | [`exact`] | `ExactSampler`: draws from a model's own distribution over valid texts |
 //! | [`tools`] | `ToolFormat`, `StreamReader`: how models write tool calls, and how these are read |
 //! | [`index`] | `Index`: a constraint prepared ahead of time |
 //! | [`weighted`] | `Pcfg`, `Tree`, `Scorer`: grammars with probabilities |
@@ -35,6 +36,7 @@ mod compiler;
 mod constraint;
 mod draft;
 mod errors;
+mod exact;
 mod index;
 mod matcher;
 mod numbers;
@@ -60,6 +62,8 @@ mod _maskwright {
     use crate::compiler::{CompiledConstraint, Compiler, Future};
     #[pymodule_export]
     use crate::constraint::{Constraint, schema_to_regex};
+    #[pymodule_export]
+    use crate::exact::{Drawn, ExactSampler};
     #[pymodule_export]
     use crate::index::Index;
     #[pymodule_export]

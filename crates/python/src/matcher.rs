@@ -20,7 +20,7 @@ use crate::vocabulary::Vocabulary;
 #[pyclass(frozen, module = "maskwright", weakref)]
 pub(crate) struct Matcher {
     pub(crate) slot: Slot<service::Matcher>,
-    vocabulary: Py<Vocabulary>,
+    pub(crate) vocabulary: Py<Vocabulary>,
 }
 
 #[pymethods]

@@ -31,6 +31,11 @@ pub(crate) fn numbers(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     items(object)
 }
 
+/// Logits out of a list, an array or a tensor.
+pub(crate) fn floats(object: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
+    items(object)
+}
+
 fn items<T: for<'a> FromPyObject<'a, 'a, Error: Into<PyErr>>>(object: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
     let list = match object.getattr_opt(intern!(object.py(), "tolist"))? {
         Some(tolist) => tolist.call0()?,
@@ -39,7 +44,7 @@ fn items<T: for<'a> FromPyObject<'a, 'a, Error: Into<PyErr>>>(object: &Bound<'_,
     let items = list.try_iter().map_err(|_| {
         let found = object.get_type();
         PyTypeError::new_err(format!(
-            "tokens must be a list, an array or a tensor of integers, and this is {found}"
+            "tokens and logits must be a list, an array or a tensor of numbers, and this is {found}"
         ))
     })?;
     items.map(|item| item?.extract::<T>().map_err(Into::into)).collect()

@@ -214,6 +214,17 @@ impl Vocabulary {
         Ok(PyBytes::new(py, &bytes))
     }
 
+    /// Cuts a prompt back to a place where the tokenizer would have cut whatever follows. Returns the tokens that are left, and the text of the others, which
+    /// the answer has to begin with: `constraint.behind(text)`.
+    fn heal(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<(Vec<u32>, String)> {
+        let numbers = crate::numbers::numbers(tokens)?;
+        let known: PyResult<Vec<TokenId>> = numbers.into_iter().map(|token| self.known(py, token)).collect();
+        let mut known = known?;
+        let healed = maskwright::heal(&self.vocabulary, &known);
+        known.truncate(healed.kept);
+        Ok((known.into_iter().map(|token| token.0).collect(), healed.prefix))
+    }
+
     fn __len__(&self) -> usize {
         self.vocabulary.len()
     }

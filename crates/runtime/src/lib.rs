@@ -46,5 +46,5 @@ mod weighted;
 pub use guide::{Guide, GuideError, MatcherGuide, Unkept};
 pub use loaded::Loaded;
 pub use sampler::Sampling;
-pub use scheduler::{Event, Failure, Reason, Request, Scheduler, SubmitError, Usage, What};
+pub use scheduler::{Event, Failure, Reason, Request, Scheduler, SubmitError, Tries, Usage, What};
 pub use weighted::WeightedGuide;

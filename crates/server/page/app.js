@@ -24,7 +24,7 @@ import { prose, shownToken, unseen } from "./visible.js";
 
 const page = {
   kind: byId("kind"), example: byId("example"), text: byId("text"), prompt: byId("prompt"), temperature: byId("temperature"),
-  maxTokens: byId("max-tokens"), seed: byId("seed"), compare: byId("compare"), finish: byId("finish"), whitespace: byId("whitespace"),
+  maxTokens: byId("max-tokens"), seed: byId("seed"), compare: byId("compare"), finish: byId("finish"), mass: byId("mass"), whitespace: byId("whitespace"),
   keyOrder: byId("key-order"),
 };
 
@@ -310,7 +310,7 @@ function currentState() {
   return {
     kind: page.kind.value, source: editor.value, text: page.text.value, prompt: page.prompt.value,
     temperature: page.temperature.valueAsNumber, maxTokens: page.maxTokens.valueAsNumber,
-    seed: page.seed.value === "" ? null : page.seed.valueAsNumber, compare: page.compare.checked, finish: page.finish.checked, tab: tabs.selected,
+    seed: page.seed.value === "" ? null : page.seed.valueAsNumber, compare: page.compare.checked, finish: page.finish.checked, mass: page.mass.checked, tab: tabs.selected,
     ...currentReading(),
   };
 }
@@ -334,6 +334,7 @@ function restore(state) {
   if (state.seed !== undefined) page.seed.value = state.seed ?? "";
   if (state.compare !== undefined) page.compare.checked = state.compare;
   if (state.finish !== undefined) page.finish.checked = state.finish;
+  if (state.mass !== undefined) page.mass.checked = state.mass;
   if (state.tab) tabs.select(state.tab);
   byId("next-query").value = "";
   constraintChanged();

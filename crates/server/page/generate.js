@@ -4,6 +4,7 @@ import { readExplain } from "./answers.js";
 import { post, stream } from "./api.js";
 import { several, duration, element } from "./dom.js";
 import { constraint, reading } from "./kinds.js";
+import { massLine } from "./mass.js";
 import { chatRequest } from "./request.js";
 import { classOf, sparkline, tokenElement } from "./tokens.js";
 
@@ -23,12 +24,13 @@ export class Answer {
     this.output = element("div", { class: "tokens output", "aria-label": title, tabindex: "0", role: "group" });
     this.numbers = element("p", { class: "quiet numbers" }, "\u00a0");
     this.spark = element("div", { class: "spark" });
+    this.mass = element("div", { class: "spark mass" });
     this.use = element("button", { type: "button", class: "link", hidden: true, onclick: () => use(this.text) }, "Check this text");
     this.reason = element("p", { class: "reason", hidden: true });
     this.copy = element("button", { type: "button", class: "link", hidden: true, onclick: () => copy(this.text) }, "Copy");
     this.element = element("section", { class: "answer", "aria-label": title },
       element("div", { class: "bar" }, element("h2", {}, title), this.state, element("span", { class: "grow" })),
-      this.output, this.reason, element("div", { class: "foot" }, this.numbers, this.copy, this.use), this.spark);
+      this.output, this.reason, element("div", { class: "foot" }, this.numbers, this.copy, this.use), this.mass, this.spark);
   }
 
   stop() {
@@ -84,6 +86,7 @@ export class Answer {
       this.output.append(...tokenElement(token));
     }
     if (follows) this.output.scrollTop = this.output.scrollHeight;
+    massLine(this.mass, this.tokens);
     this.tell();
   }
 

@@ -3,11 +3,11 @@
 import { chatFields, choices, reading } from "./kinds.js";
 
 /** The body of a chat request. `limited` is `{ kind, source }`, or nothing for an answer without a constraint. */
-export function chatRequest({ model, prompt, temperature, maxTokens, seed, finish, whitespace, keyOrder }, limited) {
+export function chatRequest({ model, prompt, temperature, maxTokens, seed, finish, mass, whitespace, keyOrder }, limited) {
   const request = { ...(model === null ? {} : { model }), messages: [{ role: "user", content: prompt }], temperature, max_tokens: maxTokens };
   if (seed !== null) request.seed = seed;
   if (!limited) return request;
-  const own = { ...reading(limited.kind, { whitespace, keyOrder }), finish };
+  const own = { ...reading(limited.kind, { whitespace, keyOrder }), finish, ...(mass ? { mass } : {}) };
   return { ...request, ...chatFields(limited.kind, limited.source), maskwright: own };
 }
 

@@ -19,6 +19,7 @@ const FIELDS = {
   seed: (value) => value === null || (Number.isInteger(value) && value >= 0 && value <= 4294967295),
   compare: (value) => typeof value === "boolean",
   finish: (value) => typeof value === "boolean",
+  mass: (value) => typeof value === "boolean",
   whitespace: (value) => WHITESPACE.has(value),
   keyOrder: (value) => value === "schema" || value === "any",
   tab: (value) => value === "check" || value === "generate",

@@ -70,6 +70,9 @@ pub struct Engine {
     knows_tools: bool,
     context: usize,
     sampling: Sampling,
+    max_batch: usize,
+    /// Whether a constraint may begin with the end of a prompt.
+    can_heal: bool,
     scheduler: Scheduler,
     grammars: Client,
 }
@@ -94,6 +97,8 @@ impl Engine {
             None => ModelFormat::named(guess_format(source))?,
         };
         let context = model.context();
+        let max_batch = scheduling.max_batch;
+        let can_heal = backend.name() == "maskwright";
         let scheduler = Scheduler::start(model, tokenizer.vocabulary().clone(), scheduling);
         let grammars = service.client(backend);
         Ok(Self {
@@ -105,6 +110,8 @@ impl Engine {
             knows_tools,
             context,
             sampling,
+            max_batch,
+            can_heal,
             scheduler,
             grammars,
         })
@@ -149,6 +156,15 @@ impl Engine {
 
     pub(crate) fn context(&self) -> usize {
         self.context
+    }
+
+    /// The most answers that are written at the same time.
+    pub(crate) fn max_batch(&self) -> usize {
+        self.max_batch
+    }
+
+    pub(crate) fn can_heal(&self) -> bool {
+        self.can_heal
     }
 
     pub(crate) fn statistics(&self) -> scheduler::Statistics {
@@ -247,12 +263,20 @@ impl Engine {
     }
 
     pub(crate) fn submit(&self, request: Request, sink: Box<dyn Sink>) -> Result<()> {
-        self.scheduler.submit(request, sink).map_err(|error| match error {
-            SubmitError::Invalid { field, problem } => ApiError::value(field, problem),
-            SubmitError::Busy { .. } => ApiError::busy(error.to_string()),
-            SubmitError::Closed => ApiError::stopping(),
-            other => ApiError::internal(other.to_string()),
-        })
+        self.scheduler.submit(request, sink).map_err(|error| unsubmitted(&error))
+    }
+}
+
+/// Why a request was not taken.
+pub(crate) fn unsubmitted(error: &SubmitError) -> ApiError {
+    match error {
+        SubmitError::Invalid { field: field @ ("tries" | "sampling"), problem } => {
+            ApiError::value(format!("maskwright.{field}"), problem.clone())
+        }
+        SubmitError::Invalid { field, problem } => ApiError::value(*field, problem.clone()),
+        SubmitError::Busy { .. } => ApiError::busy(error.to_string()),
+        SubmitError::Closed => ApiError::stopping(),
+        other => ApiError::internal(other.to_string()),
     }
 }
 

@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use maskwright_runtime::scheduler::Masses;
+
 use crate::engine::Engine;
 
 /// Requests that were answered.
@@ -65,8 +67,29 @@ pub(crate) fn page(engine: &Engine, metrics: &Metrics) -> String {
     );
     family("sample_seconds_total", "counter", "Time spent on choosing tokens.", &seconds(now.sample));
     family("kv_cache_bytes", "gauge", "Bytes of keys and values.", &now.cache_bytes.to_string());
+    masses(&now.masses, &mut page);
     requests(metrics, &mut page);
     page
+}
+
+/// Where constraints fight the model.
+fn masses(masses: &Masses, page: &mut String) {
+    let _ = writeln!(
+        page,
+        "# HELP maskwright_mask_mass_nats Minus the logarithm of the model's probability of all tokens that a mask allowed, where that was asked for.\n\
+         # TYPE maskwright_mask_mass_nats histogram"
+    );
+    let mut count = 0;
+    let bounds = Masses::BOUNDS.iter().map(f32::to_string).chain(["+Inf".to_owned()]);
+    for (bound, more) in bounds.zip(masses.counts) {
+        count += more;
+        let _ = writeln!(page, "maskwright_mask_mass_nats_bucket{{le=\"{bound}\"}} {count}");
+    }
+    let (whole, rest) = (masses.micros / 1_000_000, masses.micros % 1_000_000);
+    let _ = writeln!(
+        page,
+        "maskwright_mask_mass_nats_sum {whole}.{rest:06}\nmaskwright_mask_mass_nats_count {count}"
+    );
 }
 
 fn requests(metrics: &Metrics, page: &mut String) {

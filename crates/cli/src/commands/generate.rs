@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use maskwright::weighted::{Guidance, STEPS, Weights};
-use maskwright::{Constraint, StopStream, StopStrings};
+use maskwright::{Constraint, Healed, StopStream, StopStrings, heal};
 use maskwright_runtime::model::LoadOptions;
-use maskwright_runtime::scheduler::{Options, Written};
+use maskwright_runtime::scheduler::{Options, Report, Turn, Written};
 use maskwright_runtime::text::chat::Conversation;
-use maskwright_runtime::{Loaded, MatcherGuide, Reason, Request, Sampling, Usage, WeightedGuide, What};
+use maskwright_runtime::{
+    Event, Loaded, MatcherGuide, Reason, Request, Sampling, Scheduler, Tries, Usage, WeightedGuide, What,
+};
 use maskwright_tokenizers::Tokenizer;
 use serde_json::{Value, json};
 
@@ -63,6 +65,15 @@ pub(crate) struct Args {
     /// Complete a constrained answer within --max-tokens, instead of breaking it off there
     #[arg(long)]
     finish: bool,
+    /// Draw from the model's own distribution over valid answers, not token by token under the mask; needs a --temperature above 0
+    #[arg(long)]
+    exact: bool,
+    /// With --exact, how often the model may begin anew
+    #[arg(long, value_name = "N", default_value_t = 64, requires = "exact")]
+    tries: usize,
+    /// With --raw, leave the last token of the prompt as it is, also if what follows could have made it a longer one
+    #[arg(long)]
+    no_heal: bool,
     /// Print without colour, as `NO_COLOR` in the environment does
     #[arg(long)]
     no_color: bool,
@@ -146,14 +157,23 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let loaded = args.runtime.open(&args.model, options, args.sampling.answers)?;
     let mut request = args.sampling.request(args.tokens(&loaded)?);
     let mut weights = None;
+    let mut prefix = 0;
     if let Some(source) = &source {
-        let compiled = source.compile(loaded.tokenizer.vocabulary().clone())?;
-        let mut guide = MatcherGuide::new(compiled.constraint.matcher()).with_jumps(loaded.tokenizer.clone());
-        if args.finish {
+        let mut healed = Healed { kept: request.prompt.len(), prefix: String::new() };
+        // In a conversation an answer begins at the beginning of a text.
+        let is_weighted = matches!(source.constraint, Constraint::Pcfg(_));
+        if (args.raw || loaded.template.is_none()) && !args.no_heal && !is_weighted {
+            healed = heal(loaded.tokenizer.vocabulary(), &request.prompt);
+        }
+        request.prompt.truncate(healed.kept);
+        prefix = healed.prefix.len();
+        let compiled = source.compile_behind(loaded.tokenizer.vocabulary().clone(), &healed.prefix)?;
+        let mut guide = MatcherGuide::new(compiled.matcher()).with_jumps(loaded.tokenizer.clone());
+        if args.finish || args.exact {
             let room = loaded.model.context().saturating_sub(request.prompt.len());
             guide.set_budget(request.max_tokens.unwrap_or(room).min(room)).map_err(sentence)?;
         }
-        weights.clone_from(&compiled.constraint.remarks().weights);
+        weights.clone_from(&compiled.remarks().weights);
         request.guide = Some(match &weights {
             Some(weights) if guidance.lambda() > 0.0 => {
                 let scorer = weights.scorer(loaded.tokenizer.vocabulary().clone());
@@ -165,20 +185,43 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let tokenizer = loaded.tokenizer.clone();
     let scheduler = loaded.schedule(Options { jump_forward: !args.no_jump_forward, ..Options::default() });
     let answers = request.answers;
-    let events = scheduler.stream(request).map_err(sentence)?;
     let mut show = Show {
         live: answers == 1 && !args.json,
         // Text that is held back because of a stop string cannot be told token by token.
-        painter: args.sampling.stop.is_empty().then(|| Painter::new(args.no_color, &tokenizer)),
-        answers: vec![Answer::default(); answers],
+        painter: args.sampling.stop.is_empty().then(|| Painter::new(args.no_color, &tokenizer, prefix)),
+        answers: vec![Answer { prefix, ..Answer::default() }; answers],
+        report: None,
     };
-    for event in events {
-        show.take(event.answer, event.what, out)?;
+    if args.exact {
+        let (events, report) = draw(&scheduler, request, args.tries)?;
+        show.report = Some(report);
+        for event in events {
+            show.take(event.answer, event.what, out)?;
+        }
+    } else {
+        for event in scheduler.stream(request).map_err(sentence)? {
+            show.take(event.answer, event.what, out)?;
+        }
     }
     show.end(args.json, weights.as_deref(), out)?;
     let is_incomplete =
         source.is_some() && show.answers.iter().any(|answer| answer.reason == Some(Reason::Length));
     Ok(if is_incomplete { Verdict::No } else { Verdict::Yes })
+}
+
+/// Draws the answers, with all their events, and says what that took.
+fn draw(scheduler: &Scheduler, request: Request, tries: usize) -> Result<(Vec<Event>, Report), Failure> {
+    let mut tries = Tries::new(request, tries, Options::default().max_batch).map_err(sentence)?;
+    let mut stream = scheduler.stream(tries.first()).map_err(sentence)?;
+    while let Some(event) = stream.next() {
+        match tries.take(event) {
+            Turn::Wait => {}
+            Turn::Next(request) => stream = scheduler.stream(request).map_err(sentence)?,
+            Turn::Done(events) => return Ok((events, tries.report())),
+            Turn::Failed(failure) => return Err(sentence(failure)),
+        }
+    }
+    Err(Failure::sentence("the model stopped before an answer was there"))
 }
 
 fn sentence(error: impl std::fmt::Display) -> Failure {
@@ -191,6 +234,10 @@ impl Args {
         let is_weighted = source.is_some_and(|source| matches!(source.constraint, Constraint::Pcfg(_)));
         if (self.lambda.is_some() || self.scored.is_some()) && !is_weighted {
             return Err(Failure::sentence("--lambda and --scored are about --pcfg"));
+        }
+        if is_weighted && self.exact {
+            let why = "--exact draws from the model's own distribution, which --pcfg changes; leave out one of them";
+            return Err(Failure::sentence(why));
         }
         Guidance::new(self.lambda.unwrap_or(1.0), self.scored.unwrap_or(Guidance::TOP_K)).map_err(sentence)
     }
@@ -240,6 +287,8 @@ impl SamplingArgs {
 /// An answer as far as it is known.
 #[derive(Clone, Debug, Default)]
 struct Answer {
+    /// How many bytes of the text to come belong to the prompt.
+    prefix: usize,
     text: String,
     reason: Option<Reason>,
     usage: Usage,
@@ -250,6 +299,7 @@ struct Show {
     live: bool,
     painter: Option<Painter>,
     answers: Vec<Answer>,
+    report: Option<Report>,
 }
 
 impl Show {
@@ -257,6 +307,7 @@ impl Show {
         let Some(answer) = self.answers.get_mut(number) else { return Ok(()) };
         let shown = match what {
             What::More { tokens, text } => {
+                let text = cut(text, &mut answer.prefix);
                 answer.text += &text;
                 match &mut self.painter {
                     Some(painter) => painter.paint(&tokens),
@@ -264,6 +315,7 @@ impl Show {
                 }
             }
             What::Finished { text, reason, usage } => {
+                let text = cut(text, &mut answer.prefix);
                 answer.text += &text;
                 (answer.reason, answer.usage) = (Some(reason), usage);
                 self.painter.as_mut().map_or(text, Painter::finish)
@@ -287,7 +339,15 @@ impl Show {
                 data
             };
             let answers: Vec<Value> = self.answers.iter().map(data).collect();
-            writeln!(out, "{:#}", json!({"ok": true, "answers": answers}))?;
+            let mut told = json!({"ok": true, "answers": answers});
+            if let Some(report) = &self.report {
+                let known = report.known;
+                told["sampling"] = json!({
+                    "exact": report.exact, "tries": report.tries, "tokens": report.tokens,
+                    "mass": {"valid": known.valid, "lost": known.lost, "unaccounted": known.unaccounted},
+                });
+            }
+            writeln!(out, "{told:#}")?;
             return Ok(());
         }
         if self.live {
@@ -303,6 +363,9 @@ impl Show {
             if let Some(weights) = weights {
                 writeln!(io::stderr().lock(), "{}", judged(weights, &answer.text))?;
             }
+        }
+        if let Some(report) = &self.report {
+            writeln!(io::stderr().lock(), "{}", drawn(report))?;
         }
         Ok(())
     }
@@ -373,6 +436,32 @@ fn judged(weights: &Weights, text: &str) -> String {
     }
 }
 
+/// What a draw took, in one line.
+fn drawn(report: &Report) -> String {
+    let is_exact = report.exact.iter().all(|is_exact| *is_exact);
+    let known = report.known;
+    let outcome = if is_exact {
+        "drawn from the model's distribution over valid answers"
+    } else {
+        "the tries were used up: the answer is valid, but was written under the mask"
+    };
+    format!(
+        "{outcome}; {} tries, {} tokens; of the model's mass {:.3e} is known to be valid, {:.3e} is lost, {:.3e} unaccounted for",
+        report.tries, report.tokens, known.valid, known.lost, known.unaccounted
+    )
+}
+
+/// A text without what is left of a prefix that belongs to the prompt.
+fn cut(mut text: String, prefix: &mut usize) -> String {
+    let length = (*prefix).min(text.len());
+    *prefix -= length;
+    // A prefix ends with a character.
+    if text.is_char_boundary(length) {
+        text.drain(..length);
+    }
+    text
+}
+
 fn reason_name(reason: Reason) -> &'static str {
     match reason {
         Reason::Stop => "stop",
@@ -399,17 +488,20 @@ struct Painter {
     paint: Paint,
     tokenizer: std::sync::Arc<Tokenizer>,
     text: StopStream,
+    /// How many bytes of the text to come belong to the prompt.
+    prefix: usize,
 }
 
 impl Painter {
-    fn new(no_color: bool, tokenizer: &std::sync::Arc<Tokenizer>) -> Self {
+    fn new(no_color: bool, tokenizer: &std::sync::Arc<Tokenizer>, prefix: usize) -> Self {
         let text = StopStrings::default().stream();
-        Self { paint: Paint::detect(no_color), tokenizer: tokenizer.clone(), text }
+        Self { paint: Paint::detect(no_color), tokenizer: tokenizer.clone(), text, prefix }
     }
 
     fn paint(&mut self, tokens: &[Written]) -> String {
         let one = |written: &Written| {
             let text = self.text.push(self.tokenizer.vocabulary().bytes(written.token));
+            let text = cut(text, &mut self.prefix);
             if written.is_forced && !text.is_empty() { self.paint.text(Ink::Dim, text) } else { text }
         };
         tokens.iter().map(one).collect()

@@ -75,6 +75,9 @@ impl Backend for Llguidance {
     }
 
     fn compile(&self, constraint: &Constraint, options: &Options) -> Result<Arc<dyn Compiled>, Error> {
+        if !options.prefix.is_empty() {
+            return Err(Error::Unsupported { backend: NAME, what: "prefixes of a text".to_owned() });
+        }
         let grammar = Self::read(constraint, options)?;
         let parser = Parser::new(self.factory.create_parser(grammar));
         match parser.get_error() {

@@ -116,7 +116,7 @@ impl<'g> Chart<'g> {
         let mut chart = Self {
             compiler,
             grammar,
-            limits: options.limits.clone(),
+            limits: options.limits,
             nullable: Vec::new(),
             programs: HashMap::new(),
             waits: HashMap::new(),
@@ -161,7 +161,9 @@ impl<'g> Chart<'g> {
                         continue;
                     }
                     let waiters = self.waits.get(&(origin, expr)).cloned().unwrap_or_default();
-                    waiters.into_iter().for_each(|waiter| self.advance(waiter));
+                    for waiter in waiters {
+                        self.advance(waiter);
+                    }
                 }
             }
         }

@@ -21,8 +21,12 @@
 //! with the same seed gives the same answer, whatever else is in the batch, and whether or not tokens before were
 //! forced.
 //!
-//! Log-probabilities are those of the model among the allowed tokens: after the mask, and before everything else.
+//! Log-probabilities are those of the model among the allowed tokens: after the mask, and before everything else. The *mass* of a mask is the share that the model gives to
+//! the allowed tokens together, before everything else, too: where it is small, the constraint fights the model.
+//!
+//! A *try* ([`Sampler::attempt`]) turns the order around: everything but the mask comes first, and what is drawn then may turn out not to be allowed. See [`maskwright::exact`].
 
+mod mass;
 mod params;
 pub mod rng;
 #[cfg(test)]
@@ -30,6 +34,7 @@ mod tests;
 
 use std::{cell::RefCell, cmp::Ordering, collections::BTreeMap, fmt};
 
+use maskwright::exact::{Mode, Place, Prefixes, Row, Step};
 use maskwright_vocab::{TokenId, apply};
 
 pub use params::{MAX_TOP_LOGPROBS, Sampling, SamplingError};
@@ -66,6 +71,17 @@ pub struct Choice {
     pub token: TokenId,
     /// What the model thought of it, if log-probabilities were asked for.
     pub logprobs: Option<Logprobs>,
+    /// The natural logarithm of the model's probability of all allowed tokens together, if that was asked for and there was a mask.
+    pub mass: Option<f32>,
+}
+
+/// Why a try has no token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Untaken {
+    /// The model wrote what is not allowed.
+    Rejected,
+    /// No token is possible.
+    NoToken,
 }
 
 /// What a model thought of the tokens at one place.
@@ -105,9 +121,11 @@ impl Sampler {
         mask: Option<&[u32]>,
         weigh: impl FnOnce(&mut [f32]),
     ) -> Result<Choice, NoToken> {
+        let whole = (self.params.mass && mask.is_some()).then(|| mass::log_sum(logits));
         if let Some(words) = mask {
             apply::mask(logits, words);
         }
+        let mass = whole.and_then(|whole| mass::share(logits, whole));
         let before = self.params.logprobs.map(|top| (Shares::of(logits, top), logits.to_vec()));
         weigh(logits);
         self.penalise(logits);
@@ -117,7 +135,48 @@ impl Sampler {
             chosen: shares.log(logits[token.index()]),
             top: shares.top.iter().map(|one| (one.token, shares.log(one.logit))).collect(),
         });
-        Ok(Choice { token, logprobs })
+        Ok(Choice { token, logprobs, mass })
+    }
+
+    /// Draws a token as the model would without the mask, by what is known of the prefix that it stands behind. Temperature, penalties and biases count; top-k, top-p and min-p
+    /// do not. Says which prefix the text has then.
+    pub fn attempt(
+        &mut self,
+        logits: &mut [f32],
+        mask: &[u32],
+        (prefixes, at, mode): (&mut Prefixes, Option<Place>, Mode),
+    ) -> Result<(Choice, Option<Place>), Untaken> {
+        let whole = self.params.mass.then(|| mass::log_sum(logits));
+        let told = (self.params.mass || self.params.logprobs.is_some()).then(|| {
+            let mut allowed = logits.to_vec();
+            apply::mask(&mut allowed, mask);
+            allowed
+        });
+        self.penalise(logits);
+        for logit in &mut *logits {
+            *logit /= self.params.temperature;
+        }
+        let row = Row::new(logits, mask);
+        let (token, place) = match prefixes.step(at, &row, self.rng.at(self.position), mode) {
+            Step::Token(token, place) => (token, place),
+            Step::Rejected => return Err(Untaken::Rejected),
+            Step::Nothing => return Err(Untaken::NoToken),
+        };
+        let mass = whole.zip(told.as_ref()).and_then(|(whole, allowed)| mass::share(allowed, whole));
+        let logprobs = self.params.logprobs.zip(told).map(|(top, allowed)| {
+            let shares = Shares::of(&allowed, top);
+            let chosen = allowed.get(token.index()).map_or(f32::NEG_INFINITY, |logit| shares.log(*logit));
+            Logprobs {
+                chosen,
+                top: shares.top.iter().map(|one| (one.token, shares.log(one.logit))).collect(),
+            }
+        });
+        Ok((Choice { token, logprobs, mass }, place))
+    }
+
+    /// Whether every token must be chosen, so that none may be written without asking the model.
+    pub(crate) fn asks_for_all(&self) -> bool {
+        self.params.mass
     }
 
     /// Takes note of a token of the answer, chosen or forced.

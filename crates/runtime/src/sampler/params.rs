@@ -32,6 +32,8 @@ pub struct Sampling {
     pub seed: Option<u64>,
     /// Log-probabilities: how many alternatives besides the chosen token. `None` if they are not wanted.
     pub logprobs: Option<u8>,
+    /// Whether the [mass](super::Choice::mass) of each mask is wanted.
+    pub mass: bool,
 }
 
 impl Default for Sampling {
@@ -47,6 +49,7 @@ impl Default for Sampling {
             logit_bias: Vec::new(),
             seed: None,
             logprobs: None,
+            mass: false,
         }
     }
 }

@@ -119,6 +119,7 @@ fn random_params(chance: &mut Chance) -> Sampling {
             .collect(),
         seed: Some(chance.below(1000) as u64),
         logprobs: None,
+        mass: false,
     }
 }
 

@@ -3,19 +3,23 @@
 use std::{
     cell::RefCell,
     rc::Rc,
-    sync::Arc,
+    sync::{Arc, PoisonError},
     time::{Duration, Instant},
 };
 
-use maskwright::{CancelToken, StopStream};
+use maskwright::{CancelToken, StopStream, exact::Place as Prefix};
 use maskwright_vocab::{TokenId, Vocabulary};
 
 use super::{
-    Event, Failure, Reason, Sink, Usage, What, Written,
+    Event, Failure, Reason, Round, Sink, Usage, What, Written,
     masks::{End, Order, Pace, Taken},
     search::Search,
 };
-use crate::{guide::Guide, model::SequenceId, sampler::Sampler};
+use crate::{
+    guide::Guide,
+    model::SequenceId,
+    sampler::{Choice, Sampler, Untaken},
+};
 
 /// So many of the last tokens are shown to a guide that looks for forced ones.
 const BEFORE: usize = 64;
@@ -30,6 +34,8 @@ pub(super) struct Shared {
     pub(super) since: Instant,
     pub(super) started: Instant,
     pub(super) reused: usize,
+    /// What tries of an exact draw know, if that is what the answers are.
+    pub(super) round: Option<Round>,
 }
 
 /// One answer.
@@ -44,6 +50,10 @@ pub(super) struct Answer {
     /// How many of them the model has read.
     pub(super) fed: usize,
     pub(super) sampler: Sampler,
+    /// In a try, the prefix that was written, if it is remembered.
+    pub(super) prefix: Option<Prefix>,
+    /// The mass of the last mask, until it was counted.
+    pub(super) mass: Option<f32>,
     /// What the answer must look like. While something is done with the guide, it is elsewhere.
     pub(super) guide: Option<Box<dyn Guide>>,
     /// Looks for stop strings, if there is a guide and there are some. It goes where the guide goes.
@@ -138,14 +148,10 @@ impl Answer {
     /// Chooses the next token. An answer without a guide grows by it; a guide is asked first.
     pub(super) fn choose(&mut self, logits: &mut [f32], context: &Context<'_>) -> Result<Next, Failure> {
         self.first.get_or_insert_with(Instant::now);
-        let mask = self.guide.is_some().then_some(&self.words[..]);
-        let (guide, mut weighed) = (&mut self.guide, Ok(()));
-        let choice = self.sampler.choose_by(logits, mask, |row| {
-            weighed = guide.as_mut().map_or(Ok(()), |guide| guide.weigh(row));
-        });
-        weighed?;
-        let choice = choice.map_err(|_| Failure::NoToken)?;
+        let choice = self.pick(logits)?;
+        self.mass = choice.mass;
         if self.ends(choice.token, context)? {
+            self.note_end();
             return Ok(Next::Ended(Reason::Stop));
         }
         let chosen = Written {
@@ -153,6 +159,7 @@ impl Answer {
             is_forced: false,
             logprobs: choice.logprobs,
             mask: self.last_mask.take(),
+            mass: choice.mass,
         };
         if let Some(guide) = self.guide.take() {
             let token = chosen.token;
@@ -163,6 +170,36 @@ impl Answer {
         let outcome = self.grow(chosen, None, false, context, &mut more);
         self.tell(more);
         Ok(outcome.map_or(Next::On, Next::Ended))
+    }
+
+    /// Chooses a token under the mask, or has a try draw one.
+    fn pick(&mut self, logits: &mut [f32]) -> Result<Choice, Failure> {
+        let mask = self.guide.is_some().then_some(&self.words[..]);
+        let (Some(round), Some(mask)) = (&self.shared.round, mask) else {
+            let (guide, mut weighed) = (&mut self.guide, Ok(()));
+            let choice = self.sampler.choose_by(logits, mask, |row| {
+                weighed = guide.as_mut().map_or(Ok(()), |guide| guide.weigh(row));
+            });
+            weighed?;
+            return choice.map_err(|_| Failure::NoToken);
+        };
+        let mut prefixes = round.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = (&mut *prefixes, self.prefix, round.mode);
+        match self.sampler.attempt(logits, mask, known) {
+            Ok((choice, prefix)) => {
+                self.prefix = prefix;
+                Ok(choice)
+            }
+            Err(Untaken::Rejected) => Err(Failure::Rejected),
+            Err(Untaken::NoToken) => Err(Failure::NoToken),
+        }
+    }
+
+    /// In a try, notes that the text is complete.
+    fn note_end(&self) {
+        if let Some(round) = &self.shared.round {
+            round.prefixes.lock().unwrap_or_else(PoisonError::into_inner).end(self.prefix);
+        }
     }
 
     /// Whether a token ends the answer. Under a constraint a stop token does so only where the answer is complete, as the end of the text does.
@@ -184,7 +221,8 @@ impl Answer {
 
     fn order(&mut self, guide: Box<dyn Guide>, token: Option<TokenId>, context: &Context<'_>) -> Order {
         // Several answers part at the first token that is chosen, so what is forced comes behind it.
-        let jumps = context.jump_forward && self.others.is_empty();
+        let is_try = self.shared.round.is_some();
+        let jumps = context.jump_forward && self.others.is_empty() && !is_try && !self.sampler.asks_for_all();
         let before = &self.tokens[self.tokens.len().saturating_sub(BEFORE)..];
         let left = (self.shared.max_tokens.saturating_sub(self.written()))
             .min(context.length.saturating_sub(self.tokens.len()));
@@ -196,6 +234,8 @@ impl Answer {
             token,
             before: jumps.then(|| before.to_vec()),
             ends: self.shared.stop_tokens.clone(),
+            // The model may not want to end the text, and that is a part of what it thinks of it.
+            is_to_end: is_try && !context.vocabulary.eos().is_empty(),
             left,
             stop: self.leash.0.clone(),
             pace: self.pace,
@@ -210,9 +250,12 @@ impl Answer {
         self.place = Place::Filling(Instant::now());
         let mut more = More::default();
         let chosen = self.chosen.take().filter(|_| taken.chosen);
-        let forced = |token| Written { token, is_forced: true, logprobs: None, mask: None };
+        let forced = |token| Written { token, is_forced: true, logprobs: None, mask: None, mass: None };
         let all: Vec<Written> = chosen.into_iter().chain(taken.forced.into_iter().map(forced)).collect();
         let last = all.len();
+        if taken.end == Ok(End::Finished) {
+            self.note_end();
+        }
         let mut texts = taken.texts.into_iter();
         let mut ended = None;
         for (number, written) in (1..).zip(all) {

@@ -44,6 +44,8 @@ pub(super) struct Order {
     pub(super) before: Option<Vec<TokenId>>,
     /// Tokens that end the answer where it is complete; the guide is not told.
     pub(super) ends: Arc<[TokenId]>,
+    /// Whether the answer goes on until the end was chosen, also where nothing else can come.
+    pub(super) is_to_end: bool,
     /// How many tokens the answer may still grow by.
     pub(super) left: usize,
     pub(super) stop: Arc<CancelToken>,
@@ -344,10 +346,10 @@ fn work(mut order: Order, news: &mpsc::Sender<News>) -> Option<Order> {
 /// Takes the chosen token and what is forced behind it.
 fn take(order: &mut Order, taken: &mut Taken) -> Result<End, GuideError> {
     let Order { guide, search, before, stop, .. } = order;
-    let mut left = order.left;
+    let (mut left, is_to_end) = (order.left, order.is_to_end);
     let mut accept = |guide: &mut Box<dyn Guide>, token: TokenId, texts: &mut Vec<String>| {
         guide.accept(token)?;
-        let mut is_finished = guide.is_finished()?;
+        let mut is_finished = !is_to_end && guide.is_finished()?;
         if let Some(search) = search {
             let (text, is_stopped) = search.push(token)?;
             texts.push(text);

@@ -40,6 +40,7 @@ mod masks;
 mod prefix;
 mod request;
 mod search;
+mod tries;
 mod worker;
 
 use std::{
@@ -55,7 +56,8 @@ use std::{
 use maskwright::StopStrings;
 use maskwright_vocab::Vocabulary;
 
-pub use request::{Event, Failure, Reason, Request, Sink, Stream, SubmitError, Usage, What, Written};
+pub use request::{Event, Failure, Reason, Request, Round, Sink, Stream, SubmitError, Usage, What, Written};
+pub use tries::{Report, Tries, Turn};
 use worker::Worker;
 
 use crate::model::Model;
@@ -125,6 +127,29 @@ pub struct Statistics {
     pub sample: Duration,
     /// Bytes of keys and values.
     pub cache_bytes: usize,
+    /// How much of the model's mass masks have left, of the tokens for which that was asked.
+    pub masses: Masses,
+}
+
+/// A histogram of the mass of masks: −log of the model's probability of the allowed tokens, so that 0 is a mask that the model would not notice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Masses {
+    /// How many were at most the bound of the same place in [`Self::BOUNDS`], and more than the one before; the last one is of those beyond all bounds.
+    pub counts: [u64; 11],
+    /// The sum of all, in millionths.
+    pub micros: u64,
+}
+
+impl Masses {
+    /// The bounds, in natural logarithms: 0.7 is one half, 2.3 a tenth, 6.9 a thousandth.
+    pub const BOUNDS: [f32; 10] = [0.001, 0.01, 0.1, 0.3, 0.7, 1.5, 2.3, 4.6, 6.9, 13.8];
+
+    #[expect(clippy::cast_sign_loss, reason = "logarithms of shares are not positive")]
+    fn count(&mut self, log: f32) {
+        let place = Self::BOUNDS.iter().position(|&bound| -log <= bound).unwrap_or(Self::BOUNDS.len());
+        self.counts[place] += 1;
+        self.micros = self.micros.saturating_add((-log * 1e6) as u64);
+    }
 }
 
 /// Runs requests on a model; see the [module](self). Dropping it ends all of them.

@@ -4,13 +4,14 @@ use std::{
     any::Any,
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
     time::Duration,
 };
 
+use maskwright::exact::{Mode, Prefixes};
 use maskwright_vocab::TokenId;
 
 use crate::{
@@ -34,6 +35,19 @@ pub struct Request {
     pub stop: Vec<String>,
     /// How many answers are wanted, each with its own chance.
     pub answers: usize,
+    /// Whether the answers are tries of an exact draw, and what these know. See [`Tries`](super::Tries), which makes such requests.
+    pub round: Option<Round>,
+}
+
+/// Answers that are tries of an exact draw.
+#[derive(Debug, Clone)]
+pub struct Round {
+    /// What is known of prefixes; it is the same for all tries of a round.
+    pub prefixes: Arc<Mutex<Prefixes>>,
+    /// Whether a try may fail.
+    pub mode: Mode,
+    /// The number of the first try, so that each has its own chance.
+    pub first: u64,
 }
 
 impl Request {
@@ -47,6 +61,7 @@ impl Request {
             stop_tokens: Vec::new(),
             stop: Vec::new(),
             answers: 1,
+            round: None,
         }
     }
 }
@@ -107,6 +122,8 @@ pub struct Written {
     pub logprobs: Option<Logprobs>,
     /// How long the mask took that it was chosen under, if there was one.
     pub mask: Option<Duration>,
+    /// The logarithm of the model's probability of all tokens that the mask allowed, if that was asked for.
+    pub mass: Option<f32>,
 }
 
 /// Why an answer ended.
@@ -153,6 +170,8 @@ pub enum Failure {
     Limit(String),
     /// No token is possible.
     NoToken,
+    /// A try of an exact draw has failed: the model wrote what is not allowed.
+    Rejected,
     /// The model refused.
     Model(String),
     /// A defect in this program. Other requests go on.
@@ -175,6 +194,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Guide(reason) | Self::Limit(reason) => f.write_str(reason),
             Self::NoToken => crate::sampler::NoToken.fmt(f),
+            Self::Rejected => f.write_str("the try has failed: the model wrote what is not allowed"),
             Self::Model(reason) => write!(f, "the model cannot go on: {reason}"),
             Self::Internal(reason) => write!(f, "internal error, please report it: {reason}"),
             Self::Stopped => f.write_str("the server is stopping; try again later"),

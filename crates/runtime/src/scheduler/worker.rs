@@ -183,8 +183,12 @@ impl Worker {
     fn begin(&mut self, job: Job) {
         let Job { request, stops, mut sink, since } = job;
         let vocabulary = self.vocabulary.clone();
+        let first = request.round.as_ref().map_or(0, |round| round.first);
+        let root =
+            |round: &super::Round| round.prefixes.lock().unwrap_or_else(PoisonError::into_inner).root();
+        let prefix = request.round.as_ref().map(root);
         let answer = |number| {
-            let sampler = Sampler::new(&request.sampling, &request.prompt, number);
+            let sampler = Sampler::new(&request.sampling, &request.prompt, first + number);
             Ok((sampler.map_err(|error| error.to_string())?, stops.stream()))
         };
         let answers = (0..request.answers as u64).map(answer).collect::<Result<Vec<_>, String>>();
@@ -209,6 +213,7 @@ impl Worker {
             since,
             started: Instant::now(),
             reused,
+            round: request.round,
         };
         self.statistics.reused_tokens += reused as u64;
         let answer = Answer {
@@ -219,6 +224,8 @@ impl Worker {
             tokens: request.prompt,
             fed: reused,
             sampler,
+            prefix,
+            mass: None,
             words: vec![0; if request.guide.is_some() { self.model.width().div_ceil(32) } else { 0 }],
             guide: request.guide,
             search: None,
@@ -510,6 +517,9 @@ impl Worker {
         let (written, forced) = (answer.written(), answer.forced);
         let result = catch_unwind(AssertUnwindSafe(|| work(answer, &context)))
             .map_err(|panic| Failure::panicked(panic.as_ref()));
+        if let Some(mass) = answer.mass.take() {
+            self.statistics.masses.count(mass);
+        }
         self.statistics.answer_tokens += (answer.written() - written) as u64;
         self.statistics.forced_tokens += (answer.forced - forced) as u64;
         result
@@ -546,6 +556,8 @@ impl Worker {
                 tokens: origin.tokens.clone(),
                 fed: origin.fed,
                 sampler,
+                prefix: origin.prefix,
+                mass: None,
                 guide,
                 search,
                 rest: String::new(),

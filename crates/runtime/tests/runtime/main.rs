@@ -7,6 +7,7 @@
     reason = "small, positive and exact numbers"
 )]
 
+mod exact;
 mod fake;
 mod files;
 mod laws;

@@ -39,6 +39,9 @@ pub(crate) fn details(tokens: &[Written], vocabulary: &Vocabulary) -> Value {
         if let Some(mask) = written.mask {
             entry["mask_micros"] = (mask.as_secs_f64() * 1e6).into();
         }
+        if let Some(mass) = written.mass {
+            entry["mass"] = mass.into();
+        }
         entry
     };
     tokens.iter().map(entry).collect()

@@ -3,6 +3,8 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`run`] | puts a request together, and waits for its events |
+//! | [`launch`] | what the scheduler is asked for: prompts healed, the constraint compiled and held to a budget |
+//! | [`notes`] | how an answer was written: its mass, its tries, its draft |
 //! | [`gather`] | puts the events of one answer together: text, reasoning, calls, tokens |
 //! | [`plan`] | what an answer must look like, and how it is taken apart |
 //! | [`items`] | the items of a response and their events |
@@ -13,10 +15,14 @@
 pub(crate) mod gather;
 pub(crate) mod items;
 pub(crate) mod judged;
+pub(crate) mod launch;
 pub(crate) mod logprobs;
+pub(crate) mod notes;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod sse;
 
 pub(crate) use gather::{Gathered, Part};
-pub(crate) use run::{Answers, Compile, Finishing, Order, noted};
+pub(crate) use launch::{Compile, Finishing};
+pub(crate) use notes::Notes;
+pub(crate) use run::{Answers, Order, noted};

@@ -1,6 +1,7 @@
 //! A request on its way: from what a client asked for to the events of its answers.
 
 use std::{
+    collections::VecDeque,
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::Arc,
     time::{Duration, Instant},
@@ -10,25 +11,29 @@ use axum::{
     http::{HeaderValue, StatusCode},
     response::Response,
 };
-use maskwright::{json_schema::Report, service::CompiledConstraint, weighted::Guidance};
 use maskwright_runtime::{
-    Event, Failure, Guide, MatcherGuide, Reason, Request, Unkept, WeightedGuide, What, scheduler::Sink,
+    Event, Failure, Reason, Request, Tries, What,
+    scheduler::{Sink, Turn as Next},
 };
 use maskwright_vocab::TokenId;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::judged::Judged;
-use crate::{
-    error::{ApiError, Result},
-    request::{Requested, extras::Extras, sampling::Choosing, weights::Weighing},
-    settings::Finish,
-    state::{State, Turn},
-    turns::aside,
+use super::{
+    judged::Judged,
+    launch::{Compile, Finishing, Launch, Plan},
+    notes::Notes,
 };
-
-/// How long a request keeps its turn while its constraint is compiled. Most take a tenth of that.
-const BRIEFLY: Duration = Duration::from_millis(5);
+use crate::{
+    engine::unsubmitted,
+    error::{ApiError, Result},
+    request::{
+        Requested,
+        sampling::Choosing,
+        ways::{Draft, Ways},
+    },
+    state::{State, Turn},
+};
 
 /// What is to be generated.
 #[derive(Debug)]
@@ -40,29 +45,9 @@ pub(crate) struct Order {
     pub(crate) finishing: Finishing,
     /// What the client should know.
     pub(crate) warnings: Vec<String>,
-}
-
-/// Whether a constrained answer is complete when its tokens are used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finishing {
-    No,
-    /// Yes, if it is known how far it is to the end.
-    IfKnown,
-    Yes,
-}
-
-impl Finishing {
-    /// What the server and a request say together.
-    pub(crate) fn of(state: &State, extras: &Extras) -> Result<Self> {
-        match (extras.finish, state.settings.finish) {
-            (Some(true), Finish::Never) => {
-                Err(ApiError::unsupported("maskwright.finish", "it was started with --finish never"))
-            }
-            (Some(true), _) => Ok(Self::Yes),
-            (None, Finish::Always) => Ok(Self::IfKnown),
-            (Some(false) | None, _) => Ok(Self::No),
-        }
-    }
+    pub(crate) ways: Ways,
+    /// Whether the prompts are texts, so that a constraint begins in the middle of one.
+    pub(crate) is_inside: bool,
 }
 
 /// The events of all answers to an order. Dropping it cancels what is not finished.
@@ -83,180 +68,263 @@ pub(crate) struct Answers {
     /// What a weighted grammar thinks of the answers, if that was asked for.
     judged: Option<Judged>,
     record: Record,
+    /// How the answers were written.
+    pub(crate) notes: Notes,
+    state: Arc<State>,
+    plan: Plan,
+    stage: Stage,
+    /// Events that are yet to be told.
+    ready: VecDeque<Event>,
+    /// How many bytes of each answer belong to its prompt, as far as they are yet to come.
+    prefixes: Vec<usize>,
 }
 
-/// How long a constraint took.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Compile {
-    /// Until it was there.
-    pub(crate) time: Duration,
-    /// What of it passed before a worker took it up: those were at the constraints of others.
-    pub(crate) waited: Duration,
+/// What the model is at.
+#[derive(Debug)]
+enum Stage {
+    /// It writes the answers.
+    Writing,
+    /// It writes a draft.
+    Drafting(Drafting),
+    /// It tries answers.
+    Trying(Box<Tries>),
 }
 
 impl Order {
     /// Compiles the constraint, and gives the prompts to the scheduler. The turn is kept for that, unless it takes long.
     pub(crate) async fn start(self, state: &Arc<State>, turn: Turn) -> Result<Answers> {
-        let Self { prompts, choosing, requested, finishing, mut warnings } = self;
+        let Self { prompts, mut choosing, requested, mut finishing, mut warnings, ways, is_inside } = self;
         let timeout = state.settings.request_timeout;
         let deadline = tokio::time::Instant::now() + timeout;
         let begin = Instant::now();
-        let (mut compiled, mut waited, mut is_cached) = (None, Duration::ZERO, false);
-        if let Some(requested) = &requested {
-            let found = briefly(turn, state.engine.compile(requested)).await?;
-            (compiled, waited) = (Some(found.compiled), found.waited);
-            is_cached = !found.is_new;
-            let report = compiled.as_ref().and_then(|compiled| compiled.remarks().report.as_ref());
-            let misses = report.map(Report::near_misses).unwrap_or_default();
-            warnings.extend(misses.into_iter().map(|(pointer, word)| {
-                format!("'{}': {pointer} constrains nothing; did you mean {word}?", requested.param)
-            }));
+        choosing.sampling.mass = ways.mass;
+        check(&ways, prompts.len(), choosing.answers, requested.as_ref())?;
+        if ways.tries.is_some() {
+            finishing = exact_finish(finishing)?;
         }
-        let compile = Compile { time: begin.elapsed(), waited };
-        let mut judged = None;
-        let guides = match compiled {
-            None => prompts.iter().map(|_| None).collect(),
-            Some(compiled) => {
-                let lengths: Vec<usize> = prompts.iter().map(Vec::len).collect();
-                let weighing = requested.as_ref().and_then(|requested| requested.weighing.as_ref());
-                if let (Some(Weighing { report: true, .. }), Some(weights)) =
-                    (weighing, &compiled.remarks().weights)
-                {
-                    judged = Some(Judged::new(state.clone(), weights.clone()));
-                }
-                let guidance = weighing.map(|weighing| weighing.guidance);
-                let (guides, unknown) =
-                    guides(state, compiled, &lengths, &choosing, (finishing, guidance)).await?;
-                if let Some(reason) = unknown {
-                    warnings.push(format!("the answer may be cut off at its last token: {reason}"));
-                }
-                guides
-            }
-        };
-        let (sender, events) = mpsc::unbounded_channel();
         let count = choosing.answers.saturating_mul(prompts.len());
-        for (number, (prompt, guide)) in prompts.into_iter().zip(guides).enumerate() {
-            let Choosing { sampling, max_tokens, stop, stop_tokens, answers, .. } = choosing.clone();
-            let request = Request { prompt, sampling, guide, max_tokens, stop_tokens, stop, answers };
-            let sink = Channel { sender: sender.clone(), first: number * answers };
-            state.engine.submit(request, Box::new(sink))?;
+        let notes = Notes::new(ways.mass);
+        let draft = ways.draft.clone();
+        let plan = Plan { choosing, requested, finishing, ways, is_inside };
+        let then = draft.as_ref().map(|draft| then(state, &draft.then)).transpose()?.unwrap_or_default();
+        let reserved = draft.as_ref().map_or(0, |draft| draft.max_tokens.saturating_add(then.len()));
+        if let (Some(draft), Some(prompt)) = (&draft, prompts.first()) {
+            check_draft(state, draft, prompt.len(), then.len())?;
         }
-        let record = Record::new(requested.as_ref(), begin, compile.time, is_cached);
-        let param = requested.map(|requested| requested.param);
-        Ok(Answers {
+        let first = draft.as_ref().and(prompts.first()).cloned();
+        // What is refused is refused before anything is written.
+        let launch = plan.launch(state, prompts, reserved, Some(turn)).await?;
+        let record = Record::new(plan.requested.as_ref(), begin, launch.compile.time, launch.is_cached);
+        let param = plan.requested.as_ref().map(|requested| requested.param.clone());
+        warnings.extend(launch.warnings.iter().cloned());
+        // The first request brings its own.
+        let (_, events) = mpsc::unbounded_channel();
+        let mut answers = Answers {
             events,
             deadline,
             timeout,
             left: count,
             count,
-            compile,
+            compile: launch.compile,
             param,
             warnings,
-            judged,
+            judged: None,
             record,
-        })
+            notes,
+            state: state.clone(),
+            plan,
+            stage: Stage::Writing,
+            ready: VecDeque::new(),
+            prefixes: Vec::new(),
+        };
+        answers.judged = launch.weights.clone().map(|weights| Judged::new(state.clone(), weights));
+        match (draft, first) {
+            (Some(draft), Some(prompt)) => answers.draft(draft.max_tokens, prompt, then)?,
+            _ => answers.write(launch)?,
+        }
+        Ok(answers)
     }
 }
 
-type Guides = Vec<Option<Box<dyn Guide>>>;
-
-/// A guide for each prompt; and why it does not keep its budget, if that is so. How far it is to the end of a text may take a while to find out.
-async fn guides(
-    state: &Arc<State>,
-    compiled: Arc<CompiledConstraint>,
-    prompts: &[usize],
-    choosing: &Choosing,
-    (finishing, guidance): (Finishing, Option<Guidance>),
-) -> Result<(Guides, Option<String>)> {
-    let tokenizer = state.engine.tokenizer().clone();
-    let weights = compiled.remarks().weights.clone();
-    let vocabulary = state.engine.vocabulary().clone();
-    let guide = move || MatcherGuide::new(compiled.matcher()).with_jumps(tokenizer.clone());
-    let weighed = move |guide: MatcherGuide| -> Box<dyn Guide> {
-        match (guidance, &weights) {
-            (Some(guidance), Some(weights)) if guidance.lambda() > 0.0 => {
-                Box::new(WeightedGuide::new(guide, weights.scorer(vocabulary.clone()), guidance))
-            }
-            _ => Box::new(guide),
-        }
+/// What cannot go together.
+fn check(ways: &Ways, prompts: usize, answers: usize, requested: Option<&Requested>) -> Result<()> {
+    let is_constrained = requested.is_some();
+    let conflict = |field: &str, message: &str| {
+        let param = format!("maskwright.{field}");
+        Err(ApiError::invalid(&param, "conflicting_parameters", format!("'{param}': {message}")))
     };
+    if ways.tries.is_some() && !is_constrained {
+        return conflict("sampling", "an exact draw needs a constraint; without one every draw is exact");
+    }
+    if ways.tries.is_some() && requested.is_some_and(|requested| requested.weighing.is_some()) {
+        return conflict(
+            "sampling",
+            "an exact draw is one of the model's own distribution, which a grammar with probabilities changes",
+        );
+    }
+    if ways.tries.is_some() && prompts > 1 {
+        return conflict("sampling", "there are several prompts; ask for one at a time");
+    }
+    if ways.draft.is_some() && !is_constrained {
+        return conflict("draft", "a draft comes before a constrained answer, and there is no constraint");
+    }
+    if ways.draft.is_some() && (prompts > 1 || answers > 1) {
+        return conflict("draft", "a draft is for one answer to one prompt; ask for one at a time");
+    }
+    Ok(())
+}
+
+/// Whether an exact draw is finished: always, because it is one of complete texts.
+fn exact_finish(finishing: Finishing) -> Result<Finishing> {
     if finishing == Finishing::No {
-        return Ok((prompts.iter().map(|_| Some(weighed(guide()))).collect(), None));
+        let message = "'maskwright.sampling': an exact draw is one of complete answers; it needs 'maskwright': {'finish': true}";
+        return Err(ApiError::invalid("maskwright.finish", "conflicting_parameters", message));
     }
-    let (max_tokens, length) = (choosing.max_tokens, choosing.length);
-    let rooms: Vec<usize> =
-        prompts.iter().map(|prompt| state.engine.context().saturating_sub(*prompt)).collect();
-    aside(state, move || {
-        let (mut guides, mut unknown): (Guides, _) = (Vec::new(), None);
-        for room in rooms {
-            let mut one = guide();
-            let budget = max_tokens.unwrap_or(room).min(room);
-            match one.set_budget(budget) {
-                Ok(()) => {}
-                Err(Unkept::Unknown(reason)) if finishing == Finishing::IfKnown => unknown = Some(reason),
-                Err(error) => return Err(unkept(&error, length, max_tokens, room)),
-            }
-            guides.push(Some(weighed(one)));
-        }
-        Ok((guides, unknown))
-    })
-    .await
+    Ok(Finishing::Yes)
 }
 
-/// A budget that cannot be kept.
-fn unkept(error: &Unkept, length: &str, max_tokens: Option<usize>, room: usize) -> ApiError {
-    match error {
-        Unkept::TooSmall { need, .. } if *need > room => {
-            let message = format!(
-                "the shortest answer has {need} tokens, the one that ends it included, and the prompt leaves room for {room}; shorten it"
-            );
-            ApiError::too_long("prompt", message)
-        }
-        Unkept::TooSmall { need, .. } => {
-            let given = max_tokens.unwrap_or(room);
-            let message = format!(
-                "'{length}' is {given}, but the shortest answer has {need} tokens, the one that ends it included; give at least {need}, or let the answer be cut \
-                 off with 'maskwright': {{'finish': false}}"
-            );
-            ApiError::invalid(length, "budget_too_small", message)
-        }
-        Unkept::Unknown(reason) => {
-            ApiError::unsupported("maskwright.finish", &format!("for this constraint: {reason}"))
-        }
-    }
+/// The tokens between a draft and the answer.
+fn then(state: &State, text: &str) -> Result<Vec<TokenId>> {
+    let tokens = state.engine.tokenizer().encode(text);
+    tokens.map_err(|error| ApiError::value("maskwright.draft.then", error.to_string()))
 }
 
-/// Waits for something and keeps the turn for it, but not for long: what takes long keeps nobody waiting.
-async fn briefly<T>(turn: Turn, work: impl Future<Output = T>) -> T {
-    let mut work = std::pin::pin!(work);
-    if let Ok(done) = tokio::time::timeout(BRIEFLY, &mut work).await {
-        return done;
+/// A draft must leave room for an answer.
+fn check_draft(state: &State, draft: &Draft, prompt: usize, then: usize) -> Result<()> {
+    let context = state.engine.context();
+    let most = context.saturating_sub(prompt.saturating_add(then).saturating_add(1));
+    if draft.max_tokens <= most {
+        return Ok(());
     }
-    drop(turn);
-    work.await
+    let message = format!(
+        "'maskwright.draft.max_tokens' is {}, but the prompt has {prompt} tokens, and the model's context of {context} leaves room for a draft of {most} at the most; \
+         give fewer",
+        draft.max_tokens
+    );
+    Err(ApiError::too_long("maskwright.draft.max_tokens", message))
 }
 
 impl Answers {
     /// The next event; `None` when all answers have ended. An answer that cannot be completed ends all of them.
     pub(crate) async fn next(&mut self) -> Option<Result<Event>> {
-        if self.left == 0 {
-            return None;
-        }
-        let event = match tokio::time::timeout_at(self.deadline, self.events.recv()).await {
-            Ok(Some(event)) => event,
-            Ok(None) => return Some(Err(self.fail(ApiError::stopping()))),
-            Err(_) => {
-                let message = format!(
-                    "the answer took longer than the limit of {} seconds; ask for fewer tokens",
-                    self.timeout.as_secs()
-                );
-                return Some(Err(self.fail(ApiError::timeout(message))));
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                let event = match self.told(event) {
+                    Ok(event) => event,
+                    Err(error) => return Some(Err(error)),
+                };
+                if let Some(judged) = &mut self.judged
+                    && let Err(error) = judged.note(&event).await
+                {
+                    return Some(Err(self.fail(error)));
+                }
+                return Some(Ok(event));
             }
-        };
+            if self.left == 0 {
+                return None;
+            }
+            let event = match tokio::time::timeout_at(self.deadline, self.events.recv()).await {
+                Ok(Some(event)) => event,
+                Ok(None) => return Some(Err(self.fail(ApiError::stopping()))),
+                Err(_) => {
+                    let message = format!(
+                        "the answer took longer than the limit of {} seconds; ask for fewer tokens",
+                        self.timeout.as_secs()
+                    );
+                    return Some(Err(self.fail(ApiError::timeout(message))));
+                }
+            };
+            if let Err(error) = self.take(event).await {
+                return Some(Err(self.fail(error)));
+            }
+        }
+    }
+
+    /// Takes an event in, and goes to the next stage if this one is over.
+    async fn take(&mut self, event: Event) -> Result<()> {
+        match &mut self.stage {
+            Stage::Writing => self.ready.push_back(event),
+            Stage::Drafting(drafting) => {
+                if let Some(prompt) = drafting.take(event.what, &self.notes)? {
+                    let launch = self.plan.launch(&self.state.clone(), vec![prompt], 0, None).await?;
+                    self.write(launch)?;
+                }
+            }
+            Stage::Trying(tries) => match tries.take(event) {
+                Next::Wait => {}
+                Next::Next(request) => {
+                    let sink = self.channel();
+                    self.state.engine.submit(request, Box::new(sink))?;
+                }
+                Next::Done(events) => {
+                    self.notes.exact(&tries.report());
+                    self.ready.extend(events);
+                }
+                Next::Failed(failure) => return Err(failed(&failure, self.param.as_deref())),
+            },
+        }
+        Ok(())
+    }
+
+    /// A new channel for events. What is sent to the one before does not matter any more, and what sends it ends.
+    fn channel(&mut self) -> Channel {
+        let (sender, events) = mpsc::unbounded_channel();
+        self.events = events;
+        Channel { sender, first: 0 }
+    }
+
+    /// Has the model write a draft.
+    fn draft(&mut self, max_tokens: usize, prompt: Vec<TokenId>, then: Vec<TokenId>) -> Result<()> {
+        let mut request = Request::new(prompt.clone());
+        request.sampling = self.plan.choosing.sampling.clone();
+        (request.sampling.logprobs, request.sampling.mass) = (None, false);
+        request.max_tokens = Some(max_tokens);
+        // What is said behind it belongs to the middle of a text.
+        self.plan.is_inside = true;
+        let sink = self.channel();
+        self.stage = Stage::Drafting(Drafting { prompt, then, tokens: Vec::new(), text: String::new() });
+        self.state.engine.submit(request, Box::new(sink))
+    }
+
+    /// Has the model write the answers.
+    fn write(&mut self, launch: Launch) -> Result<()> {
+        let Channel { sender, .. } = self.channel();
+        let answers = self.plan.choosing.answers;
+        self.prefixes =
+            launch.prefixes.iter().flat_map(|&length| std::iter::repeat_n(length, answers)).collect();
+        self.stage = Stage::Writing;
+        for (number, request) in launch.requests.into_iter().enumerate() {
+            let sink = Box::new(Channel { sender: sender.clone(), first: number * answers });
+            let Some(tries) = self.plan.ways.tries else {
+                self.state.engine.submit(request, sink)?;
+                continue;
+            };
+            // Others want to write, too.
+            let rows = (self.state.engine.max_batch() / 2).max(1);
+            let mut tries = Tries::new(request, tries, rows).map_err(|error| unsubmitted(&error))?;
+            self.state.engine.submit(tries.first(), sink)?;
+            self.stage = Stage::Trying(Box::new(tries));
+        }
+        Ok(())
+    }
+
+    /// An event as the client is told it.
+    fn told(&mut self, mut event: Event) -> Result<Event> {
+        if let (Some(left), What::More { text, .. } | What::Finished { text, .. }) =
+            (self.prefixes.get_mut(event.answer), &mut event.what)
+        {
+            // What was cut off the prompt is no part of the answer.
+            let cut = (*left).min(text.len());
+            *left -= cut;
+            // It ends with a character, so that this leaves out nothing.
+            if text.is_char_boundary(cut) {
+                text.drain(..cut);
+            }
+        }
         match &event.what {
             What::Failed(failure) => {
                 let error = failed(failure, self.param.as_deref());
-                return Some(Err(self.fail(error)));
+                return Err(self.fail(error));
             }
             What::Finished { reason, usage, .. } => {
                 self.left -= 1;
@@ -269,12 +337,7 @@ impl Answers {
             What::More { tokens, .. } => self.record.tokens += tokens.len(),
         }
         self.record.is_over = self.left == 0;
-        if let Some(judged) = &mut self.judged
-            && let Err(error) = judged.note(&event).await
-        {
-            return Some(Err(self.fail(error)));
-        }
-        Some(Ok(event))
+        Ok(event)
     }
 
     /// What a weighted grammar thinks of an answer that has just ended, if that was asked for.
@@ -285,6 +348,38 @@ impl Answers {
     fn fail(&mut self, error: ApiError) -> ApiError {
         self.record.error = Some(error.code.unwrap_or("unknown"));
         error
+    }
+}
+
+/// A draft that is being written.
+#[derive(Debug)]
+struct Drafting {
+    prompt: Vec<TokenId>,
+    /// What comes behind it.
+    then: Vec<TokenId>,
+    tokens: Vec<TokenId>,
+    text: String,
+}
+
+impl Drafting {
+    /// Takes what happened; gives the prompt of the answer when the draft is there.
+    fn take(&mut self, what: What, notes: &Notes) -> Result<Option<Vec<TokenId>>> {
+        match what {
+            What::More { tokens, text } => {
+                self.tokens.extend(tokens.iter().map(|written| written.token));
+                self.text += &text;
+                Ok(None)
+            }
+            What::Finished { text, reason, .. } => {
+                self.text += &text;
+                notes.draft(&self.text, self.tokens.len(), reason == Reason::Length);
+                let mut prompt = std::mem::take(&mut self.prompt);
+                prompt.append(&mut self.tokens);
+                prompt.append(&mut self.then);
+                Ok(Some(prompt))
+            }
+            What::Failed(failure) => Err(failed(&failure, None)),
+        }
     }
 }
 

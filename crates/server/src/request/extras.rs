@@ -7,7 +7,11 @@ use maskwright::{
 };
 use serde_json::Value;
 
-use super::{Fields, fields::not_among};
+use super::{
+    Fields,
+    fields::not_among,
+    ways::{self, Ways},
+};
 use crate::error::{ApiError, Result};
 
 /// What a request says beside its constraint.
@@ -23,6 +27,8 @@ pub(crate) struct Extras {
     pub(crate) tokens: bool,
     /// Whether a constrained answer must be complete when its tokens are used up.
     pub(crate) finish: Option<bool>,
+    /// How the answer is written.
+    pub(crate) ways: Ways,
 }
 
 impl Extras {
@@ -75,8 +81,9 @@ impl Extras {
         };
         let tokens = own.flag("tokens")?.unwrap_or(false);
         let finish = own.flag("finish")?;
+        let ways = ways::take(&mut own)?;
         own.finish()?;
-        Ok(Self { whitespace, key_order, strictness, dialect, numbers, formats, tokens, finish })
+        Ok(Self { whitespace, key_order, strictness, dialect, numbers, formats, tokens, finish, ways })
     }
 
     /// Some options, as they are changed by what was said.

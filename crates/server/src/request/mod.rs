@@ -7,6 +7,7 @@
 //! | [`weights`] | a grammar with probabilities, and how much it counts |
 //! | [`extras`] | what they have no words for |
 //! | [`sampling`] | temperature and the like |
+//! | [`ways`] | how an answer is written, besides token by token under a mask |
 //! | [`words`] | what other servers know besides |
 //! | [`messages`] | conversations |
 //! | [`thoughts`] | whether the model thinks first, and what else its template is told |
@@ -21,6 +22,7 @@ pub(crate) mod requested;
 pub(crate) mod sampling;
 pub(crate) mod thoughts;
 pub(crate) mod tools;
+pub(crate) mod ways;
 pub(crate) mod weights;
 pub(crate) mod words;
 

@@ -31,7 +31,7 @@ pub(crate) fn take(body: &mut Fields, lengths: &[&'static str], defaults: &Sampl
         presence_penalty: body.number("presence_penalty", -2.0, 2.0)?.unwrap_or(defaults.presence_penalty),
         logit_bias: logit_bias(body)?,
         seed: body.whole("seed", i64::MIN, i64::MAX)?.map(i64::cast_unsigned),
-        logprobs: None,
+        ..defaults.clone()
     };
     let (length, max_tokens) = max_tokens(body, lengths)?;
     Ok(Choosing {

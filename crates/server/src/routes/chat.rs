@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{body::Body, in_turn};
 use crate::{
     answer::{
-        Compile, Finishing, Gathered, Order, Part,
+        Compile, Finishing, Gathered, Notes, Order, Part,
         gather::{Call, timings, usage},
         logprobs, noted,
         plan::plan,
@@ -63,13 +63,16 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let (prompt, turn) = in_turn(&state, work).await?;
     let wants_logprobs = asked.choosing.sampling.logprobs.is_some();
     let Asked { choosing, warnings, .. } = asked;
-    let order = Order { prompts: vec![prompt], choosing, requested, finishing, warnings };
+    let ways = asked.extras.ways.clone();
+    let order =
+        Order { prompts: vec![prompt], choosing, requested, finishing, warnings, ways, is_inside: false };
     let mut answers = order.start(&state, turn).await?;
     let chat = Chat {
         id: new_id("chatcmpl-"),
         created: now(),
         answers: (0..answers.count).map(|_| Gathered::read_by(reading.clone())).collect(),
         compile: answers.compile,
+        notes: answers.notes.clone(),
         wants_logprobs,
         has_usage: asked.has_usage,
         extras: asked.extras,
@@ -139,6 +142,7 @@ struct Chat {
     created: u64,
     answers: Vec<Gathered>,
     compile: Compile,
+    notes: Notes,
     wants_logprobs: bool,
     has_usage: bool,
     extras: Extras,
@@ -183,6 +187,7 @@ impl Chat {
             body["maskwright"]["weights"] =
                 self.answers.iter().map(|answer| answer.judgement.clone()).collect();
         }
+        self.notes.tell(&mut body, &self.answers);
         body
     }
 
@@ -274,6 +279,7 @@ impl Protocol for Chat {
             if let Some(judgement) = &answer.judgement {
                 chunk["maskwright"]["weights"] = judgement.clone();
             }
+            self.notes.tell_one(&mut chunk, answer);
             told.data(&chunk);
         }
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{body::Body, chat, in_turn, tokens::tokens};
 use crate::{
     answer::{
-        Compile, Finishing, Gathered, Order, Part,
+        Compile, Finishing, Gathered, Notes, Order, Part,
         gather::{timings, usage},
         logprobs, noted,
         sse::{self, Protocol, Told},
@@ -52,6 +52,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     body.refuse("best_of", &[json!(1), json!(choosing.answers)], "all answers are returned; use 'n'")?;
     body.finish()?;
     let shared = state.clone();
+    let is_inside = is_text(&prompt);
     let work = move || {
         let texts = if is_echoed { Some(texts(&prompt)) } else { None };
         let prompts = prompts(&shared, prompt)?;
@@ -61,7 +62,8 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let ((prompts, echoed), turn) = in_turn(&state, work).await?;
     let (count, per_prompt) = (prompts.len(), choosing.answers);
     let wants_logprobs = top.is_some();
-    let order = Order { prompts, choosing, requested, finishing, warnings };
+    let ways = extras.ways.clone();
+    let order = Order { prompts, choosing, requested, finishing, warnings, ways, is_inside };
     let mut answers = order.start(&state, turn).await?;
     let mut completion = Completion {
         id: new_id("cmpl-"),
@@ -71,6 +73,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         echoed,
         per_prompt: if count == 0 { 1 } else { per_prompt },
         compile: answers.compile,
+        notes: answers.notes.clone(),
         wants_logprobs,
         has_usage,
         wants_tokens: extras.tokens,
@@ -87,6 +90,14 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         completion.take(event);
     }
     Ok(noted(Json(completion.whole()).into_response(), &answers.warnings, completion.is_squeezed()))
+}
+
+/// Whether prompts are texts, and not tokens that somebody has chosen.
+pub(crate) fn is_text(prompt: &Value) -> bool {
+    match prompt {
+        Value::Array(items) => items.iter().all(Value::is_string),
+        other => other.is_string(),
+    }
 }
 
 /// A text, a list of texts, a list of tokens, or a list of such lists.
@@ -152,6 +163,7 @@ struct Completion {
     echoed: Vec<String>,
     per_prompt: usize,
     compile: Compile,
+    notes: Notes,
     wants_logprobs: bool,
     has_usage: bool,
     wants_tokens: bool,
@@ -206,6 +218,7 @@ impl Completion {
             body["maskwright"]["weights"] =
                 self.answers.iter().map(|answer| answer.judgement.clone()).collect();
         }
+        self.notes.tell(&mut body, &self.answers);
         body
     }
 
@@ -266,6 +279,9 @@ impl Protocol for Completion {
         }
         if finish.is_some() && answer.usage().is_squeezed {
             chunk["maskwright"]["squeezed"] = true.into();
+        }
+        if finish.is_some() {
+            self.notes.tell_one(&mut chunk, answer);
         }
         if let (Some(_), Some(judgement)) = (finish, &answer.judgement) {
             chunk["maskwright"]["weights"] = judgement.clone();

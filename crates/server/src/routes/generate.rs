@@ -15,10 +15,15 @@ use axum::{
 use maskwright_runtime::{Event, Reason};
 use serde_json::{Value, json};
 
-use super::{body::Body, chat, completions::prompts, in_turn};
+use super::{
+    body::Body,
+    chat,
+    completions::{is_text, prompts},
+    in_turn,
+};
 use crate::{
     answer::{
-        Finishing, Gathered, Order, Part, noted,
+        Finishing, Gathered, Notes, Order, Part, noted,
         sse::{self, Protocol, Told},
     },
     error::{ApiError, Json, Result},
@@ -114,10 +119,12 @@ async fn answer(state: Arc<State>, asked: Asked) -> Result<Response> {
     Requested::refuse_report(requested.as_ref())?;
     let finishing = Finishing::of(&state, &extras)?;
     let shared = state.clone();
+    let is_inside = is_text(&prompt);
     let (prompts, turn) = in_turn(&state, move || prompts(&shared, prompt)).await?;
     let is_list = is_list || choosing.answers > 1;
     let has_stops = !choosing.stop.is_empty() || !choosing.stop_tokens.is_empty();
-    let order = Order { prompts, choosing, requested, finishing, warnings };
+    let ways = extras.ways.clone();
+    let order = Order { prompts, choosing, requested, finishing, warnings, ways, is_inside };
     let mut answers = order.start(&state, turn).await?;
     let mut plain = Plain {
         face,
@@ -125,6 +132,7 @@ async fn answer(state: Arc<State>, asked: Asked) -> Result<Response> {
         has_stops,
         id: new_id("gen-"),
         answers: (0..answers.count).map(|_| Gathered::default()).collect(),
+        notes: answers.notes.clone(),
         state,
     };
     if is_streamed {
@@ -146,6 +154,7 @@ struct Plain {
     has_stops: bool,
     id: String,
     answers: Vec<Gathered>,
+    notes: Notes,
 }
 
 impl Plain {
@@ -203,6 +212,9 @@ impl Plain {
         };
         if usage.is_squeezed {
             body["maskwright"]["squeezed"] = true.into();
+        }
+        if answer.end.is_some() {
+            self.notes.tell_one(&mut body, answer);
         }
         body
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{body::Body, chat, in_turn};
 use crate::{
     answer::{
-        Compile, Finishing, Gathered, Order, Part,
+        Compile, Finishing, Gathered, Notes, Order, Part,
         gather::{timings, total},
         items::Items,
         logprobs, noted,
@@ -93,7 +93,9 @@ pub(crate) async fn create(
         is_kept: kept.owner.is_some(),
     };
     let wants_logprobs = choosing.sampling.logprobs.is_some();
-    let order = Order { prompts: vec![prompt], choosing, requested, finishing, warnings };
+    let ways = extras.ways.clone();
+    let order =
+        Order { prompts: vec![prompt], choosing, requested, finishing, warnings, ways, is_inside: false };
     let mut answers = order.start(&state, turn).await?;
     let mut responding = Responding {
         id: new_id("resp_"),
@@ -101,6 +103,7 @@ pub(crate) async fn create(
         answer: Gathered::read_by(reading),
         items: Items::default(),
         compile: answers.compile,
+        notes: answers.notes.clone(),
         wants_logprobs,
         extras,
         echo,
@@ -241,6 +244,7 @@ struct Responding {
     answer: Gathered,
     items: Items,
     compile: Compile,
+    notes: Notes,
     wants_logprobs: bool,
     extras: Extras,
     echo: Echo,
@@ -276,6 +280,7 @@ impl Responding {
         if self.answer.usage().is_squeezed {
             body["maskwright"]["squeezed"] = true.into();
         }
+        self.notes.tell_one(&mut body, &self.answer);
         body
     }
 

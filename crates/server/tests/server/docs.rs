@@ -1,4 +1,4 @@
-//! The examples of `README.md`, `docs/server.md` and `docs/start/server.md` with `curl`, as they stand there.
+//! The examples of `README.md`, `docs/server.md`, `docs/start/server.md` and `docs/undistorted.md` with `curl`, as they stand there.
 
 use serde_json::Value;
 
@@ -11,6 +11,7 @@ async fn every_example_with_curl_is_answered() {
         include_str!("../../../../README.md"),
         include_str!("../../../../docs/server.md"),
         include_str!("../../../../docs/start/server.md"),
+        include_str!("../../../../docs/undistorted.md"),
     ];
     let mut count = 0;
     for block in pages.iter().flat_map(|page| page.split("```sh\n").skip(1)) {

@@ -14,4 +14,5 @@ mod pages;
 mod refusals;
 mod smollm2;
 mod tools;
+mod ways;
 mod weights;

@@ -72,4 +72,29 @@ async fn smollm2_answers_with_a_document_of_the_schema() {
     let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
     assert!(names.contains(&text) && answer["choices"][0]["finish_reason"] == "stop", "{answer}");
     assert_eq!(running.client.chat(&body(2)).await.error().2, "budget_too_small");
+    // A prompt that ends with a blank: the blank becomes a part of the constraint, and of no answer.
+    let body = |own: Value| {
+        json!({
+            "prompt": "Is the sky blue, yes or no? The answer is ", "temperature": 0,
+            "guided_choice": ["yes", "no"], "maskwright": own,
+        })
+    };
+    let healed = running.client.post("/v1/completions", &body(json!({"tokens": true}))).await.good();
+    let kept =
+        running.client.post("/v1/completions", &body(json!({"tokens": true, "heal": false}))).await.good();
+    for answer in [&healed, &kept] {
+        assert!(["yes", "no"].contains(&answer["choices"][0]["text"].as_str().unwrap()), "{answer}");
+    }
+    let prompt = |answer: &Value| answer["usage"]["prompt_tokens"].as_u64().unwrap();
+    assert_eq!(prompt(&healed) + 1, prompt(&kept));
+    let first = |answer: &Value| answer["maskwright"]["tokens"][0][0]["text"].as_str().unwrap().to_owned();
+    assert!(first(&healed).starts_with(' ') && !first(&kept).starts_with(' '), "{healed} {kept}");
+    // Exact draws from a real model.
+    let body = json!({
+        "messages": says("Is the sky blue? Answer yes or no."), "guided_choice": ["Yes", "No"], "seed": 3,
+        "maskwright": {"sampling": "exact", "tries": 300, "mass": true},
+    });
+    let answer = running.client.chat(&body).await.good();
+    assert_eq!(answer["maskwright"]["sampling"]["exact"], json!([true]), "{answer}");
+    assert!(answer["maskwright"]["mass"][0]["sum"].as_f64().unwrap() <= 0.0, "{answer}");
 }

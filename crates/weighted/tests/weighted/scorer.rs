@@ -91,7 +91,7 @@ fn scores_of_some_are_those_of_all() {
     let vocabulary = vocabulary(&["t", "to", "toa", "toad", "ad", " ", " to", "d to", "x", "!"]);
     let mut adapter = Adapter::<Real>::new(&grammar, vocabulary).unwrap();
     for token in [0, 2, 5] {
-        let mut all = vec![f64::NEG_INFINITY; 11];
+        let mut all = [f64::NEG_INFINITY; 11];
         for (token, score) in adapter.scores() {
             all[token.0 as usize] = score;
         }
@@ -251,8 +251,8 @@ fn a_text_is_judged() {
 
 #[test]
 fn tables_stay_within_their_limit() {
-    let chain: String = (0..100).map(|n| format!("N{n} -> N{} [0.5] | a [0.5]\n", n + 1)).collect();
+    let chain: Vec<String> = (0..100).map(|n| format!("N{n} -> N{} [0.5] | a [0.5]\n", n + 1)).collect();
     let options = Options { entries: 1_000, ..Options::default() };
-    let pcfg = Pcfg::parse(&(chain + "N100 -> b"), &options).unwrap();
+    let pcfg = Pcfg::parse(&(chain.concat() + "N100 -> b"), &options).unwrap();
     assert!(Weights::new(pcfg).unwrap_err().message.starts_with("101 symbols hang together by unit rules"));
 }

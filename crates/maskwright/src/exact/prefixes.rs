@@ -1,0 +1,254 @@
+//! What is known of a model's mass below the prefixes that were seen.
+
+use hashbrown::HashMap;
+use maskwright_vocab::TokenId;
+
+/// More prefixes than these are not remembered. What lies behind them is drawn as if it had never been seen, which is as right, and learns nothing.
+const MAX_PREFIXES: usize = 1 << 20;
+
+/// A tree of prefixes, with the mass that is known to be lost below each; see the [module](super).
+#[derive(Clone, Debug)]
+pub struct Prefixes {
+    nodes: Vec<Node>,
+    /// Prefixes that the present round has learnt something about.
+    touched: Vec<u32>,
+}
+
+/// A prefix that is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place(u32);
+
+#[derive(Clone, Debug)]
+struct Node {
+    parent: u32,
+    /// The model's share of the last token, behind the rest.
+    share: f64,
+    /// The share of the mass below that is not known to be lost, as of the beginning of the round.
+    alive: f64,
+    /// The share of the mass below that is known to be valid.
+    valid: f64,
+    /// Whether `alive` says something: a prefix that is new in this round has all of its mass.
+    is_known: bool,
+    /// What is allowed behind it, once that was looked at.
+    seen: Option<Seen>,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    /// The model's share of all allowed tokens.
+    allowed: f64,
+    children: HashMap<TokenId, u32>,
+}
+
+/// What a model says behind a prefix, as far as it is allowed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// The allowed tokens by their ids, with the model's share of each.
+    shares: Vec<(TokenId, f64)>,
+    /// The sum of the shares.
+    allowed: f64,
+}
+
+/// How a token is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It may come out that the text is invalid.
+    Try,
+    /// What is allowed is drawn, weighed by what is known. Valid always, exact never.
+    Masked,
+}
+
+/// What came of one draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// This token, and the prefix with it, if it is remembered.
+    Token(TokenId, Option<Place>),
+    /// The model wrote what is not allowed: the try has failed.
+    Rejected,
+    /// No allowed token has a share at all.
+    Nothing,
+}
+
+/// How the model's mass is divided, as far as it is known: the three make 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Known {
+    /// On texts that are known to be valid: those that were drawn.
+    pub valid: f64,
+    /// On texts that are known to be invalid.
+    pub lost: f64,
+    /// On all others.
+    pub unaccounted: f64,
+}
+
+impl Row {
+    /// The shares of the allowed tokens, of a row of logits and the words of a mask. What is not a number has no share.
+    pub fn new(logits: &[f32], mask: &[u32]) -> Self {
+        let best = logits.iter().copied().filter(|logit| logit.is_finite()).fold(f32::NEG_INFINITY, f32::max);
+        let weight = |logit: f32| if logit.is_finite() { f64::from(logit - best).exp() } else { 0.0 };
+        let total: f64 = logits.iter().map(|&logit| weight(logit)).sum();
+        let mut shares = Vec::new();
+        let mut allowed = 0.0;
+        for (number, &word) in mask.iter().enumerate() {
+            let mut left = word;
+            while left != 0 {
+                let token = number * 32 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                let share = logits.get(token).map_or(0.0, |&logit| weight(logit) / total);
+                if share > 0.0 {
+                    allowed += share;
+                    shares.push((TokenId(token as u32), share));
+                }
+            }
+        }
+        Self { shares, allowed: allowed.min(1.0) }
+    }
+
+    /// The model's share of all allowed tokens.
+    pub fn allowed(&self) -> f64 {
+        self.allowed
+    }
+
+    /// Bytes that it holds.
+    pub fn heap_bytes(&self) -> usize {
+        self.shares.capacity() * size_of::<(TokenId, f64)>()
+    }
+}
+
+impl Default for Prefixes {
+    fn default() -> Self {
+        Self { nodes: vec![Node::new(0, 1.0)], touched: Vec::new() }
+    }
+}
+
+impl Node {
+    fn new(parent: u32, share: f64) -> Self {
+        Self { parent, share, alive: 1.0, valid: 0.0, is_known: false, seen: None }
+    }
+}
+
+impl Prefixes {
+    /// Nothing is known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The empty prefix.
+    pub fn root(&self) -> Place {
+        Place(0)
+    }
+
+    /// Draws the next token of a text whose prefix is `at`, by a number from 0 to 1. What is learnt counts from the next [round](Self::learn) on.
+    pub fn step(&mut self, at: Option<Place>, row: &Row, chance: f64, mode: Mode) -> Step {
+        let node = at.and_then(|Place(at)| self.nodes.get(at as usize));
+        let (alive, is_known) = node.map_or((1.0, false), |node| (node.alive, node.is_known));
+        let seen = node.and_then(|node| node.seen.as_ref());
+        let left = |token: TokenId| {
+            let child = seen.and_then(|seen| seen.children.get(&token));
+            child.and_then(|child| self.nodes.get(*child as usize)).map_or(1.0, |child| child.alive)
+        };
+        let weights = || row.shares.iter().map(|&(token, share)| (token, share, share * left(token)));
+        let sum: f64 = weights().map(|(_, _, weight)| weight).sum();
+        // Whoever knows what is lost behind a prefix does not come to it in vain: there the two are the same number, computed in two ways.
+        let whole = if mode == Mode::Masked || is_known { sum } else { alive };
+        let goal = chance * whole;
+        let mut reached = 0.0;
+        let mut chosen = None;
+        for (token, share, weight) in weights().filter(|(_, _, weight)| *weight > 0.0) {
+            if reached > goal {
+                break;
+            }
+            reached += weight;
+            chosen = Some((token, share));
+        }
+        if reached <= goal && mode == Mode::Try && !is_known {
+            chosen = None;
+        }
+        let is_hopeless = sum <= 0.0;
+        self.look(at, row);
+        match chosen {
+            Some((token, share)) => Step::Token(token, at.and_then(|at| self.child(at, token, share))),
+            None if is_hopeless && (mode == Mode::Masked || is_known) => Step::Nothing,
+            None => Step::Rejected,
+        }
+    }
+
+    /// Notes what is allowed behind a prefix.
+    fn look(&mut self, at: Option<Place>, row: &Row) {
+        let Some(Place(at)) = at else { return };
+        if let Some(node) = self.nodes.get_mut(at as usize).filter(|node| node.seen.is_none()) {
+            node.seen = Some(Seen { allowed: row.allowed, children: HashMap::new() });
+            self.touched.push(at);
+        }
+    }
+
+    fn child(&mut self, Place(at): Place, token: TokenId, share: f64) -> Option<Place> {
+        let next = self.nodes.len();
+        let seen = self.nodes.get_mut(at as usize)?.seen.as_mut()?;
+        if let Some(&child) = seen.children.get(&token) {
+            return Some(Place(child));
+        }
+        if next >= MAX_PREFIXES {
+            return None;
+        }
+        let child = u32::try_from(next).ok()?;
+        seen.children.insert(token, child);
+        self.nodes.push(Node::new(at, share));
+        Some(Place(child))
+    }
+
+    /// Notes that the text ends here, and is valid.
+    pub fn end(&mut self, at: Option<Place>) {
+        let Some(Place(at)) = at else { return };
+        if let Some(node) = self.nodes.get_mut(at as usize) {
+            node.valid = 1.0;
+            self.touched.push(at);
+        }
+    }
+
+    /// Ends a round: from now on tries know what this one has learnt.
+    pub fn learn(&mut self) {
+        // Children have larger numbers than their parents, so that each is done before its parent.
+        let mut open: std::collections::BTreeSet<u32> = self.touched.drain(..).collect();
+        while let Some(at) = open.pop_last() {
+            self.sum_up(at as usize);
+            if at > 0
+                && let Some(node) = self.nodes.get(at as usize)
+            {
+                open.insert(node.parent);
+            }
+        }
+    }
+
+    fn sum_up(&mut self, at: usize) {
+        let Some(seen) = self.nodes.get(at).and_then(|node| node.seen.as_ref()) else { return };
+        let (mut rest, mut alive, mut valid) = (seen.allowed, 0.0, 0.0);
+        // A sum depends on its order, and a seed promises the same text each time.
+        let mut children: Vec<u32> = seen.children.values().copied().collect();
+        children.sort_unstable();
+        for child in children.into_iter().filter_map(|child| self.nodes.get(child as usize)) {
+            rest -= child.share;
+            alive += child.share * child.alive;
+            valid += child.share * child.valid;
+        }
+        if let Some(node) = self.nodes.get_mut(at) {
+            (node.alive, node.valid, node.is_known) = (rest.max(0.0) + alive, valid, true);
+        }
+    }
+
+    /// What is known at the beginning of the round.
+    pub fn known(&self) -> Known {
+        let (alive, valid) = self.nodes.first().map_or((1.0, 0.0), |root| (root.alive, root.valid));
+        let alive = alive.min(1.0);
+        Known { valid: valid.min(alive), lost: 1.0 - alive, unaccounted: (alive - valid).max(0.0) }
+    }
+
+    /// How many prefixes are remembered.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether nothing was seen yet.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.len() == 1
+    }
+}

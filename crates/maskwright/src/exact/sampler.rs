@@ -1,0 +1,287 @@
+//! Exact draws over any function that gives logits.
+
+use core::fmt;
+
+use hashbrown::HashMap;
+use maskwright_engine::{Budget, BudgetError, MatchError};
+use maskwright_vocab::{TokenId, Vocabulary};
+
+use super::{Known, Mode, Place, Prefixes, Row, Step};
+use crate::backend::{Matching, Status};
+
+/// The most tries of a draw.
+pub const MAX_TRIES: usize = 10_000;
+
+/// How texts are drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How often a draw may begin anew, from 1 to [`MAX_TRIES`].
+    pub tries: usize,
+    /// The most tokens of a text, the one that ends it included. What cannot be completed within them counts as invalid.
+    pub max_tokens: usize,
+    /// How many bytes of logits are kept, so that the model is not asked again.
+    pub kept_bytes: usize,
+}
+
+impl Default for Options {
+    /// 64 tries, 256 tokens, 64 MiB.
+    fn default() -> Self {
+        Self { tries: 64, max_tokens: 256, kept_bytes: 64 << 20 }
+    }
+}
+
+/// Draws texts from a model's distribution, given that they are valid. It learns: the more was drawn, the fewer tries a draw takes.
+///
+/// ```
+/// use std::sync::Arc;
+/// use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder, exact};
+///
+/// let mut vocabulary = VocabularyBuilder::new();
+/// for (id, token) in (0..).zip(["a", "b", "x", "y"]) {
+///     vocabulary.token(TokenId(id), token.as_bytes())?;
+/// }
+/// vocabulary.special(TokenId(4), "<end>")?.eos(TokenId(4));
+/// let vocabulary = Arc::new(vocabulary.finish()?);
+/// let compiler = Compiler::new(vocabulary.clone());
+/// let matcher = compiler.compile(&Constraint::choice(["ax", "by"]))?.matcher();
+///
+/// let mut sampler = exact::Sampler::new(matcher, &vocabulary, exact::Options::default())?;
+/// // A model that likes to begin with `a`, and then would rather not write `x`.
+/// let next_logits = |text: &[TokenId]| {
+///     Ok::<_, std::convert::Infallible>(match text {
+///         [] => vec![2.0, 0.0, -9.0, -9.0, -9.0],
+///         [TokenId(0)] => vec![0.0, 0.0, -4.0, 0.0, 0.0],
+///         [TokenId(1)] => vec![-9.0, -9.0, -9.0, 0.0, -9.0],
+///         _ => vec![-9.0, -9.0, -9.0, -9.0, 0.0],
+///     })
+/// };
+/// let mut seed = 1_u64;
+/// let mut chance = || {
+///     seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+///     (seed >> 11) as f64 / (1_u64 << 53) as f64
+/// };
+/// let drawn = sampler.draw(next_logits, &mut chance)?;
+/// assert!(drawn.is_exact);
+/// assert_eq!(drawn.tokens.len(), 3); // two letters and the end
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Sampler {
+    start: Box<dyn Matching>,
+    /// Whether a vocabulary has tokens that end a text. If not, a text ends where nothing can follow.
+    has_end: bool,
+    words: usize,
+    options: Options,
+    prefixes: Prefixes,
+    kept: HashMap<Place, Row>,
+    kept_bytes: usize,
+}
+
+/// A text that was drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawn {
+    /// Its tokens, the one that ends it included.
+    pub tokens: Vec<TokenId>,
+    /// Whether it was drawn from the model's distribution over valid texts. Otherwise the tries were used up, and it was drawn under the mask, by what was learnt: it is valid, and that
+    /// is all.
+    pub is_exact: bool,
+    /// How many tries there were.
+    pub tries: usize,
+    /// How often the model was asked.
+    pub asked: usize,
+    /// What is known of the model's mass.
+    pub known: Known,
+}
+
+/// Why there can be no draw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// The number of tries makes no sense.
+    Tries(usize),
+    /// No text can be completed within so many tokens, or it is not known whether one can.
+    Budget(BudgetError),
+    /// The backend of the constraint cannot keep a budget of tokens.
+    Backend,
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tries(tries) => write!(f, "there are {tries} tries, but there must be 1 to {MAX_TRIES}"),
+            Self::Budget(error) => write!(f, "max_tokens cannot be kept: {error}"),
+            Self::Backend => f.write_str(
+                "the backend of the constraint cannot keep a budget of tokens; use the backend maskwright",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+/// Why a draw came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DrawError<E> {
+    /// The model gave no logits.
+    Model(E),
+    /// The constraint met a limit, or was told to stop.
+    Match(MatchError),
+    /// No allowed token has a finite logit.
+    NoToken,
+}
+
+impl<E: fmt::Display> fmt::Display for DrawError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Model(error) => write!(f, "{error}"),
+            Self::Match(error) => write!(f, "{error}"),
+            Self::NoToken => {
+                f.write_str("no token can come next: no allowed token has a logit that is a number")
+            }
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for DrawError<E> {}
+
+/// What came of a try.
+enum Try {
+    Text(Vec<TokenId>),
+    Rejected,
+    Nothing,
+}
+
+impl Sampler {
+    /// Draws texts that a matcher allows from where it stands.
+    pub fn new(
+        mut matcher: impl Matching + 'static,
+        vocabulary: &Vocabulary,
+        options: Options,
+    ) -> Result<Self, SetupError> {
+        if options.tries == 0 || options.tries > MAX_TRIES {
+            return Err(SetupError::Tries(options.tries));
+        }
+        let budget = Budget::new(u32::try_from(options.max_tokens).unwrap_or(u32::MAX));
+        let engine = matcher.as_engine().ok_or(SetupError::Backend)?;
+        engine.set_budget(Some(budget)).map_err(SetupError::Budget)?;
+        Ok(Self {
+            start: Box::new(matcher),
+            has_end: !vocabulary.eos().is_empty(),
+            words: vocabulary.size().div_ceil(32),
+            options,
+            prefixes: Prefixes::new(),
+            kept: HashMap::new(),
+            kept_bytes: 0,
+        })
+    }
+
+    /// What is known of the model's mass.
+    pub fn known(&self) -> Known {
+        self.prefixes.known()
+    }
+
+    /// Draws a text. `next_logits` is asked for the logits behind some tokens, and `chance` for numbers that are at least 0 and less than 1.
+    pub fn draw<E>(
+        &mut self,
+        mut next_logits: impl FnMut(&[TokenId]) -> Result<Vec<f32>, E>,
+        mut chance: impl FnMut() -> f64,
+    ) -> Result<Drawn, DrawError<E>> {
+        let mut asked = 0;
+        let mut next = |tokens: &[TokenId]| {
+            asked += 1;
+            next_logits(tokens)
+        };
+        let mut tries = 0;
+        while tries < self.options.tries {
+            tries += 1;
+            match self.once(Mode::Try, &mut next, &mut chance)? {
+                Try::Text(tokens) => {
+                    let known = self.prefixes.known();
+                    return Ok(Drawn { tokens, is_exact: true, tries, asked, known });
+                }
+                Try::Rejected => {}
+                // Every further try would end here.
+                Try::Nothing => break,
+            }
+        }
+        match self.once(Mode::Masked, &mut next, &mut chance)? {
+            Try::Text(tokens) => {
+                let known = self.prefixes.known();
+                Ok(Drawn { tokens, is_exact: false, tries, asked, known })
+            }
+            Try::Rejected | Try::Nothing => Err(DrawError::NoToken),
+        }
+    }
+
+    fn once<E>(
+        &mut self,
+        mode: Mode,
+        next_logits: &mut impl FnMut(&[TokenId]) -> Result<Vec<f32>, E>,
+        chance: &mut impl FnMut() -> f64,
+    ) -> Result<Try, DrawError<E>> {
+        let result = self.walk(mode, next_logits, chance);
+        self.prefixes.learn();
+        result
+    }
+
+    fn walk<E>(
+        &mut self,
+        mode: Mode,
+        next_logits: &mut impl FnMut(&[TokenId]) -> Result<Vec<f32>, E>,
+        chance: &mut impl FnMut() -> f64,
+    ) -> Result<Try, DrawError<E>> {
+        let mut matcher = self.start.fork();
+        let mut at = Some(self.prefixes.root());
+        let mut tokens = Vec::new();
+        loop {
+            let asked;
+            let row = if let Some(row) = at.and_then(|at| self.kept.get(&at)) {
+                row
+            } else {
+                asked = self.ask(&mut *matcher, &tokens, next_logits)?;
+                self.keep(at, &asked);
+                &asked
+            };
+            match self.prefixes.step(at, row, chance(), mode) {
+                Step::Token(token, place) => {
+                    matcher.accept(token).map_err(DrawError::Match)?;
+                    tokens.push(token);
+                    at = place;
+                }
+                Step::Rejected => return Ok(Try::Rejected),
+                Step::Nothing => return Ok(Try::Nothing),
+            }
+            let is_over = match matcher.status() {
+                Status::Terminated => true,
+                Status::Stopped => !self.has_end,
+                Status::Open | Status::Accepting => false,
+            };
+            if is_over {
+                self.prefixes.end(at);
+                return Ok(Try::Text(tokens));
+            }
+        }
+    }
+
+    fn ask<E>(
+        &self,
+        matcher: &mut dyn Matching,
+        tokens: &[TokenId],
+        next_logits: &mut impl FnMut(&[TokenId]) -> Result<Vec<f32>, E>,
+    ) -> Result<Row, DrawError<E>> {
+        let logits = next_logits(tokens).map_err(DrawError::Model)?;
+        let mut words = vec![0; self.words];
+        matcher.fill_mask(&mut words).map_err(DrawError::Match)?;
+        Ok(Row::new(&logits, &words))
+    }
+
+    fn keep(&mut self, at: Option<Place>, row: &Row) {
+        let Some(at) = at else { return };
+        let bytes = row.heap_bytes() + size_of::<(Place, Row)>();
+        if self.kept_bytes + bytes <= self.options.kept_bytes {
+            self.kept_bytes += bytes;
+            self.kept.insert(at, row.clone());
+        }
+    }
+}

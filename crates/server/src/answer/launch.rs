@@ -1,0 +1,232 @@
+//! From prompts and a constraint to what the scheduler is asked for: healed, compiled, held to a budget.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use maskwright::{heal, json_schema::Report, service::CompiledConstraint, weighted::Weights};
+use maskwright_runtime::{Guide, MatcherGuide, Request, Unkept, WeightedGuide};
+use maskwright_vocab::TokenId;
+
+use crate::{
+    error::{ApiError, Result},
+    request::{Requested, extras::Extras, sampling::Choosing, ways::Ways, weights::Weighing},
+    settings::Finish,
+    state::{State, Turn},
+    turns::aside,
+};
+
+/// How long a request keeps its turn while its constraint is compiled. Most take a tenth of that.
+const BRIEFLY: Duration = Duration::from_millis(5);
+
+/// Whether a constrained answer is complete when its tokens are used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finishing {
+    No,
+    /// Yes, if it is known how far it is to the end.
+    IfKnown,
+    Yes,
+}
+
+impl Finishing {
+    /// What the server and a request say together.
+    pub(crate) fn of(state: &State, extras: &Extras) -> Result<Self> {
+        match (extras.finish, state.settings.finish) {
+            (Some(true), Finish::Never) => {
+                Err(ApiError::unsupported("maskwright.finish", "it was started with --finish never"))
+            }
+            (Some(true), _) => Ok(Self::Yes),
+            (None, Finish::Always) => Ok(Self::IfKnown),
+            (Some(false) | None, _) => Ok(Self::No),
+        }
+    }
+}
+
+/// How long a constraint took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Compile {
+    /// Until it was there.
+    pub(crate) time: Duration,
+    /// What of it passed before a worker took it up: those were at the constraints of others.
+    pub(crate) waited: Duration,
+}
+
+/// What is the same for all prompts of an order.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) choosing: Choosing,
+    pub(crate) requested: Option<Requested>,
+    pub(crate) finishing: Finishing,
+    pub(crate) ways: Ways,
+    /// Whether the constraint begins in the middle of a text, so that the end of a prompt may be a part of it.
+    pub(crate) is_inside: bool,
+}
+
+/// What the scheduler is asked for.
+pub(crate) struct Launch {
+    pub(crate) requests: Vec<Request>,
+    /// How many bytes of the answers to each prompt belong to the prompt.
+    pub(crate) prefixes: Vec<usize>,
+    pub(crate) compile: Compile,
+    pub(crate) is_cached: bool,
+    /// What the client should know.
+    pub(crate) warnings: Vec<String>,
+    /// The grammar with probabilities that judges the answers, if that was asked for.
+    pub(crate) weights: Option<Arc<Weights>>,
+}
+
+impl Plan {
+    /// Compiles the constraint, and makes a request of each prompt. The turn is kept for that, unless it takes long. `reserved` tokens of the context are for something else.
+    pub(crate) async fn launch(
+        &self,
+        state: &Arc<State>,
+        prompts: Vec<Vec<TokenId>>,
+        reserved: usize,
+        turn: Option<Turn>,
+    ) -> Result<Launch> {
+        let begin = Instant::now();
+        let (prompts, prefixes) = self.healed(state, prompts);
+        let (mut compiled, mut waited, mut is_cached) = (Vec::new(), Duration::ZERO, false);
+        let mut warnings = Vec::new();
+        if let Some(requested) = &self.requested {
+            let compile = async {
+                for prefix in &prefixes {
+                    let mut requested = requested.clone();
+                    requested.options.prefix.clone_from(prefix);
+                    let found = state.engine.compile(&requested).await?;
+                    waited += found.waited;
+                    is_cached = !found.is_new;
+                    compiled.push(found.compiled);
+                }
+                Ok::<_, ApiError>(())
+            };
+            briefly(turn, compile).await?;
+            let report = compiled.first().and_then(|compiled| compiled.remarks().report.as_ref());
+            let misses = report.map(Report::near_misses).unwrap_or_default();
+            warnings.extend(misses.into_iter().map(|(pointer, word)| {
+                format!("'{}': {pointer} constrains nothing; did you mean {word}?", requested.param)
+            }));
+        }
+        let compile = Compile { time: begin.elapsed(), waited };
+        let is_judged = self.weighing().is_some_and(|weighing| weighing.report);
+        let weights = compiled.first().filter(|_| is_judged).and_then(|one| one.remarks().weights.clone());
+        let guides = if compiled.is_empty() {
+            prompts.iter().map(|_| None).collect()
+        } else {
+            let lengths = prompts.iter().map(|prompt| prompt.len().saturating_add(reserved)).collect();
+            let (guides, unknown) = self.guides(state, compiled, lengths).await?;
+            if let Some(reason) = unknown {
+                warnings.push(format!("the answer may be cut off at its last token: {reason}"));
+            }
+            guides
+        };
+        let request = |(prompt, guide)| {
+            let Choosing { sampling, max_tokens, stop, stop_tokens, answers, .. } = self.choosing.clone();
+            Request { prompt, sampling, guide, max_tokens, stop_tokens, stop, answers, round: None }
+        };
+        let requests = prompts.into_iter().zip(guides).map(request).collect();
+        let prefixes = prefixes.iter().map(String::len).collect();
+        Ok(Launch { requests, prefixes, compile, is_cached, warnings, weights })
+    }
+
+    fn weighing(&self) -> Option<&Weighing> {
+        self.requested.as_ref()?.weighing.as_ref()
+    }
+
+    /// The prompts without the tokens that a constraint has to begin with, and the text of these.
+    fn healed(&self, state: &State, prompts: Vec<Vec<TokenId>>) -> (Vec<Vec<TokenId>>, Vec<String>) {
+        // A grammar with probabilities would count the end of the prompt as well.
+        let can_begin = self.requested.is_some() && self.weighing().is_none();
+        let is_wanted = self.is_inside && can_begin && self.ways.heal.unwrap_or(true);
+        let cut = |mut prompt: Vec<TokenId>| {
+            if !is_wanted || !state.engine.can_heal() {
+                return (prompt, String::new());
+            }
+            let healed = heal(state.engine.vocabulary(), &prompt);
+            prompt.truncate(healed.kept);
+            (prompt, healed.prefix)
+        };
+        prompts.into_iter().map(cut).unzip()
+    }
+
+    /// A guide for each prompt, given how long each is; and why it does not keep its budget, if that is so. How far it is to the end of a text may take a while to find out.
+    async fn guides(
+        &self,
+        state: &Arc<State>,
+        compiled: Vec<Arc<CompiledConstraint>>,
+        prompts: Vec<usize>,
+    ) -> Result<(Guides, Option<String>)> {
+        let tokenizer = state.engine.tokenizer().clone();
+        let guide = move |compiled: &Arc<CompiledConstraint>| {
+            MatcherGuide::new(compiled.matcher()).with_jumps(tokenizer.clone())
+        };
+        let vocabulary = state.engine.vocabulary().clone();
+        let guidance = self.weighing().map(|weighing| weighing.guidance);
+        let weighed = move |guide: MatcherGuide, compiled: &CompiledConstraint| -> Box<dyn Guide> {
+            match (guidance, &compiled.remarks().weights) {
+                (Some(guidance), Some(weights)) if guidance.lambda() > 0.0 => {
+                    Box::new(WeightedGuide::new(guide, weights.scorer(vocabulary.clone()), guidance))
+                }
+                _ => Box::new(guide),
+            }
+        };
+        let finishing = self.finishing;
+        if finishing == Finishing::No {
+            return Ok((compiled.iter().map(|one| Some(weighed(guide(one), one))).collect(), None));
+        }
+        let (max_tokens, length) = (self.choosing.max_tokens, self.choosing.length);
+        let context = state.engine.context();
+        aside(state, move || {
+            let (mut guides, mut unknown): (Guides, _) = (Vec::new(), None);
+            for (compiled, prompt) in compiled.iter().zip(prompts) {
+                let mut one = guide(compiled);
+                let room = context.saturating_sub(prompt);
+                let budget = max_tokens.unwrap_or(room).min(room);
+                match one.set_budget(budget) {
+                    Ok(()) => {}
+                    Err(Unkept::Unknown(reason)) if finishing == Finishing::IfKnown => unknown = Some(reason),
+                    Err(error) => return Err(unkept(&error, length, max_tokens, room)),
+                }
+                guides.push(Some(weighed(one, compiled)));
+            }
+            Ok((guides, unknown))
+        })
+        .await
+    }
+}
+
+type Guides = Vec<Option<Box<dyn Guide>>>;
+
+/// A budget that cannot be kept.
+fn unkept(error: &Unkept, length: &str, max_tokens: Option<usize>, room: usize) -> ApiError {
+    match error {
+        Unkept::TooSmall { need, .. } if *need > room => {
+            let message = format!(
+                "the shortest answer has {need} tokens, the one that ends it included, and the prompt leaves room for {room}; shorten it"
+            );
+            ApiError::too_long("prompt", message)
+        }
+        Unkept::TooSmall { need, .. } => {
+            let given = max_tokens.unwrap_or(room);
+            let message = format!(
+                "'{length}' is {given}, but the shortest answer has {need} tokens, the one that ends it included; give at least {need}, or let the answer be cut \
+                 off with 'maskwright': {{'finish': false}}"
+            );
+            ApiError::invalid(length, "budget_too_small", message)
+        }
+        Unkept::Unknown(reason) => {
+            ApiError::unsupported("maskwright.finish", &format!("for this constraint: {reason}"))
+        }
+    }
+}
+
+/// Waits for something and keeps the turn for it, but not for long: what takes long keeps nobody waiting.
+async fn briefly<T>(turn: Option<Turn>, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    if let Ok(done) = tokio::time::timeout(BRIEFLY, &mut work).await {
+        return done;
+    }
+    drop(turn);
+    work.await
+}

@@ -1,0 +1,72 @@
+//! What is told of how an answer was written, in the object `maskwright` of the body: its mass, its tries, its draft.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use maskwright_runtime::scheduler::{Report, Written};
+use serde_json::{Map, Value, json};
+
+use super::Gathered;
+
+/// Notes about the answers to an order. They are the same for whoever writes them and whoever tells them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Notes {
+    has_mass: bool,
+    shared: Arc<Mutex<Map<String, Value>>>,
+}
+
+impl Notes {
+    pub(crate) fn new(has_mass: bool) -> Self {
+        Self { has_mass, ..Self::default() }
+    }
+
+    /// What came of an exact draw.
+    pub(crate) fn exact(&self, report: &Report) {
+        let known = report.known;
+        let told = json!({
+            "exact": report.exact,
+            "tries": report.tries,
+            "tokens": report.tokens,
+            "mass": {"valid": known.valid, "lost": known.lost, "unaccounted": known.unaccounted},
+        });
+        self.put("sampling", told);
+    }
+
+    /// What the model wrote first.
+    pub(crate) fn draft(&self, text: &str, tokens: usize, is_cut: bool) {
+        let finish = if is_cut { "length" } else { "stop" };
+        self.put("draft", json!({"text": text, "tokens": tokens, "finish_reason": finish}));
+    }
+
+    fn put(&self, name: &str, value: Value) {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), value);
+    }
+
+    /// Tells everything in the body of all answers.
+    pub(crate) fn tell(&self, body: &mut Value, answers: &[Gathered]) {
+        if self.has_mass {
+            body["maskwright"]["mass"] = answers.iter().map(|answer| mass(&answer.tokens)).collect();
+        }
+        self.tell_shared(body);
+    }
+
+    /// Tells everything in a body of one answer, such as the last piece of a stream.
+    pub(crate) fn tell_one(&self, body: &mut Value, answer: &Gathered) {
+        if self.has_mass {
+            body["maskwright"]["mass"] = mass(&answer.tokens);
+        }
+        self.tell_shared(body);
+    }
+
+    fn tell_shared(&self, body: &mut Value) {
+        for (name, value) in &*self.shared.lock().unwrap_or_else(PoisonError::into_inner) {
+            body["maskwright"][name] = value.clone();
+        }
+    }
+}
+
+/// The mass of the masks of some tokens: each, and all together. A token without a mask has none.
+fn mass(tokens: &[Written]) -> Value {
+    let each: Vec<Option<f32>> = tokens.iter().map(|written| written.mass).collect();
+    let sum: f64 = each.iter().flatten().map(|&mass| f64::from(mass)).sum();
+    json!({"tokens": each, "sum": sum})
+}
