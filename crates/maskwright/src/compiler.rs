@@ -53,7 +53,7 @@ pub struct Options {
     pub pcfg: PcfgOptions,
     /// For everything after the frontend.
     pub limits: Limits,
-    /// What the text has to begin with, before what the constraint is about: the end of a prompt that was [cut back](crate::heal).
+    /// What the text has to begin with, before what the constraint is about: the end of a prompt that was [cut back](crate::heal()).
     pub prefix: String,
 }
 
