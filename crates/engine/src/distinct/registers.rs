@@ -23,6 +23,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use crate::library::{BoundProgram, ValueTokens};
 use crate::parser::log::Log;
 use crate::parser::stack::{Arena, Frame, Register, Resume, StackId, Stacks, When};
+use crate::parser::words::{Replaced, replace_nearest};
 use crate::program::Program;
 use crate::program::network::Scope;
 use crate::value;
@@ -444,35 +445,18 @@ impl Stacks for Remembering<'_> {
 impl Remembering<'_> {
     /// Adds a value to the scopes that are nearest on a stack.
     fn add(&mut self, stack: StackId, form: &[u8], out: &mut Vec<StackId>) {
-        // Where stacks fork, each way has a scope of its own.
-        let mut ways: Vec<(Vec<Frame>, StackId)> = vec![(Vec::new(), stack)];
-        let mut frames = Vec::new();
-        while let Some((above, stack)) = ways.pop() {
-            frames.clear();
-            self.arena.frames(stack, &mut frames);
-            for &(frame, below) in &frames {
-                let renewed = match frame.resume() {
-                    Resume::Scope { index, register } => {
-                        let scope = self.program.scope(index);
-                        let register = self.registers.add((index, scope), register, form, self.whole);
-                        register.map(|register| Frame::scope(index, register))
-                    }
-                    Resume::Finish => Some(frame),
-                    Resume::At(_) | Resume::Loop { .. } | Resume::Words { .. } | Resume::Limit { .. } => {
-                        let mut above = above.clone();
-                        above.push(frame);
-                        ways.push((above, below));
-                        continue;
-                    }
-                };
-                if let Some(frame) = renewed {
-                    let program = self.program;
-                    let bottom = self.arena.push(program, frame, below);
-                    let push = |stack, frame: &Frame| self.arena.push(program, *frame, stack);
-                    out.push(above.iter().rev().fold(bottom, push));
-                }
+        let Self { program, whole, registers, arena, .. } = self;
+        let replace = |_: &mut Arena, frame: Frame, _| match frame.resume() {
+            Resume::Scope { index, register } => {
+                let register = registers.add((index, program.scope(index)), register, form, whole);
+                register.map_or(Replaced::Dead, |register| Replaced::By(Frame::scope(index, register)))
             }
-        }
+            Resume::Finish => Replaced::By(frame),
+            Resume::At(_) | Resume::Loop { .. } | Resume::Words { .. } | Resume::Limit { .. } => {
+                Replaced::Passed
+            }
+        };
+        replace_nearest(program, &mut **arena, stack, replace, out);
     }
 }
 

@@ -563,7 +563,7 @@ fn enter<S: Stacks>(
         }
         Callee::Scope(index) => {
             let scope = program.scope(index);
-            match program.words().zip(scope.words.as_deref()) {
+            match program.word_scope(index) {
                 None => (scope.body, Frame::scope(index, stacks.fresh(scope))),
                 Some((words, known)) => {
                     let listed = Frame::scope(index, stacks.fresh(scope));

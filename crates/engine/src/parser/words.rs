@@ -1,19 +1,65 @@
 //! Words on stacks: whether a word is new to its scope, and whether one of those that a place awaits is.
 //!
-//! See [`crate::program::words`]. Where stacks fork, each of their ways has a scope of its own, and only those are kept on which it goes on.
+//! See [`crate::program::words`]. Where a stack forks, each branch has a scope of its own, and only those are kept on which it goes on.
 
 use smallvec::SmallVec;
 
 use super::stack::{Frame, Resume, StackId, Stacks};
 use super::thread::Thread;
-use crate::program::network::{WordId, WordScope};
-use crate::program::words::{Awaited, Question, WordListId, Words};
+use crate::program::network::WordId;
+use crate::program::words::{Awaited, Question, WordListId};
 use crate::program::{At, NetState, Place, Program};
 
-/// A way down a stack: the frames that were passed, the first on top, and what is below.
-struct Way {
+/// The frames from the top of a stack down to a place, the first on top, and what is below.
+struct Path {
     above: SmallVec<[Frame; 4]>,
     stack: StackId,
+}
+
+impl Path {
+    fn new(stack: StackId) -> Self {
+        Self { above: SmallVec::new(), stack }
+    }
+}
+
+/// What becomes of a frame.
+pub(crate) enum Replaced {
+    /// It is passed: what is looked for lies below.
+    Passed,
+    /// Another takes its place.
+    By(Frame),
+    /// The stack ends there, and is none to go on with.
+    Dead,
+}
+
+/// Replaces the nearest frames of a kind, one on each branch where a stack forks, and adds the stacks that this makes.
+pub(crate) fn replace_nearest<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    stack: StackId,
+    mut replace: impl FnMut(&mut S, Frame, StackId) -> Replaced,
+    out: &mut Vec<StackId>,
+) {
+    let mut work = vec![Path::new(stack)];
+    let mut frames = Vec::new();
+    while let Some(path) = work.pop() {
+        frames.clear();
+        stacks.pop(path.stack, &mut frames);
+        for &(frame, below) in &frames {
+            let mut above = path.above.clone();
+            match replace(stacks, frame, below) {
+                Replaced::Passed => {
+                    above.push(frame);
+                    work.push(Path { above, stack: below });
+                }
+                Replaced::By(frame) => {
+                    above.push(frame);
+                    out.push(push_all(program, stacks, &above, below));
+                }
+                Replaced::Dead => {}
+            }
+        }
+    }
 }
 
 impl Program {
@@ -44,34 +90,17 @@ pub(super) fn pass<S: Stacks>(
     word: WordId,
     out: &mut Vec<StackId>,
 ) {
-    let mut work = vec![Way { above: SmallVec::new(), stack }];
-    let mut frames = Vec::new();
-    while let Some(way) = work.pop() {
-        frames.clear();
-        stacks.pop(way.stack, &mut frames);
-        for &(frame, below) in &frames {
-            let mut above = way.above.clone();
-            let next = match frame.resume() {
-                Resume::Words { index, set } => {
-                    stacks.asks(frame, below, Question::Everything);
-                    let words = words_of(program, index);
-                    let with = words.and_then(|(words, scope)| words.with(scope, set, word));
-                    with.map(|set| Frame::words(index, set))
-                }
-                // There is no set to be in.
-                Resume::Scope { .. } | Resume::Finish => Some(frame),
-                Resume::At(_) | Resume::Loop { .. } | Resume::Limit { .. } => {
-                    above.push(frame);
-                    work.push(Way { above, stack: below });
-                    continue;
-                }
-            };
-            if let Some(next) = next {
-                above.push(next);
-                out.push(push_all(program, stacks, &above, below));
-            }
+    let replace = |stacks: &mut S, frame: Frame, below: StackId| match frame.resume() {
+        Resume::Words { index, set } => {
+            stacks.asks(frame, below, Question::Everything);
+            let with = program.word_scope(index).and_then(|(words, scope)| words.with(scope, set, word));
+            with.map_or(Replaced::Dead, |set| Replaced::By(Frame::words(index, set)))
         }
-    }
+        // There is no set to be in.
+        Resume::Scope { .. } | Resume::Finish => Replaced::By(frame),
+        Resume::At(_) | Resume::Loop { .. } | Resume::Limit { .. } => Replaced::Passed,
+    };
+    replace_nearest(program, stacks, stack, replace, out);
 }
 
 /// Adds a thread if it can go on, perhaps without some of its stacks.
@@ -174,7 +203,7 @@ fn ask<S: Stacks>(
 /// The answer of a frame to a question.
 pub(super) fn answer(program: &Program, frame: Frame, question: Question) -> bool {
     let Resume::Words { index, set } = frame.resume() else { return true };
-    words_of(program, index).is_none_or(|(words, scope)| words.answer(scope, set, question))
+    program.word_scope(index).is_none_or(|(words, scope)| words.answer(scope, set, question))
 }
 
 /// Whether a scope may end that has seen these words.
@@ -182,7 +211,7 @@ pub(super) fn may_close<S: Stacks>(program: &Program, stacks: &mut S, frame: Fra
     ask(program, stacks, frame, below, Question::MayClose)
 }
 
-/// The same where stacks fork: adds the ways that go on.
+/// The same where stacks fork: adds the branches that go on.
 fn fork<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -190,19 +219,19 @@ fn fork<S: Stacks>(
     standing: Standing,
     out: &mut Vec<StackId>,
 ) {
-    let mut work = vec![(Way { above: SmallVec::new(), stack }, standing)];
+    let mut work = vec![(Path::new(stack), standing)];
     let mut frames = Vec::new();
-    while let Some((way, standing)) = work.pop() {
+    while let Some((path, standing)) = work.pop() {
         frames.clear();
-        stacks.pop(way.stack, &mut frames);
+        stacks.pop(path.stack, &mut frames);
         for &(frame, below) in &frames {
             let mut next = standing.clone();
-            let mut above = way.above.clone();
+            let mut above = path.above.clone();
             above.push(frame);
             match next.then(program, stacks, frame, below) {
                 Some(true) => out.push(push_all(program, stacks, &above, below)),
                 Some(false) => {}
-                None => work.push((Way { above, stack: below }, next)),
+                None => work.push((Path { above, stack: below }, next)),
             }
         }
     }
@@ -210,9 +239,4 @@ fn fork<S: Stacks>(
 
 fn push_all<S: Stacks>(program: &Program, stacks: &mut S, above: &[Frame], below: StackId) -> StackId {
     above.iter().rev().fold(below, |stack, frame| stacks.push(program, *frame, stack))
-}
-
-/// The words of a program, and those of a scope.
-fn words_of(program: &Program, index: u32) -> Option<(&Words, &WordScope)> {
-    program.words().zip(program.scope(index).words.as_deref())
 }

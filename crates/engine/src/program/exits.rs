@@ -231,11 +231,13 @@ impl Finder<'_> {
         for &from in back.nodes.of(node.0) {
             let is_check = is_value_check(network, from);
             let is_word = is_infinite && network.set_checks.contains(&from);
-            let written = match () {
-                () if is_check => Some(0),
+            let written = if is_check {
+                Some(0)
+            } else if is_word {
                 // Somewhere the scope goes on, but not everywhere infinitely.
-                () if is_word => network.followed_word(from).map(|word| 1 << word),
-                () => self.exits.written(network, from),
+                network.followed_word(from).map(|word| 1 << word)
+            } else {
+                self.exits.written(network, from)
             };
             self.add(from, join(written, Some(words)), is_infinite);
             if !is_infinite {

@@ -30,7 +30,9 @@ use crate::count::CountSets;
 use crate::leaf::{Automaton, Leaf, json_string};
 use crate::limits::Limits;
 use crate::program::network::Values;
-use crate::program::network::{Callee, Limit, Loop, Machine, Network, Node, NodeId, Scope, WordId};
+use crate::program::network::{
+    Callee, Limit, Loop, Machine, Network, Node, NodeId, Scope, WordId, WordScope,
+};
 use crate::store::Store;
 
 pub use self::debug::{Dot, Listing};
@@ -50,6 +52,7 @@ pub struct Program {
     plain_string: LeafId,
     plain_scopes: bool,
     plain_lists: bool,
+    has_lists: bool,
     may_run_out: bool,
     nullable: bool,
     names: Vec<(ExprId, Box<str>)>,
@@ -268,6 +271,7 @@ impl Program {
             behind: unknown(network.nodes.len()),
             firsts: (0..network.machines.len()).map(|_| OnceLock::new()).collect(),
             plain_lists: network.has_plain_scopes(),
+            has_lists: network.scopes.iter().any(Scope::has_list),
             plain_scopes: network.has_plain_scopes() && words.is_none(),
             may_run_out: network.scopes.iter().any(|scope| scope.values != Values::Endless),
             network,
@@ -292,6 +296,11 @@ impl Program {
         self.words.as_ref()
     }
 
+    /// A scope that keeps a set of words, with all such sets; `None` if it keeps none.
+    pub(crate) fn word_scope(&self, index: u32) -> Option<(&Words, &WordScope)> {
+        self.words.as_ref().zip(self.scope(index).words.as_deref())
+    }
+
     /// The word of a check, if its scope keeps a set of words.
     fn word_at(&self, check: NodeId) -> Option<WordId> {
         self.network.word_checks.get(&check).copied().filter(|_| self.network.set_checks.contains(&check))
@@ -299,16 +308,14 @@ impl Program {
 
     /// Whether a scope that keeps a set of words has seen one, by its form.
     pub(crate) fn has_seen(&self, index: u32, set: WordSetId, form: &[u8]) -> bool {
-        let Some((words, scope)) = self.words.as_ref().zip(self.scope(index).words.as_deref()) else {
-            return false;
-        };
+        let Some((words, scope)) = self.word_scope(index) else { return false };
         let word = self.network.words.iter().position(|word| **word == *form);
         word.is_some_and(|at| words.has(scope, set, WordId(at as u32)))
     }
 
     /// Whether values have to be listed that a text has written.
     pub(crate) fn has_lists(&self) -> bool {
-        self.network.scopes.iter().any(Scope::has_list)
+        self.has_lists
     }
 
     /// Whether there are JSON strings.

@@ -27,13 +27,13 @@ fn object(g: &mut GrammarBuilder, rng: &mut Rng, again: ExprId) -> ExprId {
     names.sort_unstable();
     names.dedup();
     let (one, colon) = (g.bytes(b"1"), g.bytes(b":"));
-    let mut ways = Vec::new();
+    let mut parts = Vec::new();
     for name in &names {
         let key = g.bytes(format!("\"{name}\"").as_bytes());
         let key = g.distinct(key);
         let value = if rng.below(4) == 0 { again } else { one };
         let after = if rng.below(3) == 0 { blank } else { g.empty() };
-        ways.push(g.seq([key, colon, value, after]));
+        parts.push(g.seq([key, colon, value, after]));
     }
     if rng.below(3) == 0 {
         // Other keys, of which there is no end.
@@ -41,9 +41,9 @@ fn object(g: &mut GrammarBuilder, rng: &mut Rng, again: ExprId) -> ExprId {
         let text = g.repeat(letter, 1, None);
         let key = g.json_string(text);
         let key = g.distinct(key);
-        ways.push(g.seq([key, colon, one]));
+        parts.push(g.seq([key, colon, one]));
     }
-    let member = g.alt(ways);
+    let member = g.alt(parts);
     let comma = g.bytes(b",");
     let before = [g.empty(), blank, blanks][rng.below(3)];
     let next = g.seq([comma, before, member]);
@@ -74,11 +74,11 @@ fn random(rng: &mut Rng) -> Grammar {
     let root = g.declare("root");
     let rule = g.rule(root);
     // Two objects may begin alike, so that stacks fork.
-    let mut ways = vec![g.bytes(b"1")];
+    let mut parts = vec![g.bytes(b"1")];
     for _ in 0..=rng.below(3) {
-        ways.push(object(&mut g, rng, rule));
+        parts.push(object(&mut g, rng, rule));
     }
-    let either = g.alt(ways);
+    let either = g.alt(parts);
     g.define(root, either);
     g.finish(root).expect("all rules are defined")
 }
