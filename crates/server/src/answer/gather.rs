@@ -22,8 +22,6 @@ pub(crate) struct Gathered {
     pub(crate) calls: Vec<Call>,
     pub(crate) tokens: Vec<Written>,
     pub(crate) end: Option<(Reason, Usage)>,
-    /// What a weighted grammar thinks of it, if that was asked for.
-    pub(crate) judgement: Option<Value>,
     /// Whether nothing was said behind the last call.
     ends_with_call: bool,
 }

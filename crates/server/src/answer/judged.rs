@@ -6,24 +6,24 @@ use maskwright::weighted::{STEPS, Weights};
 use maskwright_runtime::{Event, What};
 use serde_json::{Value, json};
 
+use super::notes::Notes;
 use crate::{error::Result, state::State, turns::aside};
 
-/// The texts of answers, and what is thought of those that are finished.
+/// The texts of answers, until they are finished.
 #[derive(Debug)]
 pub(crate) struct Judged {
     state: Arc<State>,
     weights: Arc<Weights>,
     texts: BTreeMap<usize, String>,
-    reports: BTreeMap<usize, Value>,
 }
 
 impl Judged {
     pub(crate) fn new(state: Arc<State>, weights: Arc<Weights>) -> Self {
-        Self { state, weights, texts: BTreeMap::new(), reports: BTreeMap::new() }
+        Self { state, weights, texts: BTreeMap::new() }
     }
 
     /// Takes note of an event; if it is the last of its answer, that is judged.
-    pub(crate) async fn note(&mut self, event: &Event) -> Result<()> {
+    pub(crate) async fn note(&mut self, event: &Event, notes: &Notes) -> Result<()> {
         let text = self.texts.entry(event.answer).or_default();
         match &event.what {
             What::More { text: more, .. } => *text += more,
@@ -31,15 +31,10 @@ impl Judged {
             What::Finished { text: more, .. } => {
                 let (text, weights) = (std::mem::take(text) + more, self.weights.clone());
                 let report = aside(&self.state, move || Ok(report(&weights, &text))).await?;
-                self.reports.insert(event.answer, report);
+                notes.judge(event.answer, report);
             }
         }
         Ok(())
-    }
-
-    /// What is thought of an answer, once.
-    pub(crate) fn take(&mut self, answer: usize) -> Option<Value> {
-        self.reports.remove(&answer)
     }
 }
 

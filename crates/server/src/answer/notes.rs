@@ -1,6 +1,9 @@
-//! What is told of how an answer was written, in the object `maskwright` of the body: its mass, its tries, its draft.
+//! What is told of how an answer was written, in the object `maskwright` of the body: its mass, its tries, its draft, and what a weighted grammar thinks of it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use maskwright_runtime::scheduler::{Report, Written};
 use serde_json::{Map, Value, json};
@@ -11,7 +14,15 @@ use super::Gathered;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notes {
     has_mass: bool,
-    shared: Arc<Mutex<Map<String, Value>>>,
+    shared: Arc<Mutex<Shared>>,
+}
+
+/// What is found out while answers are written.
+#[derive(Debug, Default)]
+struct Shared {
+    all: Map<String, Value>,
+    /// What a weighted grammar thinks, by answer.
+    judgements: BTreeMap<usize, Value>,
 }
 
 impl Notes {
@@ -37,8 +48,17 @@ impl Notes {
         self.put("draft", json!({"text": text, "tokens": tokens, "finish_reason": finish}));
     }
 
+    /// What a weighted grammar thinks of an answer.
+    pub(crate) fn judge(&self, answer: usize, judgement: Value) {
+        self.shared().judgements.insert(answer, judgement);
+    }
+
     fn put(&self, name: &str, value: Value) {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), value);
+        self.shared().all.insert(name.to_owned(), value);
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells everything in the body of all answers.
@@ -46,19 +66,30 @@ impl Notes {
         if self.has_mass {
             body["maskwright"]["mass"] = answers.iter().map(|answer| mass(&answer.tokens)).collect();
         }
-        self.tell_shared(body);
+        let shared = self.shared();
+        if !shared.judgements.is_empty() {
+            let judgements = (0..answers.len()).map(|answer| shared.judgements.get(&answer).cloned());
+            body["maskwright"]["weights"] = judgements.collect();
+        }
+        shared.tell(body);
     }
 
     /// Tells everything in a body of one answer, such as the last piece of a stream.
-    pub(crate) fn tell_one(&self, body: &mut Value, answer: &Gathered) {
+    pub(crate) fn tell_one(&self, body: &mut Value, index: usize, answer: &Gathered) {
         if self.has_mass {
             body["maskwright"]["mass"] = mass(&answer.tokens);
         }
-        self.tell_shared(body);
+        let shared = self.shared();
+        if let Some(judgement) = shared.judgements.get(&index) {
+            body["maskwright"]["weights"] = judgement.clone();
+        }
+        shared.tell(body);
     }
+}
 
-    fn tell_shared(&self, body: &mut Value) {
-        for (name, value) in &*self.shared.lock().unwrap_or_else(PoisonError::into_inner) {
+impl Shared {
+    fn tell(&self, body: &mut Value) {
+        for (name, value) in &self.all {
             body["maskwright"][name] = value.clone();
         }
     }

@@ -16,7 +16,6 @@ use maskwright_runtime::{
     scheduler::{Sink, Turn as Next},
 };
 use maskwright_vocab::TokenId;
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
@@ -214,7 +213,7 @@ impl Answers {
                     Err(error) => return Some(Err(error)),
                 };
                 if let Some(judged) = &mut self.judged
-                    && let Err(error) = judged.note(&event).await
+                    && let Err(error) = judged.note(&event, &self.notes).await
                 {
                     return Some(Err(self.fail(error)));
                 }
@@ -338,11 +337,6 @@ impl Answers {
         }
         self.record.is_over = self.left == 0;
         Ok(event)
-    }
-
-    /// What a weighted grammar thinks of an answer that has just ended, if that was asked for.
-    pub(crate) fn judgement(&mut self, answer: usize) -> Option<Value> {
-        self.judged.as_mut()?.take(answer)
     }
 
     fn fail(&mut self, error: ApiError) -> ApiError {

@@ -31,9 +31,6 @@ pub(crate) trait Protocol: Send + 'static {
     /// What an event means.
     fn event(&mut self, event: maskwright_runtime::Event, told: &mut Told);
 
-    /// What a weighted grammar thinks of an answer, before its last event. Whoever has no place for it refuses requests that ask for it.
-    fn judged(&mut self, _answer: usize, _judgement: Value) {}
-
     /// What comes last, if all went well.
     fn end(&mut self, told: &mut Told);
 
@@ -75,11 +72,6 @@ pub(crate) fn respond(answers: Answers, mut protocol: impl Protocol) -> Response
             }
             match answers.as_mut()?.next().await {
                 Some(Ok(event)) => {
-                    if let Some(judgement) =
-                        answers.as_mut().and_then(|answers| answers.judgement(event.answer))
-                    {
-                        protocol.judged(event.answer, judgement);
-                    }
                     protocol.event(event, &mut told);
                 }
                 Some(Err(error)) => {

@@ -83,11 +83,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     }
     let mut chat = chat;
     while let Some(event) = answers.next().await {
-        let event = event?;
-        if let Some(judgement) = answers.judgement(event.answer) {
-            chat.judged(event.answer, judgement);
-        }
-        chat.take(event);
+        chat.take(event?);
     }
     Ok(noted(Json(chat.whole()).into_response(), &answers.warnings, chat.is_squeezed()))
 }
@@ -183,10 +179,6 @@ impl Chat {
         if self.is_squeezed() {
             body["maskwright"]["squeezed"] = true.into();
         }
-        if self.answers.iter().any(|answer| answer.judgement.is_some()) {
-            body["maskwright"]["weights"] =
-                self.answers.iter().map(|answer| answer.judgement.clone()).collect();
-        }
         self.notes.tell(&mut body, &self.answers);
         body
     }
@@ -276,17 +268,8 @@ impl Protocol for Chat {
             if answer.usage().is_squeezed {
                 chunk["maskwright"]["squeezed"] = true.into();
             }
-            if let Some(judgement) = &answer.judgement {
-                chunk["maskwright"]["weights"] = judgement.clone();
-            }
-            self.notes.tell_one(&mut chunk, answer);
+            self.notes.tell_one(&mut chunk, index, answer);
             told.data(&chunk);
-        }
-    }
-
-    fn judged(&mut self, answer: usize, judgement: Value) {
-        if let Some(answer) = self.answers.get_mut(answer) {
-            answer.judgement = Some(judgement);
         }
     }
 

@@ -83,11 +83,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         return Ok(sse::respond(answers, completion));
     }
     while let Some(event) = answers.next().await {
-        let event = event?;
-        if let Some(judgement) = answers.judgement(event.answer) {
-            completion.judged(event.answer, judgement);
-        }
-        completion.take(event);
+        completion.take(event?);
     }
     Ok(noted(Json(completion.whole()).into_response(), &answers.warnings, completion.is_squeezed()))
 }
@@ -214,10 +210,6 @@ impl Completion {
         if self.is_squeezed() {
             body["maskwright"]["squeezed"] = true.into();
         }
-        if self.answers.iter().any(|answer| answer.judgement.is_some()) {
-            body["maskwright"]["weights"] =
-                self.answers.iter().map(|answer| answer.judgement.clone()).collect();
-        }
         self.notes.tell(&mut body, &self.answers);
         body
     }
@@ -281,18 +273,9 @@ impl Protocol for Completion {
             chunk["maskwright"]["squeezed"] = true.into();
         }
         if finish.is_some() {
-            self.notes.tell_one(&mut chunk, answer);
-        }
-        if let (Some(_), Some(judgement)) = (finish, &answer.judgement) {
-            chunk["maskwright"]["weights"] = judgement.clone();
+            self.notes.tell_one(&mut chunk, index, answer);
         }
         told.data(&chunk);
-    }
-
-    fn judged(&mut self, answer: usize, judgement: Value) {
-        if let Some(answer) = self.answers.get_mut(answer) {
-            answer.judgement = Some(judgement);
-        }
     }
 
     fn end(&mut self, told: &mut Told) {

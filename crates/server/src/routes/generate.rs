@@ -214,7 +214,7 @@ impl Plain {
             body["maskwright"]["squeezed"] = true.into();
         }
         if answer.end.is_some() {
-            self.notes.tell_one(&mut body, answer);
+            self.notes.tell_one(&mut body, index, answer);
         }
         body
     }

@@ -280,7 +280,7 @@ impl Responding {
         if self.answer.usage().is_squeezed {
             body["maskwright"]["squeezed"] = true.into();
         }
-        self.notes.tell_one(&mut body, &self.answer);
+        self.notes.tell_one(&mut body, 0, &self.answer);
         body
     }
 
