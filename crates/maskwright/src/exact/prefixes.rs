@@ -222,10 +222,11 @@ impl Prefixes {
     fn sum_up(&mut self, at: usize) {
         let Some(seen) = self.nodes.get(at).and_then(|node| node.seen.as_ref()) else { return };
         let (mut rest, mut alive, mut valid) = (seen.allowed, 0.0, 0.0);
-        // A sum depends on its order, and a seed promises the same text each time.
-        let mut children: Vec<u32> = seen.children.values().copied().collect();
+        // A sum depends on its order, and a seed promises the same text each time: neither the order of the table nor that of the tries may matter.
+        let mut children: Vec<(TokenId, u32)> =
+            seen.children.iter().map(|(&token, &child)| (token, child)).collect();
         children.sort_unstable();
-        for child in children.into_iter().filter_map(|child| self.nodes.get(child as usize)) {
+        for child in children.into_iter().filter_map(|(_, child)| self.nodes.get(child as usize)) {
             rest -= child.share;
             alive += child.share * child.alive;
             valid += child.share * child.valid;

@@ -67,9 +67,9 @@ pub struct Report {
     pub exact: Vec<bool>,
     /// How many tries there were.
     pub tries: usize,
-    /// How many tokens were written in all tries together.
+    /// How many tokens were written in all tries together. Tries that were still being written when the last answer was found count as far as they came, so a seed does not fix this number.
     pub tokens: usize,
-    /// What is known of the model's mass.
+    /// What is known of the model's mass; of tries that were cut short, what they had seen by then.
     pub known: Known,
 }
 

@@ -128,7 +128,8 @@ fn a_seed_gives_the_same_answers_beside_others() {
         other.guide = None;
         let stream = beside.stream(other).unwrap();
         let (texts, again) = draw(&beside, two(), 500, 6);
-        assert_eq!((&texts, &again), (&expected, &report));
+        // What is known of the mass, and how many tokens were written, depends on how far the tries came that did not matter any more.
+        assert_eq!((&texts, &again.exact, again.tries), (&expected, &report.exact, report.tries));
         drop(stream);
     }
 }
