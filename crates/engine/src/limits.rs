@@ -26,10 +26,6 @@ pub struct Limits {
     pub stack: usize,
     /// Steps for one mask, or for taking one token. A step is about as long as looking at one node of the vocabulary's trie, some nanoseconds.
     pub mask_steps: u64,
-    /// Where values that must differ may run out, a mask with at most so many tokens is tried token by token, white space in front of
-    /// them aside. In larger ones only the tokens that lead to a value of before are, which is all there is to do unless the values
-    /// are objects or arrays, or what may follow depends on more than keys.
-    pub tried: u32,
 }
 
 impl Default for Limits {
@@ -45,7 +41,6 @@ impl Default for Limits {
             parses: 20_000,
             stack: 50_000_000,
             mask_steps: 20_000_000,
-            tried: 256,
         }
     }
 }

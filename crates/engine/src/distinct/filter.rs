@@ -16,12 +16,12 @@
 //! # Dead ends
 //!
 //! If values come from a finite set, a token may begin a value of which every continuation was seen. Then the mask would lead
-//! nowhere, though nothing is wrong yet. So where that can be, a token on the way to a seen value is kept only if a [search](super::search)
-//! finds a way out behind it.
+//! nowhere, though nothing is wrong yet. So where that can be, every token is kept only if a [search](super::search) finds a way out behind it. Tokens that
+//! leave a string open that can always go on lead on together, and need no search.
 
 use core::cmp::Reverse;
 
-use maskwright_vocab::{TokenId, Trie, TrieNode, number_spelling};
+use maskwright_vocab::{TokenId, Trie, number_spelling};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -35,10 +35,6 @@ use crate::program::network::Values;
 use crate::tuning::tuning;
 use crate::value;
 
-/// In how many ways a token is written with white space in front of it, at most, on average.
-const SPACED_SPELLINGS: u32 = 16;
-/// Strings that go on in more ways than this are taken not to run out.
-const MAX_COUNTED_VALUES: usize = 1_000;
 /// The form of zero.
 const ZERO: &[u8] = b"0e0";
 /// What is written of a value, and perhaps what stands before it, is no longer than this.
@@ -97,15 +93,8 @@ impl DistinctFilter<'_> {
             let values = program.scope(index).values;
             values == Values::Nested || self.may_run_out(values, register, &place)
         };
-        if open.iter().any(is_finite)
-            && let Some(groups) = self.few(in_string, program.has_nested_values())
-        {
-            for group in groups {
-                if !self.trial.leads_on(self.trial.bound.vocabulary().spelling(TokenId(group[0]))) {
-                    group.iter().for_each(|token| self.forbid(*token));
-                }
-            }
-            return;
+        if open.iter().any(is_finite) {
+            return self.try_each(in_string);
         }
         let may_end_badly =
             |index: u32| program.scope(index).is_mixed || narrow && program.open().is_narrow_scope(index);
@@ -114,15 +103,11 @@ impl DistinctFilter<'_> {
         }
         let mut begun = false;
         for (index, register) in open {
-            let finite = self.may_run_out(program.scope(index).values, register, &place);
-            // Where the text goes on for long, a token may still end it, and begin a value of which none is new.
-            let may_begin = finite || matches!(program.scope(index).values, Values::Simple | Values::Nested);
+            // The text goes on for long. A token may still end it, and begin a value of which none is new.
+            let may_begin = matches!(program.scope(index).values, Values::Simple | Values::Nested);
             if may_begin && !begun && self.may_repeat(register, &place) {
                 self.keep_leading(self.trial.bound.library().value_tokens().commas.at(in_string));
                 begun = true;
-            }
-            if finite {
-                self.filter_ends(register, &place);
             }
             if program.scope(index).values == Values::Integers
                 && !in_string
@@ -132,7 +117,7 @@ impl DistinctFilter<'_> {
                 self.keep_leading(&self.trial.bound.library().value_tokens().zeros);
             }
             if !register.is_empty() {
-                self.filter_scope(register, &place, finite);
+                self.filter_scope(register, &place);
             }
         }
     }
@@ -181,29 +166,38 @@ impl DistinctFilter<'_> {
         before.is_none_or(|byte| matches!(byte, b'{' | b'[' | b',' | b':'))
     }
 
-    /// The tokens of the mask, if they are few. Where values are nested, those that differ only by white space in front of them count as
-    /// one, and there are hundreds of them; other values rarely run out between two of them in any other way than by their keys.
-    fn few(&self, in_string: bool, is_nested: bool) -> Option<Vec<SmallVec<[u32; 2]>>> {
-        let most = self.trial.bound.program().limits().tried;
-        let count: u32 = self.row.words().iter().map(|word| word.count_ones()).sum();
-        if count > if is_nested { most.saturating_mul(SPACED_SPELLINGS) } else { most } {
-            return None;
+    /// Values may run out: every token has to lead on. One of those that differ only by white space in front of them is tried for all.
+    fn try_each(&mut self, in_string: bool) {
+        let in_text = in_string || self.may_be_in_word();
+        let calm = if in_text { self.trial.calm_tokens() } else { None };
+        let bound = self.trial.bound;
+        let tokens: Vec<u32> = match calm {
+            Some(calm) => ones(self.row.words().iter().zip(calm).map(|(word, calm)| word & !calm)).collect(),
+            None => self.allowed(),
+        };
+        let vocabulary = bound.vocabulary();
+        let mut groups: FxHashMap<&[u8], SmallVec<[u32; 2]>> = FxHashMap::default();
+        for token in tokens {
+            let spelling = vocabulary.spelling(TokenId(token));
+            groups
+                .entry(if in_text { spelling } else { spelling.trim_ascii_start() })
+                .or_default()
+                .push(token);
         }
-        let in_text = !is_nested || in_string || self.may_be_in_word();
-        let (mut places, mut groups) = (FxHashMap::default(), Vec::<SmallVec<[u32; 2]>>::new());
-        for token in ones(self.row.words().iter().copied()) {
-            let spelling = self.trial.bound.vocabulary().spelling(TokenId(token));
-            let text = if in_text { spelling } else { spelling.trim_ascii_start() };
-            let place: usize = *places.entry(text).or_insert(groups.len());
-            if place == groups.len() {
-                if place >= most as usize {
-                    return None;
-                }
-                groups.push(SmallVec::new());
+        self.keep_groups(groups.into_values().collect());
+    }
+
+    /// Takes out the groups of tokens of which the first leads to a dead end.
+    fn keep_groups(&mut self, mut groups: Vec<SmallVec<[u32; 2]>>) {
+        let vocabulary = self.trial.bound.vocabulary();
+        let spelling = |group: &SmallVec<[u32; 2]>| vocabulary.spelling(TokenId(group[0]));
+        groups.sort_unstable_by_key(|group| spelling(group));
+        let (row, mut of) = (&mut *self.row, groups.iter());
+        self.trial.each_leads_on(groups.iter().map(spelling), |leads_on| {
+            for token in of.next().into_iter().flatten().filter(|_| !leads_on) {
+                row.set(*token, false);
             }
-            groups[place].push(token);
-        }
-        Some(groups)
+        });
     }
 
     /// Where any value may be one that something else needs: no token may end it so that nothing is left. Inside a string, all but the
@@ -265,36 +259,7 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// Values that are not endless: no token may lead to where none is new.
-    fn filter_ends(&mut self, register: Register, place: &Place) {
-        let bound = self.trial.bound;
-        let summary = self.trial.registers.summary(register);
-        // A string that goes on does so after escapes, too.
-        let goes_on = place.in_string
-            && self.trial.threads.iter().any(|thread| self.trial.goes_on(thread, MAX_COUNTED_VALUES));
-        if place.in_value && summary.simple && !goes_on {
-            // Values are followed as they are written plainly; other spellings have escapes.
-            let mut escaped = tokens_with(self.row.words(), bound, b'\\');
-            if place.in_string
-                && let Some((typed, true)) =
-                    self.typed(self.trial.registers.summary(register).longest as usize)
-            {
-                let rests =
-                    self.trial.registers.forms(register).filter_map(|form| form.strip_prefix(&*typed));
-                let rests: SmallVec<[&[u8]; 8]> = rests.collect();
-                escaped.retain(|&token| {
-                    let (written, _) = value::prefix(bound.vocabulary().spelling(TokenId(token)));
-                    rests.iter().any(|rest| rest.starts_with(&written[1..]))
-                });
-            }
-            self.keep_leading(&escaped);
-        }
-        if !place.in_string && summary.simple {
-            self.filter_beginnings(register);
-        }
-    }
-
-    fn filter_scope(&mut self, register: Register, place: &Place, finite: bool) {
+    fn filter_scope(&mut self, register: Register, place: &Place) {
         let whole = self.trial.bound.library().value_tokens();
         let summary = self.trial.registers.summary(register);
         if summary.in_token {
@@ -309,15 +274,11 @@ impl DistinctFilter<'_> {
             self.keep_living(&whole.number_ends);
         }
         if place.in_value {
-            self.filter_string(register, summary.longest as usize, finite);
+            self.filter_string(register, summary.longest as usize);
         }
         if summary.nested && self.may_be_nested(register, place.in_string) {
             self.keep_living(whole.closers.at(place.in_string));
         }
-    }
-
-    fn forms(&self, register: Register) -> Vec<Vec<u8>> {
-        self.trial.registers.forms(register).map(<[u8]>::to_vec).collect()
     }
 
     /// Whether the leaf that a thread is in is a value that must be new.
@@ -342,16 +303,11 @@ impl DistinctFilter<'_> {
         value::opening_quote(self.trial.text, longest.saturating_mul(12) + 1)
     }
 
-    /// The form of what there is of that string, and whether that is all.
-    fn typed(&self, longest: usize) -> Option<(Vec<u8>, bool)> {
-        self.quote(longest).map(|quote| value::prefix(&self.trial.text[quote + 1..]))
-    }
-
     /// The text may end inside a string that was seen.
-    fn filter_string(&mut self, register: Register, longest: usize, finite: bool) {
+    fn filter_string(&mut self, register: Register, longest: usize) {
         let Some(quote) = self.quote(longest) else { return };
         let (typed, is_whole) = value::prefix(&self.trial.text[quote + 1..]);
-        if is_whole && !finite && self.trial.registers.count(register) > tuning().scope_values {
+        if is_whole && self.trial.registers.count(register) > tuning().scope_values {
             return self.filter_suffixes(register, &typed);
         }
         let matching: Vec<Vec<u8>> = self
@@ -373,13 +329,10 @@ impl DistinctFilter<'_> {
             for form in &matching {
                 self.keep_unless_equal(quote, form, &quoted);
             }
-            if finite {
-                self.keep_leading(&self.allowed());
-            }
             return;
         }
         for form in &matching {
-            self.filter_path(trie, Trie::ROOT, &form[typed.len()..], finite);
+            self.filter_path(trie, &form[typed.len()..]);
             self.keep_living(whole.escaped(&form[typed.len()..]));
         }
     }
@@ -393,7 +346,7 @@ impl DistinctFilter<'_> {
             form.truncate(typed.len());
             form.extend_from_slice(rest);
             if self.trial.registers.has(register, &form) {
-                self.filter_path(trie, Trie::ROOT, rest, false);
+                self.filter_path(trie, rest);
                 self.keep_living(whole.escaped(rest));
             }
         }
@@ -411,29 +364,12 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// Goes down the trie from a node along the rest of a value. Behind its end all tokens are out, if the value is
-    /// not new to every thread.
-    fn filter_path(&mut self, trie: &Trie, from: TrieNode, rest: &[u8], finite: bool) {
-        let mut node = from;
+    /// Goes down the trie along the rest of a string. Behind its end all tokens are out, if the value is not new to every thread.
+    fn filter_path(&mut self, trie: &Trie, rest: &[u8]) {
+        let mut node = Trie::ROOT;
         for &byte in rest {
             let Some(child) = trie.child(node, byte) else { return };
             node = child;
-            if finite {
-                self.keep_leading(trie.tokens(node));
-            }
-        }
-        if !rest.ends_with(b"\"") {
-            // A number may have another spelling, a literal cannot.
-            let spelled = b".eE".iter().filter_map(|&byte| trie.child(node, byte)).collect::<Vec<_>>();
-            for node in spelled {
-                let below = self.trial.bound.library().tokens_below(node);
-                self.keep_leading(&below);
-            }
-            return;
-        }
-        if from != Trie::ROOT {
-            // What comes before the value is part of the path.
-            return self.keep_living(trie.tokens_below(node));
         }
         let below = self.trial.bound.library().tokens_below(node);
         if !below.iter().any(|token| self.allows(*token)) {
@@ -448,35 +384,6 @@ impl DistinctFilter<'_> {
         } else {
             for &token in below.iter() {
                 self.forbid(token);
-            }
-        }
-    }
-
-    /// Values from a finite set that begin with the next token, or go on with it: every token on the way to one that was
-    /// seen must lead on.
-    fn filter_beginnings(&mut self, register: Register) {
-        let bound = self.trial.bound;
-        let trie = bound.vocabulary().trie();
-        if value::ends_in_fraction(self.trial.text) {
-            return self.keep_leading(&self.allowed());
-        }
-        // The nodes behind white space that go on with a byte.
-        let mut spaces: FxHashMap<u8, Vec<TrieNode>> = FxHashMap::default();
-        for form in self.forms(register).into_iter().filter(|form| !value::is_nested(form)) {
-            let written = written(&form);
-            let Some(&first) = written.first() else { continue };
-            let most = written.len().min(self.trial.text.len());
-            for begun in
-                (1..=most).filter(|&begun| self.trial.text.ends_with(&written[..begun])).collect::<Vec<_>>()
-            {
-                self.filter_path(trie, Trie::ROOT, &written[begun..], true);
-            }
-            let nodes = spaces.entry(first).or_insert_with(|| {
-                let nodes = bound.library().value_tokens().spaces.iter().copied();
-                nodes.filter(|&node| trie.child(node, first).is_some()).collect()
-            });
-            for &node in &*nodes {
-                self.filter_path(trie, node, &written, true);
             }
         }
     }
@@ -515,14 +422,10 @@ impl DistinctFilter<'_> {
 
     /// Takes out the tokens that lead to a dead end.
     fn keep_leading(&mut self, tokens: &[u32]) {
-        for &token in tokens {
-            if self.allows(token)
-                && self.leading.insert(token)
-                && !self.trial.leads_on(self.trial.bound.vocabulary().spelling(TokenId(token)))
-            {
-                self.forbid(token);
-            }
-        }
+        let new = tokens.iter().filter(|token| self.allows(**token)).copied().collect::<Vec<u32>>();
+        let new = new.into_iter().filter(|token| self.leading.insert(*token));
+        let groups = new.map(|token| SmallVec::from_slice(&[token])).collect();
+        self.keep_groups(groups);
     }
 
     fn allows(&self, token: u32) -> bool {
@@ -546,18 +449,6 @@ impl DistinctFilter<'_> {
             self.forbid(token);
         }
     }
-}
-
-/// How a value of a finite set is written: numbers as plain digits.
-fn written(form: &[u8]) -> Vec<u8> {
-    if !matches!(form.first(), Some(b'-' | b'0'..=b'9')) {
-        return form.to_vec();
-    }
-    let Some(e) = form.iter().position(|byte| *byte == b'e') else { return form.to_vec() };
-    let zeros = core::str::from_utf8(&form[e + 1..]).ok().and_then(|exponent| exponent.parse::<u8>().ok());
-    let mut written = form[..e].to_vec();
-    written.extend(core::iter::repeat_n(b'0', usize::from(zeros.unwrap_or(0))));
-    written
 }
 
 /// The tokens of a mask that contain a byte.

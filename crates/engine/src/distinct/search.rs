@@ -19,7 +19,7 @@ use super::registers;
 use super::trial::Trial;
 use crate::count::UNBOUNDED;
 use crate::leaf::{Automaton, Leaf, LeafState, json_string};
-use crate::library::BoundProgram;
+use crate::library::{AMPLE_VALUES, BoundProgram, Tokens, set_bits};
 use crate::parser::mask::is_in_string;
 use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks, Top};
 use crate::parser::step::Buffers;
@@ -209,6 +209,42 @@ impl Trial<'_> {
     pub(crate) fn leads_on(&mut self, bytes: &[u8]) -> bool {
         let before = (self.arena.mark(), self.registers.mark());
         self.attempt(|this, threads| this.steps(bytes, threads) && this.finds_new(threads, before))
+    }
+
+    /// The same for many texts, told one by one. Neighbours that begin with the same bytes are quick.
+    pub(crate) fn each_leads_on<'b>(
+        &mut self,
+        texts: impl Iterator<Item = &'b [u8]>,
+        mut tell: impl FnMut(bool),
+    ) {
+        let before = (self.arena.mark(), self.registers.mark());
+        let start = self.text.len();
+        // The threads behind each byte of the last text, until there were none, and what to go back to.
+        let mut path = vec![(self.threads.to_vec(), before)];
+        for text in texts {
+            let last = &self.text[start..];
+            let common = text.iter().zip(last).take_while(|(a, b)| a == b).count().min(path.len() - 1);
+            path.truncate(common + 1);
+            if let Some((_, (stacks, registers))) = path.last() {
+                self.arena.truncate(*stacks);
+                self.registers.truncate(*registers);
+            }
+            self.text.truncate(start + common);
+            for byte in &text[common..] {
+                let mut threads = path.last().map(|(threads, _)| threads.clone()).unwrap_or_default();
+                if !self.steps(core::slice::from_ref(byte), &mut threads) {
+                    break;
+                }
+                path.push((threads, (self.arena.mark(), self.registers.mark())));
+            }
+            let is_alive = path.len() == text.len() + 1;
+            let leads_on = is_alive
+                && path.last().is_some_and(|(threads, _)| self.leads_out(threads, before.0, before.1));
+            tell(leads_on);
+        }
+        self.arena.truncate(before.0);
+        self.registers.truncate(before.1);
+        self.text.truncate(start);
     }
 
     /// The same for a step that was taken, to these threads. `stacks` and `registers` are those of before.
@@ -469,13 +505,62 @@ impl Trial<'_> {
     /// many that something else may need.
     fn infinite_values(&self, thread: &Thread) -> Option<usize> {
         thread.leaf()?;
-        let program = self.bound.program();
-        let scopes = self.scopes_below(thread.stack, true);
-        let values = scopes.iter().fold(1usize, |sum, &(index, register)| {
-            let finite = program.scope(index).finite as usize;
+        let values = self.values_below(thread.stack);
+        self.has_more(thread, values).then_some(values)
+    }
+
+    /// How many values the scopes on a stack have seen, and may need.
+    fn values_below(&self, stack: StackId) -> usize {
+        self.scopes_below(stack, true).iter().fold(1usize, |sum, &(index, register)| {
+            let finite = self.bound.program().scope(index).finite as usize;
             sum.saturating_add(self.registers.count(register)).saturating_add(finite)
-        });
-        (self.is_infinite(thread) || self.goes_on(thread, values)).then_some(values)
+        })
+    }
+
+    /// Tokens that certainly lead on, as a bitset: they leave a string open that the text ends in, and whatever it belongs to can still become new.
+    pub(super) fn calm_tokens(&self) -> Option<Vec<u32>> {
+        let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
+        let mut calm: Option<Vec<u32>> = None;
+        for thread in self.threads {
+            let Some((leaf, state)) = thread.leaf().filter(|(leaf, _)| program.leaf(*leaf).is_string())
+            else {
+                continue;
+            };
+            if !self.is_out(thread) {
+                continue;
+            }
+            let values = self.values_below(thread.stack);
+            let units = self.goes_on_after(thread, values);
+            let window = program.leaf(leaf);
+            let found = match (window, units) {
+                // Nothing that leaves another string open ends this one.
+                (Leaf::Text(_), Some(_)) => bytes.all().to_vec(),
+                (Leaf::Window { automaton, .. }, Some(units)) if Arc::ptr_eq(automaton, json_string()) => {
+                    bytes.no_longer(bytes.all(), units as usize)
+                }
+                (Leaf::Window { .. }, Some(units)) => {
+                    let room = program.counts().room(thread.count, window.bounds());
+                    match self.bound.entry(leaf, state, room).inner(units, bytes) {
+                        Tokens::Many(tokens) => bytes.no_longer(tokens, units as usize),
+                        Tokens::Few(tokens) => {
+                            let mut words = vec![0; bytes.words()];
+                            set_bits(&mut words, tokens);
+                            bytes.no_longer(&words, units as usize)
+                        }
+                    }
+                }
+                (Leaf::Window { max: UNBOUNDED, .. }, None) if values < AMPLE_VALUES as usize => {
+                    self.bound.ample(leaf, state).to_vec()
+                }
+                _ => continue,
+            };
+            let words = calm.get_or_insert_with(|| vec![0; bytes.words()]);
+            words.iter_mut().zip(found).for_each(|(word, found)| *word |= found);
+        }
+        if let Some(words) = &mut calm {
+            words.iter_mut().zip(bytes.with(b'"')).for_each(|(word, quoted)| *word &= !quoted);
+        }
+        calm
     }
 
     /// The next scopes on a stack, one for each way where it forks, or all of them.
@@ -513,7 +598,7 @@ impl Trial<'_> {
         self.arena.frames(thread.stack, &mut frames);
         frames.into_iter().any(|(frame, below)| match frame.resume() {
             Resume::At(behind) if self.is_check(behind) => {
-                let is_new = || self.is_infinite(thread) || self.goes_on(thread, self.seen_below(below));
+                let is_new = || self.has_more(thread, self.seen_below(below));
                 let checked = self.checked(behind).map(|(_, above)| above);
                 let mut checked = checked.filter(|above| !above.is_dead()).peekable();
                 let is_out = |above| {
@@ -530,7 +615,8 @@ impl Trial<'_> {
 
     /// The rest of a leaf.
     fn at_leaf(&self, thread: &Thread) -> Above {
-        Above::new(true, self.bound.program().has_nested_values() && self.is_infinite(thread))
+        let is_nested = self.bound.program().has_nested_values();
+        Above::new(true, is_nested && self.infinite_values(thread).is_some())
     }
 
     /// Whether a required key is missing whose member has infinitely many values.

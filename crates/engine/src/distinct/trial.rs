@@ -4,6 +4,8 @@ use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 
 use super::registers::{Registers, Remembering};
+use crate::count::UNBOUNDED;
+use crate::leaf::Leaf;
 use crate::library::BoundProgram;
 use crate::parser::stack::Arena;
 use crate::parser::step::{self, Buffers};
@@ -70,6 +72,24 @@ impl Trial<'_> {
     /// Whether a thread is in a string that can go on in more than so many ways, whatever token comes next.
     pub(super) fn goes_on(&self, thread: &Thread, values: usize) -> bool {
         thread.leaf().is_some_and(|(leaf, state)| self.bound.goes_on(leaf, state, thread.count, values))
+    }
+
+    /// Whether a thread is in a leaf that can go on in more than so many ways now.
+    pub(super) fn has_more(&self, thread: &Thread, values: usize) -> bool {
+        let Some((leaf, state)) = thread.leaf() else { return false };
+        let has_more = || match self.bound.program().leaf(leaf) {
+            leaf @ Leaf::Window { automaton, max: UNBOUNDED, .. } => {
+                leaf.is_string() && automaton.values(state) as usize > values
+            }
+            Leaf::Window { .. } | Leaf::Text(_) => false,
+        };
+        self.is_infinite(thread) || has_more() || self.goes_on_after(thread, values).is_some()
+    }
+
+    /// How many units may follow so that a thread is in a string that can still go on in more than so many ways; `None` if it cannot now.
+    pub(super) fn goes_on_after(&self, thread: &Thread, values: usize) -> Option<u32> {
+        let (leaf, state) = thread.leaf()?;
+        self.bound.goes_on_after(leaf, state, thread.count, values)
     }
 
     /// Whether a state is the check of a value.

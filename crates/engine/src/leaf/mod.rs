@@ -16,6 +16,7 @@ mod class;
 mod json;
 mod spelled;
 mod text;
+mod texts;
 
 use std::sync::Arc;
 
@@ -152,8 +153,9 @@ impl Leaf {
     pub(crate) fn room(&self) -> Option<u32> {
         match self {
             Self::Window { automaton, max, .. } if Arc::ptr_eq(automaton, json_string()) => Some(*max),
-            Self::Window { automaton, max, .. } if automaton.grows() => {
-                Some(max.saturating_sub(automaton.longest_tail()))
+            // Each length is another text.
+            Self::Window { automaton, min, max } if automaton.grows() => {
+                Some(max.saturating_sub(automaton.longest_tail().max(*min)))
             }
             _ => None,
         }

@@ -260,6 +260,11 @@ impl Bytes {
         words.iter().zip(no_longer).map(|(word, no_longer)| word & no_longer).collect()
     }
 
+    /// All tokens that write something.
+    pub(crate) fn all(&self) -> &[u32] {
+        &self.no_longer[self.longest()]
+    }
+
     /// How far the longest token goes on below a node of the vocabulary's trie.
     #[inline]
     pub(crate) fn height(&self, node: TrieNode) -> u8 {

@@ -32,12 +32,12 @@ pub(crate) use self::memo::{
 };
 pub(crate) use self::new_values::NewValues;
 pub use self::save::LoadError as LibraryLoadError;
-pub(crate) use self::shared::BoundAutomaton;
 pub use self::shared::Library;
+pub(crate) use self::shared::{AMPLE_VALUES, BoundAutomaton};
 pub(crate) use self::shortest::leaves::LeafMoves;
 pub(crate) use self::shortest::{Arrival, Context, Needs, PlaceSet, Position, ShortestPaths};
 pub(crate) use self::value_tokens::ValueTokens;
-use crate::count::{Bounds, Count, UNBOUNDED};
+use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{Leaf, LeafState, json_string};
 use crate::program::{LeafId, Program};
 
@@ -181,23 +181,47 @@ impl BoundProgram {
     /// Whether a string, whatever token comes next, can go on from a state of a leaf in more ways than `values`, so that there is
     /// always a new one.
     pub(crate) fn goes_on(&self, leaf: LeafId, state: LeafState, count: Count, values: usize) -> bool {
-        match self.program.leaf(leaf) {
-            Leaf::Text(text) => text.is_except(),
-            Leaf::Window { automaton, max: u32::MAX, .. } => automaton.stays_endless(state),
-            window @ Leaf::Window { automaton, .. } => {
-                // A token may take up some of the room at once.
-                let room = self.program.counts().room(count, window.bounds());
-                let room = room.saturating_sub(self.distant(leaf));
-                let is_enough = if automaton.is_integers() {
-                    // Each digit has ten values.
-                    automaton.stays_endless(state) && room >= usize::BITS - values.leading_zeros()
-                } else {
-                    // Each length is another value.
-                    window.room().is_some() && room as usize > values
-                };
-                is_enough && !automaton.live(state).is_empty()
-            }
+        // A token may take up some of the room at once.
+        let reach = self.distant(leaf).saturating_sub(self.automata[leaf.index()].automaton().longest_tail());
+        self.goes_on_after(leaf, state, count, values).is_some_and(|units| units >= reach)
+    }
+
+    /// The same after any text with so many units at most that leaves the leaf open; `None` if not even now.
+    pub(crate) fn goes_on_after(
+        &self,
+        leaf: LeafId,
+        state: LeafState,
+        count: Count,
+        values: usize,
+    ) -> Option<u32> {
+        let window = self.program.leaf(leaf);
+        let (automaton, max) = match window {
+            Leaf::Text(text) => return text.is_except().then_some(UNBOUNDED),
+            Leaf::Window { automaton, max, .. } => (automaton, *max),
+        };
+        if max == UNBOUNDED {
+            let is_enough = automaton.stays_endless(state)
+                || window.is_string() && automaton.always_values(state) as usize > values;
+            return is_enough.then_some(UNBOUNDED);
         }
+        let Window { need, room } = *self.program.counts().windows(count, window.bounds()).last()?;
+        let room_left = room.checked_sub(automaton.longest_tail())?;
+        // Each unit has two values or more, or each length is another value.
+        let digits = usize::BITS - values.leading_zeros();
+        let values = u32::try_from(values).ok()?;
+        let least = match () {
+            () if automaton.is_integers() => automaton.stays_endless(state).then_some(digits)?,
+            () if Arc::ptr_eq(automaton, json_string()) => digits,
+            () if automaton.grows() && room.saturating_sub(need) > values => values + 1,
+            () => return None,
+        };
+        let units = room_left.checked_sub(least)?;
+        (!automaton.live(state).is_empty()).then_some(units)
+    }
+
+    /// The tokens that leave a string open in which [`AMPLE_VALUES`] or more lead on, from a state of a leaf.
+    pub(crate) fn ample(&self, leaf: LeafId, state: LeafState) -> Words {
+        self.automata[leaf.index()].ample(state, self.vocabulary())
     }
 
     /// Characters of which every text, up to a number of them, stays inside a leaf from a state between two characters on.

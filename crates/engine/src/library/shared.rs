@@ -269,8 +269,13 @@ pub(crate) struct BoundAutomaton {
     parts: Store<TriePart>,
     /// What tokens do, for those who look for a shortest path: whole tokens, and tokens of which only the first byte is written, as those are many.
     moves: Mutex<FxHashMap<(LeafState, TrieNode), Arc<LeafMoves>>>,
+    /// Tokens that leave strings open, with [`AMPLE_VALUES`] or more behind them; for those who look whether values run out.
+    ample: Mutex<FxHashMap<LeafState, Words>>,
     measured: Measured,
 }
+
+/// So many values are more than a scope has seen, nearly always.
+pub(crate) const AMPLE_VALUES: u32 = 1 << 24;
 
 /// The number of a trie, a node of it, and a state.
 type PartKey = (u32, TrieNode, LeafState);
@@ -376,6 +381,7 @@ impl BoundAutomaton {
             equivalences: Mutex::default(),
             parts: Store::new(),
             moves: Mutex::default(),
+            ample: Mutex::default(),
             measured: Measured { bytes: AtomicUsize::new(0), is_old: AtomicBool::new(true) },
         }
     }
@@ -465,6 +471,33 @@ impl BoundAutomaton {
             known().insert((state, node), Arc::clone(&moves));
         }
         moves
+    }
+
+    /// The tokens that leave a string open in which [`AMPLE_VALUES`] or more lead on, from a state.
+    pub(crate) fn ample(&self, state: LeafState, vocabulary: &Vocabulary) -> Words {
+        let known = || self.ample.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known().get(&state) {
+            return known.clone();
+        }
+        let (automaton, trie) = (&self.automaton, vocabulary.trie());
+        let mut words = vec![0u32; vocabulary.size().div_ceil(32)];
+        let mut work = vec![(state, Trie::ROOT)];
+        while let Some((state, node)) = work.pop() {
+            for child in trie.children(node) {
+                let step = automaton.step(state, trie.byte(child));
+                if step.is_dead() || automaton.is_accepting(step.target()) {
+                    continue;
+                }
+                if automaton.values(step.target()) >= AMPLE_VALUES {
+                    set_bits(&mut words, trie.tokens(child));
+                }
+                work.push((step.target(), child));
+            }
+        }
+        let words: Words = words.into();
+        self.measured.used();
+        known().insert(state, words.clone());
+        words
     }
 
     /// No token begins more units.
@@ -559,6 +592,13 @@ impl BoundAutomaton {
                 .unwrap_or_else(PoisonError::into_inner)
                 .values()
                 .map(|moves| moves.heap_bytes())
+                .sum::<usize>()
+            + self
+                .ample
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .values()
+                .map(|words| size_of_val(&**words))
                 .sum::<usize>()
             + self
                 .parts

@@ -9,7 +9,7 @@
 //! ```
 //! What is written here errs on the side of too many tokens: each is tried before it is taken out of a mask.
 
-use maskwright_vocab::{Trie, TrieNode, Vocabulary};
+use maskwright_vocab::Vocabulary;
 use rustc_hash::FxHashMap;
 
 use super::bitset::{Words, bitset};
@@ -38,8 +38,6 @@ pub(crate) struct ValueTokens {
     pub(crate) openers: Tokens,
     /// Tokens that end a string after an escape, by the form of what they write of it.
     escaped: FxHashMap<Box<[u8]>, Vec<u32>>,
-    /// The nodes of the trie that white space leads to, the root among them.
-    pub(crate) spaces: Vec<TrieNode>,
     /// What tokens write of a string that they end, with its quote, as forms: each once.
     pub(crate) rests: Vec<Box<[u8]>>,
 }
@@ -90,7 +88,7 @@ impl ValueTokens {
         let bits = self.several_bits.iter().map(|words| words.len()).sum::<usize>();
         by_text(&self.by_form)
             + by_text(&self.escaped)
-            + 4 * (lists + bits + self.number_ends.len() + self.zeros.len() + self.spaces.len())
+            + 4 * (lists + bits + self.number_ends.len() + self.zeros.len())
             + self.rests.iter().map(|rest| size_of_val(rest) + rest.len()).sum::<usize>()
     }
 
@@ -106,7 +104,6 @@ impl ValueTokens {
             key_closers: Tokens::default(),
             openers: Tokens::default(),
             escaped: FxHashMap::default(),
-            spaces: spaces(vocabulary),
             rests: Vec::new(),
         };
         for (token, bytes) in vocabulary.ordinary() {
@@ -252,18 +249,6 @@ fn is_scalar(byte: u8) -> bool {
 
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
-}
-
-fn spaces(vocabulary: &Vocabulary) -> Vec<TrieNode> {
-    let trie = vocabulary.trie();
-    let mut nodes = vec![Trie::ROOT];
-    let mut at = 0;
-    while let Some(&node) = nodes.get(at) {
-        at += 1;
-        nodes.extend(b" \t\n\r".iter().filter_map(|&byte| trie.child(node, byte)));
-    }
-    nodes.retain(|&node| trie.child_bytes(node).iter().any(|byte| !is_space(*byte)));
-    nodes
 }
 
 #[cfg(test)]

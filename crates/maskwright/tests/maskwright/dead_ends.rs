@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use maskwright::json_schema::{self, KeyOrder};
-use maskwright::{Compiler, Constraint, Options, TokenId, Vocabulary, VocabularyBuilder};
+use maskwright::{Compiler, Constraint, Options, Strategy, TokenId, Vocabulary, VocabularyBuilder};
 
 /// Every byte, and tokens that write parts of words, several values, or the end of one and the beginning of the next.
 fn vocabulary() -> Arc<Vocabulary> {
@@ -57,6 +57,12 @@ fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) -> u32 {
         let mut text = Vec::new();
         for _ in 0..longest {
             let mask = matcher.mask().unwrap_or_else(|error| panic!("{schema}: {error}")).clone();
+            if random.below(8) == 0 {
+                let mut plain = matcher.fork();
+                plain.set_strategy(Strategy::Reference);
+                let plain = plain.mask().unwrap_or_else(|error| panic!("{schema}: {error}"));
+                assert_eq!(&mask, plain, "{schema} ({order:?}): after {}", text.escape_ascii());
+            }
             let allowed: Vec<TokenId> = mask.iter().collect();
             assert!(!allowed.is_empty(), "{schema} ({order:?}): stuck after {}", text.escape_ascii());
             // Structure comes before everything else, so that values run out.
@@ -83,7 +89,7 @@ fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) -> u32 {
     finished
 }
 
-const FINITE: [&str; 30] = [
+const FINITE: [&str; 35] = [
     r#"{"type":"object","propertyNames":{"pattern":"^(monday|tuesday|wednesday)$"}}"#,
     r#"{"type":"object","patternProperties":{"^(temperature|humidity|pressure)$":{"type":"integer"}},"additionalProperties":false}"#,
     r#"{"type":"object","patternProperties":{"^(a|b{9})$":{"type":"null"}},"additionalProperties":false,"minProperties":1}"#,
@@ -114,6 +120,11 @@ const FINITE: [&str; 30] = [
     r#"{"type":"object","patternProperties":{"^[ab]$":{"type":["null","boolean"]}},"additionalProperties":false,"minProperties":2,"not":{"patternProperties":{"^a$":{"type":"null"}}}}"#,
     r#"{"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"}},"additionalProperties":false,"minProperties":2}"#,
     r#"{"type":"array","items":{"enum":["a","b"]},"not":{"uniqueItems":true}}"#,
+    r#"{"type":"array","items":{"type":"string","pattern":"^a*$","minLength":40,"maxLength":40},"uniqueItems":true}"#,
+    r#"{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"kind":{"enum":["a","b"]}},"required":["name","kind"],"additionalProperties":false},"uniqueItems":true,"minItems":3}"#,
+    r#"{"type":"array","items":{"type":"object","properties":{"n":{"type":"string","pattern":"^[ab]*$","maxLength":2},"k":{"type":"boolean"}},"additionalProperties":false},"uniqueItems":true,"minItems":4}"#,
+    r#"{"type":"array","items":{"type":"object","properties":{"mail":{"type":"string","format":"email"},"id":{"type":"string","format":"uuid"},"n":{"type":"number","minimum":0,"maximum":1}},"required":["n"],"additionalProperties":{"type":"null"}},"uniqueItems":true}"#,
+    r#"{"type":"array","items":{"anyOf":[{"type":"string","maxLength":60},{"type":"object","patternProperties":{"^[ab]$":{"type":"null"}},"additionalProperties":false},{"type":"array","items":{"type":"null"},"maxItems":2}]},"uniqueItems":true,"minItems":2}"#,
 ];
 
 #[test]
