@@ -175,23 +175,23 @@ impl DistinctFilter<'_> {
             Some(calm) => ones(self.row.words().iter().zip(calm).map(|(word, calm)| word & !calm)).collect(),
             None => self.allowed(),
         };
-        let vocabulary = bound.vocabulary();
-        let mut groups: FxHashMap<&[u8], SmallVec<[u32; 2]>> = FxHashMap::default();
+        let order = bound.library().token_order();
+        let mut groups: FxHashMap<u32, SmallVec<[u32; 2]>> = FxHashMap::default();
         for token in tokens {
-            let spelling = vocabulary.spelling(TokenId(token));
-            groups
-                .entry(if in_text { spelling } else { spelling.trim_ascii_start() })
-                .or_default()
-                .push(token);
+            groups.entry(if in_text { token } else { order.bare(token) }).or_default().push(token);
         }
         self.keep_groups(groups.into_values().collect());
     }
 
     /// Takes out the groups of tokens of which the first leads to a dead end.
     fn keep_groups(&mut self, mut groups: Vec<SmallVec<[u32; 2]>>) {
-        let vocabulary = self.trial.bound.vocabulary();
-        let spelling = |group: &SmallVec<[u32; 2]>| vocabulary.spelling(TokenId(group[0]));
-        groups.sort_unstable_by_key(|group| spelling(group));
+        if groups.is_empty() {
+            return;
+        }
+        let bound = self.trial.bound;
+        let spelling = |group: &SmallVec<[u32; 2]>| bound.vocabulary().spelling(TokenId(group[0]));
+        let order = bound.library().token_order();
+        groups.sort_unstable_by_key(|group| order.place(group[0]));
         let (row, mut of) = (&mut *self.row, groups.iter());
         self.trial.each_leads_on(groups.iter().map(spelling), |leads_on| {
             for token in of.next().into_iter().flatten().filter(|_| !leads_on) {

@@ -1,7 +1,7 @@
 //! The search for a way out: whether everything that must be new can be.
 //!
 //! A place is *out* if a way to the end of the text is known on which no check can fail ([`crate::program::Exits`]). From anywhere else the
-//! search goes on byte by byte, depth first, until a place is out or there is nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may
+//! search goes on byte by byte, depth first and in rounds, until a place is out or there is nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may
 //! take. If they are used up, the answer is an error, and never a guess.
 //!
 //! A value has many spellings: `"a"` and `"\u0061"`, `1` and `1.0`. One of them is enough, so only the shortest is tried. What was
@@ -31,6 +31,9 @@ use crate::value;
 
 /// What a byte costs that is tried in the search for a way out, in steps.
 const SEARCH_STEPS: u32 = 400;
+/// How many frames deeper than its beginning a search goes, and how many bytes it tries, one round after the other: a way out is short, nearly always, and where values are
+/// recursive, depth first never comes back to it. Only the last round decides that there is none, or the first that needs no more.
+const ROUNDS: [(usize, usize); 4] = [(6, 400), (12, 1_500), (24, 5_000), (usize::MAX, usize::MAX)];
 /// What it costs to look whether a required name was seen, in steps.
 const NAME_STEPS: u32 = 16;
 /// So many steps are taken to find the dead scopes of a program.
@@ -106,6 +109,19 @@ struct Search {
     skipped: FxHashSet<Vec<Thread>>,
     /// Where those of them stand that have seen nothing since the search began. Nobody who stands there can do what they cannot.
     freest: FxHashSet<Box<[u32]>>,
+    /// Places with more frames than this are left out.
+    deepest: usize,
+    /// Whether there were some.
+    is_cut: bool,
+}
+
+/// What came of a search within bounds.
+enum Round {
+    Found,
+    /// There is no way out.
+    Nothing,
+    /// The bounds were too narrow.
+    Unknown,
 }
 
 /// What is known of the path from a place down to the next scope.
@@ -221,6 +237,7 @@ impl Trial<'_> {
         let start = self.text.len();
         // The threads behind each byte of the last text, until there were none, and what to go back to.
         let mut path = vec![(self.threads.to_vec(), before)];
+        let mut out = FxHashSet::default();
         for text in texts {
             let last = &self.text[start..];
             let common = text.iter().zip(last).take_while(|(a, b)| a == b).count().min(path.len() - 1);
@@ -238,8 +255,27 @@ impl Trial<'_> {
                 path.push((threads, (self.arena.mark(), self.registers.mark())));
             }
             let is_alive = path.len() == text.len() + 1;
-            let leads_on = is_alive
-                && path.last().is_some_and(|(threads, _)| self.leads_out(threads, before.0, before.1));
+            let Some((threads, _)) = path.last().filter(|_| is_alive) else {
+                tell(false);
+                continue;
+            };
+            // PERF: a thousand numbers lead to the same few places.
+            let place = match **threads {
+                [Thread { at, count, stack }] if !Arena::is_newer(stack, before.0) => {
+                    self.registers.is_at(before.1).then_some((at, count, stack))
+                }
+                _ => None,
+            };
+            if place.is_some_and(|place| out.contains(&place)) {
+                tell(true);
+                continue;
+            }
+            if let Some(place) = place.filter(|_| self.is_out(&threads[0])) {
+                out.insert(place);
+                tell(true);
+                continue;
+            }
+            let leads_on = self.leads_out(threads, before.0, before.1);
             tell(leads_on);
         }
         self.arena.truncate(before.0);
@@ -293,11 +329,27 @@ impl Trial<'_> {
         Some(key)
     }
 
-    /// Looks for a way out, depth first; `None` if the steps are used up.
+    /// Looks for a way out; `None` if the steps are used up.
     fn search(&mut self, threads: &[Thread]) -> Option<bool> {
         if threads.iter().any(|thread| self.is_out(thread)) {
             return Some(true);
         }
+        let depth = self.depth(threads);
+        for (deeper, bytes) in ROUNDS {
+            let found =
+                self.attempt(|this, _| this.search_round(threads, depth.saturating_add(deeper), bytes));
+            match found {
+                Round::Found => return Some(true),
+                Round::Nothing => return self.buffers.meter.over().is_none().then_some(false),
+                Round::Unknown if self.buffers.meter.over().is_some() => return None,
+                Round::Unknown => {}
+            }
+        }
+        None
+    }
+
+    /// Depth first, no deeper than so many frames and with no more than so many bytes.
+    fn search_round(&mut self, threads: &[Thread], deepest: usize, mut bytes_left: usize) -> Round {
         let (from, registers) = (self.text.len(), self.registers.mark());
         let mut search = Search {
             from,
@@ -305,6 +357,8 @@ impl Trial<'_> {
             registers,
             skipped: FxHashSet::default(),
             freest: FxHashSet::default(),
+            deepest,
+            is_cut: false,
         };
         self.go_on(&mut search, threads.to_vec(), None);
         while let Some(place) = search.path.last_mut() {
@@ -312,22 +366,44 @@ impl Trial<'_> {
                 search.path.pop();
                 continue;
             };
-            if !self.buffers.meter.spend(SEARCH_STEPS) {
-                return None;
+            if bytes_left == 0 || !self.buffers.meter.spend(SEARCH_STEPS) {
+                return Round::Unknown;
             }
+            bytes_left -= 1;
             let (mut next, inside) = (place.threads.clone(), place.inside);
             self.text.truncate(place.length);
             if !self.steps(&[byte], &mut next) {
                 continue;
             }
             if next.iter().any(|thread| self.is_out(thread)) {
-                return Some(true);
+                return Round::Found;
             }
             let in_fraction = matches!(byte, b'.' | b'0') && value::ends_in_fraction(self.text);
             next.retain(|thread| !(self.needs_seen(thread) || in_fraction && self.has_zeros_only(thread)));
             self.go_on(&mut search, next, inside);
         }
-        self.buffers.meter.over().is_none().then_some(false)
+        if search.is_cut { Round::Unknown } else { Round::Nothing }
+    }
+
+    /// The frames on the stack of the deepest thread, by one way where it forks.
+    fn depth(&self, threads: &[Thread]) -> usize {
+        let of = |thread: &Thread| {
+            let (mut stack, mut depth) = (thread.stack, 0);
+            loop {
+                match self.arena.top(stack) {
+                    Top::Frame(frame, _) if matches!(frame.resume(), Resume::Finish) => return depth,
+                    Top::Frame(_, below) => {
+                        stack = below;
+                        depth += 1;
+                    }
+                    Top::Union(members) => match members.first() {
+                        Some(first) => stack = *first,
+                        None => return depth,
+                    },
+                }
+            }
+        };
+        threads.iter().map(of).max().unwrap_or(0)
     }
 
     /// Adds the places of some threads. `inside` is where the value began that the last byte was part of.
@@ -352,6 +428,10 @@ impl Trial<'_> {
     }
 
     fn add_place(&mut self, search: &mut Search, threads: Vec<Thread>, before: Option<usize>) {
+        if search.deepest != usize::MAX && self.depth(&threads) > search.deepest {
+            search.is_cut = true;
+            return;
+        }
         let values = match &*threads {
             [thread] => self.infinite_values(thread),
             _ => None,
@@ -721,13 +801,14 @@ impl Trial<'_> {
             bytes.retain(|byte| !is_space(byte) || is_text(*byte));
         }
         let required = self.required_bytes(threads);
-        // Inside a string, brackets and commas are text, and the quote is its end.
+        // Inside a string, brackets and commas are text, and the quote is its end. What opens something comes last: a recursion could go on for ever.
         bytes.sort_by_key(|byte| match byte {
-            _ if required.contains(*byte) => 4,
-            b'"' => 3,
-            b'}' | b']' => 2,
-            b',' => 1,
-            _ => 0,
+            _ if required.contains(*byte) => 5,
+            b'"' => 4,
+            b'}' | b']' => 3,
+            b',' => 2,
+            b'{' | b'[' => 0,
+            _ => 1,
         });
         bytes
     }

@@ -14,6 +14,7 @@ mod save;
 mod shared;
 mod shortest;
 mod token_equivalence;
+mod token_order;
 pub(crate) mod tries;
 mod unbounded;
 mod value_tokens;

@@ -16,6 +16,7 @@ use super::leaf_tokens::{LeafTokens, NumberedTrie, Tokens};
 use super::safe_chars::SafeChars;
 use super::shortest::leaves::LeafMoves;
 use super::token_equivalence::{Equivalences, Reading};
+use super::token_order::TokenOrder;
 use super::tries::Tries;
 use super::unbounded;
 use super::value_tokens::ValueTokens;
@@ -41,6 +42,7 @@ pub struct Library {
     bytes: Bytes,
     string_body: OnceLock<Words>,
     whole: ValueTokens,
+    order: OnceLock<TokenOrder>,
     tries: Tries,
     /// The tokens with more than 2, 4, 8 … characters.
     long: [OnceLock<NumberedTrie>; 32],
@@ -84,6 +86,7 @@ impl Library {
             extended: ClearingMap::new([], EXTENDED),
             bitsets: ClearingMap::new([], tuning().kept_bitsets),
             string_body: OnceLock::new(),
+            order: OnceLock::new(),
             tries: Tries::default(),
             long: [const { OnceLock::new() }; 32],
         };
@@ -119,6 +122,7 @@ impl Library {
             + bitsets.values().map(|words| words.len() * 4 + size_of::<(u64, Words)>()).sum::<usize>()
             + self.bytes.heap_bytes()
             + self.whole.heap_bytes()
+            + self.order.get().map_or(0, TokenOrder::heap_bytes)
             + self.tries.heap_bytes()
             + self.long.iter().filter_map(OnceLock::get).map(|long| long.trie.heap_bytes()).sum::<usize>()
     }
@@ -161,6 +165,11 @@ impl Library {
     /// The tokens that contain whole values.
     pub(crate) fn value_tokens(&self) -> &ValueTokens {
         &self.whole
+    }
+
+    /// The order in which tokens are tried.
+    pub(crate) fn token_order(&self) -> &TokenOrder {
+        self.order.get_or_init(|| TokenOrder::of(&self.vocabulary))
     }
 
     pub(crate) fn bytes(&self) -> &Bytes {
