@@ -168,6 +168,14 @@ impl DistinctFilter<'_> {
 
     /// Values may run out: every token has to lead on. One of those that differ only by white space in front of them is tried for all.
     fn try_each(&mut self, in_string: bool) {
+        if let [thread] = *self.trial.threads
+            && thread.leaf().is_some()
+            && !self.trial.is_checked(thread.stack)
+        {
+            // What is written here is part of no value that must be new, and there is one reading only. So whatever ends it leads on as the text does now, until another value
+            // has to come.
+            return self.keep_leading(self.trial.bound.library().value_tokens().commas.at(in_string));
+        }
         let in_text = in_string || self.may_be_in_word();
         let calm = if in_text { self.trial.calm_tokens() } else { None };
         let bound = self.trial.bound;
@@ -191,7 +199,8 @@ impl DistinctFilter<'_> {
         let bound = self.trial.bound;
         let spelling = |group: &SmallVec<[u32; 2]>| bound.vocabulary().spelling(TokenId(group[0]));
         let order = bound.library().token_order();
-        groups.sort_unstable_by_key(|group| order.place(group[0]));
+        // Longer texts before their beginnings.
+        groups.sort_unstable_by_key(|group| Reverse(order.place(group[0])));
         let (row, mut of) = (&mut *self.row, groups.iter());
         self.trial.each_leads_on(groups.iter().map(spelling), |leads_on| {
             for token in of.next().into_iter().flatten().filter(|_| !leads_on) {

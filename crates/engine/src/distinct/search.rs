@@ -227,7 +227,7 @@ impl Trial<'_> {
         self.attempt(|this, threads| this.steps(bytes, threads) && this.finds_new(threads, before))
     }
 
-    /// The same for many texts, told one by one. Neighbours that begin with the same bytes are quick.
+    /// The same for many texts, told one by one, descending: what begins a text that leads on leads on, and neighbours share what they begin with.
     pub(crate) fn each_leads_on<'b>(
         &mut self,
         texts: impl Iterator<Item = &'b [u8]>,
@@ -238,7 +238,12 @@ impl Trial<'_> {
         // The threads behind each byte of the last text, until there were none, and what to go back to.
         let mut path = vec![(self.threads.to_vec(), before)];
         let mut out = FxHashSet::default();
+        let mut leading: &[u8] = &[];
         for text in texts {
+            if leading.starts_with(text) {
+                tell(true);
+                continue;
+            }
             let last = &self.text[start..];
             let common = text.iter().zip(last).take_while(|(a, b)| a == b).count().min(path.len() - 1);
             path.truncate(common + 1);
@@ -266,16 +271,15 @@ impl Trial<'_> {
                 }
                 _ => None,
             };
-            if place.is_some_and(|place| out.contains(&place)) {
-                tell(true);
-                continue;
+            let is_out = match place {
+                Some(place) if out.contains(&place) => true,
+                Some(place) => self.is_out(&threads[0]) && out.insert(place),
+                None => false,
+            };
+            let leads_on = is_out || self.leads_out(threads, before.0, before.1);
+            if leads_on {
+                leading = text;
             }
-            if let Some(place) = place.filter(|_| self.is_out(&threads[0])) {
-                out.insert(place);
-                tell(true);
-                continue;
-            }
-            let leads_on = self.leads_out(threads, before.0, before.1);
             tell(leads_on);
         }
         self.arena.truncate(before.0);

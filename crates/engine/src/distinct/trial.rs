@@ -7,10 +7,11 @@ use super::registers::{Registers, Remembering};
 use crate::count::UNBOUNDED;
 use crate::leaf::Leaf;
 use crate::library::BoundProgram;
-use crate::parser::stack::Arena;
+use crate::parser::stack::{Arena, Resume, StackId};
 use crate::parser::step::{self, Buffers};
 use crate::parser::thread::Thread;
 use crate::program::{self, Kind, NetState};
+use crate::seen::Seen;
 
 /// The state of a matcher, and room to try bytes in.
 pub(crate) struct Trial<'m> {
@@ -98,6 +99,25 @@ impl Trial<'_> {
             program::Place::Cell(cell) => matches!(cell.kind, Kind::Check { .. }),
             program::Place::Done | program::Place::Node { .. } => false,
         }
+    }
+
+    /// Whether what is written on a stack belongs to a value that is checked.
+    pub(super) fn is_checked(&self, stack: StackId) -> bool {
+        let (mut work, mut frames, mut visited) = (vec![stack], Vec::new(), Seen::default());
+        while let Some(stack) = work.pop() {
+            if !visited.insert(stack) {
+                continue;
+            }
+            self.arena.frames(stack, &mut frames);
+            for (frame, below) in frames.drain(..) {
+                match frame.resume() {
+                    Resume::At(state) if self.is_check(state) => return true,
+                    Resume::Finish => {}
+                    _ => work.push(below),
+                }
+            }
+        }
+        false
     }
 
     /// The bytes that may come next.

@@ -17,7 +17,7 @@ use super::counted::{Breaks, MAX_BROKEN_SCHEMAS};
 use super::{Member, Plan};
 
 /// Up to this many members, the subsets are states.
-const MAX_SUBSET_MEMBERS: usize = 6;
+const MAX_SUBSET_MEMBERS: usize = 3;
 
 /// With more members in the state and schemas to be broken than this, the object is split.
 const MAX_UNSPLIT: usize = 8;
