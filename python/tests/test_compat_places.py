@@ -52,6 +52,11 @@ class XGrammar(unittest.TestCase):
         told = [0.0, 0.0]
         xgrammar.BatchGrammarMatcher.batch_fill_temperature([matcher, other], told)
         self.assertEqual(told, [0.5, -1.0])
+        xgrammar.BatchGrammarMatcher.batch_fill_temperature([matcher, other], told, indices=[1, 0])
+        self.assertEqual(told, [-1.0, 0.5])
+        for indices, error in [([0], "indices size"), ([0, 2], "room for 2")]:
+            with self.assertRaisesRegex(RuntimeError, error):
+                xgrammar.BatchGrammarMatcher.batch_fill_temperature([matcher, other], told, indices=indices)
         self.assertTrue(matcher.accept_string("z"))
         self.assertEqual(matcher.temperature, 0.25)
         # A tree: behind the place itself `a`, and behind that `x` or `z`.
@@ -70,11 +75,15 @@ class XGrammar(unittest.TestCase):
         matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(xgrammar.TokenizerInfo([])).compile_grammar(grammar))
         self.assertTrue(matcher.accept_string("@ab=12"))
         self.assertTrue(matcher.is_completed())
+        for wrong in ([named["word"]], {1: named["word"]}, {"word": 1}):
+            with self.assertRaises(TypeError):
+                xgrammar.Grammar.from_lark("start: @word", named_grammars=wrong)
         for source, names, error in [
             ("start: @gone", {"word": named["word"]}, "no grammar named 'gone'"),
             ("start: @word", {"word": "start: @word"}, "calls itself"),
             ("start: @word", {"word": xgrammar.Grammar.from_regex("a+")}, "of kind regex"),
-            ("start: @word", {"word": xgrammar.Grammar.from_json_schema({"type": "integer"}, any_whitespace=False)}, "options of its own"),
+            ('start: @count %json {"type": "null"}', {"count": named["count"]}, "would get them, too"),
+            ("start: @count @other", {"count": named["count"], "other": xgrammar.Grammar.from_json_schema({"type": "null"}, any_whitespace=False)}, "different options"),
         ]:
             with self.assertRaisesRegex(RuntimeError, error):
                 xgrammar.Grammar.from_lark(source, named_grammars=names)

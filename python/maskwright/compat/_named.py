@@ -7,12 +7,29 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .. import Constraint, ConstraintError, json_schema
+from .. import Constraint, ConstraintError, lark
 
-__all__ = ["with_named"]
+__all__ = ["named_lark", "with_named"]
 
 # What may hold an at sign that calls nothing, and then a call.
 _PARTS = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?![/*])(?:\\.|[^/\\\n])+/|//[^\n]*|#[^\n]*|@(?P<name>[A-Za-z0-9_][A-Za-z0-9_-]*)')
+
+
+def named_lark(source: str, named: Mapping[str, Any]) -> Constraint:
+    """The constraint of a Lark grammar that calls others by name. Schemas keep their options, which must be the same for all of them."""
+    text = with_named(source, named)
+    made = lark(text)
+    schemas = [one for one in named.values() if isinstance(one, Constraint) and one.kind == "json_schema"]
+    wanted = [json.loads(one.options)["json_schema"] for one in schemas]
+    options = json.loads(made.options)
+    if any(one != wanted[0] for one in wanted):
+        raise ConstraintError("schemas that are called by name have different options; give them the same")
+    if not wanted or wanted[0] == options["json_schema"]:
+        return made
+    texts = [source, *(str(one.source) if isinstance(one, Constraint) else one for one in named.values() if one not in schemas)]
+    if any("%json" in text for text in texts):
+        raise ConstraintError("a schema that is called by name has options, and `%json` beside it would get them, too; give all schemas by name")
+    return Constraint("lark", text, json.dumps({**options, "json_schema": wanted[0]}))
 
 
 def with_named(source: str, named: Mapping[str, Any], within: tuple[str, ...] = ()) -> str:
@@ -41,8 +58,8 @@ def _inline(name: str, grammar: Any, named: Mapping[str, Any], within: tuple[str
     if isinstance(grammar, Constraint) and grammar.kind == "lark":
         return _inline(name, str(grammar.source), named, within)
     if isinstance(grammar, Constraint) and grammar.kind == "json_schema":
-        if grammar.__reduce__()[1][2:] != json_schema(True).__reduce__()[1][2:]:
-            raise ConstraintError(f"the grammar {name!r} is a schema with options of its own, which would be lost here; leave them out")
+        if grammar.__reduce__()[1][3] is not None:
+            raise ConstraintError(f"the grammar {name!r} is a schema with other documents, and such a one cannot be called by name")
         return f"%json {json.dumps(json.loads(str(grammar.source)))}"
     kind = grammar.kind if isinstance(grammar, Constraint) else type(grammar).__name__
     raise ConstraintError(f"the grammar {name!r} is of kind {kind}; a grammar that is called by name is one of Lark or a JSON schema")

@@ -294,7 +294,7 @@ impl Copy<'_, '_> {
             Expr::And(_) | Expr::Not(_) => {
                 regular_copy(grammar, id, self.g).ok_or(Stop::Unwritten("this schema"))?
             }
-            _ => return Err(Stop::Unwritten("this schema")),
+            Expr::Token(_) => return Err(Stop::Unwritten("this schema")),
         })
     }
 
@@ -441,11 +441,11 @@ fn any_order(
         let is_over = parts.iter().enumerate().all(|(i, (_, required))| !required || set >> i & 1 == 1);
         (g.alt(ways), is_over)
     };
-    for set in 0..sets {
+    for (set, rule) in behind.iter().enumerate() {
         let (more, is_over) = ways(set, g);
         let more = g.seq([separator, more]);
         let body = if is_over { g.optional(more) } else { more };
-        g.define(behind[set], body);
+        g.define(*rule, body);
     }
     let (first, is_over) = ways(0, g);
     Ok(if is_over { g.optional(first) } else { first })

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ... import Constraint, ConstraintError, grammar as guessed_grammar, json_schema, lark, regex, structural_tag
-from .._named import with_named
+from .._named import named_lark
 
 GrammarFormat = Literal["lark", "gbnf", "ebnf", "cfg", "grammar", "json_schema", "json", "regex", "choice", "llguidance"]
 
@@ -37,7 +37,7 @@ def read_grammar(text: str) -> Constraint:
     if one.get("lark_grammar") is not None:
         # The first is the one that is meant, and may call the others by their names.
         named = {other.get("name"): _other(other) for other in others}
-        return lark(with_named(one["lark_grammar"], named) if named else one["lark_grammar"])
+        return named_lark(one["lark_grammar"], named) if named else lark(one["lark_grammar"])
     if others:
         raise ConstraintError("only a grammar of Lark calls others; give it first")
     if one.get("json_schema") is not None:

@@ -193,11 +193,14 @@ class BatchGrammarMatcher:
         return taken
 
     @staticmethod
-    def batch_fill_temperature(matchers: Sequence[GrammarMatcher], temperatures: Any) -> None:
-        """Writes the temperature of each matcher, and −1 where there is none."""
-        if len(temperatures) < len(matchers):
-            raise RuntimeError(f"there are {len(matchers)} matchers, and room for {len(temperatures)} temperatures")
-        for at, matcher in enumerate(matchers):
+    def batch_fill_temperature(matchers: Sequence[GrammarMatcher], temperatures: Any, indices: Sequence[int] | None = None) -> None:
+        """Writes the temperature of each matcher, and −1 where there is none, one after the other or at these places."""
+        places = range(len(matchers)) if indices is None else indices
+        if len(places) != len(matchers):
+            raise RuntimeError(f"the indices size is {len(places)}, and there are {len(matchers)} matchers")
+        if any(not 0 <= place < len(temperatures) for place in places):
+            raise RuntimeError(f"there is room for {len(temperatures)} temperatures, and a place is beyond it")
+        for at, matcher in zip(places, matchers):
             found = matcher.temperature
             temperatures[at] = -1.0 if found is None else found
 

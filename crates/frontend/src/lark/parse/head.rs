@@ -122,9 +122,14 @@ impl Parser<'_> {
 
     fn attributes(&mut self) -> Read<Attributes> {
         let mut attributes = Attributes::default();
+        let mut seen: Vec<Box<str>> = Vec::new();
         while !self.is_sign("]") {
             let place = self.here();
             let name = self.expect_name()?;
+            if seen.contains(&name) {
+                return self.fail(place, format!("`{name}` is said twice"), "keep one of them");
+            }
+            seen.push(name.clone());
             self.attribute(&name, place, &mut attributes)?;
             if !self.eat(",") {
                 break;
