@@ -10,13 +10,15 @@ nothing until it is asked to:
 Then every structured output of that server is ours: ``structured_outputs`` and ``response_format`` of requests, tools with structural tags, and
 ``SamplingParams.structured_outputs`` in programs. In a program, ``maskwright.vllm.install()`` before the first request does the same.
 
-vLLM has no place for a backend that it does not know, so four of its methods are replaced:
+vLLM has no place for a backend that it does not know, so six of its methods are replaced:
 
 ==============================================  ======================================================================
 ``SamplingParams._validate_structured_outputs``  in the server: a request is read by us, and refused with our message
 ``StructuredOutputManager.grammar_init``         in the engine: the first structured request makes our backend
 ``StructuredOutputManager._create_grammar``      in the engine: options of a single request reach us
 ``StructuredOutputManager.grammar_bitmask``      in the engine: the rows of a step are filled together
+``StructuredOutputManager.validate_tokens``      in the engine: drafts go on with what must come next
+``…._init_beam_search_structured_output``        in a program: ``LLM.beam_search`` gets our backend, and beams are forks
 ==============================================  ======================================================================
 
 Everything else is vLLM's: the threads that compile, the buffer of masks and who applies it, speculation, reasoning. A backend that is set in
@@ -25,10 +27,14 @@ Everything else is vLLM's: the threads that compile, the buffer of masks and who
 The last one lets vLLM decide which row belongs to which request and which draft, and writes down the rows that it asks for. Then all requests without drafts are filled by one call, on
 our threads, and each request with drafts by one call for its whole chain.
 
+With speculation by ``ngram`` or ``suffix`` a text without a choice is taken by drafts: where the engine has fewer of them than it may have, those behind them are the tokens that the tokenizer makes of the text that must come. These
+methods propose without probabilities, so whatever is proposed, the model's distribution stays what it is. Other methods come with probabilities of their own drafts, and there nothing is added.
+
 Environment variables of the server:
 
 ``MASKWRIGHT_CACHE=FOLDER``   what was compiled is kept there, and is ready after a restart
 ``MASKWRIGHT_AHEAD=1``        idle workers compute masks ahead while the model thinks, and ``0`` that they do not; without it they do where there are four cores or more
+``PROMETHEUS_MULTIPROC_DIR``  vLLM's own: with it our counters stand in ``/metrics``, too
 ``MASKWRIGHT_FINISH=1``       ``max_tokens`` of a request is a budget: what is written is complete before they are spent. A request for which they are too few fails. A schema may say
                               so for itself: ``"x-maskwright": {"finish": true}``
 
@@ -65,12 +71,13 @@ from vllm.v1.structured_output.request import get_structured_output_key
 from ._ahead import ahead, compiler
 from ._cache import opened
 from ._maskwright import Constraint, Matcher, Vocabulary, fill_masks
+from ._metrics import told
 from ._plugins import asked
 from ._requests import JsonOptions, constraint, own_options
 from ._rows import allow_end, fill_or_end, fits
 from .errors import BudgetError, Error, LimitError
 
-__all__ = ["Backend", "Grammar", "install"]
+__all__ = ["Backend", "BeamBackend", "BeamGrammar", "Grammar", "install"]
 
 # A child of vLLM's logger, so that its messages are printed like vLLM's.
 logger = logging.getLogger("vllm.maskwright")
@@ -133,12 +140,52 @@ def install() -> None:
         # The rows are a view of the buffer, which is filled now.
         step.fill()
         step.work_ahead()
+        if self.backend.told is not None:
+            self.backend.told.tell()
         return rows
 
     StructuredOutputManager.grammar_init = our_grammar_init
     StructuredOutputManager.grammar_bitmask = our_grammar_bitmask
     StructuredOutputManager._create_grammar = our_create_grammar
+    _replace_drafts()
+    _replace_beams()
     _replace_validation()
+
+
+def _replace_drafts() -> None:
+    validate_tokens = StructuredOutputManager.validate_tokens
+
+    @functools.wraps(validate_tokens)
+    def our_validate_tokens(self: StructuredOutputManager, request: Any, spec_tokens: list[int]) -> list[int]:
+        drafts = validate_tokens(self, request, spec_tokens)
+        if not isinstance(self.backend, Backend) or not self.backend.drafts or not request.use_structured_output:
+            return drafts
+        # What the model thinks is free, and no grammar knows what comes next there.
+        if self._get_constraint_bounds(request, ())[0] != 0:
+            return drafts
+        return self.backend.with_forced(request.structured_output_request.grammar, drafts)
+
+    StructuredOutputManager.validate_tokens = our_validate_tokens
+
+
+def _replace_beams() -> None:
+    try:
+        from vllm.entrypoints.generate.beam_search.offline import BeamSearchOfflineMixin as Beams
+    except ImportError:
+        # A version that has them elsewhere keeps a backend of its own for them.
+        logger.warning("this version of vLLM has its beams elsewhere; LLM.beam_search is not ours")
+        return
+    init = Beams._init_beam_search_structured_output
+
+    @functools.wraps(init)
+    def our_init(self: Any, structured_outputs: StructuredOutputsParams, tokenizer: Any) -> Any:
+        config = self.llm_engine.vllm_config
+        if config.structured_outputs_config is None:
+            return init(self, structured_outputs, tokenizer)
+        backend = BeamBackend(config, tokenizer, self.model_config.get_vocab_size(), structured_outputs)
+        return backend, get_structured_output_key(structured_outputs), backend.allocate_token_bitmask(1)
+
+    Beams._init_beam_search_structured_output = our_init
 
 
 def _replace_validation() -> None:
@@ -165,7 +212,9 @@ class Backend(StructuredOutputBackend):
         super().__init__(vllm_config, tokenizer, vocab_size)
         self.compiler = compiler(Vocabulary.from_tokenizer(tokenizer, size=vocab_size))
         self.cache_file = opened(self.compiler)
+        self.told = told(self.compiler)
         self.step: _Step | None = None
+        self.drafts = _forced_drafts(vllm_config)
         self._finishes = asked("MASKWRIGHT_FINISH", False)
 
     def compile_grammar(
@@ -200,6 +249,28 @@ class Backend(StructuredOutputBackend):
             self.cache_file.save_soon()
         return grammar
 
+    def with_forced(self, grammar: Any, drafts: list[int]) -> list[int]:
+        """The drafts of a request, and behind them the tokens of what must come next, as many as there is room for."""
+        room = self.drafts - len(drafts)
+        if room <= 0 or not isinstance(grammar, Grammar) or grammar.matcher.is_terminated():
+            return drafts
+        walker = grammar.matcher.fork()
+        try:
+            if walker.validate(drafts) < len(drafts):
+                return drafts
+            walker.accept_all(drafts)
+            if walker.is_stopped():
+                return drafts
+            tokens = walker.forced([*grammar.taken, *drafts], encode=self._encode).tokens
+        except LimitError:
+            # Nobody needs drafts.
+            return drafts
+        return [*drafts, *(tokens or [])[:room]]
+
+    def _encode(self, text: str) -> list[int]:
+        tokens: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
+        return tokens
+
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         """As wide as the model, to the word: the buffers of the workers are."""
         words = (self.vocab_size + 31) // 32
@@ -217,6 +288,8 @@ class Grammar(StructuredOutputGrammar):
     def __init__(self, matcher: Matcher, backend: Backend | None = None, budget: int | None = None) -> None:
         self.matcher = matcher
         self.budget = budget
+        # What was written: tokens of what must come are cut behind it.
+        self.taken: list[int] = []
         self._backend = backend
 
     @property
@@ -230,7 +303,7 @@ class Grammar(StructuredOutputGrammar):
             if self.matcher.is_terminated():
                 return True
             if not self._takes(request_id, token):
-                self.matcher.rollback(taken)
+                self.rollback(taken)
                 if step is not None:
                     step.refused(self)
                 return False
@@ -240,7 +313,10 @@ class Grammar(StructuredOutputGrammar):
 
     def _takes(self, request_id: str, token: int) -> bool:
         try:
-            return self.matcher.try_accept(token)
+            is_taken = self.matcher.try_accept(token)
+            if is_taken:
+                self.taken.append(token)
+            return is_taken
         except LimitError as error:
             logger.error("request %s ends: %s", request_id, error)
             return False
@@ -255,6 +331,7 @@ class Grammar(StructuredOutputGrammar):
 
     def rollback(self, num_tokens: int) -> None:
         self.matcher.rollback(num_tokens)
+        del self.taken[len(self.taken) - num_tokens :]
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
         step = self._step
@@ -268,6 +345,53 @@ class Grammar(StructuredOutputGrammar):
 
     def reset(self) -> None:
         self.matcher.reset()
+        self.taken.clear()
+
+
+class BeamBackend(Backend):
+    """The backend of one search by beams. vLLM asks for a grammar for each beam in each step, and has it take all tokens of the beam; here that is a fork of the beam it came from, which takes one."""
+
+    def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int, params: StructuredOutputsParams) -> None:
+        super().__init__(vllm_config, tokenizer, vocab_size)
+        compiled = self.compiler.compile(_constraint(params, vllm_config.structured_outputs_config))
+        self._start = compiled.matcher()
+        # The matchers of this step and of the one before, by what their beams have written.
+        self._known: dict[tuple[int, ...], Matcher] = {}
+
+    def compile_grammar(
+        self,
+        request_type: StructuredOutputOptions,
+        grammar_spec: str,
+        stop_token_ids: set[int] | None = None,
+    ) -> BeamGrammar:
+        """A beam that has written nothing. What to write was said when the search began."""
+        return BeamGrammar(self, self._start)
+
+    def behind(self, tokens: tuple[int, ...]) -> Matcher:
+        """The matcher of a beam that has written this."""
+        if tokens in self._known:
+            return self._known[tokens]
+        parent = self._known.get(tokens[:-1])
+        matcher = (parent or self._start).fork()
+        for token in tokens[-1:] if parent is not None else tokens:
+            if not matcher.is_terminated():
+                matcher.accept(token)
+        self._known = {known: kept for known, kept in self._known.items() if len(known) >= len(tokens) - 1}
+        self._known[tokens] = matcher
+        return matcher
+
+
+class BeamGrammar(Grammar):
+    """One beam in one step."""
+
+    def __init__(self, backend: BeamBackend, matcher: Matcher) -> None:
+        super().__init__(matcher)
+        self._beams = backend
+
+    def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
+        """Go to where a beam stands. vLLM does not look at the answer, so a token that may not come is an error (``TokenError``)."""
+        self.matcher = self._beams.behind(tuple(tokens))
+        return True
 
 
 class _Step:
@@ -349,6 +473,14 @@ class _Chain:
             while tokens and tokens[0][1] <= asked:
                 walker.accept_all(tokens.pop(0)[0])
             _log(fill_or_end(walker, mask, row))
+
+
+def _forced_drafts(vllm_config: Any) -> int:
+    """How many drafts a request may have, if they come from us as well: where drafts have no probabilities, and the scheduler says which are tried."""
+    speculation = getattr(vllm_config, "speculative_config", None)
+    if speculation is None or speculation.method not in ("ngram", "suffix") or vllm_config.scheduler_config.async_scheduling:
+        return 0
+    return int(vllm_config.num_speculative_tokens)
 
 
 def _hold_to_budget(request: Any) -> None:

@@ -281,7 +281,7 @@ class OurLlguidance(Llguidance, unittest.TestCase):
 
     def test_what_is_not_offered(self):
         for grammar, words in [
-            (json.dumps({"grammars": [{"lark_grammar": "start: @b"}, {"name": "b", "lark_grammar": 'start: "b"'}]}), "several"),
+            (json.dumps({"grammars": [{"lark_grammar": "start: @b"}, {"name": "c", "lark_grammar": 'start: "b"'}]}), "no grammar named"),
             (json.dumps({"grammars": [{"lark_grammar": 'start: "a"'}], "max_tokens": 5}), "max_tokens"),
             (self.llg.LLMatcher.grammar_from_json_schema({}, overrides={"item_separator": ";"}), "separators"),
             (self.llg.LLMatcher.grammar_from_json_schema({}, overrides={"json_allowed_escapes": "n"}), "json_allowed_escapes"),

@@ -10,7 +10,7 @@ use core::hash::BuildHasher;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use crate::{CharSet, Expr, ExprId, Grammar, Rule, RuleId, TokenBase, TokenSet};
+use crate::{CharSet, Expr, ExprId, Grammar, Notes, Rule, RuleId, TokenBase, TokenSet};
 
 /// Builds a [`Grammar`].
 #[derive(Debug, Default)]
@@ -28,6 +28,7 @@ struct Declared {
     name: Box<str>,
     expr: Option<ExprId>,
     is_document: bool,
+    notes: Option<Box<Notes>>,
 }
 
 /// Why a grammar could not be finished.
@@ -83,13 +84,18 @@ impl GrammarBuilder {
     }
 
     pub(crate) fn declare_as(&mut self, name: &str, is_document: bool) -> RuleId {
-        self.rules.push(Declared { name: name.into(), expr: None, is_document });
+        self.rules.push(Declared { name: name.into(), expr: None, is_document, notes: None });
         RuleId(self.rules.len() as u32 - 1)
     }
 
     /// Says what a declared rule matches. Defining a rule again replaces the earlier definition.
     pub fn define(&mut self, rule: RuleId, expr: ExprId) {
         self.rules[rule.index()].expr = Some(expr);
+    }
+
+    /// Notes something about a rule.
+    pub fn annotate(&mut self, rule: RuleId, notes: Notes) {
+        self.rules[rule.index()].notes = (notes != Notes::default()).then(|| Box::new(notes));
     }
 
     /// How many expressions there are. The next new one has this index.
@@ -329,9 +335,9 @@ impl GrammarBuilder {
     /// Checks the rules and closes the grammar.
     pub fn finish(self, root: RuleId) -> Result<Grammar, GrammarError> {
         let mut rules = Vec::with_capacity(self.rules.len());
-        for Declared { name, expr, is_document } in self.rules {
+        for Declared { name, expr, is_document, notes } in self.rules {
             let Some(expr) = expr else { return Err(GrammarError::Undefined { rule: name }) };
-            rules.push(Rule { name, expr, is_document });
+            rules.push(Rule { name, expr, is_document, notes });
         }
         let grammar = Grammar { exprs: self.exprs, rules, root };
         check_regular(&grammar)?;

@@ -25,7 +25,7 @@
 //! assert_eq!(outer.finish(root).unwrap().to_string(), "root ::= nest \";\"\nnest ::= \"(\" nest \")\" | \"x\"");
 //! ```
 
-use crate::{Expr, ExprId, Grammar, GrammarBuilder, GrammarError, RuleId};
+use crate::{Expr, ExprId, Grammar, GrammarBuilder, GrammarError, Rule, RuleId};
 
 impl GrammarBuilder {
     /// Copies what the root of another grammar reaches, and returns the expression that matches what that grammar matches.
@@ -48,7 +48,7 @@ impl GrammarBuilder {
             .rule_ids()
             .map(|id| {
                 let is_wanted = reached.called[id.index()];
-                is_wanted.then(|| self.declare_as(grammar.rule(id).name(), grammar.rule(id).is_document()))
+                is_wanted.then(|| self.declare_like(grammar.rule(id)))
             })
             .collect();
         // Operands come first, so one pass is enough. What is not reached stands for nothing and is not looked at.
@@ -70,9 +70,25 @@ impl GrammarBuilder {
             }
         }
         match rules[grammar.root().index()] {
+            None if whole == grammar.rule(grammar.root()).expr()
+                && grammar.rule(grammar.root()).notes().is_some() =>
+            {
+                let rule = self.declare_like(grammar.rule(grammar.root()));
+                self.define(rule, root);
+                (self.rule(rule), Some(rule))
+            }
             Some(rule) if whole == grammar.rule(grammar.root()).expr() => (self.rule(rule), Some(rule)),
             _ => (root, None),
         }
+    }
+
+    /// A rule that is called and annotated like another one.
+    fn declare_like(&mut self, rule: &Rule) -> RuleId {
+        let copy = self.declare_as(rule.name(), rule.is_document());
+        if let Some(notes) = rule.notes() {
+            self.annotate(copy, notes.clone());
+        }
+        copy
     }
 
     /// One expression, with the copies of its operands.
@@ -107,7 +123,7 @@ impl Grammar {
         let top = self.rule(self.root());
         let (body, root) = g.copy_all(self, top.expr(), &mut replace);
         let root = root.unwrap_or_else(|| {
-            let root = g.declare_as(top.name(), top.is_document());
+            let root = g.declare_like(top);
             g.define(root, body);
             root
         });

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::{CharSet, TokenSet};
+use crate::{CharSet, Notes, TokenSet};
 
 /// The name of an expression inside one grammar. Equal expressions have equal ids.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -109,6 +109,7 @@ pub struct Rule {
     pub(crate) name: Box<str>,
     pub(crate) expr: ExprId,
     pub(crate) is_document: bool,
+    pub(crate) notes: Option<Box<Notes>>,
 }
 
 impl Rule {
@@ -125,6 +126,11 @@ impl Rule {
     /// Whether it matches whole JSON documents, and was [declared](crate::GrammarBuilder::declare_document) so.
     pub fn is_document(&self) -> bool {
         self.is_document
+    }
+
+    /// What it says beside which texts it matches.
+    pub fn notes(&self) -> Option<&Notes> {
+        self.notes.as_deref()
     }
 }
 

@@ -38,6 +38,7 @@ mod charset;
 mod diagnostic;
 mod embed;
 mod expr;
+mod notes;
 mod print;
 mod tokens;
 
@@ -45,4 +46,5 @@ pub use builder::{GrammarBuilder, GrammarError};
 pub use charset::CharSet;
 pub use diagnostic::{Diagnostic, Severity, Span};
 pub use expr::{Expr, ExprId, Grammar, Rule, RuleId};
+pub use notes::{Capture, Captured, Notes, Temperature};
 pub use tokens::{TokenBase, TokenRef, TokenSet};

@@ -4,6 +4,7 @@ Where SGLang is installed these tests run with its own classes (``make test-engi
 """
 
 import json
+import time
 from concurrent.futures import Future
 from types import SimpleNamespace
 
@@ -312,3 +313,33 @@ def test_a_limit_ends_its_request_and_not_the_batch(tokenizer, vocabulary, is_ba
         bad.accept_token(vocabulary.eos[0])
     assert isinstance(bad._met[0], mw.LimitError) and bad.matcher.steps == 0
     good.accept_token(vocabulary.encode("12")[0])
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("said", ["1", "0"])
+def test_masks_are_computed_while_the_model_thinks(tokenizer, vocabulary, monkeypatch, said, batched):
+    monkeypatch.setenv("MASKWRIGHT_AHEAD", said)
+    backend = plugin.Backend(tokenizer, WIDTH, set(vocabulary.eos))
+    schema = {"type": "object", "properties": {"a": {"enum": ["red", "green", "blue"]}, "b": {"type": "integer"}}, "required": ["a", "b"]}
+    grammar = get(backend, ("json", json.dumps(schema)))
+    mask = grammar.allocate_vocab_mask(WIDTH, 1, "cpu")
+
+    def fill():
+        if batched:
+            plugin.Grammar.fill_vocab_mask_batched([SimpleNamespace(grammar=grammar, row=0)], mask)
+        else:
+            grammar.fill_vocab_mask(mask, 0)
+        return tokens_of(mask[0])
+
+    for token in vocabulary.encode('{"a": "green", "b": 7}'):
+        assert token in fill()
+        grammar.accept_token(token)
+
+    def prepared():
+        return backend.compiler.statistics()["matching"]["prepared"]
+
+    deadline = time.monotonic() + 30
+    while said == "1" and prepared() == 0 and time.monotonic() < deadline:
+        fill()
+        time.sleep(0.01)
+    assert (prepared() > 0) == (said == "1")

@@ -39,13 +39,14 @@ def options(**changed):
     return SimpleNamespace(**{**plain, **changed})
 
 
-def manager(tokenizer, monkeypatch, drafts=0, max_num_seqs=8, **changed):
+def manager(tokenizer, monkeypatch, drafts=0, max_num_seqs=8, method=None, async_scheduling=False, **changed):
     monkeypatch.setattr(MANAGER, lambda model_config: tokenizer)
     model = SimpleNamespace(skip_tokenizer_init=False, get_vocab_size=lambda: WIDTH, is_diffusion=False)
     return StructuredOutputManager(
         SimpleNamespace(
             parallel_config=SimpleNamespace(distributed_executor_backend=None),
-            scheduler_config=SimpleNamespace(max_num_seqs=max_num_seqs),
+            scheduler_config=SimpleNamespace(max_num_seqs=max_num_seqs, async_scheduling=async_scheduling),
+            speculative_config=None if method is None else SimpleNamespace(method=method),
             model_config=model,
             structured_outputs_config=options(**changed),
             num_speculative_tokens=drafts,
@@ -531,3 +532,119 @@ def test_masks_are_computed_while_the_model_thinks(tokenizer, vocabulary, monkey
         masks(m, requests)
         time.sleep(0.01)
     assert (told()["matching"]["prepared"] > 0) == (said == "1")
+
+
+NAMED = {"type": "object", "properties": {"temperature": {"type": "integer"}}, "required": ["temperature"], "x-maskwright": {"whitespace": "compact"}}
+
+
+@pytest.mark.parametrize("method", ["ngram", "suffix"])
+def test_what_must_come_is_drafted(tokenizer, vocabulary, monkeypatch, method):
+    m = manager(tokenizer, monkeypatch, drafts=4, method=method)
+    requests = ready(m, request := Request("r", stops=vocabulary.eos, json=NAMED))
+    whole = vocabulary.encode('{"temperature":')
+    forced = m.validate_tokens(request, [])
+    # The last token may be longer than what must come, so it is left to the model.
+    assert 1 <= len(forced) <= 4 and forced == whole[: len(forced)]
+    # Drafts of the engine come first, and what may not come is cut off before.
+    assert m.validate_tokens(request, [whole[0], 5])[0] == whole[0]
+    assert m.validate_tokens(request, whole[:1])[: len(forced)] == forced
+    # Each is a row of the step, and none of them is refused there.
+    rows = masks(m, requests, {"r": forced})
+    assert len(rows) == 1 + len(forced) and all(token in row for token, row in zip(forced, rows))
+    assert m.accept_tokens(request, forced)
+    assert request.grammar.taken == forced
+    assert m.validate_tokens(request, []) == vocabulary.encode('{"temperature":')[len(forced):][: len(m.validate_tokens(request, []))]
+    # Full is full.
+    assert len(m.validate_tokens(request, [])) <= 4
+    # Reasoning is free.
+    request.structured_output_request.reasoning_ended = False
+    monkeypatch.setattr(type(m), "_get_constraint_bounds", lambda self, request, tokens: (1, 1))
+    assert m.validate_tokens(request, []) == []
+
+
+@pytest.mark.parametrize("how", [{"method": "eagle"}, {"method": "ngram", "async_scheduling": True}, {}])
+def test_nothing_is_drafted_beside_probabilities(tokenizer, vocabulary, monkeypatch, how):
+    m = manager(tokenizer, monkeypatch, drafts=4, **how)
+    ready(m, request := Request("r", stops=vocabulary.eos, json=NAMED))
+    assert m.validate_tokens(request, []) == []
+
+
+def test_beams_are_forks(tokenizer, vocabulary):
+    from vllm.entrypoints.generate.beam_search.offline import BeamSearchOfflineMixin
+
+    model = SimpleNamespace(get_vocab_size=lambda: WIDTH)
+    config = SimpleNamespace(structured_outputs_config=options(), model_config=model, scheduler_config=SimpleNamespace(async_scheduling=False))
+    search = BeamSearchOfflineMixin.__new__(BeamSearchOfflineMixin)
+    search.llm_engine, search.model_config = SimpleNamespace(vllm_config=config), model
+    params = StructuredOutputsParams(choice=["red", "green", "grey"])
+    backend, key, bitmask = search._init_beam_search_structured_output(params, tokenizer)
+    assert isinstance(backend, plugin.BeamBackend)
+
+    def step(*texts, end=False):
+        stop = vocabulary.eos[:1] if end else []
+        beams = [SimpleNamespace(orig_prompt={"type": "token", "prompt_token_ids": [1, 2]}, tokens=[1, 2, *vocabulary.encode(text), *stop]) for text in texts]
+        base = SamplingParams(max_tokens=1)
+        base.logprobs, base.temperature = 4, 0.0
+        return search._build_beam_sampling_params(beams, base, backend, key, bitmask)
+
+    def may(entry, text):
+        return vocabulary.encode(text)[0] in entry[1]
+
+    (start,) = step("")
+    assert may(start, "r") and may(start, "g") and not may(start, "b")
+    red, gre = step("r", "g")
+    assert may(red, "e") and not may(red, "r") and may(gre, "r")
+    # Beams of a step come from those of the one before, some twice and some not at all.
+    green, grey = step("gre", "gr")
+    assert may(green, "e") and may(green, "y") and may(grey, "e")
+    assert len(backend._known) <= 4
+    assert step("red", end=True) == [None]
+    with pytest.raises(mw.TokenError):
+        step("blue")
+    backend.destroy()
+
+
+def test_counters_are_told_where_somebody_collects_them(tokenizer, vocabulary, monkeypatch, tmp_path):
+    from maskwright import _metrics
+
+    class Metric:
+        def __init__(self, name, text, labels, multiprocess_mode=None):
+            self.name, self.values, self.at = name, {}, ()
+            made[name] = self
+
+        def labels(self, **labels):
+            self.at = tuple(labels.items())
+            return self
+
+        def inc(self, amount):
+            assert amount > 0
+            self.values[self.at] = self.values.get(self.at, 0) + amount
+
+        def set(self, value):
+            self.values[self.at] = value
+
+    made = {}
+    client = SimpleNamespace(Counter=Metric, Gauge=Metric)
+    monkeypatch.setitem(__import__("sys").modules, "prometheus_client", client)
+    monkeypatch.setattr(_metrics.Told, "_known", {})
+    monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
+    m = manager(tokenizer, monkeypatch)
+    ready(m, Request("a", stops=vocabulary.eos, regex="a+"))
+    assert m.backend.told is None
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    m = manager(tokenizer, monkeypatch)
+    requests = ready(m, request := Request("r", stops=vocabulary.eos, regex="a+"))
+    masks(m, requests)
+    assert m.accept_tokens(request, vocabulary.encode("a"))
+    told = m.backend.told
+    told.tell(now=told._when + 2)
+    compiled = made["maskwright_compiles"].values
+    assert sum(compiled.values()) == 1 and compiled[("kind", "regex"), ("result", "compiled")] == 1
+    # Not twice, and not before it is time.
+    told.tell(now=told._when + 2)
+    assert sum(compiled.values()) == 1
+    ready(m, Request("s", stops=vocabulary.eos, regex="b+"))
+    told.tell(now=told._when)
+    assert sum(compiled.values()) == 1
+    told.tell(now=told._when + 2)
+    assert sum(compiled.values()) == 2

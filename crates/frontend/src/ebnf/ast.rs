@@ -13,7 +13,7 @@
 
 use core::fmt;
 
-use maskwright_grammar::{CharSet, Grammar, Span, TokenSet};
+use maskwright_grammar::{CharSet, Grammar, Span, Temperature, TokenSet};
 
 /// A whole source: its rules in the order in which they were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +29,25 @@ pub struct Rule {
     pub name: Box<str>,
     /// Where the name stands.
     pub name_span: Span,
+    /// What stands in brackets behind the name.
+    pub attributes: Attributes,
     /// What the rule matches.
     pub body: Alternation,
+}
+
+/// `[max_tokens=32, capture="answer"]`, between the name of a rule and `::=`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// At most so many tokens.
+    pub max_tokens: Option<u32>,
+    /// At most so many characters, with its place.
+    pub max_chars: Option<(u32, Span)>,
+    /// `lazy`: ends as soon as it may, with its place.
+    pub lazy: Option<Span>,
+    /// The name under which its text is told: empty for that of the rule.
+    pub capture: Option<Box<str>>,
+    /// The temperature at which tokens inside it are meant to be drawn, with its place.
+    pub temperature: Option<(Temperature, Span)>,
 }
 
 /// Alternatives between `|`; at least one.

@@ -10,7 +10,8 @@
 use maskwright_automata::must_stop;
 use maskwright_grammar::{CharSet, Diagnostic, Grammar, Span, TokenSet};
 
-use super::ast::Dispatch;
+use super::ast::{Attributes, Dispatch};
+use super::attributes;
 use super::macros::{self, Argument, Meaning, Value};
 use super::{Limits, Notation};
 use crate::notation::{
@@ -33,6 +34,8 @@ pub(super) struct Token {
 pub(super) enum Kind {
     /// A name that is being defined, together with its `::=`.
     Head,
+    /// `[lazy, max_tokens=3]` between a name and its `::=`.
+    Attributes(Box<Attributes>),
     /// A name that is used.
     Name,
     /// `::=` after something that is no name.
@@ -68,6 +71,18 @@ pub(super) fn lex(source: &str, notation: Notation, limits: &Limits, errors: &mu
         if must_stop() {
             lexer.errors.push(stopped(start));
             break;
+        }
+        let is_behind_name = tokens.last().is_some_and(|last| last.kind == Kind::Name);
+        if c == '[' && is_behind_name && lexer.has_attributes() {
+            let attributes = Box::new(lexer.attributes());
+            if let Some(name) = tokens.last_mut() {
+                name.kind = Kind::Head;
+            }
+            tokens.push(Token { kind: Kind::Attributes(attributes), span: Span::new(start, lexer.at) });
+            // The `::=` is there, or this would be a class.
+            lexer.skip_blanks();
+            lexer.eat("::=");
+            continue;
         }
         let kind = lexer.token(c);
         match (kind, tokens.last_mut()) {
@@ -112,6 +127,79 @@ impl Lexer<'_> {
             '+' => self.single(Kind::Repeat { min: 1, max: None }),
             '?' => self.single(Kind::Repeat { min: 0, max: Some(1) }),
             _ => self.stray(first),
+        }
+    }
+
+    /// Whether the bracket here holds attributes: a `::=` follows it.
+    fn has_attributes(&self) -> bool {
+        let rest = self.rest();
+        let mut quote = None;
+        for (at, c) in rest.char_indices() {
+            match (c, quote) {
+                ('"' | '\'', None) => quote = Some(c),
+                (c, Some(open)) if c == open => quote = None,
+                ('\n', _) => return false,
+                (']', None) => {
+                    return self.notation == Notation::Ebnf && rest[at + 1..].trim_start().starts_with("::=");
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Attributes from their `[` to their `]`. What cannot be read is reported.
+    fn attributes(&mut self) -> Attributes {
+        let mut found = Attributes::default();
+        let mut seen: Vec<String> = Vec::new();
+        self.eat("[");
+        loop {
+            match self.skip_blanks() {
+                None => return found,
+                Some(']') => {
+                    self.eat("]");
+                    return found;
+                }
+                Some(',') => {
+                    self.eat(",");
+                    continue;
+                }
+                Some(_) => {}
+            }
+            let start = self.at;
+            let name = self.attribute_word();
+            self.skip_blanks();
+            let value = if self.eat("=") { self.attribute_value() } else { None };
+            let span = Span::new(start, self.at.max(start + 1));
+            let wrong = if seen.contains(&name) {
+                Some((format!("`{name}` is said twice"), "keep one of them".to_owned()))
+            } else {
+                attributes::set(&name, value.as_ref(), span, self.limits.repetition, &mut found).err()
+            };
+            if let Some((message, help)) = wrong {
+                self.errors.push(Diagnostic::error(span, message).with_help(help));
+                // The rest of it is passed over, up to the next one.
+                self.at += self.rest().find([',', ']']).unwrap_or(self.rest().len());
+            }
+            seen.push(name);
+        }
+    }
+
+    fn attribute_word(&mut self) -> String {
+        let rest = self.rest();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "_.+-".contains(c);
+        let word = rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())].to_owned();
+        self.at += word.len();
+        word
+    }
+
+    fn attribute_value(&mut self) -> Option<attributes::Value> {
+        match self.skip_blanks()? {
+            quote @ ('"' | '\'') => match self.literal(quote) {
+                Kind::Literal(text) => Some(attributes::Value::Text(text)),
+                _ => None,
+            },
+            _ => Some(attributes::Value::Word(self.attribute_word())),
         }
     }
 

@@ -6,14 +6,16 @@
 
 use maskwright_automata::must_stop;
 use maskwright_grammar::{
-    CharSet, Diagnostic, ExprId, Grammar, GrammarBuilder, RuleId, Span, TokenRef, TokenSet,
+    Capture, Captured, CharSet, Diagnostic, ExprId, Grammar, GrammarBuilder, Notes, RuleId, Span, TokenRef,
+    TokenSet,
 };
 
 use super::{
     Options,
-    ast::{Alternation, Atom, Dispatch, Document, Item, Rule, Sequence, Trigger},
+    ast::{Alternation, Atom, Attributes, Dispatch, Document, Item, Rule, Sequence, Trigger},
     resolve::{Scope, resolve},
 };
+use crate::lark::ending;
 use crate::notation::{check::find_living, parts::Part, remarks::Remarks};
 use crate::stopped::stopped;
 
@@ -22,6 +24,7 @@ pub fn lower(document: &Document, options: &Options) -> Result<(Grammar, Vec<Dia
     let scope = resolve(document, options)?;
     let mut warnings = Remarks::default();
     warn_unreachable(document, &scope, &mut warnings);
+    warn_temperatures(document, &mut warnings);
 
     let reachable = Selection::new(scope.reachable.clone());
     let grammar = build(document, &scope, &reachable)?;
@@ -97,17 +100,50 @@ fn build(document: &Document, scope: &Scope<'_>, chosen: &Selection) -> Result<G
     }
     let mut lowering = Lowering { builder, scope, ids, stopped: false };
     for &place in &chosen.places {
-        let body = lowering.alternation(&document.rules[place].body).build(&mut lowering.builder);
+        let rule = &document.rules[place];
+        let body = lowering.alternation(&rule.body).build(&mut lowering.builder);
+        let body = lowering.limited(body, &rule.attributes);
         if lowering.is_stopped() {
             return Err(vec![stopped(document.rules[place].name_span.start)]);
         }
         if let Some(id) = lowering.ids[place] {
             lowering.builder.define(id, body);
+            lowering.builder.annotate(id, notes(rule));
         }
     }
     let root = lowering.ids[scope.root].ok_or_else(|| "the root was left out".to_owned());
-    root.and_then(|root| lowering.builder.finish(root).map_err(|error| error.to_string()))
-        .map_err(|message| vec![Diagnostic::error(Span::at(0), message)])
+    root.and_then(|root| lowering.builder.finish(root).map_err(|error| error.to_string())).map_err(
+        |message| {
+            // Only attributes intersect something.
+            let combined = |rule: &Rule| {
+                let attributes = &rule.attributes;
+                attributes.lazy.or_else(|| attributes.max_chars.map(|(_, span)| span))
+            };
+            let place = document.rules.iter().find_map(combined).unwrap_or(Span::at(0));
+            let help = "`lazy` and `max_chars` are for rules that do not call themselves";
+            vec![Diagnostic::error(place, message).with_help(help)]
+        },
+    )
+}
+
+/// What the attributes of a rule say beside which texts it matches.
+fn notes(rule: &Rule) -> Notes {
+    let capture = rule.attributes.capture.as_ref().map(|name| Capture {
+        name: if name.is_empty() { rule.name.clone() } else { name.clone() },
+        part: Captured::All,
+    });
+    let temperature = rule.attributes.temperature.map(|(value, _)| value);
+    Notes { captures: capture.into_iter().collect(), temperature }
+}
+
+fn warn_temperatures(document: &Document, warnings: &mut Remarks) {
+    for (_, place) in document.rules.iter().filter_map(|rule| rule.attributes.temperature) {
+        let message = "a temperature does not change which texts match; it is told with the place of a text, and nothing else is done with it";
+        warnings.push(
+            Diagnostic::warning(place, message)
+                .with_help("leave it out, or ask for it (`locate`) where tokens are drawn"),
+        );
+    }
 }
 
 struct Lowering<'a> {
@@ -123,6 +159,23 @@ impl Lowering<'_> {
     fn is_stopped(&mut self) -> bool {
         self.stopped |= must_stop();
         self.stopped
+    }
+
+    /// The texts of a rule that its attributes leave.
+    fn limited(&mut self, mut body: ExprId, attributes: &Attributes) -> ExprId {
+        let g = &mut self.builder;
+        if attributes.lazy.is_some() {
+            body = ending::shortest(body, g);
+        }
+        if let Some((chars, _)) = attributes.max_chars {
+            let any = g.class(CharSet::all());
+            let short = g.repeat(any, 0, Some(chars));
+            body = g.and([body, short]);
+        }
+        match attributes.max_tokens {
+            Some(tokens) => g.limit(body, tokens),
+            None => body,
+        }
     }
 
     fn alternation(&mut self, alternation: &Alternation) -> Part {

@@ -1,4 +1,4 @@
-//! `Token(…)`, `ExcludeToken(…)`, `TagDispatch(…)`, `TokenTagDispatch(…)` and `Regex(…)`, as `XGrammar` writes them.
+//! `Token(…)`, `ExcludeToken(…)`, `TagDispatch(…)`, `TokenTagDispatch(…)`, `Regex(…)` and `Substring(…)`, as `XGrammar` writes them.
 //!
 //! ```text
 //! root ::= TagDispatch(("<call>", body), loop_after_dispatch=true, excludes=("</answer>",))
@@ -6,13 +6,18 @@
 //! ```
 //! A call is one token for the parser: its name, with the parenthesis right behind it, up to the parenthesis that closes it. A grammar with a rule of such a name means the rule.
 
-use maskwright_grammar::{Grammar, Span, TokenRef, TokenSet};
+use maskwright_grammar::{Grammar, GrammarBuilder, Span, TokenRef, TokenSet};
 
 use super::ast::{Arm, Dispatch, Trigger};
+use crate::lark::substring;
 use crate::regex::{self, Dialect};
 
 /// The names.
-pub(super) const NAMES: [&str; 5] = ["Token", "ExcludeToken", "TagDispatch", "TokenTagDispatch", "Regex"];
+pub(super) const NAMES: [&str; 6] =
+    ["Token", "ExcludeToken", "TagDispatch", "TokenTagDispatch", "Regex", "Substring"];
+
+/// More chunks of a substring than this are refused.
+const CHUNKS: usize = 100_000;
 
 /// What stands between the parentheses.
 #[derive(Debug)]
@@ -58,6 +63,7 @@ pub(super) fn read(name: &str, arguments: Vec<Argument>, call: Span) -> Result<M
             }))
         }
         "Regex" => pattern(&arguments, call).map(Meaning::Quoted),
+        "Substring" => chunks(&arguments, call).map(Meaning::Quoted),
         _ => dispatch(arguments, name == "TokenTagDispatch", call).map(Meaning::Dispatch),
     }
 }
@@ -93,6 +99,33 @@ fn pattern(arguments: &[Argument], call: Span) -> Result<Grammar, Wrong> {
             .unwrap_or_else(|| "fix the pattern; a backslash in a literal is written `\\\\`".into());
         (argument.span, format!("in this pattern: {}", error.message), help)
     })
+}
+
+/// Any run of neighbouring chunks. An empty chunk adds nothing to a run.
+fn chunks(arguments: &[Argument], call: Span) -> Result<Grammar, Wrong> {
+    if arguments.len() > CHUNKS {
+        let message = format!("{} chunks are more than the limit of {CHUNKS}", arguments.len());
+        return Err((call, message, "write fewer and longer ones".into()));
+    }
+    let mut chunks = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        match &argument.value {
+            Value::Text(text) if argument.name.is_none() => chunks.push(text.clone()),
+            _ => {
+                return Err(wrong(
+                    argument,
+                    "a chunk must be a text",
+                    "write it between quotes, as in `Substring(\"a\", \"b\")`",
+                ));
+            }
+        }
+    }
+    chunks.retain(|chunk| !chunk.is_empty());
+    let mut g = GrammarBuilder::new();
+    let body = substring::lower(&chunks, &mut g);
+    let root = g.declare("substring");
+    g.define(root, body);
+    g.finish(root).map_err(|error| (call, error.to_string(), "write fewer chunks".into()))
 }
 
 fn dispatch(arguments: Vec<Argument>, of_tokens: bool, call: Span) -> Result<Dispatch, Wrong> {

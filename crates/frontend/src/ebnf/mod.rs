@@ -49,6 +49,7 @@
 //! passes take time and memory in proportion to the source.
 
 pub mod ast;
+mod attributes;
 mod lex;
 mod lower;
 mod macros;

@@ -8,7 +8,7 @@ use maskwright_grammar::{Diagnostic, Span};
 
 use super::{
     Limits, Notation, Options,
-    ast::{Alternation, Atom, Document, Item, Repeat, Rule, Sequence},
+    ast::{Alternation, Atom, Attributes, Document, Item, Repeat, Rule, Sequence},
     lex::{Kind, Token, lex},
 };
 use crate::notation::remarks::Remarks;
@@ -69,7 +69,12 @@ impl Parser<'_> {
                 );
                 break;
             }
-            rules.push(Rule { name: self.text(head.span), name_span: head.span, body: self.body(head.span) });
+            let attributes = match self.tokens.next_if(|token| matches!(token.kind, Kind::Attributes(_))) {
+                Some(Token { kind: Kind::Attributes(attributes), .. }) => *attributes,
+                _ => Attributes::default(),
+            };
+            let (name, body) = (self.text(head.span), self.body(head.span));
+            rules.push(Rule { name, name_span: head.span, attributes, body });
         }
         Document { rules }
     }
@@ -118,8 +123,8 @@ impl Parser<'_> {
                     None => self.unopened(span, head.start),
                 },
                 Kind::Define => self.define_without_name(span),
-                // `next_in_rule` stops before a head.
-                Kind::Head => {}
+                // `next_in_rule` stops before a head, and attributes stand right behind one.
+                Kind::Head | Kind::Attributes(_) => {}
             }
         }
         if !outer.is_empty() {

@@ -11,7 +11,7 @@
 //! Aliases (`-> pair`), priorities (`.2`) and the marks `?` and `!` shape Lark's trees and not its language; the parser reads and
 //! forgets them. Only groups and complements nest, and the parser bounds how deep: code that calls itself once per level is safe.
 
-use maskwright_grammar::{CharSet, Span, TokenSet};
+use maskwright_grammar::{CharSet, Span, Temperature, TokenSet};
 
 use super::params::{Condition, Update};
 
@@ -90,9 +90,20 @@ pub struct Attributes {
     /// `max_chars=…`, with its place.
     pub max_chars: Option<(u64, Span)>,
     /// `temperature=…`, with its place.
-    pub temperature: Option<Span>,
+    pub temperature: Option<(Temperature, Span)>,
     /// `capture` and `stop_capture`, with their places.
-    pub captures: Vec<Span>,
+    pub captures: Vec<CaptureAs>,
+}
+
+/// `capture`, `capture="name"` or `stop_capture="name"`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureAs {
+    /// The name, if it is not that of the rule.
+    pub name: Option<Box<str>>,
+    /// Whether it is what ends the rule.
+    pub is_stop: bool,
+    /// Where it stands.
+    pub span: Span,
 }
 
 /// Where a match ends, if that is not decided by what follows.

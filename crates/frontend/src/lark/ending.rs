@@ -22,7 +22,7 @@
 use maskwright_grammar::{CharSet, Diagnostic, Expr, ExprId, GrammarBuilder, Span};
 
 /// The texts of which no proper beginning matches as well.
-pub(super) fn shortest(whole: ExprId, builder: &mut GrammarBuilder) -> ExprId {
+pub(crate) fn shortest(whole: ExprId, builder: &mut GrammarBuilder) -> ExprId {
     let (any, more) = (builder.class(CharSet::all()), builder.any_text());
     let longer = builder.seq([whole, any, more]);
     let not_longer = builder.not(longer);

@@ -1,6 +1,6 @@
 //! From text to tokens.
 //!
-//! Strings, patterns, and the JSON behind `%json`, `%regex` and `%llguidance` are whole tokens. Line breaks are tokens as well, because
+//! Strings, patterns, and the JSON behind `%json`, `%regex`, `%llguidance` and `%grammar_options` are whole tokens. Line breaks are tokens as well, because
 //! they end a definition. What cannot be read is reported and left out.
 
 use maskwright_automata::must_stop;
@@ -55,7 +55,7 @@ const SIGNS: [&str; 21] = [
 ];
 
 /// The directives that JSON follows.
-const WITH_JSON: [&str; 3] = ["%json", "%regex", "%llguidance"];
+const WITH_JSON: [&str; 4] = ["%json", "%regex", "%llguidance", "%grammar_options"];
 
 /// Splits a source into tokens.
 pub(super) fn lex(source: &str, errors: &mut Remarks) -> Vec<Token> {

@@ -19,7 +19,9 @@
 use std::collections::HashMap;
 
 use maskwright_automata::must_stop;
-use maskwright_grammar::{CharSet, Diagnostic, Expr, ExprId, Grammar, GrammarBuilder, RuleId, Span};
+use maskwright_grammar::{
+    Capture, Captured, CharSet, Diagnostic, Expr, ExprId, Grammar, GrammarBuilder, Notes, RuleId, Span,
+};
 
 use super::Options;
 use super::ast::{Alternation, Alternative, Atom, Definition, Ending, Item, Sort, Source, Visit};
@@ -152,7 +154,7 @@ impl<'a> Lowering<'a> {
                 arguments: &instance.arguments,
                 in_terminal: false,
             };
-            let body = self.rule_body(definition, place);
+            let body = self.rule_body(definition, place, rule);
             self.builder.define(rule, body);
             if self.expanded > self.options.limits.expansion {
                 let message = format!(
@@ -166,7 +168,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn rule_body(&mut self, definition: &'a Definition, place: Place<'_>) -> ExprId {
+    fn rule_body(&mut self, definition: &'a Definition, place: Place<'_>, rule: RuleId) -> ExprId {
         let attributes = &definition.attributes;
         // As with llguidance, a rule with one of these attributes is a terminal if it can be.
         let is_terminal = definition.is_terminal()
@@ -185,7 +187,52 @@ impl<'a> Lowering<'a> {
         if let Some((tokens, _)) = attributes.max_tokens {
             body = self.builder.limit(body, u32::try_from(tokens).unwrap_or(u32::MAX));
         }
-        if is_terminal { self.and_ignored(body, place).build(&mut self.builder) } else { body }
+        let notes = self.notes(definition);
+        if !is_terminal {
+            self.builder.annotate(rule, notes);
+            return body;
+        }
+        if notes != Notes::default() {
+            // What is ignored behind a terminal is no part of it.
+            let own = self.builder.declare(&definition.name);
+            self.builder.define(own, body);
+            self.builder.annotate(own, notes);
+            body = self.builder.rule(own);
+        }
+        self.and_ignored(body, place).build(&mut self.builder)
+    }
+
+    /// What the attributes of a rule say beside which texts it matches.
+    fn notes(&mut self, definition: &Definition) -> Notes {
+        let attributes = &definition.attributes;
+        let mut notes =
+            Notes { captures: Vec::new(), temperature: attributes.temperature.map(|(value, _)| value) };
+        for capture in &attributes.captures {
+            let part = match (&attributes.ending, capture.is_stop) {
+                (Some((Ending::Suffix(Atom::Literal { text, .. }), _)), false) => {
+                    Captured::Without(text.len())
+                }
+                (Some((Ending::Suffix(Atom::Literal { text, .. }), _)), true) => Captured::Last(text.len()),
+                (Some((Ending::Suffix(_), _)), _) => {
+                    let message = "where a suffix that is no text begins cannot be told, so nothing is captured up to it or from it";
+                    self.errors.push(
+                        Diagnostic::error(capture.span, message).with_help("write the suffix as a text"),
+                    );
+                    continue;
+                }
+                (_, true) => {
+                    let message =
+                        "`stop_capture` names what ends the rule, and here no text is part of it that does";
+                    let help = "write `suffix=\"…\"`, which stays part of the text";
+                    self.errors.push(Diagnostic::error(capture.span, message).with_help(help));
+                    continue;
+                }
+                (_, false) => Captured::All,
+            };
+            let name = capture.name.clone().unwrap_or_else(|| definition.name.clone());
+            notes.captures.push(Capture { name, part });
+        }
+        notes
     }
 
     /// The texts of `body` that end where they should.

@@ -33,7 +33,7 @@
 
 pub mod ast;
 mod common;
-mod ending;
+pub(crate) mod ending;
 mod lex;
 mod lower;
 pub mod params;
@@ -41,7 +41,7 @@ mod parse;
 mod race;
 mod resolve;
 mod schema;
-mod substring;
+pub(crate) mod substring;
 mod terminal;
 mod warn;
 

@@ -32,7 +32,7 @@ pub(super) fn words(text: &str) -> Vec<Box<str>> {
 }
 
 /// The expression that matches every run of neighbouring chunks, the empty one included.
-pub(super) fn lower(chunks: &[Box<str>], builder: &mut GrammarBuilder) -> ExprId {
+pub(crate) fn lower(chunks: &[Box<str>], builder: &mut GrammarBuilder) -> ExprId {
     let states = states(chunks);
     let rules: Vec<RuleId> = states.iter().map(|_| builder.declare("substring")).collect();
     // The last state is built first, so that rules are defined before they are called where that is possible.

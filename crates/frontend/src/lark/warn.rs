@@ -23,17 +23,14 @@ pub(super) fn unused(scope: &Scope<'_>, warnings: &mut Remarks) {
     }
 }
 
-/// Attributes that say nothing about which texts match.
+/// Attributes that say nothing about which texts match, and that only whoever draws tokens can follow.
 pub(super) fn annotations(scope: &Scope<'_>, warnings: &mut Remarks) {
     for definition in &scope.document.definitions {
-        let attributes = &definition.attributes;
-        let captures = attributes.captures.iter().map(|place| ("a capture", *place));
-        for (what, place) in captures.chain(attributes.temperature.map(|place| ("a temperature", place))) {
-            let message =
-                format!("{what} does not change which texts match, and nothing else is done with it");
+        if let Some((_, place)) = definition.attributes.temperature {
+            let message = "a temperature does not change which texts match; it is told with the place of a text, and nothing else is done with it";
             warnings.push(
                 Diagnostic::warning(place, message)
-                    .with_help("leave it out, or see to it where tokens are sampled"),
+                    .with_help("leave it out, or ask for it (`locate`) where tokens are drawn"),
             );
         }
     }

@@ -101,6 +101,12 @@ pub enum Style {
     Step3Xml,
     /// `<|open|>argument key="key" type="string"<|sep|>` … `<|close|>argument<|sep|>`.
     KimiK3Xml,
+    /// `]<]minimax[>[<key>` … `]<]minimax[>[</key>`, values in values.
+    MinimaxM3Xml,
+    /// `key=value, key=value`, as in a call of Python.
+    Python,
+    /// `key:value,key:value`, with strings between `<|"|>`.
+    Gemma4,
 }
 
 /// The notation of a grammar.
@@ -164,6 +170,8 @@ pub enum Role {
     Section,
     /// A call of the tool with this name. The last JSON document in it, or else its whole content, is the arguments.
     Call(String),
+    /// The id of the call that begins next. Its content is not part of the answer.
+    CallId,
 }
 
 /// Tags that are separated by a text.
@@ -242,7 +250,7 @@ impl Marker {
 
 impl Style {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Json,
         Self::QwenXml,
         Self::MinimaxXml,
@@ -252,6 +260,9 @@ impl Style {
         Self::CohereXml,
         Self::KimiK3Xml,
         Self::Step3Xml,
+        Self::MinimaxM3Xml,
+        Self::Python,
+        Self::Gemma4,
     ];
 
     /// Its name in JSON.
@@ -266,6 +277,9 @@ impl Style {
             Self::CohereXml => "cohere_xml",
             Self::KimiK3Xml => "kimi_k3_xml",
             Self::Step3Xml => "step3_xml",
+            Self::MinimaxM3Xml => "minimax_m3_xml",
+            Self::Python => "python",
+            Self::Gemma4 => "gemma4",
         }
     }
 

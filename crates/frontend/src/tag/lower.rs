@@ -11,12 +11,14 @@ use rustc_hash::FxHashMap;
 
 use super::contains;
 use super::error::{Reason, TagError};
-use super::format::{AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Separated, Syntax, Tag, Then};
+use super::format::{
+    AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Separated, Style, Syntax, Tag, Then,
+};
 use super::free::{Around, Pattern, check, free_text};
 use super::read::DEPTH;
 use super::spelling::{Names, Symbol, marker_expr, spellings, symbols_expr};
 use super::wire::wire;
-use super::{Options, schema, xml};
+use super::{Options, literal, schema, xml};
 use crate::stopped::{STOPPED, STOPPED_HELP};
 use crate::{ebnf, lark, regex};
 
@@ -529,14 +531,15 @@ impl<'o> Lower<'o> {
         let mut options = self.options.json_schema.clone();
         options.strictness = objects.unwrap_or(options.strictness);
         let options = &options;
-        let body = match wire(json.style) {
-            None => {
+        let body = match (json.style, wire(json.style)) {
+            (Style::Python | Style::Gemma4, _) => literal::lower(json, options, &self.names, &mut self.g)?,
+            (_, None) => {
                 let grammar = schema::grammar(&json.schema, json, "", options)?;
                 self.g.embed(&grammar)
             }
-            Some(wire) => xml::lower(json, wire, options, &self.names, &mut self.g)?,
+            (_, Some(wire)) => xml::lower(json, wire, options, &self.names, &mut self.g)?,
         };
-        let is_json = wire(json.style).is_none();
+        let is_json = json.style == Style::Json;
         let rule = if is_json { self.g.declare_document("document") } else { self.g.declare("document") };
         self.g.define(rule, body);
         let body = self.g.rule(rule);

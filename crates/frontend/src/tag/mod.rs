@@ -65,12 +65,14 @@ mod contains;
 mod error;
 mod format;
 mod free;
+mod literal;
 mod lower;
 mod number_end;
 mod parameters;
 mod read;
 mod schema;
 mod spelling;
+mod text;
 mod types;
 mod wire;
 mod write;
@@ -85,7 +87,7 @@ pub use format::{
     AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Role, Separated, Style, Syntax, Tag, Then,
 };
 pub use number_end::is_of_numbers;
-pub use parameters::{Others, Parameter, others, parameters};
+pub use parameters::{Inside, Others, Parameter, inside, others, parameters};
 pub use types::Types;
 pub use wire::{Wire, wire};
 

@@ -5,9 +5,9 @@ use maskwright_grammar::{Diagnostic, ExprId, GrammarBuilder};
 use serde_json::{Map, Value, json};
 
 use super::error::{Reason, TagError};
-use super::format::Json;
+use super::format::{Json, Style};
 use super::types::{Types, types_of};
-use super::wire::{Wire, wire};
+use super::wire::{can_write, wire};
 use crate::json_schema::path::escaped;
 use crate::regex;
 
@@ -28,7 +28,9 @@ pub struct Parameter {
 
 /// The parameters of an object.
 pub fn parameters(json: &Json) -> Result<Vec<Parameter>, TagError> {
-    let Some(wire) = wire(json.style) else { return Ok(Vec::new()) };
+    if json.style == Style::Json {
+        return Ok(Vec::new());
+    }
     let none = Map::new();
     let object = match &json.schema {
         Value::Bool(true) => &none,
@@ -45,7 +47,7 @@ pub fn parameters(json: &Json) -> Result<Vec<Parameter>, TagError> {
         }
     }
     error.or(())?;
-    let mut list = members(object, "", json, wire)?;
+    let mut list = members(object, "", json)?;
     // A name may match a pattern as well.
     let patterns = Others { patterns: patterns(json)?, cells: Vec::new() };
     if let Some(map) = object.get("patternProperties").and_then(Value::as_object) {
@@ -113,12 +115,25 @@ impl Others {
 
 /// The parameters of an object that its schema does not name. There are some if it speaks of them, or names none at all.
 pub fn others(json: &Json) -> Result<Others, TagError> {
-    if wire(json.style).is_none() {
+    if json.style == Style::Json {
         return Ok(Others::default());
     }
     let none = Map::new();
     let object = json.schema.as_object().unwrap_or(&none);
     let map = |keyword: &str| object.get(keyword).and_then(Value::as_object).unwrap_or(&none);
+    if wire(json.style).is_some_and(|wire| wire.closes_by_name) {
+        let speaks = ["additionalProperties", "patternProperties"].into_iter().find(|keyword| {
+            object.get(*keyword).is_some_and(|value| *value != Value::Bool(false) && *value != json!({}))
+        });
+        let said = speaks.or_else(|| (!object.contains_key("properties")).then_some("properties"));
+        return match said {
+            None => Ok(Others::default()),
+            Some(keyword) => {
+                let message = "the closing tag repeats the name of a parameter, so all names must be known; name them as `properties`, and no others";
+                Err(refused(json, &format!("/{keyword}"), message.into()))
+            }
+        };
+    }
     let patterns = patterns(json)?;
     let list = map("patternProperties");
     let mut cells = Vec::new();
@@ -205,12 +220,7 @@ fn is_silent(keyword: &str) -> bool {
 }
 
 /// The members of an object that stands somewhere in a schema.
-fn members(
-    object: &Map<String, Value>,
-    below: &str,
-    json: &Json,
-    wire: Wire,
-) -> Result<Vec<Parameter>, TagError> {
+fn members(object: &Map<String, Value>, below: &str, json: &Json) -> Result<Vec<Parameter>, TagError> {
     let none = Map::new();
     let properties = object.get("properties").and_then(Value::as_object).unwrap_or(&none);
     let required: Vec<&str> = match object.get("required").and_then(Value::as_array) {
@@ -225,7 +235,7 @@ fn members(
         .map(|(name, schema)| (&**name, schema, format!("{below}/properties/{}", escaped(name))));
     let mut list = Vec::new();
     for (name, schema, below) in named.chain(unnamed) {
-        if !wire.can_write(name) {
+        if !can_write(json.style, name) {
             let style = json.style.name();
             let message = format!("{name:?} cannot be the name of a parameter in the style {style}");
             return Err(refused(json, &below, message));
@@ -241,14 +251,24 @@ fn members(
 }
 
 /// An object or a list that can be written value by value.
-pub(super) enum Inside {
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inside {
+    /// The members of an object.
     Object(Vec<Parameter>),
-    List { items: Value, below: String, min: u32, max: Option<u32> },
+    /// The items of a list.
+    List {
+        /// What each of them is; it has no name.
+        item: Box<Parameter>,
+        /// The least number of them.
+        min: u32,
+        /// The greatest number of them.
+        max: Option<u32>,
+    },
 }
 
 /// What stands inside the values of one type, objects or arrays, if the schema describes them by the names of members or by what each item is.
 /// If it does so in another way, they are written as JSON, which is always right.
-pub(super) fn inside(parameter: &Parameter, which: Types, json: &Json, wire: Wire) -> Option<Inside> {
+pub fn inside(parameter: &Parameter, which: Types, json: &Json) -> Option<Inside> {
     let (map, below) = followed(&parameter.schema, &parameter.below)?;
     let of_lists = ["items", "minItems", "maxItems"];
     let has_patterns = map.contains_key("patternProperties");
@@ -258,7 +278,7 @@ pub(super) fn inside(parameter: &Parameter, which: Types, json: &Json, wire: Wir
     if which == Types::OBJECT {
         let is_closed = map.get("additionalProperties") == Some(&Value::Bool(false));
         let has_names = map.get("properties").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
-        let members = members(map, &below, json, wire).ok()?;
+        let members = members(map, &below, json).ok()?;
         return (is_closed || has_names).then_some(Inside::Object(members));
     }
     let items = map.get("items").filter(|items| !items.is_array())?;
@@ -268,7 +288,15 @@ pub(super) fn inside(parameter: &Parameter, which: Types, json: &Json, wire: Wir
     };
     let (min, max) = (count("minItems")?.unwrap_or(0), count("maxItems")?);
     let items = with_definitions(items, &json.schema);
-    Some(Inside::List { items, below: format!("{below}/items"), min, max })
+    let types = types_of(&items);
+    let item = Parameter {
+        name: String::new(),
+        schema: items,
+        below: format!("{below}/items"),
+        required: false,
+        types,
+    };
+    Some(Inside::List { item: Box::new(item), min, max })
 }
 
 /// The reference that a schema consists of, if it does; whoever follows references comes by it again.

@@ -298,6 +298,7 @@ fn role(fields: &mut Fields<'_>) -> Read<Role> {
             "reasoning" => Some(Role::Reasoning),
             "text" => Some(Role::Text),
             "section" => Some(Role::Section),
+            "call_id" => Some(Role::CallId),
             _ => None,
         },
         Value::Object(map) if map.len() == 1 => {
@@ -305,7 +306,7 @@ fn role(fields: &mut Fields<'_>) -> Read<Role> {
         }
         _ => None,
     };
-    let help = "write \"plain\", \"reasoning\", \"text\", \"section\" or {\"call\": \"name of the tool\"}";
+    let help = "write \"plain\", \"reasoning\", \"text\", \"section\", \"call_id\" or {\"call\": \"name of the tool\"}";
     role.ok_or_else(|| malformed(&fields.at_field("role"), format!("there is no role {value}"), help))
 }
 

@@ -22,8 +22,10 @@ pub struct Wire {
     pub behind: &'static [(Types, &'static str)],
     /// Where a line break may stand inside the part behind the name, if it may: it is cut here in two.
     pub gap: Option<usize>,
-    /// Behind the value.
+    /// Behind the value, which does not contain it.
     pub close: &'static str,
+    /// Whether the name stands in the closing tag, too: `close`, `</`, the name, and `>`.
+    pub closes_by_name: bool,
     /// Characters of names that are written otherwise.
     pub escapes: &'static [(char, &'static str)],
     /// Whether a line break behind the opening tag, and one in front of the closing tag, are no part of a string.
@@ -36,6 +38,7 @@ const QWEN: Wire = Wire {
     behind: &[(Types::ALL, ">")],
     gap: None,
     close: "</parameter>",
+    closes_by_name: false,
     escapes: &[],
     trims: true,
 };
@@ -95,10 +98,20 @@ const COHERE: Wire = Wire {
     ..QWEN
 };
 
-/// How a style writes its values; `None` for JSON.
+const MINIMAX_M3: Wire = Wire {
+    open: "]<]minimax[>[<",
+    item: Some("]<]minimax[>[<item"),
+    behind: &[(Types::ALL, ">")],
+    close: "]<]minimax[>[",
+    closes_by_name: true,
+    trims: false,
+    ..QWEN
+};
+
+/// How a style writes its values one by one; `None` for those that write a document as one text.
 pub fn wire(style: Style) -> Option<Wire> {
     match style {
-        Style::Json => None,
+        Style::Json | Style::Python | Style::Gemma4 => None,
         Style::QwenXml => Some(QWEN),
         Style::MinimaxXml => Some(MINIMAX),
         Style::DeepseekXml => Some(DEEPSEEK),
@@ -107,6 +120,7 @@ pub fn wire(style: Style) -> Option<Wire> {
         Style::CohereXml => Some(COHERE),
         Style::KimiK3Xml => Some(KIMI_K3),
         Style::Step3Xml => Some(STEP_3),
+        Style::MinimaxM3Xml => Some(MINIMAX_M3),
     }
 }
 
@@ -147,10 +161,38 @@ impl Wire {
         name
     }
 
+    /// What stands behind `close` in the closing tag of a value; items of lists have no name.
+    pub fn tail(&self, name: Option<&str>) -> String {
+        if self.closes_by_name { format!("</{}>", name.unwrap_or("item")) } else { String::new() }
+    }
+
+    /// Whether the style says in the tag what a value is, so that a reader needs no schema.
+    pub fn says_types(&self) -> bool {
+        self.behind.iter().all(|(types, _)| *types != Types::ALL)
+    }
+
     /// Whether a name can be written so that a reader finds its end.
     pub fn can_write(&self, name: &str) -> bool {
         let is_plain = |c| self.escapes.iter().any(|(special, _)| *special == c) || !"<>\"\n".contains(c);
-        !name.is_empty() && name.chars().all(is_plain)
+        let is_end = self.closes_by_name && name.starts_with('/');
+        !name.is_empty() && !is_end && name.chars().all(is_plain)
+    }
+}
+
+/// Whether a name can be written in a style so that a reader finds its end.
+pub(super) fn can_write(style: Style, name: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    match (style, wire(style)) {
+        (_, Some(wire)) => wire.can_write(name),
+        (Style::Python, _) => {
+            !name.is_empty() && !name.starts_with(|c: char| c.is_numeric()) && name.chars().all(is_word)
+        }
+        (Style::Gemma4, _) => {
+            !name.is_empty()
+                && name.chars().all(|c| is_word(c) || "-.$/@ ".contains(c))
+                && name.trim() == name
+        }
+        (_, None) => true,
     }
 }
 
@@ -169,6 +211,9 @@ mod tests {
         assert_eq!(COHERE.escape("a\"<&>b"), "a&quot;&lt;&amp;&gt;b");
         assert!(KIMI_K3.can_write("a\"&b") && !KIMI_K3.can_write("a<b"));
         assert!(!QWEN.can_write("a\"b") && !QWEN.can_write(""));
+        assert!(MINIMAX_M3.can_write("a b") && !MINIMAX_M3.can_write("/a"));
+        assert!(can_write(Style::Python, "from_") && !can_write(Style::Python, "a-b"));
+        assert!(can_write(Style::Gemma4, "a-b") && !can_write(Style::Gemma4, "a:b"));
     }
 
     #[test]

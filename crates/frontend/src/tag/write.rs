@@ -68,6 +68,7 @@ impl Tag {
             Role::Reasoning => Some(Value::from("reasoning")),
             Role::Text => Some(Value::from("text")),
             Role::Section => Some(Value::from("section")),
+            Role::CallId => Some(Value::from("call_id")),
             Role::Call(name) => Some(json!({"call": name})),
         };
         let fields = [

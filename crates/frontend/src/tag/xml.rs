@@ -33,10 +33,10 @@ use rustc_hash::FxHashMap;
 use super::error::{Reason, TagError};
 use super::format::{Json, Marker};
 use super::parameters::{Inside, Others, Parameter, inside, others, parameters, reference, restricted};
-use super::schema;
-use super::spelling::{Names, Symbol, marker_expr, spellings, symbols_expr};
-use super::types::{Types, types_of};
+use super::spelling::{Names, marker_expr};
+use super::types::Types;
 use super::wire::Wire;
+use super::{schema, text};
 use crate::json_schema::{self, Whitespace};
 
 /// Lowers a document that is written value by value.
@@ -154,7 +154,7 @@ impl Writer<'_> {
             match self.content(parameter, which, depth)? {
                 Some(content) => {
                     let behind = self.wire.parts(which).map(|(_, behind)| behind).next().unwrap_or_default();
-                    let (open, close) = (self.opening(parameter, name, behind)?, self.closing()?);
+                    let (open, close) = (self.opening(parameter, name, behind)?, self.closing(parameter)?);
                     ways.push(self.g.seq([open, content, self.between, close]));
                 }
                 None => as_json = as_json.or(which),
@@ -174,7 +174,8 @@ impl Writer<'_> {
             let is_text = here == Types::TEXT;
             let Some(grammar) = self.grammar(parameter, here)? else { continue };
             let open = self.opening(parameter, name, behind)?;
-            let value = if is_text { self.text(&grammar, parameter)? } else { self.document(&grammar)? };
+            let value =
+                if is_text { self.text(&grammar, parameter)? } else { self.document(&grammar, parameter)? };
             ways.push(self.g.seq([open, value]));
             if !is_text
                 && !here.and(Types::TEXT).is_empty()
@@ -208,7 +209,7 @@ impl Writer<'_> {
         depth: usize,
     ) -> Result<Option<ExprId>, TagError> {
         let Some(depth) = depth.checked_sub(1) else { return Ok(None) };
-        let Some(inside) = inside(parameter, which, self.json, self.wire) else { return Ok(None) };
+        let Some(inside) = inside(parameter, which, self.json) else { return Ok(None) };
         let Some(reference) = reference(&parameter.schema) else {
             return self.list(&inside, depth).map(Some);
         };
@@ -226,10 +227,8 @@ impl Writer<'_> {
     fn list(&mut self, inside: &Inside, depth: usize) -> Result<ExprId, TagError> {
         match inside {
             Inside::Object(members) => self.object(members, None, depth),
-            Inside::List { items, below, min, max } => {
-                let (schema, below, types) = (items.clone(), below.clone(), types_of(items));
-                let item = Parameter { name: String::new(), schema, below, required: false, types };
-                let item = self.value(&item, Name::None, depth)?;
+            Inside::List { item, min, max } => {
+                let item = self.value(item, Name::None, depth)?;
                 let g = &mut *self.g;
                 let item = g.seq([self.between, item]);
                 Ok(g.repeat(item, *min, *max))
@@ -258,8 +257,14 @@ impl Writer<'_> {
         Ok(self.g.seq([head, self.between, tail]))
     }
 
-    fn closing(&mut self) -> Result<ExprId, TagError> {
-        self.marker(self.wire.close)
+    fn closing(&mut self, parameter: &Parameter) -> Result<ExprId, TagError> {
+        self.marker(&format!("{}{}", self.wire.close, self.tail(parameter)))
+    }
+
+    /// What stands behind `close` in the closing tag. Items of lists have no name.
+    fn tail(&self, parameter: &Parameter) -> String {
+        let name = self.wire.escape(&parameter.name);
+        self.wire.tail((!name.is_empty()).then_some(&*name))
     }
 
     /// A tag, whose parts may be special tokens.
@@ -269,8 +274,8 @@ impl Writer<'_> {
     }
 
     /// A value that is written as JSON, with the closing tag.
-    fn document(&mut self, grammar: &Grammar) -> Result<ExprId, TagError> {
-        let (close, around) = (self.closing()?, self.between);
+    fn document(&mut self, grammar: &Grammar, parameter: &Parameter) -> Result<ExprId, TagError> {
+        let (close, around) = (self.closing(parameter)?, self.between);
         let value = self.g.embed(grammar);
         Ok(self.g.seq([around, value, around, close]))
     }
@@ -283,7 +288,7 @@ impl Writer<'_> {
             let message = "the strings of this schema cannot be written without quotes";
             TagError::of(Reason::Unsupported, &at, message, "use a simpler schema, or the style \"json\"")
         })?;
-        self.closed_text(text)
+        self.closed_text(text, parameter)
     }
 
     /// The strings of a value that may also be something else, as they are, with the closing tag: those that nobody takes for JSON. `None` if there is
@@ -295,24 +300,16 @@ impl Writer<'_> {
         let json = like_json(types, self.g);
         let other = self.g.not(json);
         let text = self.g.and([text, other]);
-        self.closed_text(text).map(Some)
+        self.closed_text(text, parameter).map(Some)
     }
 
     /// A text with the closing tag, which it does not contain.
-    fn closed_text(&mut self, text: ExprId) -> Result<ExprId, TagError> {
-        let close = Marker::Text(self.wire.close.into());
-        let spellings = spellings(&close, self.names, &self.json.at)?;
-        let g = &mut *self.g;
-        let mut ways = vec![closed(text, self.wire, g)];
-        for spelling in &spellings {
-            // A tag that is begun with characters is finished with characters: where it begins, nothing can be told apart from the text.
-            if matches!(spelling.symbols.first(), Some(Symbol::Token(_))) {
-                let text = unclosed(text, self.wire, g);
-                let symbols = symbols_expr(&spelling.symbols, g);
-                ways.push(g.seq([text, symbols]));
-            }
-        }
-        Ok(g.alt(ways))
+    fn closed_text(&mut self, text: ExprId, parameter: &Parameter) -> Result<ExprId, TagError> {
+        let tail = self.tail(parameter);
+        let tail = self.marker(&tail)?;
+        let Wire { close, trims, .. } = self.wire;
+        let closed = text::closed(text, close, trims, self.names, &self.json.at, self.g)?;
+        Ok(self.g.seq([closed, tail]))
     }
 }
 
@@ -424,61 +421,6 @@ fn any_order(
         g.define(rules[set], body);
     }
     Ok(g.rule(rules[0]))
-}
-
-/// A text up to and with its closing tag.
-fn closed(text: ExprId, wire: Wire, g: &mut GrammarBuilder) -> ExprId {
-    if text == g.any_text() {
-        // The most frequent case: every text, line breaks or not, up to the first closing tag.
-        return up_to(wire.close, g);
-    }
-    let written = written(text, wire, g);
-    let (all, any, end) = (g.any_text(), g.class(CharSet::all()), g.bytes(wire.close.as_bytes()));
-    let early = g.seq([all, end, any, all]);
-    let in_time = g.not(early);
-    let written = g.seq([written, end]);
-    g.and([written, in_time])
-}
-
-/// A text that does not contain its closing tag.
-fn unclosed(text: ExprId, wire: Wire, g: &mut GrammarBuilder) -> ExprId {
-    let (all, end) = (g.any_text(), g.bytes(wire.close.as_bytes()));
-    let marked = g.seq([all, end, all]);
-    let clean = g.not(marked);
-    if text == all {
-        return clean;
-    }
-    let written = written(text, wire, g);
-    g.and([written, clean])
-}
-
-/// A text between its tags: for some styles with a line break on each side that does not count.
-fn written(text: ExprId, wire: Wire, g: &mut GrammarBuilder) -> ExprId {
-    if !wire.trims {
-        return text;
-    }
-    let (all, line) = (g.any_text(), g.bytes(b"\n"));
-    let first = g.seq([line, all]);
-    let last = g.seq([all, line]);
-    let (no_first, no_last) = (g.not(first), g.not(last));
-    let both = g.seq([line, text, line]);
-    let left = g.and([text, no_last]);
-    let left = g.seq([line, left]);
-    let right = g.and([text, no_first]);
-    let right = g.seq([right, line]);
-    let neither = g.and([text, no_first, no_last]);
-    g.alt([both, left, right, neither])
-}
-
-/// Any text up to and with a marker, as a leaf that all constraints share.
-fn up_to(close: &str, g: &mut GrammarBuilder) -> ExprId {
-    let all = g.any_text();
-    let any = g.class(CharSet::all());
-    let end = g.bytes(close.as_bytes());
-    let ended = g.seq([all, end]);
-    let early = g.seq([all, end, any, all]);
-    let in_time = g.not(early);
-    g.and([ended, in_time])
 }
 
 /// The texts that JSON strings of a grammar stand for.

@@ -45,14 +45,14 @@
 //! | field | meaning |
 //! |---|---|
 //! | `name`, `models` | for people |
-//! | `calls.trigger` | the text that begins a call, or a section of calls, in free text |
+//! | `calls.trigger` | the text that begins a call, or a section of calls, in free text. With `{name}` in it there is one for each tool, and the section begins with it |
 //! | `calls.section` | `begin` and `end` of a wrapper around all calls; `before`: what stands in front of it where a call is required |
 //! | `calls.separator` | between two calls of a section |
-//! | `calls.forms` | the ways to write a call: `begin` with `{name}` in it, `arguments`, the style of `json_schema`; `end`, a text or a list; `id`, a `pattern` between begin and arguments with the text behind it |
+//! | `calls.forms` | the ways to write a call: `begin` with `{name}` in it, `arguments`, the style of `json_schema`; `end`, a text or a list; `id`, a `pattern` where `{id}` stands in front of `{name}`, or between begin and arguments with the text behind it, `end` |
 //! | `reasoning` | `begin` and `end` of what the model thinks, and `after`, which belongs to neither |
 //! | `text.excludes` | what free text does not contain, besides the trigger and the markers of reasoning |
 //! | `messages` | for models that write everything in messages: the `separator`, and `begin` and `end` of a message of `text`; `preamble`, the same for a message to the user that more messages follow |
-//! | `blocks` | for models that write a block of text and then a section of calls: `begin` and `end` of the `text`, and the `end` of everything. A model that does not think writes on in the block that the prompt has begun |
+//! | `blocks` | for models that write a block of text and then a section of calls: `begin` and `end` of the `text`, and the `end` of everything. With `begun`, a model that does not think writes on in the block that the prompt has begun |
 
 mod request;
 mod tree;
@@ -120,6 +120,9 @@ struct Messages {
 #[serde(deny_unknown_fields)]
 struct Blocks {
     text: Message,
+    #[serde(default)]
+    begun: bool,
+    #[serde(default)]
     end: String,
 }
 
@@ -166,6 +169,7 @@ struct Form {
 #[serde(deny_unknown_fields)]
 struct Id {
     pattern: String,
+    #[serde(default)]
     end: String,
 }
 
@@ -389,6 +393,35 @@ impl ModelFormat {
                     form.begin
                 ));
             }
+            let parts: Vec<&str> = form.begin.split("{id}").collect();
+            let is_in_front = parts.len() == 2 && parts[1].contains("{name}");
+            match &form.id {
+                _ if parts.len() > 2 || parts.len() == 2 && !is_in_front => {
+                    return Err(format!(
+                        "the begin {:?} may contain {{id}} once, in front of {{name}}",
+                        form.begin
+                    ));
+                }
+                None if is_in_front => {
+                    return Err(format!(
+                        "the begin {:?} has an {{id}}; say what it looks like as `id.pattern`",
+                        form.begin
+                    ));
+                }
+                Some(id) if is_in_front && !id.end.is_empty() => {
+                    return Err(
+                        "`id.end` is for an id behind the begin; behind {id} the begin says what follows"
+                            .into(),
+                    );
+                }
+                Some(_) if is_in_front && (parts[0].is_empty() || parts[1].starts_with("{name}")) => {
+                    return Err(format!(
+                        "in the begin {:?} a text must stand before and behind {{id}}",
+                        form.begin
+                    ));
+                }
+                _ => {}
+            }
             if let Some(style) = &form.arguments
                 && tag::Style::of_name(style).is_none()
             {
@@ -406,13 +439,20 @@ impl ModelFormat {
             return Ok(());
         }
         let begin = calls.section.as_ref().map_or(&*calls.forms[0].begin, |section| &section.begin);
-        let begins = calls.forms.iter().map(|form| &*form.begin);
+        let before = |form: &Form| {
+            let named = form.begin.split("{name}").next().unwrap_or_default();
+            named.split("{id}").next().unwrap_or_default().to_owned()
+        };
         let fits = match &calls.section {
+            Some(section) if calls.has_trigger_for_each() => {
+                let form = &calls.forms[0].begin;
+                calls.forms.len() == 1
+                    && calls.forms[0].id.is_none()
+                    && format!("{}{form}", section.begin).starts_with(&calls.trigger)
+            }
             Some(section) => section.begin.starts_with(&calls.trigger),
-            None => begins.clone().all(|begin| {
-                let before = begin.split("{name}").next().unwrap_or_default();
-                before.starts_with(&calls.trigger)
-            }),
+            None if calls.has_trigger_for_each() => false,
+            None => calls.forms.iter().all(|form| before(form).starts_with(&calls.trigger)),
         };
         if calls.trigger.is_empty() || !fits {
             return Err(format!(
@@ -421,6 +461,13 @@ impl ModelFormat {
             ));
         }
         Ok(())
+    }
+}
+
+impl Calls {
+    /// Whether the trigger names the tool, and so is another one for each.
+    fn has_trigger_for_each(&self) -> bool {
+        self.trigger.contains("{name}")
     }
 }
 
@@ -469,7 +516,9 @@ fn known() -> BTreeMap<&'static str, &'static str> {
         "deepseek_v3_2",
         "deepseek_v4",
         "deepseek_v4_1",
+        "cohere",
         "exaone4",
+        "gemma4",
         "glm",
         "granite3",
         "granite4",
@@ -483,9 +532,12 @@ fn known() -> BTreeMap<&'static str, &'static str> {
         "llama3",
         "longcat",
         "minimax",
+        "minimax_m3",
         "mistral",
         "mistral_v3",
+        "olmo3",
         "phi4_mini",
+        "pythonic",
         "qwen3",
         "qwen3_coder",
         "seed_oss",

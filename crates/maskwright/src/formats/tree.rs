@@ -14,10 +14,18 @@ use super::{
 /// What a model may write.
 pub(super) fn tree(model: &ModelFormat, request: &Request) -> Result<Format, FormatError> {
     let tools = chosen(request)?;
-    let mut calls = Vec::new();
     for tool in &tools {
         check_name(&tool.name)?;
-        calls.extend(model.calls.forms.iter().map(|form| call(tool, form, request)));
+    }
+    let has_id_first = |form: &&Form| form.begin.contains("{id}");
+    let mut calls = Vec::new();
+    for tool in &tools {
+        let forms = model.calls.forms.iter().filter(|form| !has_id_first(form));
+        calls.extend(forms.map(|form| call(tool, form, request)));
+    }
+    if !tools.is_empty() {
+        let forms = model.calls.forms.iter().filter(has_id_first);
+        calls.extend(forms.map(|form| call_behind_id(&tools, form, request)));
     }
     let wanted = Wanted {
         must_call: matches!(request.choice, Choice::Required | Choice::Named(_) | Choice::AllowedRequired(_)),
@@ -77,6 +85,32 @@ fn check_name(name: &str) -> Result<(), FormatError> {
         return Err(FormatError::Tool { name: name.into(), message });
     }
     Ok(())
+}
+
+/// A call whose id comes before the tool is known: one tag for all tools.
+fn call_behind_id(tools: &[&Tool], form: &Form, request: &Request) -> Tag {
+    let at = "/calls/forms/id";
+    let (head, rest) = form.begin.split_once("{id}").unwrap_or_default();
+    let (middle, _) = rest.split_once("{name}").unwrap_or_default();
+    let pattern = form.id.as_ref().map(|id| id.pattern.clone()).unwrap_or_default();
+    let id = Tag {
+        at: at.into(),
+        begin: Marker::Text(String::new()),
+        content: Box::new(Format::new(at, Kind::Regex(pattern))),
+        end: vec![Marker::Text(middle.into())],
+        role: Role::CallId,
+    };
+    let rest = Form { begin: rest[middle.len()..].into(), id: None, ..form.clone() };
+    let calls = tools.iter().map(|tool| call(tool, &rest, request));
+    let calls = calls.map(|tag| Format::new(tag.at.clone(), Kind::Tag(tag))).collect();
+    let parts = vec![Format::new(at, Kind::Tag(id)), Format::new("/tools", Kind::Or(calls))];
+    Tag {
+        at: at.into(),
+        begin: Marker::Text(head.into()),
+        content: Box::new(Format::new(at, Kind::Sequence(parts))),
+        end: vec![Marker::Text(String::new())],
+        role: Role::Section,
+    }
 }
 
 fn call(tool: &Tool, form: &Form, request: &Request) -> Tag {
@@ -141,30 +175,34 @@ fn answer(model: &ModelFormat, calls: Vec<Tag>, mut excludes: Vec<String>, wante
             return answer.clone();
         }
         // Without tools nothing may look like a call.
-        excludes.push(model.calls.trigger.clone());
+        if !model.calls.has_trigger_for_each() {
+            excludes.push(model.calls.trigger.clone());
+        }
         return Format::new(at, Kind::AnyText(AnyText { excludes, ..AnyText::default() }));
     }
-    let section = model.calls.section.as_ref();
-    let section = section.map(|section| (section, section_tag(model, section, calls.clone(), wanted)));
-    let must_call = |section: Option<(&Section, Tag)>| match section {
-        Some((section, tag)) => {
+    let sections = match &model.calls.section {
+        Some(section) if model.calls.has_trigger_for_each() => {
+            sections_by_first(model, section, &calls, wanted)
+        }
+        Some(section) => vec![section_tag(model, section, calls.clone(), wanted)],
+        None => Vec::new(),
+    };
+    let must_call = || match &model.calls.section {
+        Some(section) => {
             let mut parts = silent(&section.before);
-            parts.push(Format::new(at, Kind::Tag(tag)));
+            let tags = sections.iter().map(|tag| Format::new(at, Kind::Tag(tag.clone()))).collect();
+            parts.push(one_of(at, tags));
             one_or_sequence(parts)
         }
         None => calls_only(model, &calls, wanted.one_call),
     };
     if wanted.must_call {
-        return must_call(section);
+        return must_call();
     }
     if let Some(answer) = &wanted.request.answer {
-        let calls = must_call(section);
-        return Format::new(at, Kind::Or(vec![calls, answer.clone()]));
+        return Format::new(at, Kind::Or(vec![must_call(), answer.clone()]));
     }
-    let tags = match section {
-        Some((_, tag)) => vec![tag],
-        None => calls,
-    };
+    let tags = if model.calls.section.is_some() { sections } else { calls };
     dispatch(model, tags, &excludes, wanted.one_call)
 }
 
@@ -207,11 +245,56 @@ fn section_tag(model: &ModelFormat, section: &Section, calls: Vec<Tag>, wanted: 
     }
 }
 
+/// All calls in their wrapper, which begins with the first call: a tag for each tool that may be the first.
+///
+/// ```text
+///   [weather(city="Oslo"), add(numbers=[1])]
+///   └begin ─┘└ a call ──┘                 └end
+/// ```
+fn sections_by_first(model: &ModelFormat, section: &Section, calls: &[Tag], wanted: &Wanted<'_>) -> Vec<Tag> {
+    let all: Vec<Format> =
+        calls.iter().map(|tag| Format::new(tag.at.clone(), Kind::Tag(tag.clone()))).collect();
+    let more = || {
+        let mut next = silent(&model.calls.separator);
+        next.push(one_of("/calls", all.clone()));
+        let content = Box::new(one_or_sequence(next));
+        Format::new("/calls", Kind::Repeat { content, min: 0, max: None })
+    };
+    let begun = calls.iter().map(|call| {
+        let begin = match &call.begin {
+            Marker::Text(text) => format!("{}{text}", section.begin),
+            Marker::Token(_) => section.begin.clone(),
+        };
+        let first = Tag { begin: Marker::Text(String::new()), ..call.clone() };
+        let mut parts = vec![Format::new(call.at.clone(), Kind::Tag(first))];
+        if !wanted.one_call {
+            parts.push(more());
+        }
+        Tag {
+            at: "/calls/section".into(),
+            begin: Marker::Text(begin),
+            content: Box::new(one_or_sequence(parts)),
+            end: vec![Marker::Text(section.end.clone())],
+            role: Role::Section,
+        }
+    });
+    begun.collect()
+}
+
+fn one_of(at: &str, mut parts: Vec<Format>) -> Format {
+    if parts.len() == 1 { parts.swap_remove(0) } else { Format::new(at, Kind::Or(parts)) }
+}
+
 fn dispatch(model: &ModelFormat, tags: Vec<Tag>, excludes: &[String], only_one: bool) -> Format {
-    let trigger = Marker::Text(model.calls.trigger.clone());
-    let arm = Arm { at: "/calls/trigger".into(), trigger, then: Then::Tags(tags) };
+    let at = "/calls/trigger";
+    let arm = |trigger: Marker, tags: Vec<Tag>| Arm { at: at.into(), trigger, then: Then::Tags(tags) };
+    let arms = if model.calls.has_trigger_for_each() {
+        tags.into_iter().map(|tag| arm(tag.begin.clone(), vec![tag])).collect()
+    } else {
+        vec![arm(Marker::Text(model.calls.trigger.clone()), tags)]
+    };
     let dispatch = Dispatch {
-        arms: vec![arm],
+        arms,
         excludes: markers(excludes),
         at_least_one: false,
         stop_after_first: only_one,
@@ -292,7 +375,7 @@ fn in_blocks(model: &ModelFormat, blocks: &Blocks, calls: Vec<Tag>, wanted: &Wan
     let any = || Format::new("/answer", Kind::AnyText(AnyText { excludes, ..AnyText::default() }));
     let answer = wanted.request.answer.clone().unwrap_or_else(any);
     let mut text = text_tag(&blocks.text, "/blocks/text", answer);
-    let is_begun = wanted.request.thinking == Thinking::Off;
+    let is_begun = blocks.begun && wanted.request.thinking == Thinking::Off;
     if is_begun {
         text.begin = Marker::Text(String::new());
     }

@@ -11,7 +11,7 @@
 
 use maskwright_automata::ByteSet;
 use maskwright_engine::{BoundProgram, CompileError, Limits, Matcher, compile, resolve};
-use maskwright_grammar::{Expr, ExprId, Grammar};
+use maskwright_grammar::{Capture, Expr, ExprId, Grammar, Rule, Temperature};
 use maskwright_vocab::TokenId;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -81,12 +81,16 @@ pub(super) struct Chart<'g> {
     position: usize,
     work: Vec<Work>,
     over: HashSet<(ExprId, usize)>,
+    /// Where each expression that began somewhere was over, in the order of the text; only if something is to be captured.
+    ends: Option<HashMap<(ExprId, usize), Vec<usize>>>,
 }
 
 /// What was found out.
 pub(super) struct Told<'g> {
     pub(super) readings: Vec<Found<'g>>,
     pub(super) next: Vec<Next>,
+    /// The greatest that one of the rules wants in which the text may go on.
+    pub(super) temperature: Option<Temperature>,
     pub(super) more: bool,
 }
 
@@ -94,6 +98,8 @@ pub(super) struct Told<'g> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Found<'g> {
     pub(super) rules: Vec<(&'g str, usize)>,
+    /// What the innermost rule that says so wants.
+    pub(super) temperature: Option<Temperature>,
     pub(super) terminal: Option<FoundTerminal>,
     /// Where the outermost JSON document began.
     pub(super) document: Option<usize>,
@@ -125,6 +131,7 @@ impl<'g> Chart<'g> {
             position: 0,
             work: Vec::new(),
             over: HashSet::new(),
+            ends: captures_something(grammar).then(HashMap::new),
         };
         chart.nullable = chart.find_nullable()?;
         chart.work.push(Work::Wait(grammar.rule(grammar.root()).expr(), None));
@@ -159,6 +166,9 @@ impl<'g> Chart<'g> {
                     if origin == self.position || !self.over.insert((expr, origin)) {
                         // What is empty was passed when it was waited for.
                         continue;
+                    }
+                    if let Some(ends) = &mut self.ends {
+                        ends.entry((expr, origin)).or_default().push(self.position);
                     }
                     let waiters = self.waits.get(&(origin, expr)).cloned().unwrap_or_default();
                     for waiter in waiters {
@@ -310,7 +320,8 @@ impl<'g> Chart<'g> {
 
     /// The readings, and which terminals may follow if one of these bytes, or a special token, comes next.
     pub(super) fn tell(&self, next_bytes: ByteSet) -> Told<'g> {
-        let (mut told, mut steps) = (Told { readings: Vec::new(), next: Vec::new(), more: false }, 0);
+        let none = || Told { readings: Vec::new(), next: Vec::new(), temperature: None, more: false };
+        let (mut told, mut steps) = (none(), 0);
         let inside = self.terminals.iter().filter(|terminal| terminal.origin < self.position);
         for terminal in inside {
             let found = FoundTerminal {
@@ -324,6 +335,8 @@ impl<'g> Chart<'g> {
             };
             self.follow(terminal, Some(&found), &mut steps, &mut told);
         }
+        let mut temperatures: Vec<Temperature> =
+            told.readings.iter().filter_map(|reading| reading.temperature).collect();
         let is_between = told.readings.is_empty();
         let comes = |terminal: &&Terminal| {
             terminal.origin == self.position && terminal.may_begin(self.grammar, next_bytes)
@@ -332,9 +345,10 @@ impl<'g> Chart<'g> {
             if is_between {
                 self.follow(terminal, None, &mut steps, &mut told);
             }
-            let mut above = Told { readings: Vec::new(), next: Vec::new(), more: false };
+            let mut above = none();
             self.follow(terminal, None, &mut steps, &mut above);
             for reading in above.readings {
+                temperatures.extend(reading.temperature);
                 let rule = reading.rules.last().map_or("", |(name, _)| name).to_owned();
                 let next = Next { rule, notation: self.notation(terminal.expr) };
                 if told.next.contains(&next) {
@@ -352,9 +366,12 @@ impl<'g> Chart<'g> {
             // The text is over, and nothing is open any more but the root.
             let root = self.grammar.rule(self.grammar.root());
             let document = root.is_document().then_some(0);
-            told.readings.push(Found { rules: vec![(root.name(), 0)], terminal: None, document });
+            let rules = vec![(root.name(), 0)];
+            told.readings.push(Found { rules, temperature: None, terminal: None, document });
         }
         told.next.sort();
+        let hotter = |one: &Temperature, other: &Temperature| one.value().total_cmp(&other.value());
+        told.temperature = temperatures.into_iter().max_by(hotter);
         told
     }
 
@@ -414,14 +431,76 @@ impl<'g> Chart<'g> {
         let root = self.grammar.rule(self.grammar.root());
         let mut rules = vec![(root.name(), 0)];
         let mut document = root.is_document().then_some(0);
+        let wanted = |rule: &Rule| rule.notes().and_then(|notes| notes.temperature);
+        let mut temperature = wanted(root);
         for (expr, begin) in way {
             if let Expr::Rule(rule) = self.grammar.expr(expr) {
                 let rule = self.grammar.rule(*rule);
                 rules.push((rule.name(), begin));
                 document = document.or_else(|| rule.is_document().then_some(begin));
+                temperature = wanted(rule).or(temperature);
             }
         }
-        Found { rules, terminal: terminal.cloned(), document }
+        Found { rules, temperature, terminal: terminal.cloned(), document }
+    }
+
+    /// What was captured, as positions, in the order in which it ended. If the text is complete, that is by a reading of all of it; otherwise by the first reading, as far as rules are over.
+    pub(super) fn captures(&self) -> Result<Vec<Caught<'g>>, LocateError> {
+        let Some(ends) = &self.ends else { return Ok(Vec::new()) };
+        let root = self.grammar.rule(self.grammar.root());
+        let mut reader =
+            Captures { grammar: self.grammar, nullable: &self.nullable, ends, found: Vec::new(), steps: 0 };
+        let is_whole = if self.position == 0 {
+            self.nullable[root.expr().index()]
+        } else {
+            reader.ends_of(root.expr(), 0).contains(&self.position)
+        };
+        let done = if is_whole {
+            reader.whole(root, self.position)
+        } else {
+            match self.first_way() {
+                Some(way) => {
+                    way.into_iter().rev().try_for_each(|(waiter, begin)| reader.before(waiter, begin))
+                }
+                None => Ok(()),
+            }
+        };
+        done.map_err(|_| LocateError::TooLong { read: self.position })?;
+        Ok(reader.found)
+    }
+
+    /// The way from a terminal that is open, or may begin, to the root: who waits, and where what is waited for began.
+    fn first_way(&self) -> Option<Vec<(Waiter, usize)>> {
+        let top = (self.grammar.rule(self.grammar.root()).expr(), 0);
+        let inside = self.terminals.iter().filter(|terminal| terminal.origin < self.position);
+        let outside = self.terminals.iter().filter(|terminal| terminal.origin == self.position);
+        for terminal in inside.chain(outside) {
+            // A search from below; what was tried once leads to the root then, or never.
+            let mut tried = HashSet::from([(terminal.expr, terminal.origin)]);
+            let mut way: Vec<(Waiter, usize)> = Vec::new();
+            let mut here = vec![((terminal.expr, terminal.origin), 0usize)];
+            while let Some((at, next)) = here.last_mut() {
+                let at = *at;
+                if at == top {
+                    return Some(way);
+                }
+                let waiter = self.waits.get(&(at.1, at.0)).and_then(|list| list.get(*next)).copied();
+                *next += 1;
+                match waiter {
+                    None => {
+                        here.pop();
+                        way.pop();
+                    }
+                    Some(waiter) => {
+                        if tried.insert((waiter.expr, waiter.origin)) {
+                            way.push((waiter, at.1));
+                            here.push(((waiter.expr, waiter.origin), 0));
+                        }
+                    }
+                }
+            }
+        }
+        None
     }
 
     fn notation(&self, expr: ExprId) -> String {
@@ -432,6 +511,159 @@ impl<'g> Chart<'g> {
         }
         notation
     }
+}
+
+/// A capture and the positions between which it stands.
+pub(super) type Caught<'g> = (&'g Capture, usize, usize);
+
+/// Takes a text apart whose expressions are known by where they begin and end: alternatives in their order, and parts as long as they may be, from the left.
+struct Captures<'c, 'g> {
+    grammar: &'g Grammar,
+    nullable: &'c [bool],
+    ends: &'c HashMap<(ExprId, usize), Vec<usize>>,
+    found: Vec<Caught<'g>>,
+    steps: usize,
+}
+
+/// How many steps are taken to take a text apart.
+const CAPTURE_STEPS: usize = 4_000_000;
+
+/// There are too many steps.
+struct TooMany;
+
+/// What is to be done.
+enum Task<'g> {
+    Part(ExprId, usize, usize),
+    /// A rule is over.
+    Rule(&'g Rule, usize, usize),
+}
+
+impl<'g> Captures<'_, 'g> {
+    fn ends_of(&self, expr: ExprId, from: usize) -> &[usize] {
+        self.ends.get(&(expr, from)).map_or(&[], |ends| ends)
+    }
+
+    fn whole(&mut self, root: &'g Rule, end: usize) -> Result<(), TooMany> {
+        self.run(vec![Task::Rule(root, 0, end), Task::Part(root.expr(), 0, end)])
+    }
+
+    /// The parts of an expression that are over, if it waits for another one that began at `to`.
+    fn before(&mut self, waiter: Waiter, to: usize) -> Result<(), TooMany> {
+        let from = waiter.origin;
+        let parts = match self.grammar.expr(waiter.expr) {
+            Expr::Seq(parts) => {
+                let done = (waiter.done as usize).saturating_sub(1).min(parts.len());
+                self.split(&parts[..done], None, from, to)?
+            }
+            Expr::Repeat { body, .. } => self.split(&[], Some((*body, 0)), from, to)?,
+            _ => return Ok(()),
+        };
+        let tasks = parts.into_iter().rev().map(|(part, from, to)| Task::Part(part, from, to));
+        self.run(tasks.collect())
+    }
+
+    /// Does what is to be done, the last first.
+    fn run(&mut self, mut tasks: Vec<Task<'g>>) -> Result<(), TooMany> {
+        while let Some(task) = tasks.pop() {
+            self.steps += 1;
+            if self.steps > CAPTURE_STEPS {
+                return Err(TooMany);
+            }
+            let (expr, from, to) = match task {
+                Task::Part(expr, from, to) => (expr, from, to),
+                Task::Rule(rule, from, to) => {
+                    let captures = rule.notes().map_or(&[][..], |notes| &notes.captures);
+                    self.found.extend(captures.iter().map(|capture| (capture, from, to)));
+                    continue;
+                }
+            };
+            let parts = match self.grammar.expr(expr) {
+                _ if is_terminal(self.grammar, expr) => continue,
+                Expr::Rule(rule) => {
+                    let rule = self.grammar.rule(*rule);
+                    tasks.extend([Task::Rule(rule, from, to), Task::Part(rule.expr(), from, to)]);
+                    continue;
+                }
+                Expr::Scope { body, .. } | Expr::Distinct(body) | Expr::Limit { body, .. } => {
+                    vec![(*body, from, to)]
+                }
+                Expr::Alt(parts) => {
+                    let spans = |part: &&ExprId| {
+                        from == to && self.nullable[part.index()] || self.ends_of(**part, from).contains(&to)
+                    };
+                    parts.iter().find(spans).map(|part| (*part, from, to)).into_iter().collect()
+                }
+                Expr::Seq(parts) => self.split(parts, None, from, to)?,
+                // An empty repetition is one of nothing.
+                Expr::Repeat { .. } if from == to => Vec::new(),
+                Expr::Repeat { body, min, .. } => self.split(&[], Some((*body, *min)), from, to)?,
+                _ => continue,
+            };
+            tasks.extend(parts.into_iter().rev().map(|(part, from, to)| Task::Part(part, from, to)));
+        }
+        Ok(())
+    }
+
+    /// Cuts a piece of text into these parts, or into rounds of something, at least so many, of which none is empty unless it must be.
+    fn split(
+        &mut self,
+        parts: &[ExprId],
+        rounds: Option<(ExprId, u32)>,
+        from: usize,
+        to: usize,
+    ) -> Result<Vec<(ExprId, usize, usize)>, TooMany> {
+        let part_at = |step: usize| match rounds {
+            Some((body, _)) => Some(body),
+            None => parts.get(step).copied(),
+        };
+        let is_done = |step: usize, at: usize| {
+            let enough = match rounds {
+                Some((body, min)) => step >= min as usize || self.nullable[body.index()],
+                None => step == parts.len(),
+            };
+            at == to && enough
+        };
+        // The steps that were taken: where each began, and which of its ends is tried next, the last one first.
+        let mut way = vec![(from, 0usize)];
+        let mut dead: HashSet<(usize, usize)> = HashSet::new();
+        let mut steps = 0;
+        while let Some(&(at, tried)) = way.last() {
+            steps += 1;
+            let step = way.len() - 1;
+            if tried == 0 && is_done(step, at) {
+                break;
+            }
+            if self.steps + steps > CAPTURE_STEPS {
+                return Err(TooMany);
+            }
+            let next = part_at(step).and_then(|part| {
+                let ends = self.ends_of(part, at);
+                let end = ends.iter().rev().filter(|end| **end <= to).nth(tried).copied();
+                let count = ends.iter().filter(|end| **end <= to).count();
+                let may_be_empty = rounds.is_none() && self.nullable[part.index()] && tried == count;
+                end.or_else(|| may_be_empty.then_some(at))
+            });
+            if let Some(last) = way.last_mut() {
+                last.1 += 1;
+            }
+            match next {
+                Some(end) if !dead.contains(&(step + 1, end)) => way.push((end, 0)),
+                Some(_) => {}
+                None => {
+                    way.pop();
+                    dead.insert((step, at));
+                }
+            }
+        }
+        self.steps += steps;
+        let pairs = way.iter().zip(way.iter().skip(1)).enumerate();
+        Ok(pairs.filter_map(|(step, (from, to))| Some((part_at(step)?, from.0, to.0))).collect())
+    }
+}
+
+/// Whether a rule of a grammar names its text.
+fn captures_something(grammar: &Grammar) -> bool {
+    grammar.rules().iter().any(|rule| rule.notes().is_some_and(|notes| !notes.captures.is_empty()))
 }
 
 impl Terminal {

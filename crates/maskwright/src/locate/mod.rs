@@ -37,7 +37,7 @@ mod path;
 use core::fmt;
 
 use maskwright_engine::{MatchError, resolve};
-use maskwright_grammar::GrammarError;
+use maskwright_grammar::{GrammarError, Temperature};
 use maskwright_vocab::TokenId;
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ pub enum Written<'t> {
 }
 
 /// Where a text stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Location {
     /// Bytes of the text; special tokens have none.
@@ -67,8 +67,26 @@ pub struct Location {
     pub readings: Vec<Reading>,
     /// The terminals that may begin here.
     pub next: Vec<Next>,
+    /// What rules with a capture have matched, in the order in which they ended. A text that can be read in several ways is read with alternatives in their order and parts as long as they may be.
+    pub captures: Vec<Match>,
+    /// The temperature that the innermost open rule wants, if one does; the greatest, if the next token may belong to several.
+    pub temperature: Option<f32>,
     /// There are more readings or terminals than are listed.
     pub more: bool,
+}
+
+/// What a rule with a capture has matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Match {
+    /// The name of the capture.
+    pub name: String,
+    /// The byte of the text at which it begins.
+    pub begin: usize,
+    /// The byte behind it.
+    pub end: usize,
+    /// Its text; special tokens have none.
+    pub text: Vec<u8>,
 }
 
 /// One way to read a text.
@@ -218,6 +236,19 @@ impl Compiler {
         let bytes = begin(units.len());
         let document = told.readings.iter().find_map(|reading| reading.document);
         let path = document.and_then(|at| path::pointer(&units[at..]));
+        let written: Vec<u8> = units
+            .iter()
+            .filter_map(|unit| match unit {
+                Unit::Byte(byte) => Some(*byte),
+                Unit::Special(_) => None,
+            })
+            .collect();
+        let captures = chart.captures()?.into_iter().map(|(capture, from, to)| {
+            let (begin, end) = capture.part.of(begin(from), begin(to));
+            Match { name: capture.name.to_string(), begin, end, text: written[begin..end].to_vec() }
+        });
+        let captures = captures.collect();
+        let temperature = told.temperature.map(Temperature::value);
         let readings = told.readings.into_iter().map(|reading| Reading {
             rules: reading
                 .rules
@@ -238,6 +269,8 @@ impl Compiler {
             path,
             readings: readings.collect(),
             next: told.next,
+            captures,
+            temperature,
             more: told.more,
         })
     }
@@ -259,6 +292,9 @@ impl Location {
             });
             json!({"rules": rules.collect::<Vec<_>>(), "terminal": terminal})
         };
+        let captures = self.captures.iter().map(|one| {
+            json!({"name": one.name, "begin": one.begin, "end": one.end, "text": String::from_utf8_lossy(&one.text)})
+        });
         let next = self.next.iter().map(|next| json!({"rule": next.rule, "notation": next.notation}));
         json!({
             "bytes": self.bytes,
@@ -266,6 +302,8 @@ impl Location {
             "path": self.path,
             "readings": self.readings.iter().map(reading).collect::<Vec<_>>(),
             "next": next.collect::<Vec<_>>(),
+            "captures": captures.collect::<Vec<_>>(),
+            "temperature": self.temperature,
             "more": self.more,
         })
     }

@@ -1,6 +1,6 @@
 //! Documents inside a text: where a JSON value ends, and what a list of parameters is as JSON.
 
-use maskwright_frontend::tag::{Others, Parameter, Types, Wire};
+use maskwright_frontend::tag::{self, Inside as Content, Json, Others, Parameter, Types, Wire};
 
 /// Follows a JSON value to its end. It does not check more than it needs for that.
 #[derive(Clone, Debug, Default)]
@@ -104,14 +104,20 @@ pub(super) struct Parameters {
     at: At,
     /// The objects and lists that are open; the first is the document.
     open: Vec<Container>,
+    /// What ends the value that is being read.
+    close: String,
 }
 
 /// An object or a list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Container {
     is_list: bool,
     /// How many values have begun in it.
     count: usize,
+    /// What ends it.
+    close: String,
+    /// What the schema says about the values in it, where the tags do not say it; not of the document.
+    content: Option<Content>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -126,6 +132,8 @@ enum At {
     },
     /// In a value that is a string, as it is, or JSON.
     Mixed(Types),
+    /// In front of a value that may be written as values in a value.
+    Nested(Box<Parameter>),
     /// In front of a value that is JSON.
     BeforeJson,
     Json(JsonEnd),
@@ -139,6 +147,7 @@ pub(super) struct Named<'p> {
     pub(super) wire: Wire,
     pub(super) list: &'p [Parameter],
     pub(super) others: &'p Others,
+    pub(super) json: &'p Json,
 }
 
 /// How far reading got.
@@ -159,7 +168,8 @@ const NAME: usize = 4_096;
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { at: At::Between, open: vec![Container { is_list: false, count: 0 }] }
+        let document = Container { is_list: false, count: 0, close: String::new(), content: None };
+        Self { at: At::Between, open: vec![document], close: String::new() }
     }
 }
 
@@ -181,6 +191,7 @@ impl Parameters {
                 let types = *types;
                 self.mixed(text, is_last, types, wire, json)
             }
+            At::Nested(_) => self.nested(text, is_last, named, json),
             At::BeforeJson => {
                 let blanks = text.len() - text.trim_start().len();
                 if blanks < text.len() {
@@ -204,11 +215,12 @@ impl Parameters {
             },
             At::AfterJson => {
                 let rest = text.trim_start();
-                if rest.starts_with(wire.close) {
+                let close = &*self.close;
+                if rest.starts_with(close) {
                     self.at = At::Between;
-                    return Progress::Read(text.len() - rest.len() + wire.close.len());
+                    return Progress::Read(text.len() - rest.len() + close.len());
                 }
-                if wire.close.starts_with(rest) { wait(is_last) } else { Progress::Broken }
+                if close.starts_with(rest) { wait(is_last) } else { Progress::Broken }
             }
         }
     }
@@ -219,19 +231,26 @@ impl Parameters {
         let is_inside = self.open.len() > 1;
         let Some(container) = self.open.last_mut() else { return Progress::Broken };
         let open = wire.item.filter(|_| container.is_list).unwrap_or(wire.open);
-        if rest.starts_with(open) {
+        let close = &*container.close;
+        // A closing tag with a name in it may begin as an opening one does.
+        let is_closing = wire.closes_by_name && rest[open.len().min(rest.len())..].starts_with('/');
+        if wire.closes_by_name && rest == open && !is_last {
+            return Progress::Wait;
+        }
+        if rest.starts_with(open) && !is_closing {
             let begin = if is_inside { "" } else { "{" };
             json.push_str(if container.count == 0 { begin } else { ", " });
             container.count += 1;
             self.at = At::Name;
             return Progress::Read(blanks + open.len());
         }
-        if is_inside && rest.starts_with(wire.close) {
+        if is_inside && rest.starts_with(close) {
+            let read = blanks + close.len();
             json.push(if container.is_list { ']' } else { '}' });
             self.open.pop();
-            return Progress::Read(blanks + wire.close.len());
+            return Progress::Read(read);
         }
-        if (open.starts_with(rest) || is_inside && wire.close.starts_with(rest)) && !is_last {
+        if (open.starts_with(rest) || is_inside && close.starts_with(rest)) && !is_last {
             return Progress::Wait;
         }
         if is_inside {
@@ -247,7 +266,7 @@ impl Parameters {
 
     /// The name of a value and what stands behind it, which says what kind of value it is. Items of lists have no name.
     fn name(&mut self, text: &str, is_last: bool, named: Named<'_>, json: &mut String) -> Progress {
-        let Named { wire, list, others } = named;
+        let Named { wire, list, others, json: whole } = named;
         let is_item = wire.item.is_some() && self.open.last().is_some_and(|container| container.is_list);
         let mut found: Option<(usize, usize, Types)> = None;
         let mut is_open = false;
@@ -277,24 +296,79 @@ impl Parameters {
             escape(&name, json);
             json.push_str("\": ");
         }
+        self.close = format!("{}{}", wire.close, wire.tail((!is_item).then_some(&*wire.escape(&name))));
         // What a style does not say, the schema does; what nobody knows is a string.
-        let known = list.iter().find(|parameter| parameter.name == name).map(|parameter| parameter.types);
-        let known = known.or_else(|| others.types(&name));
+        let container = self.open.last().and_then(|container| container.content.as_ref());
+        let described = match container {
+            None => list.iter().find(|parameter| parameter.name == name),
+            Some(Content::Object(members)) => members.iter().find(|parameter| parameter.name == name),
+            Some(Content::List { item, .. }) => Some(&**item),
+        };
+        let known = described.map(|parameter| parameter.types);
+        let known = known.or_else(|| others.types(&name).filter(|_| container.is_none()));
         let types = if said == Types::ALL { known.unwrap_or(Types::TEXT) } else { said };
-        self.at = if types == Types::TEXT {
+        let has_content = |parameter: &&Parameter| {
+            [Types::OBJECT, Types::ARRAY].into_iter().any(|which| content(parameter, which, whole).is_some())
+        };
+        let nested = described.filter(|_| wire.item.is_some() && said == Types::ALL).filter(has_content);
+        self.at = if let Some(parameter) = nested {
+            At::Nested(Box::new(parameter.clone()))
+        } else {
+            self.scalar(types, said, wire, json)
+        };
+        Progress::Read(end)
+    }
+
+    /// How a value is read whose types are known.
+    fn scalar(&mut self, types: Types, said: Types, wire: Wire, json: &mut String) -> At {
+        if types == Types::TEXT {
             json.push('"');
             At::Text { begun: false }
         } else if said == Types::ALL && !types.and(Types::TEXT).is_empty() {
             At::Mixed(types)
-        } else if wire.item.is_some() && (types == Types::OBJECT || types == Types::ARRAY) {
-            let is_list = types == Types::ARRAY;
-            json.push(if is_list { '[' } else { '{' });
-            self.open.push(Container { is_list, count: 0 });
+        } else if wire.item.is_some()
+            && wire.says_types()
+            && (types == Types::OBJECT || types == Types::ARRAY)
+        {
+            self.begin(types == Types::ARRAY, None, json);
             At::Between
         } else {
             At::BeforeJson
-        };
-        Progress::Read(end)
+        }
+    }
+
+    /// An object or a list begins.
+    fn begin(&mut self, is_list: bool, content: Option<Content>, json: &mut String) {
+        json.push(if is_list { '[' } else { '{' });
+        self.open.push(Container { is_list, count: 0, close: self.close.clone(), content });
+    }
+
+    /// What the next tag says about a value whose own tag does not say what it is: values in it, or none.
+    fn nested(&mut self, text: &str, is_last: bool, named: Named<'_>, json: &mut String) -> Progress {
+        let At::Nested(parameter) = &self.at else { return Progress::Broken };
+        let (wire, types) = (named.wire, parameter.types);
+        let rest = text.trim_start();
+        let blanks = text.len() - rest.len();
+        let close = &*self.close;
+        let is_short = |marker: &str| rest.len() < marker.len() && marker.starts_with(rest);
+        let item = format!("{}>", wire.item.unwrap_or(wire.open));
+        if !is_last && (is_short(close) || is_short(&item) || rest == wire.open || is_short(wire.open)) {
+            return Progress::Wait;
+        }
+        let list = content(parameter, Types::ARRAY, named.json);
+        let object = content(parameter, Types::OBJECT, named.json);
+        let is_closed = rest.starts_with(close);
+        let is_text = !types.and(Types::TEXT).is_empty();
+        let has_values = rest.starts_with(wire.open) && !rest[wire.open.len()..].starts_with('/');
+        let is_list = list.is_some() && (rest.starts_with(&item) || object.is_none());
+        if has_values || is_closed && !is_text {
+            self.begin(is_list, if is_list { list } else { object }, json);
+            self.at = At::Between;
+            return Progress::Read(blanks);
+        }
+        let types = parameter.types;
+        self.at = self.scalar(types, Types::ALL, wire, json);
+        Progress::Read(0)
     }
 
     /// A value that begins like JSON of one of the types is JSON, and so is a word or a number that is one of them; the rest are strings.
@@ -311,7 +385,7 @@ impl Parameters {
             self.at = At::Json(JsonEnd::default());
             return Progress::Read(text.len() - rest.len());
         }
-        let Some(at) = text.find(wire.close) else { return wait(is_last) };
+        let Some(at) = text.find(&*self.close) else { return wait(is_last) };
         let mut value = &text[..at];
         if wire.trims {
             value = value.strip_prefix('\n').unwrap_or(value);
@@ -332,7 +406,7 @@ impl Parameters {
             json.push_str(word);
         }
         self.at = At::Between;
-        Progress::Read(at + wire.close.len())
+        Progress::Read(at + self.close.len())
     }
 
     fn text(&mut self, text: &str, wire: Wire, json: &mut String) -> Progress {
@@ -347,15 +421,15 @@ impl Parameters {
                 return Progress::Read(1);
             }
         }
-        if let Some(at) = text.find(wire.close) {
+        if let Some(at) = text.find(&*self.close) {
             let value = &text[..at];
             let trimmed = if wire.trims { value.strip_suffix('\n') } else { None };
             escape(trimmed.unwrap_or(value), json);
             json.push('"');
             self.at = At::Between;
-            return Progress::Read(at + wire.close.len());
+            return Progress::Read(at + self.close.len());
         }
-        let held = held_back(text, core::iter::once(wire.close));
+        let held = held_back(text, core::iter::once(&*self.close));
         let mut sure = text.len() - held;
         // So does a line break in front of the closing tag.
         if wire.trims && text[..sure].ends_with('\n') {
@@ -367,6 +441,11 @@ impl Parameters {
         escape(&text[..sure], json);
         Progress::Read(sure)
     }
+}
+
+/// What stands in the values of one type, if they are written as values in a value.
+fn content(parameter: &Parameter, which: Types, json: &Json) -> Option<Content> {
+    if parameter.types.and(which).is_empty() { None } else { tag::inside(parameter, which, json) }
 }
 
 fn wait(is_last: bool) -> Progress {
@@ -389,7 +468,7 @@ pub(super) fn held_back<'m>(text: &str, markers: impl Iterator<Item = &'m str>) 
 }
 
 /// Appends a text as the inside of a JSON string.
-fn escape(text: &str, json: &mut String) {
+pub(super) fn escape(text: &str, json: &mut String) {
     for c in text.chars() {
         match c {
             '"' => json.push_str("\\\""),

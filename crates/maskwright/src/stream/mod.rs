@@ -45,6 +45,7 @@
 //! themselves ([`Reader::feed_token`]).
 
 mod document;
+mod literal;
 mod plan;
 mod reader;
 

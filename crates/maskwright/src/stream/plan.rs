@@ -7,7 +7,8 @@
 use core::fmt;
 
 use maskwright_frontend::tag::{
-    self, Arm, Dispatch, Format, Json, Kind, Marker, Others, Parameter, Role, Separated, Tag, Then, Wire,
+    self, Arm, Dispatch, Format, Json, Kind, Marker, Others, Parameter, Role, Separated, Style, Tag, Then,
+    Wire,
 };
 use maskwright_grammar::TokenRef;
 
@@ -24,7 +25,9 @@ pub(super) enum Step {
     /// A JSON value.
     Json { ends: Vec<String>, next: StepId },
     /// A document as parameters.
-    Parameters { wire: Wire, list: Vec<Parameter>, others: Others, next: StepId },
+    Parameters { wire: Wire, list: Vec<Parameter>, others: Others, json: Box<Json>, next: StepId },
+    /// A document as arguments of a call.
+    Literal { style: Style, ends: Vec<String>, next: StepId },
     /// A tag begins.
     Begin { role: Role, begin: String, with_json: bool, resume: Option<StepId>, next: StepId },
     /// A tag ends.
@@ -200,13 +203,25 @@ impl Planner {
         }
         let ends =
             next.arms.iter().map(|way| &way.marker).filter(|end| tag::is_of_numbers(end)).cloned().collect();
+        let literal_ends: Vec<String> = next.arms.iter().map(|way| way.marker.clone()).collect();
+        let is_part =
+            |end: &String| end.starts_with(|c: char| c.is_alphanumeric() || "+-._ \n,\"'<".contains(c));
+        let is_literal = matches!(json.style, Style::Python | Style::Gemma4);
+        if is_literal
+            && (next.otherwise.is_some()
+                || literal_ends.iter().any(|end| is_part(end) && !end.starts_with("</")))
+        {
+            let message = "arguments are over where a sign such as `)` follows, so that one can tell; put such a text behind them";
+            return Err(refused(at, message));
+        }
         let next = self.node(next);
-        let step = match tag::wire(json.style) {
-            None => Step::Json { ends, next },
-            Some(wire) => {
+        let step = match (json.style, tag::wire(json.style)) {
+            (style @ (Style::Python | Style::Gemma4), _) => Step::Literal { style, ends: literal_ends, next },
+            (_, None) => Step::Json { ends, next },
+            (_, Some(wire)) => {
                 let list = tag::parameters(json).map_err(|error| refused(at, error.to_string()))?;
                 let others = tag::others(json).map_err(|error| refused(at, error.to_string()))?;
-                Step::Parameters { wire, list, others, next }
+                Step::Parameters { wire, list, others, json: Box::new(json.clone()), next }
             }
         };
         Ok(Follow { arms: Vec::new(), otherwise: Some(self.push(step)) })

@@ -7,6 +7,7 @@ use maskwright_frontend::tag::{Format, Role};
 use maskwright_vocab::{TokenId, Vocabulary};
 
 use super::document::{Found, JsonEnd, Named, Parameters, Progress, held_back};
+use super::literal::Literal;
 use super::plan::{DONE, LOST, Plan, PlanError, Step, StepId, Way, What};
 use crate::stop::unfinished;
 
@@ -231,6 +232,8 @@ pub struct Reader {
     document: Document,
     calls: usize,
     tags: usize,
+    /// The id of the call that begins next.
+    id: String,
     strayed: bool,
     /// A line break may stand here: the one behind the last parameter.
     may_break: bool,
@@ -255,8 +258,16 @@ struct Open {
 enum Channel {
     Text,
     Reasoning,
-    Call { index: usize, name: String, with_json: bool },
-    Tag { index: usize },
+    Call {
+        index: usize,
+        name: String,
+        with_json: bool,
+    },
+    Tag {
+        index: usize,
+    },
+    /// The id of the next call.
+    Id,
 }
 
 /// The document that is being read.
@@ -266,6 +277,7 @@ enum Document {
     None,
     Json(JsonEnd),
     Parameters(Parameters),
+    Literal(Literal),
 }
 
 /// Whether a step led on.
@@ -297,6 +309,7 @@ impl Reader {
             document: Document::None,
             calls: 0,
             tags: 0,
+            id: String::new(),
             strayed: false,
             may_break: false,
             idle: 0,
@@ -377,7 +390,7 @@ impl Reader {
         }
         while let Some(open) = self.open.pop() {
             is_over = false;
-            if is_closed { Self::close(open, events) } else { Self::fail_one(open, events) }
+            if is_closed { self.close(open, events) } else { Self::fail_one(open, events) }
         }
         if !self.rest().is_empty() {
             is_over = false;
@@ -436,7 +449,7 @@ impl Reader {
             }
             Step::End { next } => {
                 if let Some(open) = self.open.pop() {
-                    Self::close(open, events);
+                    self.close(open, events);
                 }
                 self.step = *next;
                 Went::On
@@ -472,22 +485,38 @@ impl Reader {
                 Went::On
             }
             Step::Json { ends, next } => self.json(ends, *next, is_last, events),
-            Step::Parameters { wire, list, others, next } => {
+            Step::Parameters { .. } | Step::Literal { .. } => {
                 let mut json = String::new();
-                let mut state = match mem::take(&mut self.document) {
-                    Document::Parameters(state) => state,
-                    _ => Parameters::default(),
+                let (progress, next) = match &plan.steps[self.step] {
+                    Step::Parameters { wire, list, others, json: whole, next } => {
+                        let mut state = match mem::take(&mut self.document) {
+                            Document::Parameters(state) => state,
+                            _ => Parameters::default(),
+                        };
+                        let named = Named { wire: *wire, list, others, json: whole };
+                        let progress = state.step(self.rest(), is_last, named, &mut json);
+                        self.document = Document::Parameters(state);
+                        (progress, next)
+                    }
+                    Step::Literal { style, ends, next } => {
+                        let mut state = match mem::take(&mut self.document) {
+                            Document::Literal(state) => state,
+                            _ => Literal::new(*style),
+                        };
+                        let progress = state.step(self.rest(), ends, is_last, &mut json);
+                        self.strayed |= state.has_strayed();
+                        self.document = Document::Literal(state);
+                        (progress, next)
+                    }
+                    _ => return Went::Waiting,
                 };
-                let progress =
-                    state.step(self.rest(), is_last, Named { wire: *wire, list, others }, &mut json);
-                self.document = Document::Parameters(state);
                 self.report(&json, What::Content, events);
                 match progress {
                     Progress::Read(length) => self.skip(length),
                     Progress::Wait => return Went::Waiting,
                     Progress::Over => {
                         self.document = Document::None;
-                        self.may_break = true;
+                        self.may_break = matches!(plan.steps[self.step], Step::Parameters { .. });
                         self.step = *next;
                     }
                     Progress::Broken if is_last => return Went::Waiting,
@@ -614,10 +643,14 @@ impl Reader {
         let what = match role {
             Role::Reasoning => Channel::Reasoning,
             Role::Text | Role::Section => Channel::Text,
+            Role::CallId => Channel::Id,
             Role::Call(name) => {
                 let (index, name) = (self.calls, name.clone());
                 self.calls += 1;
                 events.push(Event::CallBegun { index, name: name.clone() });
+                if !self.id.is_empty() {
+                    events.push(Event::CallId { index, id: mem::take(&mut self.id) });
+                }
                 Channel::Call { index, name, with_json }
             }
             Role::Plain => {
@@ -631,12 +664,13 @@ impl Reader {
         self.open.push(Open { what, resume, text, content: String::new(), id: String::new() });
     }
 
-    fn close(open: Open, events: &mut Vec<Event>) {
+    fn close(&mut self, open: Open, events: &mut Vec<Event>) {
         match open.what {
             Channel::Call { index, name, .. } => {
                 events.push(Event::CallDone { index, name, arguments: open.content });
             }
             Channel::Tag { index } => events.push(Event::TagDone { index, content: open.content }),
+            Channel::Id => self.id = open.content,
             Channel::Text | Channel::Reasoning => {}
         }
     }
@@ -647,7 +681,7 @@ impl Reader {
                 events.push(Event::CallFailed { index, name, text: open.text });
             }
             Channel::Tag { index } => events.push(Event::TagFailed { index, text: open.text }),
-            Channel::Text | Channel::Reasoning => {}
+            Channel::Text | Channel::Reasoning | Channel::Id => {}
         }
     }
 
@@ -678,13 +712,16 @@ impl Reader {
         match &open.what {
             Channel::Text => events.push(Event::Text(text.into())),
             Channel::Reasoning => events.push(Event::Reasoning(text.into())),
+            Channel::Id => open.content.push_str(text),
             Channel::Tag { index } => {
                 open.content.push_str(text);
                 events.push(Event::TagDelta { index: *index, delta: text.into() });
             }
             Channel::Call { index, with_json, .. } => {
-                let is_document =
-                    matches!(self.plan.steps[self.step], Step::Json { .. } | Step::Parameters { .. });
+                let is_document = matches!(
+                    self.plan.steps[self.step],
+                    Step::Json { .. } | Step::Parameters { .. } | Step::Literal { .. }
+                );
                 if *with_json && !is_document {
                     if what == What::Content {
                         open.id.push_str(text);

@@ -170,3 +170,61 @@ fn every_beginning_of_a_text_has_a_reading() {
         assert_eq!(location.complete, end == text.len());
     }
 }
+
+fn captures(location: &Location) -> Vec<(&str, String)> {
+    let text = |text: &[u8]| String::from_utf8(text.to_vec()).unwrap();
+    location.captures.iter().map(|one| (&*one.name, text(&one.text))).collect()
+}
+
+#[test]
+fn what_rules_have_matched_is_told() {
+    let list = Constraint::ebnf("root ::= item (\",\" item)*\nitem[capture=\"number\"] ::= [0-9]+\n");
+    let location = at(&list, "1,22,333");
+    let three: Vec<(&str, String)> = ["1", "22", "333"].map(|text| ("number", text.into())).into();
+    assert_eq!(captures(&location), three);
+    assert_eq!((location.captures[1].begin, location.captures[1].end), (2, 4));
+    // Of a text that is not complete, what is over.
+    assert_eq!(captures(&at(&list, "1,22,")), three[..2]);
+    assert_eq!(captures(&at(&list, "")), []);
+
+    // Parts are as long as they may be, and no longer: what follows has to fit.
+    let greedy = Constraint::lark("start: a b\na[capture]: /[a-z]*/\nb[capture=\"rest\"]: \"bc\" /c*/\n");
+    assert_eq!(captures(&at(&greedy, "abcbcc")), [("a", "abc".into()), ("rest", "bcc".into())]);
+
+    // Inner rules come before outer ones, and rules that call themselves may do so often.
+    let nested = Constraint::lark("start: nest\nnest[capture]: \"(\" nest \")\" | \"x\"\n");
+    assert_eq!(captures(&at(&nested, "((x))")), ["x", "(x)", "((x))"].map(|text| ("nest", text.into())));
+    let deep = format!("{}x{}", "(".repeat(2_000), ")".repeat(2_000));
+    assert_eq!(at(&nested, &deep).captures.len(), 2_001);
+    let many = Constraint::lark("start: item*\nitem[capture]: /[a-z];/\n");
+    assert_eq!(at(&many, &"a;".repeat(3_000)).captures.len(), 3_000);
+
+    // Suffixes are told apart, and what is ignored is no part of a terminal.
+    let suffix = Constraint::lark(
+        "start: line \"!\"\nline[capture, suffix=\"<end>\", stop_capture=\"mark\"]: /[a-z<>]*/\n%ignore \" \"\n",
+    );
+    assert_eq!(captures(&at(&suffix, "foo<end>  !")), [("line", "foo".into()), ("mark", "<end>".into())]);
+    let root = Constraint::lark("start[capture=\"all\"]: \"a\" \"b\"?\n");
+    assert_eq!(captures(&at(&root, "ab")), [("all", "ab".into())]);
+    assert_eq!(captures(&at(&root, "a")), [("all", "a".into())]);
+    // A rule that may be empty has matched nothing there.
+    let empty = Constraint::lark("start: a b\na[capture]: \"x\"?\nb: \"y\"\n");
+    assert_eq!(captures(&at(&empty, "y")), [("a", String::new())]);
+}
+
+#[test]
+fn the_innermost_rule_says_the_temperature() {
+    let grammar = Constraint::ebnf(
+        "root ::= \"a:\" value \";\" other\nvalue[temperature=0.5] ::= [a-z]+ inner?\ninner[temperature=1.5] ::= [0-9]+\nother ::= \"x\"\n",
+    );
+    assert_eq!(at(&grammar, "a").temperature, None);
+    assert_eq!(at(&grammar, "a:").temperature, Some(0.5));
+    // More letters, or digits, or the end.
+    assert_eq!(at(&grammar, "a:b").temperature, Some(1.5));
+    assert_eq!(at(&grammar, "a:b1").temperature, Some(1.5));
+    assert_eq!(at(&grammar, "a:b1;").temperature, None);
+    let told = at(&grammar, "a:").json();
+    assert_eq!((&told["temperature"], &told["captures"]), (&serde_json::json!(0.5), &serde_json::json!([])));
+    let root = Constraint::lark("start[temperature=0]: /[a-z]+/\n");
+    assert_eq!(at(&root, "a").temperature, Some(0.0));
+}

@@ -72,6 +72,7 @@ fn tools_of(text: &str) -> Vec<Tool> {
         let input = match (&value["regex"], &value["ebnf"]) {
             (Value::String(pattern), _) => Input::Regex(pattern.clone()),
             (_, Value::String(source)) => Input::Grammar(tag::Syntax::Ebnf, source.clone()),
+            _ if value["parameters"].is_object() => Input::Schema(value["parameters"].clone()),
             _ => Input::Text,
         };
         Tool { name: value["name"].as_str().unwrap().into(), input }
@@ -365,7 +366,11 @@ fn hints(tree: &tag::Format) -> Vec<String> {
 
 /// A schema that has something for every style: all types, values in values, a schema that refers to itself, and a name that some must escape.
 fn everything(style: tag::Style) -> Value {
-    let name = if tag::wire(style).is_some_and(|wire| wire.can_write("a&\"b")) { "a&\"b" } else { "a&b" };
+    let name = match tag::wire(style) {
+        None if style != tag::Style::Json => "a_b",
+        Some(wire) if wire.can_write("a&\"b") => "a&\"b",
+        _ => "a&b",
+    };
     json!({
         "type": "object",
         "$defs": {"node": {
@@ -411,7 +416,8 @@ fn every_style_is_read_as_it_was_written() {
         let request = Request { tools, choice: Choice::Named("all".into()), ..Request::default() };
         let tree = format.tag(&request).unwrap();
         // Special tokens inside tags are read by their names.
-        let names = ["<|open|>", "<|close|>", "<|sep|>", "｜DSML｜"].map(String::from);
+        let names =
+            ["<|open|>", "<|close|>", "<|sep|>", "｜DSML｜", "]<]minimax[>[", "<|\"|>"].map(String::from);
         for specials in [&[][..], &names[..]] {
             let vocabulary = vocabulary(specials, &[]);
             let bound = compile(&tree, &vocabulary);
@@ -420,6 +426,10 @@ fn every_style_is_read_as_it_was_written() {
             let mut hints = hints(&tree);
             let wire = tag::wire(style);
             for _ in 0..6 {
+                if style == tag::Style::Gemma4 {
+                    hints.push("<|\"|>".into());
+                    hints.push(with_specials("<|\"|>", specials));
+                }
                 // Texts do not end by chance.
                 hints.extend(wire.iter().flat_map(|wire| [wire.close.into(), format!("a\n{}", wire.close)]));
                 hints.extend(wire.iter().map(|wire| with_specials(wire.close, specials)));

@@ -9,8 +9,8 @@
 As there, a matcher raises nothing for wrong grammars and tokens: it has an error from then on, and ``get_error`` tells it. The submodules ``hf``, ``tiktoken``, ``llamacpp``, ``numpy``,
 ``torch`` and ``mlx`` have the functions that llguidance has in those.
 
-What differs by design: schemas are enforced exactly; white space is limited to 64 characters in one place; a grammar that is made of several named ones is
-refused; nothing is captured, so there is no ``get_capture``; ``LLInterpreter`` tells no progress and heals no prompt; slices, limits and log levels are accepted and of no effect.
+What differs by design: schemas are enforced exactly; white space is limited to 64 characters in one place; grammars that are called by name (``@name``)
+are of Lark or JSON schemas; ``get_captures`` reads the text again, and tells one reading of it; ``LLInterpreter`` tells no progress and heals no prompt; slices, limits and log levels are accepted and of no effect.
 """
 
 from ... import __version__

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ... import Constraint, ConstraintError, grammar as guessed_grammar, json_schema, lark, regex, structural_tag
+from .._named import named_lark
 
 GrammarFormat = Literal["lark", "gbnf", "ebnf", "cfg", "grammar", "json_schema", "json", "regex", "choice", "llguidance"]
 
@@ -28,19 +29,34 @@ def read_grammar(text: str) -> Constraint:
         return lark(text)
     grammar = json.loads(text)
     grammars = grammar.get("grammars")
-    if not isinstance(grammars, list) or len(grammars) != 1 or not isinstance(grammars[0], dict):
-        raise ConstraintError("a grammar in JSON must be an object whose `grammars` is a list of one grammar; several are not offered")
+    if not isinstance(grammars, list) or not grammars or not all(isinstance(one, dict) for one in grammars):
+        raise ConstraintError("a grammar in JSON must be an object whose `grammars` is a list of grammars")
     if grammar.get("max_tokens") is not None:
         raise ConstraintError("`max_tokens` of a grammar is not offered; limit the number of tokens where they are sampled")
-    (one,) = grammars
+    one, *others = grammars
     if one.get("lark_grammar") is not None:
-        return lark(one["lark_grammar"])
+        # The first is the one that is meant, and may call the others by their names.
+        named = {other.get("name"): _other(other) for other in others}
+        return named_lark(one["lark_grammar"], named) if named else lark(one["lark_grammar"])
+    if others:
+        raise ConstraintError("only a grammar of Lark calls others; give it first")
     if one.get("json_schema") is not None:
         return _schema(one["json_schema"])
     for key, make in (("regex", regex), ("grammar", guessed_grammar), ("structural_tag", structural_tag)):
         if one.get(key) is not None:
             return _named(key, make(one[key]))
     raise ConstraintError(f"a grammar has `lark_grammar` or `json_schema`, and this one has {', '.join(one) or 'nothing'}")
+
+
+def _other(grammar: dict[str, Any]) -> Any:
+    """A grammar that is called by its name."""
+    if not isinstance(grammar.get("name"), str):
+        raise ConstraintError("each grammar behind the first needs a `name`")
+    if grammar.get("lark_grammar") is not None:
+        return grammar["lark_grammar"]
+    if grammar.get("json_schema") is not None:
+        return _schema(grammar["json_schema"])
+    raise ConstraintError(f"the grammar {grammar['name']!r} has neither `lark_grammar` nor `json_schema`")
 
 
 def _named(key: str, constraint: Constraint) -> Constraint:

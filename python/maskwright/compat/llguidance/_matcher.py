@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ... import Compiler, Error, Matcher, TokenError, Vocabulary
+from ... import Compiler, Constraint, Error, Matcher, TokenError, Vocabulary
+from .._written import captures
 from ._grammar import one_grammar, read_grammar
 from ._tokenizer import LLTokenizer
 
@@ -22,9 +23,10 @@ class LLMatcher:
         self._tokenizer, self._error, self._refused = tokenizer, "", False
         self._tokens: list[int] = []
         self._matcher: Matcher | None = None
+        self._constraint: Constraint | None = None
         self._warnings: list[str] = []
         try:
-            constraint = read_grammar(grammar)
+            constraint = self._constraint = read_grammar(grammar)
             self._matcher = tokenizer._compiler.compile(constraint).matcher()
             self._warnings = constraint.check(tokenizer.vocabulary)[1]
         except (Error, ValueError, TypeError, AttributeError) as error:
@@ -150,8 +152,22 @@ class LLMatcher:
         self._tokens.extend(list(tokens)[:taken])
         return taken
 
+    def get_captures(self) -> list[tuple[str, bytes]]:
+        """What rules with a capture have matched, in the order in which they ended. The text is read again for it, so it is not for every token."""
+        if self._constraint is None or self._matcher is None:
+            return []
+        return captures(self._tokenizer._compiler, self._constraint, self._tokens)
+
+    def get_capture(self, name: str) -> bytes | None:
+        """The last text of that capture."""
+        found = [text for known, text in self.get_captures() if known == name]
+        return found[-1] if found else None
+
     def validate_tokens(self, tokens: Sequence[int]) -> int:
-        """How many of these tokens could be taken one after the other."""
+        """How many of these tokens could be taken one after the other. One that does not exist is an error, as with the original."""
+        wrong = next((token for token in tokens if not 0 <= token < self._tokenizer.vocab_size), None)
+        if wrong is not None and not self._error:
+            self._error = f"token {wrong} is out of range; there are {self._tokenizer.vocab_size} tokens"
         return self._ask(lambda matcher: matcher.validate(tokens), 0)
 
     def compute_ff_bytes(self) -> bytes:

@@ -9,8 +9,8 @@
 
 What differs by design: schemas are enforced exactly or refused by keyword; ``any_order`` keeps required keys and allows none twice; ``fill_next_token_bitmask``
 always says that the mask is to be applied; separators that ``json.dumps`` does not use by itself are refused; rejected tokens print nothing.
-What is serialised is the grammar, which is compiled again when it is read. ``get_model_structural_tag`` makes the tags of our own formats. Nothing is captured, no grammar has a
-temperature, and EBNF has none of the functions ``TagDispatch``, ``Token`` and so on: write a structural tag instead.
+What is serialised is the grammar, which is compiled again when it is read. ``get_model_structural_tag`` makes the tags of our own formats. ``get_captures`` and ``temperature`` read the
+text again, and tell one reading of it; ``max_chars`` and ``max_tokens`` of rules are kept and not relaxed; grammars that are called by name (``@name``) are of Lark or JSON schemas.
 """
 
 from __future__ import annotations

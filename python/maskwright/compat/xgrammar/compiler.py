@@ -14,8 +14,8 @@ from .tokenizer_info import TokenizerInfo
 class CompiledGrammar:
     """A grammar, ready for any number of texts."""
 
-    def __init__(self, compiled: CompiledConstraint, grammar: Grammar, tokenizer_info: TokenizerInfo) -> None:
-        self.compiled, self.grammar, self.tokenizer_info = compiled, grammar, tokenizer_info
+    def __init__(self, compiled: CompiledConstraint, grammar: Grammar, tokenizer_info: TokenizerInfo, compiler: Compiler) -> None:
+        self.compiled, self.grammar, self.tokenizer_info, self.compiler = compiled, grammar, tokenizer_info, compiler
 
     @property
     def memory_size_bytes(self) -> int:
@@ -98,6 +98,6 @@ class GrammarCompiler:
 
     def _compile(self, grammar: Grammar) -> CompiledGrammar:
         try:
-            return CompiledGrammar(self._compiler.compile(grammar.constraint), grammar, self._info)
+            return CompiledGrammar(self._compiler.compile(grammar.constraint), grammar, self._info, self._compiler)
         except Error as error:
             raise RuntimeError(str(error)) from error

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from ... import Compiler, Constraint, Error, ebnf, json_schema, lark, regex, structural_tag
 from ...constraints import schema_text
+from .._named import named_lark
 from .exception import DeserializeFormatError, InvalidJSONError, InvalidStructuralTagError, as_runtime_error, read_document, write_document
 from .structural_tag import StructuralTag, StructuralTagItem
 from .tokenizer_info import TokenizerInfo
@@ -37,9 +39,22 @@ class Grammar:
         return _checked(Grammar(regex(regex_string, dialect="ecma")))
 
     @staticmethod
-    def from_lark(lark_string: str, *, tokenizer_info: TokenizerInfo | None = None) -> Grammar:
-        """A Lark grammar. With ``tokenizer_info`` the tokens that it names are looked for."""
-        made = _checked(Grammar(lark(lark_string)))
+    def from_lark(
+        lark_string: str,
+        *,
+        tokenizer_info: TokenizerInfo | None = None,
+        named_grammars: Mapping[str, Grammar | str] | None = None,
+    ) -> Grammar:
+        """A Lark grammar. With ``tokenizer_info`` the tokens that it names are looked for; ``named_grammars`` are those that it calls as ``@name``, of Lark or of JSON schemas."""
+        if named_grammars is not None and not isinstance(named_grammars, Mapping):
+            raise TypeError(f"named_grammars must be a dictionary, and is of type {type(named_grammars).__name__}")
+        for name, one in (named_grammars or {}).items():
+            if not isinstance(name, str):
+                raise TypeError(f"the names must be strings, and one is of type {type(name).__name__}")
+            if not isinstance(one, (Grammar, str)):
+                raise TypeError(f"the values must be Grammar instances or Lark strings, and {name!r} is of type {type(one).__name__}")
+        named = {name: one.constraint if isinstance(one, Grammar) else one for name, one in (named_grammars or {}).items()}
+        made = _checked(Grammar(as_runtime_error(lambda: named_lark(lark_string, named)) if named else lark(lark_string)))
         if tokenizer_info is not None:
             as_runtime_error(lambda: Compiler(tokenizer_info.vocabulary, workers=1).compile(made.constraint))
         return made

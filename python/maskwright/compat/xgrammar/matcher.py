@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from ... import Error, Matcher, accept_tokens, fill_masks
+from .._written import captures, temperature
 from ._masks import allocate_token_bitmask, apply_token_bitmask_inplace, get_bitmask_shape, reset_token_bitmask
 from .compiler import CompiledGrammar
 from .exception import as_runtime_error
@@ -32,6 +34,7 @@ class GrammarMatcher:
         override_stop_tokens: int | Sequence[int] | None = None,
         terminate_without_stop_token: bool = False,
         max_rollback_tokens: int = -1,
+        default_temperature: float | None = None,
     ) -> None:
         if not isinstance(compiled_grammar, CompiledGrammar):
             raise ValueError("The grammar should be compiled before passing it to GrammarMatcher.")
@@ -42,11 +45,19 @@ class GrammarMatcher:
             self.matcher: Matcher = compiled_grammar.compiled.matcher(stop_tokens=stops)
         except Error as error:
             raise RuntimeError(str(error)) from error
+        if default_temperature is not None and not (math.isfinite(default_temperature) and default_temperature >= 0):
+            raise RuntimeError(f"a default temperature must be a finite non-negative number, and is {default_temperature}")
         self._early = terminate_without_stop_token
+        self._grammar, self._default = compiled_grammar, default_temperature
+        # Each step that was taken: a token, or text.
+        self._written: list[int | bytes] = []
 
     def accept_token(self, token_id: int, *, debug_print: bool = False) -> bool:
         """Takes a token; says whether it was taken."""
-        return self.matcher.try_accept(token_id)
+        is_taken = self.matcher.try_accept(token_id)
+        if is_taken:
+            self._written.append(int(token_id))
+        return is_taken
 
     def accept_string(self, input_str: str | bytes, *, debug_print: bool = False) -> bool:
         """Takes some text as one step; says whether it was taken."""
@@ -54,6 +65,7 @@ class GrammarMatcher:
             self.matcher.accept_bytes(input_str)
         except Error:
             return False
+        self._written.append(input_str.encode() if isinstance(input_str, str) else bytes(input_str))
         return True
 
     def fill_next_token_bitmask(self, bitmask: Any, index: int = 0, *, debug_print: bool = False) -> bool:
@@ -70,11 +82,33 @@ class GrammarMatcher:
         draft_tokens: Any,
         token_bitmask: Any,
         time_threshold: float = -1.0,
+        temperatures: Any = None,
     ) -> bool:
-        """Writes the masks of a tree of guessed tokens, given by first children and next siblings. It is always completed."""
+        """Writes the masks of a tree of guessed tokens, given by first children and next siblings, and the temperatures, −1 where there is none or the token may not come. It is always completed."""
         links = (draft_tokens, retrieve_next_token, retrieve_next_sibling)
         as_runtime_error(lambda: self.matcher.fill_draft_links(*links, token_bitmask))
+        if temperatures is not None:
+            self._fill_temperatures([[int(value) for value in link] for link in links], temperatures)
         return True
+
+    def _fill_temperatures(self, links: list[list[int]], temperatures: Any) -> None:
+        tokens, first, sibling = links
+        if len(temperatures) != len(tokens):
+            raise RuntimeError(f"there are {len(tokens)} nodes, and room for {len(temperatures)} temperatures")
+        for node in range(len(tokens)):
+            temperatures[node] = -1.0
+        # A node and the matcher behind its token; the first node is where the text stands.
+        work: list[tuple[int, GrammarMatcher]] = [(0, self)] if tokens else []
+        while work:
+            node, matcher = work.pop()
+            found = matcher.temperature
+            temperatures[node] = -1.0 if found is None else found
+            child = first[node]
+            while child != -1:
+                behind = matcher.fork()
+                if behind.accept_token(tokens[child]):
+                    work.append((child, behind))
+                child = sibling[child]
 
     def find_jump_forward_string(self) -> str:
         """What must come next."""
@@ -83,6 +117,22 @@ class GrammarMatcher:
     def rollback(self, num_tokens: int = 1) -> None:
         """Undoes the last tokens."""
         as_runtime_error(lambda: self.matcher.rollback(num_tokens))
+        del self._written[len(self._written) - num_tokens :]
+
+    def get_captures(self, *, deduplicate: bool = True) -> list[tuple[str, bytes]]:
+        """What rules with a capture have matched, in the order in which they ended. The text is read again for it, and it is read in one way: so there are no others, and
+        ``deduplicate=False`` is refused."""
+        if not deduplicate:
+            raise RuntimeError("get_captures tells one reading of the text, and deduplicate=False asks for all; leave it out")
+        return as_runtime_error(lambda: captures(self._grammar.compiler, self._grammar.grammar.constraint, self._written))
+
+    @property
+    def temperature(self) -> float | None:
+        """The temperature that the innermost open rule wants, or the default. The text is read again for it."""
+        if self.matcher.is_terminated():
+            return self._default
+        found = as_runtime_error(lambda: temperature(self._grammar.compiler, self._grammar.grammar.constraint, self._written))
+        return self._default if found is None else found
 
     def is_terminated(self) -> bool:
         """Whether the end was accepted; with ``terminate_without_stop_token``, whether the text is complete."""
@@ -95,11 +145,13 @@ class GrammarMatcher:
     def reset(self) -> None:
         """Back to the beginning."""
         self.matcher.reset()
+        self._written.clear()
 
     def fork(self) -> GrammarMatcher:
         """An independent matcher at the same place."""
         made = GrammarMatcher.__new__(GrammarMatcher)
         made.matcher, made._early = self.matcher.fork(), self._early
+        made._grammar, made._default, made._written = self._grammar, self._default, list(self._written)
         return made
 
     @property
@@ -135,7 +187,22 @@ class BatchGrammarMatcher:
     def batch_accept_token(matchers: Sequence[GrammarMatcher], tokens: Sequence[int], debug_print: bool = False) -> list[bool]:
         """Gives each matcher its token."""
         taken: list[bool] = as_runtime_error(lambda: accept_tokens([matcher.matcher for matcher in matchers], tokens))
+        for matcher, token, is_taken in zip(matchers, tokens, taken):
+            if is_taken:
+                matcher._written.append(int(token))
         return taken
+
+    @staticmethod
+    def batch_fill_temperature(matchers: Sequence[GrammarMatcher], temperatures: Any, indices: Sequence[int] | None = None) -> None:
+        """Writes the temperature of each matcher, and −1 where there is none, one after the other or at these places."""
+        places = range(len(matchers)) if indices is None else indices
+        if len(places) != len(matchers):
+            raise RuntimeError(f"the indices size is {len(places)}, and there are {len(matchers)} matchers")
+        if any(not 0 <= place < len(temperatures) for place in places):
+            raise RuntimeError(f"there is room for {len(temperatures)} temperatures, and a place is beyond it")
+        for at, matcher in zip(places, matchers):
+            found = matcher.temperature
+            temperatures[at] = -1.0 if found is None else found
 
     @staticmethod
     def batch_accept_string(

@@ -46,6 +46,10 @@ class TokenizerInfo:
         specials = {stop: name or f"<stop {stop}>" for stop, name in names.items()}
         self._decoded: list[bytes] | None = decoded
         self._type, self._prefix = vocab_type, add_prefix_space
+        # A matcher that takes texts alone needs no tokens, and a vocabulary needs one.
+        self._is_empty = not tokens and not specials
+        if self._is_empty:
+            specials, size = {0: "<no token>"}, max(size, 1)
         self.vocabulary = Vocabulary.from_tokens(tokens, eos=stops, specials=specials, size=size)
 
     @staticmethod
@@ -59,6 +63,7 @@ class TokenizerInfo:
     def _of(vocabulary: Vocabulary, vocab_type: VocabType) -> TokenizerInfo:
         made = TokenizerInfo.__new__(TokenizerInfo)
         made.vocabulary, made._type, made._prefix, made._decoded = vocabulary, vocab_type, False, None
+        made._is_empty = False
         return made
 
     @staticmethod
@@ -111,7 +116,7 @@ class TokenizerInfo:
     @property
     def vocab_size(self) -> int:
         """The width of a mask."""
-        return self.vocabulary.size
+        return 0 if self._is_empty and not self._decoded else self.vocabulary.size
 
     @property
     def add_prefix_space(self) -> bool:
@@ -136,6 +141,8 @@ class TokenizerInfo:
     @property
     def special_token_ids(self) -> list[int]:
         """Tokens that are no text and do not end one."""
+        if self._is_empty:
+            return list(range(len(self._decoded or [])))
         stops, specials = set(self.vocabulary.eos), set(self.vocabulary.specials.values())
         size = self.vocabulary.size
         unused = {number for number in range(size) if number not in specials and not self.vocabulary.token_bytes(number)}

@@ -1,8 +1,8 @@
 //! Definitions up to their colon, and directives.
 
-use maskwright_grammar::Span;
+use maskwright_grammar::{Span, Temperature};
 
-use super::super::ast::{Alternation, Atom, Attributes, Definition, Document, Ending, Sort};
+use super::super::ast::{Alternation, Atom, Attributes, CaptureAs, Definition, Document, Ending, Sort};
 use super::super::common;
 use super::super::lex::Kind;
 use super::{Parser, Read, body_of, once, sort_of};
@@ -13,7 +13,8 @@ const ATTRIBUTES: [&str; 8] =
     ["capture", "lazy", "max_chars", "max_tokens", "stop", "stop_capture", "suffix", "temperature"];
 
 /// What begins with a percent sign.
-const DIRECTIVES: [&str; 7] = ["%ignore", "%import", "%llguidance", "%json", "%regex", "%lark", "%if"];
+const DIRECTIVES: [&str; 8] =
+    ["%grammar_options", "%ignore", "%import", "%llguidance", "%json", "%regex", "%lark", "%if"];
 
 impl Parser<'_> {
     /// A definition or a directive.
@@ -121,9 +122,14 @@ impl Parser<'_> {
 
     fn attributes(&mut self) -> Read<Attributes> {
         let mut attributes = Attributes::default();
+        let mut seen: Vec<Box<str>> = Vec::new();
         while !self.is_sign("]") {
             let place = self.here();
             let name = self.expect_name()?;
+            if seen.contains(&name) {
+                return self.fail(place, format!("`{name}` is said twice"), "keep one of them");
+            }
+            seen.push(name.clone());
             self.attribute(&name, place, &mut attributes)?;
             if !self.eat(",") {
                 break;
@@ -135,7 +141,7 @@ impl Parser<'_> {
 
     fn attribute(&mut self, name: &str, place: Span, attributes: &mut Attributes) -> Read<()> {
         if name == "capture" && !self.is_sign("=") {
-            attributes.captures.push(place);
+            attributes.captures.push(CaptureAs { name: None, is_stop: false, span: place });
             return Ok(());
         }
         if name == "lazy" {
@@ -163,13 +169,26 @@ impl Parser<'_> {
                 attributes.max_chars = Some((count, Span::new(place.start, self.end_before())));
             }
             "temperature" => {
-                self.number()?;
-                attributes.temperature = Some(Span::new(place.start, self.end_before()));
+                let value = self.number()?.parse().ok();
+                let span = Span::new(place.start, self.end_before());
+                let Some(value) = value.and_then(Temperature::new) else {
+                    return self.fail(
+                        span,
+                        "a temperature is a number that is not negative",
+                        "write `temperature=0.7`",
+                    );
+                };
+                attributes.temperature = Some((value, span));
             }
             "capture" | "stop_capture" => match self.peek() {
-                Some(Kind::String { ignore_case: false, .. }) => {
+                Some(Kind::String { ignore_case: false, text }) => {
+                    let (text, span) = (text.clone(), Span::new(place.start, start.end));
                     self.at += 1;
-                    attributes.captures.push(Span::new(place.start, start.end));
+                    if text.is_empty() {
+                        return self.fail(span, "a capture needs a name", "write a name between the quotes");
+                    }
+                    let is_stop = name == "stop_capture";
+                    attributes.captures.push(CaptureAs { name: Some(text), is_stop, span });
                 }
                 _ => return self.unexpected("a name between quotes"),
             },
@@ -193,7 +212,7 @@ impl Parser<'_> {
                 document.ignored.push(body);
             }
             "%import" => self.import(document)?,
-            "%llguidance" => self.settings(document)?,
+            "%llguidance" | "%grammar_options" => self.settings(document)?,
             "%declare" => {
                 let help = "define it: there is no lexer beside the grammar that could say what it matches";
                 return self.fail(place, "a terminal without a definition matches nothing", help);

@@ -263,7 +263,7 @@ impl Parser<'_> {
         let (text, span) = self.json()?;
         let value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
         let Some(map) = value.as_object() else {
-            return self.fail(span, "`%llguidance` needs an object", "write `{}`, or options in it");
+            return self.fail(span, "the options need an object", "write `{}`, or options in it");
         };
         for (key, value) in map {
             match (&**key, value) {

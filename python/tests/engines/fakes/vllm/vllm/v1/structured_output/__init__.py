@@ -62,6 +62,10 @@ class StructuredOutputManager:
             grammar.rollback(taken)
         return row + 1
 
+    def _get_constraint_bounds(self, request, spec_tokens):
+        """From where the grammar counts: at once, as there is no reasoning here unless a test says so."""
+        return (0, 0) if request.structured_output_request.reasoning_ended is not False else (1, 1)
+
     def validate_tokens(self, request, spec_tokens):
         return request.structured_output_request.grammar.validate_tokens(spec_tokens)
 

@@ -1,0 +1,50 @@
+"""What a matcher of another engine has taken, to be read again by its grammar: captures and temperatures are no matter of masks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import Compiler, Constraint, Vocabulary
+
+__all__ = ["captures", "temperature"]
+
+#: A piece of what was taken: a token, or text.
+Piece = int | bytes
+
+
+def captures(compiler: Compiler, constraint: Constraint, written: Sequence[Piece]) -> list[tuple[str, bytes]]:
+    """What rules with a capture have matched, in the order in which they ended."""
+    if "capture" not in str(constraint.source):
+        return []
+    text = _text(compiler.vocabulary, written)
+    return [(one["name"], text[one["begin"] : one["end"]]) for one in _located(compiler, constraint, written)["captures"]]
+
+
+def temperature(compiler: Compiler, constraint: Constraint, written: Sequence[Piece]) -> float | None:
+    """The temperature that the innermost open rule wants, if one does."""
+    if "temperature" not in str(constraint.source):
+        return None
+    found: float | None = _located(compiler, constraint, written)["temperature"]
+    return found
+
+
+def _located(compiler: Compiler, constraint: Constraint, written: Sequence[Piece]) -> dict[str, Any]:
+    tokens = [piece for piece in written if isinstance(piece, int)]
+    if len(tokens) == len(written):
+        return compiler.locate(constraint, tokens)
+    vocabulary = compiler.vocabulary
+    if any(vocabulary.is_special(token) and token not in vocabulary.eos for token in tokens):
+        raise ValueError("text and special tokens were taken by turns, so the place cannot be told; take tokens alone")
+    return compiler.locate(constraint, _text(vocabulary, written))
+
+
+def _text(vocabulary: Vocabulary, written: Sequence[Piece]) -> bytes:
+    """The bytes of what was written; special tokens have none."""
+
+    def of(piece: Piece) -> bytes:
+        if isinstance(piece, bytes):
+            return piece
+        return b"" if vocabulary.is_special(piece) else vocabulary.token_bytes(piece)
+
+    return b"".join(of(piece) for piece in written)

@@ -1,0 +1,148 @@
+"""What the faces of XGrammar and llguidance tell about a text, beside masks: captures, temperatures, and grammars that are called by name."""
+
+from __future__ import annotations
+
+import json
+import unittest
+
+import maskwright as mw
+import maskwright.compat.llguidance as llguidance
+import maskwright.compat.xgrammar as xgrammar
+
+LIST = 'root ::= item ("," item)*\nitem[capture="number"] ::= [0-9]+'
+HOT = 'root ::= "a" value "z"\nvalue[temperature=0.5] ::= "x"+'
+
+
+def compiled(grammar: str, tokens: list[str] | None = None) -> xgrammar.CompiledGrammar:
+    info = xgrammar.TokenizerInfo([] if tokens is None else tokens)
+    return xgrammar.GrammarCompiler(info).compile_grammar(xgrammar.Grammar.from_ebnf(grammar))
+
+
+class XGrammar(unittest.TestCase):
+    def test_captures(self):
+        matcher = xgrammar.GrammarMatcher(compiled(LIST))
+        self.assertEqual(matcher.get_captures(), [])
+        self.assertTrue(matcher.accept_string("1,22,"))
+        self.assertEqual(matcher.get_captures(), [("number", b"1"), ("number", b"22")])
+        other = matcher.fork()
+        self.assertTrue(matcher.accept_string("333"))
+        self.assertEqual(matcher.get_captures()[-1], ("number", b"333"))
+        self.assertEqual(len(other.get_captures()), 2)
+        matcher.rollback(2)
+        self.assertEqual(matcher.get_captures(), [])
+        self.assertTrue(matcher.accept_string("7"))
+        matcher.reset()
+        self.assertEqual(matcher.get_captures(), [])
+        with self.assertRaisesRegex(RuntimeError, "deduplicate"):
+            matcher.get_captures(deduplicate=False)
+
+    def test_captures_of_tokens(self):
+        matcher = xgrammar.GrammarMatcher(compiled(LIST, ["1", "22", ",", "</s>"]))
+        self.assertEqual(xgrammar.BatchGrammarMatcher.batch_accept_token([matcher], [0]), [True])
+        for token in (2, 1, 3):
+            self.assertTrue(matcher.accept_token(token))
+        self.assertEqual(matcher.get_captures(), [("number", b"1"), ("number", b"22")])
+
+    def test_temperatures(self):
+        matcher = xgrammar.GrammarMatcher(compiled(HOT), default_temperature=0.25)
+        other = xgrammar.GrammarMatcher(compiled(HOT))
+        self.assertEqual((matcher.temperature, other.temperature), (0.25, None))
+        self.assertTrue(matcher.accept_string("ax"))
+        self.assertEqual(matcher.temperature, 0.5)
+        told = [0.0, 0.0]
+        xgrammar.BatchGrammarMatcher.batch_fill_temperature([matcher, other], told)
+        self.assertEqual(told, [0.5, -1.0])
+        xgrammar.BatchGrammarMatcher.batch_fill_temperature([matcher, other], told, indices=[1, 0])
+        self.assertEqual(told, [-1.0, 0.5])
+        for indices, error in [([0], "indices size"), ([0, 2], "room for 2")]:
+            with self.assertRaisesRegex(RuntimeError, error):
+                xgrammar.BatchGrammarMatcher.batch_fill_temperature([matcher, other], told, indices=indices)
+        self.assertTrue(matcher.accept_string("z"))
+        self.assertEqual(matcher.temperature, 0.25)
+        # A tree: behind the place itself `a`, and behind that `x` or `z`.
+        tree = xgrammar.GrammarMatcher(compiled(HOT, ["a", "x", "z", "</s>"]))
+        mask = memoryview(bytearray(4 * 4)).cast("B").cast("I", (4, 1))
+        told = [0.0] * 4
+        self.assertTrue(tree.traverse_draft_tree([1, 2, -1, -1], [-1, -1, 3, -1], [0, 0, 1, 2], mask, temperatures=told))
+        self.assertEqual(told, [-1.0, 0.5, 0.5, -1.0])
+        for wrong in (-0.1, float("inf"), float("nan")):
+            with self.assertRaisesRegex(RuntimeError, "finite non-negative"):
+                xgrammar.GrammarMatcher(compiled(HOT), default_temperature=wrong)
+
+    def test_grammars_by_name(self):
+        named = {"word": 'start: "@" /[a-z]+/', "count": xgrammar.Grammar.from_json_schema({"type": "integer"})}
+        grammar = xgrammar.Grammar.from_lark('start: @word "=" @count // @nothing', named_grammars=named)
+        matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(xgrammar.TokenizerInfo([])).compile_grammar(grammar))
+        self.assertTrue(matcher.accept_string("@ab=12"))
+        self.assertTrue(matcher.is_completed())
+        for wrong in ([named["word"]], {1: named["word"]}, {"word": 1}):
+            with self.assertRaises(TypeError):
+                xgrammar.Grammar.from_lark("start: @word", named_grammars=wrong)
+        for source, names, error in [
+            ("start: @gone", {"word": named["word"]}, "no grammar named 'gone'"),
+            ("start: @word", {"word": "start: @word"}, "calls itself"),
+            ("start: @word", {"word": xgrammar.Grammar.from_regex("a+")}, "of kind regex"),
+            ('start: @count %json {"type": "null"}', {"count": named["count"]}, "would get them, too"),
+            ("start: @count @other", {"count": named["count"], "other": xgrammar.Grammar.from_json_schema({"type": "null"}, any_whitespace=False)}, "different options"),
+        ]:
+            with self.assertRaisesRegex(RuntimeError, error):
+                xgrammar.Grammar.from_lark(source, named_grammars=names)
+
+    def test_no_tokens(self):
+        info = xgrammar.TokenizerInfo([])
+        self.assertEqual((info.vocab_size, info.decoded_vocab, info.special_token_ids), (0, [], []))
+
+
+class Llguidance(unittest.TestCase):
+    def setUp(self):
+        self.tokenizer = llguidance.LLTokenizer("byte")
+
+    def matcher(self, grammar: str) -> llguidance.LLMatcher:
+        matcher = llguidance.LLMatcher(self.tokenizer, grammar)
+        self.assertEqual(matcher.get_error(), "")
+        return matcher
+
+    def test_captures(self):
+        matcher = self.matcher('start: "hello " first body+\nfirst[capture, lazy]: /[a-z]+/\nbody[capture="rest"]: /[a-z]{4}/')
+        self.assertEqual((matcher.get_captures(), matcher.get_capture("first")), ([], None))
+        self.assertTrue(matcher.consume_tokens(self.tokenizer.tokenize_str("hello worldabcd")))
+        self.assertEqual(matcher.get_captures(), [("first", b"w"), ("rest", b"orld"), ("rest", b"abcd")])
+        self.assertEqual((matcher.get_capture("rest"), matcher.get_capture("none")), (b"abcd", None))
+        matcher.rollback(1)
+        self.assertEqual(matcher.get_capture("rest"), b"orld")
+
+    def test_a_token_that_does_not_exist(self):
+        matcher = self.matcher("start: /a+/")
+        self.assertEqual(matcher.validate_tokens([97, 99_999]), 0)
+        self.assertIn("out of range", matcher.get_error())
+
+    def test_grammars_by_name(self):
+        grammars = [
+            {"name": "top", "lark_grammar": 'start: "<" @inner ">" @number'},
+            {"name": "inner", "lark_grammar": "start: /[a-z]+/"},
+            {"name": "number", "json_schema": {"type": "integer"}},
+        ]
+        matcher = self.matcher(json.dumps({"grammars": grammars}))
+        self.assertTrue(matcher.consume_tokens(self.tokenizer.tokenize_str("<ab>12")))
+        self.assertTrue(matcher.is_accepting())
+        for wrong, error in [
+            ([grammars[2], grammars[0]], "give it first"),
+            ([grammars[0], {"lark_grammar": "start: /a/"}], "needs a `name`"),
+            ([grammars[0], {"name": "inner"}], "neither"),
+            ([grammars[0], grammars[1]], "no grammar named 'number'"),
+            ([], "list of grammars"),
+        ]:
+            found = llguidance.LLMatcher(self.tokenizer, json.dumps({"grammars": wrong})).get_error()
+            self.assertIn(error, found)
+
+
+class Own(unittest.TestCase):
+    def test_captures_and_temperature(self):
+        compiler = mw.Compiler(mw.Vocabulary.from_tokens([bytes([byte]) for byte in range(255)] + [b"<end>"], eos=255))
+        here = compiler.locate(mw.ebnf(LIST), "1,22")
+        self.assertEqual(here["captures"][1], {"name": "number", "begin": 2, "end": 4, "text": "22"})
+        self.assertEqual(compiler.locate(mw.ebnf(HOT), "a")["temperature"], 0.5)
+
+
+if __name__ == "__main__":
+    unittest.main()
