@@ -1,6 +1,6 @@
 //! Collecting diagnostics, but not without end.
 
-use maskwright_grammar::{Diagnostic, Severity, Span};
+use maskwright_grammar::{Cause, Diagnostic, Severity, Span};
 
 /// How many remarks about one source are given; one more says how many were left out.
 pub const MAX_REMARKS: usize = 20;
@@ -51,7 +51,8 @@ impl Remarks {
             let s = if self.dropped == 1 { "" } else { "s" };
             let message = format!("{} more {word}{s} not shown, the first of them here", self.dropped);
             let help = Some(format!("the first {MAX_REMARKS} are shown; fix these and look again"));
-            self.kept.push(Diagnostic { severity, span: self.first_dropped, message, help });
+            let cause = Cause::Source;
+            self.kept.push(Diagnostic { severity, span: self.first_dropped, message, help, cause });
         }
         self.kept
     }

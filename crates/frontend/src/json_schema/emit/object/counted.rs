@@ -1,8 +1,10 @@
 //! Objects in the schema's order, state by state.
 //!
 //! A state has the next member, the number of members so far (as far as it matters), the later members that are *owed*
-//! because one that was written needs them, those that are *banned* because they need one that was left out, and the
-//! negated schemas that are broken. Most of that is empty most of the time, so there are few states.
+//! because one that was written needs them, those that are *banned* because they need one that was left out, the
+//! negated schemas that are broken, and the [alternatives](super::choices) that were taken. Most of that is empty most of the time, so there are few states.
+
+use std::borrow::Cow;
 
 use maskwright_grammar::ExprId;
 
@@ -13,13 +15,14 @@ use super::super::super::schemas::{SchemaId, Window};
 use super::super::Emitter;
 use super::super::layout::Layout;
 use super::super::states::States;
+use super::choices::{Taken, Way};
 use super::{Member, Plan};
 
 /// How many negated schemas of one object may have to be broken.
 pub(super) const MAX_BROKEN_SCHEMAS: usize = 120;
 
 /// How many ways there may be to write one member.
-const MAX_MEMBER_WAYS: usize = 512;
+pub(super) const MAX_MEMBER_WAYS: usize = 512;
 
 /// A set of members that come later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -56,6 +59,8 @@ struct State {
     banned: Later,
     /// The schemas that are broken, as bits.
     broken: u128,
+    /// The alternatives that are open.
+    taken: Vec<Taken>,
     /// Whether a member was written.
     begun: bool,
 }
@@ -138,17 +143,7 @@ impl<'s> Emitter<'s> {
         for member in members {
             let mut row = Vec::with_capacity(broken.len());
             for &id in broken {
-                let keywords = self.algebra.keywords(id);
-                let absent = !member.required && keywords.required.contains(&member.name);
-                let schemas = self.algebra.member_schemas(id, &keywords, member.name);
-                let mut by: Vec<Option<Signed>> =
-                    schemas.into_iter().map(|schema| Some(Signed::minus(schema))).collect();
-                if let Some(names) = keywords.property_names
-                    && self.algebra.satisfies(&Value::String(member.name.into()), &[Signed::minus(names)])
-                {
-                    by.push(None);
-                }
-                row.push(Breaks { absent, by });
+                row.push(self.breaks_of(id, member));
             }
             for denied in &object.denied {
                 let schema = self.algebra.unevaluated_member(denied, member.name);
@@ -158,6 +153,21 @@ impl<'s> Emitter<'s> {
             all.push(row);
         }
         all
+    }
+
+    /// How a member breaks a schema.
+    pub(super) fn breaks_of(&mut self, id: SchemaId, member: &Member<'s>) -> Breaks {
+        let keywords = self.algebra.keywords(id);
+        let absent = !member.required && keywords.required.contains(&member.name);
+        let schemas = self.algebra.member_schemas(id, &keywords, member.name);
+        let mut by: Vec<Option<Signed>> =
+            schemas.into_iter().map(|schema| Some(Signed::minus(schema))).collect();
+        if let Some(names) = keywords.property_names
+            && self.algebra.satisfies(&Value::String(member.name.into()), &[Signed::minus(names)])
+        {
+            by.push(None);
+        }
+        Breaks { absent, by }
     }
 
     fn member_state(
@@ -180,7 +190,9 @@ impl<'s> Emitter<'s> {
                 left_out.broken |= u128::from(breaks.absent) << i;
             }
             if due & !left_out.broken == 0 {
-                ways.push(self.state(states, left_out));
+                for taken in self.open_without(plan, place, &state.taken) {
+                    ways.push(self.state(states, State { taken, ..left_out.clone() }));
+                }
             }
         }
         let is_full = plan.window.max.is_some_and(|max| state.count >= max);
@@ -191,10 +203,14 @@ impl<'s> Emitter<'s> {
             let Layout { enter, comma, colon, after, .. } = self.layout();
             let key = self.string_literal(member.name);
             let before = if state.begun { comma } else { enter };
-            self.each_value(member, breaks, (state.broken, due), plan.path, |this, value, broken| {
-                let then = this.state(states, State { broken, ..next.clone() });
-                ways.push(this.algebra.grammar.seq([before, key, colon, value, after, then]));
-            });
+            for Way { more, taken } in self.ways_with(plan, place, &state.taken, &member.parts) {
+                let next = State { taken, ..next.clone() };
+                let broken = (state.broken, due);
+                self.each_value(member, &more, breaks, broken, plan.path, |this, value, broken| {
+                    let then = this.state(states, State { broken, ..next.clone() });
+                    ways.push(this.algebra.grammar.seq([before, key, colon, value, after, then]));
+                });
+            }
         }
         self.algebra.grammar.alt(ways)
     }
@@ -238,18 +254,22 @@ impl<'s> Emitter<'s> {
         self.algebra.grammar.alt(ways)
     }
 
-    /// Writes each kind of value of a member, with the schemas that are broken then. `broken` are those of before, and those that must be.
+    /// Writes each kind of value of a member that satisfies some more schemas, with the schemas that are broken then. `broken` are those of before, and those that must be.
     pub(super) fn each_value(
         &mut self,
         member: &Member<'s>,
+        more: &[Signed],
         breaks: &[Breaks],
         broken: (u128, u128),
         path: PathId,
         mut write: impl FnMut(&mut Self, ExprId, u128),
     ) {
         let by = breaks.iter().map(|breaks| &*breaks.by);
-        for (more, broken) in self.breaking_ways(&member.parts, by, broken, path) {
-            let value = if more.is_empty() { member.value } else { self.part_with(&member.parts, &more) };
+        let parts: Cow<'_, [Signed]> =
+            if more.is_empty() { (&*member.parts).into() } else { [&*member.parts, more].concat().into() };
+        for (breaking, broken) in self.breaking_ways(&parts, by, broken, path) {
+            let is_plain = more.is_empty() && breaking.is_empty();
+            let value = if is_plain { member.value } else { self.part_with(&parts, &breaking) };
             if !self.is_never(value) {
                 write(self, value, broken);
             }
@@ -303,7 +323,7 @@ impl<'s> Emitter<'s> {
         ways
     }
 
-    fn is_possible(&mut self, parts: &[Signed], more: &[Signed]) -> bool {
+    pub(super) fn is_possible(&mut self, parts: &[Signed], more: &[Signed]) -> bool {
         self.algebra.possible_node_of(&[parts, more].concat()) != NodeId::NEVER
     }
 }

@@ -40,6 +40,10 @@ impl<'s> Emitter<'s> {
         if plan.members.len() > MAX_SUBSET_MEMBERS && plan.is_independent() {
             return self.remembered_object(plan);
         }
+        let limit = self.algebra.context.options.limits.states;
+        if !plan.choices.is_empty() {
+            return self.too_many_states(plan, limit);
+        }
         if plan.broken > 0
             && let Some(ways) = self.split_object(plan)
         {
@@ -47,7 +51,6 @@ impl<'s> Emitter<'s> {
             return self.algebra.grammar.alt(ways);
         }
         let bits = state_bits(plan).filter(|_| plan.broken <= MAX_BROKEN_SCHEMAS);
-        let limit = self.algebra.context.options.limits.states;
         let Some(bits) = bits else { return self.too_many_states(plan, limit) };
         let layout = self.layout();
         let other = self.other_members(&plan.others);
@@ -174,7 +177,7 @@ impl<'s> Emitter<'s> {
                 let is_left = |at: usize| bits[at] == 0 || next.used & bits[at] == 0;
                 let due = if plan.broken == 0 { 0 } else { plan.unbreakable(is_left) };
                 let broken = (state.broken, due);
-                self.each_value(member, &plan.breaks[at], broken, plan.path, |this, value, broken| {
+                self.each_value(member, &[], &plan.breaks[at], broken, plan.path, |this, value, broken| {
                     let text = this.algebra.grammar.seq([key, colon, value, after]);
                     go(this, text, State { broken, ..next }, &mut ways);
                 });
