@@ -44,6 +44,11 @@ impl Remarks {
 
     /// The remarks, from the first place to the last.
     pub(crate) fn into_vec(mut self) -> Vec<Diagnostic> {
+        // What was not read to its end seems to lack the rest.
+        if self.kept.iter().any(|remark| remark.cause == Cause::Stopped) {
+            self.kept.retain(|remark| remark.cause == Cause::Stopped);
+            self.dropped = 0;
+        }
         self.kept.sort_by_key(|remark| remark.span.start);
         if let (true, Some(last)) = (self.dropped > 0, self.kept.last()) {
             let severity = last.severity;

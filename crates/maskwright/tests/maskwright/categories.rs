@@ -60,7 +60,7 @@ fn what_was_told_to_stop_is_not_wrong() {
     let compiler = compiler(Options::default());
     for constraint in [
         Constraint::regex("a".repeat(100_000)),
-        Constraint::ebnf("root ::= \"a\" ".repeat(1) + &"\"a\" ".repeat(100_000)),
+        Constraint::ebnf("root ::= ".to_owned() + &"\"a\" ".repeat(100_000)),
         Constraint::lark("start: ".to_owned() + &"\"a\" ".repeat(100_000)),
         Constraint::json_schema(
             r#"{"type": "object", "properties": {"a": {"type": "string", "pattern": "a"}}}"#,

@@ -7,12 +7,13 @@
 //! alternative 1     kind: absent, or {−const}
 //! ```
 //!
-//! Of each choice one alternative is taken in front of the first key that it is about, and it is part of the state until nothing of it is left. So choices
+//! From the first key that a choice is about, the alternatives that can still hold are part of the state, until one of them holds. So choices
 //! about different keys multiply only where they are open at the same place: twenty of them about two neighbours each make twice as many states as there are members.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::super::cases::{Case, ObjectCase, Signed};
+use super::super::super::json::Value;
 use super::super::super::options::KeyOrder;
 use super::super::super::schemas::Window;
 use super::super::Emitter;
@@ -69,7 +70,7 @@ impl Alternative {
     }
 }
 
-/// An alternative that was taken.
+/// An alternative that can still hold. Of those of one choice, one must.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Taken {
     choice: u32,
@@ -117,10 +118,12 @@ impl<'s> Emitter<'s> {
             names.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
         let mut widths = vec![2usize.saturating_mul(window.cap() as usize + 1); names.len()];
         for kept in &object.choices {
-            let (mut first, mut last, mut ways) = (names.len(), 0, 0usize);
+            let (mut first, mut last, mut ways) = (names.len(), 0, 1usize);
             for locals in &kept.alternatives {
                 let negative = locals.iter().filter(|local| local.negative).count();
-                ways = ways.saturating_add(1usize.checked_shl(negative as u32).unwrap_or(usize::MAX));
+                // It is given up, or some of its schemas are broken.
+                let bits = 1usize.checked_shl(negative as u32).unwrap_or(usize::MAX);
+                ways = ways.saturating_mul(bits.saturating_add(1));
                 for local in locals {
                     let keywords = self.algebra.keywords(local.id);
                     for name in keywords.properties.keys().chain(keywords.required.iter().copied()) {
@@ -192,10 +195,10 @@ impl<'s> Emitter<'s> {
         alternative
     }
 
-    /// What may be open behind a member that is left out.
-    pub(super) fn open_without(&mut self, plan: &Plan<'s>, place: usize, taken: &[Taken]) -> Vec<Vec<Taken>> {
+    /// What is open behind a member that is left out; `None` if a choice is lost.
+    pub(super) fn open_without(plan: &Plan<'s>, place: usize, taken: &[Taken]) -> Option<Vec<Taken>> {
         let leave_out = |taken: &Taken| {
-            let alternative = &plan.choices[taken.choice as usize].alternatives[taken.alternative as usize];
+            let alternative = alternative(plan, taken);
             let mut broken = taken.broken;
             if let Some(condition) = alternative.conditions.get(&place) {
                 if condition.required {
@@ -207,22 +210,18 @@ impl<'s> Emitter<'s> {
             }
             (alternative.due(place) & !broken == 0).then_some(Taken { broken, ..*taken })
         };
-        let mut all: Vec<Vec<Taken>> = vec![Vec::new()];
-        for options in options(plan, place, taken) {
-            let mut left: Vec<Taken> = options.iter().filter_map(leave_out).collect();
-            if left.iter().any(|one| is_over(plan, place, one)) {
-                // It holds, whatever comes.
-                continue;
+        let mut open: Vec<Taken> = Vec::with_capacity(taken.len());
+        for choice in at_place(plan, place, taken) {
+            let left: Vec<Taken> = choice.iter().filter_map(leave_out).collect();
+            if left.is_empty() {
+                return None;
             }
-            left.dedup();
-            let with =
-                |open: &Vec<Taken>| left.iter().map(|one| [&**open, &[*one]].concat()).collect::<Vec<_>>();
-            all = all.iter().flat_map(with).collect();
-            if !self.has_few_ways(plan, all.len()) {
-                return Vec::new();
+            // A choice of which nothing is left holds, whatever comes.
+            if !left.iter().any(|one| is_over(plan, place, one)) {
+                open.extend(left);
             }
         }
-        all
+        Some(open)
     }
 
     /// The ways to write a member beside the choices that are open.
@@ -234,72 +233,116 @@ impl<'s> Emitter<'s> {
         parts: &[Signed],
     ) -> Vec<Way> {
         let mut ways = vec![Way { more: Vec::new(), taken: Vec::new() }];
-        for options in options(plan, place, taken) {
+        for choice in at_place(plan, place, taken) {
             let mut next: Vec<Way> = Vec::new();
             let mut known: FxHashSet<Way> = FxHashSet::default();
             for way in &ways {
-                let first = next.len();
-                for option in &options {
-                    let found = self.taken_ways(plan, place, option, parts, way);
-                    // If an alternative asks for nothing more, the others add nothing.
-                    let is_free = found.iter().any(|one| one.more == way.more && one.taken == way.taken);
-                    if is_free {
-                        next.truncate(first);
-                    }
-                    next.extend(found);
-                    if is_free {
-                        break;
-                    }
+                next.extend(self.ways_of_choice(plan, place, &choice, parts, way));
+                if !self.has_few_ways(plan, next.len()) {
+                    return Vec::new();
                 }
             }
             next.retain(|way| known.insert(way.clone()));
             ways = next;
-            if !self.has_few_ways(plan, ways.len()) {
-                return Vec::new();
-            }
         }
         ways
     }
 
-    /// The ways to write a member if an alternative is taken.
-    fn taken_ways(
+    /// The ways to write a member beside one more choice: each with the alternatives of it that can still hold.
+    ///
+    /// Where that is cheap, the values are split into those that meet a condition and those that do not. Elsewhere an alternative goes on alone, or is
+    /// given up: then no schema is negated, and some texts have several ways.
+    fn ways_of_choice(
         &mut self,
         plan: &Plan<'s>,
         place: usize,
-        taken: &Taken,
+        choice: &[Taken],
         parts: &[Signed],
         way: &Way,
     ) -> Vec<Way> {
-        let alternative = &plan.choices[taken.choice as usize].alternatives[taken.alternative as usize];
-        let Some(condition) = alternative.conditions.get(&place) else {
-            let is_possible = alternative.due(place) & !taken.broken == 0;
-            let mut open = way.taken.clone();
-            open.push(*taken);
-            return if is_possible { vec![Way { more: way.more.clone(), taken: open }] } else { Vec::new() };
+        let is_only = choice.len() == 1;
+        let mut done: Vec<Way> = Vec::new();
+        let mut open: Vec<(Vec<Signed>, Vec<Taken>)> = vec![(way.more.clone(), Vec::new())];
+        // An alternative that asks for nothing but the key comes first: if it holds, nothing else matters.
+        let asks = |one: &Taken| {
+            let condition = alternative(plan, one).conditions.get(&place);
+            condition.is_none_or(|condition| !condition.parts.is_empty() || !condition.breaks.is_empty())
         };
-        let mut more = way.more.clone();
-        more.extend(condition.parts.iter().filter(|part| !way.more.contains(part)));
-        if more.len() > way.more.len() && !self.is_possible(parts, &more) {
-            return Vec::new();
-        }
-        let broken = (taken.broken, alternative.due(place));
-        let by = condition.breaks.iter().map(|breaks| &*breaks.by);
-        let all = [parts, &*more].concat();
-        let found = self.breaking_ways(&all, by, broken, plan.path);
-        let mut ways = Vec::with_capacity(found.len());
-        for (breaking, broken) in found {
-            if broken & alternative.due(place) != alternative.due(place) {
+        let mut choice = choice.to_vec();
+        choice.sort_by_key(asks);
+        for one in &choice {
+            let alternative = alternative(plan, one);
+            let due = alternative.due(place);
+            let Some(condition) = alternative.conditions.get(&place) else {
+                if due & !one.broken == 0 {
+                    open.iter_mut().for_each(|(_, alive)| alive.push(*one));
+                }
                 continue;
+            };
+            let is_split = !is_only && self.is_cheap(condition);
+            let mut next: Vec<(Vec<Signed>, Vec<Taken>)> = Vec::new();
+            for (more, alive) in open {
+                let mut met = more.clone();
+                met.extend(condition.parts.iter().filter(|part| !more.contains(part)));
+                let found = if met.len() == more.len() || self.is_possible(parts, &met) {
+                    let by = condition.breaks.iter().map(|breaks| &*breaks.by);
+                    let asked = (one.broken, if is_split { 0 } else { due });
+                    self.breaking_ways(&[parts, &met].concat(), by, asked, plan.path)
+                } else {
+                    Vec::new()
+                };
+                for (breaking, broken) in found {
+                    let new = breaking.into_iter().filter(|part| !met.contains(part));
+                    let all: Vec<Signed> = met.iter().copied().chain(new).collect();
+                    let one = Taken { broken, ..*one };
+                    if due & !broken != 0 {
+                        next.push((all, alive.clone()));
+                    } else if is_over(plan, place, &one) {
+                        done.push(Way { more: all, taken: way.taken.clone() });
+                    } else if is_split || is_only {
+                        next.push((all, [&*alive, &[one]].concat()));
+                    } else {
+                        done.push(Way { more: all, taken: [&*way.taken, &[one]].concat() });
+                    }
+                }
+                // The values that do not meet the condition.
+                if is_split {
+                    let mut met = more;
+                    for part in &condition.parts {
+                        if !met.contains(part) {
+                            let failed = [&*met, &[part.flipped()]].concat();
+                            if self.is_possible(parts, &failed) {
+                                next.push((failed, alive.clone()));
+                            }
+                            met.push(*part);
+                        }
+                    }
+                } else if !is_only {
+                    next.push((more, alive));
+                }
+                if !self.has_few_ways(plan, next.len() + done.len()) {
+                    return Vec::new();
+                }
             }
-            let one = Taken { broken, ..*taken };
-            let mut open = way.taken.clone();
-            if !is_over(plan, place, &one) {
-                open.push(one);
-            }
-            let new = breaking.into_iter().filter(|part| !more.contains(part));
-            ways.push(Way { more: more.iter().copied().chain(new).collect(), taken: open });
+            open = next;
         }
-        ways
+        let open = open.into_iter().filter(|(_, alive)| !alive.is_empty());
+        done.extend(open.map(|(more, alive)| Way { more, taken: [&*way.taken, &alive].concat() }));
+        done
+    }
+
+    /// Whether the schemas of a condition can be negated without a thought: they list scalars, or types.
+    fn is_cheap(&mut self, condition: &Condition) -> bool {
+        let by = condition.breaks.iter().flat_map(|breaks| breaks.by.iter().flatten());
+        condition.parts.iter().chain(by).all(|part| {
+            let keywords = self.algebra.keywords(part.id);
+            let is_scalar = |value: &Value<'_>| !matches!(value, Value::Array(_) | Value::Object(_));
+            keywords.is_plain()
+                && match keywords.listed() {
+                    Some(values) => values.iter().all(is_scalar),
+                    None => keywords.asserted.is_empty(),
+                }
+        })
     }
 
     fn has_few_ways(&mut self, plan: &Plan<'s>, count: usize) -> bool {
@@ -313,18 +356,21 @@ impl<'s> Emitter<'s> {
     }
 }
 
-fn is_over(plan: &Plan<'_>, place: usize, taken: &Taken) -> bool {
-    let choice = &plan.choices[taken.choice as usize];
-    choice.alternatives[taken.alternative as usize].is_over(place, taken.broken)
+fn alternative<'p>(plan: &'p Plan<'_>, taken: &Taken) -> &'p Alternative {
+    &plan.choices[taken.choice as usize].alternatives[taken.alternative as usize]
 }
 
-/// The alternatives that may be taken at a place, for each choice that matters there: all of one that begins, and the one that was taken of another.
-fn options(plan: &Plan<'_>, place: usize, taken: &[Taken]) -> Vec<Vec<Taken>> {
-    let begin = |(choice, _): (usize, &KeyChoice)| {
-        let count = plan.choices[choice].alternatives.len();
+fn is_over(plan: &Plan<'_>, place: usize, taken: &Taken) -> bool {
+    alternative(plan, taken).is_over(place, taken.broken)
+}
+
+/// The choices that matter at a place, each with the alternatives that can still hold: those that are open, and those that begin there.
+fn at_place(plan: &Plan<'_>, place: usize, taken: &[Taken]) -> Vec<Vec<Taken>> {
+    let open = taken.chunk_by(|a, b| a.choice == b.choice).map(<[Taken]>::to_vec);
+    let begin = |(choice, of): (usize, &KeyChoice)| {
         let take = |at: usize| Taken { choice: choice as u32, alternative: at as u32, broken: 0 };
-        (0..count).map(take).collect()
+        (0..of.alternatives.len()).map(take).collect()
     };
     let beginning = plan.choices.iter().enumerate().filter(|(_, choice)| choice.first == place);
-    taken.iter().map(|one| vec![*one]).chain(beginning.map(begin)).collect()
+    open.chain(beginning.map(begin)).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! A state has the next member, the number of members so far (as far as it matters), the later members that are *owed*
 //! because one that was written needs them, those that are *banned* because they need one that was left out, the
-//! negated schemas that are broken, and the [alternatives](super::choices) that were taken. Most of that is empty most of the time, so there are few states.
+//! negated schemas that are broken, and the [alternatives](super::choices) that can still hold. Most of that is empty most of the time, so there are few states.
 
 use std::borrow::Cow;
 
@@ -190,8 +190,8 @@ impl<'s> Emitter<'s> {
                 left_out.broken |= u128::from(breaks.absent) << i;
             }
             if due & !left_out.broken == 0 {
-                for taken in self.open_without(plan, place, &state.taken) {
-                    ways.push(self.state(states, State { taken, ..left_out.clone() }));
+                if let Some(taken) = Self::open_without(plan, place, &state.taken) {
+                    ways.push(self.state(states, State { taken, ..left_out }));
                 }
             }
         }
