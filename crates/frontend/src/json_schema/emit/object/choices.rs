@@ -17,7 +17,7 @@ use super::super::super::json::Value;
 use super::super::super::options::KeyOrder;
 use super::super::super::schemas::Window;
 use super::super::Emitter;
-use super::counted::{Breaks, MAX_BROKEN_SCHEMAS, MAX_MEMBER_WAYS};
+use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS, MAX_MEMBER_WAYS};
 use super::demands::Demands;
 use super::{Member, Plan};
 
@@ -275,7 +275,9 @@ impl<'s> Emitter<'s> {
             let due = alternative.due(place);
             let Some(condition) = alternative.conditions.get(&place) else {
                 if due & !one.broken == 0 {
-                    open.iter_mut().for_each(|(_, alive)| alive.push(*one));
+                    for (_, alive) in &mut open {
+                        alive.push(*one);
+                    }
                 }
                 continue;
             };

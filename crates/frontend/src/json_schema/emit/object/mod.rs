@@ -18,6 +18,7 @@
 //! that apply to them. What needs more than this shape – counts, dependencies, negated schemas, any order – is written
 //! state by state in [`counted`] and [`unordered`].
 
+mod breaks;
 mod choices;
 mod counted;
 mod demands;
@@ -33,8 +34,8 @@ use super::super::path::PathId;
 use super::super::schemas::{SchemaId, Window};
 use super::Emitter;
 use super::layout::Layout;
+use breaks::Breaks;
 use choices::KeyChoice;
-use counted::Breaks;
 use demands::Demands;
 use keys::OtherKeys;
 

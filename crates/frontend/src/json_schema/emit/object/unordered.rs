@@ -13,7 +13,7 @@ use super::super::super::cases::Signed;
 use super::super::Emitter;
 use super::super::layout::Layout;
 use super::super::states::States;
-use super::counted::{Breaks, MAX_BROKEN_SCHEMAS};
+use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS};
 use super::{Member, Plan};
 
 /// Up to this many members, the subsets are states.
