@@ -42,7 +42,8 @@ impl<'s> Emitter<'s> {
         }
         let limit = self.algebra.context.options.limits.states;
         if !plan.choices.is_empty() {
-            return self.too_many_states(plan, limit);
+            let message = "so many conditions on keys cannot be followed in any order".to_owned();
+            return self.without_any_order(plan, message, "use the key order of the schema");
         }
         if plan.broken > 0
             && let Some(ways) = self.split_object(plan)
@@ -206,7 +207,11 @@ impl<'s> Emitter<'s> {
 
     fn too_many_states(&mut self, plan: &Plan<'s>, limit: usize) -> ExprId {
         let message = format!("keys in any order that depend on one another need more than {limit} states");
-        let help = "use the key order of the schema, or raise the limit `states`";
+        self.without_any_order(plan, message, "use the key order of the schema, or raise the limit `states`")
+    }
+
+    /// Refuses any order, or falls back to that of the schema.
+    fn without_any_order(&mut self, plan: &Plan<'s>, message: String, help: &str) -> ExprId {
         if !self.algebra.context.unenforceable(plan.path, "properties", message, help) {
             return self.algebra.grammar.never();
         }
