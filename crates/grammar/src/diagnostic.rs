@@ -32,6 +32,19 @@ pub enum Severity {
     Warning,
 }
 
+/// Why it is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The source text.
+    #[default]
+    Source,
+    /// Something is larger than a limit.
+    Limit,
+    /// The work was told to stop.
+    Stopped,
+}
+
 /// One remark about a source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -43,17 +56,26 @@ pub struct Diagnostic {
     pub message: String,
     /// What to do about it, if that is known.
     pub help: Option<String>,
+    /// Why it is said.
+    pub cause: Cause,
 }
 
 impl Diagnostic {
     /// An error at a place.
     pub fn error(span: Span, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, span, message: message.into(), help: None }
+        Self { severity: Severity::Error, span, message: message.into(), help: None, cause: Cause::Source }
     }
 
     /// A warning at a place.
     pub fn warning(span: Span, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, span, message: message.into(), help: None }
+        Self { severity: Severity::Warning, ..Self::error(span, message) }
+    }
+
+    /// The same for another cause than the source text.
+    #[must_use]
+    pub fn because(mut self, cause: Cause) -> Self {
+        self.cause = cause;
+        self
     }
 
     /// Adds a way out.

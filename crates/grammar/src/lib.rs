@@ -44,7 +44,7 @@ mod tokens;
 
 pub use builder::{GrammarBuilder, GrammarError};
 pub use charset::CharSet;
-pub use diagnostic::{Diagnostic, Severity, Span};
+pub use diagnostic::{Cause, Diagnostic, Severity, Span};
 pub use expr::{Expr, ExprId, Grammar, Rule, RuleId};
 pub use notes::{Capture, Captured, Notes, Temperature};
 pub use tokens::{TokenBase, TokenRef, TokenSet};

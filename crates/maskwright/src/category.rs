@@ -4,6 +4,7 @@ use maskwright_automata::{LimitError, Resource};
 use maskwright_engine::{BudgetError, CompileError, IndexError, MatchError};
 use maskwright_frontend::choice::ChoiceError;
 use maskwright_frontend::{json_schema, tag};
+use maskwright_grammar::Cause;
 
 use crate::{Error, service};
 
@@ -50,11 +51,17 @@ pub enum Category {
 }
 
 impl Error {
-    /// What kind of failure it is. Of several problems, one that is wrong counts more than one that is not supported, and that more than a limit.
+    /// What kind of failure it is. Of several problems, one that is wrong counts more than one that is not supported, that more than a limit, and that more
+    /// than that the work was told to stop.
     pub fn category(&self) -> Category {
         match self {
             // What a notation does not have is a mistake in it.
-            Self::Source(_) | Self::Backend { .. } => Category::Invalid,
+            Self::Backend { .. } => Category::Invalid,
+            Self::Source(diagnostics) => worst(diagnostics.iter().map(|diagnostic| match diagnostic.cause {
+                Cause::Limit => Category::Limit,
+                Cause::Stopped => Category::Cancelled,
+                _ => Category::Invalid,
+            })),
             Self::Choice(error) => match error {
                 ChoiceError::TooMany { .. } | ChoiceError::TooLong { .. } => Category::Limit,
                 ChoiceError::Stopped => Category::Cancelled,
@@ -63,11 +70,13 @@ impl Error {
             Self::Schema(error) => worst(error.problems().iter().map(|problem| match problem.reason {
                 json_schema::Reason::Unsupported => Category::Unsupported,
                 json_schema::Reason::Limit => Category::Limit,
+                json_schema::Reason::Stopped => Category::Cancelled,
                 _ => Category::Invalid,
             })),
             Self::Tag(error) => worst(error.problems().iter().map(|problem| match problem.reason {
                 tag::Reason::Unsupported => Category::Unsupported,
                 tag::Reason::Limit => Category::Limit,
+                tag::Reason::Stopped => Category::Cancelled,
                 _ => Category::Invalid,
             })),
             Self::Compile(error) => error.into(),
@@ -79,9 +88,10 @@ impl Error {
 
 fn worst(categories: impl Iterator<Item = Category>) -> Category {
     let rank = |category: &Category| match category {
-        Category::Limit => 0,
-        Category::Unsupported => 1,
-        _ => 2,
+        Category::Cancelled => 0,
+        Category::Limit => 1,
+        Category::Unsupported => 2,
+        _ => 3,
     };
     categories.max_by_key(rank).unwrap_or(Category::Invalid)
 }

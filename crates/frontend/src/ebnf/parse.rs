@@ -4,7 +4,7 @@
 //! after an error, so that one reading shows them all.
 
 use maskwright_automata::must_stop;
-use maskwright_grammar::{Diagnostic, Span};
+use maskwright_grammar::{Cause, Diagnostic, Span};
 
 use super::{
     Limits, Notation, Options,
@@ -42,6 +42,7 @@ fn too_long(source: &str, limits: &Limits) -> Diagnostic {
         format!("the grammar has {} bytes, more than the limit of {}", source.len(), limits.source_bytes);
     Diagnostic::error(Span::at(limits.source_bytes), message)
         .with_help("make it smaller, or raise the limit `source_bytes`")
+        .because(Cause::Limit)
 }
 
 struct Parser<'a> {
@@ -65,7 +66,8 @@ impl Parser<'_> {
                 let message = format!("the grammar has more than {} rules", self.limits.rules);
                 self.errors.push(
                     Diagnostic::error(head.span, message)
-                        .with_help("make it smaller, or raise the limit `rules`"),
+                        .with_help("make it smaller, or raise the limit `rules`")
+                        .because(Cause::Limit),
                 );
                 break;
             }
@@ -168,7 +170,7 @@ impl Parser<'_> {
     fn too_deep(&mut self, span: Span) {
         let message = format!("more than {} groups are nested", self.limits.depth);
         let help = "give inner parts names of their own, as rules, or raise the limit `depth`";
-        self.errors.push(Diagnostic::error(span, message).with_help(help));
+        self.errors.push(Diagnostic::error(span, message).with_help(help).because(Cause::Limit));
     }
 
     fn unopened(&mut self, span: Span, rule_start: usize) {

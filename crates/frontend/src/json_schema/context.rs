@@ -104,7 +104,7 @@ impl<'s> Context<'s> {
     /// Whether lowering is over: a limit was exceeded, or the work was cancelled.
     pub(crate) fn is_halted(&mut self) -> bool {
         if must_stop() {
-            self.halt(self.here, "", STOPPED.to_owned(), STOPPED_HELP);
+            self.halt_for(Reason::Stopped, self.here, "", STOPPED.to_owned(), STOPPED_HELP);
         }
         self.is_halted
     }
@@ -123,8 +123,12 @@ impl<'s> Context<'s> {
 
     /// Stops lowering because of a fixed limit.
     pub(crate) fn halt(&mut self, path: PathId, keyword: &'static str, message: String, help: &str) {
+        self.halt_for(Reason::Limit, path, keyword, message, help);
+    }
+
+    fn halt_for(&mut self, reason: Reason, path: PathId, keyword: &'static str, message: String, help: &str) {
         if !core::mem::replace(&mut self.is_halted, true) {
-            self.problem(Reason::Limit, path, keyword, message, help);
+            self.problem(reason, path, keyword, message, help);
         }
     }
 

@@ -46,6 +46,8 @@ pub enum Reason {
     Unsatisfiable,
     /// The schema is larger than a limit.
     Limit,
+    /// The work was told to stop.
+    Stopped,
 }
 
 impl SchemaError {

@@ -8,13 +8,13 @@ mod head;
 mod value;
 
 use maskwright_automata::must_stop;
-use maskwright_grammar::{Diagnostic, Span};
+use maskwright_grammar::{Cause, Diagnostic, Span};
 
 use super::ast::{Alternation, Alternative, Atom, Document, Item, Sort, Source};
 use super::lex::{Kind, Token, lex};
 use super::{Limits, Options};
 use crate::notation::remarks::Remarks;
-use crate::stopped::{STOPPED, STOPPED_HELP, stopped};
+use crate::stopped::stopped;
 
 /// Reads a source. On failure gives all errors that were found, in the order of their places.
 pub fn parse(source: &str, options: &Options) -> Result<Source, Vec<Diagnostic>> {
@@ -24,7 +24,9 @@ pub fn parse(source: &str, options: &Options) -> Result<Source, Vec<Diagnostic>>
         let message =
             format!("the grammar has {} bytes, more than the limit of {}", source.len(), limits.source_bytes);
         let remark = Diagnostic::error(Span::at(limits.source_bytes), message);
-        return Err(vec![remark.with_help("make it smaller, or raise the limit `source_bytes`")]);
+        return Err(vec![
+            remark.with_help("make it smaller, or raise the limit `source_bytes`").because(Cause::Limit),
+        ]);
     }
     let tokens = lex(source, &mut errors);
     let mut parser =
@@ -160,9 +162,9 @@ impl Parser<'_> {
                 self.skip_newlines_within();
             }
             if must_stop() {
-                let failed = self.fail(self.here(), STOPPED, STOPPED_HELP);
+                self.errors.push(stopped(self.here().start));
                 self.at = self.tokens.len();
-                return failed;
+                return Err(Stop);
             }
             match self.peek() {
                 None | Some(Kind::Newline | Kind::Sign("|" | "&" | "->" | ")" | "]" | "}" | ",")) => break,

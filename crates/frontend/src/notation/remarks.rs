@@ -1,6 +1,6 @@
 //! Collecting diagnostics, but not without end.
 
-use maskwright_grammar::{Diagnostic, Severity, Span};
+use maskwright_grammar::{Cause, Diagnostic, Severity, Span};
 
 /// How many remarks about one source are given; one more says how many were left out.
 pub const MAX_REMARKS: usize = 20;
@@ -44,6 +44,11 @@ impl Remarks {
 
     /// The remarks, from the first place to the last.
     pub(crate) fn into_vec(mut self) -> Vec<Diagnostic> {
+        // What was not read to its end seems to lack the rest.
+        if self.kept.iter().any(|remark| remark.cause == Cause::Stopped) {
+            self.kept.retain(|remark| remark.cause == Cause::Stopped);
+            self.dropped = 0;
+        }
         self.kept.sort_by_key(|remark| remark.span.start);
         if let (true, Some(last)) = (self.dropped > 0, self.kept.last()) {
             let severity = last.severity;
@@ -51,7 +56,8 @@ impl Remarks {
             let s = if self.dropped == 1 { "" } else { "s" };
             let message = format!("{} more {word}{s} not shown, the first of them here", self.dropped);
             let help = Some(format!("the first {MAX_REMARKS} are shown; fix these and look again"));
-            self.kept.push(Diagnostic { severity, span: self.first_dropped, message, help });
+            let cause = Cause::Source;
+            self.kept.push(Diagnostic { severity, span: self.first_dropped, message, help, cause });
         }
         self.kept
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use maskwright_automata::must_stop;
-use maskwright_grammar::{CharSet, Diagnostic, Span};
+use maskwright_grammar::{Cause, CharSet, Diagnostic, Span};
 
 use super::ast::{Ast, Kind, Look, Place};
 use super::unicode::{self, Tables};
@@ -19,7 +19,7 @@ pub(super) fn parse(pattern: &str, options: &Options) -> Result<Ast, Diagnostic>
         let message =
             format!("the pattern has {} bytes, and the limit is {}", pattern.len(), options.source_bytes);
         let help = "make the pattern smaller, give its words as a choice, or raise the limit `source_bytes`";
-        return Err(Diagnostic::error(Span::at(0), message).with_help(help));
+        return Err(Diagnostic::error(Span::at(0), message).with_help(help).because(Cause::Limit));
     }
     let flags = Flags {
         ignore_case: options.ignore_case,
@@ -464,7 +464,8 @@ impl Parser<'_> {
             Span::new(place, place + 1),
             format!("the pattern nests more than {} levels deep", self.nesting),
         )
-        .with_help("flatten the pattern, or raise the limit `nesting`"))
+        .with_help("flatten the pattern, or raise the limit `nesting`")
+        .because(Cause::Limit))
     }
 
     /// Undoes [`Self::deeper`].

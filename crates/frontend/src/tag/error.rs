@@ -36,6 +36,8 @@ pub enum Reason {
     Unsupported,
     /// The tag is larger than a limit.
     Limit,
+    /// The work was told to stop.
+    Stopped,
 }
 
 impl TagError {

@@ -76,7 +76,7 @@ pub(super) fn free_text(
             continue;
         }
         if must_stop() {
-            return Err(TagError::of(Reason::Limit, &patterns[0].at, STOPPED, STOPPED_HELP));
+            return Err(TagError::of(Reason::Stopped, &patterns[0].at, STOPPED, STOPPED_HELP));
         }
         let body = states.body(state, &rules, &patterns, around, g);
         g.define(rules[state], body);

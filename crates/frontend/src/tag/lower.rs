@@ -98,7 +98,7 @@ impl<'o> Lower<'o> {
             return Err(TagError::of(Reason::Limit, at, message, "take a level out"));
         };
         if must_stop() {
-            return Err(TagError::of(Reason::Limit, at, STOPPED, STOPPED_HELP));
+            return Err(TagError::of(Reason::Stopped, at, STOPPED, STOPPED_HELP));
         }
         match &format.kind {
             Kind::Const(text) => self.marked(Marker::Text(text.clone()), at, next.clone()),

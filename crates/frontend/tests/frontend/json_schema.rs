@@ -384,6 +384,18 @@ fn hostile_combinations_meet_a_limit() {
     // Every branch overlaps every other one in a different way.
     let branch = |i: usize| json!({"allOf": [{"properties": {format!("a{i}"): {"type": "integer"}}}, {"properties": {format!("b{i}"): {"type": "integer"}}}]});
     let schema = json!({"type": "object", "oneOf": (0..40).map(branch).collect::<Vec<_>>()});
+    let broken = |from: usize| (from..40).map(|i| format!("\"a{i}\": null")).collect::<Vec<_>>().join(", ");
+    let texts = [
+        format!("{{{}}}", broken(1)),
+        format!("{{{}}}", broken(2)),
+        format!("{{{}}}", broken(0)),
+        "{}".into(),
+    ];
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    assert_eq!(accepts(&schema, &Options::default(), &texts), [true, false, false, false]);
+
+    let branch = |i: usize| json!({"allOf": [{"patternProperties": {format!("^a{i}"): {"type": "integer"}}}, {"properties": {format!("b{i}"): {"type": "integer"}}}]});
+    let schema = json!({"type": "object", "oneOf": (0..40).map(branch).collect::<Vec<_>>()});
     let error = refuse(&schema);
     assert_eq!(error.problems()[0].reason, Reason::Limit, "{error}");
 
@@ -408,4 +420,87 @@ fn cases_do_not_nest_the_stack() {
         .collect();
     defs.insert(format!("d{n}"), json!({"type": "null"}));
     accept(&json!({"$ref": "#/$defs/d0", "$defs": defs}));
+}
+
+/// Every object of the keys `a`, `b` and `c`, in this order, with values out of a few.
+fn small_objects() -> Vec<String> {
+    let values = ["", "1", "2", "\"x\"", "null"];
+    let mut objects = Vec::new();
+    for at in 0..values.len().pow(3) {
+        let chosen = [at % 5, at / 5 % 5, at / 25];
+        let members = ["a", "b", "c"].iter().zip(chosen).filter(|(_, value)| *value > 0);
+        let members: Vec<String> =
+            members.map(|(key, value)| format!("\"{key}\":{}", values[value])).collect();
+        objects.push(format!("{{{}}}", members.join(",")));
+    }
+    objects
+}
+
+#[test]
+fn choices_that_are_kept_mean_the_same_as_cases() {
+    let a_is_1 = json!({"properties": {"a": {"const": 1}}, "required": ["a"]});
+    let b_is_text = json!({"properties": {"b": {"type": "string"}}});
+    let choices = [
+        vec![
+            json!({"if": a_is_1, "then": {"required": ["b"]}, "else": {"properties": {"c": {"type": "integer"}}}}),
+            json!({"if": b_is_text, "then": {"required": ["c"]}}),
+            json!({"anyOf": [{"required": ["a"]}, {"required": ["c"]}]}),
+        ],
+        vec![
+            json!({"oneOf": [a_is_1, b_is_text]}),
+            json!({"not": {"allOf": [{"required": ["a", "c"]}, {"properties": {"b": {"enum": [1, 2]}}}]}}),
+            json!({"dependentSchemas": {"a": {"properties": {"c": false}}}}),
+        ],
+        vec![
+            json!({"anyOf": [{"properties": {"a": {"const": 1}, "b": {"const": 1}}}, {"properties": {"b": {"const": 2}, "c": {"const": 2}}}]}),
+            json!({"oneOf": [{"required": ["a", "b"]}, {"required": ["b", "c"]}, {"required": ["c"]}]}),
+            json!({"if": {"required": ["c"]}, "then": {"not": {"required": ["a", "b"]}}, "else": {"required": ["b"]}}),
+        ],
+    ];
+    let few = Options::default().with_whitespace(Whitespace::Compact);
+    let mut limits = Limits::default();
+    limits.cases = 5;
+    let few = few.clone().with_limits(limits);
+    let objects = small_objects();
+    for (at, choices) in choices.iter().enumerate() {
+        for more in [
+            json!({}),
+            json!({"additionalProperties": false, "minProperties": 2}),
+            json!({"maxProperties": 2}),
+        ] {
+            let mut schema = json!({
+                "type": "object",
+                "properties": {"a": {"type": ["integer", "null"]}, "b": {}, "c": {"enum": [1, 2, null]}},
+                "allOf": choices,
+            });
+            schema.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            let text = schema.to_string();
+            let all = Options::default().with_whitespace(Whitespace::Compact);
+            let (all, _) = grammar(&text, &all).unwrap_or_else(|error| panic!("{error}"));
+            let (kept, _) = grammar(&text, &few).unwrap_or_else(|error| panic!("{at}: {error}"));
+            let (all, kept) = (Oracle::new(&all), Oracle::new(&kept));
+            let right: Vec<bool> = objects.iter().map(|text| all.accepts(text.as_bytes())).collect();
+            assert!(right.contains(&true) && right.contains(&false), "{schema}");
+            for (object, right) in objects.iter().zip(right) {
+                assert_eq!(kept.accepts(object.as_bytes()), right, "{schema} {object}");
+            }
+        }
+    }
+}
+
+#[test]
+fn conditions_about_different_keys_do_not_multiply() {
+    let object = |count: usize| {
+        let keys = (0..count).flat_map(|i| [format!("a{i}"), format!("b{i}")]);
+        let properties: serde_json::Map<String, Value> =
+            keys.map(|key| (key, json!({"type": "string"}))).collect();
+        let condition = |i: usize| json!({"if": {"properties": {format!("a{i}"): {"const": "x"}}}, "then": {"required": [format!("b{i}")]}});
+        json!({"type": "object", "properties": properties, "allOf": (0..count).map(condition).collect::<Vec<_>>()})
+    };
+    let rules = |count: usize| accept(&object(count)).rules().len();
+    let (some, many) = (rules(20), rules(40));
+    assert!(many <= 2 * some + 10, "{some} and {many} rules");
+    let any_order = Options::default().with_key_order(KeyOrder::Any);
+    let error = grammar(&object(20).to_string(), &any_order).expect_err("they are open all the time");
+    assert!(error.to_string().starts_with("/properties: so many conditions on keys"), "{error}");
 }

@@ -9,6 +9,7 @@ use maskwright::{
     BudgetError, Category, CompileError, Compiler, Constraint, Diagnostic, Error, IndexError, IndexLimits,
     MatchError, Options, TokenId, VocabularyBuilder, choice, json_schema, service, tag,
 };
+use maskwright_automata::{CancelToken, with_cancel};
 
 fn compiler(options: Options) -> Compiler {
     let mut builder = VocabularyBuilder::new();
@@ -51,6 +52,39 @@ fn refused_constraints_are_wrong_not_supported_or_too_large() {
     ] {
         let error = refused(&constraint);
         assert_eq!(error.category(), category, "{constraint:?}: {error}");
+    }
+}
+
+#[test]
+fn what_was_told_to_stop_is_not_wrong() {
+    let compiler = compiler(Options::default());
+    for constraint in [
+        Constraint::regex("a".repeat(100_000)),
+        Constraint::ebnf("root ::= ".to_owned() + &"\"a\" ".repeat(100_000)),
+        Constraint::lark("start: ".to_owned() + &"\"a\" ".repeat(100_000)),
+        Constraint::json_schema(
+            r#"{"type": "object", "properties": {"a": {"type": "string", "pattern": "a"}}}"#,
+        ),
+        Constraint::structural_tag(
+            r#"{"type": "sequence", "elements": [{"type": "regex", "pattern": "a"}]}"#,
+        ),
+    ] {
+        let stop = CancelToken::new();
+        stop.cancel();
+        let error = with_cancel(&stop, || compiler.compile(&constraint)).expect_err("it stops");
+        assert_eq!(error.category(), Category::Cancelled, "{:?}: {error}", constraint.kind());
+    }
+    let mut options = Options::default();
+    options.regex.source_bytes = 3;
+    options.ebnf.limits.rules = 1;
+    options.lark.limits.source_bytes = 3;
+    for constraint in [
+        Constraint::regex("abcd"),
+        Constraint::ebnf("root ::= a\na ::= \"a\""),
+        Constraint::lark("start: \"a\""),
+    ] {
+        let error = self::compiler(options.clone()).compile(&constraint).expect_err("it is too large");
+        assert_eq!(error.category(), Category::Limit, "{:?}: {error}", constraint.kind());
     }
 }
 

@@ -24,10 +24,14 @@
 //!
 //! Such a keyword fails if the rest of its schema holds and a key or item that is not evaluated violates it. So its negation is the schema
 //! itself, with a tracker that is *denied*.
+//!
+//! # Choices that stay
+//!
+//! Twenty `if`s about different keys are a million cases. If there are too many, choices between conditions on single keys of an object stay in the
+//! case as they are, and the emitter follows them from the first of their keys to the last.
 
 use rustc_hash::FxHashSet;
 
-use super::super::path::PathId;
 use super::super::schemas::{Keywords, SchemaId};
 use super::super::types::TypeSet;
 use super::Algebra;
@@ -39,6 +43,16 @@ pub(crate) struct Case {
     /// Schemas, without their combinators.
     pub(crate) locals: Vec<Signed>,
     pub(crate) unevaluated: Vec<Unevaluated>,
+    pub(crate) choices: Vec<Kept>,
+}
+
+/// A choice that made no cases: one of its alternatives holds. Each is a list of schemas, without their combinators, that have conditions on single keys
+/// only.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Kept {
+    pub(crate) alternatives: Choice,
+    /// How many of the locals come before it in the text.
+    pub(crate) after: usize,
 }
 
 /// The meaning of `unevaluatedProperties` or `unevaluatedItems` in one case.
@@ -54,7 +68,12 @@ pub(crate) struct Unevaluated {
 
 impl Case {
     pub(crate) fn of(local: Signed) -> Self {
-        Self { locals: vec![local], unevaluated: Vec::new() }
+        Self { locals: vec![local], ..Self::default() }
+    }
+
+    /// Whether every value of the type is meant.
+    pub(crate) fn is_open(&self) -> bool {
+        self.locals.is_empty() && self.unevaluated.is_empty() && self.choices.is_empty()
     }
 
     /// The schemas that must hold.
@@ -77,6 +96,12 @@ impl Case {
 /// Below `unevaluatedProperties`, an `anyOf` of up to this many branches is split into sets of branches.
 const MAX_BRANCHES_IN_SETS: usize = 10;
 
+/// How many times fewer cases there must be for choices to be kept where they need not.
+const MIN_GAIN: usize = 4;
+
+/// A choice of more alternatives makes cases.
+const MAX_ALTERNATIVES: usize = 64;
+
 /// How deep combinators are searched for the types of a branch.
 pub(super) const BRANCH_TYPES_DEPTH: usize = 4;
 
@@ -89,6 +114,8 @@ struct Draft {
     /// What was taken from the list, with its trackers. Adding it again changes nothing. Without this, `allOf` of two
     /// references to `allOf` of two references, and so on, would be added once for each path.
     done: FxHashSet<(Signed, Vec<usize>)>,
+    /// Whether choices between conditions on single keys stay.
+    keeps_choices: bool,
 }
 
 #[derive(Clone)]
@@ -104,6 +131,30 @@ struct Todo {
     is_denied: bool,
 }
 
+impl Draft {
+    /// Adds a choice that stays.
+    fn keep(&mut self, mut choice: Choice) -> Progress {
+        let is_opposite = |local: &Signed| self.case.locals.contains(&local.flipped());
+        choice.retain(|locals| !locals.iter().any(is_opposite));
+        if choice.iter().any(|locals| locals.iter().all(|local| self.case.locals.contains(local))) {
+            return Progress::Done;
+        }
+        match &mut *choice {
+            [] => return Progress::Dead,
+            [only] => {
+                let is_possible = only.iter().all(|local| self.case.add(*local));
+                return if is_possible { Progress::Done } else { Progress::Dead };
+            }
+            _ => {}
+        }
+        if !self.case.choices.iter().any(|known| known.alternatives == choice) {
+            let after = self.case.locals.len();
+            self.case.choices.push(Kept { alternatives: choice, after });
+        }
+        Progress::Done
+    }
+}
+
 impl Todo {
     fn new(part: Signed, trackers: &[usize], trail: &[SchemaId]) -> Self {
         let (trackers, trail) = (trackers.to_vec(), trail.to_vec());
@@ -112,13 +163,15 @@ impl Todo {
 }
 
 /// Alternatives, each a list of signed schemas.
-pub(super) type Choice = Vec<Vec<Signed>>;
+pub(crate) type Choice = Vec<Vec<Signed>>;
 
 /// What became of a draft.
 enum Progress {
     Done,
     Dead,
     Fork(Vec<Draft>),
+    /// There are too many cases.
+    TooMany,
 }
 
 impl Progress {
@@ -138,15 +191,51 @@ impl Progress {
 impl<'s> Algebra<'s> {
     /// The cases of a conjunction for values of one type; `None`, and an error, if there are too many.
     pub(crate) fn cases(&mut self, members: &[Signed], kind: TypeSet) -> Option<Vec<Case>> {
+        let mut found = self.expand(members, kind, false);
+        if found.is_none() && kind == TypeSet::OBJECT && self.context.error.is_empty() {
+            found = self.expand(members, kind, true);
+        }
+        if found.is_none() && self.context.error.is_empty() {
+            let limit = self.context.options.limits.cases;
+            let message = format!("the combinations of this schema's branches make more than {limit} cases");
+            self.context.exceed("cases", self.path_of(members), "", message);
+        }
+        found
+    }
+
+    /// The same for objects, with choices kept, if that makes far fewer cases and the same order of keys.
+    pub(crate) fn fewer_cases(&mut self, members: &[Signed], count: usize) -> Option<Vec<Case>> {
+        let cases = self.expand(members, TypeSet::OBJECT, true)?;
+        let is_gain = cases.len().saturating_mul(MIN_GAIN) <= count;
+        (is_gain && cases.iter().all(|case| self.names_all_keys_first(case))).then_some(cases)
+    }
+
+    /// Whether the schemas in front of each choice list all keys that it is about.
+    fn names_all_keys_first(&mut self, case: &Case) -> bool {
+        case.choices.iter().all(|kept| {
+            let before: Vec<_> = case.locals[..kept.after]
+                .iter()
+                .filter(|local| !local.negative)
+                .map(|local| self.keywords(local.id))
+                .collect();
+            let is_listed = |name: &str| before.iter().any(|keywords| keywords.properties.contains_key(name));
+            kept.alternatives.iter().flatten().all(|local| {
+                let keywords = self.keywords(local.id);
+                keywords.properties.keys().chain(keywords.required.iter().copied()).all(is_listed)
+            })
+        })
+    }
+
+    /// The same as [`Self::cases`]; `None` without an error if there are too many.
+    fn expand(&mut self, members: &[Signed], kind: TypeSet, keeps_choices: bool) -> Option<Vec<Case>> {
         let todo = members.iter().rev().map(|&part| Todo::new(part, &[], &[])).collect();
-        let mut work = vec![Draft { case: Case::default(), todo, done: FxHashSet::default() }];
+        let mut work = vec![Draft { case: Case::default(), todo, done: FxHashSet::default(), keeps_choices }];
         let (mut done, mut steps): (Vec<Case>, usize) = (Vec::new(), 0);
         let mut seen = FxHashSet::default();
         let limit = self.context.options.limits.cases;
         while let Some(mut draft) = work.pop() {
             steps += 1;
             if done.len() > limit || steps > limit.saturating_mul(20) {
-                self.exceed_cases(self.path_of(members));
                 return None;
             }
             match self.advance(&mut draft, kind) {
@@ -159,18 +248,13 @@ impl<'s> Algebra<'s> {
                 }
                 Progress::Dead => {}
                 Progress::Fork(drafts) => work.extend(drafts.into_iter().rev()),
+                Progress::TooMany => return None,
             }
             if !self.context.error.is_empty() {
                 return None;
             }
         }
         Some(done)
-    }
-
-    fn exceed_cases(&mut self, path: PathId) {
-        let limit = self.context.options.limits.cases;
-        let message = format!("the combinations of this schema's branches make more than {limit} cases");
-        self.context.exceed("cases", path, "", message);
     }
 
     /// Works on a draft until it is finished, dead, or has to fork.
@@ -402,6 +486,13 @@ impl<'s> Algebra<'s> {
         if !keywords.is_plain() && !self.denials(local.id, keywords, kind, &mut ways) {
             return Progress::Dead;
         }
+        if draft.keeps_choices
+            && keywords.unevaluated(kind).is_none()
+            && ways.len() > 1
+            && let Some(kept) = self.kept_choice(&ways, local_way, kind)
+        {
+            return draft.keep(kept);
+        }
         let mut trail = todo.trail;
         trail.push(local.id);
         let mut drafts = Vec::with_capacity(ways.len() + 1);
@@ -481,8 +572,19 @@ impl<'s> Algebra<'s> {
             return Progress::Dead;
         }
         let limit = self.context.options.limits.cases;
-        let mut drafts = vec![draft.clone()];
+        let mut made_cases: Vec<&Choice> = Vec::with_capacity(choices.len());
         for ways in choices {
+            let may_keep = draft.keeps_choices && trackers.is_empty() && ways.len() > 1;
+            match may_keep.then(|| self.kept_choice(ways, None, kind)).flatten() {
+                Some(kept) => match draft.keep(kept) {
+                    Progress::Done => {}
+                    other => return other,
+                },
+                None => made_cases.push(ways),
+            }
+        }
+        let mut drafts = vec![draft.clone()];
+        for ways in made_cases {
             let mut next = Vec::with_capacity(drafts.len() * ways.len());
             for draft in &drafts {
                 for way in ways {
@@ -496,12 +598,11 @@ impl<'s> Algebra<'s> {
             }
             drafts = next;
             if drafts.len() > 1 && choices.len() > 1 {
-                drafts = self.finish_drafts(drafts, kind);
+                let Some(finished) = self.finish_drafts(drafts, kind) else { return Progress::TooMany };
+                drafts = finished;
             }
             if drafts.len() > limit.saturating_mul(4) {
-                let id = trail.last().copied();
-                self.exceed_cases(id.map_or(PathId::ROOT, |id| self.path(id)));
-                return Progress::Dead;
+                return Progress::TooMany;
             }
         }
         Progress::of(drafts, draft)
@@ -513,12 +614,56 @@ impl<'s> Algebra<'s> {
         if case.unevaluated.is_empty() {
             return self.is_clearly_empty_case(case, kind);
         }
-        let case = Case { locals: case.locals.clone(), unevaluated: Vec::new() };
+        let case = Case { locals: case.locals.clone(), ..Case::default() };
         self.is_clearly_empty_case(&case, kind)
     }
 
-    /// Works on drafts until each is finished, so that clearly empty ones do not multiply.
-    fn finish_drafts(&mut self, drafts: Vec<Draft>, kind: TypeSet) -> Vec<Draft> {
+    /// The alternatives of a choice between conditions on single keys, as lists of schemas without their combinators; `None` if it is not one. `local_way` is
+    /// the place of a way that is about the local keywords of its schema only.
+    fn kept_choice(
+        &mut self,
+        ways: &[Vec<Signed>],
+        local_way: Option<usize>,
+        kind: TypeSet,
+    ) -> Option<Choice> {
+        let mut kept = Choice::new();
+        for (place, way) in ways.iter().enumerate() {
+            let cases = match way {
+                way if Some(place) == local_way => {
+                    vec![Case { locals: way.clone(), ..Case::default() }]
+                }
+                way => self.expand(way, kind, false)?,
+            };
+            for case in cases {
+                if !case.unevaluated.is_empty()
+                    || !case.locals.iter().all(|local| self.is_about_keys(local.id))
+                {
+                    return None;
+                }
+                if !kept.contains(&case.locals) {
+                    kept.push(case.locals);
+                }
+                if kept.len() > MAX_ALTERNATIVES {
+                    return None;
+                }
+            }
+        }
+        Some(kept)
+    }
+
+    /// Whether the local keywords of a schema are conditions on single keys that it names.
+    fn is_about_keys(&mut self, id: SchemaId) -> bool {
+        let keywords = self.keywords(id);
+        keywords.listed().is_none()
+            && keywords.pattern_properties.is_empty()
+            && keywords.additional.is_none()
+            && keywords.property_names.is_none()
+            && keywords.dependent_required.is_empty()
+            && keywords.property_count.is_open()
+    }
+
+    /// Works on drafts until each is finished, so that clearly empty ones do not multiply; `None` if there are too many.
+    fn finish_drafts(&mut self, drafts: Vec<Draft>, kind: TypeSet) -> Option<Vec<Draft>> {
         let limit = self.context.options.limits.cases.saturating_mul(4);
         let (mut done, mut work, mut steps): (Vec<Draft>, Vec<Draft>, usize) = (Vec::new(), drafts, 0);
         let mut seen = FxHashSet::default();
@@ -540,9 +685,10 @@ impl<'s> Algebra<'s> {
                 }
                 Progress::Dead => {}
                 Progress::Fork(drafts) => work.extend(drafts.into_iter().rev()),
+                Progress::TooMany => return None,
             }
         }
-        done
+        Some(done)
     }
 
     /// The nodes whose union is the schema, if it consists of a single `anyOf`, `oneOf` or `allOf` of one schema.

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::super::json::Value;
 use super::super::schemas::{Keywords, SchemaId};
 use super::Algebra;
-use super::expand::{Case, Unevaluated};
+use super::expand::{Case, Kept, Unevaluated};
 use super::language::LIMITS;
 use super::node::Signed;
 
@@ -22,6 +22,10 @@ pub(crate) struct ObjectCase<'s> {
     pub(crate) unevaluated: Vec<Unevaluated>,
     /// Those that some key must violate.
     pub(crate) denied: Vec<Unevaluated>,
+    /// See [`Case::choices`].
+    pub(crate) choices: Vec<Kept>,
+    /// The schemas that list keys, in the order of the text: the positive ones, and those of the choices.
+    pub(crate) naming: Vec<SchemaId>,
     index: Option<Index<'s>>,
 }
 
@@ -41,7 +45,23 @@ impl ObjectCase<'_> {
             locals.map(|local| local.id).collect()
         };
         let (denied, unevaluated) = case.unevaluated.iter().cloned().partition(|one| one.is_denied);
-        Self { positive: of(false), negative: of(true), unevaluated, denied, index: None }
+        let mut naming: Vec<SchemaId> = Vec::with_capacity(case.locals.len());
+        let mut choices = case.choices.iter().peekable();
+        for at in 0..=case.locals.len() {
+            while let Some(kept) = choices.next_if(|kept| kept.after == at) {
+                naming.extend(kept.alternatives.iter().flatten().map(|local| local.id));
+            }
+            naming.extend(case.locals.get(at).filter(|local| !local.negative).map(|local| local.id));
+        }
+        Self {
+            naming,
+            positive: of(false),
+            negative: of(true),
+            unevaluated,
+            denied,
+            choices: case.choices.clone(),
+            index: None,
+        }
     }
 
     /// The positive schemas that may apply to a key, in their order.

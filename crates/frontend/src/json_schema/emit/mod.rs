@@ -46,6 +46,9 @@ use prune::{Pruned, prune};
 /// How many schemas are nested in place. Deeper ones become rules.
 const MAX_INLINE_DEPTH: usize = 48;
 
+/// With more cases of an object, [choices](super::cases::Case::choices) are kept if that is a gain.
+const MAX_PLAIN_CASES: usize = 48;
+
 /// How deep combinators are searched for the types of a node.
 const NODE_TYPES_DEPTH: usize = 8;
 
@@ -322,9 +325,15 @@ impl<'s> Emitter<'s> {
                 parts.push(strings);
                 continue;
             }
-            let Some(cases) = self.algebra.cases(&members, kind) else {
+            let Some(mut cases) = self.algebra.cases(&members, kind) else {
                 return self.algebra.grammar.never();
             };
+            if kind == TypeSet::OBJECT
+                && cases.len() > MAX_PLAIN_CASES
+                && let Some(fewer) = self.fewer_objects(&members, cases.len())
+            {
+                cases = fewer;
+            }
             for case in &cases {
                 parts.push(self.case(case, kind, &members));
             }
@@ -341,7 +350,9 @@ impl<'s> Emitter<'s> {
         if let Some(id) = self.algebra.listing(case) {
             return self.literals(members, id, kind);
         }
-        if let ([Signed { id, negative: false }], []) = (&*case.locals, &*case.unevaluated) {
+        if let ([Signed { id, negative: false }], [], []) =
+            (&*case.locals, &*case.unevaluated, &*case.choices)
+        {
             let keywords = self.algebra.keywords(*id);
             if keywords.is_plain() && kind.covers(keywords.types) {
                 // The same as the schema by itself, which other places may share.
@@ -349,7 +360,7 @@ impl<'s> Emitter<'s> {
                 return self.call(node);
             }
         }
-        if case.locals.is_empty() && case.unevaluated.is_empty() {
+        if case.is_open() {
             return self.any(kind);
         }
         self.values(case, kind)

@@ -22,6 +22,10 @@ impl<'s> Emitter<'s> {
     /// An array of different values out of few; `None` if there are too many.
     pub(super) fn subset_array(&mut self, shape: Shape<'_>) -> Option<ExprId> {
         let (places, values) = self.place_values(shape)?;
+        if values.len() < shape.count.min as usize {
+            let why = "fewer different items than `minItems` are possible";
+            return Some(self.nothing(shape.path, "minItems", why));
+        }
         Some(self.subsets(shape, &places, &values))
     }
 

@@ -6,9 +6,10 @@
 use super::super::super::decimal::Decimal;
 use super::{Conditions, Test};
 
-/// How many multiples are listed. Integers have one spelling anyway; others lose the zeros behind the point, so few of them are listed.
-const MAX_MULTIPLES: i128 = 64;
-const MAX_INTEGERS: i128 = 512;
+/// How many multiples are listed rather than told apart by an automaton. Integers have one spelling anyway; others lose the zeros behind the point, so few of
+/// them are.
+const MAX_MULTIPLES: usize = 64;
+const MAX_INTEGERS: usize = 512;
 
 /// The same conditions with one step for all multiples, and without what follows from it. `None` if no number meets them.
 pub(super) fn reduced(mut conditions: Conditions) -> Option<Conditions> {
@@ -37,8 +38,14 @@ pub(super) fn reduced(mut conditions: Conditions) -> Option<Conditions> {
     conditions.not_all.iter().all(|tests| !tests.is_empty()).then_some(conditions)
 }
 
-/// The numbers that meet the conditions, spelled out; `None` if there are too many candidates.
-pub(super) fn values(conditions: &Conditions) -> Option<Vec<String>> {
+/// The numbers that meet the conditions, spelled out; `None` if they are not few.
+pub(super) fn few_values(conditions: &Conditions) -> Option<Vec<String>> {
+    let is_integer = conditions.all.contains(&Test::Integer);
+    values(conditions, if is_integer { MAX_INTEGERS } else { MAX_MULTIPLES })
+}
+
+/// The same, with up to so many candidates.
+pub(super) fn values(conditions: &Conditions, max: usize) -> Option<Vec<String>> {
     let (mut step, mut low, mut high): (Option<Scaled>, Option<Scaled>, Option<Scaled>) = (None, None, None);
     for test in &conditions.all {
         match test {
@@ -55,8 +62,7 @@ pub(super) fn values(conditions: &Conditions) -> Option<Vec<String>> {
     let (step, low, high) = (step?, low?, high?);
     let first = low.0.div_euclid(step.0);
     let last = high.0.div_euclid(step.0);
-    let is_integer = conditions.all.contains(&Test::Integer);
-    if last - first > if is_integer { MAX_INTEGERS } else { MAX_MULTIPLES } {
+    if last - first > max as i128 {
         return None;
     }
     let mut values = Vec::new();
@@ -99,7 +105,7 @@ impl Scaled {
 
     fn of(value: &Decimal) -> Option<Self> {
         let digits = i128::from(if value.is_zero() { 0 } else { value.digits_as_u64()? });
-        let power = u32::try_from(value.exponent() + PLACES).ok().filter(|power| *power <= 18)?;
+        let power = u32::try_from(value.exponent() + PLACES).ok().filter(|power| *power <= 36)?;
         let scaled = digits.checked_mul(10i128.pow(power))?;
         Some(Self(if value.is_negative() { -scaled } else { scaled }))
     }

@@ -12,7 +12,7 @@ mod few;
 mod machine;
 pub(super) mod spelling;
 
-use maskwright_grammar::ExprId;
+use maskwright_grammar::{ExprId, GrammarBuilder};
 
 use super::super::cases::Case;
 use super::super::decimal::Decimal;
@@ -115,13 +115,19 @@ impl Emitter<'_> {
                 return spelling::one_sided(grammar, is_negative, has_zero, numbers);
             }
         }
-        let built = if let Some(values) = few::values(conditions) {
+        let limit = self.algebra.context.options.limits.states;
+        let list = |grammar: &mut GrammarBuilder, values: Vec<String>| {
             let ways: Vec<ExprId> = values.iter().map(|text| grammar.bytes(text.as_bytes())).collect();
             let is_empty = ways.is_empty();
             let expr = grammar.alt(ways);
-            Ok(if is_empty { expr } else { spelling::as_rule(grammar, "number", expr) })
-        } else {
-            machine::build(grammar, conditions, self.algebra.context.options.limits.states, numbers)
+            if is_empty { expr } else { spelling::as_rule(grammar, "number", expr) }
+        };
+        let built = match few::few_values(conditions) {
+            Some(values) => Ok(list(grammar, values)),
+            None => machine::build(grammar, conditions, limit, numbers).or_else(|what| {
+                // More than an automaton can tell apart, but not too many to be listed.
+                few::values(conditions, limit).map(|values| list(grammar, values)).ok_or(what)
+            }),
         };
         match built {
             Ok(expr) if self.is_never(expr) => self.nothing(path, keyword, why),

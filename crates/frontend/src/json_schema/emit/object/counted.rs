@@ -1,25 +1,22 @@
 //! Objects in the schema's order, state by state.
 //!
 //! A state has the next member, the number of members so far (as far as it matters), the later members that are *owed*
-//! because one that was written needs them, those that are *banned* because they need one that was left out, and the
-//! negated schemas that are broken. Most of that is empty most of the time, so there are few states.
+//! because one that was written needs them, those that are *banned* because they need one that was left out, the
+//! negated schemas that are broken, and the [alternatives](super::choices) that can still hold. Most of that is empty most of the time, so there are few states.
+
+use std::borrow::Cow;
 
 use maskwright_grammar::ExprId;
 
-use super::super::super::cases::{NodeId, ObjectCase, Signed};
-use super::super::super::json::Value;
+use super::super::super::cases::Signed;
 use super::super::super::path::PathId;
-use super::super::super::schemas::{SchemaId, Window};
+use super::super::super::schemas::Window;
 use super::super::Emitter;
 use super::super::layout::Layout;
 use super::super::states::States;
+use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS};
+use super::choices::{Taken, Way};
 use super::{Member, Plan};
-
-/// How many negated schemas of one object may have to be broken.
-pub(super) const MAX_BROKEN_SCHEMAS: usize = 120;
-
-/// How many ways there may be to write one member.
-const MAX_MEMBER_WAYS: usize = 512;
 
 /// A set of members that come later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -56,6 +53,8 @@ struct State {
     banned: Later,
     /// The schemas that are broken, as bits.
     broken: u128,
+    /// The alternatives that are open.
+    taken: Vec<Taken>,
     /// Whether a member was written.
     begun: bool,
 }
@@ -78,15 +77,6 @@ impl Links {
         }
         links
     }
-}
-
-/// How a member breaks a schema.
-#[derive(Clone, Debug)]
-pub(super) struct Breaks {
-    /// Whether it does by being absent.
-    pub(super) absent: bool,
-    /// What its value must satisfy to break it. `None` stands for the name alone.
-    pub(super) by: Vec<Option<Signed>>,
 }
 
 impl<'s> Emitter<'s> {
@@ -127,39 +117,6 @@ impl<'s> Emitter<'s> {
         self.algebra.grammar.seq([object_start, first])
     }
 
-    /// For each member and each schema that must be broken, how the member breaks it.
-    pub(super) fn member_breaks(
-        &mut self,
-        object: &ObjectCase<'s>,
-        broken: &[SchemaId],
-        members: &[Member<'s>],
-    ) -> Vec<Vec<Breaks>> {
-        let mut all = Vec::with_capacity(members.len());
-        for member in members {
-            let mut row = Vec::with_capacity(broken.len());
-            for &id in broken {
-                let keywords = self.algebra.keywords(id);
-                let absent = !member.required && keywords.required.contains(&member.name);
-                let schemas = self.algebra.member_schemas(id, &keywords, member.name);
-                let mut by: Vec<Option<Signed>> =
-                    schemas.into_iter().map(|schema| Some(Signed::minus(schema))).collect();
-                if let Some(names) = keywords.property_names
-                    && self.algebra.satisfies(&Value::String(member.name.into()), &[Signed::minus(names)])
-                {
-                    by.push(None);
-                }
-                row.push(Breaks { absent, by });
-            }
-            for denied in &object.denied {
-                let schema = self.algebra.unevaluated_member(denied, member.name);
-                let by = schema.map(|schema| Some(Signed::minus(schema))).into_iter().collect();
-                row.push(Breaks { absent: false, by });
-            }
-            all.push(row);
-        }
-        all
-    }
-
     fn member_state(
         &mut self,
         plan: &Plan<'s>,
@@ -179,8 +136,10 @@ impl<'s> Emitter<'s> {
             for (i, breaks) in breaks.iter().enumerate() {
                 left_out.broken |= u128::from(breaks.absent) << i;
             }
-            if due & !left_out.broken == 0 {
-                ways.push(self.state(states, left_out));
+            if due & !left_out.broken == 0
+                && let Some(taken) = Self::open_without(plan, place, &state.taken)
+            {
+                ways.push(self.state(states, State { taken, ..left_out }));
             }
         }
         let is_full = plan.window.max.is_some_and(|max| state.count >= max);
@@ -191,10 +150,14 @@ impl<'s> Emitter<'s> {
             let Layout { enter, comma, colon, after, .. } = self.layout();
             let key = self.string_literal(member.name);
             let before = if state.begun { comma } else { enter };
-            self.each_value(member, breaks, (state.broken, due), plan.path, |this, value, broken| {
-                let then = this.state(states, State { broken, ..next.clone() });
-                ways.push(this.algebra.grammar.seq([before, key, colon, value, after, then]));
-            });
+            for Way { more, taken } in self.ways_with(plan, place, &state.taken, &member.parts) {
+                let next = State { taken, ..next.clone() };
+                let broken = (state.broken, due);
+                self.each_value(member, &more, breaks, broken, plan.path, |this, value, broken| {
+                    let then = this.state(states, State { broken, ..next.clone() });
+                    ways.push(this.algebra.grammar.seq([before, key, colon, value, after, then]));
+                });
+            }
         }
         self.algebra.grammar.alt(ways)
     }
@@ -238,72 +201,25 @@ impl<'s> Emitter<'s> {
         self.algebra.grammar.alt(ways)
     }
 
-    /// Writes each kind of value of a member, with the schemas that are broken then. `broken` are those of before, and those that must be.
+    /// Writes each kind of value of a member that satisfies some more schemas, with the schemas that are broken then. `broken` are those of before, and those that must be.
     pub(super) fn each_value(
         &mut self,
         member: &Member<'s>,
+        more: &[Signed],
         breaks: &[Breaks],
         broken: (u128, u128),
         path: PathId,
         mut write: impl FnMut(&mut Self, ExprId, u128),
     ) {
         let by = breaks.iter().map(|breaks| &*breaks.by);
-        for (more, broken) in self.breaking_ways(&member.parts, by, broken, path) {
-            let value = if more.is_empty() { member.value } else { self.part_with(&member.parts, &more) };
+        let parts: Cow<'_, [Signed]> =
+            if more.is_empty() { (&*member.parts).into() } else { [&*member.parts, more].concat().into() };
+        for (breaking, broken) in self.breaking_ways(&parts, by, broken, path) {
+            let is_plain = more.is_empty() && breaking.is_empty();
+            let value = if is_plain { member.value } else { self.part_with(&parts, &breaking) };
             if !self.is_never(value) {
                 write(self, value, broken);
             }
         }
-    }
-
-    /// The ways to write one member: what its value must satisfy beside its own schemas, and what is broken then.
-    ///
-    /// A value that does not break a schema satisfies it, so that the ways exclude one another and every text is parsed
-    /// in one way only. Clearly empty ways are dropped, so there are few.
-    pub(super) fn breaking_ways<'b>(
-        &mut self,
-        parts: &[Signed],
-        breaks: impl Iterator<Item = &'b [Option<Signed>]>,
-        (broken, due): (u128, u128),
-        path: PathId,
-    ) -> Vec<(Vec<Signed>, u128)> {
-        let mut ways: Vec<(Vec<Signed>, u128)> = vec![(Vec::new(), broken)];
-        for (i, by) in breaks.enumerate() {
-            let bit = 1 << i;
-            if broken & bit != 0 || by.is_empty() && due & bit == 0 {
-                continue;
-            }
-            if by.contains(&None) {
-                for way in &mut ways {
-                    way.1 |= bit;
-                }
-                continue;
-            }
-            let mut next = Vec::with_capacity(ways.len() + 1);
-            for (mut satisfied, broken) in ways {
-                for part in by.iter().flatten() {
-                    let breaking = [&*satisfied, &[*part]].concat();
-                    if self.is_possible(parts, &breaking) {
-                        next.push((breaking, broken | bit));
-                    }
-                    satisfied.push(part.flipped());
-                }
-                if due & bit == 0 && self.is_possible(parts, &satisfied) {
-                    next.push((satisfied, broken));
-                }
-            }
-            ways = next;
-            if ways.len() > MAX_MEMBER_WAYS {
-                let message =
-                    format!("the negated schemas split one key into more than {MAX_MEMBER_WAYS} ways");
-                self.algebra.context.halt(path, "", message, "negate fewer schemas of this object");
-                return Vec::new();
-            }
-        }
-        ways
-    }
-
-    fn is_possible(&mut self, parts: &[Signed], more: &[Signed]) -> bool {
-        self.algebra.possible_node_of(&[parts, more].concat()) != NodeId::NEVER
     }
 }

@@ -18,6 +18,8 @@
 //! that apply to them. What needs more than this shape – counts, dependencies, negated schemas, any order – is written
 //! state by state in [`counted`] and [`unordered`].
 
+mod breaks;
+mod choices;
 mod counted;
 mod demands;
 mod keys;
@@ -32,7 +34,8 @@ use super::super::path::PathId;
 use super::super::schemas::{SchemaId, Window};
 use super::Emitter;
 use super::layout::Layout;
-use counted::Breaks;
+use breaks::Breaks;
+use choices::KeyChoice;
 use demands::Demands;
 use keys::OtherKeys;
 
@@ -63,13 +66,14 @@ struct Plan<'s> {
     breaks: Vec<Vec<Breaks>>,
     /// Pairs of members: the first needs the second.
     needs: Vec<(usize, usize)>,
+    choices: Vec<KeyChoice>,
     path: PathId,
 }
 
 impl Plan<'_> {
     /// Whether only single members have conditions, apart from a least number of them.
     fn is_independent(&self) -> bool {
-        self.needs.is_empty() && self.broken == 0 && self.window.max.is_none()
+        self.needs.is_empty() && self.broken == 0 && self.choices.is_empty() && self.window.max.is_none()
     }
 
     /// Whether all schemas that must be broken are, given as bits.
@@ -135,17 +139,20 @@ impl<'s> Emitter<'s> {
         };
         let breaks = self.member_breaks(object, &demands.broken, &members);
         let broken = demands.broken.len() + object.denied.len();
-        let mut plan = Plan { window, members, others, broken, breaks, needs, path };
+        let choices = Vec::new();
+        let mut plan = Plan { window, members, others, broken, breaks, needs, choices, path };
         if !self.settle(&mut plan) {
             return self.nothing(path, "", "no object satisfies these keywords together");
         }
-        let Plan { window, members, others, broken, .. } = &mut plan;
+        let Some(choices) = self.key_choices(object, &plan) else { return self.algebra.grammar.never() };
+        plan.choices = choices;
+        let Plan { window, members, others, broken, choices, .. } = &mut plan;
         let required = members.iter().filter(|member| member.required).count();
         if window.max.is_some_and(|max| (max as usize) < required) {
             let why = "more keys are required than `maxProperties` allows";
             return self.nothing(path, "maxProperties", why);
         }
-        if window.max == Some(0) && *broken == 0 {
+        if window.max == Some(0) && *broken == 0 && choices.is_empty() {
             let Layout { object_start, object_empty_end, .. } = self.layout();
             return self.algebra.grammar.seq([object_start, object_empty_end]);
         }
@@ -262,7 +269,9 @@ impl<'s> Emitter<'s> {
         let has_needs =
             object.positive.iter().any(|&id| !self.algebra.keywords(id).dependent_required.is_empty());
         let only = match (&*object.positive, &*object.unevaluated, &*object.negative) {
-            ([id], [], []) if demands.is_plain() && object.denied.is_empty() => Some(*id),
+            ([id], [], []) if object.choices.is_empty() && demands.is_plain() && object.denied.is_empty() => {
+                Some(*id)
+            }
             _ => None,
         };
         for (name, required) in names {
@@ -293,7 +302,7 @@ impl<'s> Emitter<'s> {
                     }
                     return None;
                 }
-                if !has_needs && demands.broken.is_empty() {
+                if !has_needs && demands.broken.is_empty() && object.choices.is_empty() {
                     continue;
                 }
             }
@@ -330,7 +339,7 @@ impl<'s> Emitter<'s> {
 
     /// The names in the order in which they are written, and whether they are required.
     fn names(&mut self, object: &ObjectCase<'s>, demands: &Demands<'s>) -> Vec<(&'s str, bool)> {
-        if let ([id], []) = (&*object.positive, &*object.negative)
+        if let ([id], [], []) = (&*object.positive, &*object.negative, &*object.choices)
             && demands.is_plain()
         {
             return self.names_of_one(*id);
@@ -344,7 +353,7 @@ impl<'s> Emitter<'s> {
             });
             names[at].1 |= required;
         };
-        let all = || object.positive.iter().chain(&object.negative);
+        let all = || object.naming.iter().chain(&object.negative);
         for &id in all() {
             self.algebra.keywords(id).properties.keys().for_each(|name| add(name, false));
         }

@@ -13,7 +13,7 @@ use super::super::super::cases::Signed;
 use super::super::Emitter;
 use super::super::layout::Layout;
 use super::super::states::States;
-use super::counted::{Breaks, MAX_BROKEN_SCHEMAS};
+use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS};
 use super::{Member, Plan};
 
 /// Up to this many members, the subsets are states.
@@ -40,6 +40,11 @@ impl<'s> Emitter<'s> {
         if plan.members.len() > MAX_SUBSET_MEMBERS && plan.is_independent() {
             return self.remembered_object(plan);
         }
+        let limit = self.algebra.context.options.limits.states;
+        if !plan.choices.is_empty() {
+            let message = "so many conditions on keys cannot be followed in any order".to_owned();
+            return self.without_any_order(plan, message, "use the key order of the schema");
+        }
         if plan.broken > 0
             && let Some(ways) = self.split_object(plan)
         {
@@ -47,7 +52,6 @@ impl<'s> Emitter<'s> {
             return self.algebra.grammar.alt(ways);
         }
         let bits = state_bits(plan).filter(|_| plan.broken <= MAX_BROKEN_SCHEMAS);
-        let limit = self.algebra.context.options.limits.states;
         let Some(bits) = bits else { return self.too_many_states(plan, limit) };
         let layout = self.layout();
         let other = self.other_members(&plan.others);
@@ -174,7 +178,7 @@ impl<'s> Emitter<'s> {
                 let is_left = |at: usize| bits[at] == 0 || next.used & bits[at] == 0;
                 let due = if plan.broken == 0 { 0 } else { plan.unbreakable(is_left) };
                 let broken = (state.broken, due);
-                self.each_value(member, &plan.breaks[at], broken, plan.path, |this, value, broken| {
+                self.each_value(member, &[], &plan.breaks[at], broken, plan.path, |this, value, broken| {
                     let text = this.algebra.grammar.seq([key, colon, value, after]);
                     go(this, text, State { broken, ..next }, &mut ways);
                 });
@@ -203,7 +207,11 @@ impl<'s> Emitter<'s> {
 
     fn too_many_states(&mut self, plan: &Plan<'s>, limit: usize) -> ExprId {
         let message = format!("keys in any order that depend on one another need more than {limit} states");
-        let help = "use the key order of the schema, or raise the limit `states`";
+        self.without_any_order(plan, message, "use the key order of the schema, or raise the limit `states`")
+    }
+
+    /// Refuses any order, or falls back to that of the schema.
+    fn without_any_order(&mut self, plan: &Plan<'s>, message: String, help: &str) -> ExprId {
         if !self.algebra.context.unenforceable(plan.path, "properties", message, help) {
             return self.algebra.grammar.never();
         }

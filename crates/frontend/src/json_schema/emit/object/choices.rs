@@ -1,0 +1,378 @@
+//! Choices between conditions on single keys, in the schema's order.
+//!
+//! ```text
+//! {"if": {"properties": {"kind": {"const": "card"}}, "required": ["kind"]}, "then": {"required": ["number"]}}
+//!
+//! alternative 0     kind: present, {+const};  number: present
+//! alternative 1     kind: absent, or {−const}
+//! ```
+//!
+//! From the first key that a choice is about, the alternatives that can still hold are part of the state, until one of them holds. So choices
+//! about different keys multiply only where they are open at the same place: twenty of them about two neighbours each make twice as many states as there are members.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::super::super::cases::{Case, ObjectCase, Signed};
+use super::super::super::json::Value;
+use super::super::super::options::KeyOrder;
+use super::super::super::schemas::Window;
+use super::super::Emitter;
+use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS, MAX_MEMBER_WAYS};
+use super::demands::Demands;
+use super::{Member, Plan};
+
+/// One of some alternatives holds.
+#[derive(Clone, Debug)]
+pub(super) struct KeyChoice {
+    /// The place of the first member that matters.
+    first: usize,
+    alternatives: Vec<Alternative>,
+}
+
+/// Conditions on some members.
+#[derive(Clone, Debug, Default)]
+struct Alternative {
+    conditions: FxHashMap<usize, Condition>,
+    /// How many schemas must be broken.
+    broken: usize,
+}
+
+/// A condition on one member.
+#[derive(Clone, Debug, Default)]
+struct Condition {
+    required: bool,
+    /// What its value must satisfy.
+    parts: Vec<Signed>,
+    /// How it breaks each schema that must be broken.
+    breaks: Vec<Breaks>,
+}
+
+impl Condition {
+    fn is_breaking(&self, i: usize) -> bool {
+        self.breaks.get(i).is_some_and(|breaks| breaks.absent || !breaks.by.is_empty())
+    }
+}
+
+impl Alternative {
+    /// Whether nothing is left of it behind a member.
+    fn is_over(&self, place: usize, broken: u128) -> bool {
+        let is_left = |(at, condition): (&usize, &Condition)| {
+            *at > place && (condition.required || !condition.parts.is_empty())
+        };
+        broken.count_ones() as usize == self.broken && !self.conditions.iter().any(is_left)
+    }
+
+    /// The schemas that no member behind a place breaks, as bits.
+    fn due(&self, place: usize) -> u128 {
+        let is_breakable =
+            |i: usize| self.conditions.iter().any(|(at, condition)| *at > place && condition.is_breaking(i));
+        (0..self.broken).filter(|&i| !is_breakable(i)).fold(0, |bits, i| bits | 1 << i)
+    }
+}
+
+/// An alternative that can still hold. Of those of one choice, one must.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Taken {
+    choice: u32,
+    alternative: u32,
+    /// The schemas that are broken, as bits.
+    broken: u128,
+}
+
+/// A way to write one member.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Way {
+    /// What its value must satisfy beside its own schemas.
+    pub(super) more: Vec<Signed>,
+    /// What is open behind it.
+    pub(super) taken: Vec<Taken>,
+}
+
+impl<'s> Emitter<'s> {
+    /// The cases of an object with choices kept, if they are fewer and it is certain that their states are not too many.
+    pub(in super::super) fn fewer_objects(&mut self, members: &[Signed], count: usize) -> Option<Vec<Case>> {
+        if self.algebra.context.options.key_order == KeyOrder::Any {
+            return None;
+        }
+        let cases = self.algebra.fewer_cases(members, count)?;
+        let limit = self.algebra.context.options.limits.states;
+        cases.iter().all(|case| self.most_states(case) <= limit).then_some(cases)
+    }
+
+    /// How many states a case makes at most, as far as that is easily told.
+    fn most_states(&mut self, case: &Case) -> usize {
+        let object = self.algebra.object_case(case);
+        let mut window = Window::default();
+        for &id in &object.positive {
+            let keywords = self.algebra.keywords(id);
+            window = window.and(keywords.property_count);
+            if !keywords.dependent_required.is_empty() {
+                return usize::MAX;
+            }
+        }
+        if !object.negative.is_empty() || !object.denied.is_empty() {
+            return usize::MAX;
+        }
+        let names = self.names(&object, &Demands::default());
+        let places: FxHashMap<&str, usize> =
+            names.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+        let mut widths = vec![2usize.saturating_mul(window.cap() as usize + 1); names.len()];
+        for kept in &object.choices {
+            let (mut first, mut last, mut ways) = (names.len(), 0, 1usize);
+            for locals in &kept.alternatives {
+                let negative = locals.iter().filter(|local| local.negative).count();
+                // It is given up, or some of its schemas are broken.
+                let bits = 1usize.checked_shl(negative as u32).unwrap_or(usize::MAX);
+                ways = ways.saturating_mul(bits.saturating_add(1));
+                for local in locals {
+                    let keywords = self.algebra.keywords(local.id);
+                    for name in keywords.properties.keys().chain(keywords.required.iter().copied()) {
+                        let place = places.get(name).copied().unwrap_or(0);
+                        (first, last) = (first.min(place), last.max(place));
+                    }
+                }
+            }
+            for width in widths.iter_mut().take(last + 1).skip(first) {
+                *width = width.saturating_mul(ways);
+            }
+        }
+        widths.into_iter().fold(0, usize::saturating_add)
+    }
+
+    /// The choices of an object; `None` after an error.
+    pub(super) fn key_choices(&mut self, object: &ObjectCase<'s>, plan: &Plan<'s>) -> Option<Vec<KeyChoice>> {
+        let members = &plan.members;
+        let places: FxHashMap<&str, usize> =
+            members.iter().enumerate().map(|(at, member)| (member.name, at)).collect();
+        let mut choices = Vec::with_capacity(object.choices.len());
+        for choice in &object.choices {
+            let mut alternatives = Vec::with_capacity(choice.alternatives.len());
+            for locals in &choice.alternatives {
+                alternatives.push(self.alternative(locals, members, &places));
+            }
+            if alternatives.iter().any(|one| one.broken > MAX_BROKEN_SCHEMAS) {
+                let message = format!("more than {MAX_BROKEN_SCHEMAS} schemas of one object are negated");
+                self.algebra.context.halt(plan.path, "", message, "negate fewer schemas of this object");
+                return None;
+            }
+            let first = alternatives.iter().flat_map(|one| one.conditions.keys()).min();
+            // An alternative without conditions always holds.
+            if let Some(&first) = first
+                && !alternatives.iter().any(|one| one.conditions.is_empty() && one.broken == 0)
+            {
+                choices.push(KeyChoice { first, alternatives });
+            }
+        }
+        Some(choices)
+    }
+
+    fn alternative(
+        &mut self,
+        locals: &[Signed],
+        members: &[Member<'s>],
+        places: &FxHashMap<&str, usize>,
+    ) -> Alternative {
+        let denied: Vec<Signed> = locals.iter().copied().filter(|local| local.negative).collect();
+        let broken = denied.len();
+        let mut alternative = Alternative { conditions: FxHashMap::default(), broken };
+        for local in locals {
+            let keywords = self.algebra.keywords(local.id);
+            for name in keywords.properties.keys().chain(keywords.required.iter().copied()) {
+                let Some(&at) = places.get(name) else { continue };
+                let condition = alternative.conditions.entry(at).or_default();
+                if !local.negative {
+                    condition.required |= keywords.required.contains(&name);
+                    let part = keywords.properties.get(name).map(Signed::plus);
+                    condition.parts.extend(part.filter(|part| !condition.parts.contains(part)));
+                } else if condition.breaks.is_empty() {
+                    for denied in &denied {
+                        let breaks = self.breaks_of(denied.id, &members[at]);
+                        condition.breaks.push(breaks);
+                    }
+                }
+            }
+        }
+        alternative
+    }
+
+    /// What is open behind a member that is left out; `None` if a choice is lost.
+    pub(super) fn open_without(plan: &Plan<'s>, place: usize, taken: &[Taken]) -> Option<Vec<Taken>> {
+        let leave_out = |taken: &Taken| {
+            let alternative = alternative(plan, taken);
+            let mut broken = taken.broken;
+            if let Some(condition) = alternative.conditions.get(&place) {
+                if condition.required {
+                    return None;
+                }
+                for (i, breaks) in condition.breaks.iter().enumerate() {
+                    broken |= u128::from(breaks.absent) << i;
+                }
+            }
+            (alternative.due(place) & !broken == 0).then_some(Taken { broken, ..*taken })
+        };
+        let mut open: Vec<Taken> = Vec::with_capacity(taken.len());
+        for choice in at_place(plan, place, taken) {
+            let left: Vec<Taken> = choice.iter().filter_map(leave_out).collect();
+            if left.is_empty() {
+                return None;
+            }
+            // A choice of which nothing is left holds, whatever comes.
+            if !left.iter().any(|one| is_over(plan, place, one)) {
+                open.extend(left);
+            }
+        }
+        Some(open)
+    }
+
+    /// The ways to write a member beside the choices that are open.
+    pub(super) fn ways_with(
+        &mut self,
+        plan: &Plan<'s>,
+        place: usize,
+        taken: &[Taken],
+        parts: &[Signed],
+    ) -> Vec<Way> {
+        let mut ways = vec![Way { more: Vec::new(), taken: Vec::new() }];
+        for choice in at_place(plan, place, taken) {
+            let mut next: Vec<Way> = Vec::new();
+            let mut known: FxHashSet<Way> = FxHashSet::default();
+            for way in &ways {
+                next.extend(self.ways_of_choice(plan, place, &choice, parts, way));
+                if !self.has_few_ways(plan, next.len()) {
+                    return Vec::new();
+                }
+            }
+            next.retain(|way| known.insert(way.clone()));
+            ways = next;
+        }
+        ways
+    }
+
+    /// The ways to write a member beside one more choice: each with the alternatives of it that can still hold.
+    ///
+    /// Where that is cheap, the values are split into those that meet a condition and those that do not. Elsewhere an alternative goes on alone, or is
+    /// given up: then no schema is negated, and some texts have several ways.
+    fn ways_of_choice(
+        &mut self,
+        plan: &Plan<'s>,
+        place: usize,
+        choice: &[Taken],
+        parts: &[Signed],
+        way: &Way,
+    ) -> Vec<Way> {
+        let is_only = choice.len() == 1;
+        let mut done: Vec<Way> = Vec::new();
+        let mut open: Vec<(Vec<Signed>, Vec<Taken>)> = vec![(way.more.clone(), Vec::new())];
+        // An alternative that asks for nothing but the key comes first: if it holds, nothing else matters.
+        let asks = |one: &Taken| {
+            let condition = alternative(plan, one).conditions.get(&place);
+            condition.is_none_or(|condition| !condition.parts.is_empty() || !condition.breaks.is_empty())
+        };
+        let mut choice = choice.to_vec();
+        choice.sort_by_key(asks);
+        for one in &choice {
+            let alternative = alternative(plan, one);
+            let due = alternative.due(place);
+            let Some(condition) = alternative.conditions.get(&place) else {
+                if due & !one.broken == 0 {
+                    for (_, alive) in &mut open {
+                        alive.push(*one);
+                    }
+                }
+                continue;
+            };
+            let is_split = !is_only && self.is_cheap(condition);
+            let mut next: Vec<(Vec<Signed>, Vec<Taken>)> = Vec::new();
+            for (more, alive) in open {
+                let mut met = more.clone();
+                met.extend(condition.parts.iter().filter(|part| !more.contains(part)));
+                let found = if met.len() == more.len() || self.is_possible(parts, &met) {
+                    let by = condition.breaks.iter().map(|breaks| &*breaks.by);
+                    let asked = (one.broken, if is_split { 0 } else { due });
+                    self.breaking_ways(&[parts, &met].concat(), by, asked, plan.path)
+                } else {
+                    Vec::new()
+                };
+                for (breaking, broken) in found {
+                    let new = breaking.into_iter().filter(|part| !met.contains(part));
+                    let all: Vec<Signed> = met.iter().copied().chain(new).collect();
+                    let one = Taken { broken, ..*one };
+                    if due & !broken != 0 {
+                        next.push((all, alive.clone()));
+                    } else if is_over(plan, place, &one) {
+                        done.push(Way { more: all, taken: way.taken.clone() });
+                    } else if is_split || is_only {
+                        next.push((all, [&*alive, &[one]].concat()));
+                    } else {
+                        done.push(Way { more: all, taken: [&*way.taken, &[one]].concat() });
+                    }
+                }
+                // The values that do not meet the condition.
+                if is_split {
+                    let mut met = more;
+                    for part in &condition.parts {
+                        if !met.contains(part) {
+                            let failed = [&*met, &[part.flipped()]].concat();
+                            if self.is_possible(parts, &failed) {
+                                next.push((failed, alive.clone()));
+                            }
+                            met.push(*part);
+                        }
+                    }
+                } else if !is_only {
+                    next.push((more, alive));
+                }
+                if !self.has_few_ways(plan, next.len() + done.len()) {
+                    return Vec::new();
+                }
+            }
+            open = next;
+        }
+        let open = open.into_iter().filter(|(_, alive)| !alive.is_empty());
+        done.extend(open.map(|(more, alive)| Way { more, taken: [&*way.taken, &alive].concat() }));
+        done
+    }
+
+    /// Whether the schemas of a condition can be negated without a thought: they list scalars, or types.
+    fn is_cheap(&mut self, condition: &Condition) -> bool {
+        let by = condition.breaks.iter().flat_map(|breaks| breaks.by.iter().flatten());
+        condition.parts.iter().chain(by).all(|part| {
+            let keywords = self.algebra.keywords(part.id);
+            let is_scalar = |value: &Value<'_>| !matches!(value, Value::Array(_) | Value::Object(_));
+            keywords.is_plain()
+                && match keywords.listed() {
+                    Some(values) => values.iter().all(is_scalar),
+                    None => keywords.asserted.is_empty(),
+                }
+        })
+    }
+
+    fn has_few_ways(&mut self, plan: &Plan<'s>, count: usize) -> bool {
+        if count > MAX_MEMBER_WAYS {
+            let message =
+                format!("the conditions of this object split one key into more than {MAX_MEMBER_WAYS} ways");
+            let help = "write the keys of a condition next to one another in `properties`";
+            self.algebra.context.halt(plan.path, "", message, help);
+        }
+        !self.is_halted()
+    }
+}
+
+fn alternative<'p>(plan: &'p Plan<'_>, taken: &Taken) -> &'p Alternative {
+    &plan.choices[taken.choice as usize].alternatives[taken.alternative as usize]
+}
+
+fn is_over(plan: &Plan<'_>, place: usize, taken: &Taken) -> bool {
+    alternative(plan, taken).is_over(place, taken.broken)
+}
+
+/// The choices that matter at a place, each with the alternatives that can still hold: those that are open, and those that begin there.
+fn at_place(plan: &Plan<'_>, place: usize, taken: &[Taken]) -> Vec<Vec<Taken>> {
+    let open = taken.chunk_by(|a, b| a.choice == b.choice).map(<[Taken]>::to_vec);
+    let begin = |(choice, of): (usize, &KeyChoice)| {
+        let take = |at: usize| Taken { choice: choice as u32, alternative: at as u32, broken: 0 };
+        (0..of.alternatives.len()).map(take).collect()
+    };
+    let beginning = plan.choices.iter().enumerate().filter(|(_, choice)| choice.first == place);
+    open.chain(beginning.map(begin)).collect()
+}
