@@ -132,7 +132,7 @@ pub struct Settings {
     pub failures_for: Duration,
     /// How many constraints may wait for a worker.
     pub queue: usize,
-    /// What a thread does when a compile has taken longer than 20 ms, such as lowering its priority. When the compile has ended another thread takes its place.
+    /// What a thread does when a compile has taken longer than 5 ms, such as lowering its priority. When the compile has ended another thread takes its place.
     pub when_slow: Option<fn()>,
     /// How long an idle worker may compute masks ahead: those that come first, of a constraint that it has just compiled, and those behind the next token, of a matcher
     /// that [asks for it](Matcher::prepare_soon). A constraint that waits to be compiled ends it. Zero, the default, is never.

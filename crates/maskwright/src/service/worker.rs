@@ -18,8 +18,9 @@ use crate::statistics::Outcome;
 /// Frontends guard their depth, for stacks of this size and smaller ones.
 const STACK_BYTES: usize = 8 << 20;
 
-/// A compile that takes longer is slow: see [`Settings::when_slow`](super::Settings::when_slow).
-const SLOW: Duration = Duration::from_millis(20);
+/// A compile that takes longer is slow: see [`Settings::when_slow`](super::Settings::when_slow). Of a hundred real schemas not one is. Many threads may compile at once, and only a part of
+/// the time that others have to spare is so much for each of them.
+const SLOW: Duration = Duration::from_millis(5);
 
 /// Starts a worker.
 pub(super) fn start(shared: Arc<Shared>, number: usize) -> io::Result<JoinHandle<()>> {
