@@ -46,7 +46,10 @@ pub fn chance(text: &[TokenId], row: &mut [f32]) {
 
 impl<F> std::fmt::Debug for ByText<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ByText").field("width", &self.width).field("texts", &self.texts.len()).finish()
+        f.debug_struct("ByText")
+            .field("width", &self.width)
+            .field("texts", &self.texts.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -14,10 +14,7 @@ use maskwright_runtime::text::chat::ChatTemplate;
 use serde_json::{Map, Value};
 
 use super::{Fields, fields::not_among};
-use crate::{
-    engine::Prompt,
-    error::{ApiError, Result},
-};
+use crate::error::{ApiError, Result};
 
 const EFFORTS: &str = "none, minimal, low, medium, high, xhigh";
 /// What a template is given anyway.
@@ -77,9 +74,9 @@ impl Thoughts {
     }
 
     /// The same behind a prompt, which may have begun the thoughts.
-    pub(crate) fn behind(&self, prompt: &Prompt) -> Result<Option<Thinking>> {
+    pub(crate) fn behind(&self, is_begun: bool) -> Result<Option<Thinking>> {
         match self.thinking {
-            thinking if !prompt.begins_thoughts => Ok(thinking),
+            thinking if !is_begun => Ok(thinking),
             Some(Thinking::Off) => {
                 let why = "the template of the model begins its thoughts in the prompt";
                 Err(ApiError::unsupported(self.said.as_str(), why))

@@ -58,7 +58,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     };
     let (prompt, turn) = in_turn(&state, work).await?;
     let by_text = !asked.choosing.stop.is_empty();
-    let thinking = asked.thoughts.behind(&prompt)?;
+    let thinking = asked.thoughts.behind(prompt.begins_thoughts)?;
     let toolbox = asked.toolbox.as_ref();
     let (requested, reading) =
         plan(&state, toolbox, asked.requested, &asked.extras, by_text, thinking, &mut asked.warnings)?;

@@ -78,7 +78,7 @@ pub(crate) async fn create(
     })
     .await?;
     let by_text = !choosing.stop.is_empty();
-    let thinking = thoughts.behind(&prompt)?;
+    let thinking = thoughts.behind(prompt.begins_thoughts)?;
     let (requested, reading) =
         plan(&state, toolbox.as_ref(), requested, &extras, by_text, thinking, &mut warnings)?;
     let echo = Echo {
