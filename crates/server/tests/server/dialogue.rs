@@ -157,7 +157,7 @@ async fn the_effort_to_think_is_told_to_the_template_and_kept() {
     );
 }
 
-/// A template that begins the thoughts, as that of DeepSeek R1 does.
+/// A template that begins the thoughts, as that of `DeepSeek` R1 does.
 const BEGUN: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n<think>";
 
 #[tokio::test]
